@@ -5,14 +5,14 @@ Import the common names from here. Import ``citations``, ``bundle`` and ``archiv
 
 from __future__ import annotations
 
-from answers.errors import AnswersError, AnswersNotFound, ArchiveRefused, InvalidSubmission, Problem, ProblemCode
+from answers.errors import AnswersError, AnswersNotFound, InvalidArchive, InvalidSubmission, Problem, ProblemCode
 from answers.submission import Answer, Submission, checked_submission
 
 __all__ = [
     "Answer",
     "AnswersError",
     "AnswersNotFound",
-    "ArchiveRefused",
+    "InvalidArchive",
     "InvalidSubmission",
     "Problem",
     "ProblemCode",

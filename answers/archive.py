@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, BinaryIO
 
-from answers.errors import ArchiveRefused, Problem, ProblemCode
+from answers.errors import InvalidArchive, Problem, ProblemCode
 from answers.submission import MAX_ANSWER_BYTES
 
 MAX_MEMBERS = 5_000
@@ -83,8 +83,8 @@ def read_members(file: BinaryIO, limits: ArchiveLimits = ANSWERS) -> Iterator[tu
         raise _refused("", f"is damaged or not a zip, tar or tar.gz archive: {error}") from error
 
 
-def _refused(member: str, message: str, code: ProblemCode = ProblemCode.BAD_ARCHIVE) -> ArchiveRefused:
-    return ArchiveRefused([Problem(path=member, message=message, code=code)])
+def _refused(member: str, message: str, code: ProblemCode = ProblemCode.BAD_ARCHIVE) -> InvalidArchive:
+    return InvalidArchive([Problem(path=member, message=message, code=code)])
 
 
 class _Meter:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from answers.archive import read_members
-from answers.errors import AnswersNotFound, ArchiveRefused, InvalidSubmission, Problem, ProblemCode
+from answers.errors import AnswersNotFound, InvalidArchive, InvalidSubmission, Problem, ProblemCode
 from answers.submission import (
     MAX_ANSWER_BYTES,
     Answer,
@@ -90,14 +90,14 @@ def read_archive(file: BinaryIO) -> tuple[Submission, ...]:
             continue
         if len(parts) != 3 or not name.endswith(SUFFIX):
             message = f"does not follow the layout {LAYOUT}"
-            raise ArchiveRefused([Problem(path=name, message=message, code=ProblemCode.BAD_ARCHIVE)])
+            raise InvalidArchive([Problem(path=name, message=message, code=ProblemCode.BAD_ARCHIVE)])
         twin = folded.setdefault(name.casefold(), name)
         if name in files or twin != name:
             message = "occurs twice in the archive (upper and lower case count as equal)"
-            raise ArchiveRefused([Problem(path=name, message=message, code=ProblemCode.DUPLICATE)])
+            raise InvalidArchive([Problem(path=name, message=message, code=ProblemCode.DUPLICATE)])
         files[name] = content
     if not files:
-        raise ArchiveRefused([Problem(path="", message=f"contains no {LAYOUT}", code=ProblemCode.EMPTY)])
+        raise InvalidArchive([Problem(path="", message=f"contains no {LAYOUT}", code=ProblemCode.EMPTY)])
     return _submissions(files)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from answers.report import MAX_LABEL_CHARS, Report, Span, reference_key
+from answers.report import MAX_LABEL_CHARS, MarkdownStructure, Span, reference_key
 from answers.url_scan import URL_START, bare_end, clean, enclosed_end, link_end
 
 
@@ -52,7 +52,7 @@ class Citation:
 
 def citations(text: str) -> tuple[Citation, ...]:
     """Return all citations of an answer, in text order."""
-    report = Report(text)
+    report = MarkdownStructure(text)
     found = _Finder(report).run()
     targets: dict[str, str] = {}
     for each in found:
@@ -69,7 +69,7 @@ def unique_urls(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.url for each in citations(text)))
 
 
-def _references(report: Report, targets: dict[str, str]) -> Iterator[Citation]:
+def _references(report: MarkdownStructure, targets: dict[str, str]) -> Iterator[Citation]:
     for span, key in report.references():
         if key in targets:
             kind = CitationKind.REFERENCE
@@ -84,7 +84,7 @@ _LOOK_BACK = 8
 class _Finder:
     """Scanner that finds the URLs of a text in one pass."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: MarkdownStructure) -> None:
         self._text = report.text
         self._labels = report.link_labels()
         self._definitions = report.definitions()

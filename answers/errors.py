@@ -48,7 +48,7 @@ class InvalidSubmission(AnswersError):
         super().__init__("; ".join(f"{problem.path}: {problem.message}" for problem in self.problems))
 
 
-class ArchiveRefused(InvalidSubmission):
+class InvalidArchive(InvalidSubmission):
     """An archive that is damaged, exceeds a limit, or does not follow the public layout. Nothing of it is used."""
 
 

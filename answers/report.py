@@ -29,7 +29,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class MarkdownStructure:
     """Text of an answer, with methods that find its structure."""
 
     text: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 
-async def until_next_round(seconds: float) -> None:
+async def cancellable_sleep(seconds: float) -> None:
     """Sleep for ``seconds``, or raise if an earlier cancellation of this task was swallowed.
 
     In Python 3.11 ``asyncio.wait_for`` swallows a cancellation that arrives in the same event loop step as its result

@@ -19,7 +19,7 @@ class Clock(Protocol):
         ...
 
 
-class Ids(Protocol):
+class IdGenerator(Protocol):
     """Generator of unique IDs."""
 
     def new(self, prefix: str) -> str:
@@ -34,7 +34,7 @@ class SystemClock:
         return datetime.now(UTC)
 
 
-class SortableIds:
+class SortableIdGenerator:
     """Generator of sortable IDs: 48 bits of milliseconds and 80 random bits in 26 characters.
 
     The alphabet has no look-alike characters. IDs of one process always sort in the order of generation. If the clock

@@ -21,7 +21,7 @@ class AppError(Exception):
     """Base class of the application's errors."""
 
 
-class WrongSettings(AppError):
+class InvalidSettings(AppError):
     """Invalid setting, or invalid combination of settings. The message says how to fix it."""
 
 
@@ -29,6 +29,6 @@ class UnknownTask(AppError):
     """No judge file has this task ID, not even one that failed to load."""
 
 
-def code_of(stopped: ScriptStopped) -> str:
+def script_error_code(stopped: ScriptStopped) -> str:
     """Return the public error code for a judge process that was stopped at a limit."""
     return "DEADLINE" if stopped.limit == "time" else "SCRIPT_LIMIT"

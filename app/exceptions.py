@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def first_exception(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return the first leaf exception of a group, at any depth."""
     found: BaseException = group
     while isinstance(found, BaseExceptionGroup):

@@ -27,11 +27,11 @@ class Progress:
     leaves_total: int = 0
 
 
-NOTHING_YET = Progress(stage=Stage.CAPTURING)
+NO_PROGRESS = Progress(stage=Stage.CAPTURING)
 
-Report: TypeAlias = Callable[[Progress], None]
+ProgressCallback: TypeAlias = Callable[[Progress], None]
 """Callback for each progress update. It must not block and must not raise."""
 
 
-def ignore(_progress: Progress) -> None:
+def ignore_progress(_progress: Progress) -> None:
     """Discard progress updates."""

@@ -13,32 +13,32 @@ from typing import Any, Protocol, TypeAlias
 import structlog
 
 from answers.submission import Answer
-from app.access.keys import KeyRing
-from app.access.rate_limits import Guesses, Rates, Streams
+from app.access.keys import KeyAuthenticator
+from app.access.rate_limits import GuessLimiter, RateLimiter, StreamLimiter
 from app.clock import SystemClock
 from app.engine import pipeline
 from app.engine.metering import MeteredClient
 from app.engine.runtime import Runtime, open_runtime
-from app.jobs.account import JobAccount
+from app.jobs.account import AttemptAccounting
 from app.jobs.control import JobControl
-from app.jobs.errors import BudgetReached
+from app.jobs.errors import JobBudgetExhausted
 from app.jobs.events import JobEvents
-from app.jobs.execution import Evaluate, JobExecution
+from app.jobs.execution import EvaluateJob, JobExecutor
 from app.jobs.intake import Intake
-from app.jobs.ledger import Ledger
-from app.jobs.pausing import Pausing
-from app.jobs.queue import JobQueue, WorkerPace
-from app.jobs.room import QueueRoom
+from app.jobs.ledger import BudgetLedger
+from app.jobs.pausing import JobPauser
+from app.jobs.queue import JobQueue, WorkerOptions
+from app.jobs.room import QueueLimit
 from app.jobs.takeover import Takeover
 from app.jobs.worker import Worker
 from app.observability.metrics import Metrics
-from app.progress import Report
+from app.progress import ProgressCallback
 from app.settings import Settings, check_bind
 from app.storage.database import Database, open_database
 from app.storage.records import Job, JobKind
 from app.storage.results import earlier_result
 from judges.errors import JudgeBug
-from judges.llm.checkpointed import checkpointed
+from judges.llm.checkpointed import with_checkpoints
 from judges.llm.client import LLMClient
 
 _log = structlog.get_logger(__name__)
@@ -57,7 +57,7 @@ class JobRunner(Protocol):
         order: str,
         *,
         result_id: str,
-        progress: Report,
+        progress: ProgressCallback,
         around: Callable[[LLMClient], LLMClient],
     ) -> dict[str, Any]: ...
 
@@ -72,10 +72,10 @@ class Service:
     intake: Intake
     control: JobControl
     events: JobEvents
-    keys: KeyRing
-    rates: Rates
-    guesses: Guesses
-    streams: Streams
+    keys: KeyAuthenticator
+    rate_limiter: RateLimiter
+    guess_limiter: GuessLimiter
+    streams: StreamLimiter
     metrics: Metrics
     worker: Worker | None
     forecasts: asyncio.Semaphore
@@ -110,7 +110,7 @@ async def open_service(
     metrics: Metrics,
     host: str = "127.0.0.1",
     runtime: OpenRuntime | None = None,
-    evaluate: Evaluate | None = None,
+    evaluate: EvaluateJob | None = None,
     runners: Mapping[str, JobRunner] | None = None,
 ) -> AsyncIterator[Service]:
     """Run the service during the block. On exit, running jobs finish or return to the queue.
@@ -124,7 +124,7 @@ async def open_service(
     """
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings))
-        keys = KeyRing(settings, database, SystemClock())
+        keys = KeyAuthenticator(settings, database, SystemClock())
         await keys.read()
         check_bind(host, keys=keys.needed)
         opened = await stack.enter_async_context((runtime or open_runtime)(settings, database))
@@ -136,9 +136,9 @@ async def open_service(
         if concurrency:
             if evaluate is None:
                 paid = await stack.enter_async_context(_ledger(database, settings).running())
-                evaluate = judged_by(opened, database, paid, metrics, runners or {})
+                evaluate = job_evaluator(opened, database, paid, metrics, runners or {})
             worker = _worker(opened, database, queue, evaluate, metrics, concurrency=concurrency)
-        events, room = JobEvents(database), QueueRoom(settings.max_queued)
+        events, room = JobEvents(database), QueueLimit(settings.max_queued)
         service = Service(
             settings=settings,
             runtime=opened,
@@ -153,9 +153,9 @@ async def open_service(
             ),
             events=events,
             keys=keys,
-            rates=Rates(settings.rate_per_s, monotonic_s=time.monotonic),
-            guesses=Guesses(monotonic_s=time.monotonic),
-            streams=Streams(settings.max_streams),
+            rate_limiter=RateLimiter(settings.rate_per_s, monotonic_s=time.monotonic),
+            guess_limiter=GuessLimiter(monotonic_s=time.monotonic),
+            streams=StreamLimiter(settings.max_streams),
             metrics=metrics,
             worker=worker,
             forecasts=asyncio.Semaphore(1),
@@ -163,9 +163,9 @@ async def open_service(
         )
         work = {
             "job events": events.run(),
-            "loop watch": metrics.watch_loop(),
+            "loop watch": metrics.monitor_event_loop(),
             "keys": keys.run(),
-            "queue statistics": room.keep_statistics(database),
+            "queue statistics": room.analyze_periodically(database),
         }
         if worker is not None:
             work["worker"] = worker.run()
@@ -174,18 +174,18 @@ async def open_service(
 
 
 def _worker(
-    runtime: Runtime, database: Database, queue: JobQueue, evaluate: Evaluate, metrics: Metrics, *, concurrency: int
+    runtime: Runtime, database: Database, queue: JobQueue, evaluate: EvaluateJob, metrics: Metrics, *, concurrency: int
 ) -> Worker:
     settings = runtime.settings
     takeover = Takeover(database, queue, clock=runtime.clock, stalled_s=settings.stalled_s)
-    pausing = Pausing(
+    pausing = JobPauser(
         database,
         queue,
         state=runtime.models.state,
         budget_usd=settings.budget_usd,
         budget_tokens=settings.budget_tokens,
     )
-    execution = JobExecution(
+    execution = JobExecutor(
         database,
         takeover,
         pausing,
@@ -200,24 +200,24 @@ def _worker(
     return Worker(database, queue, execution, takeover, pausing, _pace(settings, concurrency))
 
 
-def _ledger(database: Database, settings: Settings) -> Ledger:
-    return Ledger(database, limit_usd=settings.budget_usd, limit_tokens=settings.budget_tokens)
+def _ledger(database: Database, settings: Settings) -> BudgetLedger:
+    return BudgetLedger(database, limit_usd=settings.budget_usd, limit_tokens=settings.budget_tokens)
 
 
-def judged_by(
-    runtime: Runtime, database: Database, ledger: Ledger, metrics: Metrics, runners: Mapping[str, JobRunner]
-) -> Evaluate:
+def job_evaluator(
+    runtime: Runtime, database: Database, ledger: BudgetLedger, metrics: Metrics, runners: Mapping[str, JobRunner]
+) -> EvaluateJob:
     """Return the function with which a worker runs a job: with the job's model, checkpoints and budget.
 
     The function raises the errors of the pipeline and:
         BudgetReached: A model request did not fit into the budget.
     """
 
-    async def evaluate(job: Job, answer: Answer, *, result_id: str, progress: Report) -> dict[str, Any]:
-        account = await JobAccount.opened(database, ledger, job)
+    async def evaluate(job: Job, answer: Answer, *, result_id: str, progress: ProgressCallback) -> dict[str, Any]:
+        account = await AttemptAccounting.opened(database, ledger, job)
 
         def around(client: LLMClient) -> LLMClient:
-            return MeteredClient(checkpointed(client, account, account), metrics)
+            return MeteredClient(with_checkpoints(client, account, account), metrics)
 
         try:
             if job.kind is not JobKind.ANSWER:
@@ -241,17 +241,17 @@ def judged_by(
                 )
         except JudgeBug as error:
             if account.empty is not None:  # the missing replies may be the cause of the judge's error
-                raise BudgetReached(account.empty, None) from error
+                raise JobBudgetExhausted(account.empty, None) from error
             raise
         if account.empty is not None and result["status"] != "complete":
-            raise BudgetReached(account.empty, result)
+            raise JobBudgetExhausted(account.empty, result)
         return result
 
     return evaluate
 
 
-def _pace(settings: Settings, concurrency: int) -> WorkerPace:
-    return WorkerPace(
+def _pace(settings: Settings, concurrency: int) -> WorkerOptions:
+    return WorkerOptions(
         concurrency=concurrency,
         heartbeat_s=settings.heartbeat_s,
         stalled_s=settings.stalled_s,

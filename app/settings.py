@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from app.errors import WrongSettings
+from app.errors import InvalidSettings
 from judges.llm.families import DEFAULT_MODEL
 from judges.llm.negotiation import Images
 from judges.llm.parameters import ROLES, Effort, Parameters, RunParameters
@@ -208,7 +208,7 @@ class Settings(BaseSettings):
         return tuple(part.strip() for part in value.split(",") if part.strip())
 
     @property
-    def shared_reply_bytes(self) -> int:
+    def shared_llm_cache_bytes(self) -> int:
         """Maximum size of the reply cache in the database, shared by all workers; 0 on a single machine.
 
         A deployment counts as several machines if it has its own database and stores page bodies outside ``data_dir``.
@@ -257,7 +257,7 @@ def load_settings(**overrides: Any) -> Settings:
         return Settings(**overrides)
     except ValidationError as error:
         lines = [f"{_variable(part['loc'])}: {part['msg'].removeprefix('Value error, ')}" for part in error.errors()]
-        raise WrongSettings("; ".join(lines)) from None
+        raise InvalidSettings("; ".join(lines)) from None
 
 
 def _variable(location: tuple[int | str, ...]) -> str:
@@ -273,7 +273,7 @@ def check_bind(host: str, *, keys: bool) -> None:
     """
     if keys or is_loopback(host):
         return
-    raise WrongSettings(
+    raise InvalidSettings(
         f"Cannot listen on {host} without an API key, because other machines can reach it: create a key with "
         "`assay keys create`, set ASSAY_API_KEYS, or listen on 127.0.0.1"
     )

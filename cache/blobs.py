@@ -50,7 +50,7 @@ _S3_TIMEOUT_S = 20
 _WRITE_ATTEMPTS = 2
 
 
-class Shelf(StrEnum):
+class BlobArea(StrEnum):
     """Kinds of stored data besides page bodies."""
 
     CALLS = "calls"
@@ -120,18 +120,18 @@ class BlobStore:
         sha256 = await digest(data)
         await self._write(f"{_RECORDS}/{name}/{sha256}", data, sha256)
 
-    async def put_aside(self, shelf: Shelf, data: bytes) -> str:
+    async def put_in_area(self, shelf: BlobArea, data: bytes) -> str:
         """Store data of a result (not of a page) and return its hash. Raises the same errors as ``put``."""
         sha256 = await digest(data)
         if not await self._has_size(_shelf_path(shelf, sha256), len(data)):
             await self._write(_shelf_path(shelf, sha256), data, sha256)
         return sha256
 
-    async def get_aside(self, shelf: Shelf, sha256: str) -> bytes:
+    async def get_from_area(self, shelf: BlobArea, sha256: str) -> bytes:
         """Return data stored with ``put_aside``. Raises the same errors as ``get``."""
         return await self._read(_shelf_path(shelf, sha256), sha256)
 
-    async def remove_aside(self, shelf: Shelf, sha256: str) -> None:
+    async def remove_from_area(self, shelf: BlobArea, sha256: str) -> None:
         """Remove data stored with ``put_aside``. Call this when no result refers to it any more."""
         await self._delete(_shelf_path(shelf, sha256))
 
@@ -287,7 +287,7 @@ async def digest(data: bytes) -> str:
     return await asyncio.to_thread(lambda: hashlib.sha256(data).hexdigest())
 
 
-def _shelf_path(shelf: Shelf, sha256: str) -> str:
+def _shelf_path(shelf: BlobArea, sha256: str) -> str:
     return f"{shelf.value}/{sha256[:2]}/{sha256}"
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 from cache.urls import canonical_key
 
 SCREENSHOT_ROLE = "screenshot-"
-ALTERNATIVES = "[alternative texts of pictures]"
+ALT_TEXT_HEADING = "[alternative texts of pictures]"
 """Heading of the section with image alternative texts. It is the last section of a page's hidden text."""
 
 
@@ -70,10 +70,10 @@ class CaptureSource(StrEnum):
     """From an imported page cache."""
 
 
-class Suspicion(StrEnum):
+class Soft404Confidence(StrEnum):
     """Confidence that a page is a soft 404. It determines how the response of a random sibling URL is interpreted."""
 
-    SAID = "said"
+    STATED = "said"
     """The page itself says that it is missing. It is not evidence, whatever the sibling URL returns."""
     LIKELY = "likely"
     """Treated as a soft 404 unless the sibling URL returns 404 or 410."""
@@ -122,7 +122,7 @@ class Observation:
     gone: bool = False
     source: CaptureSource = CaptureSource.WEB
     provenance: Mapping[str, str] = field(default_factory=dict)
-    suspicion: Suspicion | None = None
+    suspicion: Soft404Confidence | None = None
 
     @property
     def is_evidence(self) -> bool:
@@ -131,7 +131,7 @@ class Observation:
     @property
     def hidden_words(self) -> int:
         """Number of words in the hidden text, without alternative texts of images."""
-        return len(self.hidden_text.partition(ALTERNATIVES)[0].split())
+        return len(self.hidden_text.partition(ALT_TEXT_HEADING)[0].split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

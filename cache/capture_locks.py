@@ -12,21 +12,21 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
 
-class CaptureTurns(Protocol):
+class CaptureLocks(Protocol):
     """Lock per page, so that only one process captures it. The lock of a process that was killed expires."""
 
     def turn(self, key: str) -> AbstractAsyncContextManager[None]:
         """Acquire the lock for ``key``. Raises IndexFailed if the lock state is unavailable."""
 
 
-class HostPace(Protocol):
+class HostPacing(Protocol):
     """Minimum interval between requests to the same host."""
 
     async def wait(self, host: str, gap_s: float) -> None:
         """Return when the next request to ``host`` may start, at least ``gap_s`` seconds after the previous one."""
 
 
-class OnlyProcess:
+class NoCaptureLocks:
     """CaptureTurns without locking, for an index that no other process shares."""
 
     @asynccontextmanager
@@ -34,7 +34,7 @@ class OnlyProcess:
         yield
 
 
-class ProcessPace:
+class ProcessHostPacing:
     """HostPace for a single process."""
 
     def __init__(

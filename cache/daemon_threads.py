@@ -13,7 +13,7 @@ _Result = TypeVar("_Result")
 _Call = tuple[Future[Any], Callable[[], Any]]
 
 
-class DaemonThreads(Executor):
+class DaemonThreadPool(Executor):
     """Thread pool whose threads do not delay the end of the process.
 
     The interpreter joins the threads of a ``ThreadPoolExecutor`` before it exits, and ``asyncio.Runner`` joins those of

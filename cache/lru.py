@@ -10,7 +10,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Recent(Generic[K, V]):
+class LRUCache(Generic[K, V]):
     """LRU cache with a size limit, for one event loop.
 
     ``keeps_newest``: keep the most recently added value even if it exceeds the limit.

@@ -18,14 +18,14 @@ import structlog
 
 from cache.blobs import BlobStore
 from cache.capture import Capture, CaptureOutcome, Capturer, Observation, PageKind
-from cache.capture_locks import CaptureTurns, OnlyProcess
+from cache.capture_locks import CaptureLocks, NoCaptureLocks
 from cache.errors import BlobCorrupt, BlobMissing, NoEvidence
 from cache.evidence import Evidence
-from cache.lru import Recent
-from cache.persistence import Filing
+from cache.lru import LRUCache
+from cache.persistence import CaptureRecorder
 from cache.single_flight import SingleFlight
 from cache.store import CaptureIndex
-from cache.urls import canonical_key, why_unfetchable
+from cache.urls import canonical_key, unfetchable_reason
 
 _log = structlog.get_logger(__name__)
 
@@ -63,7 +63,7 @@ class PageCache:
         failure_ttl_s: float = FAILURE_TTL_S,
         max_age_s: float | None = None,
         prepared_bytes: int = PREPARED_BYTES,
-        turns: CaptureTurns | None = None,
+        turns: CaptureLocks | None = None,
         archive: Archive | None = None,
     ) -> None:
         """Create a page cache.
@@ -84,15 +84,15 @@ class PageCache:
         self._blobs = blobs
         self._index = index
         self._clock = clock
-        self._recorder = Filing(blobs, index, new_id)
-        self._locks = turns or OnlyProcess()
+        self._recorder = CaptureRecorder(blobs, index, new_id)
+        self._locks = turns or NoCaptureLocks()
         self._archive = archive
         self._failure_ttl = timedelta(seconds=failure_ttl_s)
         self._max_age = None if max_age_s is None else timedelta(seconds=max_age_s)
         self._lookups: SingleFlight[tuple[str, bool], Capture] = SingleFlight()
         self._captures: SingleFlight[str, Capture] = SingleFlight()
         self._loads: SingleFlight[str, Evidence] = SingleFlight()
-        self._prepared: Recent[str, Evidence] = Recent(prepared_bytes)
+        self._prepared: LRUCache[str, Evidence] = LRUCache(prepared_bytes)
         self._own_denials: deque[str] = deque(maxlen=_MAX_DENIALS)
         """Captures that the egress settings of this instance denied. Denials of other instances are not reused."""
 
@@ -221,7 +221,7 @@ class PageCache:
         return capture if copy is seen else await self._recorder.file(url, key, copy)
 
     async def _observe(self, url: str) -> Observation:
-        refusal = why_unfetchable(url)
+        refusal = unfetchable_reason(url)
         if refusal is None:
             return await self._capturer.capture(url.strip())
         return Observation(

@@ -19,7 +19,7 @@ from cache.store import CaptureIndex
 _log = structlog.get_logger(__name__)
 
 
-class Filing:
+class CaptureRecorder:
     """Stores observations as captures. Stored data is never changed."""
 
     def __init__(self, blobs: BlobStore, index: CaptureIndex, new_id: Callable[[], str]) -> None:

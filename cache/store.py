@@ -133,7 +133,7 @@ class FolderIndex:
         await self._memory.record(capture)
 
 
-class JoinedIndex:
+class CombinedIndex:
     """Combination of two indexes. Lookups prefer evidence, then the first index; new records go to both."""
 
     def __init__(self, first: CaptureIndex, second: CaptureIndex) -> None:

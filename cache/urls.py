@@ -86,7 +86,7 @@ def same_page(one: str, other: str) -> bool:
     return canonical_key(one) == canonical_key(other)
 
 
-def why_unfetchable(url: str, *, max_chars: int = MAX_URL_CHARS) -> str | None:
+def unfetchable_reason(url: str, *, max_chars: int = MAX_URL_CHARS) -> str | None:
     """Return why a URL may not be fetched, or None. The egress proxy checks the address that it resolves to.
 
     >>> why_unfetchable("file:///etc/passwd")
@@ -116,7 +116,7 @@ def is_fetchable(url: str) -> bool:
     >>> is_fetchable("https://example.com/a"), is_fetchable("javascript:alert(1)"), is_fetchable("https://a@b/")
     (True, False, False)
     """
-    return why_unfetchable(url) is None
+    return unfetchable_reason(url) is None
 
 
 def host_and_port(url: str) -> tuple[str, int]:

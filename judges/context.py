@@ -25,7 +25,7 @@ from rubrics.verdict import Claim, Outcome, Reason, Verdict
 S = TypeVar("S", bound=BaseModel)
 
 
-class Settling(Protocol):
+class SettlementService(Protocol):
     """Settles every leaf below a node, and the leaves they depend on."""
 
     async def settle(self, node: RubricNode) -> bool:
@@ -33,7 +33,7 @@ class Settling(Protocol):
         ...
 
 
-class Reading(Protocol):
+class ExtractionService(Protocol):
     """Extracts values from the answer or, if ``source`` is given, from that page."""
 
     async def read(
@@ -77,7 +77,7 @@ class Group:
         return self.node.id
 
     def parallel(
-        self, id: str, desc: str, *, critical: bool = False, weight: float = 1.0, requires: Needed = ()
+        self, id: str, desc: str, *, critical: bool = False, weight: float = 1.0, requires: Prerequisites = ()
     ) -> Group:
         """Add a group whose children are independent of each other.
 
@@ -88,7 +88,7 @@ class Group:
         return self._group(id, desc, Strategy.PARALLEL, critical=critical, weight=weight, requires=requires)
 
     def sequential(
-        self, id: str, desc: str, *, critical: bool = False, weight: float = 1.0, requires: Needed = ()
+        self, id: str, desc: str, *, critical: bool = False, weight: float = 1.0, requires: Prerequisites = ()
     ) -> Group:
         """Add a group whose children are ordered steps: after the first step that does not pass, the rest score 0."""
         return self._group(id, desc, Strategy.SEQUENTIAL, critical=critical, weight=weight, requires=requires)
@@ -115,7 +115,7 @@ class Group:
         critical: bool = False,
         weight: float = 1.0,
         instruction: str | None = None,
-        requires: Needed = (),
+        requires: Prerequisites = (),
     ) -> Leaf:
         """Add a leaf that the model decides.
 
@@ -134,7 +134,7 @@ class Group:
         return self._leaf(node)
 
     def _group(
-        self, id: str, desc: str, strategy: Strategy, *, critical: bool, weight: float, requires: Needed
+        self, id: str, desc: str, strategy: Strategy, *, critical: bool, weight: float, requires: Prerequisites
     ) -> Group:
         node = RubricNode(
             id=self._child_id(id),
@@ -149,7 +149,7 @@ class Group:
     def _leaf(self, node: RubricNode) -> Leaf:
         self._tree.rubric.add(self.node, node)
         if self._tree.extraction_error is not None:
-            node.verdict = unread_verdict(self._tree.extraction_error)
+            node.verdict = extraction_failed_verdict(self._tree.extraction_error)
         return Leaf(node)
 
     def _child_id(self, id: str) -> str:
@@ -158,7 +158,7 @@ class Group:
         return id if self.node.id == ROOT_ID else f"{self.node.id}/{id}"
 
 
-Needed: TypeAlias = "Leaf | Group | str | Iterable[Leaf | Group | str]"
+Prerequisites: TypeAlias = "Leaf | Group | str | Iterable[Leaf | Group | str]"
 """Nodes that must not have failed: return values of ``check``, ``verify``, ``parallel`` or ``sequential``, or full ids.
 """
 
@@ -166,7 +166,9 @@ Needed: TypeAlias = "Leaf | Group | str | Iterable[Leaf | Group | str]"
 class JudgeContext(Group):
     """Only argument of a native judge: the root group, with the answer and the task description."""
 
-    def __init__(self, *, rubric: Rubric, task: str, answer: Answer, reading: Reading, settling: Settling) -> None:
+    def __init__(
+        self, *, rubric: Rubric, task: str, answer: Answer, reading: ExtractionService, settling: SettlementService
+    ) -> None:
         super().__init__(_Tree(rubric), rubric.root)
         self.task = task
         self.answer = answer
@@ -202,7 +204,7 @@ class JudgeContext(Group):
         return await self._settling.settle(node.node)
 
 
-def unread_verdict(reasoning: str) -> Verdict:
+def extraction_failed_verdict(reasoning: str) -> Verdict:
     """Return the verdict of a leaf whose values could not be extracted."""
     return Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.EXTRACTION_FAILED, reasoning=reasoning)
 
@@ -222,7 +224,7 @@ def _sources(given: str | Iterable[str | None] | None) -> tuple[str, ...] | None
     return tuple(dict.fromkeys(found))
 
 
-def _ids(needed: Needed) -> tuple[str, ...]:
+def _ids(needed: Prerequisites) -> tuple[str, ...]:
     """Return the ids of the given nodes. A single string is one id, not a sequence of letters."""
     listed = [needed] if isinstance(needed, Leaf | Group | str) else needed
     return tuple(each if isinstance(each, str) else each.id for each in listed)

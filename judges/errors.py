@@ -57,7 +57,7 @@ class LLMError(JudgeError):
     retried: tuple[str, ...] = ()
     key: str = ""
     form: Any = None
-    """Request format (a ``judges.llm.dialects.Dialect``), if the provider has several."""
+    """Request format (a ``judges.llm.dialects.RequestFormat``), if the provider has several."""
 
     def __init__(self, message: str, *, usage: Usage | None = None) -> None:
         super().__init__(message)
@@ -265,5 +265,5 @@ class IsolationFailed(JudgeError):
     """The process of a judge file could not be started, or the service's side of it failed."""
 
 
-class NotKept(Exception):
+class ReplyNotCached(Exception):
     """No cached reply exists for a request that must be answered from the cache. Neither a fault nor a verdict."""

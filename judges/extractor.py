@@ -16,10 +16,10 @@ from pydantic import BaseModel, ValidationError
 
 from cache.evidence import Evidence
 from judges.errors import ExtractionFailed, LLMError
-from judges.grounding.provenance import Addresses, drop_invented
+from judges.grounding.provenance import KnownUrls, drop_invented
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
-from judges.offload import worked_out
-from judges.prompting.blocks import Separator
+from judges.offload import run_cpu_bound
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Question, Style, render_extraction
 from rubrics.verdict import Reason, Usage
@@ -43,7 +43,7 @@ class Extraction(Generic[S]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ExtractionReply:
     """Usable reply to an extraction request, not yet checked. ``evidence`` holds the digests of the page shown."""
 
     reply: LLMReply
@@ -51,7 +51,7 @@ class Reading:
     evidence: tuple[str, ...] = ()
 
 
-class ValueReader(ABC):
+class ExtractorBase(ABC):
     """Base class of extractors. Subclasses send requests to ``model`` directly or through another process.
 
     In the native style, invented URLs are dropped. Public scripts get the reply unchanged.
@@ -71,7 +71,7 @@ class ValueReader(ABC):
         evidence: Evidence | None,
         instruction: str | None,
         use_screenshot: bool,
-    ) -> Reading:
+    ) -> ExtractionReply:
         """Send the extraction request to the model.
 
         Raises:
@@ -148,7 +148,7 @@ class ValueReader(ABC):
         )
 
 
-class Extractor(ValueReader):
+class Extractor(ExtractorBase):
     """Extractor that asks one model."""
 
     def __init__(
@@ -156,7 +156,7 @@ class Extractor(ValueReader):
         llm: LLMClient,
         model: str,
         *,
-        separator: Separator,
+        separator: BlockBuilder,
         pages: PagePreparer,
         style: Style = Style.NATIVE,
         params: Mapping[str, Any] | None = None,
@@ -178,10 +178,10 @@ class Extractor(ValueReader):
         evidence: Evidence | None,
         instruction: str | None,
         use_screenshot: bool,
-    ) -> Reading:
+    ) -> ExtractionReply:
         page = None if evidence is None else await self._pages.prepare(evidence, use_screenshot=use_screenshot)
         question = Question(task=task, answer=answer, claim=prompt, instruction=instruction, page=page)
-        rendered = await worked_out(
+        rendered = await run_cpu_bound(
             lambda: render_extraction(question, self._separator, self.style),
             *(answer, task, prompt, "" if page is None else page.links),
         )
@@ -207,7 +207,7 @@ class Extractor(ValueReader):
                 cause_reason=Reason.LLM_REJECTED,
                 usage=reply.usage,
             )
-        return Reading(reply=reply, prompt=rendered.prompt, evidence=() if page is None else page.digests)
+        return ExtractionReply(reply=reply, prompt=rendered.prompt, evidence=() if page is None else page.digests)
 
 
 def _of_class(reply: LLMReply, schema: type[S]) -> S:
@@ -226,11 +226,11 @@ def _checked(value: S, answer: str, evidence: Evidence | None, usage: Usage) -> 
     A URL is accepted if it occurs in the shown text, in the page's links, or is the page's own.
     """
     if evidence is None:
-        known = Addresses(answer)
+        known = KnownUrls(answer)
     else:
         capture = evidence.capture
         own = [url for url in (capture.url, capture.final_url) if url]
-        known = Addresses(evidence.text, [*own, *(target for _, target in evidence.links)])
+        known = KnownUrls(evidence.text, [*own, *(target for _, target in evidence.links)])
     try:
         return drop_invented(value, known)
     except ValidationError as error:

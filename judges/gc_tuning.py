@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-COLLECT_AFTER: Final = (50_000, 20, 100)
+GC_THRESHOLDS: Final = (50_000, 20, 100)
 """Thresholds for ``gc.set_threshold``. Importing the libraries allocates many long-lived objects: with the default of
 700, a quarter of the start-up time is spent on garbage collection."""
 
 
-def collect_seldom() -> None:
-    """Apply ``COLLECT_AFTER`` to this process."""
-    gc.set_threshold(*COLLECT_AFTER)
+def raise_gc_thresholds() -> None:
+    """Apply ``GC_THRESHOLDS`` to this process."""
+    gc.set_threshold(*GC_THRESHOLDS)
 
 
-def leave_out_what_is_loaded() -> None:
+def freeze_loaded_objects() -> None:
     """Exclude all objects that exist now from future collections.
 
     A full collection over all loaded libraries would stop the process for about 100 ms.
@@ -28,8 +28,8 @@ def leave_out_what_is_loaded() -> None:
 
 
 @contextmanager
-def collecting_seldom() -> Iterator[None]:
-    """Apply ``COLLECT_AFTER`` during the block and restore the previous thresholds afterwards.
+def raised_gc_thresholds() -> Iterator[None]:
+    """Apply ``GC_THRESHOLDS`` during the block and restore the previous thresholds afterwards.
 
     For programs that only host this package. Blocks may overlap; the last one restores. Larger thresholds and a
     disabled collector are left unchanged.
@@ -51,16 +51,16 @@ class _ActiveBlocks:
 
     def enter(self) -> None:
         with self._lock:
-            if self._count == 0 and 0 < gc.get_threshold()[0] < COLLECT_AFTER[0]:
+            if self._count == 0 and 0 < gc.get_threshold()[0] < GC_THRESHOLDS[0]:
                 self._before = gc.get_threshold()
-                collect_seldom()
+                raise_gc_thresholds()
             self._count += 1
 
     def leave(self) -> None:
         with self._lock:
             self._count -= 1
             if self._count == 0 and self._before is not None:
-                if gc.get_threshold() == COLLECT_AFTER:  # unchanged by other code since
+                if gc.get_threshold() == GC_THRESHOLDS:  # unchanged by other code since
                     gc.set_threshold(*self._before)
                 self._before = None
 

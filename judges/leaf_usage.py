@@ -18,7 +18,9 @@ _Costs: TypeAlias = dict[str, list[Usage]]
 """Costs by request key, in the order of assignment."""
 
 
-def charged_in_tree_order(verdicts: Sequence[Verdict], requests: Iterable[ModelRequest] | None = None) -> list[Verdict]:
+def assign_usage_in_tree_order(
+    verdicts: Sequence[Verdict], requests: Iterable[ModelRequest] | None = None
+) -> list[Verdict]:
     """Return the verdicts of an answer's leaves, given in tree order, with costs assigned in that order.
 
     ``requests`` are all requests of the answer, if some belong to no leaf. Those, and the unneeded ones, get the costs

@@ -19,7 +19,7 @@ from types import CodeType, ModuleType
 from judges.errors import JudgeNotLoadable
 from judges.judge_code import judge_import
 from judges.registry import MARK, TASK_PATTERN, Judge, JudgeKind
-from judges.source_code import compiled, run_as_module
+from judges.source_code import compile_judge, run_as_module
 
 SCRIPT_FUNCTION = "evaluate_answer"
 _parse_lock = Lock()
@@ -76,11 +76,11 @@ def load_judge(path: Path, *, importing: bool = True) -> Judge:
         return replace(file, description=ast.get_docstring(tree) or "", kind=JudgeKind.MIND2WEB2)
     if not importing:
         return file
-    declared = declared_by(compiled(source, str(file.path)), str(file.path), path.stem)
+    declared = run_native_file(compile_judge(source, str(file.path)), str(file.path), path.stem)
     return replace(declared, path=file.path, sha256=file.sha256, source=source)
 
 
-def declared_by(code: CodeType, path: str, task: str) -> Judge:
+def run_native_file(code: CodeType, path: str, task: str) -> Judge:
     """Run the code of a native file and return the judge of ``task`` that it declares.
 
     Raises:

@@ -12,6 +12,6 @@ LARGE_TEXT_CHARS: Final = 50_000
 """Below this size, the work takes 1-2 ms, which is about the cost of a thread switch."""
 
 
-async def worked_out(work: Callable[[], T], *texts: str) -> T:
+async def run_cpu_bound(work: Callable[[], T], *texts: str) -> T:
     """Return the result of ``work``, run in a thread if ``texts`` are long."""
     return work() if sum(map(len, texts)) < LARGE_TEXT_CHARS else await asyncio.to_thread(work)

@@ -15,7 +15,7 @@ from judges.llm.providers import LEXICAL
 from judges.registry import Judge
 from judges.runner import ExtractionRecord, Judgement
 from rubrics.schema import tree_json
-from rubrics.scoring import Score, compatible, fold
+from rubrics.scoring import Score, compatible_score, tree_score
 from rubrics.verdict import Usage
 
 RESULT_SCHEMA_VERSION: Final = 1
@@ -31,7 +31,7 @@ def native_summary(judgement: Judgement, *, agent_name: str) -> dict[str, Any]:
     return {
         "agent_name": agent_name,
         "answer_name": judgement.answer.name,
-        "final_score": fold(rubric.root, lambda leaf: compatible(leaf.verdict).score),
+        "final_score": tree_score(rubric.root, lambda leaf: compatible_score(leaf.verdict).score),
         "judge_model": judgement.model,
         "extract_model": judgement.model,
         "eval_breakdown": [

@@ -89,10 +89,10 @@ def judged_answers(out: Path, agent: str, task_id: str) -> list[AnswerFolder]:
 def write_json(path: Path, document: Any) -> None:
     """Write JSON. Values that JSON does not support are converted with ``str``; lone surrogates become ``?``."""
     text = json.dumps(document, ensure_ascii=False, indent=2, default=str) + "\n"
-    write_whole(path, text.encode("utf-8", errors="replace"))
+    write_atomic(path, text.encode("utf-8", errors="replace"))
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_atomic(path: Path, data: bytes) -> None:
     """Write a file atomically. Create its folder if necessary."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{uuid4().hex}.tmp")

@@ -18,21 +18,21 @@ from pydantic import BaseModel
 from answers.submission import Answer
 from cache.errors import CacheError
 from cache.evidence import Evidence
-from judges.context import JudgeContext, unread_verdict
+from judges.context import JudgeContext, extraction_failed_verdict
 from judges.errors import ExtractionFailed, JudgeBug
-from judges.extractor import ValueReader
+from judges.extractor import ExtractorBase
 from judges.judge_code import judge_code
-from judges.leaf_usage import charged_in_tree_order
+from judges.leaf_usage import assign_usage_in_tree_order
 from judges.prompting.prompts.library import load_prompt
 from judges.prompting.rendering import TRANSCRIBE
 from judges.registry import Judge
-from judges.settling import Judging, Progress, Settler
-from judges.source_policy import without_evidence
-from judges.verifier import DEFAULT_TRIALS, ClaimJudge, EvidenceFor
+from judges.settling import JudgeClaim, Progress, Settler
+from judges.source_policy import verdict_without_evidence
+from judges.verifier import DEFAULT_TRIALS, ClaimJudge, EvidenceLookup
 from rubrics.node import RubricNode
 from rubrics.rubric import Rubric
 from rubrics.scoring import Score, score, score_strict
-from rubrics.verdict import Claim, Origin, Outcome, Reason, Usage, Verdict
+from rubrics.verdict import Claim, Outcome, QuoteOrigin, Reason, Usage, Verdict
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +47,8 @@ class JudgeTools:
     """Services that a run uses: a model in two roles, and pages. ``trials`` is the number of votes per claim."""
 
     verifier: ClaimJudge
-    extractor: ValueReader
-    evidence_for: EvidenceFor
+    extractor: ExtractorBase
+    evidence_for: EvidenceLookup
     trials: int = DEFAULT_TRIALS
 
 
@@ -101,12 +101,12 @@ class Judgement:
     def prompts(self) -> tuple[str, ...]:
         """``id@version`` of every prompt that was sent, sorted."""
         sent = {each.prompt for each in self.extractions} | {verdict.prompt for verdict in self.verdicts}
-        if any(verdict.grounding is Origin.IMAGE for verdict in self.verdicts):
+        if any(verdict.grounding is QuoteOrigin.IMAGE for verdict in self.verdicts):
             sent.add(load_prompt(TRANSCRIBE).ref)
         return tuple(sorted(prompt for prompt in sent if prompt is not None))
 
 
-async def run(
+async def run_judge(
     judge: Judge,
     answer: Answer,
     tools: JudgeTools,
@@ -156,7 +156,7 @@ async def run(
     return judgement
 
 
-def _judging(judge: Judge, answer: Answer, tools: JudgeTools) -> Judging:
+def _judging(judge: Judge, answer: Answer, tools: JudgeTools) -> JudgeClaim:
     async def judging(claim: Claim) -> Verdict:
         return await tools.verifier.judge_any(
             claim, task=judge.description, answer=answer.text, evidence_for=tools.evidence_for, trials=tools.trials
@@ -228,7 +228,7 @@ class _Reader:
         try:
             return await self.tools.evidence_for(source)
         except CacheError as error:
-            verdict = without_evidence(error)
+            verdict = verdict_without_evidence(error)
             raise ExtractionFailed(f"extraction failed: {verdict.reasoning}", cause_reason=verdict.reason) from error
 
 
@@ -237,12 +237,12 @@ def _leave_unread(rubric: Rubric, reasoning: str) -> None:
 
     The lower bound of the score is then 0.
     """
-    _mark_unsettled([leaf for leaf in rubric.leaves() if leaf is not rubric.root], unread_verdict(reasoning))
+    _mark_unsettled([leaf for leaf in rubric.leaves() if leaf is not rubric.root], extraction_failed_verdict(reasoning))
     leaf_id = UNREAD_LEAF
     while leaf_id in rubric:
         leaf_id += "_"
     leaf = RubricNode(id=leaf_id, desc="The values can be extracted from the answer", critical=True)
-    leaf.verdict = unread_verdict(reasoning)
+    leaf.verdict = extraction_failed_verdict(reasoning)
     rubric.add(rubric.root, leaf)
 
 
@@ -254,7 +254,7 @@ def _leave_unsettled(rubric: Rubric, reasoning: str) -> None:
 def _assign_usage(rubric: Rubric) -> None:
     """Make the usage of each leaf independent of the order in which the leaves were settled."""
     settled = [(leaf, leaf.verdict) for leaf in rubric.leaves() if leaf.verdict is not None]
-    charged = charged_in_tree_order([verdict for _, verdict in settled])
+    charged = assign_usage_in_tree_order([verdict for _, verdict in settled])
     for (leaf, _), verdict in zip(settled, charged, strict=True):
         leaf.verdict = verdict
 

@@ -14,13 +14,13 @@ import structlog
 
 from judges.errors import JudgeBug
 from rubrics.node import RubricNode
-from rubrics.ordering import blocker_of, decided_by_code, wait_cycle, waits_of
+from rubrics.ordering import decided_by_code, gating_leaf, prerequisites_of, wait_cycle
 from rubrics.rubric import Rubric
-from rubrics.scoring import compatible, fold
+from rubrics.scoring import compatible_score, tree_score
 from rubrics.tree import leaves_below
 from rubrics.verdict import Claim, Outcome, Reason, Verdict
 
-Judging: TypeAlias = Callable[[Claim], Awaitable[Verdict]]
+JudgeClaim: TypeAlias = Callable[[Claim], Awaitable[Verdict]]
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of settled leaves and the number of declared leaves."""
 
@@ -28,7 +28,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 class Settler:
     """Gives each leaf of one rubric its verdict, once."""
 
-    def __init__(self, rubric: Rubric, judging: Judging, progress: Progress | None = None) -> None:
+    def __init__(self, rubric: Rubric, judging: JudgeClaim, progress: Progress | None = None) -> None:
         self._rubric = rubric
         self._judging = judging
         self._progress = progress
@@ -43,7 +43,7 @@ class Settler:
         async with self._lock:
             self._settle_checks()
             await self._settle_claims(leaves_below(node))
-        return fold(node, lambda leaf: compatible(leaf.verdict).score) == 1.0
+        return tree_score(node, lambda leaf: compatible_score(leaf.verdict).score) == 1.0
 
     def _settle_checks(self) -> None:
         for leaf in self._rubric.leaves():
@@ -62,9 +62,9 @@ class Settler:
             for each in needed:
                 if each.id in settled:
                     await settled[each.id].wait()
-            blocker = blocker_of(self._rubric, leaf)
+            blocker = gating_leaf(self._rubric, leaf)
             with structlog.contextvars.bound_contextvars(leaf=leaf.id):
-                leaf.verdict = await self._judging(_claim(leaf)) if blocker is None else gated(blocker)
+                leaf.verdict = await self._judging(_claim(leaf)) if blocker is None else gated_verdict(blocker)
             settled[leaf.id].set()
             self._report()
 
@@ -80,7 +80,7 @@ class Settler:
             leaf = pending.pop(0)
             if leaf.id in found or leaf.verdict is not None or decided_by_code(leaf):
                 continue
-            needed = [below for node in waits_of(self._rubric, leaf) for below in leaves_below(node)]
+            needed = [below for node in prerequisites_of(self._rubric, leaf) for below in leaves_below(node)]
             found[leaf.id] = leaf, needed
             pending += needed
         return found
@@ -98,7 +98,7 @@ def check_verdict(*, passed: bool) -> Verdict:
     return Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE)
 
 
-def gated(blocker: RubricNode) -> Verdict:
+def gated_verdict(blocker: RubricNode) -> Verdict:
     """Return the verdict of a leaf that is skipped because of ``blocker``."""
     return Verdict(outcome=Outcome.SKIPPED, reason=Reason.GATED, blocked_by=blocker.id)
 

@@ -11,7 +11,7 @@ from types import CodeType, ModuleType
 
 
 @lru_cache(maxsize=512)
-def compiled(source: bytes, path: str) -> CodeType:
+def compile_judge(source: bytes, path: str) -> CodeType:
     """Return the compiled code of a file, cached by bytes and path.
 
     Raises:

@@ -27,14 +27,14 @@ _REASONS: Final = MappingProxyType(
 )
 
 
-def no_source() -> Verdict:
+def no_source_verdict() -> Verdict:
     """Return the verdict of a claim that needs a source and has none."""
     return Verdict(
         outcome=Outcome.FAILED, reason=Reason.NO_SOURCE, reasoning="The answer cites no source for this claim."
     )
 
 
-def without_evidence(error: CacheError) -> Verdict:
+def verdict_without_evidence(error: CacheError) -> Verdict:
     """Return the verdict of a claim whose page is not available."""
     if isinstance(error, NoEvidence):
         if error.gone:
@@ -47,7 +47,7 @@ def without_evidence(error: CacheError) -> Verdict:
     return Verdict(outcome=Outcome.NOT_JUDGED, reason=reason, reasoning=str(error))
 
 
-def together(verdicts: Sequence[Verdict]) -> Verdict:
+def combine_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
     """Combine the verdicts on several sources, given in the order in which the answer cites them.
 
     The first source that supports the claim decides, and only its requests count. Otherwise a source without a verdict

@@ -85,7 +85,7 @@ def runs(answers: Iterable[ScoredAnswer]) -> dict[str, list[ScoredAnswer]]:
     return {name: by_name[name] for name in sorted(by_name)}
 
 
-def over_runs(answers: Iterable[ScoredAnswer], value: Callable[[ScoredAnswer], float]) -> Spread:
+def mean_over_runs(answers: Iterable[ScoredAnswer], value: Callable[[ScoredAnswer], float]) -> Spread:
     """Average ``value`` over the tasks that have a run, then over the runs.
 
     Raises:
@@ -117,9 +117,9 @@ def agent_summary(agent_name: str, answers: Iterable[ScoredAnswer]) -> Summary |
     if not scored:
         return None
     by_run = runs(scored)
-    score = over_runs(scored, lambda one: one.score)
-    success = over_runs(scored, lambda one: one.success)
-    words = over_runs(scored, lambda one: one.words)
+    score = mean_over_runs(scored, lambda one: one.score)
+    success = mean_over_runs(scored, lambda one: one.success)
+    words = mean_over_runs(scored, lambda one: one.words)
     tasks = _tasks(scored)
     return {
         "agent_name": agent_name,

@@ -13,9 +13,9 @@ from answers.submission import Answer
 from judges.extractor import Extractor
 from judges.llm.lexical import MODEL, LexicalClient
 from judges.loader import load_judge
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.runner import Judgement, JudgeTools, run
+from judges.runner import Judgement, JudgeTools, run_judge
 from judges.text_pages import TextPages
 from judges.verifier import Verifier
 
@@ -26,7 +26,7 @@ async def try_judge(path: Path, answer: str, pages: Mapping[str, str]) -> Judgem
     Raises:
         JudgeBug: the file does not load, or the judge raised.
     """
-    llm, separator = LexicalClient(), Separator(b"a trial needs no secret")
+    llm, separator = LexicalClient(), BlockBuilder(b"a trial needs no secret")
     preparer = PagePreparer(separator)
     tools = JudgeTools(
         verifier=Verifier(llm, MODEL, separator=separator, pages=preparer),
@@ -34,4 +34,4 @@ async def try_judge(path: Path, answer: str, pages: Mapping[str, str]) -> Judgem
         evidence_for=TextPages(pages).evidence_for,
         trials=1,
     )
-    return await run(load_judge(path), Answer(name="answer_1.md", text=answer), tools)
+    return await run_judge(load_judge(path), Answer(name="answer_1.md", text=answer), tools)

@@ -15,23 +15,23 @@ from typing import Any, Final, TypeAlias
 
 from cache.errors import CacheError
 from cache.evidence import Evidence
-from judges.errors import LLMError, LLMRejected, NotKept
+from judges.errors import LLMError, LLMRejected, ReplyNotCached
 from judges.grounding.quotes import find_quotes
-from judges.grounding.support import Asked
+from judges.grounding.support import ClaimGrounds
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
-from judges.offload import worked_out
-from judges.prompting.blocks import Separator
+from judges.offload import run_cpu_bound
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer, PreparedPage
 from judges.prompting.rendering import Question, Rendered, Style, render_claim, render_transcription
 from judges.prompting.transcription import Transcription, is_all_picture, lacks_quote, picture_quotes
 from judges.prompting.verdict_reply import BinaryEvalResult
-from judges.source_policy import no_source, together, without_evidence
-from judges.voting import NO_MAJORITY, decided, to_ask
+from judges.source_policy import combine_verdicts, no_source_verdict, verdict_without_evidence
+from judges.voting import NO_MAJORITY, decide_votes, votes_needed
 from rubrics.verdict import Claim, ModelRequest, Outcome, Quote, Reason, Usage, Verdict, Vote
 
 log = logging.getLogger(__name__)
 
-EvidenceFor: TypeAlias = Callable[[str], Awaitable[Evidence]]
+EvidenceLookup: TypeAlias = Callable[[str], Awaitable[Evidence]]
 """Returns the evidence of a URL or raises an error of ``cache.errors``."""
 
 DEFAULT_TRIALS: Final = 3
@@ -92,7 +92,7 @@ class ClaimJudge(ABC):
         *,
         task: str,
         answer: str,
-        evidence_for: EvidenceFor,
+        evidence_for: EvidenceLookup,
         trials: int = DEFAULT_TRIALS,
         use_screenshot: bool = True,
     ) -> Verdict:
@@ -105,13 +105,13 @@ class ClaimJudge(ABC):
         if claim.sources is None:
             return await self.judge(claim, task=task, answer=answer, trials=trials)
         if not claim.sources:
-            return no_source()
+            return no_source_verdict()
 
         async def on_page(url: str, *, kept: bool = False) -> Verdict | None:
             try:
                 evidence = await evidence_for(url)
             except CacheError as error:
-                return without_evidence(error)
+                return verdict_without_evidence(error)
             judge = self.judge_kept if kept else self.judge
             return await judge(
                 claim, task=task, answer=answer, evidence=evidence, trials=trials, use_screenshot=use_screenshot
@@ -124,7 +124,7 @@ class ClaimJudge(ABC):
         if not any(verdict.outcome is Outcome.PASSED for verdict in settled.values()):
             left = {place: url for place, url in places.items() if place not in settled}
             settled |= await _until_supported(left, on_page)
-        return together([settled[place] for place in sorted(settled)])
+        return combine_verdicts([settled[place] for place in sorted(settled)])
 
 
 class Verifier(ClaimJudge):
@@ -135,7 +135,7 @@ class Verifier(ClaimJudge):
         llm: LLMClient,
         model: str,
         *,
-        separator: Separator,
+        separator: BlockBuilder,
         pages: PagePreparer,
         style: Style = Style.NATIVE,
         params: Mapping[str, Any] | None = None,
@@ -175,7 +175,7 @@ class Verifier(ClaimJudge):
         question = Question(task=task, answer=answer, claim=claim.text, instruction=claim.instruction, page=page)
         try:
             return await self._settled(question, trials, kept_only=True)
-        except NotKept:
+        except ReplyNotCached:
             return None
 
     async def _settled(self, question: Question, trials: int, *, kept_only: bool) -> Verdict:
@@ -185,18 +185,18 @@ class Verifier(ClaimJudge):
             NotKept: ``kept_only`` is set and a reply is not cached.
         """
         page = question.page
-        rendered = await worked_out(
+        rendered = await run_cpu_bound(
             lambda: render_claim(question, self._separator, self._style), question.answer, question.task
         )
         cast = await self._votes(rendered, page, trials, kept_only=kept_only)
         read = self._needs_reading(cast, trials)
 
-        def ground() -> tuple[Asked, Verdict]:
-            asked = Asked.of(question.claim, task=question.task, answer=question.answer, page=page, read=read)
+        def ground() -> tuple[ClaimGrounds, Verdict]:
+            asked = ClaimGrounds.of(question.claim, task=question.task, answer=question.answer, page=page, read=read)
             return asked, self._verdict(cast, trials, rendered, asked)
 
         texts = (question.claim, question.task, question.answer)
-        asked, verdict = await (self._pages.work_out(ground) if read else worked_out(ground, *texts))
+        asked, verdict = await (self._pages.run_page_check(ground) if read else run_cpu_bound(ground, *texts))
         if self._style is Style.NATIVE and page is not None and lacks_quote(verdict) and is_all_picture(page):
             verdict = await self._transcribed(verdict, question, asked, kept_only=kept_only)
         log.info("verdict reached", extra={"outcome": verdict.outcome, "reason": verdict.reason, "votes": len(cast)})
@@ -207,7 +207,7 @@ class Verifier(ClaimJudge):
     ) -> list[_VoteRecord]:
         """Collect votes until they decide. Votes that are needed in any case are requested concurrently."""
         cast: list[_VoteRecord] = []
-        while count := to_ask([each.vote.result for each in cast], trials):
+        while count := votes_needed([each.vote.result for each in cast], trials):
             indices = range(len(cast), len(cast) + count)
             if kept_only:
                 # Sequential, because cached replies need no waiting. The ExceptionGroup of a TaskGroup would create a
@@ -224,7 +224,7 @@ class Verifier(ClaimJudge):
 
         The native prompt asks for quotes, so their absence must be examined. The public toolkit's reply has no quotes.
         """
-        if decided([each.vote.result for each in cast], trials) is not True:
+        if decide_votes([each.vote.result for each in cast], trials) is not True:
             return False
         return self._style is Style.NATIVE or any(each.reply is not None and each.reply.quotes for each in cast)
 
@@ -239,7 +239,7 @@ class Verifier(ClaimJudge):
             parts=rendered.parts,
             params=self._params,
             evidence=rendered.evidence,
-            kept_only=kept_only,
+            cache_only=kept_only,
         )
         try:
             reply = await self._llm.complete(request)
@@ -256,7 +256,9 @@ class Verifier(ClaimJudge):
         vote = Vote(result=parsed.result, model=reply.model, cached=reply.cached, request=reply.key)
         return _VoteRecord(vote, reply.usage, parsed, text_only=reply.text_only)
 
-    async def _transcribed(self, verdict: Verdict, question: Question, asked: Asked, *, kept_only: bool) -> Verdict:
+    async def _transcribed(
+        self, verdict: Verdict, question: Question, asked: ClaimGrounds, *, kept_only: bool
+    ) -> Verdict:
         """Return the verdict with quotes that one extra request transcribed from the screenshots.
 
         If that request fails or finds nothing, the verdict has no such quotes.
@@ -270,7 +272,7 @@ class Verifier(ClaimJudge):
             parts=rendered.parts,
             params=self._params,
             evidence=rendered.evidence,
-            kept_only=kept_only,
+            cache_only=kept_only,
         )
         try:
             reply = await self._llm.complete(request)
@@ -282,7 +284,7 @@ class Verifier(ClaimJudge):
         verdict = replace(verdict, quotes=quotes, grounded=asked.grounded(quotes))
         return _with_request(verdict, reply.key, reply.usage)
 
-    def _verdict(self, cast: Sequence[_VoteRecord], trials: int, rendered: Rendered, asked: Asked) -> Verdict:
+    def _verdict(self, cast: Sequence[_VoteRecord], trials: int, rendered: Rendered, asked: ClaimGrounds) -> Verdict:
         page = asked.page
         base = Verdict(
             outcome=Outcome.NOT_JUDGED,
@@ -294,7 +296,7 @@ class Verifier(ClaimJudge):
             requests=tuple(ModelRequest(key=each.vote.request, usage=each.usage) for each in cast),
             signals=_signals(cast, asked),
         )
-        result = decided([each.vote.result for each in cast], trials)
+        result = decide_votes([each.vote.result for each in cast], trials)
         if result is None or result is NO_MAJORITY:
             reason, reasoning = _loss_reason(cast)
             return replace(base, reason=reason, reasoning=reasoning)
@@ -307,7 +309,7 @@ class Verifier(ClaimJudge):
         return replace(base, outcome=Outcome.PASSED, reasoning=reasoning, quotes=quotes, grounded=grounded)
 
 
-def _signals(cast: Sequence[_VoteRecord], asked: Asked) -> tuple[str, ...]:
+def _signals(cast: Sequence[_VoteRecord], asked: ClaimGrounds) -> tuple[str, ...]:
     """Return the signals of the material, plus ``PICTURES_NOT_SHOWN`` if a vote saw text only."""
     found = asked.signals()
     return tuple(sorted({*found, PICTURES_NOT_SHOWN})) if any(each.text_only for each in cast) else found
@@ -335,13 +337,13 @@ def _loss_reason(cast: Sequence[_VoteRecord]) -> tuple[Reason, str]:
     return only or Reason.NO_MAJORITY, reasoning
 
 
-def _grounds(replies: Sequence[BinaryEvalResult], asked: Asked) -> tuple[Quote, ...]:
+def _grounds(replies: Sequence[BinaryEvalResult], asked: ClaimGrounds) -> tuple[Quote, ...]:
     """Return the quotes of the first supporting vote whose quotes are in the page and count as grounds."""
     page = asked.page
     if page is None or not asked.read:
         return ()
     for reply in replies:
-        found = find_quotes(page.reading.folded, page.text, reply.quotes, page_id=page.page_id, url=page.url)
+        found = find_quotes(page.index.folded, page.text, reply.quotes, page_id=page.page_id, url=page.url)
         quotes = asked.grounds(found)
         if quotes:
             return quotes

@@ -21,7 +21,7 @@ NO_MAJORITY: Final = _NoMajority.NO_MAJORITY
 NoMajority: TypeAlias = Literal[_NoMajority.NO_MAJORITY]
 
 
-def decided(votes: Sequence[bool | None], trials: int) -> bool | NoMajority | None:
+def decide_votes(votes: Sequence[bool | None], trials: int) -> bool | NoMajority | None:
     """Return the certain outcome of ``votes`` (None = lost vote), or None while more votes are needed.
 
     >>> decided([True, True], 3), decided([True, False], 3), decided([True, None], 3)
@@ -45,7 +45,7 @@ def decided(votes: Sequence[bool | None], trials: int) -> bool | NoMajority | No
     return None
 
 
-def to_ask(votes: Sequence[bool | None], trials: int) -> int:
+def votes_needed(votes: Sequence[bool | None], trials: int) -> int:
     """Return how many votes are needed next in any case and can be requested concurrently; 0 once decided.
 
     The total number of requests is the same as with sequential voting.
@@ -53,7 +53,7 @@ def to_ask(votes: Sequence[bool | None], trials: int) -> int:
     >>> to_ask([], 3), to_ask([True, False], 3), to_ask([True, True], 3), to_ask([], 5)
     (2, 1, 0, 3)
     """
-    if decided(votes, trials) is not None:
+    if decide_votes(votes, trials) is not None:
         return 0
     return min(majority_of(trials) - max(_count(votes)), trials - len(votes))
 

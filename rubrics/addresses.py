@@ -11,7 +11,7 @@ _UNADDRESSABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 """Characters that do not survive a round trip through an HTML attribute or a URL."""
 
 
-class Addresses:
+class NodeKeys:
     """Generator of keys for the nodes of one tree. Pass the nodes in tree order: parents before children."""
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 Public judge scripts and native judges share these rules. A public script settles its leaves in any order, so
 ``first_blocker`` looks at all leaves that are settled at that moment. A native judge declares its whole rubric first:
-``waits_for`` returns what must be settled before a leaf, and ``settled_blocker`` looks only at that. Equal verdicts
+``settled_before`` returns what must be settled before a leaf, and ``settled_blocker`` looks only at that. Equal verdicts
 therefore give equal trees, in whichever order the leaves finish. The functions only read the tree.
 """
 
@@ -83,7 +83,7 @@ def first_blocker(needed: Iterable[Prerequisite[N]], state: Callable[[N], Status
     return next((leaf for each in needed for leaf in leaves_below(each.node) if state(leaf) in BLOCKING), None)
 
 
-def waits_for(path: Sequence[N], extra: Sequence[N] = ()) -> list[N]:
+def settled_before(path: Sequence[N], extra: Sequence[N] = ()) -> list[N]:
     """Return the nodes that must be settled before the native leaf at the end of ``path`` is judged.
 
     These are its named prerequisites, the earlier steps below a sequential parent, and the critical siblings of a
@@ -101,7 +101,7 @@ def settled_blocker(
 ) -> N | None:
     """Return the first leaf that gates the native leaf at the end of ``path``; None if nothing gates it.
 
-    Call it after everything in ``waits_for`` and every leaf decided by code (``by_code``) is settled. Siblings that are
+    Call it after everything in ``settled_before`` and every leaf decided by code (``by_code``) is settled. Siblings that are
     judged concurrently count only if code decides them, so the outcome does not depend on which one finishes first.
     """
     for each in prerequisites(path, extra):

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from graphlib import CycleError, TopologicalSorter
 
-from rubrics.gating import settled_blocker, waits_for
+from rubrics.gating import settled_before, settled_blocker
 from rubrics.node import RubricNode
 from rubrics.rubric import Rubric
-from rubrics.scoring import compatible
+from rubrics.scoring import compatible_score
 
 
 def decided_by_code(leaf: RubricNode) -> bool:
@@ -18,20 +18,20 @@ def decided_by_code(leaf: RubricNode) -> bool:
     return leaf.claim is None
 
 
-def waits_of(rubric: Rubric, leaf: RubricNode) -> list[RubricNode]:
+def prerequisites_of(rubric: Rubric, leaf: RubricNode) -> list[RubricNode]:
     """Return the leaves and groups that must be settled before ``leaf`` is judged."""
-    return waits_for(rubric.path_to(leaf), rubric.required_by(leaf))
+    return settled_before(rubric.path_to(leaf), rubric.required_by(leaf))
 
 
-def blocker_of(rubric: Rubric, leaf: RubricNode) -> RubricNode | None:
+def gating_leaf(rubric: Rubric, leaf: RubricNode) -> RubricNode | None:
     """Return the leaf that gates ``leaf``, according to the verdicts in the tree; None if nothing gates it.
 
-    Call it after everything in ``waits_of`` and every leaf decided by code has its verdict.
+    Call it after everything in ``prerequisites_of`` and every leaf decided by code has its verdict.
     """
     return settled_blocker(
         rubric.path_to(leaf),
         rubric.required_by(leaf),
-        state=lambda node: compatible(node.verdict).status,
+        state=lambda node: compatible_score(node.verdict).status,
         by_code=decided_by_code,
     )
 
@@ -46,7 +46,7 @@ def wait_cycle(rubric: Rubric) -> tuple[str, ...]:
         if node.children:
             graph[node.id] = {child.id for child in node.children}
         elif not decided_by_code(node):
-            graph[node.id] = {each.id for each in waits_of(rubric, node)}
+            graph[node.id] = {each.id for each in prerequisites_of(rubric, node)}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

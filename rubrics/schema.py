@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from rubrics.errors import RubricError, SchemaError
 from rubrics.node import RubricNode, Status, Strategy
 from rubrics.rubric import ROOT_ID, Rubric
-from rubrics.scoring import Settled, compatible, settle
-from rubrics.verdict import Claim, Origin, Outcome, Quote, Reason, Usage, Verdict, Vote
+from rubrics.scoring import NodeScore, compatible_score, score_nodes
+from rubrics.verdict import Claim, Outcome, Quote, QuoteOrigin, Reason, Usage, Verdict, Vote
 
 SCHEMA_VERSION = 1
 
@@ -29,11 +29,11 @@ def rubric_json(rubric: Rubric) -> dict[str, Any]:
 
 def tree_json(rubric: Rubric) -> dict[str, Any]:
     """Return the tree with compatible scores and statuses, and with the claim and verdict of each leaf."""
-    settled = settle(rubric.root, lambda leaf: compatible(leaf.verdict))
+    settled = score_nodes(rubric.root, lambda leaf: compatible_score(leaf.verdict))
     return _node_json(rubric.root, settled)
 
 
-def _node_json(node: RubricNode, settled: Mapping[int, Settled]) -> dict[str, Any]:
+def _node_json(node: RubricNode, settled: Mapping[int, NodeScore]) -> dict[str, Any]:
     score, status = settled[id(node)]
     fields: dict[str, Any] = {
         "id": node.id,
@@ -115,7 +115,7 @@ class _NodeDocument(_Document):
     model: str | None = None
     usage: Usage = Usage()
     grounded: bool | None = None
-    grounding: Origin | None = None
+    grounding: QuoteOrigin | None = None
     signals: tuple[str, ...] = ()
 
     def to_node(self) -> RubricNode:

@@ -1,7 +1,7 @@
 """Scoring of a rubric: the score by the rules of the public toolkit, with bounds for unknown leaves.
 
-Pure functions over any ``TreeNode``. The same rules compute the compatible score and status of every node (``settle``),
-the score of the tree (``fold``) and its bounds if leaves are unknown (``bounds``). ``fold`` is monotone in every leaf,
+Pure functions over any ``TreeNode``. The same rules compute the compatible score and status of every node (``score_nodes``),
+the score of the tree (``tree_score``) and its bounds if leaves are unknown (``bounds``). ``tree_score`` is monotone in every leaf,
 so the bounds are exact.
 """
 
@@ -21,7 +21,7 @@ from rubrics.verdict import Outcome, Verdict
 _JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
-class Settled(NamedTuple):
+class NodeScore(NamedTuple):
     """Compatible score (0 to 1) and status of one node."""
 
     score: float
@@ -37,7 +37,7 @@ class Score:
     high: float
 
 
-def settle(root: N, leaf: Callable[[N], tuple[float, Status]]) -> dict[int, Settled]:
+def score_nodes(root: N, leaf: Callable[[N], tuple[float, Status]]) -> dict[int, NodeScore]:
     """Return score and status of every node. ``leaf`` returns those of a leaf.
 
     The keys are ``id(node)`` and not the ids of the nodes, because a public judge script can create two nodes with the
@@ -46,33 +46,33 @@ def settle(root: N, leaf: Callable[[N], tuple[float, Status]]) -> dict[int, Sett
     Raises:
         InvalidNode: A weight is not a finite number above 0.
     """
-    settled: dict[int, Settled] = {}
+    settled: dict[int, NodeScore] = {}
     _settle(root, leaf, settled)
     return settled
 
 
-def _settle(node: N, leaf: Callable[[N], tuple[float, Status]], settled: dict[int, Settled]) -> None:
+def _settle(node: N, leaf: Callable[[N], tuple[float, Status]], settled: dict[int, NodeScore]) -> None:
     if not node.children:
-        settled[id(node)] = Settled(*leaf(node))
+        settled[id(node)] = NodeScore(*leaf(node))
         return
     for child in node.children:
         _settle(child, leaf, settled)
     if node.strategy == Strategy.SEQUENTIAL:
         _skip_after_first_miss(node, settled)
     score = _inner_score(node.children, settled)
-    settled[id(node)] = Settled(score, _inner_status(score, [settled[id(each)].status for each in node.children]))
+    settled[id(node)] = NodeScore(score, _inner_status(score, [settled[id(each)].status for each in node.children]))
 
 
-def _skip_after_first_miss(node: N, settled: dict[int, Settled]) -> None:
+def _skip_after_first_miss(node: N, settled: dict[int, NodeScore]) -> None:
     """Set each step after the first one below 1.0 to 0. The nodes below such a step keep their scores."""
     missed = False
     for child in node.children:
         if missed:
-            settled[id(child)] = Settled(0.0, Status.SKIPPED)
+            settled[id(child)] = NodeScore(0.0, Status.SKIPPED)
         missed = missed or settled[id(child)].score < 1.0
 
 
-def _inner_score(children: Sequence[TreeNode], settled: Mapping[int, Settled]) -> float:
+def _inner_score(children: Sequence[TreeNode], settled: Mapping[int, NodeScore]) -> float:
     if any(child.critical and settled[id(child)].score < 1.0 for child in children):
         return 0.0
     counted = [child for child in children if not child.critical]
@@ -107,13 +107,13 @@ def _inner_status(score: float, children: Sequence[Status]) -> Status:
     return Status.FAILED if Status.FAILED in children else Status.SKIPPED
 
 
-def fold(root: N, leaf: Callable[[N], float]) -> float:
+def tree_score(root: N, leaf: Callable[[N], float]) -> float:
     """Return the score of a tree (0 to 1). ``leaf`` returns the score of a leaf.
 
     Raises:
         InvalidNode: A weight is not a finite number above 0.
     """
-    return settle(root, lambda node: (leaf(node), Status.INITIALIZED))[id(root)].score
+    return score_nodes(root, lambda node: (leaf(node), Status.INITIALIZED))[id(root)].score
 
 
 def bounds(root: N, leaf_bounds: Callable[[N], tuple[float, float]]) -> Score:
@@ -122,22 +122,22 @@ def bounds(root: N, leaf_bounds: Callable[[N], tuple[float, float]]) -> Score:
     Raises:
         InvalidNode: A weight is not a finite number above 0.
     """
-    low = fold(root, lambda node: leaf_bounds(node)[0])
-    high = fold(root, lambda node: leaf_bounds(node)[1])
+    low = tree_score(root, lambda node: leaf_bounds(node)[0])
+    high = tree_score(root, lambda node: leaf_bounds(node)[1])
     return Score(value=low if low == high else None, low=low, high=high)
 
 
 _COMPATIBLE = {
-    Outcome.PASSED: Settled(1.0, Status.PASSED),
-    Outcome.FAILED: Settled(0.0, Status.FAILED),
-    Outcome.SKIPPED: Settled(0.0, Status.SKIPPED),
+    Outcome.PASSED: NodeScore(1.0, Status.PASSED),
+    Outcome.FAILED: NodeScore(0.0, Status.FAILED),
+    Outcome.SKIPPED: NodeScore(0.0, Status.SKIPPED),
     # The public toolkit has no third state. It counts a claim that could not be judged as failed.
-    Outcome.NOT_JUDGED: Settled(0.0, Status.FAILED),
-    Outcome.UNDECIDED: Settled(0.0, Status.INITIALIZED),
+    Outcome.NOT_JUDGED: NodeScore(0.0, Status.FAILED),
+    Outcome.UNDECIDED: NodeScore(0.0, Status.INITIALIZED),
 }
 
 
-def compatible(verdict: Verdict | None) -> Settled:
+def compatible_score(verdict: Verdict | None) -> NodeScore:
     """Return the score and status that the public toolkit gives a leaf with this verdict. None means undecided."""
     return _COMPATIBLE[Outcome.UNDECIDED if verdict is None else verdict.outcome]
 
@@ -180,7 +180,7 @@ def _score(rubric: Rubric, accept: Callable[[Verdict], bool]) -> Score:
         if leaf.id in unknown:
             return 0.0, 1.0
         verdict = leaf.verdict
-        points = compatible(verdict).score if verdict is not None and accept(verdict) else 0.0
+        points = compatible_score(verdict).score if verdict is not None and accept(verdict) else 0.0
         return points, points
 
     return bounds(rubric.root, interval)

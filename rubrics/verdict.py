@@ -106,7 +106,7 @@ class Vote:
     request: str = ""
 
 
-class Origin(StrEnum):
+class QuoteOrigin(StrEnum):
     """Part of a page that a quote comes from."""
 
     TEXT = "text"
@@ -123,7 +123,7 @@ class Quote:
     page_id: str
     start: int
     end: int
-    origin: Origin = Origin.TEXT
+    origin: QuoteOrigin = QuoteOrigin.TEXT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +191,7 @@ class Verdict:
         return sum((request.usage for request in self.unneeded), self.usage)
 
     @property
-    def grounding(self) -> Origin | None:
+    def grounding(self) -> QuoteOrigin | None:
         """Origin of the quotes: ``image`` if any comes from a screenshot; None without quotes."""
         origins = {quote.origin for quote in self.quotes}
-        return Origin.IMAGE if Origin.IMAGE in origins else next(iter(origins), None)
+        return QuoteOrigin.IMAGE if QuoteOrigin.IMAGE in origins else next(iter(origins), None)

@@ -26,7 +26,7 @@ from app.demo.shipped import examples_dir
 from app.demo.site import DemoSite
 from app.features.suites.snapshots import build_snapshot
 from judges.analysis.overrides import judged_leaves
-from judges.suites.multimodal.snapshot import Draw
+from judges.suites.multimodal.snapshot import SamplingOptions
 from tests.fakes.mind2web import answering, nine_steps, ranks_of_nine_steps, write_scores, write_split
 from tests.fakes.multimodal import LABELS, STEPS, answers, write_rows
 from tests.fakes.sandbox import installed_browser
@@ -182,7 +182,9 @@ def _write_suites(folder: Path) -> None:
     write_scores(folder / "scores.pkl", ranks_of_nine_steps())
     rows = [{**row, "screenshot": _page_drawn()} for row in STEPS]
     source = write_rows(folder / "test_website.parquet", rows)
-    build_snapshot(source, folder / "snapshot.parquet", Draw(distractors=3), split=None, watch=lambda rows: None)
+    build_snapshot(
+        source, folder / "snapshot.parquet", SamplingOptions(distractors=3), split=None, watch=lambda rows: None
+    )
 
 
 def _page_drawn() -> bytes:

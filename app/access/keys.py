@@ -2,7 +2,7 @@
 
 A key is ``assay_<id>_<secret>``. The ID identifies the key in lists and logs. The secret has 256 random bits, and only
 the SHA-256 of the key is stored: a slow hash adds nothing for a random secret. Each process caches the table of keys
-for at most ``STALE_S`` seconds, so a revoked key is rejected everywhere within that time.
+for at most ``MAX_CACHE_AGE_S`` seconds, so a revoked key is rejected everywhere within that time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from datetime import datetime
 
 import structlog
 
-from app.background import until_next_round
+from app.background import cancellable_sleep
 from app.clock import Clock
 from app.settings import Settings
 from app.storage.database import Database
@@ -26,7 +26,7 @@ from app.storage.errors import DatabaseUnavailable
 from app.storage.keys import expire_key, find_key, insert_key, list_keys, revoke_key
 from app.storage.records import KeyRecord, Scope
 
-STALE_S = 5.0
+MAX_CACHE_AGE_S = 5.0
 _REFRESH_S = 2.0
 _MIN_RELOAD_INTERVAL_S = 0.5
 _ID_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -44,15 +44,15 @@ class Caller:
 
     owner: str
     scope: Scope
-    everybody: bool = False
+    sees_all_owners: bool = False
 
     @property
-    def sees(self) -> str | None:
+    def visible_owner(self) -> str | None:
         """Owner whose data the caller may see; None: all owners."""
-        return None if self.everybody else self.owner
+        return None if self.sees_all_owners else self.owner
 
 
-LOCAL = Caller(owner=LOCAL_OWNER, scope=Scope.ADMIN, everybody=True)
+LOCAL_CALLER = Caller(owner=LOCAL_OWNER, scope=Scope.ADMIN, sees_all_owners=True)
 """Caller of a service without API keys, which accepts requests from its own machine only."""
 
 
@@ -72,7 +72,7 @@ def new_key(owner: str, scope: Scope, *, now: datetime, expires_at: datetime | N
     return key, record
 
 
-async def make_key(
+async def create_key(
     database: Database, owner: str, scope: Scope, *, now: datetime, expires_at: datetime | None = None
 ) -> tuple[str, KeyRecord]:
     """Generate a key and store its record."""
@@ -99,19 +99,19 @@ async def replace_key(
     return key, record
 
 
-async def end_key(database: Database, key_id: str, *, now: datetime) -> KeyRecord | None:
+async def revoke_stored_key(database: Database, key_id: str, *, now: datetime) -> KeyRecord | None:
     """Revoke a key. Return None if it does not exist."""
     async with database.begin() as connection:
         return await revoke_key(connection, key_id, now=now)
 
 
-async def known_keys(database: Database) -> list[KeyRecord]:
+async def load_keys(database: Database) -> list[KeyRecord]:
     """Return all keys, including expired and revoked ones, oldest first."""
     async with database.begin() as connection:
         return await list_keys(connection)
 
 
-class KeyRing:
+class KeyAuthenticator:
     """Authenticator for the keys of ``ASSAY_API_KEYS`` and the stored keys. Requires ``run`` as a background task."""
 
     def __init__(self, settings: Settings, database: Database, clock: Clock) -> None:
@@ -135,26 +135,26 @@ class KeyRing:
         """
         async with self._reading:
             began = time.monotonic()
-            self._stored = {record.id: record for record in await known_keys(self._database)}
+            self._stored = {record.id: record for record in await load_keys(self._database)}
             self._read_at = began
 
     async def run(self) -> None:
         """Reload the keys periodically until cancelled."""
         while True:
-            await until_next_round(_REFRESH_S)
+            await cancellable_sleep(_REFRESH_S)
             try:
                 await self.read()
             except DatabaseUnavailable as error:
                 _log.warning("API keys not reloaded", detail=str(error))
 
-    async def caller(self, key: str | None) -> Caller | None:
+    async def authenticate(self, key: str | None) -> Caller | None:
         """Return the caller that a key belongs to, or None if the key is not valid.
 
         Raises:
             DatabaseUnavailable: The cached keys are outdated and cannot be reloaded.
         """
         if not self.needed:
-            return LOCAL
+            return LOCAL_CALLER
         given = _digest(key or "")
         # Compare with every key, in constant time, to leak no timing information.
         if any([hmac.compare_digest(known, given) for known in self._configured]):
@@ -167,12 +167,12 @@ class KeyRing:
         fits = hmac.compare_digest(_UNKNOWN_KEY_SHA256 if record is None else record.sha256, given)
         if record is None or not fits or not record.usable(self._clock.now()):
             return None
-        return Caller(owner=record.owner, scope=record.scope, everybody=record.scope is Scope.ADMIN)
+        return Caller(owner=record.owner, scope=record.scope, sees_all_owners=record.scope is Scope.ADMIN)
 
     async def _reload_if_stale(self, key_id: str) -> None:
         """Reload the keys if the cache is outdated, or if the key may be newer than the cache."""
         age = float("inf") if self._read_at is None else time.monotonic() - self._read_at
-        if age > STALE_S or (key_id not in self._stored and age > _MIN_RELOAD_INTERVAL_S):
+        if age > MAX_CACHE_AGE_S or (key_id not in self._stored and age > _MIN_RELOAD_INTERVAL_S):
             await self.read()
 
 

@@ -10,7 +10,7 @@ _BURST_S = 2.0
 _MAX_BUCKETS = 10_000
 
 
-class Rates:
+class RateLimiter:
     """Token bucket rate limiter with one bucket per caller."""
 
     def __init__(self, per_s: float, *, monotonic_s: Callable[[], float]) -> None:
@@ -41,21 +41,21 @@ class Rates:
         self._buckets = {owner: each for owner, each in self._buckets.items() if now - each[1] < fills_s}
 
 
-class Guesses:
+class GuessLimiter:
     """Rate limiter for guesses of a short secret, per client and over all clients."""
 
     _EACH_PER_S, _ALL_PER_S = 0.5, 5.0
 
     def __init__(self, *, monotonic_s: Callable[[], float]) -> None:
-        self._each = Rates(self._EACH_PER_S, monotonic_s=monotonic_s)
-        self._all = Rates(self._ALL_PER_S, monotonic_s=monotonic_s)
+        self._each = RateLimiter(self._EACH_PER_S, monotonic_s=monotonic_s)
+        self._all = RateLimiter(self._ALL_PER_S, monotonic_s=monotonic_s)
 
     def wait_s(self, client: str) -> float:
         """Count a guess and return 0, or return the seconds until the next guess is allowed."""
         return self._each.wait_s(client) or self._all.wait_s("")
 
 
-class Streams:
+class StreamLimiter:
     """Limiter of open event streams per caller."""
 
     def __init__(self, max_open: int) -> None:
@@ -67,7 +67,7 @@ class Streams:
         return self._open[owner] >= self._max_open
 
     @contextmanager
-    def one_more(self, owner: str) -> Iterator[None]:
+    def open_stream(self, owner: str) -> Iterator[None]:
         """Count one more open stream during the block."""
         self._open[owner] += 1
         try:

@@ -29,7 +29,7 @@ async def service_of(request: Request) -> Service:
 ServiceDep = Annotated[Service, Depends(service_of)]
 
 
-async def holder_of(service: Service, authorization: str) -> Caller:
+async def authenticate(service: Service, authorization: str) -> Caller:
     """Return the caller that the API key in the header belongs to.
 
     Raises:
@@ -37,7 +37,7 @@ async def holder_of(service: Service, authorization: str) -> Caller:
         DatabaseUnavailable: The keys cannot be read.
     """
     scheme, _, key = authorization.partition(" ")
-    caller = await service.keys.caller(key.strip() if scheme.lower() == "bearer" else None)
+    caller = await service.keys.authenticate(key.strip() if scheme.lower() == "bearer" else None)
     if caller is None:
         raise Problem(
             401,
@@ -48,7 +48,7 @@ async def holder_of(service: Service, authorization: str) -> Caller:
     return caller
 
 
-async def caller_of(request: Request, needed: Scope) -> Caller:
+async def authorize(request: Request, needed: Scope) -> Caller:
     """Authenticate the request and check its rate and scope.
 
     Raises:
@@ -56,8 +56,8 @@ async def caller_of(request: Request, needed: Scope) -> Caller:
         DatabaseUnavailable: The keys cannot be read.
     """
     service = await service_of(request)
-    caller = await holder_of(service, request.headers.get("authorization", ""))
-    wait_s = service.rates.wait_s(caller.owner)
+    caller = await authenticate(service, request.headers.get("authorization", ""))
+    wait_s = service.rate_limiter.wait_s(caller.owner)
     if wait_s > 0:
         detail = (
             f"rate limit exceeded: at most {service.settings.rate_per_s:g} requests per second "
@@ -71,15 +71,15 @@ async def caller_of(request: Request, needed: Scope) -> Caller:
 
 
 async def _reader(request: Request) -> Caller:
-    return await caller_of(request, Scope.READ)
+    return await authorize(request, Scope.READ)
 
 
 async def _submitter(request: Request) -> Caller:
-    return await caller_of(request, Scope.SUBMIT)
+    return await authorize(request, Scope.SUBMIT)
 
 
 async def _admin(request: Request) -> Caller:
-    return await caller_of(request, Scope.ADMIN)
+    return await authorize(request, Scope.ADMIN)
 
 
 ReaderDep = Annotated[Caller, Depends(_reader)]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.api.overrides import said_json, time_json
+from app.api.overrides import override_fields, time_json
 from app.storage.bundle_roots import BundleRoot
 from app.storage.overrides import Override
 
@@ -39,11 +39,11 @@ class Additions:
         bundles = [f"b{len(self.bundles)}"] if self.bundles else []
         return f'"{".".join([result_id, *newest, *bundles])}"'
 
-    def behind(self, body: str) -> str:
+    def append_to(self, body: str) -> str:
         """Append the additions to the JSON of a stored result. Blocks for a few milliseconds per megabyte."""
         added: dict[str, Any] = {}
         if self.overrides:
-            added |= said_json(json.loads(body), self.overrides)
+            added |= override_fields(json.loads(body), self.overrides)
         if self.bundles:
             added["bundles"] = [bundle_json(root) for root in self.bundles]
         return f"{body.rstrip().removesuffix('}')},{json.dumps(added)[1:]}" if added else body

@@ -20,12 +20,12 @@ _CHUNK_BYTES = 8 * 1024
 _LINGER_S = 2.0
 
 
-class BoundedHttp(HttpToolsProtocol):
+class LimitedHttpProtocol(HttpToolsProtocol):
     """One client connection."""
 
     head_s: ClassVar[float] = 15.0
     """Seconds for a request head, from its first byte or from the opening of the connection."""
-    head_bytes: ClassVar[int] = 64 * 1024
+    max_head_bytes: ClassVar[int] = 64 * 1024
     unread_s: ClassVar[float] = 60.0
     """Seconds after which a client that does not read its response is disconnected."""
 
@@ -63,8 +63,10 @@ class BoundedHttp(HttpToolsProtocol):
             if self.transport.is_closing():
                 return
             self._read_of_head = 0 if self._head_ended or not self._in_head else self._read_of_head + len(part)
-            if self._read_of_head > self.head_bytes:
-                self._refuse(Problem(431, "HEAD_TOO_LARGE", f"the request head is larger than {self.head_bytes} bytes"))
+            if self._read_of_head > self.max_head_bytes:
+                self._refuse(
+                    Problem(431, "HEAD_TOO_LARGE", f"the request head is larger than {self.max_head_bytes} bytes")
+                )
                 return
 
     def on_headers_complete(self) -> None:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from app.api.access import ReaderDep, ServiceDep
 from app.api.models import ListOut
 from app.api.page_models import CitedUrlOut, DependentsOut, TaskPagesOut, TasksPagesOut
-from app.api.paging import NameFilter, SliceDep
+from app.api.paging import NameFilter, PageRequestDep
 from app.storage.captures import key_digest
 from app.storage.cited_urls import dependents_of, list_tasks, list_urls
 from cache.urls import MAX_URL_CHARS, canonical_key
@@ -25,7 +25,7 @@ _UrlText = Annotated[str, Query(min_length=1, max_length=MAX_URL_CHARS)]
 async def urls(
     service: ServiceDep,
     caller: ReaderDep,
-    part: SliceDep,
+    part: PageRequestDep,
     task_id: NameFilter = None,
     agent: NameFilter = None,
     needs_work: bool | None = None,
@@ -39,7 +39,7 @@ async def urls(
         found = await list_urls(
             connection,
             limit=part.limit + 1,
-            owner=caller.sees,
+            owner=caller.visible_owner,
             agent=agent,
             task_id=task_id,
             needs_work=needs_work,
@@ -55,7 +55,7 @@ async def urls(
 async def tasks(service: ServiceDep, caller: ReaderDep, agent: NameFilter = None) -> TasksPagesOut:
     """List all tasks that have cited URLs, with counts."""
     async with service.database.begin() as connection:
-        found = await list_tasks(connection, owner=caller.sees, agent=agent)
+        found = await list_tasks(connection, owner=caller.visible_owner, agent=agent)
     return TasksPagesOut(items=[TaskPagesOut.of(task) for task in found])
 
 
@@ -66,5 +66,5 @@ async def dependents(
     """Return the answers and leaves that depend on the pages of these URLs, and the cost of their last judging."""
     keys = [key_digest(canonical_key(one)) for one in url]
     async with service.database.begin() as connection:
-        found = await dependents_of(connection, keys, limit=_COUNTED, owner=caller.sees)
+        found = await dependents_of(connection, keys, limit=_COUNTED, owner=caller.visible_owner)
     return DependentsOut.of(found, shown=_SHOWN)

@@ -21,7 +21,7 @@ _FORM = "Body_"
 _OPEN = ("/healthz", "/readyz")
 
 
-def describe_truthfully(app: FastAPI, *, features: Sequence[Feature]) -> None:
+def install_openapi(app: FastAPI, *, features: Sequence[Feature]) -> None:
     """Make ``/openapi.json`` describe the error responses of all operations, and add examples."""
 
     def openapi() -> dict[str, Any]:

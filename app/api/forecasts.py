@@ -18,19 +18,19 @@ from app.api.models import AnswerIn
 from app.api.problems import Problem, not_found
 from app.api.request_fields import Model, Name
 from app.api.strict_json import StrictJsonRoute
-from app.engine.forecasting import Question, forecast_all, kept_for, standing_apart
-from app.jobs.account import kept_replies
+from app.engine.forecasting import ForecastRequest, checkpoint_lookup, forecast_all, forecast_runtime
+from app.jobs.account import checkpointed_replies
 from app.service import Service
 from app.storage.jobs import answer_text, get_job
 from app.storage.records import JobKind
 from app.storage.results import earlier_result, list_results
-from judges.analysis.forecasts.figures import NOTHING
+from judges.analysis.forecasts.figures import EMPTY_FORECAST
 from judges.llm.pricing import prices_as_of
 from judges.llm.providers import parse_model
 
 router = APIRouter(prefix="/v1/forecasts", tags=["forecasts"], route_class=StrictJsonRoute)
 
-MOST_AT_ONCE = 20
+MAX_ANSWERS_PER_FORECAST = 20
 _PAST_RUNS = 20
 _TIMEOUT_S = 120.0
 
@@ -66,10 +66,10 @@ class ForecastIn(BaseModel):
         },
     )
 
-    jobs: list[str] | None = Field(None, min_length=1, max_length=MOST_AT_ONCE)
+    jobs: list[str] | None = Field(None, min_length=1, max_length=MAX_ANSWERS_PER_FORECAST)
     agent: Name | None = None
     task_id: Name | None = None
-    answers: list[AnswerIn] | None = Field(None, min_length=1, max_length=MOST_AT_ONCE)
+    answers: list[AnswerIn] | None = Field(None, min_length=1, max_length=MAX_ANSWERS_PER_FORECAST)
     model: Model | None = Field(None, description="provider/model; replaces the model of ``jobs``")
 
     @model_validator(mode="after")
@@ -115,7 +115,7 @@ async def forecast(body: ForecastIn, service: ServiceDep, caller: SubmitterDep) 
         )
         try:
             async with asyncio.timeout(_TIMEOUT_S):
-                found = await forecast_all(standing_apart(service.runtime), [question for _, question in questions])
+                found = await forecast_all(forecast_runtime(service.runtime), [question for _, question in questions])
         except TimeoutError as late:
             detail = "the forecast took too long; request fewer answers at once"
             raise Problem(503, "TOO_SLOW", detail, headers={"Retry-After": "5"}) from late
@@ -130,35 +130,39 @@ async def forecast(body: ForecastIn, service: ServiceDep, caller: SubmitterDep) 
         )
         for (job_id, question), one in zip(questions, found, strict=True)
     ]
-    return ForecastOut(items=items, total=sum(found, NOTHING).as_json(), prices_as_of=prices_as_of())
+    return ForecastOut(items=items, total=sum(found, EMPTY_FORECAST).as_json(), prices_as_of=prices_as_of())
 
 
-async def _job_questions(service: Service, caller: Caller, body: ForecastIn) -> list[tuple[str | None, Question]]:
-    questions: list[tuple[str | None, Question]] = []
+async def _job_questions(
+    service: Service, caller: Caller, body: ForecastIn
+) -> list[tuple[str | None, ForecastRequest]]:
+    questions: list[tuple[str | None, ForecastRequest]] = []
     for job_id in dict.fromkeys(body.jobs or ()):
         async with service.database.begin() as connection:
-            job = await get_job(connection, job_id, owner=caller.sees)
+            job = await get_job(connection, job_id, owner=caller.visible_owner)
             if job is None or job.kind is not JobKind.ANSWER:
                 raise not_found(f"job {job_id!r} that judges an answer")
             text = await answer_text(connection, job.answer_sha256)
             last = await earlier_result(connection, job)
-            replies = await kept_replies(connection, job)
+            replies = await checkpointed_replies(connection, job)
         answer = Answer(name=job.answer_name, text=text)
         past = await _past(service, caller, job.task_id, last)
         model = body.model or job.model or service.settings.model
-        question = Question(
+        question = ForecastRequest(
             judge=service.runtime.judge(job.task_id),
             agent=job.agent,
             answer=answer,
             model=str(parse_model(model)),
             past=past,
-            recall=kept_for(replies),
+            recall=checkpoint_lookup(replies),
         )
         questions.append((job.id, question))
     return questions
 
 
-async def _answer_questions(service: Service, caller: Caller, body: ForecastIn) -> list[tuple[str | None, Question]]:
+async def _answer_questions(
+    service: Service, caller: Caller, body: ForecastIn
+) -> list[tuple[str | None, ForecastRequest]]:
     submission = await asyncio.to_thread(
         checked_submission,
         agent=body.agent or "",
@@ -173,7 +177,7 @@ async def _answer_questions(service: Service, caller: Caller, body: ForecastIn) 
     model = str(parse_model(submission.model or service.settings.model))
     judge = service.runtime.judge(submission.task_id)
     return [
-        (None, Question(judge=judge, agent=submission.agent, answer=answer, model=model, past=past))
+        (None, ForecastRequest(judge=judge, agent=submission.agent, answer=answer, model=model, past=past))
         for answer in submission.answers
     ]
 
@@ -181,6 +185,6 @@ async def _answer_questions(service: Service, caller: Caller, body: ForecastIn) 
 async def _past(service: Service, caller: Caller, task_id: str, last: str | None) -> Sequence[dict[str, Any]]:
     """Return past results of a task, oldest first, followed by the last result of the answer itself."""
     async with service.database.begin() as connection:
-        found = await list_results(connection, limit=_PAST_RUNS, owner=caller.sees, task_id=task_id)
+        found = await list_results(connection, limit=_PAST_RUNS, owner=caller.visible_owner, task_id=task_id)
     bodies = [one.body for one in reversed(found) if one.body != last] + ([] if last is None else [last])
     return await asyncio.to_thread(lambda: [json.loads(body) for body in bodies])

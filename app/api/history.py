@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from app.api.access import ReaderDep, ServiceDep
 from app.api.models import ListOut
-from app.api.paging import IdPath, NamePath, SliceDep
+from app.api.paging import IdPath, NamePath, PageRequestDep
 from app.api.problems import not_found
 from app.storage import bundle_roots as roots
 from app.storage import history as rows
@@ -50,10 +50,12 @@ class BundleOut(BaseModel):
 
 
 @router.get("/agents/{agent}/history")
-async def history(agent: NamePath, service: ServiceDep, caller: ReaderDep, part: SliceDep) -> ListOut[OriginOut]:
+async def history(agent: NamePath, service: ServiceDep, caller: ReaderDep, part: PageRequestDep) -> ListOut[OriginOut]:
     """List the results of an agent without their trees, newest first."""
     async with service.database.begin() as connection:
-        found = await rows.list_origins(connection, agent, limit=part.limit + 1, owner=caller.sees, before=part.cursor)
+        found = await rows.list_origins(
+            connection, agent, limit=part.limit + 1, owner=caller.visible_owner, before=part.cursor
+        )
     page, following = part.cut(found, lambda origin: origin.result_id)
     return ListOut(items=[OriginOut.of(origin) for origin in page], next_cursor=following)
 
@@ -62,7 +64,7 @@ async def history(agent: NamePath, service: ServiceDep, caller: ReaderDep, part:
 async def origin(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> OriginOut:
     """Return the job and submission of a result."""
     async with service.database.begin() as connection:
-        found = await rows.origin_of(connection, result_id, owner=caller.sees)
+        found = await rows.origin_of(connection, result_id, owner=caller.visible_owner)
     if found is None:
         raise not_found("result")
     return OriginOut.of(found)
@@ -72,7 +74,7 @@ async def origin(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> O
 async def bundles(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ListOut[BundleOut]:
     """List the evidence bundles that contain a result, oldest first."""
     async with service.database.begin() as connection:
-        found = await roots.roots_of(connection, result_id, owner=caller.sees)
+        found = await roots.roots_of(connection, result_id, owner=caller.visible_owner)
     if found is None:
         raise not_found("result")
     return ListOut(items=[BundleOut(**dataclasses.asdict(root)) for root in found], next_cursor=None)
@@ -82,7 +84,7 @@ async def bundles(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> 
 async def answer(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> Response:
     """Return the judged answer unchanged, byte for byte."""
     async with service.database.begin() as connection:
-        text = await rows.judged_text(connection, result_id, owner=caller.sees)
+        text = await rows.judged_text(connection, result_id, owner=caller.visible_owner)
     if text is None:
         raise not_found("result")
     return Response(text, media_type=_MARKDOWN)

@@ -13,7 +13,7 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.models import JobOut, ListOut
-from app.api.paging import IdPath, NameFilter, SliceDep
+from app.api.paging import IdPath, NameFilter, PageRequestDep
 from app.api.problems import Problem, not_found
 from app.service import Service
 from app.storage import jobs as rows
@@ -28,7 +28,7 @@ _QUIET_S = 15.0
 async def list_jobs(
     service: ServiceDep,
     caller: ReaderDep,
-    part: SliceDep,
+    part: PageRequestDep,
     status: JobStatus | None = None,
     agent: NameFilter = None,
     task_id: NameFilter = None,
@@ -38,7 +38,7 @@ async def list_jobs(
         found = await rows.list_jobs(
             connection,
             limit=part.limit + 1,
-            owner=caller.sees,
+            owner=caller.visible_owner,
             before=part.cursor,
             status=status,
             agent=agent,
@@ -57,13 +57,13 @@ async def job(job_id: IdPath, service: ServiceDep, caller: ReaderDep) -> JobOut:
 @router.post("/{job_id}/cancel")
 async def cancel(job_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> JobOut:
     """Cancel a job. Captures and model requests in progress stop immediately."""
-    return JobOut.of(await service.control.cancel(job_id, owner=caller.sees))
+    return JobOut.of(await service.control.cancel(job_id, owner=caller.visible_owner))
 
 
 @router.post("/{job_id}/retry", status_code=202)
 async def retry(job_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> JobOut:
     """Queue a finished or paused job again."""
-    return JobOut.of(await service.control.retry(job_id, owner=caller.sees))
+    return JobOut.of(await service.control.retry(job_id, owner=caller.visible_owner))
 
 
 @router.get(
@@ -101,7 +101,7 @@ async def events(
 
 async def _stream(service: Service, caller: Caller, job_id: str, seen: int) -> AsyncIterator[bytes]:
     """Yield an event for each change, named ``status``, ``stage`` or ``progress`` after what changed."""
-    with service.streams.one_more(caller.owner), service.events.follow(job_id) as follower:
+    with service.streams.open_stream(caller.owner), service.events.follow(job_id) as follower:
         before: Job | None = None
         while before is None or not before.ended:
             present = await follower.next(timeout_s=_QUIET_S)
@@ -122,8 +122,8 @@ def _what_changed(before: Job | None, present: Job) -> str:
 
 
 async def _job(service: Service, caller: Caller, job_id: str) -> Job:
-    async with service.database.quickly() as connection:
-        found = await rows.peek_job(connection, job_id, owner=caller.sees)
+    async with service.database.pooled_connection() as connection:
+        found = await rows.poll_job(connection, job_id, owner=caller.visible_owner)
     if found is None:
         raise not_found("job")
     return found

@@ -8,14 +8,14 @@ from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.api.request_fields import WHOLE, AnswerName, AnswerText, Metadata, Model, Name
+from app.api.request_fields import WHOLE_NUMBER, AnswerName, AnswerText, Metadata, Model, Name
 from app.storage.records import Job, JobKind, JobStatus, SubmissionRecord
 from cache.capture import Capture
 
 Item = TypeVar("Item")
 MAX_ANSWERS = 100
 Priority: TypeAlias = Annotated[
-    int, Field(ge=-100, le=100, description="Jobs with a higher priority start first"), WHOLE
+    int, Field(ge=-100, le=100, description="Jobs with a higher priority start first"), WHOLE_NUMBER
 ]
 BudgetUsd: TypeAlias = Annotated[
     float,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from judges.analysis.overrides import Word, in_force, judged_tree, overruled
+from judges.analysis.overrides import OverrideLike, judged_tree, override_scores, overrides_in_force
 from judges.result import score_json
 
 if TYPE_CHECKING:
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from app.storage.overrides import Override
 
 
-def said_json(result: Mapping[str, Any], rows: Sequence[Override]) -> dict[str, Any]:
+def override_fields(result: Mapping[str, Any], rows: Sequence[Override]) -> dict[str, Any]:
     """Return the fields ``overrides`` (oldest first) and ``with_overrides`` of a result."""
-    return {"overrides": overrides_json(rows), "with_overrides": scores_with(result, rows)}
+    return {"overrides": overrides_json(rows), "with_overrides": scores_with_overrides(result, rows)}
 
 
 def override_json(row: Override, *, is_in_force: bool) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def override_json(row: Override, *, is_in_force: bool) -> dict[str, Any]:
 
 def overrides_json(rows: Sequence[Override]) -> list[dict[str, Any]]:
     """Return all overrides of one result, oldest first."""
-    ids = {row.id for row in in_force(rows).values()}
+    ids = {row.id for row in overrides_in_force(rows).values()}
     return [override_json(row, is_in_force=row.id in ids) for row in rows]
 
 
@@ -48,16 +48,16 @@ def time_json(at: datetime) -> str:
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def scores_with(result: Mapping[str, Any], overrides: Sequence[Word]) -> dict[str, Any] | None:
+def scores_with_overrides(result: Mapping[str, Any], overrides: Sequence[OverrideLike]) -> dict[str, Any] | None:
     """Return the scores with the overrides in force instead of the verdicts; None if no override is in force.
 
     Raises:
         InvalidNode: A weight in the tree is not a finite number above zero.
     """
-    root, effective = judged_tree(result), in_force(overrides)
+    root, effective = judged_tree(result), overrides_in_force(overrides)
     if root is None or not effective:
         return None
-    found = overruled(root, {leaf: override.outcome == "passed" for leaf, override in effective.items()})
+    found = override_scores(root, {leaf: override.outcome == "passed" for leaf, override in effective.items()})
     return {
         "score": score_json(found.score),
         "score_strict": score_json(found.score_strict),

@@ -17,7 +17,7 @@ from app.access.keys import Caller
 from app.api.access import AdminDep, ServiceDep
 from app.api.models import ListOut
 from app.api.page_models import PageChangeIn, PageChangeOut
-from app.api.paging import IdPath, NameFilter, SliceDep
+from app.api.paging import IdPath, NameFilter, PageRequestDep
 from app.api.problems import Problem, not_found
 from app.api.strict_json import StrictJsonRoute
 from app.service import Service
@@ -32,9 +32,9 @@ from app.storage.page_changes import (
     insert_undo,
     list_changes,
 )
-from app.storage.storable import storable
+from app.storage.storable import storable_text
 from cache.capture import Capture
-from cache.urls import MAX_URL_CHARS, canonical_key, why_unfetchable
+from cache.urls import MAX_URL_CHARS, canonical_key, unfetchable_reason
 
 router = APIRouter(prefix="/v1/pages/changes", tags=["pages"], route_class=StrictJsonRoute)
 
@@ -46,7 +46,7 @@ _INVALID = "the request has invalid fields; see errors"
 async def changes(
     service: ServiceDep,
     caller: AdminDep,
-    part: SliceDep,
+    part: PageRequestDep,
     task_id: NameFilter = None,
     url: Annotated[str | None, Query(min_length=1, max_length=MAX_URL_CHARS)] = None,
 ) -> ListOut[PageChangeOut]:
@@ -54,7 +54,12 @@ async def changes(
     key = None if url is None else key_digest(canonical_key(url))
     async with service.database.begin() as connection:
         found = await list_changes(
-            connection, limit=part.limit + 1, before=part.cursor, key_sha256=key, task_id=task_id, owner=caller.sees
+            connection,
+            limit=part.limit + 1,
+            before=part.cursor,
+            key_sha256=key,
+            task_id=task_id,
+            owner=caller.visible_owner,
         )
     page, following = part.cut(found, lambda change: change.id)
     return ListOut(items=[PageChangeOut.of(change) for change in page], next_cursor=following)
@@ -89,7 +94,7 @@ async def undo(
     """Undo a change. The undo is stored as a further change."""
     async with service.database.begin() as connection:
         before = await find_change(connection, change_id)
-        if before is None or caller.sees not in (None, before.key_owner):
+        if before is None or caller.visible_owner not in (None, before.key_owner):
             raise not_found("change")
         if before.action is ChangeAction.UNDO:
             raise Problem(409, "NOT_UNDOABLE", "an undo cannot be undone; make the change again")
@@ -101,8 +106,8 @@ async def undo(
             to_url=before.to_url,
             task_id=before.task_id,
             page_id=before.page_id,
-            reason=storable(why.strip()),
-            by=storable(by.strip()) or caller.owner,
+            reason=storable_text(why.strip()),
+            by=storable_text(by.strip()) or caller.owner,
             key_owner=caller.owner,
             created_at=service.runtime.clock.now(),
             undoes=before.id,
@@ -125,7 +130,7 @@ def _check(body: PageChangeIn) -> None:
     if (body.task_id is not None) != (body.action == "add"):
         wrong.append(("task_id", "is the task to add the URL to: required for the action add, not allowed for others"))
     for name, url in (("url", body.url if body.action == "add" else None), ("to", body.to)):
-        refusal = None if url is None else why_unfetchable(url.strip())
+        refusal = None if url is None else unfetchable_reason(url.strip())
         if refusal is not None:
             wrong.append((name, refusal))
     if body.to is not None and canonical_key(body.to) == canonical_key(body.url):
@@ -139,11 +144,11 @@ def _change(service: Service, caller: Caller, body: PageChangeIn) -> PageChange:
         id=service.runtime.ids.new("chg"),
         action=ChangeAction(body.action),
         key_sha256=key_digest(canonical_key(body.url)),
-        url=storable(body.url.strip()),
-        to_url=None if body.to is None else storable(body.to.strip()),
+        url=storable_text(body.url.strip()),
+        to_url=None if body.to is None else storable_text(body.to.strip()),
         task_id=body.task_id,
-        reason=storable(body.why.strip()),
-        by=storable(body.by.strip()) or caller.owner,
+        reason=storable_text(body.why.strip()),
+        by=storable_text(body.by.strip()) or caller.owner,
         key_owner=caller.owner,
         created_at=service.runtime.clock.now(),
     )
@@ -190,7 +195,7 @@ async def _mark_or_delete(service: Service, made: PageChange, cited: CitedUrl) -
 async def _find_cited(service: Service, caller: Caller, made: PageChange) -> CitedUrl | None:
     """Return the state of the URL, or None if the caller has no access to it."""
     async with service.database.begin() as connection:
-        found = await list_urls(connection, limit=1, key=made.key_sha256, owner=caller.sees)
+        found = await list_urls(connection, limit=1, key=made.key_sha256, owner=caller.visible_owner)
     return found[0] if found else None
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.paging import NAME
 from app.api.request_fields import FETCHABLE_URL
-from app.storage.cited_urls import CitedUrl, DependentResult, TaskPages
+from app.storage.cited_urls import CitedUrl, DependentResult, TaskUrlCounts
 from app.storage.page_changes import PageChange
 from app.storage.pairings import Pairing
 from cache.urls import MAX_URL_CHARS
@@ -78,7 +78,7 @@ class TaskPagesOut(BaseModel):
     leaves_waiting: int = Field(description="Leaves that cite a page that needs work")
 
     @classmethod
-    def of(cls, task: TaskPages) -> TaskPagesOut:
+    def of(cls, task: TaskUrlCounts) -> TaskPagesOut:
         return cls(**dataclasses.asdict(task))
 
 

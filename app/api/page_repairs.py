@@ -25,14 +25,14 @@ from app.storage.captures import key_digest
 from app.storage.page_changes import (
     ChangeAction,
     PageChange,
+    active_flag,
     correction_of,
     insert_change,
     insert_shown,
-    standing_flag,
 )
 from cache.capture import Capture, CaptureOutcome, Observation
 from cache.errors import DocumentRejected
-from cache.sources.uploads import HandedIn, observe
+from cache.sources.uploads import UploadedPage, observe_upload
 
 router = APIRouter(prefix="/v1/pages", tags=["pages"])
 
@@ -102,29 +102,29 @@ async def put_content(
     """Upload the content of the page: PDF, MHTML, HTML, text, an image, or text and an image."""
     cited = await capture_of(service, caller, page_id)
     given = await _read_upload(request, url=cited.url, by=caller.owner, service=service)
-    seen = await observed(given)
-    capture = await keep(service, cited.url, seen, owner=caller.owner, by=caller.owner)
+    seen = await check_upload(given)
+    capture = await store_upload(service, cited.url, seen, owner=caller.owner, by=caller.owner)
     return await _created(service, response, capture)
 
 
-async def observed(given: HandedIn) -> Observation:
+async def check_upload(given: UploadedPage) -> Observation:
     """Check uploaded content like a capture.
 
     Raises:
         Problem: The content was rejected.
     """
     try:
-        return await observe(given)
+        return await observe_upload(given)
     except DocumentRejected as rejected:
         raise _rejected_upload(rejected) from rejected
 
 
-async def keep(service: Service, url: str, seen: Observation, *, owner: str, by: str) -> Capture:
+async def store_upload(service: Service, url: str, seen: Observation, *, owner: str, by: str) -> Capture:
     """Store uploaded content as a capture of a URL. If it is evidence, remove a flag of the URL."""
     capture = await service.runtime.pages.add(url, seen)
     _log.info("page_handed_in", page_id=capture.id, url=url, by=by, outcome=capture.outcome.value)
     async with service.database.begin() as connection:
-        flag = await standing_flag(connection, key_digest(capture.key))
+        flag = await active_flag(connection, key_digest(capture.key))
         if flag is not None and capture.is_evidence:
             done = replace(
                 flag,
@@ -146,18 +146,18 @@ async def _created(service: Service, response: Response, capture: Capture) -> Pa
     return PageOut.of(await service.runtime.index.get(capture.id) or capture)
 
 
-async def _read_upload(request: Request, *, url: str, by: str, service: Service) -> HandedIn:
+async def _read_upload(request: Request, *, url: str, by: str, service: Service) -> UploadedPage:
     now = service.runtime.clock.now()
     content_type = request.headers.get("content-type", "")
     if content_type.partition(";")[0].strip().lower() != _FORM:
         content = await request.body()
         if not content:
             raise _invalid("", "is empty: send the content of the page")
-        return HandedIn(url=url, by=by, at=now, content=content, content_type=content_type)
+        return UploadedPage(url=url, by=by, at=now, content=content, content_type=content_type)
     async with request.form(max_files=2, max_fields=2, max_part_size=_MAX_TEXT_BYTES) as form:
         _check_fields(form)
         file, text, image = form.get("file"), form.get("text"), form.get("image")
-        return HandedIn(
+        return UploadedPage(
             url=url,
             by=by,
             at=now,

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Header, Query, Response
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep
 from app.api.models import ListOut, PageOut
-from app.api.paging import IdPath, NameFilter, SliceDep
+from app.api.paging import IdPath, NameFilter, PageRequestDep
 from app.api.problems import Problem, not_found
 from app.service import Service
 from app.storage.captures import list_captures, may_see
@@ -35,7 +35,7 @@ def _bytes_of(media_type: str) -> dict[int | str, dict[str, Any]]:
 async def pages(
     service: ServiceDep,
     caller: ReaderDep,
-    part: SliceDep,
+    part: PageRequestDep,
     task_id: NameFilter = None,
     agent: NameFilter = None,
     problem: Annotated[
@@ -47,7 +47,7 @@ async def pages(
         found = await list_captures(
             connection,
             limit=part.limit + 1,
-            owner=caller.sees,
+            owner=caller.visible_owner,
             before=part.cursor,
             agent=agent,
             task_id=task_id,
@@ -111,9 +111,9 @@ async def capture_of(service: Service, caller: Caller, page_id: str) -> Capture:
         Problem: No such capture, or the caller has no access to it (404).
     """
     found = await service.runtime.index.get(page_id)
-    if found is not None and caller.sees is not None:
+    if found is not None and caller.visible_owner is not None:
         async with service.database.begin() as connection:
-            found = found if await may_see(connection, page_id, owner=caller.sees) else None
+            found = found if await may_see(connection, page_id, owner=caller.visible_owner) else None
     if found is None:
         raise not_found("page")
     return found

@@ -20,7 +20,7 @@ NameFilter = Annotated[str | None, Query(pattern=NAME)]
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class PageRequest:
     """Cursor and page size of a list request."""
 
     cursor: str | None
@@ -35,17 +35,17 @@ class Slice:
 async def _slice(
     cursor: Annotated[str | None, Query(pattern=ID_PATTERN)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 50,
-) -> Slice:
-    return Slice(cursor, limit)
+) -> PageRequest:
+    return PageRequest(cursor, limit)
 
 
 async def _slice_by_position(
     cursor: Annotated[str | None, Query(pattern=POSITION_PATTERN, json_schema_extra={"example": "50"})] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 50,
-) -> Slice:
-    return Slice(cursor, limit)
+) -> PageRequest:
+    return PageRequest(cursor, limit)
 
 
-SliceDep = Annotated[Slice, Depends(_slice)]
-PositionSliceDep = Annotated[Slice, Depends(_slice_by_position)]
+PageRequestDep = Annotated[PageRequest, Depends(_slice)]
+PositionPageRequestDep = Annotated[PageRequest, Depends(_slice_by_position)]
 """Pagination of lists whose cursor is the position of the next item."""

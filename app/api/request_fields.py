@@ -93,5 +93,5 @@ Metadata: TypeAlias = Annotated[
         json_schema_extra={"propertyNames": _NO_NUL, "additionalProperties": _REF},
     ),
 ]
-WHOLE: Final = BeforeValidator(_whole)
+WHOLE_NUMBER: Final = BeforeValidator(_whole)
 """For integers of strict models. Put it after the bounds, otherwise the OpenAPI description lacks them."""

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Header, Response
 from app.api.access import ReaderDep, ServiceDep
 from app.api.additions import Additions
 from app.api.models import LintFindingOut, ListOut
-from app.api.paging import IdPath, NameFilter, SliceDep
+from app.api.paging import IdPath, NameFilter, PageRequestDep
 from app.api.problems import not_found
 from app.api.result_schema import result_schema
 from app.storage import results as rows
@@ -26,12 +26,17 @@ _JSON = "application/json"
 
 @router.get("/results", responses={200: {"content": {_JSON: {}}}}, response_class=Response)
 async def list_results(
-    service: ServiceDep, caller: ReaderDep, part: SliceDep, agent: NameFilter = None, task_id: NameFilter = None
+    service: ServiceDep, caller: ReaderDep, part: PageRequestDep, agent: NameFilter = None, task_id: NameFilter = None
 ) -> Response:
     """List results, newest first."""
     async with service.database.begin() as connection:
         found = await rows.list_results(
-            connection, limit=part.limit + 1, owner=caller.sees, before=part.cursor, agent=agent, task_id=task_id
+            connection,
+            limit=part.limit + 1,
+            owner=caller.visible_owner,
+            before=part.cursor,
+            agent=agent,
+            task_id=task_id,
         )
         page, following = part.cut(found, lambda result: result.id)
         ids = [result.id for result in page]
@@ -51,7 +56,7 @@ async def result(
 ) -> Response:
     """Return one result as it was stored, byte for byte, followed by its overrides and bundles."""
     async with service.database.begin() as connection:
-        found = await rows.get_result(connection, result_id, owner=caller.sees)
+        found = await rows.get_result(connection, result_id, owner=caller.visible_owner)
         overrides, roots = await overrides_of(connection, [result_id]), await roots_by_result(connection, [result_id])
     if found is None:
         raise not_found("result")
@@ -66,7 +71,7 @@ async def result(
 async def lint(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ListOut[LintFindingOut]:
     """Probable mistakes of the rubric that the result was scored with, for the author of the judge."""
     async with service.database.begin() as connection:
-        found = await rows.get_result(connection, result_id, owner=caller.sees)
+        found = await rows.get_result(connection, result_id, owner=caller.visible_owner)
     if found is None:
         raise not_found("result")
     findings = await asyncio.to_thread(lambda: lint_of_result(json.loads(found.body)))
@@ -74,7 +79,7 @@ async def lint(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> Lis
 
 
 async def _served(body: str, added: Additions) -> str:
-    return body if added.none else await asyncio.to_thread(added.behind, body)
+    return body if added.none else await asyncio.to_thread(added.append_to, body)
 
 
 @router.get("/schema/result.json")

@@ -14,7 +14,7 @@ from app.api.paging import NameFilter
 from app.service import Service
 from app.storage import overrides as rows
 from app.storage.overrides import Override, ReviewedResult
-from judges.analysis.labels import Human, label_line, label_of
+from judges.analysis.labels import HumanDecision, label_from_leaf, label_line
 from judges.analysis.overrides import judged_leaves
 
 router = APIRouter(prefix="/v1", tags=["reviews"])
@@ -28,7 +28,7 @@ async def export(
     service: ServiceDep, caller: ReaderDep, agent: NameFilter = None, task_id: NameFilter = None
 ) -> StreamingResponse:
     """Export the newest override of each person on each leaf as JSON Lines. docs/meta-eval.md describes the format."""
-    labels = _labels(service, owner=caller.sees, agent=agent, task_id=task_id)
+    labels = _labels(service, owner=caller.visible_owner, agent=agent, task_id=task_id)
     headers = {"Content-Disposition": 'attachment; filename="labels.jsonl"'}
     return StreamingResponse(labels, media_type=MEDIA_TYPE, headers=headers)
 
@@ -55,11 +55,11 @@ def _lines(reviewed: ReviewedResult, overrides: Sequence[Override]) -> bytes:
     leaves = judged_leaves(result)
     lines = [
         label_line(
-            label_of(
+            label_from_leaf(
                 result,
                 leaves[row.leaf].data,
                 key=row.leaf,
-                human=Human(str(row.outcome)),
+                human=HumanDecision(str(row.outcome)),
                 reviewer=row.by,
                 reason=row.reason,
                 at=row.created_at,

@@ -46,8 +46,8 @@ def _stripped(text: str) -> str:
 
 
 _NOT_BLANK: dict[str, Any] = {"pattern": NOT_BLANK, "minLength": 1}
-Words: TypeAlias = Annotated[str, Field(max_length=4000, json_schema_extra=_NOT_BLANK), AfterValidator(_stripped)]
-Name: TypeAlias = Annotated[str, Field(max_length=100, json_schema_extra=_NOT_BLANK), AfterValidator(_stripped)]
+ReasonText: TypeAlias = Annotated[str, Field(max_length=4000, json_schema_extra=_NOT_BLANK), AfterValidator(_stripped)]
+PersonName: TypeAlias = Annotated[str, Field(max_length=100, json_schema_extra=_NOT_BLANK), AfterValidator(_stripped)]
 
 
 class OverrideIn(BaseModel):
@@ -70,8 +70,8 @@ class OverrideIn(BaseModel):
         description="Id of the leaf in the result; the second leaf with the same id is id~2"
     )
     outcome: Literal["passed", "failed"]
-    reason: Words
-    by: Name = Field(description="Name of the person")
+    reason: ReasonText
+    by: PersonName = Field(description="Name of the person")
 
 
 class WithdrawalIn(BaseModel):
@@ -81,8 +81,8 @@ class WithdrawalIn(BaseModel):
         extra="forbid", strict=True, json_schema_extra={"example": {"reason": "I misread the date.", "by": "Ada"}}
     )
 
-    reason: Words
-    by: Name
+    reason: ReasonText
+    by: PersonName
 
 
 class OverrideOut(BaseModel):

@@ -18,7 +18,7 @@ from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.models import ListOut
 from app.api.overrides import override_json, overrides_json
-from app.api.paging import ID_PATTERN, IdPath, NameFilter, SliceDep
+from app.api.paging import ID_PATTERN, IdPath, NameFilter, PageRequestDep
 from app.api.problems import Problem, not_found
 from app.api.review_models import (
     AgreementFiguresOut,
@@ -34,15 +34,15 @@ from app.service import Service
 from app.storage import overrides as rows
 from app.storage.overrides import Override, Review
 from app.storage.results import get_result
-from app.storage.storable import storable
-from judges.analysis.overrides import JudgedNode, in_force, judged_leaves
+from app.storage.storable import storable_text
+from judges.analysis.overrides import JudgedNode, judged_leaves, overrides_in_force
 from judges.analysis.statistics.agreement import agreement as agreement_of
 from judges.analysis.statistics.agreement import confusion_of
 
 router = APIRouter(prefix="/v1", tags=["reviews"], route_class=StrictJsonRoute)
 
-MOST_PER_RESULT = 5000
-MOST_COUNTED = 100_000
+MAX_OVERRIDES_PER_RESULT = 5000
+MAX_OVERRIDES_COUNTED = 100_000
 """Agreement is computed over at most this many of the newest overrides."""
 _LISTED_LEAVES = 5
 _MODEL_CHARS = 200
@@ -57,13 +57,15 @@ async def override(
 ) -> OverrideOut:
     """Override a leaf of a result with an outcome, a reason and your name. The verdict and the scores do not change."""
     async with service.database.begin() as connection:
-        text = await rows.lock_result(connection, result_id, owner=caller.sees)
+        text = await rows.lock_result(connection, result_id, owner=caller.visible_owner)
         if text is None:
             raise not_found("result")
         leaf = await asyncio.to_thread(_leaf, text, body.leaf)
         existing = (await rows.overrides_of(connection, [result_id])).get(result_id, ())
-        if len(existing) >= MOST_PER_RESULT:
-            raise Problem(409, "CONFLICT", f"this result has {MOST_PER_RESULT} overrides and withdrawals, the maximum")
+        if len(existing) >= MAX_OVERRIDES_PER_RESULT:
+            raise Problem(
+                409, "CONFLICT", f"this result has {MAX_OVERRIDES_PER_RESULT} overrides and withdrawals, the maximum"
+            )
         row = _new_row(
             service,
             caller,
@@ -96,7 +98,7 @@ async def withdraw(
 ) -> OverrideOut:
     """Withdraw an override with a reason and your name. The previous override of the leaf is in force again."""
     async with service.database.begin() as connection:
-        if await rows.lock_result(connection, result_id, owner=caller.sees) is None:
+        if await rows.lock_result(connection, result_id, owner=caller.visible_owner) is None:
             raise not_found("result")
         existing = (await rows.overrides_of(connection, [result_id])).get(result_id, ())
         withdrawn = next((row for row in existing if row.id == override_id and row.outcome is not None), None)
@@ -120,16 +122,21 @@ async def withdraw(
 
 @router.get("/reviews")
 async def reviews(
-    service: ServiceDep, caller: ReaderDep, part: SliceDep, agent: NameFilter = None, task_id: NameFilter = None
+    service: ServiceDep, caller: ReaderDep, part: PageRequestDep, agent: NameFilter = None, task_id: NameFilter = None
 ) -> ListOut[ReviewOut]:
     """List overrides, newest first."""
     async with service.database.begin() as connection:
         found = await rows.list_reviews(
-            connection, limit=part.limit + 1, owner=caller.sees, before=part.cursor, agent=agent, task_id=task_id
+            connection,
+            limit=part.limit + 1,
+            owner=caller.visible_owner,
+            before=part.cursor,
+            agent=agent,
+            task_id=task_id,
         )
         page, following = part.cut(found, lambda review: review.override.id)
         existing = await rows.overrides_of(connection, {one.override.result_id for one in page})
-    in_force_ids = {row.id for every in existing.values() for row in in_force(every).values()}
+    in_force_ids = {row.id for every in existing.values() for row in overrides_in_force(every).values()}
     return ListOut(items=[_review_out(one, in_force_ids) for one in page], next_cursor=following)
 
 
@@ -143,7 +150,9 @@ async def agreement(
 ) -> AgreementOut:
     """Return the agreement of the judge and people on overridden leaves, in total and by task and model."""
     async with service.database.begin() as connection:
-        found = await rows.list_reviews(connection, limit=MOST_COUNTED, owner=caller.sees, agent=agent, task_id=task_id)
+        found = await rows.list_reviews(
+            connection, limit=MAX_OVERRIDES_COUNTED, owner=caller.visible_owner, agent=agent, task_id=task_id
+        )
     return await asyncio.to_thread(_agreement, found, model)
 
 
@@ -166,7 +175,7 @@ def _in_force(found: Sequence[Review]) -> list[Review]:
     by_result: dict[str, list[Override]] = defaultdict(list)
     for one in reversed(found):
         by_result[one.override.result_id].append(one.override)
-    ids = {row.id for every in by_result.values() for row in in_force(every).values()}
+    ids = {row.id for every in by_result.values() for row in overrides_in_force(every).values()}
     return [one for one in found if one.override.id in ids]
 
 
@@ -226,11 +235,11 @@ def _new_row(
 def _model(leaf: JudgedNode) -> str | None:
     """Return the model of the verdict, cut to the column size because judge files can write any text there."""
     found = leaf.data.get("model")
-    return None if found is None else storable(str(found))[:_MODEL_CHARS]
+    return None if found is None else storable_text(str(found))[:_MODEL_CHARS]
 
 
 async def _overrides_of(service: Service, caller: Caller, result_id: str) -> Sequence[Override]:
     async with service.database.begin() as connection:
-        if await get_result(connection, result_id, owner=caller.sees) is None:
+        if await get_result(connection, result_id, owner=caller.visible_owner) is None:
             raise not_found("result")
         return (await rows.overrides_of(connection, [result_id])).get(result_id, ())

@@ -29,11 +29,11 @@ from app.api.paging import IdPath
 from app.api.problems import Problem, not_found
 from app.api.request_fields import Model
 from app.api.strict_json import StrictJsonRoute
-from app.jobs.intake import Receipt, Terms
+from app.jobs.intake import JobOptions, SubmissionReceipt
 from app.service import Service
 from app.storage.idempotency import IdempotencyKey
 from app.storage.jobs import jobs_of_submission
-from app.storage.purses import spent
+from app.storage.purses import get_spent
 from app.storage.submissions import get_submission, set_budget
 
 router = APIRouter(prefix="/v1/submissions", tags=["submissions"], route_class=StrictJsonRoute)
@@ -54,7 +54,7 @@ async def submit(
     submission = await _checked_async(body)
     _check_known(service, [submission])
     key = _key(caller.owner, idempotency_key, "submission", json.dumps(body.model_dump(), sort_keys=True).encode())
-    terms = Terms(priority=body.priority, budget_usd=body.budget_usd)
+    terms = JobOptions(priority=body.priority, budget_usd=body.budget_usd)
     accepted = await service.intake.accept([submission], owner=caller.owner, respond=_one, key=key, terms=terms)
     return JSONResponse(accepted, 202, {"Location": f"/v1/submissions/{accepted['id']}"})
 
@@ -75,7 +75,7 @@ async def submit_archive(
         submissions = [_with_model(submission, model) for submission in submissions]
     _check_known(service, submissions)
     key = _key(caller.owner, idempotency_key, "archive", f"{digest} {model} {priority} {budget_usd}".encode())
-    terms = Terms(priority=priority, budget_usd=budget_usd)
+    terms = JobOptions(priority=priority, budget_usd=budget_usd)
     return await service.intake.accept(submissions, owner=caller.owner, respond=_many, key=key, terms=terms)
 
 
@@ -91,17 +91,17 @@ async def change(
 ) -> SubmissionOut:
     """Change the budget. If it is raised, jobs that are paused for this budget continue within 2 seconds."""
     async with service.database.begin() as connection:
-        await set_budget(connection, submission_id, body.budget_usd, owner=caller.sees)
+        await set_budget(connection, submission_id, body.budget_usd, owner=caller.visible_owner)
     return await _present(service, submission_id, caller)
 
 
 async def _present(service: Service, submission_id: str, caller: Caller) -> SubmissionOut:
     async with service.database.begin() as connection:
-        record = await get_submission(connection, submission_id, owner=caller.sees)
+        record = await get_submission(connection, submission_id, owner=caller.visible_owner)
         if record is None:
             raise not_found("submission")
         jobs = await jobs_of_submission(connection, submission_id)
-        return SubmissionOut.of(record, jobs, spent_usd=await spent(connection, submission_id))
+        return SubmissionOut.of(record, jobs, spent_usd=await get_spent(connection, submission_id))
 
 
 async def _checked_async(body: SubmissionIn) -> Submission:
@@ -155,9 +155,9 @@ def _key(owner: str, key: str | None, kind: str, request: bytes) -> IdempotencyK
     return IdempotencyKey(owner=owner, key=key, fingerprint=fingerprint)
 
 
-def _one(receipts: Sequence[Receipt]) -> dict[str, Any]:
+def _one(receipts: Sequence[SubmissionReceipt]) -> dict[str, Any]:
     return receipts[0].as_json()
 
 
-def _many(receipts: Sequence[Receipt]) -> dict[str, Any]:
+def _many(receipts: Sequence[SubmissionReceipt]) -> dict[str, Any]:
     return {"submissions": [receipt.as_json() for receipt in receipts]}

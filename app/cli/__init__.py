@@ -3,12 +3,12 @@
 import gc
 
 from app.cli.malloc import give_back_large_blocks
-from judges.gc_tuning import collect_seldom
+from judges.gc_tuning import raise_gc_thresholds
 
 
 def main() -> None:
     """Run the command in the arguments of this process and exit with its code."""
-    collect_seldom()
+    raise_gc_thresholds()
     give_back_large_blocks()
     from app.cli.program import run
 

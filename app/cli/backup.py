@@ -7,26 +7,26 @@ from typing import Annotated
 
 import typer
 
-from app.console.database import in_database
-from app.console.streams import remarks
+from app.console.database import run_in_database
+from app.console.streams import stderr_console
 
 
 def backup(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to create.")]) -> None:
     """Write the database and the stored pages into a folder. The service may be running."""
     from app.maintenance.backup import back_up
 
-    with_pages = in_database(lambda settings, database: back_up(settings, database, folder.absolute()))
+    with_pages = run_in_database(lambda settings, database: back_up(settings, database, folder.absolute()))
     pages = (
         "database and stored pages" if with_pages else "database only; back up the stored pages in ASSAY_BLOBS yourself"
     )
-    remarks().print(f"backed up to {folder}: {pages}", markup=False, soft_wrap=True)
+    stderr_console().print(f"backed up to {folder}: {pages}", markup=False, soft_wrap=True)
 
 
 def restore(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder written by `assay backup`.")]) -> None:
     """Restore a backup into an empty database."""
     from app.maintenance.backup import restore as restore_backup
 
-    in_database(lambda settings, database: restore_backup(settings, database, folder.absolute()), migrated=False)
-    remarks().print(
+    run_in_database(lambda settings, database: restore_backup(settings, database, folder.absolute()), migrated=False)
+    stderr_console().print(
         f"restored from {folder}; run `assay doctor` to check that all stored pages exist", markup=False, soft_wrap=True
     )

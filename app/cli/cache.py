@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from app.console.connection import JsonOption
-from app.console.database import in_database
+from app.console.database import run_in_database
 from app.console.durations import duration
 from app.console.errors import WrongUsage
-from app.console.streams import output, print_json
+from app.console.streams import print_json, stdout_console
 
 if TYPE_CHECKING:
     from app.settings import Settings
     from app.storage.database import Database
-    from judges.llm.response_cache import ModelReplies, ReplyStore, StoreSize
+    from judges.llm.response_cache import CachedModelReplies, CacheSize, FolderReplyCache
 
 CacheOption: TypeAlias = Annotated[
     Path | None, typer.Option("--cache", help="Page cache used with `assay evaluate` (default: the data folder).")
@@ -45,20 +45,20 @@ def list_(cache: CacheOption = None, as_json: JsonOption = False) -> None:
         return
     _print_listed(models)
     if shared is not None:
-        output().print("shared by all workers:")
+        stdout_console().print("shared by all workers:")
         _print_listed(shared)
 
 
-def _listed(models: Sequence[ModelReplies]) -> dict[str, Any]:
+def _listed(models: Sequence[CachedModelReplies]) -> dict[str, Any]:
     return {**_total(models), "models": [_as_json(each) for each in models]}
 
 
-def _total(models: Sequence[ModelReplies]) -> dict[str, int]:
+def _total(models: Sequence[CachedModelReplies]) -> dict[str, int]:
     return {"replies": sum(each.entries for each in models), "bytes": sum(each.bytes for each in models)}
 
 
-def _print_listed(models: Sequence[ModelReplies]) -> None:
-    console, total = output(), _total(models)
+def _print_listed(models: Sequence[CachedModelReplies]) -> None:
+    console, total = stdout_console(), _total(models)
     if not models:
         console.print("no cached replies")
         return
@@ -91,62 +91,64 @@ def clear(
         extra = {} if shared is None else {"shared": {"removed": shared.entries, "bytes": shared.bytes}}
         print_json({"removed": replies, "bytes": size, **extra})
         return
-    output().print(f"{replies} replies removed, {_size(size)}", markup=False)
+    stdout_console().print(f"{replies} replies removed, {_size(size)}", markup=False)
     if shared is not None:
-        output().print(f"shared by all workers: {shared.entries} replies removed, {_size(shared.bytes)}", markup=False)
+        stdout_console().print(
+            f"shared by all workers: {shared.entries} replies removed, {_size(shared.bytes)}", markup=False
+        )
 
 
 def _is_shared(cache: Path | None) -> bool:
     from app.settings import load_settings
 
-    return cache is None and load_settings().shared_reply_bytes > 0
+    return cache is None and load_settings().shared_llm_cache_bytes > 0
 
 
-def _shared_by_model() -> tuple[ModelReplies, ...]:
-    from app.storage.kept_replies import kept_by_model
+def _shared_by_model() -> tuple[CachedModelReplies, ...]:
+    from app.storage.kept_replies import cache_size_by_model
 
-    async def listed(settings: Settings, database: Database) -> tuple[ModelReplies, ...]:
+    async def listed(settings: Settings, database: Database) -> tuple[CachedModelReplies, ...]:
         async with database.begin() as connection:
-            return await kept_by_model(connection)
+            return await cache_size_by_model(connection)
 
-    return in_database(listed)
+    return run_in_database(listed)
 
 
-def _clear_shared(model: str | None, used_before: float | None) -> StoreSize:
-    from app.storage.kept_replies import clear_kept
+def _clear_shared(model: str | None, used_before: float | None) -> CacheSize:
+    from app.storage.kept_replies import clear_cache
 
     before = None if used_before is None else _time(used_before)
 
-    async def cleared(settings: Settings, database: Database) -> StoreSize:
+    async def cleared(settings: Settings, database: Database) -> CacheSize:
         async with database.begin() as connection:
-            return await clear_kept(connection, model=model, used_before=before)
+            return await clear_cache(connection, model=model, used_before=before)
 
-    return in_database(cleared)
+    return run_in_database(cleared)
 
 
-def _stores(cache: Path | None) -> list[ReplyStore]:
+def _stores(cache: Path | None) -> list[FolderReplyCache]:
     """Open the reply caches: that of the data folder, or those of all agents in a page cache."""
     from app.engine.model_clients import reply_folder
     from app.engine.public_cache import PublicCache
     from app.settings import load_settings
-    from judges.llm.response_cache import ReplyStore
+    from judges.llm.response_cache import FolderReplyCache
 
     if cache is None:
-        return [ReplyStore(reply_folder(load_settings().data_dir))]
+        return [FolderReplyCache(reply_folder(load_settings().data_dir))]
     if not cache.is_dir():
         raise WrongUsage(f"--cache {cache}: no such folder")
-    return [ReplyStore(reply_folder(folder)) for folder in PublicCache(cache).evidence_folders()]
+    return [FolderReplyCache(reply_folder(folder)) for folder in PublicCache(cache).evidence_folders()]
 
 
-def _joined(found: list[ModelReplies]) -> list[ModelReplies]:
+def _joined(found: list[CachedModelReplies]) -> list[CachedModelReplies]:
     """Merge the entries of all caches by model."""
-    from judges.llm.response_cache import ModelReplies
+    from judges.llm.response_cache import CachedModelReplies
 
-    by_model: dict[str | None, list[ModelReplies]] = {}
+    by_model: dict[str | None, list[CachedModelReplies]] = {}
     for each in found:
         by_model.setdefault(each.model, []).append(each)
     return [
-        ModelReplies(
+        CachedModelReplies(
             model=model,
             entries=sum(each.entries for each in parts),
             bytes=sum(each.bytes for each in parts),
@@ -157,7 +159,7 @@ def _joined(found: list[ModelReplies]) -> list[ModelReplies]:
     ]
 
 
-def _as_json(each: ModelReplies) -> dict[str, Any]:
+def _as_json(each: CachedModelReplies) -> dict[str, Any]:
     fields = asdict(each)
     fields["replies"] = fields.pop("entries")
     return fields | {"oldest": _time(each.oldest).isoformat(), "newest": _time(each.newest).isoformat()}

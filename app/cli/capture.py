@@ -30,12 +30,12 @@ from app.console.judging_options import (
     judging_settings,
     quiet_logging,
 )
-from app.console.runtime import runtime_of
-from app.console.streams import print_json, remarks
+from app.console.runtime import open_command_runtime
+from app.console.streams import print_json, stderr_console
 
 if TYPE_CHECKING:
     from answers.submission import Submission
-    from app.engine.precapture import Page
+    from app.engine.precapture import CapturedPage
     from app.engine.public_cache import PublicCache
     from app.settings import Settings
 
@@ -92,16 +92,16 @@ async def _run(
     *,
     refresh: bool,
     near: datetime | None,
-) -> list[Page]:
+) -> list[CapturedPage]:
     from app.engine.precapture import capture_pages, cited_in
 
     cited = cited_in(submissions)
     urls = list(dict.fromkeys(url for by_url in cited.values() for url in by_url))
-    async with runtime_of(settings, shared=public is None) as runtime:
+    async with open_command_runtime(settings, shared=public is None) as runtime:
         if public is not None and not refresh:
             for (agent, task_id), by_url in cited.items():
                 await public.bring_in(runtime, agent, task_id, by_url)
-        with CaptureTable(remarks(), len(urls)) as table:
+        with CaptureTable(stderr_console(), len(urls)) as table:
             pages = await capture_pages(runtime, urls, table.done, refresh=refresh, near=near)
         if public is not None:
             for (agent, task_id), by_url in cited.items():
@@ -135,7 +135,7 @@ class CaptureTable:
         elif exc is None:
             self._console.print(self._table())
 
-    def done(self, page: Page) -> None:
+    def done(self, page: CapturedPage) -> None:
         gone = page.capture is not None and page.capture.gone
         name = "captured before" if page.known and page.settled and not gone else "gone" if gone else page.outcome
         (self._fine if page.settled else self._failed)[name] += 1
@@ -162,7 +162,7 @@ class CaptureTable:
         return f"{self._new / minutes:.0f} pages/min" if self._new else "no new captures"
 
 
-def _as_json(page: Page) -> dict[str, object]:
+def _as_json(page: CapturedPage) -> dict[str, object]:
     capture = page.capture
     return {
         "url": page.url,

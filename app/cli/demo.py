@@ -15,8 +15,8 @@ from rich.markup import escape
 from app.console.connection import URL, JsonOption
 from app.console.errors import Incomplete, Interrupted, ToolFailed
 from app.console.job_board import JobBoard
-from app.console.progress import Board
-from app.console.streams import output, print_json, remarks
+from app.console.progress import ProgressBoard
+from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
     from app.client import Job
@@ -31,7 +31,7 @@ def demo(as_json: JsonOption = False) -> None:
     from app.settings import load_settings
 
     settings = load_settings()
-    console = remarks()
+    console = stderr_console()
     console.print(
         "The shipped example: three agents answer three tasks. A browser opens every cited page. The model "
         f"'{MODEL}' judges every claim by comparing words. Needs no API key and no internet."
@@ -45,7 +45,7 @@ def demo(as_json: JsonOption = False) -> None:
     if as_json:
         print_json(_as_json(finished.answers))
     else:
-        _print_scores(output(), finished.answers, results_folder(settings))
+        _print_scores(stdout_console(), finished.answers, results_folder(settings))
     _end(console, finished)
 
 
@@ -79,7 +79,7 @@ class _ConsoleWatcher:
         self._console.print(f"[bold]>[/] {escape(text)}", soft_wrap=True)
 
     def submitted(self, labels: Mapping[str, str]) -> None:
-        self._jobs = JobBoard(self._open.enter_context(Board(self._console, len(labels))), labels)
+        self._jobs = JobBoard(self._open.enter_context(ProgressBoard(self._console, len(labels))), labels)
 
     def polled(self, job: Job) -> None:
         if self._jobs is not None:
@@ -138,7 +138,7 @@ def _as_json(answers: Sequence[DemoAnswer]) -> dict[str, object]:
 
 def _end(console: Console, finished: DemoRun) -> None:
     """Compare the scores with the expected ones, and raise an error if they differ."""
-    from app.demo.run import unexpected
+    from app.demo.run import score_differences
     from cache.capture import CaptureOutcome
 
     if finished.sandboxed is False:
@@ -147,7 +147,7 @@ def _end(console: Console, finished: DemoRun) -> None:
             "opens only its own pages. assay serve does not run without a sandbox unless "
             "ASSAY_BROWSER_UNSANDBOXED=true is set."
         )
-    strange = unexpected(finished.answers)
+    strange = score_differences(finished.answers)
     if not strange:
         console.print("All scores are as expected, including the one that is open.")
         return

@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from app.console.connection import JsonOption
 from app.console.errors import Exit
-from app.console.streams import output, print_json
+from app.console.streams import print_json, stdout_console
 
 if TYPE_CHECKING:
     from app.maintenance.doctor import Check
@@ -39,11 +39,11 @@ def doctor(model: ModelOption = None, as_json: JsonOption = False) -> None:
 
 
 async def _examined(settings: Settings, model: str | None, *, quiet: bool) -> Sequence[Check]:
-    from app.maintenance.doctor import examine
+    from app.maintenance.doctor import run_checks
 
-    console = output()
+    console = stdout_console()
     checks = []
-    async for check in examine(settings, model):
+    async for check in run_checks(settings, model):
         checks.append(check)
         if not quiet:
             console.print(_line(check), soft_wrap=True)

@@ -34,12 +34,12 @@ from app.console.judging_options import (
     parameter_flags,
     quiet_logging,
 )
-from app.console.streams import output, print_json, remarks
+from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
     from answers.submission import Submission
-    from app.console.progress import Board
-    from app.engine.evaluation import Evaluated, PlannedAnswer
+    from app.console.progress import ProgressBoard
+    from app.engine.evaluation import AnswerEvaluation, PlannedAnswer
     from app.engine.public_cache import PublicCache
     from app.progress import Progress
     from app.settings import Settings
@@ -129,13 +129,13 @@ def _plan(
 ) -> tuple[JudgeCatalogue, list[PlannedAnswer]]:
     """Load the judges and decide which answers to judge."""
     from app.engine.evaluation import plan
-    from app.engine.page_freshness import PagesNow
+    from app.engine.page_freshness import CurrentPages
     from app.engine.runtime import load_catalogue
     from judges.llm.providers import parse_model
 
     catalogue = load_catalogue(settings)
     check_tasks(tasks, catalogue)
-    pages = asyncio.run(PagesNow.open(settings.data_dir / "captures", public))
+    pages = asyncio.run(CurrentPages.open(settings.data_dir / "captures", public))
     planned = plan(
         submissions,
         catalogue,
@@ -166,13 +166,13 @@ def _print_forecast(
 
 async def _run(
     settings: Settings, catalogue: JudgeCatalogue, planned: Sequence[PlannedAnswer], public: PublicCache | None
-) -> list[Evaluated]:
-    from app.console.progress import Board
+) -> list[AnswerEvaluation]:
+    from app.console.progress import ProgressBoard
     from app.engine.evaluation import evaluate_all
     from app.engine.runtime import open_runtime
-    from judges.gc_tuning import leave_out_what_is_loaded
+    from judges.gc_tuning import freeze_loaded_objects
 
-    console = remarks()
+    console = stderr_console()
     pages = len({url for one in planned if one.to_judge for url in one.urls})
     console.print(
         f"{sum(one.to_judge for one in planned)} of {len(planned)} answers to judge with {settings.model}, "
@@ -180,18 +180,18 @@ async def _run(
         markup=False,
     )
     async with open_runtime(settings, catalogue=catalogue) as runtime:
-        leave_out_what_is_loaded()
+        freeze_loaded_objects()
         if any(one.to_judge for one in planned):
             for warning in await runtime.models.warnings(None):
                 console.print(f"warning: {warning}", markup=False, soft_wrap=True)
-        with Board(console, len(planned)) as board:
+        with ProgressBoard(console, len(planned)) as board:
             return await evaluate_all(runtime, planned, _BoardWatcher(board), cache=public)
 
 
 class _BoardWatcher:
     """Progress display of an evaluation."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: ProgressBoard) -> None:
         self._board = board
 
     def progress(self, planned: PlannedAnswer, progress: Progress) -> None:
@@ -204,7 +204,7 @@ class _BoardWatcher:
             step = Step(stage="judging", done=progress.leaves_done, total=progress.leaves_total, unit="checks")
         self._board.update(_label(planned), step)
 
-    def done(self, evaluated: Evaluated) -> None:
+    def done(self, evaluated: AnswerEvaluation) -> None:
         from app.console.scorecard import finished_line
         from cache.capture import CaptureOutcome
 
@@ -212,17 +212,17 @@ class _BoardWatcher:
         reused = "  (from an earlier run)" if evaluated.reused else ""
         self._board.finish(label, finished_line(escape(label), evaluated.outcome) + reused)
         if evaluated.error is not None:
-            self._board.remark(escape(evaluated.error))
+            self._board.print_line(escape(evaluated.error))
         for page in (evaluated.outcome.result or {}).get("pages") or ():
             if page.get("outcome") == CaptureOutcome.EGRESS_DENIED:
-                self._board.remark(escape(f"not captured: {page.get('url')}: {page.get('detail')}"))
+                self._board.print_line(escape(f"not captured: {page.get('url')}: {page.get('detail')}"))
 
 
 def _label(planned: PlannedAnswer) -> str:
     return f"{planned.folder.task_id} {planned.answer.name}"
 
 
-def _report(agent: str, out: Path, evaluated: Sequence[Evaluated], *, as_json: bool) -> None:
+def _report(agent: str, out: Path, evaluated: Sequence[AnswerEvaluation], *, as_json: bool) -> None:
     """Write the summaries and print the scores. Exit with INCOMPLETE if an answer is incomplete."""
     from app.console.scorecard import answer_table, scorecard
     from app.engine.result_folder import write_summaries
@@ -233,7 +233,7 @@ def _report(agent: str, out: Path, evaluated: Sequence[Evaluated], *, as_json: b
     if as_json:
         print_json({"agent_name": agent, "answers": [_as_json(one) for one in evaluated], "summary": summary})
     else:
-        console = output()
+        console = stdout_console()
         console.print(answer_table((agent, outcome) for outcome in outcomes))
         console.print(scorecard([scorecard_row(agent, outcomes)]))
         console.print(f"results: {out / agent}", markup=False, soft_wrap=True)
@@ -241,7 +241,7 @@ def _report(agent: str, out: Path, evaluated: Sequence[Evaluated], *, as_json: b
         raise typer.Exit(Exit.INCOMPLETE)
 
 
-def _as_json(one: Evaluated) -> dict[str, object]:
+def _as_json(one: AnswerEvaluation) -> dict[str, object]:
     result = one.outcome.result
     return {
         "task_id": one.outcome.task_id,

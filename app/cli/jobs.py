@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from app.console.connection import URL, JsonOption, UrlOption, connected
-from app.console.streams import output, print_json
+from app.console.connection import URL, JsonOption, UrlOption, connect
+from app.console.streams import print_json, stdout_console
 from app.console.tables import plain_table
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def jobs(
     as_json: JsonOption = False,
 ) -> None:
     """List the jobs of a running server, or show one."""
-    with connected(url) as client:
+    with connect(url) as client:
         if job_id is not None:
             _show_job(client.job(job_id), as_json=as_json)
             return
@@ -47,7 +47,7 @@ def jobs(
         named = (str(job.raw.get(key) or "") for key in ("agent", "task_id", "answer"))
         more = job.error.code if job.error else job.stage
         table.add_row(job.id, *named, f"{job.status} {more}" if more else job.status)
-    output().print(table if found else "no jobs")
+    stdout_console().print(table if found else "no jobs")
 
 
 def results(
@@ -59,7 +59,7 @@ def results(
     as_json: JsonOption = False,
 ) -> None:
     """List the results of a running server, or print one."""
-    with connected(url) as client:
+    with connect(url) as client:
         if result_id is not None:
             print_json(client.result(result_id))
             return
@@ -75,14 +75,14 @@ def results(
         named = (str(result.get(key, "")) for key in ("id", "agent_name", "task_id"))
         answer = str(result.get("answer_name", "")).removesuffix(".md")
         table.add_row(*named, answer, score_text(score_of(result)), str(result.get("status", "")))
-    output().print(table if found else "no results")
+    stdout_console().print(table if found else "no results")
 
 
 def _show_job(job: Job, *, as_json: bool) -> None:
     if as_json:
         print_json(dict(job.raw))
         return
-    console = output()
+    console = stdout_console()
     table = plain_table("field", "value")
     for key, value in job.raw.items():
         table.add_row(key, "" if value is None else str(value))

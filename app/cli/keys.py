@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.console.connection import JsonOption
-from app.console.database import in_database
+from app.console.database import run_in_database
 from app.console.durations import duration
 from app.console.errors import WrongUsage
-from app.console.streams import output, print_json, remarks
+from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
     from app.storage.records import KeyRecord, Scope
@@ -41,14 +41,14 @@ def create(
     as_json: JsonOption = False,
 ) -> None:
     """Create a key. It is shown only once, because only its hash is stored."""
-    from app.access.keys import make_key
+    from app.access.keys import create_key
 
     if not _OWNER.fullmatch(owner):
         raise WrongUsage(f"--owner {owner!r}: use 1 to 100 letters, digits, . _ or -, starting with a letter or digit")
     now = datetime.now(UTC)
     ends = None if expires is None else now + duration(expires, option="--expires")
     key_scope = _scope(scope)
-    key, record = in_database(lambda _, database: make_key(database, owner, key_scope, now=now, expires_at=ends))
+    key, record = run_in_database(lambda _, database: create_key(database, owner, key_scope, now=now, expires_at=ends))
     _show_new(key, record, as_json=as_json)
 
 
@@ -57,16 +57,16 @@ def list_(as_json: JsonOption = False) -> None:
     from rich import box
     from rich.table import Table
 
-    from app.access.keys import known_keys
+    from app.access.keys import load_keys
 
-    found = in_database(lambda _, database: known_keys(database))
+    found = run_in_database(lambda _, database: load_keys(database))
     if as_json:
         print_json({"items": [_as_json(record) for record in found]})
         return
     table = Table("id", "owner", "scope", "created", "state", box=box.SIMPLE_HEAD, pad_edge=False)
     for record in found:
         table.add_row(record.id, record.owner, record.scope, _day(record.created_at), _state(record))
-    output().print(table if found else "no keys")
+    stdout_console().print(table if found else "no keys")
 
 
 def rotate(
@@ -81,25 +81,29 @@ def rotate(
     now = datetime.now(UTC)
     ends = None if expires is None else now + duration(expires, option="--expires")
     old_ends = now + duration(overlap, option="--overlap")
-    made = in_database(lambda _, database: replace_key(database, key_id, now=now, old_ends=old_ends, expires_at=ends))
+    made = run_in_database(
+        lambda _, database: replace_key(database, key_id, now=now, old_ends=old_ends, expires_at=ends)
+    )
     if made is None:
         raise WrongUsage(f"no valid key {key_id!r}; `assay keys list` lists all keys")
     key, record = made
-    remarks().print(f"key {key_id} expires {old_ends.isoformat(timespec='minutes')}", markup=False, soft_wrap=True)
+    stderr_console().print(
+        f"key {key_id} expires {old_ends.isoformat(timespec='minutes')}", markup=False, soft_wrap=True
+    )
     _show_new(key, record, as_json=as_json)
 
 
 def revoke(key_id: KeyArgument, as_json: JsonOption = False) -> None:
     """Revoke a key. All processes reject it within 5 seconds."""
-    from app.access.keys import end_key
+    from app.access.keys import revoke_stored_key
 
-    record = in_database(lambda _, database: end_key(database, key_id, now=datetime.now(UTC)))
+    record = run_in_database(lambda _, database: revoke_stored_key(database, key_id, now=datetime.now(UTC)))
     if record is None:
         raise WrongUsage(f"no key {key_id!r}; `assay keys list` lists all keys")
     if as_json:
         print_json(_as_json(record))
     else:
-        output().print(f"key {record.id} of {record.owner} is revoked", markup=False)
+        stdout_console().print(f"key {record.id} of {record.owner} is revoked", markup=False)
 
 
 def _scope(text: str) -> Scope:
@@ -116,10 +120,12 @@ def _show_new(key: str, record: KeyRecord, *, as_json: bool) -> None:
         print_json({"key": key, **_as_json(record)})
         return
     # Only the key goes to stdout, so that it can be piped.
-    output().print(key, markup=False, soft_wrap=True)
+    stdout_console().print(key, markup=False, soft_wrap=True)
     at = record.expires_at
     ends = "does not expire" if at is None else f"expires {at.isoformat(timespec='minutes')}"
-    remarks().print(f"key {record.id} of {record.owner}, {record.scope}, {ends}; it is not shown again", markup=False)
+    stderr_console().print(
+        f"key {record.id} of {record.owner}, {record.scope}, {ends}; it is not shown again", markup=False
+    )
 
 
 def _as_json(record: KeyRecord) -> dict[str, Any]:

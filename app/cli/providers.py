@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from app.console.connection import URL, JsonOption, UrlOption, connected
-from app.console.streams import output, print_json
+from app.console.connection import URL, JsonOption, UrlOption, connect
+from app.console.streams import print_json, stdout_console
 from app.console.tables import plain_table
 
 ProviderArgument = Annotated[str, typer.Argument(metavar="NAME", help="openai, azure or bedrock.")]
@@ -25,7 +25,7 @@ def program() -> typer.Typer:
 
 def list_(url: UrlOption = URL, as_json: JsonOption = False) -> None:
     """List the providers; for paused ones also by whom, since when and why."""
-    with connected(url) as client:
+    with connect(url) as client:
         found = client.providers()
     if as_json:
         print_json({"items": found})
@@ -33,7 +33,7 @@ def list_(url: UrlOption = URL, as_json: JsonOption = False) -> None:
     table = plain_table("provider", "status", "by", "since", "reason")
     for provider in found:
         table.add_row(*(str(provider[key] or "") for key in ("provider", "status", "paused_by", "paused_at", "reason")))
-    output().print(table)
+    stdout_console().print(table)
 
 
 def pause(
@@ -43,13 +43,13 @@ def pause(
     as_json: JsonOption = False,
 ) -> None:
     """Pause a provider. Running requests finish; jobs that need it wait. Requires an admin key."""
-    with connected(url) as client:
+    with connect(url) as client:
         _show(client.pause_provider(provider, reason=reason), as_json=as_json)
 
 
 def resume(provider: ProviderArgument, url: UrlOption = URL, as_json: JsonOption = False) -> None:
     """Resume a provider. Waiting jobs continue automatically. Requires an admin key."""
-    with connected(url) as client:
+    with connect(url) as client:
         _show(client.resume_provider(provider), as_json=as_json)
 
 
@@ -57,4 +57,4 @@ def _show(found: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(dict(found))
         return
-    output().print(f"{found['provider']} is {str(found['status']).replace('_', ' ')}", markup=False)
+    stdout_console().print(f"{found['provider']} is {str(found['status']).replace('_', ' ')}", markup=False)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.console.connection import JsonOption
-from app.console.database import in_database
+from app.console.database import run_in_database
 from app.console.durations import duration
-from app.console.streams import output, print_json
+from app.console.streams import print_json, stdout_console
 
 if TYPE_CHECKING:
-    from app.maintenance.retention import Pruned
+    from app.maintenance.retention import PruneReport
 
 
 def prune(
@@ -27,7 +27,7 @@ def prune(
 
     now = datetime.now(UTC)
     before = now - duration(older_than, option="--older-than")
-    done = in_database(
+    done = run_in_database(
         lambda settings, database: prune_all(
             database,
             open_blobs(settings),
@@ -43,10 +43,10 @@ def prune(
         return
     listed = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in counts.items())
     action = "removed" if yes else "would remove (nothing is removed without --yes)"
-    output().print(f"{action}: {listed}", markup=False, soft_wrap=True)
+    stdout_console().print(f"{action}: {listed}", markup=False, soft_wrap=True)
 
 
-def _counts(done: Pruned) -> dict[str, Any]:
+def _counts(done: PruneReport) -> dict[str, Any]:
     return {
         "jobs": done.rows.jobs,
         "results": done.rows.results,

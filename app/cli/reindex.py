@@ -13,10 +13,10 @@ from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
 from app.console.runtime import has_database
-from app.console.streams import output, print_json
+from app.console.streams import print_json, stdout_console
 
 if TYPE_CHECKING:
-    from app.maintenance.reindex import Rebuildable, Rebuilt
+    from app.maintenance.reindex import Rebuildable, RebuildReport
     from app.settings import Settings
 
 
@@ -55,10 +55,10 @@ def _evidence_folders(cache: Path) -> list[Path]:
     return folders
 
 
-async def _reindex(settings: Settings, *, check: bool) -> list[tuple[str, Rebuilt]]:
+async def _reindex(settings: Settings, *, check: bool) -> list[tuple[str, RebuildReport]]:
     from app.engine.runtime import open_blobs
     from app.maintenance.reindex import rebuild
-    from app.storage.captures import PostgresIndex
+    from app.storage.captures import PostgresCaptureIndex
     from app.storage.database import open_database
     from cache.store import FolderIndex
 
@@ -68,12 +68,12 @@ async def _reindex(settings: Settings, *, check: bool) -> list[tuple[str, Rebuil
         indices: list[tuple[str, Rebuildable]] = [(str(captures), await FolderIndex.open(captures))]
         if has_database(settings):
             database = await stack.enter_async_context(open_database(settings))
-            indices.append(("database", PostgresIndex(database)))
+            indices.append(("database", PostgresCaptureIndex(database)))
         return [(name, await rebuild(blobs, index, check=check)) for name, index in indices]
 
 
-def _print_rebuilt(name: str, rebuilt: Rebuilt) -> None:
-    console = output()
+def _print_rebuilt(name: str, rebuilt: RebuildReport) -> None:
+    console = stdout_console()
     console.print(
         f"{name}: {rebuilt.captures} captures, {rebuilt.rows} rows created or repaired, "
         f"{rebuilt.records} records written, {rebuilt.drafts} incomplete files removed, "

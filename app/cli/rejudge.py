@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.console.connection import URL, JsonOption, UrlOption, connected
+from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.errors import Exit, WrongUsage
-from app.console.streams import output, print_json, remarks
+from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
     from app.client import Client, Job
@@ -40,11 +40,11 @@ def rejudge(
     """Judge answers again: reuse verdicts whose inputs did not change, and print why the others were judged again."""
     if bool(jobs) == (agent is not None):
         raise WrongUsage("give either job ids or an agent (--agent)", hint="`assay jobs` lists the jobs.")
-    with connected(url) as client:
+    with connect(url) as client:
         chosen = [client.job(job_id) for job_id in jobs] if jobs else newest_of_each(client, agent, task)
         waiting = [job for job in chosen if not job.done]
         for job in waiting:
-            remarks().print(f"skipping {job.id}: it is {job.status}", markup=False)
+            stderr_console().print(f"skipping {job.id}: it is {job.status}", markup=False)
         chosen = [job for job in chosen if job.done]
         if not chosen:
             raise WrongUsage("no finished jobs", hint="`assay jobs` lists the jobs.")
@@ -92,13 +92,13 @@ def _judged_again(
 
 
 def _print_forecast(client: Client, chosen: Sequence[Job], *, as_json: bool) -> None:
-    from app.console.forecasts import print_items
+    from app.console.forecasts import print_server_forecast
 
     found = client.forecast({"jobs": [job.id for job in chosen]})
     if as_json:
         print_json(found)
     else:
-        print_items(found)
+        print_server_forecast(found)
 
 
 def _print(pairs: Sequence[tuple[Job, dict[str, Any] | None, dict[str, Any] | None]], *, leaves: bool) -> None:
@@ -121,11 +121,11 @@ def _print(pairs: Sequence[tuple[Job, dict[str, Any] | None, dict[str, Any] | No
         named = (str(job.raw.get("task_id")), str(job.raw.get("answer")).removesuffix(".md"))
         why = ", ".join(f"{cause} {number}" for cause, number in (counts.get("because") or {}).items())
         table.add_row(*named, *scores, *leaf_counts, why or (job.error.code if job.error else ""))
-    output().print(table)
+    stdout_console().print(table)
     for job, _, after in pairs if leaves else ():
-        output().print(f"{job.raw.get('task_id')} {job.raw.get('answer')}", markup=False)
+        stdout_console().print(f"{job.raw.get('task_id')} {job.raw.get('answer')}", markup=False)
         for leaf in leaves_of(after or {}):
-            output().print(
+            stdout_console().print(
                 f"  {leaf['id']}  {leaf['outcome']}  {_in_words(leaf['rejudged'])}", markup=False, soft_wrap=True
             )
 

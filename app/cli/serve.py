@@ -12,7 +12,7 @@ import typer
 from app.console import event_loop
 from app.console.errors import Interrupted, ToolFailed, WrongUsage
 from app.console.judging_options import IsolateOption, OnOff
-from app.console.streams import remarks
+from app.console.streams import stderr_console
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -37,14 +37,14 @@ def serve(
         count = settings.max_tasks if workers is None else workers
 
         def ready() -> None:
-            remarks().print(
+            stderr_console().print(
                 f"assay serves at {url}: model {settings.model}, {count} worker(s), data in {settings.data_dir}",
                 markup=False,
                 soft_wrap=True,
             )
 
-        _run(serving.serve(settings, listener, host=host, workers=workers, ready=ready))
-    remarks().print("assay has stopped")
+        _run(serving.run_server(settings, listener, host=host, workers=workers, ready=ready))
+    stderr_console().print("assay has stopped")
 
 
 def worker(
@@ -57,12 +57,12 @@ def worker(
     settings = _prepared(isolate)
 
     def ready() -> None:
-        remarks().print(
+        stderr_console().print(
             f"assay worker is ready: {jobs} concurrent job(s), model {settings.model}", markup=False, soft_wrap=True
         )
 
-    _run(serving.work(settings, jobs=jobs, ready=ready))
-    remarks().print("assay worker has stopped")
+    _run(serving.run_worker(settings, jobs=jobs, ready=ready))
+    stderr_console().print("assay worker has stopped")
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.console.answer_files import read_answers
-from app.console.connection import URL, JsonOption, UrlOption, connected
+from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.errors import Exit, WrongUsage
-from app.console.streams import near, output, print_json, remarks
+from app.console.streams import print_json, stderr_console, stdout_console, suggestion
 
 if TYPE_CHECKING:
     from app.client import Client, Job, Receipt
@@ -33,7 +33,7 @@ def submit(
 ) -> None:
     """Submit answers to a running server."""
     answers = read_answers(path)
-    with connected(url) as client:
+    with connect(url) as client:
         if dry_run:
             _print_forecast(client, agent, task, answers, model, as_json=as_json)
             return
@@ -56,23 +56,23 @@ def submit(
 def watch(client: Client, labels: dict[str, str], *, timeout_s: float | None = None) -> list[Job]:
     """Wait for jobs and show their progress on stderr. ``labels`` maps job ids to displayed names."""
     from app.console.job_board import JobBoard
-    from app.console.progress import Board
+    from app.console.progress import ProgressBoard
 
-    with Board(remarks(), len(labels)) as board:
+    with ProgressBoard(stderr_console(), len(labels)) as board:
         return client.wait(labels, timeout_s=timeout_s, on_update=JobBoard(board, labels).show)
 
 
 def _print_forecast(
     client: Client, agent: str, task: str, answers: list[tuple[str, str]], model: str | None, *, as_json: bool
 ) -> None:
-    from app.console.forecasts import print_items
+    from app.console.forecasts import print_server_forecast
 
     given = [{"name": name, "text": text} for name, text in answers]
     found = client.forecast({"agent": agent, "task_id": task, "answers": given, "model": model})
     if as_json:
         print_json(found)
     else:
-        print_items(found)
+        print_server_forecast(found)
 
 
 def _submit(
@@ -85,7 +85,7 @@ def _submit(
     except ApiError as error:
         known = [str(one["task_id"]) for one in client.tasks()] if error.status in (404, 422) else []
         if known and task not in known:
-            raise WrongUsage(f"the server has no judge for task {task!r}", hint=near(task, known)) from error
+            raise WrongUsage(f"the server has no judge for task {task!r}", hint=suggestion(task, known)) from error
         raise
 
 
@@ -94,7 +94,7 @@ def _print_receipt(receipt: Receipt, base: str, *, as_json: bool) -> None:
         jobs = [{"id": job.id, "answer": job.answer, "status": job.status, "url": job.url} for job in receipt.jobs]
         print_json({"id": receipt.id, "agent": receipt.agent, "task_id": receipt.task_id, "jobs": jobs})
         return
-    console = output()
+    console = stdout_console()
     console.print(f"submission {receipt.id}: {len(receipt.jobs)} job(s)", soft_wrap=True)
     for job in receipt.jobs:
         console.print(f"{job.answer}  {job.status}  {base}/v1/jobs/{job.id}", soft_wrap=True, markup=False)
@@ -114,7 +114,7 @@ def _print_scores(receipt: Receipt, ended: Sequence[tuple[Job, dict[str, Any] | 
         )
         for job, result in ended
     ]
-    console = output()
+    console = stdout_console()
     console.print(answer_table((receipt.agent, outcome) for outcome in outcomes))
     for _, result in ended:
         if result is not None:

@@ -15,7 +15,7 @@ from rich.markup import escape
 from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage
 from app.console.judging_options import JudgesOption, judging_settings
-from app.console.streams import near, output, print_json, remarks
+from app.console.streams import print_json, stderr_console, stdout_console, suggestion
 
 if TYPE_CHECKING:
     from app.engine.judge_trials import LintReport
@@ -59,12 +59,12 @@ def show(
     from app.engine.runtime import load_catalogue
 
     catalogue = load_catalogue(judging_settings(judges=judges))
-    console = output()
+    console = stdout_console()
     if task_id in catalogue.broken:
         console.print(catalogue.broken[task_id], markup=False, soft_wrap=True)
         raise typer.Exit(Exit.FAILED)
     if task_id not in catalogue.judges:
-        raise WrongUsage(f"no judge for task {task_id!r}", hint=near(task_id, catalogue.judges))
+        raise WrongUsage(f"no judge for task {task_id!r}", hint=suggestion(task_id, catalogue.judges))
     from app.engine.judge_trials import lint_judges
 
     judge = catalogue.judges[task_id]
@@ -105,7 +105,7 @@ def new(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(Template(text).substitute(values), encoding="utf-8")
     judge_file, test_file = names
-    remarks().print(
+    stderr_console().print(
         f"created: {judge_file}\n         {test_file}\n"
         f"test it: python -m pytest {test_file}\n"
         f"use it:  ASSAY_JUDGES={folder} assay tasks show {task_id}",
@@ -130,7 +130,7 @@ def _judge_json(judge: Judge, lint: LintReport | None) -> dict[str, Any]:
 
 def _print(catalogue: JudgeCatalogue, lint: Mapping[str, LintReport]) -> None:
     """Print one line per task (cut at the terminal width), its lint findings, and one line per broken judge file."""
-    console = output()
+    console = stdout_console()
     width = max(map(len, catalogue.judges), default=0)
     for task_id, judge in sorted(catalogue.judges.items()):
         line = f"{task_id:<{width}}  {judge.kind.value:<9}  v{judge.version:<3}  {' '.join(judge.description.split())}"
@@ -138,4 +138,4 @@ def _print(catalogue: JudgeCatalogue, lint: Mapping[str, LintReport]) -> None:
         for finding in lint[task_id].lines() if task_id in lint else ():
             console.print(f"  {finding}", markup=False, soft_wrap=True)
     for problem in sorted(catalogue.broken.values()):
-        remarks().print(f"[bold red]broken:[/] {escape(problem.splitlines()[0])}", soft_wrap=True)
+        stderr_console().print(f"[bold red]broken:[/] {escape(problem.splitlines()[0])}", soft_wrap=True)

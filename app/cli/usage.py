@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from app.console.connection import URL, JsonOption, UrlOption, connected
-from app.console.streams import output, print_json
+from app.console.connection import URL, JsonOption, UrlOption, connect
+from app.console.streams import print_json, stdout_console
 
 
 class By(StrEnum):
@@ -41,7 +41,7 @@ def usage(
     """Show model requests, tokens and cost by agent, task, model and role."""
     groups = ["task_id" if one is By.TASK else one.value for one in dict.fromkeys(by or _DEFAULT)]
     if out is None:
-        with connected(url) as client:
+        with connect(url) as client:
             found = client.usage(by=groups, agent=agent, task_id=task)
     else:
         found = _of_files(out, groups, agent, task)
@@ -99,7 +99,7 @@ def _print(found: Mapping[str, Any], groups: Sequence[str]) -> None:
     if len(found["items"]) > 1:
         table.add_section()
         table.add_row("all", *[""] * (len(groups) - 1), *_cells(found["total"], usd_text))
-    output().print(table if found["items"] else "no model requests")
+    stdout_console().print(table if found["items"] else "no model requests")
 
 
 def _cells(item: Mapping[str, Any], usd_text: Any) -> list[str]:

@@ -12,7 +12,7 @@ import httpx
 from app.client import wire
 from app.client.errors import ApiError
 from app.client.values import Event, Job, Receipt
-from app.client.waiting import Waiting
+from app.client.waiting import JobWait
 
 
 class Client:
@@ -54,15 +54,15 @@ class Client:
         """Submit (name, text) answers of one agent to one task. Returns immediately; each answer becomes a job."""
         body = wire.submission(agent, task_id, answers, model=model, run=run, metadata=metadata)
         extra = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
-        return wire.as_value(Receipt.read, self._call("POST", "/v1/submissions", json=body, headers=extra))
+        return wire.parse_as(Receipt.read, self._call("POST", "/v1/submissions", json=body, headers=extra))
 
     def job(self, job_id: str) -> Job:
-        return wire.as_value(Job.read, self._call("GET", f"/v1/jobs/{job_id}"))
+        return wire.parse_as(Job.read, self._call("GET", f"/v1/jobs/{job_id}"))
 
     def jobs(self, *, status: str | None = None, agent: str | None = None, task_id: str | None = None) -> Iterator[Job]:
         """Yield all matching jobs, newest first."""
         for item in self._items("/v1/jobs", wire.query(status=status, agent=agent, task_id=task_id)):
-            yield wire.as_value(Job.read, item)
+            yield wire.parse_as(Job.read, item)
 
     def cancel(self, job_id: str) -> None:
         self._call("POST", f"/v1/jobs/{job_id}/cancel")
@@ -85,13 +85,13 @@ class Client:
         Raises:
             WaitTimeout: ``timeout_s`` passed before all jobs ended.
         """
-        waiting = Waiting(job_ids, timeout_s=timeout_s, on_update=on_update)
+        waiting = JobWait(job_ids, timeout_s=timeout_s, on_update=on_update)
         while pending := waiting.pending():
             for job_id in pending:
                 try:
                     waiting.seen(self.job(job_id))
                 except ApiError as busy:
-                    time.sleep(waiting.told_to_wait(busy))
+                    time.sleep(waiting.retry_delay_s(busy))
             if waiting.pending():
                 waiting.check_deadline()
                 time.sleep(poll_s)
@@ -102,7 +102,7 @@ class Client:
         extra = {"Accept": "text/event-stream"} | ({} if after is None else {"Last-Event-ID": after})
         reader = wire.EventReader()
         path = f"/v1/jobs/{job_id}/events"
-        with wire.translated(self.url), self._http.stream("GET", path, headers=extra, timeout=None) as response:
+        with wire.transport_errors(self.url), self._http.stream("GET", path, headers=extra, timeout=None) as response:
             if response.is_error:
                 response.read()
                 wire.read(response)
@@ -112,7 +112,7 @@ class Client:
                     yield event
 
     def result(self, result_id: str) -> dict[str, Any]:
-        return wire.as_value(dict, self._call("GET", f"/v1/results/{result_id}"))
+        return wire.parse_as(dict, self._call("GET", f"/v1/results/{result_id}"))
 
     def results(self, *, agent: str | None = None, task_id: str | None = None) -> Iterator[dict[str, Any]]:
         """Iterate over all matching results, newest first."""
@@ -120,7 +120,7 @@ class Client:
 
     def answer(self, result_id: str) -> str:
         """Return the answer that a result judges, unchanged."""
-        with wire.translated(self.url):
+        with wire.transport_errors(self.url):
             return wire.read_text(self._http.get(f"/v1/results/{result_id}/answer"))
 
     def history(self, agent: str) -> Iterator[dict[str, Any]]:
@@ -130,12 +130,12 @@ class Client:
     def summary(self, agent: str, *, run: str | None = None) -> dict[str, Any]:
         """Return the summary of an agent, or of one run."""
         params = wire.query(run=run)
-        return wire.as_value(dict, self._call("GET", f"/v1/agents/{agent}/summary", params=params))
+        return wire.parse_as(dict, self._call("GET", f"/v1/agents/{agent}/summary", params=params))
 
     def compare(self, first: str, others: Iterable[str]) -> dict[str, Any]:
         """Compare agents, ``agent@run`` or results with ``first``: scores, flipped leaves and their causes."""
         params = {"a": first, "b": list(others)}
-        return wire.as_value(dict, self._call("GET", "/v1/compare", params=params))
+        return wire.parse_as(dict, self._call("GET", "/v1/compare", params=params))
 
     def flips(self, first: str, second: str) -> Iterator[dict[str, Any]]:
         """Iterate over all leaves whose outcome differs between the two sides, with the causes."""
@@ -143,51 +143,51 @@ class Client:
 
     def sensitivity(self, result_id: str) -> dict[str, Any]:
         """Return the leaves of a result whose flip would change its score most."""
-        return wire.as_value(dict, self._call("GET", f"/v1/results/{result_id}/sensitivity"))
+        return wire.parse_as(dict, self._call("GET", f"/v1/results/{result_id}/sensitivity"))
 
     def order_sensitivity(self, first: str, second: str) -> dict[str, Any]:
         """Return how stable the order of two sides is if leaves, votes or weights change."""
         params = {"a": first, "b": second}
-        return wire.as_value(dict, self._call("GET", "/v1/compare/sensitivity", params=params))
+        return wire.parse_as(dict, self._call("GET", "/v1/compare/sensitivity", params=params))
 
     def consistency(self, task_id: str) -> dict[str, Any]:
         """Return how consistent the judge of a task is over repeated judging of the same inputs."""
-        return wire.as_value(dict, self._call("GET", f"/v1/tasks/{task_id}/consistency"))
+        return wire.parse_as(dict, self._call("GET", f"/v1/tasks/{task_id}/consistency"))
 
     def forecast(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """Estimate calls, tokens and cost: of retried ``jobs``, or of an agent's new ``answers`` to a task.
 
         ``question`` is the body of ``POST /v1/forecasts``.
         """
-        return wire.as_value(dict, self._call("POST", "/v1/forecasts", json=dict(question)))
+        return wire.parse_as(dict, self._call("POST", "/v1/forecasts", json=dict(question)))
 
     def usage(self, *, by: Iterable[str] = (), agent: str | None = None, task_id: str | None = None) -> dict[str, Any]:
         """Return calls, tokens and cost of models, grouped by agent, task_id, model, role or day."""
         params = {**wire.query(agent=agent, task_id=task_id), "by": list(by)}
-        return wire.as_value(dict, self._call("GET", "/v1/usage", params=params))
+        return wire.parse_as(dict, self._call("GET", "/v1/usage", params=params))
 
     def tasks(self) -> list[dict[str, Any]]:
         return list(self._items("/v1/tasks", {}))
 
     def providers(self) -> list[dict[str, Any]]:
         """Return all model providers and their status."""
-        return wire.as_value(lambda body: list(body["items"]), self._call("GET", "/v1/providers"))
+        return wire.parse_as(lambda body: list(body["items"]), self._call("GET", "/v1/providers"))
 
     def pause_provider(self, provider: str, *, reason: str) -> dict[str, Any]:
         """Pause requests to a provider until it is resumed. Jobs that need it wait."""
-        return wire.as_value(dict, self._call("POST", f"/v1/providers/{provider}/pause", json={"reason": reason}))
+        return wire.parse_as(dict, self._call("POST", f"/v1/providers/{provider}/pause", json={"reason": reason}))
 
     def resume_provider(self, provider: str) -> dict[str, Any]:
         """Resume requests to a provider."""
-        return wire.as_value(dict, self._call("POST", f"/v1/providers/{provider}/resume"))
+        return wire.parse_as(dict, self._call("POST", f"/v1/providers/{provider}/resume"))
 
     def healthy(self) -> bool:
         """Return whether the server responds and can accept work."""
-        with wire.translated(self.url):
+        with wire.transport_errors(self.url):
             return self._http.get("/readyz").is_success
 
     def _call(self, method: str, path: str, **kw: Any) -> Any:
-        with wire.translated(self.url):
+        with wire.transport_errors(self.url):
             return wire.read(self._http.request(method, path, **kw))
 
     def _items(self, path: str, params: Mapping[str, str | int]) -> Iterator[dict[str, Any]]:

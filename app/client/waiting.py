@@ -9,7 +9,7 @@ from app.client.errors import ApiError, WaitTimeout
 from app.client.values import Job
 
 
-class Waiting:
+class JobWait:
     """Jobs to wait for, their last known states, and the deadline."""
 
     def __init__(
@@ -31,7 +31,7 @@ class Waiting:
         """Return the jobs seen so far, in the order of the ids given."""
         return [job for job in self._jobs.values() if job is not None]
 
-    def told_to_wait(self, error: ApiError) -> float:
+    def retry_delay_s(self, error: ApiError) -> float:
         """Return the ``Retry-After`` seconds of an error.
 
         Raises:

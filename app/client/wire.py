@@ -76,7 +76,7 @@ def read_text(response: httpx.Response) -> str:
     return response.text
 
 
-def as_value(reader: Callable[[Mapping[str, Any]], T], data: Any) -> T:
+def parse_as(reader: Callable[[Mapping[str, Any]], T], data: Any) -> T:
     """Return ``reader(data)``.
 
     Raises:
@@ -96,11 +96,11 @@ def page(data: Any) -> tuple[list[dict[str, Any]], str | None]:
     def items(body: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str | None]:
         return list(body["items"]), body.get("next_cursor")
 
-    return as_value(items, data)
+    return parse_as(items, data)
 
 
 @contextmanager
-def translated(url: str) -> Iterator[None]:
+def transport_errors(url: str) -> Iterator[None]:
     """Convert httpx transport errors to ServerUnreachable."""
     try:
         yield

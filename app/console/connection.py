@@ -21,7 +21,7 @@ JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one J
 
 
 @contextmanager
-def connected(url: str) -> Iterator[Client]:
+def connect(url: str) -> Iterator[Client]:
     """Yield a client of the server at ``url``. It sends ASSAY_API_KEY, or else the first key of ASSAY_API_KEYS.
 
     Raises:

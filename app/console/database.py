@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def in_database(work: Callable[[Settings, Database], Awaitable[T]], *, migrated: bool = True) -> T:
+def run_in_database(work: Callable[[Settings, Database], Awaitable[T]], *, migrated: bool = True) -> T:
     """Open the database of the service, run ``work`` and return its result. Logs only warnings, to stderr."""
     from app.observability.logs import configure_logging
     from app.observability.redaction import Redactor

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from app.console.streams import output, print_json, remarks
+from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
     from app.engine.evaluation import PlannedAnswer
@@ -18,10 +18,10 @@ def print_plan(
     planned: Sequence[PlannedAnswer], forecasts: Sequence[Forecast | None], model: str, *, as_json: bool
 ) -> None:
     """Print a plan of ``assay evaluate`` with the forecast of each answer and the total."""
-    from judges.analysis.forecasts.figures import NOTHING
+    from judges.analysis.forecasts.figures import EMPTY_FORECAST
     from judges.llm.pricing import prices_as_of
 
-    total = sum((one for one in forecasts if one is not None), NOTHING).as_json()
+    total = sum((one for one in forecasts if one is not None), EMPTY_FORECAST).as_json()
     answers = [_as_json(one, forecast) for one, forecast in zip(planned, forecasts, strict=True)]
     if as_json:
         print_json({"model": model, "prices_as_of": prices_as_of().isoformat(), "answers": answers, "forecast": total})
@@ -37,14 +37,14 @@ def print_plan(
     table.add_column("why", overflow="fold")
     for answer in answers:
         foreseen = answer["forecast"]
-        cells = ["-", "-"] if foreseen is None else [whole(foreseen["calls"]), dollars(foreseen["usd"])]
+        cells = ["-", "-"] if foreseen is None else [count_text(foreseen["calls"]), usd_text(foreseen["usd"])]
         name = str(answer["answer_name"]).removesuffix(".md")
         table.add_row(str(answer["task_id"]), name, str(len(answer["urls"])), *cells, escape(str(answer["why"])))
-    output().print(table)
+    stdout_console().print(table)
     print_total(total, model)
 
 
-def print_items(found: dict[str, Any]) -> None:
+def print_server_forecast(found: dict[str, Any]) -> None:
     """Print a forecast of the server: each answer, and the total."""
     from rich import box
     from rich.table import Table
@@ -56,17 +56,17 @@ def print_items(found: dict[str, Any]) -> None:
         table.add_column(heading, justify="right")
     for item in found["items"]:
         foreseen = item["forecast"]
-        cells = (whole(foreseen["calls"]), whole(foreseen["cached_calls"]), dollars(foreseen["usd"]))
+        cells = (count_text(foreseen["calls"]), count_text(foreseen["cached_calls"]), usd_text(foreseen["usd"]))
         table.add_row(item["task_id"], str(item["answer"]).removesuffix(".md"), *cells)
-    output().print(table)
+    stdout_console().print(table)
     print_total(found["total"], ", ".join(sorted({str(item["model"]) for item in found["items"]})))
 
 
 def print_total(total: dict[str, Any], model: str) -> None:
     """Print a total as sentences, to stderr."""
-    console = remarks()
-    console.print(f"{model}: {_spread(total['calls'], whole, 'calls')}", markup=False)
-    console.print(f"cost: {_spread(total['usd'], dollars, 'usd')}{_by_batch(total)}", markup=False)
+    console = stderr_console()
+    console.print(f"{model}: {_spread(total['calls'], count_text, 'calls')}", markup=False)
+    console.print(f"cost: {_spread(total['usd'], usd_text, 'usd')}{_by_batch(total)}", markup=False)
     reused = (total["cached_calls"] or {}).get("expected")
     if reused:
         console.print(f"{reused:.0f} replies are in the reply cache and cost nothing", markup=False)
@@ -81,11 +81,11 @@ def print_total(total: dict[str, Any], model: str) -> None:
     console.print("dry run: nothing was judged", markup=False)
 
 
-def whole(figure: dict[str, float] | None) -> str:
+def count_text(figure: dict[str, float] | None) -> str:
     return "unknown" if figure is None else f"{figure['expected']:.0f}"
 
 
-def dollars(figure: dict[str, float] | None) -> str:
+def usd_text(figure: dict[str, float] | None) -> str:
     return "unknown" if figure is None else f"{figure['expected']:.4f}"
 
 
@@ -98,7 +98,7 @@ def _spread(figure: dict[str, float] | None, written: Any, unit: str) -> str:
 
 def _by_batch(total: dict[str, Any]) -> str:
     figure = total["usd_batch"]
-    return f" ({dollars(figure)} with the batch API of the provider)" if figure and figure["expected"] else ""
+    return f" ({usd_text(figure)} with the batch API of the provider)" if figure and figure["expected"] else ""
 
 
 def _as_json(planned: PlannedAnswer, forecast: Forecast | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
-from app.console.progress import Board, Step
+from app.console.progress import ProgressBoard, Step
 
 if TYPE_CHECKING:
     from app.client import Job
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class JobBoard:
     """Progress display of jobs. ``labels`` maps job ids to the displayed names. Pass each polled state to ``show``."""
 
-    def __init__(self, board: Board, labels: Mapping[str, str]) -> None:
+    def __init__(self, board: ProgressBoard, labels: Mapping[str, str]) -> None:
         self._board = board
         self._labels = labels
 

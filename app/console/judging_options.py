@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from app.console.errors import WrongUsage
-from app.console.streams import near
+from app.console.streams import suggestion
 
 if TYPE_CHECKING:
     from answers.submission import Submission
@@ -134,7 +134,7 @@ def check_tasks(wanted: Sequence[str], catalogue: JudgeCatalogue) -> None:
     known = catalogue.judges.keys() | catalogue.broken.keys()
     for task_id in wanted:
         if task_id not in known:
-            raise WrongUsage(f"no judge for task {task_id!r}", hint=near(task_id, known))
+            raise WrongUsage(f"no judge for task {task_id!r}", hint=suggestion(task_id, known))
 
 
 def _problem_lines(error: Exception) -> list[str]:
@@ -147,10 +147,10 @@ def _suggestions(root: Path, agent: str, task_ids: Sequence[str]) -> str:
     if not root.is_dir():
         return "This folder does not exist. Set another one with --answers."
     if not (root / agent).is_dir():
-        return near(agent, _folders(root))
+        return suggestion(agent, _folders(root))
     tasks = _folders(root / agent)
     missing = [task_id for task_id in task_ids if task_id not in tasks]
-    return "\n".join(f"{task_id}: {near(task_id, tasks)}" for task_id in missing) or "Put *.md files here."
+    return "\n".join(f"{task_id}: {suggestion(task_id, tasks)}" for task_id in missing) or "Put *.md files here."
 
 
 def _folders(parent: Path) -> list[str]:

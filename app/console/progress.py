@@ -26,7 +26,7 @@ class Step:
     unit: str = ""
 
 
-class Board:
+class ProgressBoard:
     """Progress display of ``total`` answers, as a context manager. A ``label`` identifies each answer."""
 
     def __init__(self, console: Console, total: int, *, unit: str = "answers") -> None:
@@ -49,7 +49,7 @@ class Board:
         )
         self._overall = self._progress.add_task("all", total=total, stage="", count=f"0/{total} {unit}")
 
-    def __enter__(self) -> Board:
+    def __enter__(self) -> ProgressBoard:
         self._progress.start()
         return self
 
@@ -86,7 +86,7 @@ class Board:
         done = len(self._finished)
         self._progress.update(self._overall, completed=done, count=f"{done}/{self._total} {self._unit}")
 
-    def remark(self, line: str) -> None:
+    def print_line(self, line: str) -> None:
         """Print a line, which may contain markup, above the bars."""
         self._console.print(line, soft_wrap=True)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def runtime_of(settings: Settings, *, shared: bool) -> AsyncIterator[Runtime]:
+async def open_command_runtime(settings: Settings, *, shared: bool) -> AsyncIterator[Runtime]:
     """Open the runtime of a command.
 
     ``shared`` also uses the database of the service if there is one, so that workers find the pages that the command

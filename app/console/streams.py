@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.markup import escape
 
 
-def remarks() -> Console:
+def stderr_console() -> Console:
     """Return the console for stderr: progress, warnings, errors."""
     return Console(stderr=True, highlight=False)
 
 
-def output() -> Console:
+def stdout_console() -> Console:
     """Return the console for stdout: results of the command."""
     return Console(highlight=False)
 
@@ -27,13 +27,13 @@ def print_json(document: Any) -> None:
 
 
 def print_error(message: str, hint: str | None = None) -> None:
-    console = remarks()
+    console = stderr_console()
     console.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
     if hint:
         console.print(escape(hint), soft_wrap=True)
 
 
-def near(wanted: str, known: Iterable[str]) -> str:
+def suggestion(wanted: str, known: Iterable[str]) -> str:
     """Return a hint for the unknown name ``wanted``: similar names, or the first 12 known names."""
     from difflib import get_close_matches
 

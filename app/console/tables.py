@@ -23,11 +23,11 @@ def plain_table(*headings: str) -> Table:
     return table
 
 
-def number(value: Any) -> str:
+def number_text(value: Any) -> str:
     return "-" if value is None else f"{value:g}"
 
 
-def bounded(figure: Mapping[str, Any] | None, *, sign: str = "") -> str:
+def bounds_text(figure: Mapping[str, Any] | None, *, sign: str = "") -> str:
     """Format a figure: ``0.8333``, or ``0.5 to 0.8333`` while answers that were not judged could change it."""
     if figure is None or figure["low"] is None:
         return "-"
@@ -35,6 +35,6 @@ def bounded(figure: Mapping[str, Any] | None, *, sign: str = "") -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def ends(interval: Mapping[str, Any] | None, *, sign: str = "") -> str:
+def interval_text(interval: Mapping[str, Any] | None, *, sign: str = "") -> str:
     """Format an interval."""
     return "-" if interval is None else f"{interval['low']:{sign}.4f} to {interval['high']:{sign}.4f}"

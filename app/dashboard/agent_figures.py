@@ -17,7 +17,7 @@ from app.dashboard.wording import moment
 Interval: TypeAlias = Mapping[str, Any]
 """95 % interval over tasks from the API, with ``low``, ``high`` and ``method``."""
 
-MOST_POINTS = 12
+MAX_POINTS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ def trend(history: Sequence[Mapping[str, Any]]) -> tuple[TrendPoint, ...]:
         made = moment(origin["created_at"])
         label = origin.get("run") or (f"{made:%Y-%m-%d}" if made else "?")
         groups.setdefault(str(label), []).append(float(origin["final_score"]))
-    return tuple(TrendPoint(label, fmean(scores)) for label, scores in list(groups.items())[-MOST_POINTS:])
+    return tuple(TrendPoint(label, fmean(scores)) for label, scores in list(groups.items())[-MAX_POINTS:])
 
 
 CSV_HEADER = (

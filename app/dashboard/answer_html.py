@@ -30,19 +30,19 @@ _FEW_WORDS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownAnswer:
-    """Safe HTML. A sentence that cites pages is ``<span data-cites="MARK ...">``; see ``mark_of``."""
+class RenderedAnswer:
+    """Safe HTML. A sentence that cites pages is ``<span data-cites="MARK ...">``; see ``page_mark``."""
 
     html: str
     marks: frozenset[str]
 
 
-def mark_of(url: str) -> str:
+def page_mark(url: str) -> str:
     """Return a short identifier of a page, equal for all spellings of its URL."""
     return hashlib.sha256(canonical_key(url).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-def show_answer(text: str) -> ShownAnswer:
+def render_answer(text: str) -> RenderedAnswer:
     """Convert an answer to HTML. Blocks for a few milliseconds per 100 kB."""
     markdown = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
     tokens = markdown.parse(text[:MAX_CHARS])
@@ -59,7 +59,7 @@ def show_answer(text: str) -> ShownAnswer:
         link_rel="noopener noreferrer nofollow",
         set_tag_attribute_values={"a": {"target": "_blank"}},
     )
-    return ShownAnswer(html=clean, marks=frozenset(marks))
+    return RenderedAnswer(html=clean, marks=frozenset(marks))
 
 
 def _absolute(_element: str, attribute: str, value: str) -> str | None:
@@ -169,7 +169,7 @@ def _sentences(children: Iterator[Token]) -> Iterator[_Sentence]:
     for token in children:
         depth += token.nesting
         if token.type == "link_open":
-            now.marks.append(mark_of(str(token.attrGet("href") or "")))
+            now.marks.append(page_mark(str(token.attrGet("href") or "")))
         if token.type in {"softbreak", "hardbreak"} and depth == 0:
             now.tokens.append(token)
             continue

@@ -14,8 +14,8 @@ from app.client.errors import ServerUnreachable
 from app.dashboard.in_process import InProcessTransport
 
 BASE_URL = "http://localhost"
-DEADLINE_S = 60.0
-PAGE = 200
+TIMEOUT_S = 60.0
+MAX_PAGE_SIZE = 200
 """Maximum page size of the API's lists."""
 
 
@@ -38,7 +38,7 @@ class Api:
         """Return the JSON at ``path``."""
         return wire.read(await self.request("GET", path, params=wire.query(**params)))
 
-    async def maybe(self, path: str, **params: str | int | None) -> Any | None:
+    async def get_or_none(self, path: str, **params: str | int | None) -> Any | None:
         """Return the JSON at ``path``, or None if the API returns 404."""
         response = await self.request("GET", path, params=wire.query(**params))
         return None if response.status_code == httpx.codes.NOT_FOUND else wire.read(response)
@@ -67,7 +67,7 @@ class Api:
         found: list[dict[str, Any]] = []
         cursor: str | None = None
         while len(found) < at_most:
-            limit = min(PAGE, at_most - len(found))
+            limit = min(MAX_PAGE_SIZE, at_most - len(found))
             items, cursor = wire.page(await self.get(path, limit=limit, cursor=cursor, **params))
             found += items
             if cursor is None:
@@ -87,22 +87,22 @@ class Api:
         """Return the response, whatever its status. With ``tag``, the status is 304 if the entity tag is unchanged.
 
         Raises:
-            ServerUnreachable: No response within ``DEADLINE_S``.
+            ServerUnreachable: No response within ``TIMEOUT_S``.
         """
         headers = {} if tag is None else {"If-None-Match": tag}
-        with wire.translated(BASE_URL):
+        with wire.transport_errors(BASE_URL):
             try:
-                async with asyncio.timeout(DEADLINE_S):
+                async with asyncio.timeout(TIMEOUT_S):
                     return await self._http.request(
                         method, path, params=params, headers=headers, files=fields, json=body
                     )
             except TimeoutError:
-                raise ServerUnreachable(BASE_URL, f"no response within {DEADLINE_S:g} s") from None
+                raise ServerUnreachable(BASE_URL, f"no response within {TIMEOUT_S:g} s") from None
 
     async def events(self, path: str) -> AsyncIterator[Any]:
         """Yield the JSON of each server-sent event until the stream ends."""
         reader = wire.EventReader()
-        with wire.translated(BASE_URL):
+        with wire.transport_errors(BASE_URL):
             async with self._http.stream("GET", path, headers={"Accept": "text/event-stream"}) as response:
                 if response.is_error:
                     await response.aread()

@@ -11,23 +11,23 @@ from fastapi.responses import JSONResponse, RedirectResponse
 from app.dashboard.api_access import FormField
 from app.dashboard.dependents import Dependent, dependent
 from app.dashboard.downloads import Format, csv_file
-from app.dashboard.errors import NothingGiven, NothingThere
+from app.dashboard.errors import EmptyForm, NotFound
 from app.dashboard.jobs import IdPath, IdQuery
 from app.dashboard.leaf_view import screenshot_numbers
 from app.dashboard.newest_results import results_of
 from app.dashboard.outline import Node
-from app.dashboard.pages_route import PageRoute
+from app.dashboard.pages_route import HtmlRoute
 from app.dashboard.passages import pieces
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import FormCheck, Viewer, ViewerDep, query_of
 from app.dashboard.wording import state_words
 
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
+router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
 _PER_PAGE = 50
 _MOST_CSV = 10_000
 _MOST_RESULTS = 20
-MOST_TEXT = 400_000
+MAX_TEXT_CHARS = 400_000
 _CSV = ("id", "url", "final_url", "outcome", "problem", "http_status", "kind", "title", "detail", "captured_at",
         "duration_s")  # fmt: skip
 _LEAVES_CSV = ("result_id", "agent", "task_id", "answer", "leaf", "state", "usd")
@@ -75,8 +75,8 @@ async def page(page_id: IdPath, viewer: ViewerDep, mark: Spans = "", format: For
     spans = [(int(low), int(high)) for low, _, high in (part.partition("-") for part in mark.split(",") if part)]
     return await viewer.page(
         "page.html", title=found["title"] or found["url"], here="pages", json=f"/v1/pages/{page_id}", page=found,
-        pieces=None if text is None else pieces(text, spans, end=max([MOST_TEXT, *(high for _, high in spans)])),
-        cut=text is not None and len(text) > MOST_TEXT, screenshots=screenshot_numbers(found),
+        pieces=None if text is None else pieces(text, spans, end=max([MAX_TEXT_CHARS, *(high for _, high in spans)])),
+        cut=text is not None and len(text) > MAX_TEXT_CHARS, screenshots=screenshot_numbers(found),
         dependents=dependents, results=results, urls=[found["url"]],
         csv=f"/pages/{page_id}?format=csv" if results else None,
     )  # fmt: skip
@@ -99,7 +99,7 @@ async def screenshot(page_id: IdPath, number: int, viewer: ViewerDep) -> Respons
     """Serve one screenshot (JPEG)."""
     found = await viewer.api.request("GET", f"/v1/pages/{page_id}/screenshot", params={"n": number})
     if found.is_error:
-        raise NothingThere("This capture has no such screenshot")
+        raise NotFound("This capture has no such screenshot")
     # Captures are immutable.
     headers = HEADERS | {"Cache-Control": "private, max-age=86400", "X-Content-Type-Options": "nosniff"}
     return Response(found.content, media_type="image/jpeg", headers=headers)
@@ -130,7 +130,7 @@ async def upload(
                 given.content_type or "application/octet-stream",
             )
     if not fields:
-        raise NothingGiven("Choose a file or enter the text of the page")
+        raise EmptyForm("Choose a file or enter the text of the page")
     stored = await viewer.api.put_form(f"/v1/pages/{page_id}/content", fields)
     return _captured(request, stored)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.dashboard.answer_html import mark_of
+from app.dashboard.answer_html import page_mark
 from app.dashboard.outline import Node, outline
 
 
@@ -25,7 +25,7 @@ class Dependent:
 
 def dependent(origin: Mapping[str, Any], result: Mapping[str, Any], url: str) -> Dependent | None:
     """Return the result with the leaves that cite this URL, or None if no leaf cites it."""
-    mark = mark_of(url)
+    mark = page_mark(url)
     leaves = [leaf for leaf in outline(result).leaves if mark in _marks(leaf)]
     if not leaves:
         return None
@@ -42,4 +42,4 @@ def dependent(origin: Mapping[str, Any], result: Mapping[str, Any], url: str) ->
 
 
 def _marks(leaf: Node) -> set[str]:
-    return {mark_of(url) for url in leaf.facts.get("sources") or ()}
+    return {page_mark(url) for url in leaf.facts.get("sources") or ()}

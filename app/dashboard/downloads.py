@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from fastapi import Response
 
-from app.csv_tables import Cell, table
+from app.csv_tables import Cell, to_csv
 from app.dashboard.rendering import HEADERS
 
 
@@ -24,6 +24,6 @@ async def csv_file(name: str, header: Sequence[str], rows: Iterable[Sequence[Cel
     """Return the table as a download named ``name``.csv."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
     headers = HEADERS | {"Content-Disposition": f'attachment; filename="{plain}.csv"'}
-    text = await asyncio.to_thread(table, header, rows)
+    text = await asyncio.to_thread(to_csv, header, rows)
     body = text.encode("utf-8", "replace")
     return Response(body, media_type="text/csv; charset=utf-8", headers=headers)

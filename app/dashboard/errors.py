@@ -15,19 +15,19 @@ class DashboardError(Exception):
     status = 400
 
 
-class FormRefused(DashboardError):
+class InvalidFormToken(DashboardError):
     """The form has no valid form token."""
 
     status = 403
 
 
-class NothingGiven(DashboardError):
+class EmptyForm(DashboardError):
     """The form is empty."""
 
     status = 422
 
 
-class NothingThere(DashboardError):
+class NotFound(DashboardError):
     """The requested object does not exist."""
 
     status = 404

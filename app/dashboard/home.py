@@ -9,11 +9,11 @@ from fastapi import APIRouter, Path, Response
 
 from app.dashboard.agent_figures import CSV_HEADER, AgentFigures, agent_figures, csv_row
 from app.dashboard.downloads import Format, csv_file
-from app.dashboard.errors import NothingThere
-from app.dashboard.pages_route import PageRoute
+from app.dashboard.errors import NotFound
+from app.dashboard.pages_route import HtmlRoute
 from app.dashboard.viewer import Viewer, ViewerDep
 
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
+router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 NamePath = Annotated[str, Path(pattern=NAME)]
@@ -50,11 +50,11 @@ async def running(viewer: ViewerDep) -> Response:
 async def agent(agent: NamePath, viewer: ViewerDep, format: Format = Format.HTML) -> Response:
     """Show one agent: figures and results."""
     summary, history = await asyncio.gather(
-        viewer.api.maybe(f"/v1/agents/{agent}/summary"),
+        viewer.api.get_or_none(f"/v1/agents/{agent}/summary"),
         viewer.api.items(f"/v1/agents/{agent}/history", at_most=_AGENT_HISTORY),
     )
     if summary is None:
-        raise NothingThere(f"Agent {agent!r} has no judged answers")
+        raise NotFound(f"Agent {agent!r} has no judged answers")
     if format is Format.CSV:
         header = (
             "task_id",

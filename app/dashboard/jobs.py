@@ -13,11 +13,11 @@ from fastapi.responses import RedirectResponse, StreamingResponse
 from app.client.errors import ClientError
 from app.csv_tables import Cell
 from app.dashboard.downloads import Format, csv_file
-from app.dashboard.pages_route import PageRoute
+from app.dashboard.pages_route import HtmlRoute
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import FormCheck, Viewer, ViewerDep, query_of, viewer_of
 
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
+router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
 ID = r"^[A-Za-z0-9_-]{1,64}$"
 IdPath = Annotated[str, Path(pattern=ID)]

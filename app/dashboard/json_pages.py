@@ -5,12 +5,12 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from app.client import wire
-from app.dashboard.errors import NothingThere
-from app.dashboard.pages_route import PageRoute
+from app.dashboard.errors import NotFound
+from app.dashboard.pages_route import HtmlRoute
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import ViewerDep
 
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
+router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
 
 @router.get("/json/v1/{path:path}")
@@ -20,5 +20,5 @@ async def json_of(path: str, request: Request, viewer: ViewerDep) -> Response:
     if found.is_error:
         wire.read(found)
     if found.headers.get("content-type", "").partition(";")[0] != "application/json":
-        raise NothingThere("This address has no JSON")
+        raise NotFound("This address has no JSON")
     return Response(found.content, media_type="application/json", headers=HEADERS)

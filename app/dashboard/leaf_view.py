@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.dashboard.answer_html import mark_of
+from app.dashboard.answer_html import page_mark
 from app.dashboard.api_access import Api
 from app.dashboard.effects import Effect
 from app.dashboard.outline import Node
@@ -15,7 +15,7 @@ from app.dashboard.places import Places, places_of
 from app.dashboard.result_cache import Tree
 
 _SCREENSHOT = "screenshot-"
-MOST_QUOTED_PAGES = 12
+MAX_QUOTED_PAGES = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,23 +62,23 @@ async def leaf_view(api: Api, result: Mapping[str, Any], tree: Tree, key: str) -
     """Return the panel of a leaf or inner node; read its pages from the API."""
     node = tree.outline.by_key[key]
     pages = {page["url"]: page for page in result.get("pages") or ()}
-    by_mark = {mark_of(url): page for url, page in pages.items()}
+    by_mark = {page_mark(url): page for url, page in pages.items()}
     urls = node.facts.get("sources") or ()
     quotes = node.facts.get("quotes") or ()
-    wanted = list(dict.fromkeys(str(quote["page_id"]) for quote in quotes))[:MOST_QUOTED_PAGES]
+    wanted = list(dict.fromkeys(str(quote["page_id"]) for quote in quotes))[:MAX_QUOTED_PAGES]
     return LeafView(
         node=node,
         effect=tree.effects[key],
         path=tree.outline.path(key)[:-1],
-        sources=[(url, pages.get(url) or by_mark.get(mark_of(url))) for url in urls],
+        sources=[(url, pages.get(url) or by_mark.get(page_mark(url))) for url in urls],
         quoted=[await _quoted_page(api, page_id, [q for q in quotes if q["page_id"] == page_id]) for page_id in wanted],
         blocker=tree.outline.by_id(node.facts.get("blocked_by")),
-        marks=" ".join(mark_of(url) for url in urls),
+        marks=" ".join(page_mark(url) for url in urls),
     )
 
 
 async def _quoted_page(api: Api, page_id: str, quotes: Sequence[Mapping[str, Any]]) -> QuotedPage:
-    page = await api.maybe(f"/v1/pages/{page_id}") or {}
+    page = await api.get_or_none(f"/v1/pages/{page_id}") or {}
     text = await api.text(f"/v1/pages/{page_id}/text") or ""
     in_text = [quote for quote in quotes if quote.get("origin", "text") == "text"]
     spans = [(int(q["start"]), int(q["end"])) for q in in_text if text[int(q["start"]) : int(q["end"])] == q["text"]]
@@ -93,7 +93,7 @@ async def _quoted_page(api: Api, page_id: str, quotes: Sequence[Mapping[str, Any
         spans=spans,
         from_images=[str(q["text"]) for q in quotes if q.get("origin") == "image"],
         mismatched=[str(q["text"]) for q in in_text if text[int(q["start"]) : int(q["end"])] != q["text"]],
-        places=places_of(await api.maybe(f"/v1/pages/{page_id}/places") if spans else None, spans),
+        places=places_of(await api.get_or_none(f"/v1/pages/{page_id}/places") if spans else None, spans),
         screenshots=screenshot_numbers(page),
     )
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from app.dashboard.viewer import Viewer
 
-MOST_AGENTS = 20
-MOST_RESULTS = 200
+MAX_AGENTS = 20
+MAX_RESULTS = 200
 _HISTORY = 500
 
 
@@ -26,9 +26,9 @@ async def agents_of(viewer: Viewer) -> list[str]:
 
 
 async def newest_origins(viewer: Viewer, agents: Iterable[str]) -> list[dict[str, Any]]:
-    """Return the origin of the newest result of each answer of these agents (at most ``MOST_AGENTS``)."""
+    """Return the origin of the newest result of each answer of these agents (at most ``MAX_AGENTS``)."""
     found: list[dict[str, Any]] = []
-    for agent in list(agents)[:MOST_AGENTS]:
+    for agent in list(agents)[:MAX_AGENTS]:
         found += newest_of_each(await viewer.api.items(f"/v1/agents/{agent}/history", at_most=_HISTORY))
     return found
 
@@ -36,6 +36,6 @@ async def newest_origins(viewer: Viewer, agents: Iterable[str]) -> list[dict[str
 async def results_of(
     viewer: Viewer, origins: Iterable[Mapping[str, Any]]
 ) -> AsyncIterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Yield (origin, result) pairs, at most ``MOST_RESULTS``."""
-    for origin in list(origins)[:MOST_RESULTS]:
+    """Yield (origin, result) pairs, at most ``MAX_RESULTS``."""
+    for origin in list(origins)[:MAX_RESULTS]:
         yield origin, await viewer.api.get(f"/v1/results/{origin['result_id']}")

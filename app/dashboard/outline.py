@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rubrics.addresses import Addresses
+from rubrics.addresses import NodeKeys
 from rubrics.scoring import unknown_leaves
 from rubrics.tree import leaves_below, walk
 from rubrics.verdict import Outcome, Verdict
@@ -75,7 +75,7 @@ def outline(result: Mapping[str, Any]) -> Outline:
     """Return the outline of a result's tree; of the first tree if a public script wrote several."""
     parts = result.get("eval_breakdown") or []
     tree = parts[0]["verification_tree"] if parts else _EMPTY_TREE
-    root = _node(tree, 0, Addresses())
+    root = _node(tree, 0, NodeKeys())
     parents = {child.key: node for node in walk(root) for child in node.children}
     ordered = {node.key: node for node in walk(root)}
     return Outline(root=root, by_key=ordered, parents=parents, unknown=_unknown(root))
@@ -85,7 +85,7 @@ _EMPTY_TREE: Mapping[str, Any] = {"id": "root", "desc": "This result has no tree
 _NODE_FIELDS = frozenset({"children", "critical", "desc", "id", "outcome", "score", "status", "strategy", "weight"})
 
 
-def _node(data: Mapping[str, Any], depth: int, addresses: Addresses) -> Node:
+def _node(data: Mapping[str, Any], depth: int, addresses: NodeKeys) -> Node:
     id = str(data["id"])
     key = addresses.key(id)
     children = tuple(_node(child, depth + 1, addresses) for child in data.get("children") or ())

@@ -9,11 +9,11 @@ from fastapi import APIRouter, Form, Response
 from fastapi.responses import RedirectResponse
 
 from app.dashboard.jobs import IdPath
-from app.dashboard.pages_route import PageRoute
+from app.dashboard.pages_route import HtmlRoute
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import FormCheck, ViewerDep
 
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
+router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
 Field = Annotated[str, Form()]
 

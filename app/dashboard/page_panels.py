@@ -14,14 +14,14 @@ from fastapi.responses import JSONResponse, RedirectResponse
 
 from app.client import wire
 from app.dashboard.downloads import Format, csv_file
-from app.dashboard.errors import NothingThere
+from app.dashboard.errors import NotFound
 from app.dashboard.jobs import IdPath, IdQuery
 from app.dashboard.page_preview import View, preview_of
-from app.dashboard.pages_route import PageRoute
+from app.dashboard.pages_route import HtmlRoute
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import FormCheck, Viewer, ViewerDep, query_of
 
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
+router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
 _PER_PAGE = 200
 _MOST_CSV = 10_000
@@ -100,7 +100,7 @@ async def preview(
     """Return the preview of one URL."""
     found = await preview_of(viewer, url, view)
     if found is None:
-        raise NothingThere("No task has this URL")
+        raise NotFound("No task has this URL")
     state = {"task": task or "", "show": show, "view": view.value}
     return await viewer.fragment("page_preview.html", preview=found, state=state, address=_address)
 

@@ -12,12 +12,12 @@ from typing import Any
 from markupsafe import Markup
 
 from app.client.errors import ApiError
-from app.dashboard.answer_html import mark_of, show_answer
+from app.dashboard.answer_html import page_mark, render_answer
 from app.dashboard.leaf_view import screenshot_numbers
 from app.dashboard.viewer import Viewer
 
-MOST_ANSWERS = 5
-MOST_TEXT = 400_000
+MAX_ANSWERS = 5
+MAX_TEXT_CHARS = 400_000
 _MOST_CHANGES = 20
 _FORBIDDEN = 403
 _CITES = re.compile(r'<span data-cites="([0-9a-f ]+)"')
@@ -58,7 +58,7 @@ class Preview:
 
     @property
     def cut(self) -> bool:
-        return self.text is not None and len(self.text) > MOST_TEXT
+        return self.text is not None and len(self.text) > MAX_TEXT_CHARS
 
     @property
     def is_web_url(self) -> bool:
@@ -73,7 +73,7 @@ async def preview_of(viewer: Viewer, url: str, view: View) -> Preview | None:
         return None
     cited = found[0]
     page_id = cited["page_id"] or cited["latest_id"]
-    page = None if page_id is None else await viewer.api.maybe(f"/v1/pages/{page_id}")
+    page = None if page_id is None else await viewer.api.get_or_none(f"/v1/pages/{page_id}")
     shows_text = view is View.TEXT and page is not None
     dependents = await viewer.api.get("/v1/pages/dependents", url=cited["url"])
     return Preview(
@@ -98,11 +98,11 @@ async def _changes(viewer: Viewer, url: str) -> Sequence[Mapping[str, Any]] | No
 
 
 async def _answers(viewer: Viewer, url: str, origins: Sequence[Mapping[str, Any]]) -> list[CitingAnswer]:
-    mark, found = mark_of(url), []
-    for origin in origins[:MOST_ANSWERS]:
+    mark, found = page_mark(url), []
+    for origin in origins[:MAX_ANSWERS]:
         text = await viewer.api.text(f"/v1/results/{origin['result_id']}/answer")
         if text is not None:
-            shown = await asyncio.to_thread(show_answer, text)
+            shown = await asyncio.to_thread(render_answer, text)
             found.append(CitingAnswer(origin=origin, html=_marked(shown.html, mark)))
     return found
 
@@ -113,4 +113,4 @@ def _marked(html: str, mark: str) -> Markup:
     def highlight(found: re.Match[str]) -> str:
         return f'{found[0]} class="on"' if mark in found[1].split() else found[0]
 
-    return Markup(_CITES.sub(highlight, html))  # noqa: S704 - sanitized by ``show_answer``, whose text contains no tags
+    return Markup(_CITES.sub(highlight, html))  # noqa: S704 - sanitized by ``render_answer``, whose text contains no tags

@@ -29,7 +29,7 @@ _REMEDIES = {
 }
 
 
-class PageRoute(APIRoute):
+class HtmlRoute(APIRoute):
     """Route that shows the errors of the API and of the dashboard as pages."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

@@ -13,7 +13,7 @@ import httpx
 from app.client import wire
 from app.dashboard.api_access import Api
 from app.dashboard.effects import Effect, EffectKind, effects
-from app.dashboard.errors import NothingThere
+from app.dashboard.errors import NotFound
 from app.dashboard.leaf_overrides import ResultOverrides, result_overrides
 from app.dashboard.open_leaves import OpenLeaf, open_leaves
 from app.dashboard.outline import Node, Outline, outline
@@ -92,7 +92,7 @@ class ResultCache:
 def _parse(answer: httpx.Response) -> CachedResult:
     result = wire.read(answer)
     if "eval_breakdown" not in result:
-        raise NothingThere(
+        raise NotFound(
             "This is the result of a suite run, which has steps and no tree. Its JSON is available from the API"
         )
     return CachedResult(result=result, tag=answer.headers.get("etag"), tree=_tree(result))

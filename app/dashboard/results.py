@@ -10,19 +10,19 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 
 from app.csv_tables import Cell
-from app.dashboard.answer_html import ShownAnswer, show_answer
+from app.dashboard.answer_html import RenderedAnswer, render_answer
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.effects import Effect
-from app.dashboard.errors import NothingThere
+from app.dashboard.errors import NotFound
 from app.dashboard.jobs import IdPath
 from app.dashboard.leaf_overrides import LeafOverride
 from app.dashboard.leaf_view import leaf_view
 from app.dashboard.outline import Node
-from app.dashboard.pages_route import PageRoute
+from app.dashboard.pages_route import HtmlRoute
 from app.dashboard.result_cache import Tree
 from app.dashboard.viewer import ViewerDep
 
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
+router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
 LeafQuery = Annotated[str | None, Query(max_length=2000)]
 _CSV = ("id", "description", "outcome", "reason", "critical", "weight", "score", "effect", "worth", "claim",
@@ -57,13 +57,15 @@ async def result(
         name = f"{found['agent_name']}-{found['task_id']}-{found['answer_name']}-{table}"
         return await csv_file(name, *_table(table, found, tree))
     if leaf is not None and leaf not in tree.outline.by_key:
-        raise NothingThere(f"This result has no leaf {leaf!r}")
+        raise NotFound(f"This result has no leaf {leaf!r}")
     origin, answer, lint = await asyncio.gather(
         viewer.api.get(f"/v1/results/{result_id}/origin"),
         viewer.api.text(f"/v1/results/{result_id}/answer"),
         viewer.api.get(f"/v1/results/{result_id}/lint"),
     )
-    shown = ShownAnswer(html="", marks=frozenset()) if answer is None else await asyncio.to_thread(show_answer, answer)
+    shown = (
+        RenderedAnswer(html="", marks=frozenset()) if answer is None else await asyncio.to_thread(render_answer, answer)
+    )
     panel = None if leaf is None else await leaf_view(viewer.api, found, tree, leaf)
     return await viewer.page(
         "result.html", title=f"{found['agent_name']} · {found['task_id']}", here="home", result=found, tree=tree,
@@ -77,7 +79,7 @@ async def leaf(result_id: IdPath, viewer: ViewerDep, leaf: Annotated[str, Query(
     """Return the panel of one leaf. Panels are loaded on demand because a result can have hundreds of leaves."""
     cached = await viewer.dashboard.results.read(viewer.api, result_id)
     if leaf not in cached.tree.outline.by_key:
-        raise NothingThere(f"This result has no leaf {leaf!r}")
+        raise NotFound(f"This result has no leaf {leaf!r}")
     panel = await leaf_view(viewer.api, cached.result, cached.tree, leaf)
     return await viewer.fragment("leaf.html", panel=panel, result=cached.result, tree=cached.tree)
 

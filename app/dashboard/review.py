@@ -14,12 +14,12 @@ from app.dashboard.doubt import DoubtfulLeaf, doubtful_leaves
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.home import NAME
 from app.dashboard.jobs import IdQuery
-from app.dashboard.newest_results import MOST_RESULTS, agents_of, newest_origins, results_of
-from app.dashboard.pages_route import PageRoute
+from app.dashboard.newest_results import MAX_RESULTS, agents_of, newest_origins, results_of
+from app.dashboard.pages_route import HtmlRoute
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import Viewer, ViewerDep, query_of
 
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
+router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
 _MOST_SHOWN = 100
 _PER_PAGE = 50
@@ -50,7 +50,7 @@ async def review(
     return await viewer.page(
         "review.html", title="Review", here="review", tab="doubt", json=f"/review?{query}",
         csv=f"/review?format=csv&{query}",
-        found=found[:_MOST_SHOWN], total=len(found), looked_at=min(len(wanted), MOST_RESULTS), there_are=len(wanted),
+        found=found[:_MOST_SHOWN], total=len(found), looked_at=min(len(wanted), MAX_RESULTS), there_are=len(wanted),
         agents=sorted(agents), agent=agent, settled=settled, done=done,
     )  # fmt: skip
 

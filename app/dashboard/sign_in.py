@@ -10,12 +10,12 @@ from fastapi.responses import RedirectResponse
 from starlette.types import ASGIApp
 
 from app.dashboard.api_access import Api
-from app.dashboard.pages_route import PageRoute
+from app.dashboard.pages_route import HtmlRoute
 from app.dashboard.rendering import HEADERS
 from app.dashboard.sessions import COOKIE, LASTS_S
 from app.dashboard.viewer import FormCheck, ViewerDep, dashboard_of
 
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
+router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
 _MAX_KEY_CHARS = 500
 _PROBE_PATH = "/v1/leaderboard"

@@ -14,7 +14,7 @@ from fastapi.responses import HTMLResponse
 from starlette.types import ASGIApp
 
 from app.dashboard.api_access import Api
-from app.dashboard.errors import FormRefused
+from app.dashboard.errors import InvalidFormToken
 from app.dashboard.rendering import Renderer
 from app.dashboard.result_cache import ResultCache
 from app.dashboard.sessions import COOKIE, Sessions
@@ -97,7 +97,7 @@ async def checked_form(request: Request, form_token: Annotated[str, Form()] = ""
     """
     dashboard = dashboard_of(request)
     if not dashboard.sessions.is_form_token(request.cookies.get(COOKIE), form_token):
-        raise FormRefused("This form has expired. Go back, reload the page and send the form again.")
+        raise InvalidFormToken("This form has expired. Go back, reload the page and send the form again.")
 
 
 FormCheck = Depends(checked_form)

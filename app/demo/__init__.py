@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from app.demo.errors import DemoPortTaken
-from app.demo.expected import EXPECTED, Expected
+from app.demo.expected import EXPECTED, ExpectedScore
 from app.demo.shipped import examples_dir
 from app.demo.site import DemoSite
 
-__all__ = ["EXPECTED", "DemoPortTaken", "DemoSite", "Expected", "examples_dir"]
+__all__ = ["EXPECTED", "DemoPortTaken", "DemoSite", "ExpectedScore", "examples_dir"]

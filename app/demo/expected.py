@@ -19,7 +19,7 @@ _UNREADABLE = (Outcome.NOT_JUDGED, Reason.CAPTURE_BLOCKED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class ExpectedScore:
     """Expected outcome of one answer. ``missed`` contains every leaf that does not pass."""
 
     leaves: int
@@ -33,15 +33,15 @@ class Expected:
         return self.low if self.low == self.high else None
 
 
-EXPECTED: Final[Mapping[str, Mapping[str, Expected]]] = MappingProxyType(
+EXPECTED: Final[Mapping[str, Mapping[str, ExpectedScore]]] = MappingProxyType(
     {
         "demo": {
-            "velm_directors": Expected(leaves=18, low=1.0, high=1.0),
-            "pellard_gauges": Expected(leaves=17, low=1.0, high=1.0),
-            "karrow_visit": Expected(leaves=14, low=1.0, high=1.0),
+            "velm_directors": ExpectedScore(leaves=18, low=1.0, high=1.0),
+            "pellard_gauges": ExpectedScore(leaves=17, low=1.0, high=1.0),
+            "karrow_visit": ExpectedScore(leaves=14, low=1.0, high=1.0),
         },
         "demo-careless": {
-            "velm_directors": Expected(
+            "velm_directors": ExpectedScore(
                 leaves=18,
                 low=2 / 3,
                 high=2 / 3,
@@ -53,13 +53,13 @@ EXPECTED: Final[Mapping[str, Mapping[str, Expected]]] = MappingProxyType(
                     "lecture/date": _REFUTED,
                 },
             ),
-            "pellard_gauges": Expected(
+            "pellard_gauges": ExpectedScore(
                 leaves=17,
                 low=7 / 8,
                 high=7 / 8,
                 missed={"gauges/kestrel_6/battery": _REFUTED, "gauges/heron_2/price": _REFUTED},
             ),
-            "karrow_visit": Expected(
+            "karrow_visit": ExpectedScore(
                 leaves=14,
                 low=74 / 105,
                 high=89 / 105,
@@ -67,7 +67,7 @@ EXPECTED: Final[Mapping[str, Mapping[str, Expected]]] = MappingProxyType(
             ),
         },
         "demo-inventive": {
-            "velm_directors": Expected(
+            "velm_directors": ExpectedScore(
                 leaves=18,
                 low=1 / 6,
                 high=1 / 6,
@@ -84,7 +84,7 @@ EXPECTED: Final[Mapping[str, Mapping[str, Expected]]] = MappingProxyType(
                     "lecture/speaker": _REFUTED,
                 },
             ),
-            "pellard_gauges": Expected(
+            "pellard_gauges": ExpectedScore(
                 leaves=17,
                 low=1 / 9,
                 high=1 / 9,
@@ -102,7 +102,7 @@ EXPECTED: Final[Mapping[str, Mapping[str, Expected]]] = MappingProxyType(
                     "older/status": _REFUTED,
                 },
             ),
-            "karrow_visit": Expected(
+            "karrow_visit": ExpectedScore(
                 leaves=14,
                 low=1 / 14,
                 high=1 / 14,

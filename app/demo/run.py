@@ -21,7 +21,7 @@ from app.demo.service_process import running_service
 from app.demo.shipped import examples_dir
 from app.demo.site import DemoSite
 from app.engine.result_folder import write_result, write_summaries
-from app.maintenance.browser_log import sandboxed
+from app.maintenance.browser_log import browsers_sandboxed
 from app.settings import Settings
 from app.summary import AnswerOutcome, score_of
 from judges.result_files import AnswerFolder
@@ -43,13 +43,13 @@ class DemoAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoRun:
-    """Outcome of the demo. ``sandboxed`` tells whether the browser ran in its sandbox; None if no page was captured."""
+    """Outcome of the demo. ``browsers_sandboxed`` tells whether the browser ran in its sandbox; None if no page was captured."""
 
     answers: tuple[DemoAnswer, ...]
     sandboxed: bool | None
 
 
-class Watcher(Protocol):
+class DemoObserver(Protocol):
     """Observer of the demo."""
 
     def stage(self, text: str) -> None:
@@ -72,7 +72,7 @@ def results_folder(settings: Settings) -> Path:
     return settings.data_dir / "demo" / "eval_results"
 
 
-async def run_demo(settings: Settings, watcher: Watcher) -> DemoRun:
+async def run_demo(settings: Settings, watcher: DemoObserver) -> DemoRun:
     """Start a service, judge the shipped answers with it, and stop it.
 
     Raises:
@@ -92,10 +92,10 @@ async def run_demo(settings: Settings, watcher: Watcher) -> DemoRun:
             watcher.stage("stopping the service and the website")
     answers = await asyncio.to_thread(_written, results_folder(settings), judged)
     lines = (await asyncio.to_thread(log.read_text, encoding="utf-8", errors="replace")).splitlines()
-    return DemoRun(answers=tuple(answers), sandboxed=sandboxed(lines))
+    return DemoRun(answers=tuple(answers), sandboxed=browsers_sandboxed(lines))
 
 
-def unexpected(answers: Iterable[DemoAnswer]) -> list[str]:
+def score_differences(answers: Iterable[DemoAnswer]) -> list[str]:
     """Return a message for each score that differs from ``EXPECTED``."""
     found: list[str] = []
     for one in answers:
@@ -123,7 +123,7 @@ def _service_environment(settings: Settings, site: DemoSite) -> dict[str, str]:
 
 
 async def _judge(
-    client: AsyncClient, submissions: Sequence[Submission], watcher: Watcher
+    client: AsyncClient, submissions: Sequence[Submission], watcher: DemoObserver
 ) -> list[tuple[Submission, Job, dict[str, Any] | None]]:
     """Submit the answers, wait, and return the jobs with their results in the order of ``submissions``."""
     by_job: dict[str, Submission] = {}

@@ -8,22 +8,22 @@ from typing import Any, Self
 
 import structlog
 
-from app.engine.pages_seen import PagesSeen
+from app.engine.pages_seen import AnswerPages
 from app.engine.runtime import Runtime
-from cache.blobs import Shelf
+from cache.blobs import BlobArea
 from cache.errors import BlobStoreFailed
 from judges.llm.client import LLMClient
-from judges.llm.overhearing import listening
+from judges.llm.overhearing import recording_calls
 from judges.llm.recording import CallRecorder, RecordingLLM
 from judges.registry import Judge
 
 _log = structlog.get_logger(__name__)
 
 
-class Basis:
+class CallLog:
     """Call log of one answer. Use it as a context manager: it records until the block ends."""
 
-    def __init__(self, runtime: Runtime, pages: PagesSeen, result_id: str | None) -> None:
+    def __init__(self, runtime: Runtime, pages: AnswerPages, result_id: str | None) -> None:
         self._runtime = runtime
         self._pages = pages
         self._stack = ExitStack()
@@ -37,9 +37,9 @@ class Basis:
         """Store the log. Return its entry in the result, or None if the store fails, which does not fail the job."""
         try:
             if judge.source is not None:
-                await self._runtime.blobs.put_aside(Shelf.SCRIPTS, judge.source)
+                await self._runtime.blobs.put_in_area(BlobArea.SCRIPTS, judge.source)
             record = await self._recorder.finished()
-            sha256 = await self._runtime.blobs.put_aside(Shelf.CALLS, record)
+            sha256 = await self._runtime.blobs.put_in_area(BlobArea.CALLS, record)
         except BlobStoreFailed as error:
             _log.warning("call log not stored", task_id=judge.task, error=str(error))
             return None
@@ -49,7 +49,7 @@ class Basis:
         return any(blob.sha256 == sha256 for capture in self._pages.seen for blob in capture.blobs.values())
 
     def __enter__(self) -> Self:
-        self._stack.enter_context(listening(self._recorder))
+        self._stack.enter_context(recording_calls(self._recorder))
         return self
 
     def __exit__(

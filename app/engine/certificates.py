@@ -13,7 +13,7 @@ from judges.analysis.meta_eval.certificate import (
     SUFFIX,
     Certificate,
     CertificateUnreadable,
-    in_force,
+    applicable_certificate,
     read_certificates,
     verdict_prompts,
 )
@@ -29,7 +29,7 @@ def certificates_folder(data_dir: Path, configured: Path | None) -> Path:
     return configured or data_dir / FOLDER
 
 
-async def certificate_of(result: Mapping[str, Any], folder: Path, *, model: str) -> dict[str, Any] | None:
+async def find_certificate(result: Mapping[str, Any], folder: Path, *, model: str) -> dict[str, Any] | None:
     """Return the valid certificate for a result judged by ``model`` (``provider/model``); None if there is none.
 
     An unreadable certificate is logged and ignored, because it must not prevent judging.
@@ -43,11 +43,11 @@ async def certificate_of(result: Mapping[str, Any], folder: Path, *, model: str)
         known, problems = [], [str(error)]
     for problem in problems:
         _log.warning("certificate_unreadable", detail=problem)
-    found = in_force(known, model=model, prompts=prompts)
+    found = applicable_certificate(known, model=model, prompts=prompts)
     return None if found is None else dict(found.document)
 
 
-def keep_certificate(certificate: Certificate, folder: Path) -> Path:
+def write_certificate(certificate: Certificate, folder: Path) -> Path:
     """Write a certificate atomically and return its path. Blocks on the disk."""
     path = folder / f"{certificate.issued_at:%Y%m%d_%H%M%S}_{certificate.id}{SUFFIX}"
     write_json(path, dict(certificate.document))

@@ -14,12 +14,12 @@ from typing import Any, Protocol
 from answers.citations import unique_urls
 from answers.submission import Answer, Submission
 from app.engine import pipeline
-from app.engine.page_freshness import PagesNow
-from app.engine.public_cache import BroughtIn, PublicCache
-from app.engine.result_folder import Basis, newest_result, why_again, write_result
+from app.engine.page_freshness import CurrentPages
+from app.engine.public_cache import ImportSummary, PublicCache
+from app.engine.result_folder import ResultInputs, newest_result, rejudge_reason, write_result
 from app.engine.runtime import Runtime
-from app.errors import code_of
-from app.exceptions import first_of
+from app.errors import script_error_code
+from app.exceptions import first_exception
 from app.progress import Progress
 from app.summary import AnswerOutcome
 from cache.errors import BrowserUnavailable
@@ -49,13 +49,13 @@ class PlannedAnswer:
     urls: tuple[str, ...]
     judge: Judge | None
     why: str
-    standing: Mapping[str, Any] | None = None
+    reusable: Mapping[str, Any] | None = None
     problem: tuple[str, str] | None = None
     earlier: Mapping[str, Any] | None = None
 
     @property
     def to_judge(self) -> bool:
-        return self.judge is not None and self.standing is None
+        return self.judge is not None and self.reusable is None
 
     def outcome(self, result: Mapping[str, Any] | None, error_code: str | None = None) -> AnswerOutcome:
         return AnswerOutcome(
@@ -68,7 +68,7 @@ class PlannedAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluated:
+class AnswerEvaluation:
     """Outcome of one planned answer. ``path`` is the result file, ``error`` a message with the traceback if any."""
 
     planned: PlannedAnswer
@@ -78,12 +78,12 @@ class Evaluated:
     error: str | None = None
 
 
-class Watcher(Protocol):
+class EvaluationObserver(Protocol):
     """Observer of an evaluation."""
 
     def progress(self, planned: PlannedAnswer, progress: Progress) -> None: ...
 
-    def done(self, evaluated: Evaluated) -> None: ...
+    def done(self, evaluated: AnswerEvaluation) -> None: ...
 
 
 def plan(
@@ -93,7 +93,7 @@ def plan(
     out: Path,
     model: str,
     overwrite: bool,
-    pages: PagesNow | None = None,
+    pages: CurrentPages | None = None,
     parameters: RunParameters | None = None,
 ) -> list[PlannedAnswer]:
     """Decide for each answer whether it must be judged. Blocks on disk reads.
@@ -124,7 +124,7 @@ def _planned(
     out: Path,
     model: str,
     overwrite: bool,
-    pages: PagesNow | None,
+    pages: CurrentPages | None,
     parameters: RunParameters | None,
 ) -> PlannedAnswer:
     task_id = submission.task_id
@@ -142,24 +142,26 @@ def _planned(
         why = "overwrite" if overwrite else "no result yet"
         return PlannedAnswer(folder=folder, answer=answer, urls=urls, judge=judge, why=why, earlier=last)
     parameters_by_role = None if parameters is None else parameters.as_json(model)
-    basis = Basis(answer_sha256=answer.sha256, script_sha256=judge.sha256, model=model, parameters=parameters_by_role)
-    again = why_again(last, basis)
+    basis = ResultInputs(
+        answer_sha256=answer.sha256, script_sha256=judge.sha256, model=model, parameters=parameters_by_role
+    )
+    again = rejudge_reason(last, basis)
     if again is None and pages is not None:
-        again = pages.why_again(submission.agent, task_id, last)
+        again = pages.changed_page(submission.agent, task_id, last)
     return PlannedAnswer(
         folder=folder,
         answer=answer,
         urls=urls,
         judge=judge,
         why=again or "its last result is still valid",
-        standing=last if again is None else None,
+        reusable=last if again is None else None,
         earlier=last,
     )
 
 
 async def evaluate_all(
-    runtime: Runtime, planned: Sequence[PlannedAnswer], watcher: Watcher, *, cache: PublicCache | None
-) -> list[Evaluated]:
+    runtime: Runtime, planned: Sequence[PlannedAnswer], watcher: EvaluationObserver, *, cache: PublicCache | None
+) -> list[AnswerEvaluation]:
     """Execute a plan: tasks, and the answers of a task, concurrently within the limits. Outcomes are in plan order.
 
     If a judge fails, only the answers of its task are affected.
@@ -169,7 +171,7 @@ async def evaluate_all(
     """
     if any(one.to_judge for one in planned):
         await runtime.models.opened(runtime.settings.model)  # detect a missing key before capturing pages
-    done: dict[int, Evaluated] = {}
+    done: dict[int, AnswerEvaluation] = {}
     by_task: dict[str, list[tuple[int, PlannedAnswer]]] = {}
     for number, one in enumerate(planned):
         by_task.setdefault(one.folder.task_id, []).append((number, one))
@@ -189,7 +191,7 @@ async def evaluate_all(
             folder = answers[0][1].folder
             urls = [url for _, one in answers if one.to_judge for url in one.urls]
             # Import the folder even if the answers cite no URL, because a judge may request other pages in it.
-            imported: BroughtIn | None = None
+            imported: ImportSummary | None = None
             if cache is not None and any(one.to_judge for _, one in answers):
                 async with import_slot:
                     imported = await cache.bring_in(runtime, folder.agent, folder.task_id, urls)
@@ -206,21 +208,21 @@ async def evaluate_all(
             for answers in by_task.values():
                 group.create_task(task(answers))
     except* (ModelNotConfigured, LLMRejected, BrowserUnavailable) as errors:
-        failed = first_of(errors)
+        failed = first_exception(errors)
     if failed is not None:
         raise failed
     return [done[number] for number in sorted(done)]
 
 
-async def _evaluate(runtime: Runtime, planned: PlannedAnswer, watcher: Watcher) -> Evaluated:
+async def _evaluate(runtime: Runtime, planned: PlannedAnswer, watcher: EvaluationObserver) -> AnswerEvaluation:
     """Judge one answer and write its result."""
     if planned.judge is None:
         code, error = planned.problem or (NO_JUDGE, planned.why)
-        return Evaluated(planned=planned, outcome=planned.outcome(None, code), error=error)
-    if planned.standing is not None:
-        return Evaluated(
+        return AnswerEvaluation(planned=planned, outcome=planned.outcome(None, code), error=error)
+    if planned.reusable is not None:
+        return AnswerEvaluation(
             planned=planned,
-            outcome=planned.outcome(planned.standing),
+            outcome=planned.outcome(planned.reusable),
             path=planned.folder.newest_result(),
             reused=True,
         )
@@ -236,15 +238,15 @@ async def _evaluate(runtime: Runtime, planned: PlannedAnswer, watcher: Watcher) 
         )
     except JudgeBug as error:
         text = f"{error}\n{error.traceback}".rstrip()
-        code = code_of(error) if isinstance(error, ScriptStopped) else BROKEN_JUDGE
-        return Evaluated(planned=planned, outcome=planned.outcome(None, code), error=text)
+        code = script_error_code(error) if isinstance(error, ScriptStopped) else BROKEN_JUDGE
+        return AnswerEvaluation(planned=planned, outcome=planned.outcome(None, code), error=text)
     path = await asyncio.to_thread(
         write_result, planned.folder, planned.answer, result, finished_at=runtime.clock.now()
     )
-    return Evaluated(planned=planned, outcome=planned.outcome(result), path=path)
+    return AnswerEvaluation(planned=planned, outcome=planned.outcome(result), path=path)
 
 
-def _judged_pages(evaluated: Iterable[Evaluated]) -> list[str]:
+def _judged_pages(evaluated: Iterable[AnswerEvaluation]) -> list[str]:
     """Return the URLs of all pages in the results."""
     return [page["url"] for one in evaluated if one.outcome.result for page in one.outcome.result.get("pages", ())]
 

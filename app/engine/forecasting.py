@@ -21,7 +21,7 @@ from answers.submission import Answer
 from app.engine import pipeline
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients, reply_store
-from app.engine.runtime import Runtime, nursery_of, open_blobs
+from app.engine.runtime import Runtime, create_fork_server_pool, open_blobs
 from app.observability.redaction import Redactor
 from app.settings import Settings
 from cache.blobs import BlobStore
@@ -30,19 +30,27 @@ from cache.errors import BlobMissing
 from cache.pages import PageCache
 from cache.store import CaptureIndex, FolderIndex, MemoryIndex
 from cache.urls import canonical_key
-from judges.analysis.forecasts.figures import Forecast, Load, Tally, foreseen, scaled_to
-from judges.analysis.forecasts.guessing import BOUNDS, LIKELY, GuessingLLM, Kept, KeyOf, Memo, Mood
-from judges.analysis.forecasts.habits import Habits, habits_of
+from judges.analysis.forecasts.figures import EstimatedUsage, Forecast, UsageByRole, forecast_from_runs, scale_to_calls
+from judges.analysis.forecasts.guessing import (
+    BOUNDS,
+    LIKELY,
+    CachedReply,
+    KeyOf,
+    LexicalReplies,
+    RunAssumptions,
+    SimulatedLLM,
+)
+from judges.analysis.forecasts.habits import PastResults, past_results_of
 from judges.errors import JudgeBug, JudgeError, ModelNotConfigured
-from judges.llm.cached import CachedLLM, read_for
-from judges.llm.checkpointed import KeptReply
+from judges.llm.cached import CachedLLM, parse_stored
+from judges.llm.checkpointed import CheckpointedReply
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.encoding import request_key
 from judges.llm.lexical import MODEL as LEXICAL
 from judges.llm.providers import parse_model
 from judges.llm.remote import sent_params
 from judges.loader import JudgeCatalogue
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
 
@@ -55,7 +63,7 @@ _MAX_CONCURRENT: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class ForecastRequest:
     """Input of a forecast: one answer.
 
     ``past`` are results of its task, oldest first. ``recall`` returns the checkpoint of a job for a request key, if
@@ -70,20 +78,20 @@ class Question:
     recall: Callable[[str, LLMRequest], LLMReply | None] = field(default=lambda key, request: None)
 
 
-async def forecast(apart: Runtime, question: Question) -> Forecast:
-    """Forecast the judging of one answer. ``apart`` is a runtime from ``standing_apart``."""
+async def forecast(apart: Runtime, question: ForecastRequest) -> Forecast:
+    """Forecast the judging of one answer. ``apart`` is a runtime from ``forecast_runtime``."""
     name = parse_model(question.model).model
-    habits = habits_of(
+    habits = past_results_of(
         question.past, script_sha256=question.judge.sha256, model=name, answer_sha256=question.answer.sha256
     )
-    memo, problems = Memo(), list[str]()
+    memo, problems = LexicalReplies(), list[str]()
 
-    async def run(mood: Mood) -> Tally:
-        tally = Tally()
+    async def run(mood: RunAssumptions) -> UsageByRole:
+        tally = UsageByRole()
 
         def simulated(client: LLMClient) -> LLMClient:
             kept, key_of = _kept(client, question)
-            return GuessingLLM(
+            return SimulatedLLM(
                 habits=habits,
                 mood=mood,
                 memo=memo,
@@ -114,7 +122,7 @@ async def forecast(apart: Runtime, question: Question) -> Forecast:
         moods = tuple(replace(mood, outline=True) for mood in moods)
         first = await run(moods[0])
     tallies = [first, *[await run(mood) for mood in moods[1:]]]
-    found = foreseen(tallies[: len(LIKELY)], tallies[len(LIKELY) :])
+    found = forecast_from_runs(tallies[: len(LIKELY)], tallies[len(LIKELY) :])
     unknown = [url for url in unique_urls(question.answer.text) if await _is_unknown(apart, url)]
     problem = problems[0] if problems else None
     found = replace(found, past_runs=habits.runs, unknown_pages=len(unknown), problem=problem)
@@ -126,7 +134,7 @@ async def _is_unknown(apart: Runtime, url: str) -> bool:
     return known is None or known.backend == _UNSEEN
 
 
-def _by_past_runs(found: Forecast, habits: Habits) -> Forecast:
+def _by_past_runs(found: Forecast, habits: PastResults) -> Forecast:
     """Scale the forecast to the past runs if it is far from all of them.
 
     It is far if it has more than twice the calls of the largest past run or less than half of the smallest. Runs on the
@@ -135,17 +143,17 @@ def _by_past_runs(found: Forecast, habits: Habits) -> Forecast:
     requests are not among their calls.
     """
     forecast_calls = found.expected.calls + found.expected.cached_calls
-    calls = habits.calls_of_this or habits.calls
-    least = min(calls, default=0) / (1 if habits.calls_of_this else 2)
+    calls = habits.calls_for_answer or habits.calls
+    least = min(calls, default=0) / (1 if habits.calls_for_answer else 2)
     if not calls or least <= forecast_calls <= 2 * max(calls):
         return found
     usual = sum(calls) / len(calls)
     if not found.expected.calls:
-        return found if found.expected.cached_calls else replace(found, high=found.high + Load(calls=usual))
-    return scaled_to(found, found.expected.calls * usual / forecast_calls)
+        return found if found.expected.cached_calls else replace(found, high=found.high + EstimatedUsage(calls=usual))
+    return scale_to_calls(found, found.expected.calls * usual / forecast_calls)
 
 
-def _kept(client: LLMClient, question: Question) -> tuple[Kept, KeyOf]:
+def _kept(client: LLMClient, question: ForecastRequest) -> tuple[CachedReply, KeyOf]:
     """Return the lookup function for cached replies, and the function that computes the key of a request."""
     if not isinstance(client, CachedLLM):
 
@@ -165,21 +173,21 @@ def _key_without_client(request: LLMRequest) -> str:
     return request_key(request, provider="", endpoint="", params=sent_params(request))
 
 
-def kept_for(replies: Mapping[str, KeptReply]) -> Callable[[str, LLMRequest], LLMReply | None]:
+def checkpoint_lookup(replies: Mapping[str, CheckpointedReply]) -> Callable[[str, LLMRequest], LLMReply | None]:
     """Return a ``recall`` function for the checkpoints of a job."""
 
     def recall(key: str, request: LLMRequest) -> LLMReply | None:
         found = replies.get(key)
-        return None if found is None else read_for(request, replace(found, shorter_page=None))
+        return None if found is None else parse_stored(request, replace(found, shorter_page=None))
 
     return recall
 
 
-async def forecast_all(apart: Runtime, questions: Iterable[Question]) -> list[Forecast]:
+async def forecast_all(apart: Runtime, questions: Iterable[ForecastRequest]) -> list[Forecast]:
     """Compute forecasts concurrently and return them in the order of the questions."""
     slots = asyncio.Semaphore(_MAX_CONCURRENT)
 
-    async def one(question: Question) -> Forecast:
+    async def one(question: ForecastRequest) -> Forecast:
         async with slots:
             return await forecast(apart, question)
 
@@ -189,7 +197,7 @@ async def forecast_all(apart: Runtime, questions: Iterable[Question]) -> list[Fo
 
 
 @asynccontextmanager
-async def opened_apart(settings: Settings, catalogue: JudgeCatalogue) -> AsyncIterator[Runtime]:
+async def open_forecast_runtime(settings: Settings, catalogue: JudgeCatalogue) -> AsyncIterator[Runtime]:
     """Open a runtime for forecasts without a service. Reads the data folder if it exists, but never creates it."""
     data = settings.data_dir
     index: CaptureIndex = MemoryIndex()
@@ -201,11 +209,11 @@ async def opened_apart(settings: Settings, catalogue: JudgeCatalogue) -> AsyncIt
     secret = await asyncio.to_thread(lambda: place.read_bytes() if place.is_file() else secrets.token_bytes(32))
     limits = Limits.from_settings(settings)
     models = ModelClients(settings, limits, reply_store(settings))
-    separator, nursery = Separator(secret), nursery_of(settings)
+    separator, nursery = BlockBuilder(secret), create_fork_server_pool(settings)
     redactor = Redactor(settings.secrets)
     pages = PageCache(_PlaceholderCapturer(), blobs, index)
     try:
-        yield standing_apart(
+        yield forecast_runtime(
             Runtime(
                 settings=settings,
                 limits=limits,
@@ -215,7 +223,7 @@ async def opened_apart(settings: Settings, catalogue: JudgeCatalogue) -> AsyncIt
                 index=index,
                 models=models,
                 separator=separator,
-                prepared=PagePreparer(separator),
+                page_preparer=PagePreparer(separator),
                 redactor=redactor,
                 nursery=nursery,
             )
@@ -227,7 +235,7 @@ async def opened_apart(settings: Settings, catalogue: JudgeCatalogue) -> AsyncIt
             await nursery.aclose()
 
 
-def standing_apart(runtime: Runtime) -> Runtime:
+def forecast_runtime(runtime: Runtime) -> Runtime:
     """Return a read-only copy of ``runtime`` for forecasts.
 
     It reads the stored pages and replies, but writes only to memory and opens no pages. Models without a key are

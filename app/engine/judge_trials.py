@@ -23,21 +23,21 @@ from typing import Any
 from answers.submission import Answer
 from app.engine.pipeline import evaluate
 from app.engine.runtime import Runtime, open_runtime
-from app.engine.text_judging import AGENT, ANSWER, judging, with_pages_of
+from app.engine.text_judging import AGENT, ANSWER, runtime_with_pages, text_judge
 from app.errors import AppError
 from app.observability.logs import configure_logging
 from app.observability.redaction import Redactor
 from app.settings import load_settings
 from judges.analysis.mutation.field_test import observe
 from judges.analysis.mutation.findings import report
-from judges.analysis.mutation.leaves import Seen
-from judges.analysis.mutation.made_up import PAGE, MadeUpClient
+from judges.analysis.mutation.leaves import ObservedRun
+from judges.analysis.mutation.made_up import PAGE, GeneratedValuesClient
 from judges.analysis.mutation.places import JudgeFile
 from judges.analysis.mutation.report import report_json
 from judges.analysis.mutation.trying import MutationTest
 from judges.analysis.rubric_lint import finding_json, lint_of_result
 from judges.errors import JudgeError
-from judges.isolation.confining import confine, die_with
+from judges.isolation.confining import apply_limits, exit_with_parent
 from judges.isolation.fork_server_pool import clean_environment
 from judges.isolation.limits import MIB, ScriptLimits
 from judges.llm.client import LLMClient
@@ -170,9 +170,9 @@ def _tail(path: Path) -> str:
 
 def main() -> None:
     """Execute the request on stdin within its limits."""
-    die_with(os.getppid())
+    exit_with_parent(os.getppid())
     request = json.load(sys.stdin)
-    confine(ScriptLimits(**request.pop("limits")))
+    apply_limits(ScriptLimits(**request.pop("limits")))
     try:
         done = asyncio.run(_execute(request))
     except (JudgeError, AppError) as error:
@@ -187,7 +187,7 @@ async def _execute(request: Mapping[str, Any]) -> dict[str, Any]:
         async with open_runtime(settings) as runtime:
             if "field_test" in request:
                 return await _field_test(runtime, request["field_test"])
-            async with with_pages_of(runtime, {}, _ANY_PAGE) as made_up:
+            async with runtime_with_pages(runtime, {}, _ANY_PAGE) as made_up:
                 return {task: await _lint(made_up, Path(path)) for task, path in request["lint"].items()}
 
 
@@ -198,9 +198,9 @@ async def _field_test(runtime: Runtime, request: Mapping[str, Any]) -> dict[str,
     refuted = frozenset(request["refuted"])
     async with AsyncExitStack() as stack:
         if request["answer_changes"] is not None:
-            texts = await stack.enter_async_context(with_pages_of(runtime, pages))
+            texts = await stack.enter_async_context(runtime_with_pages(runtime, pages))
             seed, per_kind = request["answer_changes"]
-            test = MutationTest(judging(texts, judge, LEXICAL), answer)
+            test = MutationTest(text_judge(texts, judge, LEXICAL), answer)
             base = await test.base()
             refuted = frozenset(key for key, leaf in base.leaves.items() if leaf.outcome is Outcome.FAILED)
             result["base"] = base_json(base)
@@ -208,7 +208,7 @@ async def _field_test(runtime: Runtime, request: Mapping[str, Any]) -> dict[str,
                 refuted = frozenset()
             runs = await test.run(base, pages, seed=seed, per_kind=per_kind) if base.passed else ()
             result["answer_changes"] = report_json(base, runs, seed=seed, model=LEXICAL)
-        with_any_page = await stack.enter_async_context(with_pages_of(runtime, pages, _ANY_PAGE))
+        with_any_page = await stack.enter_async_context(runtime_with_pages(runtime, pages, _ANY_PAGE))
 
         async def judged(text: str, around: Callable[[LLMClient], LLMClient]) -> dict[str, Any]:
             return await _judged(with_any_page, judge, text, around)
@@ -230,7 +230,7 @@ async def _lint(runtime: Runtime, path: Path) -> dict[str, Any]:
     """Return the fields of a ``LintReport`` for one judge file."""
     try:
         async with asyncio.timeout(LINT_ONE_S):
-            judge, client = load_judge(path), MadeUpClient()
+            judge, client = load_judge(path), GeneratedValuesClient()
             await _judged(runtime, judge, _MADE_UP_ANSWER, lambda _: client)  # collects the extracted values
             text = "\n".join((_MADE_UP_ANSWER, *client.texts))
             result = await _judged(runtime, judge, text, lambda _: client)
@@ -254,7 +254,7 @@ async def _judged(
     return await evaluate(runtime, judge=judge, agent=AGENT, answer=answer, model=LEXICAL, around=around)
 
 
-def base_json(base: Seen) -> dict[str, Any]:
+def base_json(base: ObservedRun) -> dict[str, Any]:
     """Return the base run as JSON: counts of leaves, of claims that pass or have pages, and leaves not judged."""
     return {
         "passed": len(base.passed),

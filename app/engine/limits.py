@@ -33,7 +33,7 @@ class Limits:
         return cls(
             tasks=asyncio.Semaphore(settings.max_tasks),
             pages=asyncio.Semaphore(settings.max_pages),
-            llm=llm if llm_of_all is None else BothPlaces(llm, llm_of_all),
+            llm=llm if llm_of_all is None else CombinedLimit(llm, llm_of_all),
             max_answers=settings.max_answers,
             max_pages_per_host=settings.max_pages_per_host,
         )
@@ -43,7 +43,7 @@ class Limits:
         return asyncio.Semaphore(self.max_answers)
 
 
-class BothPlaces:
+class CombinedLimit:
     """Reentrant context manager that acquires a slot of the first limit, then one of the second."""
 
     def __init__(self, first: AbstractAsyncContextManager[Any], second: AbstractAsyncContextManager[Any]) -> None:

@@ -14,29 +14,37 @@ from pydantic import SecretStr
 from app.engine.limits import Limits
 from app.settings import Settings
 from judges.errors import ModelNotConfigured
-from judges.llm.budget import Budget, unknown_price
-from judges.llm.circuit import Circuit, CircuitState, not_sent
+from judges.llm.budget import ProcessBudget, unknown_price_message
+from judges.llm.circuit import CircuitBreaker, CircuitState, not_sent_error
 from judges.llm.client import LLMClient
-from judges.llm.joined_replies import FarReplies, JoinedReplies
+from judges.llm.joined_replies import SharedReplyCache, TwoLevelReplyCache
 from judges.llm.missing_models import ListedModel, ModelList, shutdown_of, shutdown_warning
-from judges.llm.negotiation import DialectFile
-from judges.llm.providers import LEXICAL, REMOTE, Access, ModelName, account_of, make_client, parse_model
-from judges.llm.refusals import refuses_everything
-from judges.llm.response_cache import Replies, ReplyStore
+from judges.llm.negotiation import FormatFile
+from judges.llm.providers import (
+    LEXICAL,
+    REMOTE_PROVIDERS,
+    Access,
+    ModelName,
+    account_identity,
+    make_client,
+    parse_model,
+)
+from judges.llm.refusals import rejects_all_requests
+from judges.llm.response_cache import FolderReplyCache, ReplyCache
 from judges.llm.retry import RetryPolicy
-from judges.llm.wire import Backend
+from judges.llm.wire import ProviderAdapter
 
 if TYPE_CHECKING:
     # A suite run uses models but no database, and the database libraries take seconds to import.
-    from app.storage.model_lines import ModelLines
+    from app.storage.model_lines import SharedProviderStatus
 
 
-def reply_store(settings: Settings, shared: FarReplies | None = None) -> Replies | None:
+def reply_store(settings: Settings, shared: SharedReplyCache | None = None) -> ReplyCache | None:
     """Return the reply cache; None if it is disabled. ``shared``: the cache that all workers share, if any."""
     if not settings.reply_cache_bytes:
         return None
-    folder = ReplyStore(reply_folder(settings.data_dir), max_bytes=settings.reply_cache_bytes)
-    return folder if shared is None else JoinedReplies(folder, shared)
+    folder = FolderReplyCache(reply_folder(settings.data_dir), max_bytes=settings.reply_cache_bytes)
+    return folder if shared is None else TwoLevelReplyCache(folder, shared)
 
 
 def reply_folder(data_dir: Path) -> Path:
@@ -51,10 +59,10 @@ class ModelClients:
         self,
         settings: Settings,
         limits: Limits,
-        replies: Replies | None,
+        replies: ReplyCache | None,
         *,
         policy: RetryPolicy | None = None,
-        lines: ModelLines | None = None,
+        lines: SharedProviderStatus | None = None,
         secret: bytes = b"",
         lists_models: bool = True,
     ) -> None:
@@ -74,12 +82,12 @@ class ModelClients:
         self._secret = secret
         self._budget = None
         if lines is None and (settings.budget_usd is not None or settings.budget_tokens is not None):
-            self._budget = Budget(settings.budget_usd, settings.budget_tokens)
+            self._budget = ProcessBudget(settings.budget_usd, settings.budget_tokens)
         self._lists_models = lists_models
         self._model_lists: dict[str, ModelList] = {}
         self._clients: dict[str, LLMClient] = {}
         self._opening = asyncio.Lock()
-        self._circuits: dict[str, Circuit] = {}
+        self._circuits: dict[str, CircuitBreaker] = {}
 
     def client(self, model: str) -> tuple[LLMClient, str]:
         """Return the client for ``provider/model``, and the name of the model without the provider.
@@ -132,7 +140,7 @@ class ModelClients:
         listed: Sequence[ListedModel] = ()
         if models is not None:
             listed = await models.listed() if wait else models.latest()
-        vendor = REMOTE[name.provider].vendor
+        vendor = REMOTE_PROVIDERS[name.provider].vendor
         warning = shutdown_warning(str(name), shutdown_of(name.model, listed, self._settings.prices, vendor=vendor))
         return [] if warning is None else [warning]
 
@@ -140,7 +148,7 @@ class ModelClients:
         """Return the model list of a provider's server; None if its client was not created yet."""
         return self._model_lists.get(provider)
 
-    def _list_of(self, provider: str, backend: Backend) -> ModelList:
+    def _list_of(self, provider: str, backend: ProviderAdapter) -> ModelList:
         found = self._model_lists[provider] = ModelList(backend if self._lists_models else None)
         return found
 
@@ -149,7 +157,7 @@ class ModelClients:
         settings = self._settings
         is_limited = settings.budget_usd is not None and settings.budget_tokens is None
         if is_limited and settings.prices.of(name.model) is None:
-            raise ModelNotConfigured(unknown_price(str(name)))
+            raise ModelNotConfigured(unknown_price_message(str(name)))
 
     def check(self, model: str | None) -> None:
         """Check that requests to ``model`` (None: that of the settings) are possible.
@@ -161,10 +169,10 @@ class ModelClients:
         name = parse_model(model or self._settings.model)
         circuit = self._circuit(name.provider)
         refusal = circuit.refusal(name.model)
-        if refusal is None or not refuses_everything(refusal):
+        if refusal is None or not rejects_all_requests(refusal):
             return
         if circuit.state(name.model) is CircuitState.REFUSED:
-            raise not_sent(refusal) from refusal
+            raise not_sent_error(refusal) from refusal
 
     def state(self, model: str | None) -> CircuitState:
         """Return the state of the circuit breaker for ``model`` (None: that of the settings)."""
@@ -182,10 +190,10 @@ class ModelClients:
         if self._lines is not None:
             self._lines.probe_wanted(name.provider)
 
-    def _circuit(self, provider: str) -> Circuit:
+    def _circuit(self, provider: str) -> CircuitBreaker:
         found = self._circuits.get(provider)
         if found is None:
-            found = self._circuits[provider] = Circuit()
+            found = self._circuits[provider] = CircuitBreaker()
             if self._lines is not None:
                 self._lines.join(f"{provider}:{_fingerprint(self._secret, provider, self._settings)}", found)
         return found
@@ -198,7 +206,7 @@ class ModelClients:
 
 def _fingerprint(secret: bytes, provider: str, settings: Settings) -> str:
     """Return a fingerprint of the account at a provider. The secret prevents guessing the key from it."""
-    account = account_of(provider, _access(settings))
+    account = account_identity(provider, _access(settings))
     return hmac.new(secret, repr((provider, account)).encode(), "sha256").hexdigest()[:32]
 
 
@@ -214,7 +222,7 @@ def _access(settings: Settings) -> Access:
     optional = {"azure_api_version": settings.azure_api_version, "aws_region": settings.aws_region}
     return Access(
         images=settings.images,
-        dialects=DialectFile(settings.data_dir / "dialects.json"),
+        dialects=FormatFile(settings.data_dir / "dialects.json"),
         openai_api_key=plain(settings.openai_api_key),
         openai_base_url=settings.openai_base_url,
         azure_api_key=plain(settings.azure_api_key),

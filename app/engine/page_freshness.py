@@ -20,7 +20,7 @@ from mind2web2.utils.cache_filesys import CacheFileSys
 _SHOWN = ("text", "links", "pdf", "screenshot-")
 
 
-class PagesNow:
+class CurrentPages:
     """Stored pages of the tasks of an agent. Blocks on disk reads."""
 
     def __init__(self, index: FolderIndex | None, public: PublicCache | None) -> None:
@@ -30,7 +30,7 @@ class PagesNow:
         self._stored: dict[Path, CacheFileSys | None] = {}
 
     @classmethod
-    async def open(cls, captures: Path, public: PublicCache | None) -> PagesNow:
+    async def open(cls, captures: Path, public: PublicCache | None) -> CurrentPages:
         """Open the stored pages. ``captures`` is the folder of our own captures, which need not exist.
 
         Raises:
@@ -39,7 +39,7 @@ class PagesNow:
         exists = await asyncio.to_thread(captures.is_dir)
         return cls(await FolderIndex.open(captures) if exists else None, public)
 
-    def why_again(self, agent: str, task_id: str, result: Mapping[str, Any]) -> str | None:
+    def changed_page(self, agent: str, task_id: str, result: Mapping[str, Any]) -> str | None:
         """Return a message that names the first changed page of a result; None if no page changed."""
         stored = self._folder(agent, task_id)
         for page in result.get("pages") or ():

@@ -16,7 +16,7 @@ from cache.pages import PageCache
 _log = structlog.get_logger(__name__)
 
 
-class PagesSeen:
+class AnswerPages:
     """Page cache that records which captures an answer used, in the order of first use."""
 
     def __init__(self, pages: PageCache, *, near: datetime | None = None) -> None:

@@ -15,25 +15,25 @@ from typing import Any
 
 from answers.citations import unique_urls
 from answers.submission import Answer
-from app.engine.call_log import Basis
-from app.engine.certificates import certificate_of, certificates_folder
-from app.engine.pages_seen import PagesSeen
+from app.engine.call_log import CallLog
+from app.engine.certificates import certificates_folder, find_certificate
+from app.engine.pages_seen import AnswerPages
 from app.engine.runtime import Runtime
-from app.progress import Progress, Report, Stage, ignore
+from app.progress import Progress, ProgressCallback, Stage, ignore_progress
 from app.settings import Settings
-from judges.analysis.rejudging import compared
+from judges.analysis.rejudging import with_rejudged
 from judges.errors import JudgeBug
 from judges.extractor import Extractor
-from judges.isolation.native import judge_confined
+from judges.isolation.native import judge_isolated
 from judges.llm.cached import CachedLLM
 from judges.llm.client import LLMClient, LLMRequest
 from judges.llm.metered import UsageMeter
 from judges.llm.parameters import TOOLKIT_DEFAULTS, ParameterizedLLM, RunParameters
 from judges.llm.providers import parse_model
-from judges.llm.refusals import RefusalWatch
+from judges.llm.refusals import RejectionMonitor
 from judges.registry import Judge, JudgeKind
 from judges.result import build_result, native_summary
-from judges.runner import JudgeTools, run
+from judges.runner import JudgeTools, run_judge
 from judges.verifier import Verifier
 from mind2web2.host import run_script
 from rubrics.verdict import Usage
@@ -53,7 +53,7 @@ class _Case:
     answer: Answer
     llm: LLMClient
     model: str
-    pages: PagesSeen
+    pages: AnswerPages
     reporter: _ProgressReporter
     deadline_s: float
 
@@ -75,7 +75,7 @@ async def evaluate(
     answer: Answer,
     model: str | None = None,
     result_id: str | None = None,
-    progress: Report = ignore,
+    progress: ProgressCallback = ignore_progress,
     around: Callable[[LLMClient], LLMClient] = lambda client: client,
     answered_at: datetime | None = None,
     earlier: Mapping[str, Any] | None = None,
@@ -104,10 +104,10 @@ async def evaluate(
         runtime.nursery.warm()
 
     urls = unique_urls(answer.text)
-    pages = PagesSeen(runtime.pages, near=answered_at)
-    call_log = Basis(runtime, pages, result_id)
+    pages = AnswerPages(runtime.pages, near=answered_at)
+    call_log = CallLog(runtime, pages, result_id)
     meter = UsageMeter(call_log.recording(around(client)))
-    refusals = RefusalWatch(meter, model_name)
+    refusals = RejectionMonitor(meter, model_name)
     llm = ParameterizedLLM(refusals, parameters, provider=name.provider, model=model_name)
     reporter = _ProgressReporter(progress, pages=len(urls))
     await pages.capture_all(urls, reporter.captured)
@@ -133,13 +133,13 @@ async def evaluate(
     result["usage_by"] = meter.rows()
     result["judge"] |= _model_parameters(parameters, model_name)
     result["asked_in"] = (
-        client.manner(llm.parameterized(replace(_VERIFY_REQUEST, model=model_name)))
+        client.configuration_hash(llm.parameterized(replace(_VERIFY_REQUEST, model=model_name)))
         if isinstance(client, CachedLLM)
         else None
     )
     result["warnings"] = await runtime.models.warnings(str(name))
     await _certify(result, runtime.settings, model=str(name))
-    return await asyncio.to_thread(compared, result, earlier)
+    return await asyncio.to_thread(with_rejudged, result, earlier)
 
 
 def _result(
@@ -190,14 +190,14 @@ def _model_parameters(parameters: RunParameters, model: str) -> dict[str, Any]:
 
 async def _certify(result: dict[str, Any], settings: Settings, *, model: str) -> None:
     """Add the certificate of the judge to the result, if there is one. ``model`` is ``provider/model``."""
-    certificate = await certificate_of(
+    certificate = await find_certificate(
         result, certificates_folder(settings.data_dir, settings.certificates), model=model
     )
     if certificate is not None:
         result["certificate"] = certificate
 
 
-async def _run_judge(case: _Case, watch: RefusalWatch) -> _Judged:
+async def _run_judge(case: _Case, watch: RejectionMonitor) -> _Judged:
     """Run the judge. If the provider rejected its requests, raise that error instead of a failure of the judge."""
     try:
         judged = await (_run_native(case) if case.judge.kind is JudgeKind.NATIVE else _run_script(case))
@@ -212,9 +212,9 @@ async def _run_judge(case: _Case, watch: RefusalWatch) -> _Judged:
 
 async def _run_native(case: _Case) -> _Judged:
     """Run a native judge: declare the rubric, then settle it. Judges not loaded from a file run in-process."""
-    separator, prepared = case.runtime.separator, case.runtime.prepared
+    separator, prepared = case.runtime.separator, case.runtime.page_preparer
     if case.runtime.nursery is not None and case.judge.source is not None:
-        confined = await judge_confined(
+        confined = await judge_isolated(
             case.judge,
             case.answer,
             agent=case.agent,
@@ -234,7 +234,9 @@ async def _run_native(case: _Case) -> _Judged:
         extractor=Extractor(case.llm, case.model, separator=separator, pages=prepared),
         evidence_for=case.pages.evidence_for,
     )
-    judgement = await run(case.judge, case.answer, tools, progress=case.reporter.judged, deadline_s=case.deadline_s)
+    judgement = await run_judge(
+        case.judge, case.answer, tools, progress=case.reporter.judged, deadline_s=case.deadline_s
+    )
     summary = native_summary(judgement, agent_name=case.agent)
     return _Judged(summary=summary, prompts=judgement.prompts, usage=judgement.usage)
 
@@ -248,7 +250,7 @@ async def _run_script(case: _Case) -> _Judged:
         llm=case.llm,
         model=case.model,
         separator=case.runtime.separator,
-        preparer=case.runtime.prepared,
+        preparer=case.runtime.page_preparer,
         pages=case.pages,
         blobs=case.runtime.blobs,
         captures=case.pages.seen,
@@ -266,7 +268,7 @@ async def _run_script(case: _Case) -> _Judged:
 class _ProgressReporter:
     """Combines the progress of capturing and judging."""
 
-    def __init__(self, progress: Report, *, pages: int) -> None:
+    def __init__(self, progress: ProgressCallback, *, pages: int) -> None:
         self._progress = progress
         self._pages = pages
         self._leaves = (0, 0)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.engine.evaluation import PlannedAnswer
-from app.engine.forecasting import Question, forecast_all, opened_apart, standing_apart
+from app.engine.forecasting import ForecastRequest, forecast_all, forecast_runtime, open_forecast_runtime
 from app.engine.public_cache import PublicCache
 from app.engine.result_folder import newest_result
 from app.settings import Settings
@@ -35,9 +35,9 @@ async def forecast_plan(
             by_task.setdefault((one.folder.agent, one.folder.task_id), []).append(number)
     if not by_task:
         return [None] * len(planned)
-    async with opened_apart(settings, catalogue) as opened:
+    async with open_forecast_runtime(settings, catalogue) as opened:
         for (agent, task_id), numbers in by_task.items():
-            apart = standing_apart(opened)  # one per task, so that the pages of earlier tasks leave the memory
+            apart = forecast_runtime(opened)  # one per task, so that the pages of earlier tasks leave the memory
             if public is not None:
                 await public.bring_in(
                     apart, agent, task_id, [url for number in numbers for url in planned[number].urls]
@@ -56,12 +56,12 @@ def past_results(out: Path, task_id: str) -> list[dict[str, Any]]:
     return [result for result in read if result is not None]
 
 
-def _question(planned: PlannedAnswer, model: str, past: Sequence[Mapping[str, Any]]) -> Question:
+def _question(planned: PlannedAnswer, model: str, past: Sequence[Mapping[str, Any]]) -> ForecastRequest:
     if planned.judge is None:
         raise ValueError(f"{planned.answer.name} has no judge")
     # The newest result of this answer comes last, because later results take precedence.
     mine = [] if planned.earlier is None else [planned.earlier]
-    return Question(
+    return ForecastRequest(
         judge=planned.judge,
         agent=planned.folder.agent,
         answer=planned.answer,

@@ -16,7 +16,7 @@ from cache.urls import canonical_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class CapturedPage:
     """Outcome of capturing one cited page.
 
     ``capture`` is None if the capture could not be stored; ``error`` is the reason. ``known``: an earlier capture was
@@ -52,11 +52,11 @@ def cited_in(submissions: Iterable[Submission]) -> dict[tuple[str, str], dict[st
 async def capture_pages(
     runtime: Runtime,
     urls: Iterable[str],
-    done: Callable[[Page], None],
+    done: Callable[[CapturedPage], None],
     *,
     refresh: bool,
     near: datetime | None = None,
-) -> list[Page]:
+) -> list[CapturedPage]:
     """Capture each page once, concurrently within the limits. ``done`` is called for each page.
 
     Unless ``refresh`` is set, pages with evidence are not captured again, so an interrupted run can be resumed.
@@ -66,7 +66,7 @@ async def capture_pages(
         BrowserUnavailable: Nothing can be captured on this machine.
     """
     first_spelling = {canonical_key(url): url for url in reversed(list(urls))}
-    pages: list[Page] = []
+    pages: list[CapturedPage] = []
 
     async def one(key: str, url: str) -> None:
         pages.append(await _page(runtime, key, url, refresh=refresh, near=near))
@@ -84,12 +84,12 @@ async def capture_pages(
     return pages
 
 
-async def _page(runtime: Runtime, key: str, url: str, *, refresh: bool, near: datetime | None) -> Page:
+async def _page(runtime: Runtime, key: str, url: str, *, refresh: bool, near: datetime | None) -> CapturedPage:
     try:
         before = await runtime.index.find(key)
         capture = await runtime.pages.get(url, refresh=refresh, near=near)
     except BrowserUnavailable:
         raise
     except CacheError as error:
-        return Page(url=url, capture=None, error=str(error))
-    return Page(url=url, capture=capture, known=before is not None and before.id == capture.id)
+        return CapturedPage(url=url, capture=None, error=str(error))
+    return CapturedPage(url=url, capture=capture, known=before is not None and before.id == capture.id)

@@ -13,8 +13,8 @@ from enum import Enum, auto
 from pathlib import Path
 
 from app.engine.runtime import Runtime
-from app.engine.stored_pages import observe_stored, shows_the_same, urls_in
-from app.exceptions import first_of
+from app.engine.stored_pages import equals_capture, read_stored_page, urls_in
+from app.exceptions import first_exception
 from cache.capture import Capture
 from cache.errors import CacheError
 from cache.page_text.tiles import join_tiles
@@ -44,7 +44,7 @@ class PublicCache:
         """Return the public folder of a task."""
         return self._root / agent / task_id
 
-    async def bring_in(self, runtime: Runtime, agent: str, task_id: str, urls: Iterable[str]) -> BroughtIn:
+    async def bring_in(self, runtime: Runtime, agent: str, task_id: str, urls: Iterable[str]) -> ImportSummary:
         """Import the stored pages of a task as captures: ``urls`` and all other pages of the folder.
 
         A damaged page is skipped, so it is captured from the web later.
@@ -54,7 +54,7 @@ class PublicCache:
         """
         folder = self.folder(agent, task_id)
         stored = await asyncio.to_thread(_open, folder)
-        counts = {fate: 0 for fate in Fate}
+        counts = {fate: 0 for fate in ImportOutcome}
         pages: dict[str, str] = {}
         if stored is not None:
             known_as = await asyncio.to_thread(urls_in, stored, folder.with_name(f"{task_id}.json"))
@@ -75,10 +75,15 @@ class PublicCache:
                     for url in stored_urls:
                         group.create_task(import_page(url))
             except* CacheError as errors:
-                failed = first_of(errors)
+                failed = first_exception(errors)
             if failed is not None:
                 raise failed
-        return BroughtIn(new=counts[Fate.NEW], same=counts[Fate.SAME], damaged=counts[Fate.DAMAGED], pages=pages)
+        return ImportSummary(
+            new=counts[ImportOutcome.NEW],
+            same=counts[ImportOutcome.SAME],
+            damaged=counts[ImportOutcome.DAMAGED],
+            pages=pages,
+        )
 
     async def keep(
         self,
@@ -88,7 +93,7 @@ class PublicCache:
         cited: Mapping[str, Sequence[str]],
         looked_at: Iterable[str] = (),
         *,
-        brought_in: BroughtIn | None = None,
+        brought_in: ImportSummary | None = None,
     ) -> None:
         """Export pages to the folder of a task, with an overview file of the citations next to it.
 
@@ -104,7 +109,7 @@ class PublicCache:
                 capture is not None
                 and capture.is_evidence
                 and imported.get(url) != capture.id
-                and not await asyncio.to_thread(shows_the_same, stored, url, capture)
+                and not await asyncio.to_thread(equals_capture, stored, url, capture)
             ):
                 await _export(runtime, stored, url, capture)
         await asyncio.to_thread(stored.save)
@@ -126,7 +131,7 @@ class PublicCache:
         return [url for url in urls if stored is None or stored.has(url) is None]
 
 
-class Fate(Enum):
+class ImportOutcome(Enum):
     """Outcome of the import of one page."""
 
     NEW = auto()
@@ -135,7 +140,7 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BroughtIn:
+class ImportSummary:
     """Summary of an import: number of new or changed pages, unchanged pages and damaged pages.
 
     ``pages`` maps URLs to the ids of their captures.
@@ -147,14 +152,14 @@ class BroughtIn:
     pages: Mapping[str, str] = field(default_factory=dict)
 
 
-async def _import(runtime: Runtime, stored: CacheFileSys, url: str) -> tuple[Fate, Capture | None]:
+async def _import(runtime: Runtime, stored: CacheFileSys, url: str) -> tuple[ImportOutcome, Capture | None]:
     known = await runtime.index.find(canonical_key(url))
-    if known is not None and known.is_evidence and await asyncio.to_thread(shows_the_same, stored, url, known):
-        return Fate.SAME, known
-    seen = await observe_stored(stored, url)
+    if known is not None and known.is_evidence and await asyncio.to_thread(equals_capture, stored, url, known):
+        return ImportOutcome.SAME, known
+    seen = await read_stored_page(stored, url)
     if not seen.is_evidence:
-        return Fate.DAMAGED, None
-    return Fate.NEW, await runtime.pages.add(url, seen)
+        return ImportOutcome.DAMAGED, None
+    return ImportOutcome.NEW, await runtime.pages.add(url, seen)
 
 
 def _open(folder: Path) -> CacheFileSys | None:

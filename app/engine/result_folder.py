@@ -16,7 +16,7 @@ from answers.submission import Answer
 from app.errors import AppError
 from app.summary import AnswerOutcome, agent_summary, scored_answers
 from judges import result_files
-from judges.result_files import AnswerFolder, write_json, write_whole
+from judges.result_files import AnswerFolder, write_atomic, write_json
 from judges.summary import task_summary, word_count
 
 Result = Mapping[str, Any]
@@ -27,7 +27,7 @@ class ResultUnreadable(AppError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Basis:
+class ResultInputs:
     """Inputs of a result except its pages (``app.engine.page_freshness``). If one changes, the answer is rejudged."""
 
     answer_sha256: str
@@ -37,7 +37,7 @@ class Basis:
     """Parameters of model requests by role, in the format of results. None: not compared."""
 
 
-def why_again(result: Result, basis: Basis) -> str | None:
+def rejudge_reason(result: Result, basis: ResultInputs) -> str | None:
     """Return why an answer with this ``result`` must be judged again; None if the result is still valid.
 
     Results of the public toolkit do not record their inputs. They count as valid.
@@ -80,7 +80,7 @@ def newest_result(folder: AnswerFolder, *, damaged_ok: bool = False) -> dict[str
 
 def write_result(folder: AnswerFolder, answer: Answer, result: Result, *, finished_at: datetime) -> Path:
     """Write a result and a copy of its answer. Return the path of the result, whose name contains the local time."""
-    write_whole(folder.answer_copy, answer.text.encode("utf-8"))
+    write_atomic(folder.answer_copy, answer.text.encode("utf-8"))
     path = folder.free_result_path(finished_at.astimezone())
     write_json(path, result)
     return path

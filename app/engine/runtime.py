@@ -17,18 +17,18 @@ from tempfile import NamedTemporaryFile
 from typing import TypeAlias
 
 import judges.tasks
-from app.clock import Clock, Ids, SortableIds, SystemClock
+from app.clock import Clock, IdGenerator, SortableIdGenerator, SystemClock
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients, reply_store
-from app.engine.script_check import ImportCheck, described
-from app.errors import UnknownTask, WrongSettings
+from app.engine.script_check import ImportCheck, with_description
+from app.errors import InvalidSettings, UnknownTask
 from app.observability.redaction import Redactor
 from app.settings import Settings
-from app.storage.captures import PostgresIndex
+from app.storage.captures import PostgresCaptureIndex
 from app.storage.database import Database
-from app.storage.shared_replies import SharedReplies
-from app.storage.sharing import Sharing, open_sharing
-from app.storage.turns import PostgresPace, PostgresTurns
+from app.storage.shared_replies import SharedLLMCache
+from app.storage.sharing import SharedState, open_shared_state
+from app.storage.turns import PostgresCaptureLocks, PostgresHostPacing
 from cache.backends.browser_search import find_browser
 from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
@@ -36,20 +36,20 @@ from cache.backends.router import RoutedCapturer
 from cache.backends.sibling_probe import PROBE_BYTES, PROBE_S, SiblingProbe
 from cache.blobs import BlobStore
 from cache.capture import Capturer, Observation
-from cache.capture_locks import HostPace, ProcessPace
-from cache.daemon_threads import DaemonThreads
-from cache.egress.guard import EgressGuard, parse_place
-from cache.egress.politeness import PoliteCapturer
+from cache.capture_locks import HostPacing, ProcessHostPacing
+from cache.daemon_threads import DaemonThreadPool
+from cache.egress.guard import EgressProxy, parse_host_port
+from cache.egress.politeness import PacedCapturer
 from cache.errors import BrowserUnavailable
 from cache.pages import Archive, PageCache
 from cache.sources.wayback import Wayback
-from cache.store import CaptureIndex, FolderIndex, JoinedIndex
+from cache.store import CaptureIndex, CombinedIndex, FolderIndex
 from judges.errors import JudgeNotLoadable
-from judges.isolation.fork_server_pool import Nursery
+from judges.isolation.fork_server_pool import ForkServerPool
 from judges.isolation.limits import ScriptLimits
 from judges.llm.providers import parse_model
 from judges.loader import JudgeCatalogue, load_judges
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge, JudgeKind
 from mind2web2.confining import PRELOADED
@@ -70,17 +70,17 @@ class Runtime:
     blobs: BlobStore
     index: CaptureIndex
     models: ModelClients
-    separator: Separator
-    prepared: PagePreparer
+    separator: BlockBuilder
+    page_preparer: PagePreparer
     redactor: Redactor
-    nursery: Nursery | None = None
+    nursery: ForkServerPool | None = None
     """Fork server pool for judge files. None: they run in this process."""
-    replies: SharedReplies | None = None
+    replies: SharedLLMCache | None = None
     """Reply cache that all workers share. None: each machine has its own."""
     sandboxed: Callable[[], bool | None] = field(default=lambda: None)
     """Whether the browsers of this process run in their sandbox. None if no browser runs."""
     clock: Clock = field(default_factory=SystemClock)
-    ids: Ids = field(default_factory=lambda: SortableIds(SystemClock()))
+    ids: IdGenerator = field(default_factory=lambda: SortableIdGenerator(SystemClock()))
 
     def knows_task(self, task_id: str) -> bool:
         """Return whether there is a judge file for this task, even one that does not load."""
@@ -121,20 +121,20 @@ async def open_runtime(
     """
     parse_model(settings.model)
     clock = SystemClock()
-    ids = SortableIds(clock)
+    ids = SortableIdGenerator(clock)
     async with AsyncExitStack() as stack:
         secret, blobs = await asyncio.to_thread(_open_folders, settings)
         sharing = None
         if database is not None:
             redact = Redactor(settings.secrets).redact
             sharing = await stack.enter_async_context(
-                open_sharing(database, secret=secret, redact=redact, reply_bytes=settings.shared_reply_bytes)
+                open_shared_state(database, secret=secret, redact=redact, reply_bytes=settings.shared_llm_cache_bytes)
             )
             secret = sharing.secret
         limits = _limits(settings, sharing)
         index = await _index(settings, database, and_folder=and_folder)
-        guard = await stack.enter_async_context(EgressGuard(settings.egress_allow))
-        pace: HostPace = PostgresPace(database) if database else ProcessPace()
+        guard = await stack.enter_async_context(EgressProxy(settings.egress_allow))
+        pace: HostPacing = PostgresHostPacing(database) if database else ProcessHostPacing()
         hosts = _shared_host_slots(settings, sharing)
         capturer = await asyncio.to_thread(_capturer, settings, limits, guard, pace, hosts)
         pages = PageCache(
@@ -144,15 +144,15 @@ async def open_runtime(
             clock=clock.now,
             new_id=lambda: ids.new("page"),
             max_age_s=settings.page_max_age_s,
-            turns=PostgresTurns(database) if database else None,
+            turns=PostgresCaptureLocks(database) if database else None,
             archive=_archive(settings, limits, guard, pace, clock),
         )
         stack.push_async_callback(pages.aclose)
         lines, shared = (None, None) if sharing is None else (sharing.lines, sharing.replies)
         models = ModelClients(settings, limits, reply_store(settings, shared), lines=lines, secret=secret)
         stack.push_async_callback(models.aclose)
-        separator = Separator(secret)
-        nursery = nursery_of(settings)
+        separator = BlockBuilder(secret)
+        nursery = create_fork_server_pool(settings)
         if nursery is not None:
             stack.push_async_callback(nursery.aclose)
         yield Runtime(
@@ -164,7 +164,7 @@ async def open_runtime(
             index=index,
             models=models,
             separator=separator,
-            prepared=PagePreparer(separator),
+            page_preparer=PagePreparer(separator),
             redactor=Redactor(settings.secrets),
             nursery=nursery,
             replies=shared,
@@ -179,13 +179,13 @@ def _open_folders(settings: Settings) -> tuple[bytes, BlobStore]:
     try:
         return _installation_secret(settings.data_dir), open_blobs(settings)
     except (OSError, ValueError) as error:
-        raise WrongSettings(f"{settings.data_dir} or ASSAY_BLOBS cannot be used: {error}") from error
+        raise InvalidSettings(f"{settings.data_dir} or ASSAY_BLOBS cannot be used: {error}") from error
 
 
 async def _loaded(settings: Settings) -> JudgeCatalogue:
     """Load the catalogue in a thread. Cancellation does not wait for the thread or the child process."""
     check = ImportCheck()
-    thread = DaemonThreads(1, name="judges")
+    thread = DaemonThreadPool(1, name="judges")
     try:
         return await asyncio.get_running_loop().run_in_executor(thread, load_catalogue, settings, check)
     finally:
@@ -213,18 +213,18 @@ def load_catalogue(settings: Settings, check: ImportCheck | None = None) -> Judg
             broken[judge.task] = f"{judge.path}: {report}".rstrip()
             del sound[judge.task]
         elif judge.kind is JudgeKind.NATIVE:
-            sound[judge.task] = described(judge, report or {})
+            sound[judge.task] = with_description(judge, report or {})
     return JudgeCatalogue(judges=sound, broken=broken)
 
 
-def _limits(settings: Settings, sharing: Sharing | None) -> Limits:
+def _limits(settings: Settings, sharing: SharedState | None) -> Limits:
     """Return the limits of this process, combined with the model request limit that all workers share, if any."""
     total = settings.max_llm_total
     of_all = None if sharing is None or total is None else sharing.slots.places("llm", total)
     return Limits.from_settings(settings, llm_of_all=of_all)
 
 
-def nursery_of(settings: Settings) -> Nursery | None:
+def create_fork_server_pool(settings: Settings) -> ForkServerPool | None:
     """Create the fork server pool for judge files. None: the settings run them in this process."""
     if not settings.isolate:
         return None
@@ -236,7 +236,7 @@ def nursery_of(settings: Settings) -> Nursery | None:
         processes=settings.script_processes,
         output_bytes=settings.script_output_bytes,
     )
-    return Nursery(PRELOADED, limits=limits)
+    return ForkServerPool(PRELOADED, limits=limits)
 
 
 class NoBrowser:
@@ -254,12 +254,12 @@ class NoBrowser:
 
 async def _index(settings: Settings, database: Database | None, *, and_folder: bool) -> CaptureIndex:
     if database is not None and not and_folder:
-        return PostgresIndex(database)
+        return PostgresCaptureIndex(database)
     folder = await FolderIndex.open(settings.data_dir / "captures")
-    return folder if database is None else JoinedIndex(PostgresIndex(database), folder)
+    return folder if database is None else CombinedIndex(PostgresCaptureIndex(database), folder)
 
 
-def _archive(settings: Settings, limits: Limits, guard: EgressGuard, pace: HostPace, clock: Clock) -> Archive | None:
+def _archive(settings: Settings, limits: Limits, guard: EgressProxy, pace: HostPacing, clock: Clock) -> Archive | None:
     """Return the client of the web archive; None if the settings disable it."""
     if not settings.wayback:
         return None
@@ -269,7 +269,7 @@ def _archive(settings: Settings, limits: Limits, guard: EgressGuard, pace: HostP
     return Wayback(fetch, pace, now=clock.now, availability=settings.wayback, archive=settings.wayback)
 
 
-def _shared_host_slots(settings: Settings, sharing: Sharing | None) -> PlacesAtHosts | None:
+def _shared_host_slots(settings: Settings, sharing: SharedState | None) -> PlacesAtHosts | None:
     """Return the limit of concurrent captures per host that all workers share; None without a shared database."""
     if sharing is None or settings.database_url is None:
         return None
@@ -278,17 +278,17 @@ def _shared_host_slots(settings: Settings, sharing: Sharing | None) -> PlacesAtH
 
 
 def _capturer(
-    settings: Settings, limits: Limits, guard: EgressGuard, pace: HostPace, hosts: PlacesAtHosts | None
+    settings: Settings, limits: Limits, guard: EgressProxy, pace: HostPacing, hosts: PlacesAtHosts | None
 ) -> Capturer:
     """Create the capturer: the headless shell first if it is installed, full Chromium as the fallback."""
     found = find_browser(settings.browser, downloads=(Path.home() / ".cache" / "ms-playwright",))
     programs = [program for program in (found.shell, found.full) if program is not None]
     if not programs:
-        looked = ", ".join(map(str, found.looked_in))
+        looked = ", ".join(map(str, found.searched_paths))
         return NoBrowser(found.problem or f"no Chromium in {looked}: install it, or set ASSAY_BROWSER")
-    own_places = frozenset(parse_place(entry) for entry in settings.egress_allow)
+    own_places = frozenset(parse_host_port(entry) for entry in settings.egress_allow)
     browsers = [
-        PoliteCapturer(
+        PacedCapturer(
             BrowserCapturer(
                 program,
                 guard,
@@ -305,7 +305,7 @@ def _capturer(
     # Probes have their own semaphore. Each one belongs to a page that has just released its slot.
     few = asyncio.Semaphore(_PROBES_AT_ONCE)
     probe = HttpCapturer(guard, semaphore=few, deadline_s=PROBE_S, max_bytes=PROBE_BYTES, contact=settings.contact)
-    polite = PoliteCapturer(probe, pace, gap_s=settings.host_gap_s, is_own=own_places.__contains__)
+    polite = PacedCapturer(probe, pace, gap_s=settings.host_gap_s, is_own=own_places.__contains__)
     return RoutedCapturer(
         *browsers,
         siblings=SiblingProbe(polite),

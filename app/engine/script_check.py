@@ -32,11 +32,11 @@ TOTAL_S = 180.0
 _log = structlog.get_logger(__name__)
 
 
-Report: TypeAlias = "str | dict[str, Any] | None"
+ImportReport: TypeAlias = "str | dict[str, Any] | None"
 """The error of a file; or the declarations of a native judge; None for a valid public script."""
 
 
-def described(judge: Judge, report: Mapping[str, Any]) -> Judge:
+def with_description(judge: Judge, report: Mapping[str, Any]) -> Judge:
     """Return a native judge with the declarations that the child reported."""
     if not report:
         return judge
@@ -71,13 +71,13 @@ class ImportCheck:
             if self._child is not None:
                 _kill(self._child)
 
-    def reports(self, scripts: Sequence[Path]) -> dict[Path, Report]:
+    def reports(self, scripts: Sequence[Path]) -> dict[Path, ImportReport]:
         """Import the judge files in a child process and return its reports. Blocks.
 
         Raises:
             ImportCheckCancelled: ``cancel`` was called.
         """
-        found: dict[Path, Report] = {}
+        found: dict[Path, ImportReport] = {}
         left, give_up_at = list(scripts), time.monotonic() + self._total_s
         while left:
             report = self._in_child(left, give_up_at) if time.monotonic() < give_up_at else None
@@ -93,7 +93,7 @@ class ImportCheck:
                 found[left.pop(0)] = ending
         return found
 
-    def _in_child(self, scripts: Sequence[Path], give_up_at: float) -> tuple[list[Report], str | None] | None:
+    def _in_child(self, scripts: Sequence[Path], give_up_at: float) -> tuple[list[ImportReport], str | None] | None:
         """Return the child's reports on the first files, and how the next file ended it (None: all were reported).
 
         Return None if the child did not start, which is not the fault of a file.
@@ -101,7 +101,7 @@ class ImportCheck:
         with self._started(scripts) as child:
             if not _line(child, START_S):
                 return None
-            reports: list[Report] = []
+            reports: list[ImportReport] = []
             for _ in scripts:
                 allowed_s = max(0.1, min(self._script_s, give_up_at - time.monotonic()))
                 began = time.monotonic()
@@ -137,7 +137,7 @@ class ImportCheck:
                     _kill(child)
 
 
-def import_reports(scripts: Sequence[Path], *, script_s: float | None = None) -> dict[Path, Report]:
+def import_reports(scripts: Sequence[Path], *, script_s: float | None = None) -> dict[Path, ImportReport]:
     """Import the judge files in a child process and return its reports. Blocks. ``script_s``: see ``ImportCheck``."""
     return ImportCheck(script_s=script_s).reports(scripts)
 

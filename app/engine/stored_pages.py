@@ -16,7 +16,7 @@ from cache.backends.documents import read_document
 from cache.capture import SCREENSHOT_ROLE, Capture, CaptureOutcome, CaptureSource, Observation, PageKind
 from cache.errors import DocumentRejected
 from cache.page_text.tiles import split_tall
-from mind2web2.page_facts import PageFacts
+from mind2web2.page_facts import PageMetadata
 from mind2web2.page_keys import layout_key
 from mind2web2.screenshots import fits
 from mind2web2.utils.cache_filesys import CacheFileSys
@@ -25,7 +25,7 @@ BACKEND = "public-layout"
 DECODING_DEADLINE_S = 60.0
 
 
-async def observe_stored(stored: CacheFileSys, url: str) -> Observation:
+async def read_stored_page(stored: CacheFileSys, url: str) -> Observation:
     """Read a stored page as an observation."""
     seen = await asyncio.to_thread(_read, stored, url)
     if seen.pdf is None:
@@ -34,7 +34,7 @@ async def observe_stored(stored: CacheFileSys, url: str) -> Observation:
         document = await read_document(seen.pdf, "application/pdf", deadline_s=DECODING_DEADLINE_S)
     except DocumentRejected as error:
         return _damaged(url, str(error))
-    return document.observed_as(seen)
+    return document.complete_observation(seen)
 
 
 async def _with_picture(seen: Observation, picture: bytes) -> Observation:
@@ -77,7 +77,7 @@ def _read(stored: CacheFileSys, url: str) -> Observation:
     )
 
 
-def _when(facts: PageFacts | None) -> datetime:
+def _when(facts: PageMetadata | None) -> datetime:
     """Return the time of capture of a stored page; the current time if it is missing or invalid."""
     try:
         at = datetime.now(UTC) if facts is None else datetime.fromisoformat(facts.captured_at)
@@ -147,7 +147,7 @@ def same_bodies(there: Mapping[str, str], shown: Mapping[str, str]) -> bool:
     return picture is None or picture in (shown.get("original"), shown.get(f"{SCREENSHOT_ROLE}0"))
 
 
-def shows_the_same(stored: CacheFileSys, url: str, capture: Capture) -> bool:
+def equals_capture(stored: CacheFileSys, url: str, capture: Capture) -> bool:
     """Return whether the stored page equals a capture, or is our unchanged export of that capture."""
     there = stored_bodies(stored, url)
     if there is None:

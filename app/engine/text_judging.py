@@ -52,7 +52,7 @@ class TextCapturer:
 
 
 @asynccontextmanager
-async def with_pages_of(
+async def runtime_with_pages(
     runtime: Runtime, texts: Mapping[str, str], otherwise: str | None = None
 ) -> AsyncIterator[Runtime]:
     """Yield the runtime with these pages, stored in memory. ``otherwise`` as for ``TextCapturer``."""
@@ -64,7 +64,7 @@ async def with_pages_of(
         await pages.aclose()
 
 
-def judging(
+def text_judge(
     runtime: Runtime, judge: Judge, model: str, around: Callable[[LLMClient], LLMClient] = lambda client: client
 ) -> JudgeText:
     """Return a function that judges an answer text with the whole pipeline. It stores no result."""

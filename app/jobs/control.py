@@ -55,7 +55,7 @@ class JobControl:
             if cancelled is None:
                 raise JobStateConflict(f"The job has already {job.status}, so it cannot be cancelled")
             if job.queue_id is not None:
-                await self._queue.withdraw(connection, job.queue_id)
+                await self._queue.cancel_entry(connection, job.queue_id)
             return cancelled
 
     async def retry(self, job_id: str, *, owner: str | None = None) -> Job:

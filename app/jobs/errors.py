@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.errors import AppError
-from app.storage.purses import INSTALLATION_TOKENS
+from app.storage.purses import INSTALLATION_TOKEN_BUDGET
 
 
 class JobsError(AppError):
@@ -33,23 +33,23 @@ class QueueFull(JobsError):
     """The maximum number of queued jobs is reached. The client has to retry later."""
 
 
-class PurseEmpty(JobsError):
+class BudgetExhausted(JobsError):
     """A model request does not fit into the rest of a budget."""
 
     def __init__(self, purse: str, limit_usd: float, spent_usd: float, *, problem: str | None = None) -> None:
         """``problem`` replaces the default message. For the token budget the amounts are tokens instead of USD."""
         spent = f"{spent_usd:.4f} of {limit_usd:g} USD are spent, and the next call may cost more than is left"
-        if purse == INSTALLATION_TOKENS:
+        if purse == INSTALLATION_TOKEN_BUDGET:
             spent = f"{spent_usd:.0f} of {limit_usd:.0f} tokens are used, and the next call may need more than is left"
         super().__init__(problem or spent)
         self.purse = purse
         self.limit_usd = limit_usd
 
 
-class BudgetReached(JobsError):
+class JobBudgetExhausted(JobsError):
     """A job skipped model requests because a budget is exhausted. ``result`` is the incomplete result, if any."""
 
-    def __init__(self, empty: PurseEmpty, result: dict[str, Any] | None) -> None:
+    def __init__(self, empty: BudgetExhausted, result: dict[str, Any] | None) -> None:
         super().__init__(str(empty))
         self.purse = empty.purse
         self.limit_usd = empty.limit_usd

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import psycopg
 import structlog
 
-from app.background import until_next_round
+from app.background import cancellable_sleep
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 from app.storage.jobs import CHANNEL, get_jobs
@@ -101,10 +101,10 @@ class JobEvents:
                     while True:
                         async for notification in connection.notifies(timeout=_RECHECK_S):
                             self._mark_changed(notification.payload)
-                        await until_next_round(0.0)
+                        await cancellable_sleep(0.0)
             except psycopg.OperationalError as error:
                 _log.warning("job events interrupted", detail=str(error))
-            await until_next_round(_RECONNECT_S)
+            await cancellable_sleep(_RECONNECT_S)
 
     async def _notify(self) -> None:
         while True:
@@ -117,7 +117,7 @@ class JobEvents:
             changed, self._changed = self._changed & self._followers.keys(), set()
             if changed:
                 await self._publish(changed)
-            await until_next_round(0.0)
+            await cancellable_sleep(0.0)
 
     async def _publish(self, job_ids: set[str]) -> None:
         try:

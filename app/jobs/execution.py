@@ -11,22 +11,22 @@ from typing import Any, Protocol, TypeVar
 import structlog
 
 from answers.submission import Answer
-from app.clock import Clock, Ids
-from app.errors import UnknownTask, code_of
-from app.jobs.errors import BudgetReached, JobSuperseded
+from app.clock import Clock, IdGenerator
+from app.errors import UnknownTask, script_error_code
+from app.jobs.errors import JobBudgetExhausted, JobSuperseded
 from app.jobs.following import ProgressWriter
-from app.jobs.pausing import Pausing
+from app.jobs.pausing import JobPauser
 from app.jobs.takeover import Takeover
 from app.observability.metrics import Metrics
 from app.observability.redaction import Redactor
-from app.progress import Progress, Report
+from app.progress import Progress, ProgressCallback
 from app.storage import jobs as rows
-from app.storage.checkpoints import count_checkpoints, forget_checkpoints
+from app.storage.checkpoints import delete_checkpoints, mark_checkpoints_counted
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 from app.storage.records import Job, JobError, JobKind, NewResult
 from app.storage.results import insert_result
-from app.storage.storable import storable
+from app.storage.storable import storable_text
 from cache.errors import BrowserUnavailable
 from judges.errors import JudgeBug, LLMRejected, ModelNotConfigured, ScriptStopped
 from judges.suites.errors import SuiteError
@@ -38,26 +38,26 @@ _MAX_DATABASE_ACCESS = 6
 _log = structlog.get_logger(__name__)
 
 
-class Evaluate(Protocol):
+class EvaluateJob(Protocol):
     """Function that runs one job: ``app.engine.pipeline.evaluate`` with all other arguments bound."""
 
     def __call__(
-        self, job: Job, answer: Answer, *, result_id: str, progress: Report
+        self, job: Job, answer: Answer, *, result_id: str, progress: ProgressCallback
     ) -> Coroutine[Any, Any, dict[str, Any]]: ...
 
 
-class JobExecution:
+class JobExecutor:
     """Executor of jobs. A worker calls ``run`` for each queue entry."""
 
     def __init__(
         self,
         database: Database,
         takeover: Takeover,
-        pausing: Pausing,
-        evaluate: Evaluate,
+        pausing: JobPauser,
+        evaluate: EvaluateJob,
         *,
         clock: Clock,
-        ids: Ids,
+        ids: IdGenerator,
         redactor: Redactor,
         metrics: Metrics,
         deadline_s: float,
@@ -77,7 +77,7 @@ class JobExecution:
         self._metrics = metrics
         self._deadlines_s = {JobKind.ANSWER: deadline_s, JobKind.SUITE: suite_deadline_s or deadline_s}
 
-    def interrupt(self) -> None:
+    def cancel_all(self) -> None:
         """Cancel all running attempts. Each returns its job to the queue."""
         for attempt in self._running.values():
             attempt.cancel()
@@ -129,7 +129,7 @@ class JobExecution:
                 await self._supersede(older)
             async with deadline:
                 work = self._evaluate(job, answer, result_id=result_id, progress=writer.report)
-                result = await writer.run_beside(work)
+                result = await writer.run_with(work)
             await self._retry_write(lambda: self._store(job, result_id, result, writer.latest))
         except asyncio.CancelledError:
             # The job was cancelled, or the worker is stopping. ``hand_back`` does nothing if the job has ended.
@@ -139,13 +139,13 @@ class JobExecution:
             return "superseded"
         except DatabaseUnavailable as error:
             _log.warning("job handed back", detail=str(error))
-            await self._retry_write(lambda: self._takeover.hand_back(job.fence))
+            await self._retry_write(lambda: self._takeover.return_to_queue(job.fence))
             return "handed_back"
         except (LLMRejected, ModelNotConfigured) as error:
             refusal, detail = error, self._redactor.redact(str(error))
             await self._retry_write(lambda: self._pausing.pause(job.fence, refusal, detail))
             return "paused"
-        except BudgetReached as error:
+        except JobBudgetExhausted as error:
             reached = error
             await self._retry_write(lambda: self._pause_for_budget(job, result_id, reached))
             return "paused"
@@ -169,7 +169,7 @@ class JobExecution:
 
     async def _return_to_queue(self, job: Job) -> None:
         try:
-            await self._takeover.hand_back(job.fence)
+            await self._takeover.return_to_queue(job.fence)
         except DatabaseUnavailable as error:
             _log.warning("job not returned to the queue, the takeover sweep will find it", detail=str(error))
 
@@ -190,13 +190,13 @@ class JobExecution:
                 return  # an earlier try was committed, but the connection was lost before the confirmation
             await insert_result(connection, ended, row, now=now)
             if row.status == "complete":
-                await forget_checkpoints(connection, job.id)
+                await delete_checkpoints(connection, job.id)
             else:
-                await count_checkpoints(connection, job.id)
+                await mark_checkpoints_counted(connection, job.id)
 
-    async def _pause_for_budget(self, job: Job, result_id: str, reached: BudgetReached) -> None:
+    async def _pause_for_budget(self, job: Job, result_id: str, reached: JobBudgetExhausted) -> None:
         row = None if reached.result is None else _row(result_id, reached.result)
-        await self._pausing.pause_for_money(job.fence, reached, row, self._clock.now())
+        await self._pausing.pause_for_budget(job.fence, reached, row, self._clock.now())
 
     async def _fail(self, job: Job, error: JobError) -> None:
         async with self._database.begin() as connection:
@@ -221,7 +221,9 @@ class JobExecution:
         detail = self._redactor.redact(str(error)) or type(error).__name__
         match error:
             case ScriptStopped():
-                return JobError(code=code_of(error), detail=detail, traceback=self._redactor.redact(error.traceback))
+                return JobError(
+                    code=script_error_code(error), detail=detail, traceback=self._redactor.redact(error.traceback)
+                )
             case JudgeBug():
                 return JobError(code="JUDGE_BUG", detail=detail, traceback=self._redactor.redact(error.traceback))
             case UnknownTask():
@@ -245,6 +247,6 @@ def _row(result_id: str, result: dict[str, Any]) -> NewResult:
         id=result_id,
         status=str(result["status"]),
         final_score=float(result["final_score"]),
-        body=storable(json.dumps(result, allow_nan=False, ensure_ascii=False)),
+        body=storable_text(json.dumps(result, allow_nan=False, ensure_ascii=False)),
         page_ids=tuple(page["page_id"] for page in result["pages"] if page["page_id"] is not None),
     )

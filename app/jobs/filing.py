@@ -25,7 +25,7 @@ class NewJob:
     answer: Answer
 
 
-async def file_submission(
+async def insert_submission(
     connection: DirectConnection,
     submission: SubmissionRecord,
     jobs: Sequence[NewJob],

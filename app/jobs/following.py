@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import structlog
 
-from app.background import until_next_round
+from app.background import cancellable_sleep
 from app.jobs.errors import JobSuperseded
-from app.progress import NOTHING_YET, Progress
+from app.progress import NO_PROGRESS, Progress
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 from app.storage.jobs import write_progress
@@ -39,7 +39,7 @@ class ProgressWriter:
         self._database = database
         self._fence = fence
         self._interval_s = interval_s
-        self.latest = NOTHING_YET
+        self.latest = NO_PROGRESS
         """The last progress reported."""
         self._reported = asyncio.Event()
 
@@ -47,7 +47,7 @@ class ProgressWriter:
         self.latest = progress
         self._reported.set()
 
-    async def run_beside(self, work: Coroutine[Any, Any, T]) -> T:
+    async def run_with(self, work: Coroutine[Any, Any, T]) -> T:
         """Run ``work`` and write its progress until it ends.
 
         Raises:
@@ -77,7 +77,7 @@ class ProgressWriter:
             async with self._limiter:
                 self._reported.clear()
                 await self._write_once(self.latest)
-            await until_next_round(self._interval_s)
+            await cancellable_sleep(self._interval_s)
 
     async def _write_once(self, progress: Progress) -> None:
         try:

@@ -10,16 +10,16 @@ from datetime import datetime
 from typing import Any
 
 from answers.submission import Submission
-from app.clock import Clock, Ids
-from app.jobs.filing import NewJob, file_submission
-from app.jobs.room import QueueRoom
+from app.clock import Clock, IdGenerator
+from app.jobs.filing import NewJob, insert_submission
+from app.jobs.room import QueueLimit
 from app.storage.database import Database
-from app.storage.idempotency import IdempotencyKey, recall, remember
+from app.storage.idempotency import IdempotencyKey, find_response, store_response
 from app.storage.records import JobKind, JobStatus, SubmissionRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
+class SubmissionReceipt:
     """Accepted submission with its jobs as (job ID, answer name) pairs."""
 
     id: str
@@ -36,7 +36,7 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class JobOptions:
     """Options of a submission's jobs.
 
     Jobs with a higher ``priority`` run first. ``budget_usd`` limits the cost of the whole submission (None: no limit).
@@ -50,7 +50,9 @@ class Terms:
 class Intake:
     """Writer of validated submissions."""
 
-    def __init__(self, database: Database, room: QueueRoom, *, clock: Clock, ids: Ids, attempts_allowed: int) -> None:
+    def __init__(
+        self, database: Database, room: QueueLimit, *, clock: Clock, ids: IdGenerator, attempts_allowed: int
+    ) -> None:
         self._database = database
         self._room = room
         self._clock = clock
@@ -62,9 +64,9 @@ class Intake:
         submissions: Sequence[Submission],
         *,
         owner: str,
-        respond: Callable[[Sequence[Receipt]], dict[str, Any]],
+        respond: Callable[[Sequence[SubmissionReceipt]], dict[str, Any]],
         key: IdempotencyKey | None = None,
-        terms: Terms | None = None,
+        terms: JobOptions | None = None,
     ) -> dict[str, Any]:
         """Store and queue all submissions, and return ``respond(receipts)``.
 
@@ -76,27 +78,27 @@ class Intake:
             DatabaseUnavailable: The outcome is unknown. A retry with the same key is safe.
         """
         now = self._clock.now()
-        filings = [self._filing(submission, terms or Terms(), owner=owner, now=now) for submission in submissions]
+        filings = [self._filing(submission, terms or JobOptions(), owner=owner, now=now) for submission in submissions]
         response = respond([receipt for _, _, receipt in filings])
         # A single statement is atomic. Only several statements need an explicit transaction.
         needs_transaction = key is not None or len(filings) > 1
         async with (
-            self._database.quickly() as connection,
+            self._database.pooled_connection() as connection,
             connection.transaction() if needs_transaction else nullcontext(),
         ):
-            if key is not None and (known := await recall(connection, key)) is not None:
+            if key is not None and (known := await find_response(connection, key)) is not None:
                 replayed: dict[str, Any] = json.loads(known)
                 return replayed
             await self._room.admit(connection, sum(len(jobs) for _, jobs, _ in filings))
             for record, jobs, _ in filings:
-                await file_submission(connection, record, jobs, attempts_allowed=self._attempts_allowed)
+                await insert_submission(connection, record, jobs, attempts_allowed=self._attempts_allowed)
             if key is not None:
-                await remember(connection, key, json.dumps(response), now=now)
+                await store_response(connection, key, json.dumps(response), now=now)
         return response
 
     def _filing(
-        self, submission: Submission, terms: Terms, *, owner: str, now: datetime
-    ) -> tuple[SubmissionRecord, list[NewJob], Receipt]:
+        self, submission: Submission, terms: JobOptions, *, owner: str, now: datetime
+    ) -> tuple[SubmissionRecord, list[NewJob], SubmissionReceipt]:
         """Return the record and the jobs to store for a submission, and its receipt."""
         record = SubmissionRecord(
             id=self._ids.new("sub"),
@@ -113,4 +115,4 @@ class Intake:
         )
         jobs = [NewJob(id=self._ids.new("job"), answer=answer) for answer in submission.answers]
         named = tuple((job.id, job.answer.name) for job in jobs)
-        return record, jobs, Receipt(id=record.id, agent=record.agent, task_id=record.task_id, jobs=named)
+        return record, jobs, SubmissionReceipt(id=record.id, agent=record.agent, task_id=record.task_id, jobs=named)

@@ -19,13 +19,13 @@ from datetime import UTC, datetime
 import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.background import until_next_round
-from app.jobs.errors import PurseEmpty
+from app.background import cancellable_sleep
+from app.jobs.errors import BudgetExhausted
 from app.storage import purses as rows
 from app.storage.checkpoints import Checkpoint, insert_checkpoints
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
-from app.storage.model_usage import Account, Spent, add_usage
+from app.storage.model_usage import UsageKey, UsageTotals, add_usage
 from rubrics.verdict import Usage
 
 _RETRY_FOR_S = 60.0
@@ -51,14 +51,14 @@ class _Batch:
     reservations: list[_Reservation] = field(default_factory=list)
     spent: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     released: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    used: dict[Account, Spent] = field(default_factory=dict)
+    used: dict[UsageKey, UsageTotals] = field(default_factory=dict)
 
     @property
     def empty(self) -> bool:
         return not (self.checkpoints or self.reservations or self.spent or self.released or self.used)
 
 
-class Ledger:
+class BudgetLedger:
     """Writer of budgets and checkpoints. One per process; use it inside ``running``.
 
     ``limit_usd`` and ``limit_tokens`` are the limits of the installation (None: no limit). Amounts are in USD, except
@@ -76,7 +76,7 @@ class Ledger:
         self._wake = asyncio.Event()
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[Ledger]:
+    async def running(self) -> AsyncIterator[BudgetLedger]:
         """Run the writer during the block. Write the remaining entries on exit."""
         writing = asyncio.create_task(self._run(), name="ledger")
         try:
@@ -119,10 +119,10 @@ class Ledger:
             self._next.spent[budget_id] += spent.get(budget_id, 0.0)
         self._wake.set()
 
-    def used(self, account: Account, usage: Usage) -> None:
+    def used(self, account: UsageKey, usage: Usage) -> None:
         """Add a request to the usage statistics."""
         if usage.calls:
-            self._next.used[account] = self._next.used.get(account, Spent()) + Spent.of(usage)
+            self._next.used[account] = self._next.used.get(account, UsageTotals()) + UsageTotals.of(usage)
             self._wake.set()
 
     async def left(self, budget_ids: Sequence[str]) -> None:
@@ -134,8 +134,8 @@ class Ledger:
         async with self._database.begin() as connection:
             limits = await self._limits(connection, budget_ids)
             for budget_id, limit in limits.items():
-                if (already := await rows.spent(connection, budget_id)) >= limit:
-                    raise PurseEmpty(budget_id, limit, already)
+                if (already := await rows.get_spent(connection, budget_id)) >= limit:
+                    raise BudgetExhausted(budget_id, limit, already)
 
     async def _run(self) -> None:
         while True:
@@ -146,7 +146,7 @@ class Ledger:
             batch = self._take()
             if not batch.empty or self._reserved:
                 await self._retry_write(batch)
-            await until_next_round(0.0)
+            await cancellable_sleep(0.0)
 
     def _take(self) -> _Batch:
         """Return the collected entries together with the waiting reservations, and start a new batch."""
@@ -172,7 +172,7 @@ class Ledger:
             except asyncio.CancelledError:
                 self._restore(batch)
                 raise
-            await until_next_round(_RETRY_INTERVAL_S)
+            await cancellable_sleep(_RETRY_INTERVAL_S)
 
     def _restore(self, batch: _Batch) -> None:
         """Return the entries of a failed batch, so the final write includes them."""
@@ -182,14 +182,14 @@ class Ledger:
         for budget_id, amount in batch.released.items():
             self._next.released[budget_id] += amount
         for account, spent in batch.used.items():
-            self._next.used[account] = self._next.used.get(account, Spent()) + spent
+            self._next.used[account] = self._next.used.get(account, UsageTotals()) + spent
 
     async def _write(self, batch: _Batch) -> None:
         """Write a batch in one transaction. Notify the callers after the commit."""
         reserved_here = dict(self._reserved)
         for budget_id, amount in batch.released.items():
             reserved_here[budget_id] = max(0.0, reserved_here.get(budget_id, 0.0) - amount)
-        decided: list[tuple[_Reservation, PurseEmpty | None]] = []
+        decided: list[tuple[_Reservation, BudgetExhausted | None]] = []
         async with self._database.begin() as connection:
             changed = {*batch.spent, *(budget_id for one in batch.reservations for budget_id in one.amounts)}
             if changed:
@@ -199,7 +199,7 @@ class Ledger:
                 if batch.reservations:
                     decided = await self._decide(connection, batch.reservations, spent, reserved_here)
             if reserved_here:
-                await rows.hold(connection, reserved_here, holder=self._holder, for_s=_RESERVATION_TTL_S)
+                await rows.set_reservations(connection, reserved_here, holder=self._holder, for_s=_RESERVATION_TTL_S)
             await add_usage(connection, batch.used, day=datetime.now(UTC).date())
             if batch.checkpoints:
                 await insert_checkpoints(connection, [checkpoint for checkpoint, _ in batch.checkpoints])
@@ -217,14 +217,14 @@ class Ledger:
         reservations: Sequence[_Reservation],
         spent: Mapping[str, float],
         reserved_here: dict[str, float],
-    ) -> list[tuple[_Reservation, PurseEmpty | None]]:
+    ) -> list[tuple[_Reservation, BudgetExhausted | None]]:
         """Return the reservations that fit (and add them to ``reserved_here``) and those that never will.
 
         Reservations that are not returned have to wait.
         """
         limits = await self._limits(connection, spent)
-        reserved_elsewhere = await rows.held_by_others(connection, limits, holder=self._holder)
-        decided: list[tuple[_Reservation, PurseEmpty | None]] = []
+        reserved_elsewhere = await rows.reserved_by_others(connection, limits, holder=self._holder)
+        decided: list[tuple[_Reservation, BudgetExhausted | None]] = []
         for one in reservations:
             limited = [budget_id for budget_id in one.amounts if budget_id in limits]
             empty = next(
@@ -236,7 +236,7 @@ class Ledger:
                 None,
             )
             if empty is not None:
-                decided.append((one, PurseEmpty(empty, limits[empty], spent[empty])))
+                decided.append((one, BudgetExhausted(empty, limits[empty], spent[empty])))
                 continue
             taken = {
                 budget_id: spent[budget_id] + reserved_elsewhere.get(budget_id, 0.0) + reserved_here.get(budget_id, 0.0)
@@ -250,13 +250,13 @@ class Ledger:
 
     async def _limits(self, connection: AsyncConnection, budget_ids: Iterable[str]) -> dict[str, float]:
         limits = await rows.limits_of(connection, budget_ids)
-        if self.limit_usd is not None and rows.INSTALLATION in budget_ids:
-            limits[rows.INSTALLATION] = self.limit_usd
-        if self.limit_tokens is not None and rows.INSTALLATION_TOKENS in budget_ids:
-            limits[rows.INSTALLATION_TOKENS] = self.limit_tokens
+        if self.limit_usd is not None and rows.INSTALLATION_BUDGET in budget_ids:
+            limits[rows.INSTALLATION_BUDGET] = self.limit_usd
+        if self.limit_tokens is not None and rows.INSTALLATION_TOKEN_BUDGET in budget_ids:
+            limits[rows.INSTALLATION_TOKEN_BUDGET] = self.limit_tokens
         return limits
 
-    def _answer(self, one: _Reservation, error: PurseEmpty | None) -> None:
+    def _answer(self, one: _Reservation, error: BudgetExhausted | None) -> None:
         if one.granted.done():  # the caller was cancelled
             if error is None:
                 self.settle(one.amounts, {})

@@ -18,13 +18,13 @@ from datetime import datetime
 import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.background import until_next_round
-from app.jobs.errors import BudgetReached
+from app.background import cancellable_sleep
+from app.jobs.errors import JobBudgetExhausted
 from app.jobs.queue import JobQueue
 from app.storage import jobs as rows
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
-from app.storage.purses import INSTALLATION, INSTALLATION_TOKENS
+from app.storage.purses import INSTALLATION_BUDGET, INSTALLATION_TOKEN_BUDGET
 from app.storage.records import Fence, Job, JobError, NewResult
 from app.storage.results import insert_result
 from judges.errors import LLMProviderPaused, LLMRejected, ModelNotConfigured
@@ -49,7 +49,7 @@ _NO_SUCH_MODEL_REMEDY = (
 _PROVIDER_PAUSED_REMEDY = "The job is paused: it resumes when the provider is resumed"
 _NO_KEY_REMEDY = "The job is paused: it resumes when a worker with the missing setting is started"
 _BUDGET_REMEDY = "The job is paused: it resumes when {limit} is raised. Claims judged so far are saved"
-_LIMITS = {INSTALLATION: "ASSAY_BUDGET_USD", INSTALLATION_TOKENS: "ASSAY_BUDGET_TOKENS"}
+_LIMITS = {INSTALLATION_BUDGET: "ASSAY_BUDGET_USD", INSTALLATION_TOKEN_BUDGET: "ASSAY_BUDGET_TOKENS"}
 _log = structlog.get_logger(__name__)
 
 
@@ -62,7 +62,7 @@ async def resume_job(connection: AsyncConnection, queue: JobQueue, job_id: str) 
     return await rows.resume(connection, job_id, queue_id=queue_id)
 
 
-class Pausing:
+class JobPauser:
     """Pauses jobs, and resumes them in the background.
 
     ``state`` returns the circuit breaker state of a model (None: the default model).
@@ -81,7 +81,7 @@ class Pausing:
         self._database = database
         self._queue = queue
         self._state = state
-        self._budgets = {INSTALLATION: budget_usd, INSTALLATION_TOKENS: budget_tokens}
+        self._budgets = {INSTALLATION_BUDGET: budget_usd, INSTALLATION_TOKEN_BUDGET: budget_tokens}
         self._round_s = round_s
         self._probes: dict[str | None, str] = {}
         """The job that was resumed as a probe, by model."""
@@ -90,10 +90,10 @@ class Pausing:
         """Resume jobs until cancelled."""
         while True:
             try:
-                await self.resume_some()
+                await self.resume_ready_jobs()
             except DatabaseUnavailable as error:
                 _log.warning("cannot check paused jobs", detail=str(error))
-            await until_next_round(self._round_s)
+            await cancellable_sleep(self._round_s)
 
     async def pause(self, fence: Fence, why: LLMRejected | ModelNotConfigured, detail: str) -> bool:
         """Pause a running job. Return False if its fencing token is no longer valid.
@@ -105,13 +105,15 @@ class Pausing:
         async with self._database.begin() as connection:
             return await rows.pause(connection, fence, JobError(code=code, detail=f"{detail}. {remedy}"))
 
-    async def pause_for_money(self, fence: Fence, why: BudgetReached, result: NewResult | None, now: datetime) -> bool:
+    async def pause_for_budget(
+        self, fence: Fence, why: JobBudgetExhausted, result: NewResult | None, now: datetime
+    ) -> bool:
         """Pause a running job and store its incomplete result. Return False if its fencing token is no longer valid."""
         _log.warning("job paused", job_id=fence.job_id, code=BUDGET, purse=why.purse)
         limit = _LIMITS.get(why.purse, "the submission's budget_usd")
         error = JobError(code=BUDGET, detail=f"{limit}: {why}. {_BUDGET_REMEDY.format(limit=limit)}")
         async with self._database.begin() as connection:
-            paused = await rows.pause_for_money(
+            paused = await rows.pause_for_budget(
                 connection,
                 fence,
                 error,
@@ -123,7 +125,7 @@ class Pausing:
                 await insert_result(connection, dataclasses.replace(paused, attempts=fence.attempt), result, now=now)
             return paused is not None
 
-    async def resume_some(self) -> int:
+    async def resume_ready_jobs(self) -> int:
         """Resume the jobs that can continue, and return their number.
 
         Raises:
@@ -131,7 +133,7 @@ class Pausing:
         """
         async with self._database.begin() as connection:
             models = await rows.paused_models(connection)
-            affordable = await rows.jobs_with_money(connection, installation=self._budgets, limit=_MAX_RESUMED)
+            affordable = await rows.jobs_with_raised_budget(connection, installation=self._budgets, limit=_MAX_RESUMED)
         resumed = sum([await self._resume(job) for job in affordable])
         return resumed + sum([await self._resume_model(model) for model in models])
 

@@ -18,7 +18,7 @@ from procrastinate.jobs import Status
 from procrastinate.types import JSONDict
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.jobs.stoppable import stoppable
+from app.jobs.stoppable import run_cancellable
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 
@@ -31,7 +31,7 @@ _RECONNECT_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerPace:
+class WorkerOptions:
     """Worker parameters: ``concurrency`` is a number of jobs, the others are seconds."""
 
     concurrency: int
@@ -76,7 +76,7 @@ class JobQueue:
         with _database_errors():
             return await deferrer.batch_defer_async(*arguments)
 
-    async def withdraw(self, connection: AsyncConnection, queue_id: int) -> None:
+    async def cancel_entry(self, connection: AsyncConnection, queue_id: int) -> None:
         """Delete a waiting entry, or cancel a running one, in the caller's transaction."""
         with _database_errors():
             await self._app.job_manager.cancel_job_by_id_async(
@@ -94,12 +94,12 @@ class JobQueue:
         with _database_errors():
             await self._app.job_manager.finish_job_by_id_async(queue_id, status=Status.FAILED, delete_job=True)
 
-    async def forget_workers(self) -> None:
+    async def mark_workers_lost(self) -> None:
         """Mark all registered workers as lost. Only safe if no other process uses the database."""
         with _database_errors():
             await self._app.job_manager.prune_stalled_workers(0)
 
-    async def work(self, handle: Callable[[str, int], Awaitable[None]], pace: WorkerPace) -> None:
+    async def run_worker(self, handle: Callable[[str, int], Awaitable[None]], pace: WorkerOptions) -> None:
         """Call ``handle(job_id, queue_id)`` for each entry, until cancelled or the database is lost.
 
         On cancellation, take no new entries, wait ``drain_s`` for the running ones and then cancel them.
@@ -130,7 +130,7 @@ class JobQueue:
             abort_job_polling_interval=pace.poll_s,
         )
         with _database_errors():
-            await stoppable(working, drains=lambda: bool(running))
+            await run_cancellable(working, drains=lambda: bool(running))
 
 
 async def _driver(connection: AsyncConnection) -> Any:

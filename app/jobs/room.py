@@ -10,7 +10,7 @@ import time
 
 import structlog
 
-from app.background import until_next_round
+from app.background import cancellable_sleep
 from app.jobs.errors import QueueFull
 from app.storage.database import Database
 from app.storage.direct import DirectConnection
@@ -21,7 +21,7 @@ _ANALYZE_AFTER_JOBS = 1000
 _log = structlog.get_logger(__name__)
 
 
-class QueueRoom:
+class QueueLimit:
     """Queue limit, checked per process."""
 
     def __init__(self, max_queued: int) -> None:
@@ -48,18 +48,18 @@ class QueueRoom:
             self._waiting += new
         self._since_analyze += new
 
-    async def keep_statistics(self, database: Database) -> None:
+    async def analyze_periodically(self, database: Database) -> None:
         """Run ``ANALYZE`` on the queue table after bulk inserts, until cancelled.
 
         With outdated statistics the planner makes fetching from a long queue slow.
         """
         while True:
-            await until_next_round(_INTERVAL_S)
+            await cancellable_sleep(_INTERVAL_S)
             if self._since_analyze < _ANALYZE_AFTER_JOBS:
                 continue
             self._since_analyze = 0
             try:
-                async with database.quickly() as connection:
+                async with database.pooled_connection() as connection:
                     await connection.execute("ANALYZE procrastinate_jobs")
             except DatabaseUnavailable as error:
                 _log.warning("queue statistics not updated", detail=str(error))

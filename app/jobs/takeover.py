@@ -10,7 +10,7 @@ from __future__ import annotations
 import structlog
 from sqlalchemy import text
 
-from app.background import until_next_round
+from app.background import cancellable_sleep
 from app.clock import Clock
 from app.jobs.queue import JobQueue
 from app.storage import jobs as rows
@@ -39,7 +39,7 @@ class Takeover:
                 await self.sweep()
             except DatabaseUnavailable as error:
                 _log.warning("sweep failed", detail=str(error))
-            await until_next_round(min(1.0, self._stalled_s / 4))
+            await cancellable_sleep(min(1.0, self._stalled_s / 4))
 
     async def sweep(self) -> int:
         """Run one sweep. Return the number of jobs that were queued again or failed.
@@ -64,7 +64,7 @@ class Takeover:
                 count += await self._take_over(job)
             return count
 
-    async def hand_back(self, fence: Fence) -> bool:
+    async def return_to_queue(self, fence: Fence) -> bool:
         """Return a running job to the queue. The attempt does not count.
 
         Return False if the fencing token is no longer valid.

@@ -6,10 +6,10 @@ import asyncio
 
 import structlog
 
-from app.background import until_next_round
-from app.jobs.execution import JobExecution
-from app.jobs.pausing import Pausing
-from app.jobs.queue import JobQueue, WorkerPace
+from app.background import cancellable_sleep
+from app.jobs.execution import JobExecutor
+from app.jobs.pausing import JobPauser
+from app.jobs.queue import JobQueue, WorkerOptions
 from app.jobs.takeover import Takeover
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
@@ -25,10 +25,10 @@ class Worker:
         self,
         database: Database,
         queue: JobQueue,
-        execution: JobExecution,
+        execution: JobExecutor,
         takeover: Takeover,
-        pausing: Pausing,
-        pace: WorkerPace,
+        pausing: JobPauser,
+        pace: WorkerOptions,
     ) -> None:
         self._database = database
         self._queue = queue
@@ -47,7 +47,7 @@ class Worker:
             try:
                 await asyncio.wait({self._running})
             except asyncio.CancelledError:  # second cancellation: do not wait any longer
-                self._execution.interrupt()
+                self._execution.cancel_all()
                 raise
 
     async def run(self) -> None:
@@ -63,14 +63,14 @@ class Worker:
             try:
                 if exclusive:
                     # No other process used the database when it was opened, so entries marked as running are orphaned.
-                    await self._queue.forget_workers()
+                    await self._queue.mark_workers_lost()
                     await self._takeover.sweep()
                     exclusive = False
                 self.working = True
-                await self._queue.work(self._execution.run, self._pace)
+                await self._queue.run_worker(self._execution.run, self._pace)
                 _log.warning("worker lost the database connection, restarting")
             except DatabaseUnavailable as error:
                 _log.warning("worker cannot reach the database", detail=str(error))
             finally:
                 self.working = False
-            await until_next_round(_RESTART_DELAY_S)
+            await cancellable_sleep(_RESTART_DELAY_S)

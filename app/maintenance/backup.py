@@ -11,14 +11,14 @@ import shutil
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from app.errors import WrongSettings
+from app.errors import InvalidSettings
 from app.settings import Settings
 from app.storage.database import Database
 from app.storage.dumping import dump, load
 
-DATABASE = "database.dump"
-PAGES = "blobs"
-SECRET = "secret"  # noqa: S105 - the name of a file
+DUMP_NAME = "database.dump"
+PAGES_FOLDER_NAME = "blobs"
+SECRET_NAME = "secret"  # noqa: S105 - the name of a file
 
 
 async def back_up(settings: Settings, database: Database, folder: Path) -> bool:
@@ -32,12 +32,12 @@ async def back_up(settings: Settings, database: Database, folder: Path) -> bool:
     pages = pages_folder(settings)
     try:
         await asyncio.to_thread(_create_partial_folder, folder, partial)
-        await dump(database, partial / DATABASE)
+        await dump(database, partial / DUMP_NAME)
         await asyncio.to_thread(_copy_files, settings, pages, partial)
         # Renamed last, so an interrupted backup never looks complete.
         partial.rename(folder)
     except OSError as error:
-        raise WrongSettings(f"Cannot write a backup to {folder}: {error}") from error
+        raise InvalidSettings(f"Cannot write a backup to {folder}: {error}") from error
     return pages is not None
 
 
@@ -48,14 +48,14 @@ async def restore(settings: Settings, database: Database, folder: Path) -> None:
         WrongSettings: ``folder`` is not a backup, the database is not empty, or a file cannot be written.
         DatabaseUnavailable: The database rejected the restore. It was not changed.
     """
-    dumped = folder / DATABASE
+    dumped = folder / DUMP_NAME
     if not await asyncio.to_thread(dumped.is_file):
-        raise WrongSettings(f"{folder} is not a backup: it contains no {DATABASE}")
+        raise InvalidSettings(f"{folder} is not a backup: it contains no {DUMP_NAME}")
     await load(database, dumped)
     try:
         await asyncio.to_thread(_restore_files, settings, folder)
     except OSError as error:
-        raise WrongSettings(f"The database was restored, but the page bodies were not: {error}") from error
+        raise InvalidSettings(f"The database was restored, but the page bodies were not: {error}") from error
 
 
 def pages_folder(settings: Settings) -> Path | None:
@@ -75,14 +75,14 @@ def _create_partial_folder(folder: Path, partial: Path) -> None:
 
 def _copy_files(settings: Settings, pages: Path | None, partial: Path) -> None:
     if pages is not None and pages.exists():
-        shutil.copytree(pages, partial / PAGES)
-    if (settings.data_dir / SECRET).exists():
-        shutil.copy2(settings.data_dir / SECRET, partial / SECRET)
+        shutil.copytree(pages, partial / PAGES_FOLDER_NAME)
+    if (settings.data_dir / SECRET_NAME).exists():
+        shutil.copy2(settings.data_dir / SECRET_NAME, partial / SECRET_NAME)
 
 
 def _restore_files(settings: Settings, folder: Path) -> None:
     pages = pages_folder(settings)
-    if pages is not None and (folder / PAGES).exists():
-        shutil.copytree(folder / PAGES, pages, dirs_exist_ok=True)
-    if (folder / SECRET).exists():
-        shutil.copy2(folder / SECRET, settings.data_dir / SECRET)
+    if pages is not None and (folder / PAGES_FOLDER_NAME).exists():
+        shutil.copytree(folder / PAGES_FOLDER_NAME, pages, dirs_exist_ok=True)
+    if (folder / SECRET_NAME).exists():
+        shutil.copy2(folder / SECRET_NAME, settings.data_dir / SECRET_NAME)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 STARTED = "browser_started"
 
 
-def sandboxed(log_lines: Iterable[str]) -> bool | None:
+def browsers_sandboxed(log_lines: Iterable[str]) -> bool | None:
     """Return False if any browser started without a sandbox, None if no browser was started."""
     found: bool | None = None
     for line in log_lines:

@@ -17,13 +17,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from app.access.keys import known_keys
+from app.access.keys import load_keys
 from app.engine.judge_trials import lint_judges
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients
 from app.engine.runtime import load_catalogue, open_blobs, open_runtime
 from app.errors import AppError
-from app.maintenance.browser_log import sandboxed
+from app.maintenance.browser_log import browsers_sandboxed
 from app.maintenance.retention import missing_bodies
 from app.observability.logs import configure_logging
 from app.observability.redaction import Redactor
@@ -35,11 +35,11 @@ from judges.llm.missing_models import suggestions
 from judges.llm.probing import probe
 from judges.llm.providers import LEXICAL, parse_model
 
-WANTED_BYTES = 2 * 1024**3
-NEEDED_BYTES = 200 * 1024**2
-WRITTEN = "written by a script"
+WARN_BELOW_BYTES = 2 * 1024**3
+FAIL_BELOW_BYTES = 200 * 1024**2
+SCRIPTED_TEXT = "written by a script"
 _PAGE = f"""<!doctype html><title>doctor</title><h1>A page to try the browser on</h1><p id=late></p>
-<script>setTimeout(() => late.textContent = "{WRITTEN.upper()}".toLowerCase(), 300)</script>"""
+<script>setTimeout(() => late.textContent = "{SCRIPTED_TEXT.upper()}".toLowerCase(), 300)</script>"""
 
 
 class State(StrEnum):
@@ -63,7 +63,7 @@ class Check:
     """The detail in machine-readable form, for ``--json``."""
 
 
-async def examine(settings: Settings, model: str | None = None) -> AsyncIterator[Check]:
+async def run_checks(settings: Settings, model: str | None = None) -> AsyncIterator[Check]:
     """Run all checks and yield each result. Probe ``model`` at the end, if given. Log output is discarded."""
     log = StringIO()
     configure_logging(Redactor(settings.secrets), stream=log)
@@ -109,10 +109,10 @@ async def check_browser(settings: Settings, log: StringIO) -> Check:
         return Check(name="browser", state=State.FAILED, detail=str(error), remedy=remedy)
     seconds = time.monotonic() - began
     program = f"{capture.backend.removeprefix('browser:')} {capture.versions.get('browser', '')}".strip()
-    if WRITTEN not in text:
+    if SCRIPTED_TEXT not in text:
         detail = f"{program} did not render a simple page: {capture.outcome.value} {capture.detail}".rstrip()
         return Check(name="browser", state=State.FAILED, detail=detail, remedy="Set ASSAY_BROWSER to another browser.")
-    if sandboxed(log.getvalue().splitlines()) is False:
+    if browsers_sandboxed(log.getvalue().splitlines()) is False:
         return Check(
             name="browser",
             state=State.WARNING,
@@ -285,9 +285,9 @@ def check_disk(data_dir: Path, *, free_bytes: Callable[[Path], int] = _free_byte
         place = place.parent
     free = free_bytes(place)
     detail = f"{free / 1024**3:.1f} GiB free for {data_dir}"
-    if free < NEEDED_BYTES:
+    if free < FAIL_BELOW_BYTES:
         return Check(name="disk", state=State.FAILED, detail=detail, remedy="Free some space, or set ASSAY_DATA_DIR.")
-    if free < WANTED_BYTES:
+    if free < WARN_BELOW_BYTES:
         return Check(name="disk", state=State.WARNING, detail=detail, remedy="A captured page takes about 1 MB.")
     return Check(name="disk", state=State.OK, detail=detail)
 
@@ -298,7 +298,7 @@ async def check_access(settings: Settings) -> Check:
     try:
         if _has_database(settings):
             async with open_database(settings, migrated=False) as database:
-                stored = sum(record.usable(datetime.now(UTC)) for record in await known_keys(database))
+                stored = sum(record.usable(datetime.now(UTC)) for record in await load_keys(database))
     except AppError as error:
         return Check(name="access", state=State.WARNING, detail=f"Cannot count the stored keys: {error}")
     if not stored and not settings.api_keys:

@@ -32,7 +32,7 @@ class Rebuildable(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rebuilt:
+class RebuildReport:
     """Report of a rebuild.
 
     Attributes:
@@ -63,7 +63,7 @@ class Rebuilt:
         return {"sound": self.sound, **asdict(self)}
 
 
-async def rebuild(blobs: BlobStore, index: Rebuildable, *, check: bool) -> Rebuilt:
+async def rebuild(blobs: BlobStore, index: Rebuildable, *, check: bool) -> RebuildReport:
     """Rebuild an index and compare it with the stored bodies. ``check`` also verifies the hash of every body.
 
     Raises:
@@ -86,7 +86,7 @@ async def rebuild(blobs: BlobStore, index: Rebuildable, *, check: bool) -> Rebui
             needed.setdefault(blob.sha256, []).append(capture.id)
     stored = await blobs.hashes()
     corrupt = await _corrupt(blobs, needed.keys() & stored) if check else set()
-    rebuilt = Rebuilt(
+    rebuilt = RebuildReport(
         captures=len(captures),
         rows=rows,
         records=records,

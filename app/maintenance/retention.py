@@ -14,8 +14,8 @@ from pathlib import Path
 import structlog
 
 from app.storage.database import Database
-from app.storage.retention import Forgotten, bodies_named, forget
-from cache.blobs import BlobStore, Shelf
+from app.storage.retention import RemovedRows, body_references, remove_old_rows
+from cache.blobs import BlobArea, BlobStore
 from cache.capture import Capture
 from cache.record import capture_from_bytes
 from cache.store import FolderIndex
@@ -24,10 +24,10 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pruned:
+class PruneReport:
     """Removed data, or in a dry run the data that would be removed. ``bodies`` counts unreferenced page bodies."""
 
-    rows: Forgotten
+    rows: RemovedRows
     bodies: int
 
 
@@ -43,7 +43,7 @@ async def prune(
     now: datetime,
     rehearse: bool,
     folder: Path | None = None,
-) -> Pruned:
+) -> PruneReport:
     """Remove data that is older than ``before``.
 
     Captures without a row come from commands that ran without the service. They are kept, with all bodies that their
@@ -65,11 +65,11 @@ async def prune(
     own = await _in_folder(folder)
     named = {sha256 for capture in own.values() for sha256 in _bodies_of(capture)}
     named |= await _named_without_row(database, blobs, but=own.keys())
-    rows: Forgotten | None = None
+    rows: RemovedRows | None = None
     try:
         async with database.begin() as connection:
-            rows = await forget(connection, before=before)
-            async for _, hashes in bodies_named(connection):
+            rows = await remove_old_rows(connection, before=before)
+            async for _, hashes in body_references(connection):
                 named |= hashes
             if rehearse:
                 raise _DryRun
@@ -81,12 +81,12 @@ async def prune(
         for capture_id in set(rows.captures) - own.keys():
             await blobs.remove_record(capture_id)
         for sha256 in rows.calls:
-            await blobs.remove_aside(Shelf.CALLS, sha256)
+            await blobs.remove_from_area(BlobArea.CALLS, sha256)
         # List old bodies again: a body stored again in the meantime may belong to a capture in progress.
         for sha256 in unnamed & await blobs.hashes(older_than=now - before):
             await blobs.remove(sha256)
         _log.info("pruned", before=before.isoformat(), jobs=rows.jobs, results=rows.results, bodies=len(unnamed))
-    return Pruned(rows=rows, bodies=len(unnamed))
+    return PruneReport(rows=rows, bodies=len(unnamed))
 
 
 async def _in_folder(folder: Path | None) -> dict[str, Capture]:
@@ -100,7 +100,7 @@ async def _named_without_row(database: Database, blobs: BlobStore, *, but: Itera
     """Return the body hashes of captures that have a record but no row. Runs before the write transaction."""
     known = set(but)
     async with database.begin() as connection:
-        async for capture_id, _ in bodies_named(connection):
+        async for capture_id, _ in body_references(connection):
             known.add(capture_id)
     return {sha256 async for _, data in blobs.records(but=known) for sha256 in _bodies_of(capture_from_bytes(data))}
 
@@ -114,6 +114,6 @@ async def missing_bodies(database: Database, blobs: BlobStore) -> tuple[int, int
     stored = await blobs.hashes()
     named: set[str] = set()
     async with database.begin() as connection:
-        async for _, hashes in bodies_named(connection):
+        async for _, hashes in body_references(connection):
             named |= hashes
     return len(named), len(named - stored)

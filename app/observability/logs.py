@@ -27,7 +27,7 @@ def configure_logging(redactor: Redactor, *, level: str = "info", stream: TextIO
         structlog.stdlib.ExtraAdder(),
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
-        redacting(redactor),
+        redaction_processor(redactor),
     ]
     is_terminal = stream.isatty()
     renderer: Processor = structlog.dev.ConsoleRenderer() if is_terminal else structlog.processors.JSONRenderer()
@@ -51,7 +51,7 @@ def configure_logging(redactor: Redactor, *, level: str = "info", stream: TextIO
     )
 
 
-def redacting(redactor: Redactor) -> Processor:
+def redaction_processor(redactor: Redactor) -> Processor:
     """Return a processor that masks secrets in all strings of an event, including nested ones."""
 
     def clean(value: object) -> object:

@@ -76,7 +76,7 @@ class Metrics:
     def count_shared_replies(self, event: str, count: int) -> None:
         self.shared_replies.labels(event).inc(count)
 
-    async def watch_loop(self) -> None:
+    async def monitor_event_loop(self) -> None:
         """Measure the event loop lag until cancelled."""
         loop = asyncio.get_running_loop()
         while True:

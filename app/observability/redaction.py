@@ -25,11 +25,11 @@ class Redactor:
         self._known = re.compile("|".join(map(re.escape, known))) if known else None
         self._as_bytes = re.compile(b"|".join(re.escape(item.encode()) for item in known)) if known else None
 
-    def masked(self, text: str) -> str:
+    def mask_known(self, text: str) -> str:
         """Mask known secrets only, not text that merely looks like a credential."""
         return text if self._known is None else self._known.sub(MASK, text)
 
-    def holds_secret(self, data: bytes) -> bool:
+    def contains_secret(self, data: bytes) -> bool:
         """Return whether the data contains a known secret."""
         return self._as_bytes is not None and self._as_bytes.search(data) is not None
 

@@ -26,16 +26,16 @@ from app.api import (
     tasks,
     usage,
 )
-from app.api.access import holder_of
-from app.api.bounded_http import BoundedHttp
-from app.api.description import describe_truthfully
+from app.api.access import authenticate
+from app.api.bounded_http import LimitedHttpProtocol
+from app.api.description import install_openapi
 from app.api.extension_origin import ExtensionOrigin
 from app.api.guards import BodyLimit, KeyGuard, OriginGuard, ResponseHeaders
 from app.api.problems import Problem, as_problem, install_problems
 from app.dashboard.install import install_dashboard
 from app.feature import Feature, TokenCheck, job_runners
 from app.features import FEATURES
-from app.jobs.execution import Evaluate
+from app.jobs.execution import EvaluateJob
 from app.observability.metrics import Metrics
 from app.service import OpenRuntime, open_service
 from app.settings import Settings
@@ -67,7 +67,7 @@ def create_app(
     host: str = "127.0.0.1",
     workers: int | None = None,
     runtime: OpenRuntime | None = None,
-    evaluate: Evaluate | None = None,
+    evaluate: EvaluateJob | None = None,
     features: Sequence[Feature] = FEATURES,
 ) -> FastAPI:
     """Return the web application. Its lifespan opens and closes the service.
@@ -107,7 +107,7 @@ def create_app(
         redoc_url=None,
     )
     install_problems(app)
-    describe_truthfully(app, features=features)
+    install_openapi(app, features=features)
     # Requests pass the middleware in reverse order: the last one added comes first.
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
     token_checks = {prefix: check for feature in features for prefix, check in feature.token_checks().items()}
@@ -141,7 +141,7 @@ async def _credentials_problem(
     if service is None:
         return None
     try:
-        check = next((check for prefix, check in token_checks.items() if path.startswith(prefix)), holder_of)
+        check = next((check for prefix, check in token_checks.items() if path.startswith(prefix)), authenticate)
         await check(service, authorization)
     except (Problem, DatabaseUnavailable) as error:
         return as_problem(error)
@@ -154,7 +154,7 @@ def server_config(app: FastAPI, *, host: str, port: int) -> uvicorn.Config:
         app,
         host=host,
         port=port,
-        http=BoundedHttp,
+        http=LimitedHttpProtocol,
         ws="none",
         log_config=None,
         access_log=False,

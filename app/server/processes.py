@@ -14,19 +14,19 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import uvicorn
 
-from app.errors import WrongSettings
+from app.errors import InvalidSettings
 from app.feature import job_runners
 from app.features import FEATURES
 from app.observability.metrics import Metrics
 from app.server.application import create_app, server_config
 from app.service import open_service
 from app.settings import Settings
-from judges.gc_tuning import leave_out_what_is_loaded
+from judges.gc_tuning import freeze_loaded_objects
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-async def serve(
+async def run_server(
     settings: Settings, listener: socket.socket, *, host: str, workers: int | None, ready: Callable[[], None]
 ) -> None:
     """Serve HTTP on ``listener``, with embedded workers, until SIGTERM or SIGINT.
@@ -40,7 +40,7 @@ async def serve(
     app = create_app(settings, host=host, workers=workers)
     web = _Server(server_config(app, host=host, port=port), ready)
     async with _stop_signal() as stop, app.router.lifespan_context(app):
-        leave_out_what_is_loaded()
+        freeze_loaded_objects()
         serving = asyncio.create_task(web.serve(sockets=[listener]), name="http")
         stopped = asyncio.create_task(stop.wait(), name="stop")
         try:
@@ -53,7 +53,7 @@ async def serve(
             await serving
 
 
-async def work(settings: Settings, *, jobs: int, ready: Callable[[], None]) -> None:
+async def run_worker(settings: Settings, *, jobs: int, ready: Callable[[], None]) -> None:
     """Run a worker with up to ``jobs`` concurrent jobs until SIGTERM or SIGINT.
 
     Raises:
@@ -66,7 +66,7 @@ async def work(settings: Settings, *, jobs: int, ready: Callable[[], None]) -> N
             _stop_signal() as stop,
             open_service(settings, concurrency=jobs, metrics=metrics, runners=runners) as service,
         ):
-            leave_out_what_is_loaded()
+            freeze_loaded_objects()
             ready()
             await stop.wait()
             await service.drain()
@@ -86,7 +86,7 @@ def _metrics_server(metrics: Metrics, bind: str) -> Iterator[None]:
     try:
         end = metrics.serve(host, int(port))
     except OSError as error:
-        raise WrongSettings(f"ASSAY_METRICS_BIND: Cannot listen on {bind}: {error.strerror}") from error
+        raise InvalidSettings(f"ASSAY_METRICS_BIND: Cannot listen on {bind}: {error.strerror}") from error
     try:
         yield
     finally:

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
-from app.storage.storable import storable
+from app.storage.storable import storable_text
 from app.storage.tables import captures, page_change_captures, page_changes, result_pages, results
 from cache.capture import EVIDENCE_OUTCOMES, Capture
 from cache.errors import IndexFailed
@@ -26,7 +26,7 @@ HIDES, SHOWS = "hides", "shows"
 """Effects of a page change on a capture: it is no longer used for its URL, or is used because of the change."""
 
 
-class PostgresIndex:
+class PostgresCaptureIndex:
     """``cache.store.CaptureIndex`` in the database, shared by all workers."""
 
     def __init__(self, database: Database) -> None:
@@ -34,7 +34,7 @@ class PostgresIndex:
 
     async def find(self, key: str) -> Capture | None:
         digest = key_digest(key)
-        evidence, in_use = captures.c.outcome.in_(_EVIDENCE), ~put_aside(captures.c.id, digest)
+        evidence, in_use = captures.c.outcome.in_(_EVIDENCE), ~is_excluded(captures.c.id, digest)
         exact = _newest(captures.c.key_sha256 == digest, evidence, in_use)
         alias = _newest(captures.c.final_key_sha256 == digest, evidence, in_use)
         attempt = _newest(captures.c.key_sha256 == digest, in_use)
@@ -147,7 +147,7 @@ def _shown_to(owner: str) -> ColumnElement[bool]:
     return or_(captures.c.key_sha256.in_(query), captures.c.key_sha256.in_(added))
 
 
-def put_aside(capture_id: ColumnElement[str], key_sha256: ColumnElement[str] | str) -> ColumnElement[bool]:
+def is_excluded(capture_id: ColumnElement[str], key_sha256: ColumnElement[str] | str) -> ColumnElement[bool]:
     """Return the condition that a page change excludes a capture from being used for a key.
 
     Either the change hides the capture, or it showed the capture and was undone.
@@ -175,9 +175,9 @@ def _row(capture: Capture) -> dict[str, Any]:
         "id": capture.id,
         "key_sha256": key_digest(capture.key),
         "final_key_sha256": None if capture.final_key is None else key_digest(capture.final_key),
-        "url": storable(capture.url),
+        "url": storable_text(capture.url),
         "outcome": capture.outcome,
-        "record": storable(json.dumps(capture_to_json(capture), ensure_ascii=False)),
+        "record": storable_text(json.dumps(capture_to_json(capture), ensure_ascii=False)),
         "captured_at": capture.captured_at,
     }
 

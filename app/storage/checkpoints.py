@@ -51,10 +51,10 @@ async def insert_checkpoints(connection: AsyncConnection, new: Iterable[Checkpoi
     )
 
 
-async def count_checkpoints(connection: AsyncConnection, job_id: str) -> None:
+async def mark_checkpoints_counted(connection: AsyncConnection, job_id: str) -> None:
     """Mark the checkpoints of a job as counted, so its next result does not include their cost again."""
     await connection.execute(update(checkpoints).where(checkpoints.c.job_id == job_id).values(counted=True))
 
 
-async def forget_checkpoints(connection: AsyncConnection, job_id: str) -> None:
+async def delete_checkpoints(connection: AsyncConnection, job_id: str) -> None:
     await connection.execute(delete(checkpoints).where(checkpoints.c.job_id == job_id))

@@ -14,14 +14,14 @@ from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.captures import key_digest
-from app.storage.storable import storable
+from app.storage.storable import storable_text
 from app.storage.tables import result_sources
 from cache.urls import canonical_key
 
 _OPEN = frozenset({"not_judged", "undecided"})
 
 
-def rows_of(result_id: str, body: str) -> list[dict[str, Any]]:
+def result_source_rows(result_id: str, body: str) -> list[dict[str, Any]]:
     """Return one row per page that the answer or a leaf cites. Blocking: large results take time to parse.
 
     ``usd`` is None if the price of a leaf's model is unknown.
@@ -46,7 +46,7 @@ def rows_of(result_id: str, body: str) -> list[dict[str, Any]]:
 
 async def insert_sources(connection: AsyncConnection, result_id: str, body: str) -> None:
     """Store the cited URLs of a result. Call in the transaction that stores the result."""
-    rows = await asyncio.to_thread(rows_of, result_id, body)
+    rows = await asyncio.to_thread(result_source_rows, result_id, body)
     if rows:
         await connection.execute(insert(result_sources), rows)
 
@@ -57,7 +57,7 @@ def _row(found: dict[str, dict[str, Any]], result_id: str, url: str) -> dict[str
         found[digest] = {
             "result_id": result_id,
             "key_sha256": digest,
-            "url": storable(url),
+            "url": storable_text(url),
             "leaves": 0,
             "open_leaves": 0,
             "calls": 0,

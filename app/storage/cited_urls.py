@@ -138,7 +138,7 @@ class CitedUrl:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskPages:
+class TaskUrlCounts:
     """Counts of a task's cited URLs. ``leaves_waiting``: number of leaves that cite a URL that needs work."""
 
     task_id: str
@@ -201,7 +201,7 @@ async def list_urls(
 
 async def list_tasks(
     connection: AsyncConnection, *, owner: str | None = None, agent: str | None = None
-) -> list[TaskPages]:
+) -> list[TaskUrlCounts]:
     """Return the tasks that have cited URLs, ordered by ``leaves_waiting``, highest first."""
     query = text(
         f"{_RANKED_URLS} SELECT t.task_id, count(*) AS urls, count(*) FILTER (WHERE r.problem) AS problems,"  # noqa: S608
@@ -213,7 +213,7 @@ async def list_tasks(
         " ORDER BY leaves_waiting DESC, needs_work DESC, t.task_id"
     )
     rows = await connection.execute(query, {"owner": owner, "agent": agent, "task": None, "key": None})
-    return [TaskPages(**row) for row in rows.mappings()]
+    return [TaskUrlCounts(**row) for row in rows.mappings()]
 
 
 async def dependents_of(

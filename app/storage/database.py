@@ -12,9 +12,9 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from app.errors import WrongSettings
+from app.errors import InvalidSettings
 from app.settings import Settings
-from app.storage.direct import DISK_FULL, DirectConnection, DirectConnections
+from app.storage.direct import DISK_FULL, DirectConnection, DirectPool
 from app.storage.embedded import EmbeddedPostgres
 from app.storage.errors import DatabaseUnavailable, StorageFull
 from app.storage.migrate import migrate
@@ -33,7 +33,7 @@ class Database:
     url: str
     """``postgresql://...`` in libpq syntax. Can contain a password."""
     engine: AsyncEngine
-    direct: DirectConnections
+    direct: DirectPool
     exclusive: bool = False
 
     @asynccontextmanager
@@ -57,7 +57,7 @@ class Database:
             raise DatabaseUnavailable("All database connections are busy: retry later") from error
 
     @asynccontextmanager
-    async def quickly(self) -> AsyncIterator[DirectConnection]:
+    async def pooled_connection(self) -> AsyncIterator[DirectConnection]:
         """Yield a pooled driver connection in autocommit mode, for the most frequent statements.
 
         Raises:
@@ -101,8 +101,8 @@ async def open_database(settings: Settings, *, migrated: bool = True) -> AsyncIt
         else:
             server = EmbeddedPostgres(settings.data_dir)
             url = await stack.enter_async_context(server.running())
-            exclusive = server.was_alone
-        database = await stack.enter_async_context(connect(url, exclusive=exclusive))
+            exclusive = server.exclusive
+        database = await stack.enter_async_context(connect_database(url, exclusive=exclusive))
         if migrated:
             async with database.begin() as connection:
                 await migrate(connection)
@@ -110,7 +110,7 @@ async def open_database(settings: Settings, *, migrated: bool = True) -> AsyncIt
 
 
 @asynccontextmanager
-async def connect(url: str, *, exclusive: bool = False) -> AsyncIterator[Database]:
+async def connect_database(url: str, *, exclusive: bool = False) -> AsyncIterator[Database]:
     """Connect to ``url`` during the block."""
     parsed = _with_session_limits(_parse(url))
     engine = create_async_engine(
@@ -126,7 +126,7 @@ async def connect(url: str, *, exclusive: bool = False) -> AsyncIterator[Databas
     # SQLAlchemy encodes a space as a plus sign, which libpq does not decode.
     libpq = f"{address}?{options.replace('+', '%20')}"
     try:
-        async with DirectConnections(libpq).opened() as direct:
+        async with DirectPool(libpq).opened() as direct:
             yield Database(url=libpq, engine=engine, direct=direct, exclusive=exclusive)
     finally:
         await engine.dispose()
@@ -144,9 +144,9 @@ def _parse(url: str) -> URL:
     try:
         parsed = make_url(url)
     except ArgumentError:
-        raise WrongSettings(
+        raise InvalidSettings(
             "ASSAY_DATABASE_URL is not a valid URL: use postgresql://user:password@host/database"
         ) from None
     if parsed.get_backend_name() not in ("postgresql", "postgres"):
-        raise WrongSettings("ASSAY_DATABASE_URL must be postgresql://user:password@host/database")
+        raise InvalidSettings("ASSAY_DATABASE_URL must be postgresql://user:password@host/database")
     return parsed

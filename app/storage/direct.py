@@ -28,7 +28,7 @@ _CONNECT_TIMEOUT_S = 1.5
 _UNAVAILABLE_S = 0.5
 
 
-class DirectConnections:
+class DirectPool:
     """Pool of psycopg connections in autocommit mode: each statement is a transaction."""
 
     def __init__(self, url: str) -> None:
@@ -40,7 +40,7 @@ class DirectConnections:
         self._closed = False
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[DirectConnections]:
+    async def opened(self) -> AsyncIterator[DirectPool]:
         """Open the pool during the block. Connections are created on demand."""
         try:
             yield self

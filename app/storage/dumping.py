@@ -9,7 +9,7 @@ from pathlib import Path
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import text
 
-from app.errors import WrongSettings
+from app.errors import InvalidSettings
 from app.storage.database import Database
 from app.storage.embedded import postgres_program
 from app.storage.errors import DatabaseUnavailable
@@ -43,7 +43,7 @@ async def load(database: Database, file: Path) -> None:
     async with database.begin() as connection:
         tables = await connection.execute(text("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"))
         if tables.scalar_one():
-            raise WrongSettings("The database is not empty: restore into an empty one")
+            raise InvalidSettings("The database is not empty: restore into an empty one")
     name = str(conninfo_to_dict(database.url).get("dbname") or "postgres")
     options = ("--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges", f"--dbname={name}")
     await _run("pg_restore", *options, str(file), url=database.url)

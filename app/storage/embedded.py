@@ -28,7 +28,7 @@ import psycopg
 import structlog
 
 from app.storage.errors import DatabaseUnavailable, DataFolderRefused
-from app.storage.folder import Account, check_owner, open_path_for, server_account
+from app.storage.folder import SystemUser, check_owner, grant_path_access, server_user
 
 PG_VERSION = 18
 _MAX_SOCKET_FOLDER_BYTES = 107 - len("/.s.PGSQL.5432")
@@ -47,8 +47,8 @@ class EmbeddedPostgres:
         self._data_dir = data_dir.expanduser().absolute()
         self._pgdata = self._data_dir / "postgres"
         self._users: int | None = None
-        self._account: Account | None = None
-        self.was_alone = False
+        self._account: SystemUser | None = None
+        self.exclusive = False
         """Whether no other process used the server at startup. Unfinished work then belongs to no live worker."""
 
     @asynccontextmanager
@@ -73,7 +73,7 @@ class EmbeddedPostgres:
 
     def start(self) -> str:
         """Create the database and start the server if necessary, and return its URL. Blocking."""
-        self._account = server_account()
+        self._account = server_user()
         try:
             self._data_dir.mkdir(parents=True, exist_ok=True)
             check_owner(self._pgdata, self._account)
@@ -104,7 +104,7 @@ class EmbeddedPostgres:
         socket_folder = self._socket_folder()
         try:
             if self._account is not None:
-                open_path_for(self._account, self._pgdata)
+                grant_path_access(self._account, self._pgdata)
             self._run("pg_ctl", "stop", "-w", "-m", "fast", "-t", str(int(_TIMEOUT_S)), "-D", str(self._pgdata))
         except (DatabaseUnavailable, DataFolderRefused) as error:
             _log.warning("embedded database could not be stopped", folder=str(self._pgdata), detail=str(error))
@@ -137,7 +137,7 @@ class EmbeddedPostgres:
         users = os.open(self._data_dir / ".postgres.users", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         with suppress(BlockingIOError):
             fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self.was_alone = True
+            self.exclusive = True
         fcntl.flock(users, fcntl.LOCK_SH)
         self._users = users
 
@@ -156,7 +156,7 @@ class EmbeddedPostgres:
         fresh.mkdir(mode=0o700)
         if self._account is not None:
             os.chown(fresh, self._account.uid, self._account.gid)
-            open_path_for(self._account, fresh)
+            grant_path_access(self._account, fresh)
         self._run("initdb", "--auth=trust", "--encoding=UTF8", "--no-locale", "-U", "postgres", "-D", str(fresh))
         if self._pgdata.exists():
             self._pgdata.rmdir()
@@ -166,7 +166,7 @@ class EmbeddedPostgres:
         if self._is_ready():
             return
         if self._account is not None:
-            open_path_for(self._account, self._pgdata)
+            grant_path_access(self._account, self._pgdata)
         sockets = shlex.quote(str(self._new_socket_folder()))
         options = f"-c listen_addresses='' -c unix_socket_permissions=0700 -k {sockets}"
         self._wait_until_reaped()
@@ -268,7 +268,7 @@ def _is_zombie(pid: int) -> bool:
         return False
 
 
-def _programs(account: Account | None) -> Path:
+def _programs(account: SystemUser | None) -> Path:
     """Return the folder of the PostgreSQL programs, and make it accessible to the server's user.
 
     The package is located without importing it, because the import creates its own locks.
@@ -281,7 +281,7 @@ def _programs(account: Account | None) -> Path:
     installed = Path(spec.submodule_search_locations[0]) / f"pginstall{PG_VERSION}"
     programs = installed / "bin"
     if account is not None:
-        open_path_for(account, programs)
+        grant_path_access(account, programs)
         if not (programs / "postgres").stat().st_mode & stat.S_IXOTH:
             # The package was installed with a strict umask, but the server's user must be able to read its files.
             for path in (installed, *installed.rglob("*")):

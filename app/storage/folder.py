@@ -17,19 +17,19 @@ import structlog
 
 from app.storage.errors import DataFolderRefused
 
-SERVER_ACCOUNT = "pgserver"
+SERVER_USER = "pgserver"
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class SystemUser:
     """Operating system user."""
 
     uid: int
     gid: int
 
 
-def server_account() -> Account | None:
+def server_user() -> SystemUser | None:
     """Return the user that runs the server if this process is root; otherwise None (the current user).
 
     Raises:
@@ -38,21 +38,21 @@ def server_account() -> Account | None:
     if os.geteuid() != 0:
         return None
     try:
-        entry = pwd.getpwnam(SERVER_ACCOUNT)
+        entry = pwd.getpwnam(SERVER_USER)
     except KeyError:
-        command = ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", SERVER_ACCOUNT]
+        command = ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", SERVER_USER]
         try:
             subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - a fixed command
         except (OSError, subprocess.CalledProcessError) as error:
             raise DataFolderRefused(
-                f"PostgreSQL cannot run as root, and the user {SERVER_ACCOUNT!r} could not be created: {error}. "
+                f"PostgreSQL cannot run as root, and the user {SERVER_USER!r} could not be created: {error}. "
                 "Start as an ordinary user, or set ASSAY_DATABASE_URL"
             ) from error
-        entry = pwd.getpwnam(SERVER_ACCOUNT)
-    return Account(uid=entry.pw_uid, gid=entry.pw_gid)
+        entry = pwd.getpwnam(SERVER_USER)
+    return SystemUser(uid=entry.pw_uid, gid=entry.pw_gid)
 
 
-def check_owner(pgdata: Path, account: Account | None) -> None:
+def check_owner(pgdata: Path, account: SystemUser | None) -> None:
     """Check that the database folder may be used. Changes nothing.
 
     Raises:
@@ -75,7 +75,7 @@ def check_owner(pgdata: Path, account: Account | None) -> None:
         raise DataFolderRefused(f"{pgdata} contains files but no PostgreSQL: set ASSAY_DATA_DIR to another folder")
 
 
-def open_path_for(account: Account, path: Path) -> None:
+def grant_path_access(account: SystemUser, path: Path) -> None:
     """Give the server's user access to ``path`` by setting only the search bit on its parent folders.
 
     With the search bit alone, other users cannot list these folders. The permissions of their files do not change.
@@ -87,11 +87,11 @@ def open_path_for(account: Account, path: Path) -> None:
         mode = parent.stat()
         if mode.st_uid == account.uid or mode.st_mode & stat.S_IXOTH:
             continue
-        _log.warning("folder opened for the database account", folder=str(parent), account=SERVER_ACCOUNT)
+        _log.warning("folder opened for the database account", folder=str(parent), account=SERVER_USER)
         try:
             parent.chmod(stat.S_IMODE(mode.st_mode) | stat.S_IXOTH)
         except OSError as error:
-            raise DataFolderRefused(f"{SERVER_ACCOUNT} cannot reach {path}: {parent}: {error.strerror}") from error
+            raise DataFolderRefused(f"{SERVER_USER} cannot reach {path}: {parent}: {error.strerror}") from error
 
 
 def _user_name(uid: int) -> str:

@@ -23,7 +23,7 @@ class IdempotencyKey:
     fingerprint: str
 
 
-async def recall(connection: DirectConnection, key: IdempotencyKey) -> str | None:
+async def find_response(connection: DirectConnection, key: IdempotencyKey) -> str | None:
     """Return the stored response (JSON text), or None if the key is new. Lock the key until the transaction ends.
 
     Raises:
@@ -44,8 +44,8 @@ async def recall(connection: DirectConnection, key: IdempotencyKey) -> str | Non
     return str(response)
 
 
-async def remember(connection: DirectConnection, key: IdempotencyKey, response: str, *, now: datetime) -> None:
-    """Store the response. Call in the same transaction as ``recall``."""
+async def store_response(connection: DirectConnection, key: IdempotencyKey, response: str, *, now: datetime) -> None:
+    """Store the response. Call in the same transaction as ``find_response``."""
     await connection.execute(
         "INSERT INTO idempotency_keys (owner, key, fingerprint, response, created_at) VALUES (%s, %s, %s, %s, %s)",
         [key.owner, key.key, key.fingerprint, response, now],

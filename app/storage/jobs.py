@@ -16,7 +16,7 @@ from psycopg.rows import dict_row
 from sqlalchemy import ColumnElement, Float, RowMapping, and_, case, func, literal, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.progress import NOTHING_YET, Progress
+from app.progress import NO_PROGRESS, Progress
 from app.storage.direct import DirectConnection
 from app.storage.records import PAUSED, TERMINAL, Fence, Job, JobError, JobKind, JobStatus
 from app.storage.tables import answers, jobs, submissions
@@ -34,7 +34,7 @@ async def get_job(
     return None if row is None else _job(row)
 
 
-async def peek_job(connection: DirectConnection, job_id: str, *, owner: str | None = None) -> Job | None:
+async def poll_job(connection: DirectConnection, job_id: str, *, owner: str | None = None) -> Job | None:
     """Return the same as ``get_job`` without SQLAlchemy. Clients poll this most often."""
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(_PEEK, [job_id, owner, owner])
@@ -108,7 +108,7 @@ async def claim(connection: AsyncConnection, job_id: str, queue_id: int, *, now:
         attempts=jobs.c.attempts + 1,
         started_at=func.coalesce(jobs.c.started_at, func.greatest(now, jobs.c.created_at)),
         stage=None,
-        **_counts(NOTHING_YET),
+        **_counts(NO_PROGRESS),
     )
 
 
@@ -156,7 +156,7 @@ async def pause(connection: AsyncConnection, fence: Fence, error: JobError) -> b
     return changed is not None
 
 
-async def pause_for_money(
+async def pause_for_budget(
     connection: AsyncConnection, fence: Fence, error: JobError, *, purse: str, limit_usd: float, result_id: str | None
 ) -> Job | None:
     """Pause a running job until the limit of a budget is raised. Return None if the fencing token is no longer valid.
@@ -184,7 +184,7 @@ async def resume(connection: AsyncConnection, job_id: str, *, queue_id: int) -> 
         error=None,
         paused_budget_id=None,
         paused_limit=None,
-        **_counts(NOTHING_YET),
+        **_counts(NO_PROGRESS),
     )
 
 
@@ -200,7 +200,7 @@ async def paused_jobs(connection: AsyncConnection, model: str | None, *, limit: 
     return [_job(row) for row in (await connection.execute(query.order_by(jobs.c.id).limit(limit))).mappings()]
 
 
-async def jobs_with_money(
+async def jobs_with_raised_budget(
     connection: AsyncConnection, *, installation: Mapping[str, float | None], limit: int
 ) -> list[Job]:
     """Return the jobs that are paused because of a budget whose limit has been raised since, oldest first.
@@ -257,7 +257,7 @@ async def restart(connection: AsyncConnection, job_id: str, *, queue_id: int, at
         result_id=None,
         started_at=None,
         finished_at=None,
-        **_counts(NOTHING_YET),
+        **_counts(NO_PROGRESS),
     )
 
 
@@ -277,7 +277,7 @@ async def jobs_without_entry(connection: AsyncConnection) -> list[Job]:
     return [_job(row) for row in (await connection.execute(query, {"paused": PAUSED})).mappings()]
 
 
-async def holds(connection: AsyncConnection, fence: Fence) -> bool:
+async def is_fence_valid(connection: AsyncConnection, fence: Fence) -> bool:
     """Return whether the fencing token is valid. If it is, it stays valid until the transaction ends."""
     query = select(jobs.c.id).where(_fenced(fence)).with_for_update(read=True)
     return (await connection.execute(query)).first() is not None

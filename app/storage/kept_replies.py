@@ -17,14 +17,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
-from judges.llm.response_cache import KEPT_SHARE, ModelReplies, StoreSize
+from judges.llm.response_cache import EVICTION_TARGET, CachedModelReplies, CacheSize
 
 TOUCHED_AFTER_S: Final = 86_400
 """Resolution of the time of last use, which saves a write for most uses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptEntry:
+class CacheRow:
     """Cache row. ``entry`` is ASCII JSON."""
 
     key: str
@@ -32,13 +32,13 @@ class KeptEntry:
     entry: str
 
 
-async def entries_of(database: Database, keys: Sequence[str]) -> Mapping[str, str]:
+async def get_entries(database: Database, keys: Sequence[str]) -> Mapping[str, str]:
     """Return the cached entries by key. Keys without an entry are omitted.
 
     Raises:
         DatabaseUnavailable: The query failed.
     """
-    async with database.quickly() as connection:
+    async with database.pooled_connection() as connection:
         try:
             found = await connection.execute("SELECT key, entry FROM llm_cache WHERE key = ANY(%s)", [list(keys)])
             return dict(await found.fetchall())
@@ -46,7 +46,7 @@ async def entries_of(database: Database, keys: Sequence[str]) -> Mapping[str, st
             raise _unavailable(error) from error
 
 
-async def add_entries(database: Database, entries: Iterable[KeptEntry]) -> None:
+async def add_entries(database: Database, entries: Iterable[CacheRow]) -> None:
     """Store entries. Existing entries are replaced, because they may be damaged.
 
     The rows are sorted by key to prevent deadlocks between workers.
@@ -63,7 +63,7 @@ async def add_entries(database: Database, entries: Iterable[KeptEntry]) -> None:
         " used_at = excluded.used_at"
     )
     columns = [[each.key for each in rows], [each.model for each in rows], [each.entry for each in rows]]
-    async with database.quickly() as connection:
+    async with database.pooled_connection() as connection:
         try:
             await connection.execute(query, columns)
         except psycopg.DatabaseError as error:
@@ -80,20 +80,20 @@ async def touch_entries(database: Database, keys: Iterable[str]) -> None:
         "UPDATE llm_cache SET used_at = clock_timestamp() WHERE key IN (SELECT key FROM llm_cache"
         " WHERE key = ANY(%s) AND used_at < clock_timestamp() - make_interval(secs => %s) FOR UPDATE SKIP LOCKED)"
     )
-    async with database.quickly() as connection:
+    async with database.pooled_connection() as connection:
         try:
             await connection.execute(query, [list(keys), TOUCHED_AFTER_S])
         except psycopg.DatabaseError as error:
             raise _unavailable(error) from error
 
 
-async def make_room(connection: AsyncConnection, *, max_bytes: int) -> int:
+async def evict(connection: AsyncConnection, *, max_bytes: int) -> int:
     """Evict the least recently used entries if the cache exceeds ``max_bytes``. Return the number of evicted entries.
 
     Do nothing if another worker is evicting.
     """
     locked = await connection.execute(text("SELECT pg_try_advisory_xact_lock(hashtext('assay kept replies'))"))
-    stored = (await kept_size(connection)).bytes
+    stored = (await cache_size(connection)).bytes
     if not locked.scalar_one() or stored <= max_bytes:
         return 0
     removed = await connection.execute(
@@ -102,19 +102,19 @@ async def make_room(connection: AsyncConnection, *, max_bytes: int) -> int:
             " (SELECT key, sum(bytes) OVER (ORDER BY used_at, key) - bytes AS before FROM llm_cache) AS aged"
             " WHERE before < :excess)"
         ),
-        {"excess": stored - KEPT_SHARE * max_bytes},
+        {"excess": stored - EVICTION_TARGET * max_bytes},
     )
     return removed.rowcount
 
 
-async def kept_size(connection: AsyncConnection) -> StoreSize:
+async def cache_size(connection: AsyncConnection) -> CacheSize:
     """Return the number and the total size of the entries."""
     found = await connection.execute(text("SELECT count(*), coalesce(sum(bytes), 0) FROM llm_cache"))
     entries, size = found.one()
-    return StoreSize(int(entries), int(size))
+    return CacheSize(int(entries), int(size))
 
 
-async def kept_by_model(connection: AsyncConnection) -> tuple[ModelReplies, ...]:
+async def cache_size_by_model(connection: AsyncConnection) -> tuple[CachedModelReplies, ...]:
     """Return the size of the cache by model."""
     found = await connection.execute(
         text(
@@ -124,16 +124,16 @@ async def kept_by_model(connection: AsyncConnection) -> tuple[ModelReplies, ...]
         )
     )
     return tuple(
-        ModelReplies(
+        CachedModelReplies(
             model=row.model, entries=int(row.entries), bytes=int(row.bytes), oldest=row.oldest, newest=row.newest
         )
         for row in found
     )
 
 
-async def clear_kept(
+async def clear_cache(
     connection: AsyncConnection, *, model: str | None = None, used_before: datetime | None = None
-) -> StoreSize:
+) -> CacheSize:
     """Remove entries and return their number and size.
 
     ``model`` and ``used_before`` limit what is removed (None: no limit).
@@ -147,7 +147,7 @@ async def clear_kept(
         {"model": model, "before": used_before},
     )
     entries, size = found.one()
-    return StoreSize(int(entries), int(size))
+    return CacheSize(int(entries), int(size))
 
 
 def _unavailable(error: psycopg.Error) -> DatabaseUnavailable:

@@ -16,12 +16,12 @@ from typing import Any, Final
 import structlog
 from sqlalchemy import text
 
-from app.background import until_next_round
+from app.background import cancellable_sleep
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 from app.storage.provider_pauses import paused_providers
 from judges.errors import LLMRejected, RejectionScope
-from judges.llm.circuit import Circuit
+from judges.llm.circuit import CircuitBreaker
 
 _INTERVAL_S: Final = 1.0
 _FIRST_REQUEST_S: Final = 2.0
@@ -40,7 +40,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class ProviderStatusRow:
     """Status row. ``age_s`` and ``probed_s`` are seconds since the last change and the last probe."""
 
     model: str
@@ -50,33 +50,33 @@ class Line:
     probed_s: float
 
 
-class ModelLines:
+class SharedProviderStatus:
     """Access of one process to the shared provider status. ``redact`` removes secrets from provider messages."""
 
     def __init__(self, database: Database, *, redact: Callable[[str], str]) -> None:
         self._database = database
         self._redact = redact
-        self._circuits: dict[str, Circuit] = {}
+        self._circuits: dict[str, CircuitBreaker] = {}
         self._pauses: dict[str, str] = {}
         self._writing: set[asyncio.Task[None]] = set()
 
-    def join(self, key: str, circuit: Circuit) -> None:
+    def join(self, key: str, circuit: CircuitBreaker) -> None:
         """Share the state of ``circuit`` with all processes that use the same ``key`` (provider:fingerprint)."""
-        circuit.board = _KeyBoard(self, key, circuit)
+        circuit.status_store = _KeyBoard(self, key, circuit)
         self._circuits[key] = circuit
         circuit.hold(self._pauses.get(_provider(key)))
 
     async def run(self) -> None:
         """Update the circuits from the shared status until cancelled."""
         while True:
-            await self.look_for_pauses()
+            await self.update_pauses()
             for key, circuit in list(self._circuits.items()):
                 circuit.hold(self._pauses.get(_provider(key)))
-                for line in await self.look(key):
-                    tell(circuit, line)
-            await until_next_round(_INTERVAL_S)
+                for line in await self.read_status(key):
+                    apply_status(circuit, line)
+            await cancellable_sleep(_INTERVAL_S)
 
-    async def look_for_pauses(self) -> None:
+    async def update_pauses(self) -> None:
         """Read which providers the operator has paused. If the database is unavailable, keep the known pauses."""
         try:
             async with self._database.begin() as connection:
@@ -89,7 +89,7 @@ class ModelLines:
             for name, pause in pauses.items()
         }
 
-    async def look(self, key: str) -> list[Line]:
+    async def read_status(self, key: str) -> list[ProviderStatusRow]:
         """Return the status rows of a key; none if the database is unavailable."""
         query = (
             "SELECT model, state, rejection,"
@@ -97,7 +97,7 @@ class ModelLines:
             " extract(epoch FROM clock_timestamp() - probed_at)::float8 AS probed_s"
             " FROM provider_status WHERE credential_id = :key"
         )
-        return [Line(**row) for row in await self._execute(query, {"key": key})]
+        return [ProviderStatusRow(**row) for row in await self._execute(query, {"key": key})]
 
     async def ask_first(self, key: str, model: str) -> bool:
         """Return whether the caller should send the first request to ``model`` while others wait."""
@@ -189,7 +189,7 @@ def _provider(key: str) -> str:
 class _KeyBoard:
     """Shared status of one API key. Implements ``Board`` of ``judges.llm``."""
 
-    def __init__(self, lines: ModelLines, key: str, circuit: Circuit) -> None:
+    def __init__(self, lines: SharedProviderStatus, key: str, circuit: CircuitBreaker) -> None:
         self._lines = lines
         self._key = key
         self._circuit = circuit
@@ -201,12 +201,12 @@ class _KeyBoard:
         restarting the service.
         """
         for _ in range(round(_WAIT_S / _POLL_S)):
-            lines = [line for line in await self._lines.look(self._key) if line.model in (_ENDPOINT, model)]
+            lines = [line for line in await self._lines.read_status(self._key) if line.model in (_ENDPOINT, model)]
             refused = [line for line in lines if line.state in ("refused", "probe_wanted")]
             if refused:
                 for line in refused:
                     if not await self._lines.may_probe(self._key, line.model, after_s=_MIN_PROBE_INTERVAL_S):
-                        tell(self._circuit, line)
+                        apply_status(self._circuit, line)
                 return
             if await self._lines.ask_first(self._key, model):
                 return
@@ -224,7 +224,7 @@ class _KeyBoard:
         self._lines.answered(self._key, model)
 
 
-def tell(circuit: Circuit, line: Line) -> None:
+def apply_status(circuit: CircuitBreaker, line: ProviderStatusRow) -> None:
     """Update a circuit from a status row."""
     model = line.model or None
     if line.rejection is not None:
@@ -236,6 +236,6 @@ def tell(circuit: Circuit, line: Line) -> None:
             no_such_model=details.get("no_such_model", False),
         )
         wanted = line.state == "probe_wanted"
-        circuit.learn_refused(model, refusal, age_s=line.probed_s, probe_wanted=wanted)
+        circuit.apply_rejection(model, refusal, age_s=line.probed_s, probe_wanted=wanted)
     elif line.state == "answering":
-        circuit.learn_answered(model, age_s=line.age_s)
+        circuit.apply_success(model, age_s=line.age_s)

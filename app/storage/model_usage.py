@@ -19,7 +19,7 @@ from app.storage.tables import model_usage
 from rubrics.verdict import Usage
 
 
-class Account(NamedTuple):
+class UsageKey(NamedTuple):
     """Dimensions by which usage is recorded."""
 
     owner: str
@@ -30,7 +30,7 @@ class Account(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class UsageTotals:
     """Calls, tokens and cost. ``usd`` is the cost of the calls with a known price."""
 
     calls: int = 0
@@ -40,7 +40,7 @@ class Spent:
     unpriced_calls: int = 0
 
     @classmethod
-    def of(cls, usage: Usage) -> Spent:
+    def of(cls, usage: Usage) -> UsageTotals:
         return cls(
             calls=usage.calls,
             input_tokens=usage.input_tokens,
@@ -49,8 +49,8 @@ class Spent:
             unpriced_calls=usage.calls if usage.usd is None else 0,
         )
 
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(
+    def __add__(self, other: UsageTotals) -> UsageTotals:
+        return UsageTotals(
             calls=self.calls + other.calls,
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
@@ -63,13 +63,13 @@ GROUPS = ("agent", "task_id", "model", "role", "day")
 _SUMS = ("calls", "input_tokens", "output_tokens", "usd", "unpriced_calls")
 
 
-async def add_usage(connection: AsyncConnection, used: Mapping[Account, Spent], *, day: date) -> None:
+async def add_usage(connection: AsyncConnection, used: Mapping[UsageKey, UsageTotals], *, day: date) -> None:
     """Add usage to a day. The rows are sorted to prevent deadlocks between writers."""
     rows = [{"day": day, **account._asdict(), **asdict(spent)} for account, spent in sorted(used.items(), key=_account)]
     if rows:
         adding = insert(model_usage).values(rows)
         sums = {name: model_usage.c[name] + adding.excluded[name] for name in _SUMS}
-        await connection.execute(adding.on_conflict_do_update(index_elements=["day", *Account._fields], set_=sums))
+        await connection.execute(adding.on_conflict_do_update(index_elements=["day", *UsageKey._fields], set_=sums))
 
 
 async def usage_by(
@@ -102,7 +102,7 @@ async def usage_by(
     return [_row(dict(row), groups) for row in (await connection.execute(query)).mappings()]
 
 
-def _account(item: tuple[Account, Spent]) -> Account:
+def _account(item: tuple[UsageKey, UsageTotals]) -> UsageKey:
     return item[0]
 
 

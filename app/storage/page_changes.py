@@ -89,7 +89,7 @@ async def insert_shown(connection: AsyncConnection, change: PageChange, capture_
     await connection.execute(insert(page_change_captures).values(row))
 
 
-async def standing_flag(connection: AsyncConnection, key_sha256: str) -> PageChange | None:
+async def active_flag(connection: AsyncConnection, key_sha256: str) -> PageChange | None:
     """Return the active flag of a URL, or None."""
     marks = (ChangeAction.FLAG, ChangeAction.UNFLAG, ChangeAction.REVIEW)
     query = _changes().where(

@@ -14,9 +14,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.tables import budget_reservations, budgets, submissions
 
-INSTALLATION = "installation"
+INSTALLATION_BUDGET = "installation"
 """ID of the budget of ``ASSAY_BUDGET_USD``. A submission's budget has the ID of the submission."""
-INSTALLATION_TOKENS = "installation tokens"
+INSTALLATION_TOKEN_BUDGET = "installation tokens"
 """ID of the budget of ``ASSAY_BUDGET_TOKENS``. Its amounts are tokens, not USD."""
 
 
@@ -34,7 +34,7 @@ async def add_spent(connection: AsyncConnection, amounts: Mapping[str, float]) -
     return {row.id: row.spent for row in found}
 
 
-async def spent(connection: AsyncConnection, budget_id: str) -> float:
+async def get_spent(connection: AsyncConnection, budget_id: str) -> float:
     query = select(budgets.c.spent).where(budgets.c.id == budget_id)
     return float((await connection.execute(query)).scalar_one_or_none() or 0.0)
 
@@ -47,7 +47,7 @@ async def limits_of(connection: AsyncConnection, ids: Iterable[str]) -> dict[str
     return {row.id: row.budget_usd for row in await connection.execute(query)}
 
 
-async def held_by_others(connection: AsyncConnection, ids: Iterable[str], *, holder: str) -> dict[str, float]:
+async def reserved_by_others(connection: AsyncConnection, ids: Iterable[str], *, holder: str) -> dict[str, float]:
     """Return the unexpired reservations of other processes, by budget."""
     query = (
         select(budget_reservations.c.budget_id, func.sum(budget_reservations.c.amount).label("amount"))
@@ -61,7 +61,9 @@ async def held_by_others(connection: AsyncConnection, ids: Iterable[str], *, hol
     return {row.budget_id: row.amount for row in await connection.execute(query)}
 
 
-async def hold(connection: AsyncConnection, amounts: Mapping[str, float], *, holder: str, for_s: float) -> None:
+async def set_reservations(
+    connection: AsyncConnection, amounts: Mapping[str, float], *, holder: str, for_s: float
+) -> None:
     """Set the reservations of ``holder``, which expire after ``for_s`` seconds. An amount of 0 removes one."""
     kept = [budget_id for budget_id in sorted(amounts) if amounts[budget_id] > 0]
     removed = [budget_id for budget_id in amounts if budget_id not in kept]

@@ -17,7 +17,7 @@ from app.storage.tables import captures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forgotten:
+class RemovedRows:
     """Numbers of removed rows, IDs of removed captures, and hashes of call records that are no longer needed."""
 
     jobs: int
@@ -32,7 +32,7 @@ class Forgotten:
     """Entries of the shared reply cache."""
 
 
-async def forget(connection: AsyncConnection, *, before: datetime) -> Forgotten:
+async def remove_old_rows(connection: AsyncConnection, *, before: datetime) -> RemovedRows:
     """Remove jobs that ended before ``before``, with their results and all rows that only they needed.
 
     Also remove captures older than ``before`` that no remaining result uses as evidence. Queued and running jobs are
@@ -78,7 +78,7 @@ async def forget(connection: AsyncConnection, *, before: datetime) -> Forgotten:
         ),
         {"before": before},
     )
-    return Forgotten(
+    return RemovedRows(
         jobs=jobs,
         results=results,
         submissions=submissions,
@@ -101,7 +101,7 @@ async def _calls_of_old(connection: AsyncConnection) -> tuple[str, ...]:
     return tuple(found)
 
 
-async def bodies_named(connection: AsyncConnection) -> AsyncIterator[tuple[str, set[str]]]:
+async def body_references(connection: AsyncConnection) -> AsyncIterator[tuple[str, set[str]]]:
     """Yield the ID of each capture and the hashes of the bodies that it refers to."""
     async with connection.stream(captures.select().with_only_columns(captures.c.id, captures.c.record)) as rows:
         async for capture_id, record in rows:

@@ -15,13 +15,13 @@ from typing import Final, Literal, TypeAlias
 
 import structlog
 
-from app.background import until_next_round
+from app.background import cancellable_sleep
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
-from app.storage.kept_replies import KeptEntry, add_entries, entries_of, make_room, touch_entries
-from app.storage.storable import storable
+from app.storage.kept_replies import CacheRow, add_entries, evict, get_entries, touch_entries
+from app.storage.storable import storable_text
 from judges.llm.client import LLMReply
-from judges.llm.response_cache import StoredReply, entry_of, read_entry
+from judges.llm.response_cache import StoredReply, parse_entry, to_entry
 
 Event: TypeAlias = Literal["found", "missing", "damaged", "stored", "lost", "failed"]
 _Lookup: TypeAlias = asyncio.Future[StoredReply | None]
@@ -44,7 +44,7 @@ _SIZE_CHECK_SHARE: Final = 0.01
 _log = structlog.get_logger(__name__)
 
 
-class SharedReplies:
+class SharedLLMCache:
     """Access of one process to the shared cache. Use it inside ``running``. ``max_bytes`` limits the whole cache."""
 
     def __init__(self, database: Database, *, max_bytes: int) -> None:
@@ -61,7 +61,7 @@ class SharedReplies:
         """Called with each event and its count, for metrics."""
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[SharedReplies]:
+    async def running(self) -> AsyncIterator[SharedLLMCache]:
         """Write in the background during the block. On exit, write the rest within ``_FINAL_WRITE_TIMEOUT_S``."""
         writing = asyncio.create_task(self._run(), name="shared replies")
         try:
@@ -107,7 +107,7 @@ class SharedReplies:
     async def _look_up(self, keys: Sequence[str]) -> dict[str, StoredReply]:
         try:
             async with asyncio.timeout(_READ_TIMEOUT_S):
-                entries = await entries_of(self._database, keys)
+                entries = await get_entries(self._database, keys)
         except (DatabaseUnavailable, TimeoutError) as error:
             self._failed("shared replies not looked up", error)
             return {}
@@ -125,7 +125,7 @@ class SharedReplies:
             self._wake.clear()
             await self._write()
             await self._evict_if_full()
-            await until_next_round(0.0)
+            await cancellable_sleep(0.0)
 
     async def _write(self) -> None:
         """Write all queued replies. Replies that cannot be written are not shared, but remain in the local cache."""
@@ -157,7 +157,7 @@ class SharedReplies:
             return
         try:
             async with asyncio.timeout(_EVICT_TIMEOUT_S), self._database.begin() as connection:
-                removed = await make_room(connection, max_bytes=self._max_bytes)
+                removed = await evict(connection, max_bytes=self._max_bytes)
         except (DatabaseUnavailable, TimeoutError) as error:
             self._failed("shared replies not evicted", error)
             return
@@ -178,16 +178,17 @@ def _resolve(lookups: Mapping[str, list[_Lookup]], found: Mapping[str, StoredRep
                 each.set_result(found.get(key))
 
 
-def _entries(batch: Mapping[str, LLMReply]) -> list[KeptEntry]:
+def _entries(batch: Mapping[str, LLMReply]) -> list[CacheRow]:
     """Encode replies as cache rows. Each entry includes its key, so it is invalid under another key. Blocking."""
     written = [
-        KeptEntry(key=key, model=storable(reply.model), entry=entry_of(reply, at=key)) for key, reply in batch.items()
+        CacheRow(key=key, model=storable_text(reply.model), entry=to_entry(reply, at=key))
+        for key, reply in batch.items()
     ]
     return [each for each in written if len(each.entry) <= MAX_ENTRY_CHARS]
 
 
 def _decode(key: str, entry: str) -> StoredReply | None:
     try:
-        return read_entry(entry, at=key)
+        return parse_entry(entry, at=key)
     except (ValueError, TypeError, LookupError):
         return None

@@ -18,7 +18,7 @@ from typing import Final, Self
 import structlog
 from sqlalchemy import text
 
-from app.background import until_next_round
+from app.background import cancellable_sleep
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 
@@ -38,23 +38,23 @@ class SharedSlots:
         self.database = database
         self.ttl_s = ttl_s
         self.holder = secrets.token_hex(8)
-        self._semaphores: dict[str, Places] = {}
+        self._semaphores: dict[str, SharedSemaphore] = {}
 
-    def places(self, name: str, total: int, *, linger_s: float = _LINGER_S) -> Places:
+    def places(self, name: str, total: int, *, linger_s: float = _LINGER_S) -> SharedSemaphore:
         """Return the semaphore ``name`` with ``total`` slots over all processes.
 
         All processes must pass the same ``total``. ``linger_s``: time for which unused slots are kept.
         """
         found = self._semaphores.get(name)
         if found is None or (found.idle and found.total != total):
-            found = self._semaphores[name] = Places(self, name, total, linger_s=linger_s)
+            found = self._semaphores[name] = SharedSemaphore(self, name, total, linger_s=linger_s)
         return found
 
-    def remember(self, places: Places) -> None:
+    def register(self, places: SharedSemaphore) -> None:
         """Register a semaphore that holds or requests slots."""
         self._semaphores[places.name] = places
 
-    def forget(self, places: Places) -> None:
+    def forget(self, places: SharedSemaphore) -> None:
         """Remove an idle semaphore."""
         if self._semaphores.get(places.name) is places:
             del self._semaphores[places.name]
@@ -64,7 +64,7 @@ class SharedSlots:
         await asyncio.gather(*(each.aclose() for each in list(self._semaphores.values())))
 
 
-class Places:
+class SharedSemaphore:
     """Distributed semaphore: ``async with`` takes one slot for the block. Can be entered concurrently."""
 
     def __init__(self, slots: SharedSlots, name: str, total: int, *, linger_s: float) -> None:
@@ -138,7 +138,7 @@ class Places:
     def _wake_keeper(self) -> None:
         self._changed.set()
         if self._keeper is None or self._keeper.done():
-            self._slots.remember(self)
+            self._slots.register(self)
             self._keeper = asyncio.create_task(self._maintain_lease(), name=f"places {self.name}")
 
     async def _maintain_lease(self) -> None:
@@ -158,7 +158,7 @@ class Places:
                 async with asyncio.timeout(wait_s if self._waiting else _RENEW_INTERVAL_S):
                     # While a task waits, retry with backoff. A new waiter does not shorten the interval.
                     await (asyncio.sleep(wait_s) if self._waiting else self._changed.wait())
-            await until_next_round(_MIN_INTERVAL_S)
+            await cancellable_sleep(_MIN_INTERVAL_S)
 
     async def _renew(self) -> None:
         """Read the leases of the other processes, compute this process's share and store its lease."""
@@ -169,7 +169,7 @@ class Places:
             others = [(row.held, row.wanted) for row in await connection.execute(_OTHERS, values)]
             wanted = self._in_use + len(self._waiting)
             kept = self._held if wanted or self._keeps_unused() else 0
-            held = share(self.total, in_use=self._in_use, wanted=wanted, kept=kept, others=others)
+            held = slot_share(self.total, in_use=self._in_use, wanted=wanted, kept=kept, others=others)
             # Stop assigning returned slots before the transaction commits.
             self._held = min(self._held, held)
             if held or wanted:
@@ -181,7 +181,7 @@ class Places:
         self._assign()
 
 
-def share(total: int, *, in_use: int, wanted: int, kept: int, others: Sequence[tuple[int, int]]) -> int:
+def slot_share(total: int, *, in_use: int, wanted: int, kept: int, others: Sequence[tuple[int, int]]) -> int:
     """Return the number of slots that a process may hold.
 
     Without competition it may hold ``wanted`` slots, or the ``kept`` ones, as far as they are free. As soon as another

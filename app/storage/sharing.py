@@ -9,25 +9,25 @@ from dataclasses import dataclass
 
 from app.storage.database import Database
 from app.storage.installation import shared_secret
-from app.storage.model_lines import ModelLines
-from app.storage.shared_replies import SharedReplies
+from app.storage.model_lines import SharedProviderStatus
+from app.storage.shared_replies import SharedLLMCache
 from app.storage.shared_slots import SharedSlots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sharing:
+class SharedState:
     """Access of one process to the shared state. ``replies`` is None on a single machine: its local cache suffices."""
 
     secret: bytes
-    lines: ModelLines
+    lines: SharedProviderStatus
     slots: SharedSlots
-    replies: SharedReplies | None = None
+    replies: SharedLLMCache | None = None
 
 
 @asynccontextmanager
-async def open_sharing(
+async def open_shared_state(
     database: Database, *, secret: bytes, redact: Callable[[str], str], reply_bytes: int = 0
-) -> AsyncIterator[Sharing]:
+) -> AsyncIterator[SharedState]:
     """Open the shared state during the block.
 
     Args:
@@ -38,15 +38,15 @@ async def open_sharing(
     Raises:
         DatabaseUnavailable: The database cannot be reached.
     """
-    lines, slots = ModelLines(database, redact=redact), SharedSlots(database)
-    await lines.look_for_pauses()  # required before the first model request
+    lines, slots = SharedProviderStatus(database, redact=redact), SharedSlots(database)
+    await lines.update_pauses()  # required before the first model request
     listening = asyncio.create_task(lines.run(), name="model lines")
     try:
         async with AsyncExitStack() as stack:
             replies = None
             if reply_bytes:
-                replies = await stack.enter_async_context(SharedReplies(database, max_bytes=reply_bytes).running())
-            yield Sharing(secret=await shared_secret(database, secret), lines=lines, slots=slots, replies=replies)
+                replies = await stack.enter_async_context(SharedLLMCache(database, max_bytes=reply_bytes).running())
+            yield SharedState(secret=await shared_secret(database, secret), lines=lines, slots=slots, replies=replies)
     finally:
         listening.cancel()
         await asyncio.wait({listening})

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 
-def storable(text: str) -> str:
+def storable_text(text: str) -> str:
     """Return ``text`` without NUL characters, and with each lone surrogate replaced by a question mark."""
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.storage.storable import storable
+from app.storage.storable import storable_text
 from app.storage.tables import suite_runs, suite_steps
 
 
@@ -34,13 +34,13 @@ class StepRow:
         plain = {name: value for name, value in record.items() if name != "trace"}
         return cls(
             position=record["position"],
-            task_id=storable(record["task_id"]),
+            task_id=storable_text(record["task_id"]),
             status=record["status"],
             element_acc=record["element_acc"],
             action_f1=record["action_f1"],
             step_acc=record["step_acc"],
-            record=storable(json.dumps(plain, ensure_ascii=False)),
-            trace=storable(json.dumps(record.get("trace") or {}, ensure_ascii=False)),
+            record=storable_text(json.dumps(plain, ensure_ascii=False)),
+            trace=storable_text(json.dumps(record.get("trace") or {}, ensure_ascii=False)),
         )
 
 

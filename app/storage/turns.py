@@ -1,7 +1,7 @@
 """Capture locks and host pacing for all workers on one database.
 
 Only one worker captures a page at a time; the others wait for its capture. Visits to one host are spaced out. Both are
-rows with an expiry time by the database's clock. A lock that is not renewed expires after ``TURN_S``.
+rows with an expiry time by the database's clock. A lock that is not renewed expires after ``LOCK_TTL_S``.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import structlog
 from sqlalchemy import delete, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
-from app.background import until_next_round
+from app.background import cancellable_sleep
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 from app.storage.tables import capture_locks, host_visits
 from cache.errors import IndexFailed
 
-TURN_S = 8.0
+LOCK_TTL_S = 8.0
 RENEW_S = 2.0
 _POLL_S = 0.2
 _ACQUIRE_TIMEOUT_S = 300.0
@@ -31,10 +31,10 @@ _MAX_GAP_S = 60.0
 _log = structlog.get_logger(__name__)
 
 
-class PostgresTurns:
-    """Locks of page captures. Implements ``cache.capture_locks.CaptureTurns`` for all processes on one database."""
+class PostgresCaptureLocks:
+    """Locks of page captures. Implements ``cache.capture_locks.CaptureLocks`` for all processes on one database."""
 
-    def __init__(self, database: Database, *, turn_s: float = TURN_S, renew_s: float = RENEW_S) -> None:
+    def __init__(self, database: Database, *, turn_s: float = LOCK_TTL_S, renew_s: float = RENEW_S) -> None:
         """``turn_s``: time to live of a lock. It is renewed every ``renew_s`` while it is held."""
         self._database = database
         self._turn_s = turn_s
@@ -96,7 +96,7 @@ class PostgresTurns:
         until = func.clock_timestamp() + _interval(self._turn_s)
         owned = capture_locks.c.key_sha256 == hashed, capture_locks.c.holder == holder
         while True:
-            await until_next_round(self._renew_s)
+            await cancellable_sleep(self._renew_s)
             try:
                 async with self._database.begin() as connection:
                     renewed = await connection.execute(update(capture_locks).where(*owned).values(expires_at=until))
@@ -117,8 +117,8 @@ class PostgresTurns:
             _log.warning("capture_turn_left", key_sha256=hashed)  # the lock expires
 
 
-class PostgresPace:
-    """Pacing of visits to hosts. Implements ``cache.capture_locks.HostPace`` for all processes on one database."""
+class PostgresHostPacing:
+    """Pacing of visits to hosts. Implements ``cache.capture_locks.HostPacing`` for all processes on one database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

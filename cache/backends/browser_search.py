@@ -46,7 +46,7 @@ class FoundBrowser:
 
     shell: Path | None
     full: Path | None
-    looked_in: tuple[Path, ...]
+    searched_paths: tuple[Path, ...]
     problem: str = ""
 
     @property
@@ -69,17 +69,19 @@ def find_browser(
     return FoundBrowser(
         shell=next(_find_programs(folders, SHELL_NAMES, downloads, _DOWNLOADED_SHELLS), None),
         full=next(_find_programs(folders, FULL_NAMES, downloads, _DOWNLOADED_FULL), None),
-        looked_in=(*folders, *downloads),
+        searched_paths=(*folders, *downloads),
     )
 
 
 def _explicit_browser(explicit: Path) -> FoundBrowser:
     if not _is_program(explicit):
         problem = f"{explicit} is {'not a program that can be run' if explicit.exists() else 'not there'}"
-        return FoundBrowser(shell=None, full=None, looked_in=(explicit,), problem=problem)
+        return FoundBrowser(shell=None, full=None, searched_paths=(explicit,), problem=problem)
     program = _resolve_start_script(explicit)
     is_shell = "headless" in program.name
-    return FoundBrowser(shell=program if is_shell else None, full=None if is_shell else program, looked_in=(explicit,))
+    return FoundBrowser(
+        shell=program if is_shell else None, full=None if is_shell else program, searched_paths=(explicit,)
+    )
 
 
 def _find_programs(

@@ -28,16 +28,16 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChildReport:
+class ChildOutput:
     """Frames from the child. ``cut``: why it was stopped early, or empty if it finished."""
 
     frames: tuple[Frame, ...]
     cut: str
 
 
-async def decode_confined(
+async def decode_in_child(
     kind: Literal["pdf", "image"], data: bytes, *, deadline_s: float = 50.0, frame_s: float = 20.0
-) -> ChildReport:
+) -> ChildOutput:
     """Decode a document in a child process, which is gone when this returns or raises. ``frame_s``: limit per page."""
     async with _child(kind, data) as frames:
         return await _collect(frames, deadline_s, frame_s)
@@ -82,7 +82,7 @@ async def _wait_for_end(frames: asyncio.StreamReader) -> None:
         pass
 
 
-async def _collect(stream: asyncio.StreamReader, deadline_s: float, frame_s: float) -> ChildReport:
+async def _collect(stream: asyncio.StreamReader, deadline_s: float, frame_s: float) -> ChildOutput:
     frames: list[Frame] = []
     total = 0
     try:
@@ -91,14 +91,14 @@ async def _collect(stream: asyncio.StreamReader, deadline_s: float, frame_s: flo
                 async with asyncio.timeout(frame_s):
                     frame = await _next_frame(stream)
                 if frame is None:
-                    return ChildReport(frames=tuple(frames), cut="a crash or its limits")
+                    return ChildOutput(frames=tuple(frames), cut="a crash or its limits")
                 frames.append(frame)
                 total += len(frame.body)
                 if frame.header["type"] in _FINAL_TYPES:
-                    return ChildReport(frames=tuple(frames), cut="")
+                    return ChildOutput(frames=tuple(frames), cut="")
     except TimeoutError:
-        return ChildReport(frames=tuple(frames), cut="the time limit")
-    return ChildReport(frames=tuple(frames), cut="the output limit")
+        return ChildOutput(frames=tuple(frames), cut="the time limit")
+    return ChildOutput(frames=tuple(frames), cut="the output limit")
 
 
 async def _next_frame(stream: asyncio.StreamReader) -> Frame | None:

@@ -31,7 +31,7 @@ MAX_WIDTH_PX = 1100
 MAX_HEIGHT_PX = 10_000
 MAX_PIXELS = 40_000_000
 MAX_DPI = 144
-LOOK_DPI = 72
+TEXT_ONLY_DPI = 72
 PDF_JPEG_QUALITY = 70
 IMAGE_JPEG_QUALITY = 85
 MAX_LINKS = 500
@@ -46,7 +46,7 @@ class Rejected(Exception):
     """The document is rejected. The message contains the reason."""
 
 
-def confine() -> None:
+def apply_limits() -> None:
     """Limit memory and CPU time, and die with the parent process."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
@@ -109,7 +109,7 @@ def _page(page: Any, *, with_image: bool) -> tuple[dict[str, Any], bytes]:
     width, height = max(shown.width, 1.0), max(shown.height, 1.0)
     # Limit the size before rendering, because a page can declare a size of kilometres.
     fitting = min(MAX_WIDTH_PX * 72 / width, MAX_HEIGHT_PX * 72 / height)
-    dpi = min(float(MAX_DPI if with_image else LOOK_DPI), fitting)
+    dpi = min(float(MAX_DPI if with_image else TEXT_ONLY_DPI), fitting)
     pixels = page.get_pixmap(matrix=pymupdf.Matrix(dpi / 72, dpi / 72), alpha=False)
     picture = Image.new("RGB", (pixels.width, pixels.height), None)  # not cleared: every pixel is overwritten
     picture.frombytes(pixels.samples_mv)
@@ -277,7 +277,7 @@ def _child(kind: str, document: int, frames: int) -> None:
         os.dup2(document, 0)
         os.dup2(frames, 1)
         os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-        confine()
+        apply_limits()
         with open(0, "rb") as source, open(1, "wb") as out:
             show(kind, source.read(), out)
         code = 0

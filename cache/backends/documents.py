@@ -11,10 +11,10 @@ from enum import StrEnum
 
 from w3lib.encoding import html_body_declared_encoding
 
-from cache.backends.confined import ChildReport, Frame, decode_confined
+from cache.backends.confined import ChildOutput, Frame, decode_in_child
 from cache.capture import CaptureOutcome, Observation, PageKind
 from cache.errors import DocumentRejected
-from cache.page_text.text_boxes import Line, Piece, Sheet, places_json
+from cache.page_text.text_boxes import Line, Piece, ScreenshotArea, places_json
 
 MAX_PAGE_BYTES = 24 * 1024 * 1024
 MAX_DOCUMENT_BYTES = 50 * 1024 * 1024
@@ -67,7 +67,7 @@ class Document:
     places: bytes | None = None
     partial: str = ""
 
-    def observed_as(self, arrived: Observation) -> Observation:
+    def complete_observation(self, arrived: Observation) -> Observation:
         """Return ``arrived`` completed with the content of the document."""
         return replace(
             arrived,
@@ -125,10 +125,12 @@ async def read_document(data: bytes, content_type: str, *, deadline_s: float) ->
     """
     kind = sniff(data, content_type)
     if kind is ByteKind.PDF:
-        report = await decode_confined("pdf", data, deadline_s=deadline_s)
-        return from_report(PageKind.PDF, report, pdf=data)
+        report = await decode_in_child("pdf", data, deadline_s=deadline_s)
+        return document_from_output(PageKind.PDF, report, pdf=data)
     if kind is ByteKind.IMAGE:
-        return from_report(PageKind.IMAGE, await decode_confined("image", data, deadline_s=deadline_s), pdf=None)
+        return document_from_output(
+            PageKind.IMAGE, await decode_in_child("image", data, deadline_s=deadline_s), pdf=None
+        )
     if kind is ByteKind.TEXT:
         return _from_text(await asyncio.to_thread(decode_text, data, content_type))
     if not data.strip():
@@ -179,7 +181,7 @@ def _from_text(text: str) -> Document:
     return Document(kind=PageKind.TEXT, text=text[:MAX_TEXT_CHARS], partial=cut)
 
 
-def from_report(kind: PageKind, report: ChildReport, *, pdf: bytes | None) -> Document:
+def document_from_output(kind: PageKind, report: ChildOutput, *, pdf: bytes | None) -> Document:
     """Convert the frames of the child to a document. ``partial`` says what is missing.
 
     Raises:
@@ -220,14 +222,14 @@ def _missing_pages_note(pages: int, why: str) -> list[str]:
     return [f"{pages} pages left out: {why or 'only the first ones are read'}"] if pages > 0 else []
 
 
-def _surfaces(pages: Sequence[Frame]) -> Iterator[tuple[list[Sheet], list[Piece]]]:
+def _surfaces(pages: Sequence[Frame]) -> Iterator[tuple[list[ScreenshotArea], list[Piece]]]:
     """Return each rendered page with its lines. The child process reports boxes in fractions of the page."""
     for number, page in enumerate(pages):
         pieces = [
             Piece(begins=text[:_BEGINNING_CHARS], length=len(text), lines=(Line(0, *map(float, box)),))
             for text, *box in page.header.get("lines", ())
         ]
-        yield [Sheet(number=number, top=0.0, width=1.0, height=1.0)], pieces
+        yield [ScreenshotArea(number=number, top=0.0, width=1.0, height=1.0)], pieces
 
 
 def _media_type(content_type: str) -> str:

@@ -19,7 +19,7 @@ KEPT_HEADERS = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class CaptureFailure:
     """Outcome of a failed request, with its reason. ``gone``: the source is known not to exist."""
 
     outcome: CaptureOutcome
@@ -53,22 +53,22 @@ _BY_CODE: tuple[tuple[re.Pattern[str], CaptureOutcome], ...] = tuple(
 _CODE = re.compile(r"net::(ERR_[A-Z0-9_]+)")
 
 
-def of_refusal(refusal: Refusal) -> Ending:
+def failure_from_refusal(refusal: Refusal) -> CaptureFailure:
     """Convert a refusal of the egress proxy."""
     allowable = refusal.reason in (RefusalReason.ADDRESS, RefusalReason.PORT)
     host = f"[{refusal.host}]" if ":" in refusal.host else refusal.host
     remedy = f" (ASSAY_EGRESS_ALLOW={host}:{refusal.port} would allow it)" if allowable else ""
-    return Ending(
+    return CaptureFailure(
         outcome=_BY_REASON[refusal.reason],
         detail=refusal.detail + remedy,
         gone=refusal.reason is RefusalReason.HOST_UNKNOWN,
     )
 
 
-def of_browser_error(message: str) -> Ending | None:
+def failure_from_browser_error(message: str) -> CaptureFailure | None:
     """Convert a network error code of the browser (``net::ERR_…``). Return None if the message contains no code."""
     found = _CODE.search(message)
     if found is None:
         return None
     outcome = next(outcome for pattern, outcome in _BY_CODE if pattern.match(found[1]))
-    return Ending(outcome=outcome, detail=found[1])
+    return CaptureFailure(outcome=outcome, detail=found[1])

@@ -18,14 +18,21 @@ from urllib.parse import urljoin
 import httpx
 
 from cache.backends.documents import byte_limit
-from cache.backends.failures import KEPT_HEADERS, MAX_HOP_CHARS, MAX_REDIRECTS, REDIRECTS, Ending, of_refusal
-from cache.backends.inflate import ACCEPTED, BoundedInflater
+from cache.backends.failures import (
+    KEPT_HEADERS,
+    MAX_HOP_CHARS,
+    MAX_REDIRECTS,
+    REDIRECTS,
+    CaptureFailure,
+    failure_from_refusal,
+)
+from cache.backends.inflate import ACCEPT_ENCODING, BoundedInflater
 from cache.backends.reading import read_content
 from cache.capture import CaptureOutcome, Observation
-from cache.egress.guard import EgressGuard, Lane
+from cache.egress.guard import EgressProxy, Lane
 from cache.errors import DocumentRejected
 from cache.pages import utc_now
-from cache.urls import why_unfetchable
+from cache.urls import unfetchable_reason
 
 DEADLINE_S = 60.0
 _LOCATION = "location"
@@ -46,7 +53,7 @@ class _Response:
 class _FetchFailed(Exception):
     """The fetch failed without a response. Never raised outside this module."""
 
-    def __init__(self, ending: Ending, *, url: str, chain: tuple[str, ...]) -> None:
+    def __init__(self, ending: CaptureFailure, *, url: str, chain: tuple[str, ...]) -> None:
         super().__init__(ending.detail)
         self.ending = ending
         self.url = url
@@ -58,7 +65,7 @@ class HttpCapturer:
 
     def __init__(
         self,
-        guard: EgressGuard,
+        guard: EgressProxy,
         *,
         semaphore: asyncio.Semaphore,
         deadline_s: float = DEADLINE_S,
@@ -96,7 +103,7 @@ class HttpCapturer:
                 detail=f"no response within {self._deadline_s:g} s",
                 versions={"httpx": version("httpx")},
             )
-            refusal = why_unfetchable(url)
+            refusal = unfetchable_reason(url)
             if refusal is not None:
                 return replace(blank, outcome=CaptureOutcome.UNSUPPORTED, detail=refusal)
             try:
@@ -139,7 +146,7 @@ class HttpCapturer:
     async def _get(self, url: str, lane: Lane) -> _Response:
         if self._tls is None:
             self._tls = await asyncio.to_thread(ssl.create_default_context)
-        headers = {"User-Agent": self._user_agent, "Accept-Encoding": ACCEPTED, "Accept": "*/*"}
+        headers = {"User-Agent": self._user_agent, "Accept-Encoding": ACCEPT_ENCODING, "Accept": "*/*"}
         timeout = httpx.Timeout(self._deadline_s)
         chain: list[str] = []
         async with httpx.AsyncClient(
@@ -159,7 +166,7 @@ class HttpCapturer:
                     raise _FetchFailed(ending, url=url, chain=tuple(chain)) from failed
                 refusal = lane.refusal_of(url) if response.status in (403, 502) else None
                 if refusal is not None:
-                    raise _FetchFailed(of_refusal(refusal), url=url, chain=tuple(chain))
+                    raise _FetchFailed(failure_from_refusal(refusal), url=url, chain=tuple(chain))
                 target = _redirect_target(response)
                 if target is None:
                     return response
@@ -177,7 +184,7 @@ async def _get_once(client: httpx.AsyncClient, url: str, chain: tuple[str, ...],
             try:
                 content, whole = await _read_body(response, headers, max_bytes)
             except DocumentRejected as rejected:
-                ending = Ending(outcome=rejected.outcome, detail=rejected.detail)
+                ending = CaptureFailure(outcome=rejected.outcome, detail=rejected.detail)
                 raise _FetchFailed(ending, url=url, chain=chain) from rejected
         return _Response(
             url=url,
@@ -220,25 +227,25 @@ def _redirect_target(response: _Response) -> str | None:
 
 
 def _check_redirect(target: str, chain: list[str]) -> str:
-    refusal = why_unfetchable(target, max_chars=MAX_HOP_CHARS)
+    refusal = unfetchable_reason(target, max_chars=MAX_HOP_CHARS)
     if refusal is not None:
-        ending = Ending(outcome=CaptureOutcome.EGRESS_DENIED, detail=f"redirect to {target[:100]}: {refusal}")
+        ending = CaptureFailure(outcome=CaptureOutcome.EGRESS_DENIED, detail=f"redirect to {target[:100]}: {refusal}")
         raise _FetchFailed(ending, url=chain[-1], chain=tuple(chain))
     if len(chain) > MAX_REDIRECTS:
-        ending = Ending(outcome=CaptureOutcome.REDIRECT_LOOP, detail=f"more than {MAX_REDIRECTS} redirects")
+        ending = CaptureFailure(outcome=CaptureOutcome.REDIRECT_LOOP, detail=f"more than {MAX_REDIRECTS} redirects")
         raise _FetchFailed(ending, url=target, chain=tuple(chain))
     return target
 
 
-def _http_failure(failed: httpx.HTTPError | httpx.InvalidURL, lane: Lane, url: str) -> Ending:
+def _http_failure(failed: httpx.HTTPError | httpx.InvalidURL, lane: Lane, url: str) -> CaptureFailure:
     refusal = lane.refusal_of(url)
     if refusal is not None:
-        return of_refusal(refusal)
+        return failure_from_refusal(refusal)
     if isinstance(failed, httpx.TimeoutException):
-        return Ending(outcome=CaptureOutcome.TIMEOUT, detail="the server stopped responding")
+        return CaptureFailure(outcome=CaptureOutcome.TIMEOUT, detail="the server stopped responding")
     if _is_tls(failed):
-        return Ending(outcome=CaptureOutcome.TLS_ERROR, detail=str(failed))
-    return Ending(outcome=CaptureOutcome.CONNECT_ERROR, detail=str(failed) or type(failed).__name__)
+        return CaptureFailure(outcome=CaptureOutcome.TLS_ERROR, detail=str(failed))
+    return CaptureFailure(outcome=CaptureOutcome.CONNECT_ERROR, detail=str(failed) or type(failed).__name__)
 
 
 def _is_tls(failed: BaseException | None) -> bool:

@@ -9,7 +9,7 @@ from cache.backends.documents import SNIFFED_BYTES
 from cache.capture import CaptureOutcome
 from cache.errors import DocumentRejected
 
-ACCEPTED = "gzip, identity"
+ACCEPT_ENCODING = "gzip, identity"
 _STEP_BYTES = 64 * 1024
 _GZIP_START = b"\x1f"  # first byte of a gzip member; a chunk may contain only this byte of it
 # zlib's window argument per encoding. The flag 32 detects gzip and zlib headers.

@@ -39,7 +39,7 @@ FLAGS: tuple[str, ...] = (
     "--disk-cache-size=1",
     "--media-cache-size=1",
 )
-SANDBOX_COMPLAINTS = (
+SANDBOX_ERRORS = (
     "No usable sandbox",
     "Running as root without --no-sandbox",
     "Failed to move to new namespace",

@@ -15,7 +15,7 @@ MAX_PROCESS_BYTES = 1200 * 1024 * 1024
 _INTERVAL_S = 0.5
 
 
-class MemoryWarden:
+class MemoryLimiter:
     """Monitors the processes of one browser while it has open pages. ``kills`` counts the killed processes."""
 
     def __init__(self, browser_pid: int, *, max_bytes: int = MAX_PROCESS_BYTES) -> None:
@@ -26,7 +26,7 @@ class MemoryWarden:
         self.kills = 0
 
     @asynccontextmanager
-    async def watching(self) -> AsyncIterator[None]:
+    async def monitor(self) -> AsyncIterator[None]:
         """Monitor the processes as long as at least one caller is in this context."""
         self._callers += 1
         if self._task is None:

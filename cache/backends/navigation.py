@@ -14,10 +14,10 @@ from typing import Any
 
 from cache.backends.devtools import DevTools, PageLost
 from cache.backends.documents import MAX_PAGE_BYTES, ByteKind, byte_limit, is_html_type, sniff
-from cache.backends.failures import KEPT_HEADERS, MAX_HOP_CHARS, MAX_REDIRECTS, REDIRECTS, Ending
-from cache.backends.requests import Requests
+from cache.backends.failures import KEPT_HEADERS, MAX_HOP_CHARS, MAX_REDIRECTS, REDIRECTS, CaptureFailure
+from cache.backends.requests import RequestTracker
 from cache.capture import CaptureOutcome
-from cache.urls import why_unfetchable
+from cache.urls import unfetchable_reason
 
 _PIECE_BYTES = 512 * 1024
 # The browser renders these: HTML, and types that it lays out as a page.
@@ -30,7 +30,7 @@ _DOCUMENT_REQUESTS = [{"resourceType": "Document", "requestStage": stage} for st
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class DocumentResponse:
     """Last response to the request of the main document. ``body`` is set if it was taken as bytes."""
 
     url: str
@@ -66,17 +66,17 @@ class Navigation:
 
     devtools: DevTools
     main_frame: str
-    requests: Requests
+    requests: RequestTracker
     take_all: bool = False
     chain: list[str] = field(default_factory=list)
-    answer: Answer | None = None
-    ending: Ending | None = None
+    answer: DocumentResponse | None = None
+    ending: CaptureFailure | None = None
     moved_to: str = ""
     broken: str = ""
     cut: str = ""
     taken: asyncio.Event = field(default_factory=asyncio.Event)
     restarted: asyncio.Event = field(default_factory=asyncio.Event)
-    come: asyncio.Event = field(default_factory=asyncio.Event)
+    document_ready: asyncio.Event = field(default_factory=asyncio.Event)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
     _is_held: bool = False
     _is_cut_off: bool = False
@@ -89,7 +89,7 @@ class Navigation:
     async def watch(cls, devtools: DevTools) -> Navigation:
         tree = await devtools.send("Page.getFrameTree")
         main_frame = str(tree["frameTree"]["frame"]["id"])
-        navigation = cls(devtools, main_frame, Requests(devtools, main_frame=main_frame))
+        navigation = cls(devtools, main_frame, RequestTracker(devtools, main_frame=main_frame))
         devtools.on("Fetch.requestPaused", navigation._on_paused)
         devtools.on("Page.frameNavigated", navigation._on_navigated)
         devtools.on("Network.dataReceived", navigation._on_data)
@@ -113,7 +113,7 @@ class Navigation:
         self._is_cut_off = True
         await self.devtools.send("Fetch.enable", {"patterns": _ALL_REQUESTS})
 
-    def again_for_bytes(self) -> None:
+    def restart_for_bytes(self) -> None:
         """Reset for the next navigation, and take its response as bytes."""
         self.take_all, self._is_held = True, False
         self.chain.clear()
@@ -128,7 +128,7 @@ class Navigation:
 
     def _on_navigated(self, event: dict[str, Any]) -> None:
         if event["frame"]["id"] == self.main_frame:
-            self.come.set()
+            self.document_ready.set()
 
     def _on_paused(self, event: dict[str, Any]) -> None:
         if not self._is_cut_off:
@@ -141,8 +141,8 @@ class Navigation:
         self._bytes += int(event["dataLength"])
         if self._bytes > MAX_PAGE_BYTES:
             detail = f"more than {MAX_PAGE_BYTES} bytes of content"
-            self.ending = Ending(outcome=CaptureOutcome.TOO_LARGE, detail=detail)
-            self.come.set()
+            self.ending = CaptureFailure(outcome=CaptureOutcome.TOO_LARGE, detail=detail)
+            self.document_ready.set()
             self.stopped.set()
             self._spawn(self._stop_loading())
 
@@ -175,7 +175,7 @@ class Navigation:
                 await self._continue(event)
             elif "responseErrorReason" in event:
                 self.broken = str(event["responseErrorReason"])
-                self.come.set()
+                self.document_ready.set()
                 await self._continue(event)
             else:
                 await self._on_request(event)
@@ -190,25 +190,27 @@ class Navigation:
             await self._abort(event)
             return
         self.chain.append(url)
-        refusal = why_unfetchable(url, max_chars=MAX_HOP_CHARS)
+        refusal = unfetchable_reason(url, max_chars=MAX_HOP_CHARS)
         if refusal is not None:
-            self.ending = Ending(outcome=CaptureOutcome.EGRESS_DENIED, detail=f"{url[:100]}: {refusal}")
+            self.ending = CaptureFailure(outcome=CaptureOutcome.EGRESS_DENIED, detail=f"{url[:100]}: {refusal}")
         elif len(self.chain) > MAX_REDIRECTS + 1:
-            self.ending = Ending(outcome=CaptureOutcome.REDIRECT_LOOP, detail=f"more than {MAX_REDIRECTS} redirects")
+            self.ending = CaptureFailure(
+                outcome=CaptureOutcome.REDIRECT_LOOP, detail=f"more than {MAX_REDIRECTS} redirects"
+            )
         if self.ending is not None:
             await self._abort(event)
             return
         self._request, self._bytes, self.cut = str(event.get("networkId", "")), 0, ""
         if moves_on:
             self.stopped.clear()
-            self.come.clear()
+            self.document_ready.clear()
             self.restarted.set()
         await self._continue(event)
 
     async def _on_response(self, event: dict[str, Any]) -> None:
         headers = {str(entry["name"]).lower(): str(entry["value"]) for entry in event.get("responseHeaders", ())}
         status = int(event["responseStatusCode"])
-        answer = Answer(url=str(event["request"]["url"]), status=status, headers=headers)
+        answer = DocumentResponse(url=str(event["request"]["url"]), status=status, headers=headers)
         if status in REDIRECTS and headers.get("location"):
             await self._continue(event)
             return
@@ -225,23 +227,23 @@ class Navigation:
             self.answer = replace(answer, body=body)
             await self._abort(event)
             self.taken.set()
-            self.come.set()
+            self.document_ready.set()
             return
         await self._continue(event)
 
-    async def _keep_page(self, event: dict[str, Any], previous: Answer) -> None:
+    async def _keep_page(self, event: dict[str, Any], previous: DocumentResponse) -> None:
         """Keep the page if it starts a download of an unreadable type by itself, as browsers do."""
         self.answer, self.moved_to = previous, self.chain.pop()
         self.hold()
         await self._abort(event)
-        self.come.set()
+        self.document_ready.set()
 
-    def _must_take(self, answer: Answer) -> bool:
+    def _must_take(self, answer: DocumentResponse) -> bool:
         media_type = answer.content_type.partition(";")[0].strip().lower()
         shown = is_html_type(media_type) or media_type in _RENDERED_TYPES
         return self.take_all or _is_attached(answer) or not shown
 
-    async def _read_body(self, event: dict[str, Any], answer: Answer) -> bytes | None:
+    async def _read_body(self, event: dict[str, Any], answer: DocumentResponse) -> bytes | None:
         """Return the body, or None if it is too large or incomplete (``ending`` contains the reason)."""
         opened = await self.devtools.send("Fetch.takeResponseBodyAsStream", {"requestId": event["requestId"]})
         body = bytearray()
@@ -251,21 +253,23 @@ class Navigation:
             body += base64.b64decode(data) if piece.get("base64Encoded") else data.encode()
             limit = byte_limit(bytes(body[:1024]), answer.content_type)
             if len(body) > limit:
-                self.ending = Ending(outcome=CaptureOutcome.TOO_LARGE, detail=f"more than {limit} bytes of content")
+                self.ending = CaptureFailure(
+                    outcome=CaptureOutcome.TOO_LARGE, detail=f"more than {limit} bytes of content"
+                )
                 return None
             if piece["eof"]:
                 return self._complete_body(bytes(body), answer)
 
-    def _complete_body(self, body: bytes, answer: Answer) -> bytes | None:
+    def _complete_body(self, body: bytes, answer: DocumentResponse) -> bytes | None:
         """Return the body, or None if it is shorter than announced. The stream does not report a lost connection."""
         announced = answer.headers.get("content-length", "")
         if not answer.headers.get("content-encoding") and announced.isdigit() and len(body) < int(announced):
             detail = f"the connection broke off after {len(body)} of {announced} bytes"
-            self.ending = Ending(outcome=CaptureOutcome.CONNECT_ERROR, detail=detail)
+            self.ending = CaptureFailure(outcome=CaptureOutcome.CONNECT_ERROR, detail=detail)
             return None
         return body
 
-    async def _show_as_html(self, event: dict[str, Any], answer: Answer, body: bytes) -> None:
+    async def _show_as_html(self, event: dict[str, Any], answer: DocumentResponse, body: bytes) -> None:
         """Render HTML that was declared as another type, from the received bytes."""
         kept = [(name, value) for name, value in answer.headers.items() if name not in _BODY_HEADERS]
         charset = answer.content_type.partition(";")[2]
@@ -282,7 +286,7 @@ class Navigation:
 
     async def _on_frame_request(self, event: dict[str, Any]) -> None:
         """Handle an inner frame: block schemes other than http and https. The egress proxy checks the rest."""
-        if "responseStatusCode" not in event and why_unfetchable(str(event["request"]["url"])) is not None:
+        if "responseStatusCode" not in event and unfetchable_reason(str(event["request"]["url"])) is not None:
             await self._abort(event)
         else:
             await self._continue(event)
@@ -294,5 +298,5 @@ class Navigation:
         await self.devtools.send("Fetch.failRequest", {"requestId": event["requestId"], "errorReason": "Aborted"})
 
 
-def _is_attached(answer: Answer) -> bool:
+def _is_attached(answer: DocumentResponse) -> bool:
     return answer.headers.get("content-disposition", "").strip().lower().startswith("attachment")

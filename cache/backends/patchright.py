@@ -20,19 +20,19 @@ from patchright.async_api import Browser, BrowserContext, CDPSession, Error, Fra
 
 from cache.backends.devtools import PageLost
 from cache.backends.driver import Driver
-from cache.backends.launching import FLAGS, SANDBOX_COMPLAINTS, Launch, prepare_launch
+from cache.backends.launching import FLAGS, SANDBOX_ERRORS, Launch, prepare_launch
 from cache.backends.main_document import MainDocument
-from cache.backends.memory import MemoryWarden
-from cache.backends.pool import BrowserPool, Lease
+from cache.backends.memory import MemoryLimiter
+from cache.backends.pool import BrowserLease, BrowserPool
 from cache.backends.readiness import HEIGHT_PX, WIDTH_PX
 from cache.backends.visit import READING_S, Visit
 from cache.capture import CaptureOutcome, Observation
-from cache.egress.guard import EgressGuard, Lane
+from cache.egress.guard import EgressProxy, Lane
 from cache.errors import BrowserUnavailable, SandboxUnavailable
 from cache.page_scripts import script
 from cache.page_text.visible_text import MAX_FRAMES, FrameLost, FrameView
 from cache.pages import utc_now
-from cache.urls import why_unfetchable
+from cache.urls import unfetchable_reason
 
 _log = structlog.get_logger(__name__)
 
@@ -57,7 +57,7 @@ class _Running:
     driver: Driver
     browser: Browser
     launch: Launch
-    memory_limiter: MemoryWarden
+    memory_limiter: MemoryLimiter
     sandboxed: bool
     user_agent: str
 
@@ -80,7 +80,7 @@ class BrowserCapturer:
     def __init__(
         self,
         executable: Path,
-        guard: EgressGuard,
+        guard: EgressProxy,
         *,
         semaphore: asyncio.Semaphore,
         deadline_s: float = DEADLINE_S,
@@ -135,7 +135,7 @@ class BrowserCapturer:
                 detail=f"no response within {self._deadline_s:g} s",
                 versions={"patchright": version("patchright")},
             )
-            refusal = why_unfetchable(url)
+            refusal = unfetchable_reason(url)
             if refusal is not None:
                 return replace(blank, outcome=CaptureOutcome.UNSUPPORTED, detail=refusal)
             seen = await self._visit_with_retry(blank, began + self._deadline_s)
@@ -161,7 +161,7 @@ class BrowserCapturer:
         return seen
 
     async def _visit(self, blank: Observation, deadline: float) -> Observation:
-        async with self._pool.lease() as lease, lease.browser.memory_limiter.watching(), self._guard.lane() as lane:
+        async with self._pool.lease() as lease, lease.browser.memory_limiter.monitor(), self._guard.lane() as lane:
             kills = lease.browser.memory_limiter.kills
             sandbox = "on" if lease.browser.sandboxed else "off"
             versions = {**blank.versions, "browser": lease.browser.browser.version, "sandbox": sandbox}
@@ -214,7 +214,7 @@ class BrowserCapturer:
                 raise _launch_error(self.executable, failed) from failed
             raise
         _log.info("browser_started", executable=str(self.executable), version=browser.version, sandboxed=sandboxed)
-        return _Running(driver, browser, launch, MemoryWarden(launch.browser_pid()), sandboxed, user_agent)
+        return _Running(driver, browser, launch, MemoryLimiter(launch.browser_pid()), sandboxed, user_agent)
 
 
 async def _user_agent(browser: Browser, contact: str) -> str:
@@ -233,7 +233,7 @@ class _MemoryExceeded(Exception):
 
 def _launch_error(executable: Path, failed: Error) -> BrowserUnavailable:
     said = failed.message
-    if any(complaint in said for complaint in SANDBOX_COMPLAINTS):
+    if any(complaint in said for complaint in SANDBOX_ERRORS):
         return SandboxUnavailable(
             f"{executable} has no usable sandbox because unprivileged user namespaces are disabled: "
             "enable them, or allow an unsandboxed browser"
@@ -242,7 +242,7 @@ def _launch_error(executable: Path, failed: Error) -> BrowserUnavailable:
 
 
 @asynccontextmanager
-async def _fresh_page(lease: Lease[_Running], lane: Lane) -> AsyncIterator[_OpenPage]:
+async def _fresh_page(lease: BrowserLease[_Running], lane: Lane) -> AsyncIterator[_OpenPage]:
     """Open a page in its own context. All its traffic goes through the lane."""
     context: BrowserContext | None = None
     try:

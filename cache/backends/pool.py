@@ -27,7 +27,7 @@ B = TypeVar("B", bound=PooledBrowser)
 
 
 @dataclass(eq=False)
-class Lease(Generic[B]):
+class BrowserLease(Generic[B]):
     """A browser in use. ``pages`` counts all leases, ``active`` the unreturned ones."""
 
     browser: B
@@ -50,8 +50,8 @@ class BrowserPool(Generic[B]):
     def __init__(self, start: Callable[[], Awaitable[B]], *, pages_per_browser: int) -> None:
         self._start = start
         self._pages_per_browser = pages_per_browser
-        self._current: Lease[B] | None = None
-        self._all: set[Lease[B]] = set()
+        self._current: BrowserLease[B] | None = None
+        self._all: set[BrowserLease[B]] = set()
         self._changing = asyncio.Lock()
         self._closed = False
 
@@ -65,7 +65,7 @@ class BrowserPool(Generic[B]):
             return (await self._usable()).browser
 
     @asynccontextmanager
-    async def lease(self) -> AsyncIterator[Lease[B]]:
+    async def lease(self) -> AsyncIterator[BrowserLease[B]]:
         """Lease a browser for one page. Raises the errors of ``start``."""
         async with self._changing:
             lease = await self._usable()
@@ -91,18 +91,18 @@ class BrowserPool(Generic[B]):
                 lease.active = 0
                 await self._dismiss(lease)
 
-    async def _usable(self) -> Lease[B]:
+    async def _usable(self) -> BrowserLease[B]:
         if self._closed:
             raise BrowserUnavailable("the browser pool is closed")
         current = self._current
         if current is None or current.is_done:
             if current is not None:
                 await self._dismiss(current)
-            current = self._current = Lease(await self._start())
+            current = self._current = BrowserLease(await self._start())
             self._all.add(current)
         return current
 
-    async def _dismiss(self, lease: Lease[B]) -> None:
+    async def _dismiss(self, lease: BrowserLease[B]) -> None:
         """Close a browser without active leases."""
         if self._current is lease:
             self._current = None

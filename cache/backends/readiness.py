@@ -76,7 +76,7 @@ class Readiness:
     cut: str = ""
 
 
-class Settling:
+class PageLoader:
     """Waits until one page is ready. At ``deadline`` (monotonic time), the page is used as it is."""
 
     def __init__(
@@ -221,7 +221,7 @@ class Settling:
         """Wait for the document that the page navigates to."""
         try:
             async with asyncio.timeout(min(LOAD_S, self._left_s())):
-                await self._navigation.come.wait()
+                await self._navigation.document_ready.wait()
         except TimeoutError:
             return  # the current document remains the page
 

@@ -22,7 +22,7 @@ async def read_content(arrived: Observation, content: bytes, content_type: str, 
         document = await read_document(content, content_type, deadline_s=deadline_s)
     except DocumentRejected as rejected:
         return replace(arrived, outcome=rejected.outcome, detail=rejected.detail)
-    return document.observed_as(arrived)
+    return document.complete_observation(arrived)
 
 
 async def read_page(arrived: Observation, html: str, content: bytes) -> Observation:

@@ -23,7 +23,7 @@ _RUNAWAY_FACTOR = 3
 _ALL_HOSTS = ""
 
 
-class Requests:
+class RequestTracker:
     """Tracks the requests of one page over its DevTools session. Create it before the first navigation.
 
     Attributes:

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 import structlog
 
 from cache.backends.plain_html import read_html
-from cache.capture import CaptureOutcome, Capturer, Observation, PageKind, Suspicion
+from cache.capture import CaptureOutcome, Capturer, Observation, PageKind, Soft404Confidence
 from cache.classify.quality import GONE_STATUSES
-from cache.classify.similarity import SAME, likeness, random_segment, sibling_of
+from cache.classify.similarity import MIN_SIMILARITY, random_segment, sibling_url, text_similarity
 from cache.urls import canonical_key
 
 _log = structlog.get_logger(__name__)
@@ -53,7 +53,7 @@ class SiblingProbe:
         """Return ``seen``, with another outcome if the response of the sibling URL is conclusive."""
         if seen.suspicion is None or not (seen.outcome is CaptureOutcome.SOFT_404 or seen.is_evidence):
             return seen
-        sibling = sibling_of(seen.url, self._new_segment())
+        sibling = sibling_url(seen.url, self._new_segment())
         try:
             async with asyncio.timeout(self._within_s):
                 sibling_page = await self._fetch.capture(sibling)
@@ -71,7 +71,7 @@ def _decide(seen: Observation, answer: _ProbeResult) -> CaptureOutcome:
         return CaptureOutcome.SOFT_404
     is_reliable = answer.missing and (seen.http_status or 200) < 300 and not urlsplit(canonical_key(seen.url)).query
     # If the query identifies the page, a 404 for another path proves nothing.
-    return CaptureOutcome.OK if is_reliable and seen.suspicion is Suspicion.LIKELY else seen.outcome
+    return CaptureOutcome.OK if is_reliable and seen.suspicion is Soft404Confidence.LIKELY else seen.outcome
 
 
 def _compare(seen: Observation, sibling_page: Observation) -> _ProbeResult:
@@ -84,8 +84,8 @@ def _compare(seen: Observation, sibling_page: Observation) -> _ProbeResult:
     if _is_redirected(seen) and _is_redirected(sibling_page) and canonical_key(at) == canonical_key(ended):
         return _ProbeResult(description="is sent to the same place", same=True)
     text = seen.text if seen.backend == sibling_page.backend else _without_browser(seen)
-    alike = likeness(text, seen.url, sibling_page.text, sibling_page.url)
-    if alike >= SAME:
+    alike = text_similarity(text, seen.url, sibling_page.text, sibling_page.url)
+    if alike >= MIN_SIMILARITY:
         return _ProbeResult(description=f"shows the same ({alike:.2f})", same=True)
     return _ProbeResult(description=f"shows something else ({alike:.2f})", same=False)
 

@@ -11,18 +11,18 @@ from typing import Protocol
 
 from cache.backends.devtools import DevTools
 from cache.backends.documents import read_document
-from cache.backends.failures import Ending, of_browser_error, of_refusal
+from cache.backends.failures import CaptureFailure, failure_from_browser_error, failure_from_refusal
 from cache.backends.main_document import MainDocument
-from cache.backends.navigation import Answer, Navigation
-from cache.backends.readiness import MAX_GROWN_PX, WIDTH_PX, Readiness, Settling
-from cache.capture import ALTERNATIVES, CaptureOutcome, Observation, Suspicion
+from cache.backends.navigation import DocumentResponse, Navigation
+from cache.backends.readiness import MAX_GROWN_PX, WIDTH_PX, PageLoader, Readiness
+from cache.capture import ALT_TEXT_HEADING, CaptureOutcome, Observation, Soft404Confidence
 from cache.classify.quality import PageFacts, classify
 from cache.egress.guard import Lane, Refusal
 from cache.errors import DocumentRejected
 from cache.page_scripts import script
-from cache.page_text.text_boxes import Sheet, places_json
+from cache.page_text.text_boxes import ScreenshotArea, places_json
 from cache.page_text.tiles import MAX_TILE_PX, tile_spans
-from cache.page_text.unrendered_text import Box, seen_after_all, shows_anything, without_undrawn
+from cache.page_text.unrendered_text import Box, hide_unrendered, shows_anything, visible_covered_texts
 from cache.page_text.visible_text import VisibleText, read_visible_text
 
 SHOT_WIDTH_PX = 1100
@@ -73,7 +73,7 @@ class Visit:
             seen = await self._observe(navigation)
             if seen.text.startswith("%PDF-") and not navigation.take_all:
                 # A PDF declared as HTML: request it again as bytes.
-                navigation.again_for_bytes()
+                navigation.restart_for_bytes()
                 document = await self._observe(navigation)
                 return seen if document.outcome is CaptureOutcome.UNSUPPORTED else document
             return seen
@@ -99,7 +99,7 @@ class Visit:
         refusal = self._refusal(navigation, error)
         if refusal is not None:
             # The response, if any, came from the egress proxy and not from the site.
-            return replace(self._failed(navigation, of_refusal(refusal)), http_status=None, headers={})
+            return replace(self._failed(navigation, failure_from_refusal(refusal)), http_status=None, headers={})
         ending = self._ending(navigation, error)
         return None if ending is None else self._failed(navigation, ending)
 
@@ -110,21 +110,25 @@ class Visit:
             return None
         return self.lane.refusal_of(navigation.chain[-1] if navigation.chain else self.blank.url)
 
-    def _ending(self, navigation: Navigation, error: str) -> Ending | None:
+    def _ending(self, navigation: Navigation, error: str) -> CaptureFailure | None:
         """Return why there is no document, or None if there is one."""
         if navigation.ending is not None:
             return navigation.ending
         if self.lane.is_exhausted:
-            return Ending(outcome=CaptureOutcome.TOO_LARGE, detail="the page exceeded its byte limit")
+            return CaptureFailure(outcome=CaptureOutcome.TOO_LARGE, detail="the page exceeded its byte limit")
         if not error:
             return None
         answer = navigation.answer
         if answer is not None and (answer.status >= 400 or answer.status == 204):
             finding = classify(PageFacts(url=self.blank.url, final_url=answer.url, status=answer.status))
-            return Ending(outcome=finding.outcome, detail=finding.detail, gone=finding.gone)
+            return CaptureFailure(outcome=finding.outcome, detail=finding.detail, gone=finding.gone)
         if navigation.broken:
-            return of_browser_error(error) or Ending(outcome=CaptureOutcome.CONNECT_ERROR, detail=navigation.broken)
-        return of_browser_error(error) or Ending(outcome=CaptureOutcome.TIMEOUT, detail="no response in time")
+            return failure_from_browser_error(error) or CaptureFailure(
+                outcome=CaptureOutcome.CONNECT_ERROR, detail=navigation.broken
+            )
+        return failure_from_browser_error(error) or CaptureFailure(
+            outcome=CaptureOutcome.TIMEOUT, detail="no response in time"
+        )
 
     def _with_response(self, navigation: Navigation) -> Observation:
         """Return the observation with the metadata of the response."""
@@ -138,23 +142,25 @@ class Visit:
             detail="",
         )
 
-    def _failed(self, navigation: Navigation, ending: Ending) -> Observation:
+    def _failed(self, navigation: Navigation, ending: CaptureFailure) -> Observation:
         arrived = self._with_response(navigation)
         return replace(arrived, outcome=ending.outcome, detail=ending.detail, gone=ending.gone)
 
-    async def _document(self, navigation: Navigation, answer: Answer) -> Observation:
+    async def _document(self, navigation: Navigation, answer: DocumentResponse) -> Observation:
         arrived = self._with_response(navigation)
         if answer.body is None:
-            return self._failed(navigation, navigation.ending or Ending(outcome=CaptureOutcome.TOO_LARGE, detail=""))
+            return self._failed(
+                navigation, navigation.ending or CaptureFailure(outcome=CaptureOutcome.TOO_LARGE, detail="")
+            )
         try:
             document = await read_document(answer.body, answer.content_type, deadline_s=max(1.0, self._left_s() - 1.0))
         except DocumentRejected as rejected:
             return replace(arrived, outcome=rejected.outcome, detail=rejected.detail)
-        return document.observed_as(arrived)
+        return document.complete_observation(arrived)
 
     async def _read(self, navigation: Navigation, arrived: Observation) -> Observation:
         until = self.deadline - self.reading_s
-        settling = Settling(
+        settling = PageLoader(
             self.page,
             navigation,
             deadline=until,
@@ -176,7 +182,7 @@ class Visit:
         sheets = _sheets(ready, len(shots))
         if ready.height_px <= ready.viewport_px:  # otherwise the screenshot used another layout with other positions
             visible = await self._recheck_covered(view, visible, ready)
-            visible = await asyncio.to_thread(without_undrawn, visible, sheets, shots)
+            visible = await asyncio.to_thread(hide_unrendered, visible, sheets, shots)
         facts = _facts(arrived, visible, html)
         if not visible.text and not await asyncio.to_thread(shows_anything, shots):
             facts = replace(facts, drawings=0)
@@ -186,7 +192,7 @@ class Visit:
         if outcome is CaptureOutcome.OK and cut:
             outcome, detail = CaptureOutcome.PARTIAL, cut
         elif outcome is CaptureOutcome.SOFT_404 and cut:
-            suspicion = Suspicion.SAID  # an incomplete page cannot be cleared by the sibling probe
+            suspicion = Soft404Confidence.STATED  # an incomplete page cannot be cleared by the sibling probe
         elif outcome is CaptureOutcome.EMPTY and ready.cut:
             outcome, detail = CaptureOutcome.TIMEOUT, ready.cut
         if self.lane.is_exhausted:
@@ -244,7 +250,7 @@ class Visit:
                 for hide in (False, True, False):
                     await view.call(script("covered"), hide)
                     shots.append(await self._screenshot(top, height))
-                seen = await asyncio.to_thread(seen_after_all, visible.facts["covered"], top, WIDTH_PX, shots)
+                seen = await asyncio.to_thread(visible_covered_texts, visible.facts["covered"], top, WIDTH_PX, shots)
                 if not seen:
                     return visible
                 await view.call(script("uncovered"), seen)
@@ -274,10 +280,12 @@ class Visit:
         return self.deadline - time.monotonic()
 
 
-def _sheets(ready: Readiness, drawn: int) -> list[Sheet]:
+def _sheets(ready: Readiness, drawn: int) -> list[ScreenshotArea]:
     """Return the part of the page in each screenshot."""
     spans = tile_spans(_shown_px(ready), _TILE_PX)[:drawn]
-    return [Sheet(number=number, top=top, width=WIDTH_PX, height=part) for number, (top, part) in enumerate(spans)]
+    return [
+        ScreenshotArea(number=number, top=top, width=WIDTH_PX, height=part) for number, (top, part) in enumerate(spans)
+    ]
 
 
 def _span(boxes: Sequence[Box], ready: Readiness) -> tuple[int, int]:
@@ -314,6 +322,6 @@ def _facts(arrived: Observation, visible: VisibleText, html: str) -> PageFacts:
         has_user_field=bool(facts["hasUserField"]),
         is_registration=bool(facts["hasPasswordField"]) and not facts["asksForOldPassword"],
         drawings=int(facts["drawings"]),
-        hidden_chars=len(" ".join(visible.hidden.partition(ALTERNATIVES)[0].split())),
+        hidden_chars=len(" ".join(visible.hidden.partition(ALT_TEXT_HEADING)[0].split())),
         script_chars=int(facts["scriptChars"]),
     )

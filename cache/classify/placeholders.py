@@ -74,5 +74,5 @@ def has_crashed(text: str) -> bool:
     return _CRASHED.search(text) is not None
 
 
-def wants_other_browser(text: str) -> bool:
+def requires_other_browser(text: str) -> bool:
     return _OLD_BROWSER.search(text) is not None

@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
-from cache.capture import CaptureOutcome, Suspicion
-from cache.classify.challenges import CAPTCHA_WIDGET, CHALLENGE_ADDRESS, CHALLENGE_TITLE, CHALLENGES
+from cache.capture import CaptureOutcome, Soft404Confidence
+from cache.classify.challenges import CAPTCHA_WIDGET, CHALLENGE_TITLE, CHALLENGE_URL, CHALLENGES
 from cache.classify.logins import is_login_address, is_login_title, is_registration_title, may_be_login_address
 from cache.classify.placeholders import (
     error_in_title,
@@ -19,9 +19,15 @@ from cache.classify.placeholders import (
     is_browser_error,
     is_default_page,
     is_parked,
-    wants_other_browser,
+    requires_other_browser,
 )
-from cache.classify.soft_404 import is_missing_headline, is_only_a_code, is_sent_home, is_sent_up, says_it_is_gone
+from cache.classify.soft_404 import (
+    is_missing_headline,
+    is_redirected_home,
+    is_redirected_to_parent,
+    is_status_code_only,
+    says_page_is_missing,
+)
 
 GONE_STATUSES = frozenset({404, 410})
 _BLOCK_STATUSES = frozenset({401, 403, 429, 503})
@@ -96,7 +102,7 @@ class Finding:
     outcome: CaptureOutcome
     detail: str = ""
     gone: bool = False
-    suspicion: Suspicion | None = None
+    suspicion: Soft404Confidence | None = None
 
 
 _CONSENT_HOST = re.compile(r"^(?:consent|guce|privacy-mgmt|cmp)\.", re.IGNORECASE)
@@ -138,10 +144,12 @@ def classify(facts: PageFacts) -> Finding:
             return finding
     notes = [f"HTTP status {facts.status}"] if facts.status in _BLOCK_STATUSES else []
     notes += ["a paywall: the page states that it is not entirely free"] if _PAYWALL.search(facts.html) else []
-    sent_up = is_sent_up(facts.url, facts.final_url, (facts.title, *facts.headlines))
+    sent_up = is_redirected_to_parent(facts.url, facts.final_url, (facts.title, *facts.headlines))
     notes += ["redirected to an address above it"] if sent_up else []
     notes += _where_the_text_is(facts, chars)
-    return Finding(outcome=CaptureOutcome.OK, detail="; ".join(notes), suspicion=Suspicion.SLIGHT if sent_up else None)
+    return Finding(
+        outcome=CaptureOutcome.OK, detail="; ".join(notes), suspicion=Soft404Confidence.SLIGHT if sent_up else None
+    )
 
 
 def _prose(text: str) -> int:
@@ -183,7 +191,7 @@ def _challenge(facts: PageFacts, chars: int) -> Finding | None:
 
 def _is_challenge_address(url: str) -> bool:
     parts = urlsplit(url)
-    return CHALLENGE_ADDRESS.search(f"{parts.hostname or ''}{parts.path}") is not None
+    return CHALLENGE_URL.search(f"{parts.hostname or ''}{parts.path}") is not None
 
 
 def _bad_status(facts: PageFacts, chars: int) -> Finding | None:
@@ -277,19 +285,19 @@ def _soft_404(facts: PageFacts, chars: int) -> Finding | None:
         for headline in (facts.title, *facts.headlines[:2], *all_it_says)
         if chars < _SOFT_404_TEXT
         and is_missing_headline(headline)
-        and not (is_only_a_code(headline) and chars >= _CODE_404_TEXT)
+        and not (is_status_code_only(headline) and chars >= _CODE_404_TEXT)
     ]
     if missing:
         detail = f"headline {missing[0].strip()[:60]!r}"
-        said = says_it_is_gone(missing, facts.text)
-    elif is_sent_home(facts.url, facts.final_url):
+        said = says_page_is_missing(missing, facts.text)
+    elif is_redirected_home(facts.url, facts.final_url):
         detail, said = "redirected to the home page", False
     else:
         return None
     # If the page would be empty even as a real page, the sibling URL cannot make it evidence.
     is_bare = chars < _BARE_TEXT and not facts.large_images
     said = said or is_bare or _empty(facts, chars) is not None
-    suspicion = Suspicion.SAID if said else Suspicion.LIKELY
+    suspicion = Soft404Confidence.STATED if said else Soft404Confidence.LIKELY
     return Finding(outcome=CaptureOutcome.SOFT_404, detail=detail, suspicion=suspicion)
 
 
@@ -306,7 +314,7 @@ def _empty(facts: PageFacts, chars: int) -> Finding | None:
         return Finding(outcome=CaptureOutcome.EMPTY, detail="the page requires JavaScript")
     if chars < _CRASH_TEXT and has_crashed(facts.text):
         return Finding(outcome=CaptureOutcome.EMPTY, detail="the page's scripts failed")
-    if chars < _CRASH_TEXT and wants_other_browser(facts.text):
+    if chars < _CRASH_TEXT and requires_other_browser(facts.text):
         return Finding(outcome=CaptureOutcome.EMPTY, detail="the page requires another browser")
     return None
 

@@ -8,7 +8,7 @@ from collections import Counter
 from itertools import pairwise
 from urllib.parse import unquote, urlsplit
 
-SAME = 0.9
+MIN_SIMILARITY = 0.9
 """Minimum similarity of two pages that are treated as the same."""
 
 _MAX_CHARS = 200_000
@@ -23,7 +23,7 @@ def random_segment() -> str:
     return secrets.token_hex(8)
 
 
-def sibling_of(url: str, segment: str) -> str:
+def sibling_url(url: str, segment: str) -> str:
     """Return a URL in the same folder with ``segment`` as its last segment. File extension and slash are preserved.
 
     >>> sibling_of("https://a.com/news/story.html?from=x#top", "zq81")
@@ -38,7 +38,7 @@ def sibling_of(url: str, segment: str) -> str:
     return parts._replace(path=f"{folder}/{segment}{suffix[0] if suffix else ''}{slash}", fragment="").geturl()
 
 
-def likeness(text: str, url: str, other_text: str, other_url: str) -> float:
+def text_similarity(text: str, url: str, other_text: str, other_url: str) -> float:
     """Return the similarity of two texts from 0 to 1: Dice's coefficient of their pairs of adjacent words.
 
     Pairs are used because such pages are short: with 40 words, one different word reduces the value by 0.05 with pairs

@@ -87,7 +87,7 @@ def is_missing_headline(headline: str) -> bool:
     return any(_MISSING.fullmatch(piece) for piece in _pieces(headline))
 
 
-def is_only_a_code(headline: str) -> bool:
+def is_status_code_only(headline: str) -> bool:
     """Return whether only a status code in the headline says that the page is missing. It can be an article's title.
 
     >>> is_only_a_code("HTTP 404 - Encyclopedia"), is_only_a_code("404 Not Found")
@@ -97,7 +97,7 @@ def is_only_a_code(headline: str) -> bool:
     return bool(missing) and all(_ONLY_CODE.fullmatch(piece) for piece in missing)
 
 
-def says_it_is_gone(headlines: Sequence[str], text: str) -> bool:
+def says_page_is_missing(headlines: Sequence[str], text: str) -> bool:
     """Return whether a headline or a whole sentence says that the page is missing.
 
     A bare "not found" does not count, because it does not say what is missing.
@@ -117,7 +117,7 @@ def _pieces(headline: str) -> list[str]:
     return [piece for piece in pieces if piece][:3]
 
 
-def is_sent_home(cited: str, final: str) -> bool:
+def is_redirected_home(cited: str, final: str) -> bool:
     """Return whether a URL with at least two path segments redirected to the home page of the same site.
 
     >>> is_sent_home("https://a.com/news/2020/story.html", "https://www.a.com/")
@@ -133,7 +133,7 @@ def is_sent_home(cited: str, final: str) -> bool:
     return len(_segments(cited_parts.path)) >= _MIN_DEPTH
 
 
-def is_sent_up(cited: str, final: str, headlines: Sequence[str]) -> bool:
+def is_redirected_to_parent(cited: str, final: str, headlines: Sequence[str]) -> bool:
     """Return whether a URL redirected to a parent section or the home page whose ``headlines`` do not match the URL.
 
     This is a weak signal, because pages move.

@@ -45,7 +45,7 @@ _MAPPED_V4 = IPv6Network("::ffff:0:0/96")
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
-def why_denied(address: str) -> str | None:
+def denial_reason(address: str) -> str | None:
     """Return why a connection to this address is denied, or None if it is allowed.
 
     >>> why_denied("127.0.0.1")
@@ -62,7 +62,7 @@ def why_denied(address: str) -> str | None:
     return _why_denied_v4(parsed) if isinstance(parsed, IPv4Address) else _why_denied_v6(parsed)
 
 
-def plain_address(address: str) -> str:
+def normalize_address(address: str) -> str:
     """Return the normalized form of an address. An IPv6 address that embeds an IPv4 address becomes that IPv4 address.
 
     >>> plain_address("::ffff:8.8.8.8"), plain_address("64:ff9b::808:808"), plain_address("2606:4700::00:1%eth0")

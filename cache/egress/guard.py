@@ -15,17 +15,17 @@ from types import TracebackType
 
 import psutil
 
-from cache.egress.addresses import plain_address, why_denied
+from cache.egress.addresses import denial_reason, normalize_address
 from cache.egress.http_wire import MAX_HEAD_BYTES
 from cache.egress.lane import ConnectionRefused, EgressLimits, Lane, Refusal, RefusalReason, Stream
 from cache.egress.resolver import Resolver, SystemResolver
 from cache.errors import HostUnknown, LookupFailed
 from cache.urls import DEFAULT_PORTS, host_and_port
 
-__all__ = ["EgressGuard", "EgressLimits", "Lane", "Refusal", "RefusalReason"]
+__all__ = ["EgressLimits", "EgressProxy", "Lane", "Refusal", "RefusalReason"]
 
 
-class EgressGuard:
+class EgressProxy:
     """Egress proxy as an async context manager. ``url`` is the shared lane, which is open as long as the proxy."""
 
     def __init__(
@@ -43,7 +43,7 @@ class EgressGuard:
         Raises:
             ValueError: an entry of ``allow`` is not ``host:port``.
         """
-        self._allow = frozenset(parse_place(entry) for entry in allow)
+        self._allow = frozenset(parse_host_port(entry) for entry in allow)
         self._limits = limits or EgressLimits()
         self._ports = ports
         self._resolver = resolver or SystemResolver()
@@ -56,7 +56,7 @@ class EgressGuard:
             raise RuntimeError("the egress proxy is not running")
         return self._shared.url
 
-    async def __aenter__(self) -> EgressGuard:
+    async def __aenter__(self) -> EgressProxy:
         self._own_addresses = await asyncio.to_thread(_own_addresses)
         shared = Lane(self._dial, self._limits, max_bytes=None)
         await shared.start()
@@ -93,8 +93,8 @@ class EgressGuard:
         return await self._connect(addresses, port)
 
     def _check_address(self, address: str) -> None:
-        is_own = plain_address(address) in self._own_addresses
-        denied = why_denied(address) or ("an address of this machine" if is_own else None)
+        is_own = normalize_address(address) in self._own_addresses
+        denied = denial_reason(address) or ("an address of this machine" if is_own else None)
         if denied is not None:
             raise ConnectionRefused(RefusalReason.ADDRESS, f"{address}: {denied}")
 
@@ -128,7 +128,7 @@ class EgressGuard:
         raise ConnectionRefused(RefusalReason.CONNECT_FAILED, why)
 
 
-def parse_place(entry: str) -> tuple[str, int]:
+def parse_host_port(entry: str) -> tuple[str, int]:
     """Parse a ``host:port`` entry of the allow-list into host (lower case, no brackets) and port.
 
     >>> parse_place("LocalHost:8000"), parse_place("[::1]:80")
@@ -149,4 +149,4 @@ def parse_place(entry: str) -> tuple[str, int]:
 def _own_addresses() -> frozenset[str]:
     known = (socket.AF_INET, socket.AF_INET6)
     nets = psutil.net_if_addrs().values()
-    return frozenset(plain_address(entry.address) for net in nets for entry in net if entry.family in known)
+    return frozenset(normalize_address(entry.address) for net in nets for entry in net if entry.family in known)

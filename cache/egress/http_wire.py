@@ -30,7 +30,7 @@ class Head:
     def is_upgrade(self) -> bool:
         return b"upgrade" in (self.value(b"connection") or b"").lower() and self.value(b"upgrade") is not None
 
-    def without_hops(self, *, first: bytes, connection: bytes) -> bytes:
+    def to_forward(self, *, first: bytes, connection: bytes) -> bytes:
         """Return the head to forward, with other ``first`` and ``connection`` values and without hop-by-hop headers."""
         kept = b"".join(key + b": " + value + b"\r\n" for key, value in self.headers if key.lower() not in _HOP_BY_HOP)
         return first + b"\r\n" + kept + b"Connection: " + connection + b"\r\n\r\n"

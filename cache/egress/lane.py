@@ -80,7 +80,7 @@ class EgressLimits:
 
 
 class Lane:
-    """One proxy port. Created by ``EgressGuard.lane``."""
+    """One proxy port. Created by ``EgressProxy.lane``."""
 
     def __init__(self, dial: Dial, limits: EgressLimits, *, max_bytes: int | None) -> None:
         """``dial`` checks the address and connects, or raises ConnectionRefused. ``max_bytes`` None: unlimited."""
@@ -240,7 +240,7 @@ class Lane:
                 return
             upgrade = request.head.is_upgrade
             connection = b"Upgrade" if upgrade else b"close"
-            server[1].write(request.head.without_hops(first=request.origin_line, connection=connection))
+            server[1].write(request.head.to_forward(first=request.origin_line, connection=connection))
             await self._send_body(request.body_bytes, client[0], server[1])
             await self._relay_response(client, server, may_switch=upgrade)
         finally:
@@ -265,7 +265,7 @@ class Lane:
             if head is None or status is None:
                 raise ConnectionRefused(RefusalReason.CONNECT_FAILED, "the server sent no response")
             switched = status == 101 and may_switch
-            client[1].write(head.without_hops(first=head.first, connection=b"Upgrade" if switched else b"close"))
+            client[1].write(head.to_forward(first=head.first, connection=b"Upgrade" if switched else b"close"))
             if switched:
                 await self._tunnel(client, server)
                 return

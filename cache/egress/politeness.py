@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cache.capture import Capturer, Observation
-from cache.capture_locks import HostPace
+from cache.capture_locks import HostPacing
 from cache.urls import host_and_port
 
 
-class PoliteCapturer:
+class PacedCapturer:
     """Capturer with a rate limit per host, except the operator's own hosts. It closes the wrapped capturer."""
 
     def __init__(
         self,
         capturer: Capturer,
-        pace: HostPace,
+        pace: HostPacing,
         *,
         gap_s: float,
         is_own: Callable[[tuple[str, int]], bool] = lambda place: False,

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from cache.daemon_threads import DaemonThreads
+from cache.daemon_threads import DaemonThreadPool
 from cache.errors import HostUnknown, LookupFailed
 
-WORLD = "example.com"
+PUBLIC_HOST = "example.com"
 """A name that every name server with access to public DNS resolves."""
 _THREADS = 16
 _PUBLIC_DNS_TTL_S = 600.0
@@ -40,7 +40,7 @@ class SystemResolver:
         """``look_up`` is called in a thread and raises ``socket.gaierror``, like ``socket.getaddrinfo``."""
         self._look_up = look_up or _look_up
         self._now = now
-        self._threads = DaemonThreads(_THREADS, name="resolve")
+        self._threads = DaemonThreadPool(_THREADS, name="resolve")
         self._has_public_dns = False
         self._check_again_at = float("-inf")
 
@@ -54,7 +54,7 @@ class SystemResolver:
             if failed.errno not in _UNKNOWN_HOST:
                 raise LookupFailed(host, failed.strerror or str(failed)) from failed
             if not await self._check_public_dns():
-                raise LookupFailed(host, f"the name server does not resolve {WORLD} either") from failed
+                raise LookupFailed(host, f"the name server does not resolve {PUBLIC_HOST} either") from failed
             raise HostUnknown(host) from failed
         except (UnicodeError, OSError) as failed:
             raise LookupFailed(host, str(failed)) from failed
@@ -69,7 +69,7 @@ class SystemResolver:
     async def _check_public_dns(self) -> bool:
         if self._now() >= self._check_again_at:
             try:
-                self._has_public_dns = bool(await self._query(WORLD, 80))
+                self._has_public_dns = bool(await self._query(PUBLIC_HOST, 80))
             except OSError:
                 self._has_public_dns = False
             self._check_again_at = self._now() + (_PUBLIC_DNS_TTL_S if self._has_public_dns else _NO_PUBLIC_DNS_TTL_S)

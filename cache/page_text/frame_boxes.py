@@ -14,7 +14,7 @@ from cache.page_text.text_boxes import Line, Piece
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class Viewport:
     """Viewport of a document: scroll position and size, in pixels of the document."""
 
     left: float
@@ -24,11 +24,11 @@ class View:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Framed:
+class FrameText:
     """Text of a frame: its pieces, in pixels of the frame's document, and the viewport."""
 
     pieces: Sequence[Piece]
-    view: View
+    view: Viewport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class _Hole:
     shown: tuple[float, float, float, float]
 
 
-def pieces_of(noted: Sequence[Sequence[Any]], frames: Mapping[int, Framed]) -> tuple[Piece, ...]:
+def insert_frames(noted: Sequence[Sequence[Any]], frames: Mapping[int, FrameText]) -> tuple[Piece, ...]:
     """Return the pieces of a document, with those of its frames inserted in text order.
 
     ``noted``: result of the script ``text_places``. ``frames``: the readable frames, by number.
@@ -66,7 +66,7 @@ def _hole(entry: Sequence[Any]) -> _Hole:
     return _Hole(left=left, top=top, width=width, height=height, shown=tuple(shown))
 
 
-def _on_page(framed: Framed, hole: _Hole) -> Sequence[Piece]:
+def _on_page(framed: FrameText, hole: _Hole) -> Sequence[Piece]:
     if framed.view.width <= 0 or framed.view.height <= 0:
         return ()
     return [
@@ -75,7 +75,7 @@ def _on_page(framed: Framed, hole: _Hole) -> Sequence[Piece]:
     ]
 
 
-def _through(line: Line, view: View, hole: _Hole) -> Line:
+def _through(line: Line, view: Viewport, hole: _Hole) -> Line:
     """Convert a line of the frame to page coordinates. The width is 0 if its centre is not visible."""
     across, down = hole.width / view.width, hole.height / view.height
     left = hole.left + (line.left - view.left) * across

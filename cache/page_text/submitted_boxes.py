@@ -13,15 +13,15 @@ from dataclasses import dataclass
 
 from PIL import Image, UnidentifiedImageError
 
-from cache.page_text.text_boxes import Piece, Sheet, places_json
-from cache.page_text.unrendered_text import drawn_of
+from cache.page_text.text_boxes import Piece, ScreenshotArea, places_json
+from cache.page_text.unrendered_text import rendered_pieces
 
-MOST_OFF = 0.02
+MAX_HEIGHT_DEVIATION = 0.02
 """Maximum relative difference between the height of the screenshot and the submitted height of the page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldPlaces:
+class SubmittedBoxes:
     """Submitted boxes, in pixels of the page. The screenshot shows ``width`` x ``height`` from the top left."""
 
     width: float
@@ -29,24 +29,24 @@ class ToldPlaces:
     pieces: tuple[Piece, ...]
 
 
-def places_in(told: ToldPlaces, text: str, shots: Sequence[bytes]) -> bytes | None:
+def validated_boxes(told: SubmittedBoxes, text: str, shots: Sequence[bytes]) -> bytes | None:
     """Return the boxes of ``text`` in the form of ``cache.page_text.text_boxes``; None if there are none."""
     sheets = _sheets(told, shots)
-    return places_json(text, [(sheets, drawn_of(told.pieces, sheets, shots))]) if sheets else None
+    return places_json(text, [(sheets, rendered_pieces(told.pieces, sheets, shots))]) if sheets else None
 
 
-def _sheets(told: ToldPlaces, shots: Sequence[bytes]) -> list[Sheet]:
+def _sheets(told: SubmittedBoxes, shots: Sequence[bytes]) -> list[ScreenshotArea]:
     """Return the part of the page in each screenshot, or none if their size does not match the submitted size."""
-    sheets: list[Sheet] = []
+    sheets: list[ScreenshotArea] = []
     top = 0.0
     for number, shot in enumerate(shots):
         size = _size(shot)
         if size is None:
             return []
         height = size[1] * told.width / size[0]
-        sheets.append(Sheet(number=number, top=top, width=told.width, height=height))
+        sheets.append(ScreenshotArea(number=number, top=top, width=told.width, height=height))
         top += height
-    return sheets if sheets and abs(top - told.height) <= MOST_OFF * told.height else []
+    return sheets if sheets and abs(top - told.height) <= MAX_HEIGHT_DEVIATION * told.height else []
 
 
 def _size(shot: bytes) -> tuple[int, int] | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 VERSION = 1
-UNIT = 10_000
+BOX_UNITS = 10_000
 """Boxes are in fractions of the screenshot's width and height, in units of 1/10,000."""
 MAX_LINES = 20_000
 _NEAR_CHARS = 400
@@ -41,7 +41,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sheet:
+class ScreenshotArea:
     """One screenshot: its number and the part of the page that it shows, in the units of the lines."""
 
     number: int
@@ -50,7 +50,7 @@ class Sheet:
     height: float
 
 
-def places_json(text: str, shown: Iterable[tuple[Sequence[Sheet], Sequence[Piece]]]) -> bytes | None:
+def places_json(text: str, shown: Iterable[tuple[Sequence[ScreenshotArea], Sequence[Piece]]]) -> bytes | None:
     """Return the boxes as JSON, sorted by start: ``[start, end, screenshot, left, top, width, height]`` each.
 
     ``shown``: rendered surfaces in text order, each with its screenshots and pieces.
@@ -59,17 +59,19 @@ def places_json(text: str, shown: Iterable[tuple[Sequence[Sheet], Sequence[Piece
     lines: list[list[int]] = []
     cursor = 0
     for sheets, pieces in shown:
-        for start, piece in aligned(text, pieces, cursor):
+        for start, piece in locate_pieces(text, pieces, cursor):
             cursor = start
             lines += _boxes(start, piece, sheets)
             if len(lines) >= MAX_LINES:
                 break
     if not lines:
         return None
-    return json.dumps({"version": VERSION, "unit": UNIT, "lines": lines[:MAX_LINES]}, separators=(",", ":")).encode()
+    return json.dumps(
+        {"version": VERSION, "unit": BOX_UNITS, "lines": lines[:MAX_LINES]}, separators=(",", ":")
+    ).encode()
 
 
-def aligned(text: str, pieces: Iterable[Piece], cursor: int) -> Iterator[tuple[int, Piece]]:
+def locate_pieces(text: str, pieces: Iterable[Piece], cursor: int) -> Iterator[tuple[int, Piece]]:
     """Find the offset of each piece in the text. Pieces are in text order, so each search starts after the last hit."""
     for piece in pieces:
         begins = piece.begins.partition("\n")[0].rstrip()
@@ -84,10 +86,10 @@ def aligned(text: str, pieces: Iterable[Piece], cursor: int) -> Iterator[tuple[i
             cursor = start + (piece.length if whole else len(begins))
 
 
-def _boxes(start: int, piece: Piece, sheets: Sequence[Sheet]) -> Iterator[list[int]]:
+def _boxes(start: int, piece: Piece, sheets: Sequence[ScreenshotArea]) -> Iterator[list[int]]:
     ends = [line.start for line in piece.lines[1:]] + [piece.length]
     for line, end in zip(piece.lines, ends, strict=True):
-        sheet = sheet_of(line, sheets)
+        sheet = area_of(line, sheets)
         if sheet is None or end <= line.start:
             continue
         left, right = _part(line.left / sheet.width), _part((line.left + line.width) / sheet.width)
@@ -96,7 +98,7 @@ def _boxes(start: int, piece: Piece, sheets: Sequence[Sheet]) -> Iterator[list[i
         yield [start + line.start, start + end, sheet.number, left, top, right - left, bottom - top]
 
 
-def sheet_of(line: Line, sheets: Sequence[Sheet]) -> Sheet | None:
+def area_of(line: Line, sheets: Sequence[ScreenshotArea]) -> ScreenshotArea | None:
     """Return the screenshot that shows the centre of a line."""
     middle = line.top + line.height / 2
     across = line.left + line.width / 2
@@ -106,4 +108,4 @@ def sheet_of(line: Line, sheets: Sequence[Sheet]) -> Sheet | None:
 
 
 def _part(share: float) -> int:
-    return round(min(max(share, 0.0), 1.0) * UNIT)
+    return round(min(max(share, 0.0), 1.0) * BOX_UNITS)

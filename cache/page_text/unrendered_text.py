@@ -15,7 +15,7 @@ from itertools import chain, repeat
 
 from PIL import Image, ImageChops, UnidentifiedImageError
 
-from cache.page_text.text_boxes import Line, Piece, Sheet, aligned, sheet_of
+from cache.page_text.text_boxes import Line, Piece, ScreenshotArea, area_of, locate_pieces
 from cache.page_text.visible_text import MAX_HIDDEN_CHARS, VisibleText
 
 MIN_CONTRAST = 12
@@ -31,7 +31,7 @@ Box = tuple[float, float, float, float]
 _MANY_BREAKS = re.compile(r"\n{3,}")
 
 
-def without_undrawn(visible: VisibleText, sheets: Sequence[Sheet], shots: Sequence[bytes]) -> VisibleText:
+def hide_unrendered(visible: VisibleText, sheets: Sequence[ScreenshotArea], shots: Sequence[bytes]) -> VisibleText:
     """Move pieces that the screenshots do not show from the visible to the hidden text.
 
     ``shots`` are JPEGs of ``sheets``. Both use the units of ``visible.places``.
@@ -59,7 +59,7 @@ def shows_anything(shots: Sequence[bytes]) -> bool:
     return not pictures or any(_spread(picture) >= MIN_CONTRAST for picture in pictures)
 
 
-def seen_after_all(boxes: Sequence[Box], top: float, width: float, shots: Sequence[bytes]) -> list[int]:
+def visible_covered_texts(boxes: Sequence[Box], top: float, width: float, shots: Sequence[bytes]) -> list[int]:
     """Return the indices of texts that are visible although an element lies over them.
 
     Args:
@@ -83,7 +83,9 @@ def seen_after_all(boxes: Sequence[Box], top: float, width: float, shots: Sequen
     return found
 
 
-def drawn_of(pieces: Sequence[Piece], sheets: Sequence[Sheet], shots: Sequence[bytes]) -> tuple[Piece, ...]:
+def rendered_pieces(
+    pieces: Sequence[Piece], sheets: Sequence[ScreenshotArea], shots: Sequence[bytes]
+) -> tuple[Piece, ...]:
     """Return the pieces without those that the screenshots show to be blank."""
     pictures = _decoded(shots[: len(sheets)])
     return tuple(piece for piece in pieces if _is_drawn(piece, sheets, pictures) is not False)
@@ -95,7 +97,7 @@ def _cut_out(text: str, pieces: Sequence[tuple[Piece, bool | None]]) -> tuple[st
     gone: list[str] = []
     cursor = 0
     unmatched = iter(pieces)
-    for start, found in aligned(text, (piece for piece, _ in pieces), 0):
+    for start, found in locate_pieces(text, (piece for piece, _ in pieces), 0):
         is_drawn = next(drawn for piece, drawn in unmatched if piece is found)
         words = text[start : start + found.length]
         if is_drawn is False and "\n" not in words:
@@ -105,7 +107,7 @@ def _cut_out(text: str, pieces: Sequence[tuple[Piece, bool | None]]) -> tuple[st
     return "".join([*kept, text[cursor:]]), gone
 
 
-def _is_drawn(piece: Piece, sheets: Sequence[Sheet], pictures: Sequence[Image.Image]) -> bool | None:
+def _is_drawn(piece: Piece, sheets: Sequence[ScreenshotArea], pictures: Sequence[Image.Image]) -> bool | None:
     """Return whether the screenshot shows anything in the box of a piece, or None if this cannot be determined."""
     if piece.framed or not any(map(str.isalnum, piece.begins)):
         return None  # a frame is drawn by another process, perhaps late; punctuation may have too little ink
@@ -113,8 +115,8 @@ def _is_drawn(piece: Piece, sheets: Sequence[Sheet], pictures: Sequence[Image.Im
     return True if True in lines else None if None in lines or not lines else False
 
 
-def _has_contrast(line: Line, sheets: Sequence[Sheet], pictures: Sequence[Image.Image]) -> bool | None:
-    sheet = sheet_of(line, sheets[: len(pictures)])
+def _has_contrast(line: Line, sheets: Sequence[ScreenshotArea], pictures: Sequence[Image.Image]) -> bool | None:
+    sheet = area_of(line, sheets[: len(pictures)])
     if sheet is None:
         return None
     picture = pictures[sheet.number]

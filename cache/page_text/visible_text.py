@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from cache.capture import ALTERNATIVES
+from cache.capture import ALT_TEXT_HEADING
 from cache.page_scripts import script
-from cache.page_text.frame_boxes import Framed, View, pieces_of
+from cache.page_text.frame_boxes import FrameText, Viewport, insert_frames
 from cache.page_text.text_boxes import Piece
 
 MAX_TEXT_CHARS = 24_000_000
@@ -103,7 +103,7 @@ class _Frame:
     text: str
     hidden: str
     facts: Mapping[str, Any]
-    framed: Framed | None
+    framed: FrameText | None
 
 
 async def _with_frames(
@@ -128,7 +128,7 @@ def _with_alternatives(hidden: str, alternatives: Sequence[object]) -> str:
     """Append a section with the alternative texts of images to the hidden text."""
     if not alternatives:
         return hidden
-    section = "\n".join([ALTERNATIVES, *(f"- {text}" for text in alternatives)])
+    section = "\n".join([ALT_TEXT_HEADING, *(f"- {text}" for text in alternatives)])
     return f"{hidden}\n\n{section}" if hidden else section
 
 
@@ -143,18 +143,18 @@ async def _read_frame(child: FrameView, depth: int) -> _Frame | None:
         return None
 
 
-def _framed(found: Mapping[str, Any], frames: Mapping[int, _Frame]) -> Framed | None:
+def _framed(found: Mapping[str, Any], frames: Mapping[int, _Frame]) -> FrameText | None:
     """Return the boxes of a frame's text in its document, or None if its viewport is unknown."""
     if not found.get("view"):
         return None
     left, top, width, height = found["view"]
-    return Framed(pieces=_places(found, frames), view=View(left=left, top=top, width=width, height=height))
+    return FrameText(pieces=_places(found, frames), view=Viewport(left=left, top=top, width=width, height=height))
 
 
 def _places(found: Mapping[str, Any], frames: Mapping[int, _Frame]) -> tuple[Piece, ...]:
     """Return the boxes of a document's text and of its frames, in pixels of that document."""
     framed = {number: frame.framed for number, frame in frames.items() if frame.framed is not None}
-    return pieces_of(json.loads(found.get("places") or "[]"), framed)
+    return insert_frames(json.loads(found.get("places") or "[]"), framed)
 
 
 class FrameLost(Exception):

@@ -29,7 +29,7 @@ from cache.backends.reading import read_content, read_page
 from cache.capture import CaptureOutcome, CaptureSource, Observation, PageKind
 from cache.classify.quality import PageFacts, classify
 from cache.errors import DocumentRejected
-from cache.page_text.submitted_boxes import ToldPlaces, places_in
+from cache.page_text.submitted_boxes import SubmittedBoxes, validated_boxes
 from cache.sources.mhtml import is_mhtml, read_mhtml
 
 DEADLINE_S = 60.0
@@ -37,7 +37,7 @@ BACKEND = "upload"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InBrowser:
+class BrowserPage:
     """Data that a person's browser sent about the page that it displayed.
 
     The counts have the same meaning as in ``cache.classify.quality.PageFacts``.
@@ -55,12 +55,12 @@ class InBrowser:
     consent_chars: int = 0
     inputs: int = 0
     large_images: int = 0
-    places: ToldPlaces | None = None
-    noted: Mapping[str, str] = field(default_factory=dict)
+    places: SubmittedBoxes | None = None
+    extra_provenance: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HandedIn:
+class UploadedPage:
     """An uploaded page.
 
     Attributes:
@@ -78,10 +78,10 @@ class HandedIn:
     content_type: str = ""
     text: str | None = None
     image: bytes | None = None
-    browser: InBrowser | None = None
+    browser: BrowserPage | None = None
 
 
-async def observe(given: HandedIn, *, source: CaptureSource = CaptureSource.UPLOAD) -> Observation:
+async def observe_upload(given: UploadedPage, *, source: CaptureSource = CaptureSource.UPLOAD) -> Observation:
     """Convert an uploaded page to an observation.
 
     Raises:
@@ -111,7 +111,9 @@ async def observe(given: HandedIn, *, source: CaptureSource = CaptureSource.UPLO
         return observation
     return replace(
         observation,
-        places=await asyncio.to_thread(places_in, given.browser.places, observation.text, observation.screenshots),
+        places=await asyncio.to_thread(
+            validated_boxes, given.browser.places, observation.text, observation.screenshots
+        ),
     )
 
 
@@ -158,7 +160,7 @@ def _from_text(blank: Observation, text: str, *, has_image: bool) -> Observation
     )
 
 
-async def _from_browser(blank: Observation, text: str, page_data: InBrowser) -> Observation:
+async def _from_browser(blank: Observation, text: str, page_data: BrowserPage) -> Observation:
     """Convert a page captured in a person's browser. It is rendered, and checked for walls like every page.
 
     Facts that the browser did not send (forms, headings) are read from its HTML.
@@ -187,7 +189,7 @@ async def _from_browser(blank: Observation, text: str, page_data: InBrowser) -> 
         is_registration=page_data.password_field and page.is_registration,
     )
     finding = await asyncio.to_thread(classify, facts)
-    details = {**blank.provenance, "as": "browser", **page_data.noted}
+    details = {**blank.provenance, "as": "browser", **page_data.extra_provenance}
     return replace(
         blank,
         outcome=finding.outcome,

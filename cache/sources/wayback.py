@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode
 import structlog
 
 from cache.capture import CaptureOutcome, Capturer, CaptureSource, Observation, PageKind
-from cache.capture_locks import HostPace
+from cache.capture_locks import HostPacing
 from cache.urls import host_and_port
 
 PUBLIC_AVAILABILITY = "https://archive.org"
@@ -40,7 +40,7 @@ class Wayback:
     def __init__(
         self,
         fetch: Capturer,
-        pace: HostPace,
+        pace: HostPacing,
         *,
         now: Callable[[], datetime],
         availability: str = PUBLIC_AVAILABILITY,

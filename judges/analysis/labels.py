@@ -24,19 +24,19 @@ from rubrics.verdict import Outcome
 
 LABEL_VERSION = 1
 MAX_FILE_BYTES = 512 * 1024 * 1024
-MOST_PROBLEMS = 20
+MAX_LISTED_PROBLEMS = 20
 """Maximum number of invalid lines that an error lists."""
 
 
 class LabelsUnreadable(JudgeError):
-    """A label file is unusable. ``problems`` describes the invalid lines, at most ``MOST_PROBLEMS``."""
+    """A label file is unusable. ``problems`` describes the invalid lines, at most ``MAX_LISTED_PROBLEMS``."""
 
     def __init__(self, message: str, *, problems: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.problems = problems
 
 
-class Human(StrEnum):
+class HumanDecision(StrEnum):
     """Decision of a person on a claim."""
 
     PASSED = "passed"
@@ -79,7 +79,7 @@ class Label:
     key of the leaf in the result; the second leaf with the same id has the key ``id~2``.
     """
 
-    human: Human
+    human: HumanDecision
     claim: str | None
     sources: tuple[str, ...] | None = None
     instruction: str | None = None
@@ -106,12 +106,12 @@ class LabelFile:
     sha256: str
 
 
-def label_of(
+def label_from_leaf(
     result: Mapping[str, Any],
     leaf: Mapping[str, Any],
     *,
     key: str,
-    human: Human,
+    human: HumanDecision,
     reviewer: str,
     reason: str,
     at: datetime,
@@ -200,7 +200,7 @@ def parse_labels(lines: Iterable[bytes], *, name: str = "the labels") -> tuple[L
     problems: list[str] = []
     for number, line in enumerate(lines, start=1):
         bare = line.removeprefix(b"\xef\xbb\xbf").strip()
-        if not bare or len(problems) >= MOST_PROBLEMS:
+        if not bare or len(problems) >= MAX_LISTED_PROBLEMS:
             continue
         try:
             labels.append(_Line.model_validate_json(bare).label())
@@ -238,7 +238,7 @@ class _JudgeLine(_LenientModel):
 
 class _Line(_LenientModel):
     label_version: Literal[1] = 1
-    human: Human
+    human: HumanDecision
     claim: str | None
     sources: list[str] | None = None
     instruction: str | None = None

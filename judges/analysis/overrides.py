@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from rubrics.addresses import Addresses
+from rubrics.addresses import NodeKeys
 from rubrics.node import Strategy
 from rubrics.scoring import Score, bounds
 from rubrics.tree import leaves_below, walk
 from rubrics.verdict import Outcome
 
 
-class Word(Protocol):
+class OverrideLike(Protocol):
     """Override of a leaf. ``outcome`` is None if it withdraws the override whose id is ``withdraws``."""
 
     @property
@@ -33,7 +33,7 @@ class Word(Protocol):
     def withdraws(self) -> str | None: ...
 
 
-W = TypeVar("W", bound=Word)
+OverrideT = TypeVar("OverrideT", bound=OverrideLike)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,7 +52,7 @@ class JudgedNode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overruled:
+class OverriddenScores:
     """Scores of a result with overrides applied."""
 
     score: Score
@@ -60,7 +60,7 @@ class Overruled:
     final_score: float
 
 
-def in_force(overrides: Iterable[W]) -> dict[str, W]:
+def overrides_in_force(overrides: Iterable[OverrideT]) -> dict[str, OverrideT]:
     """Return the latest override of each leaf that was not withdrawn. ``overrides`` are in chronological order."""
     every = list(overrides)
     withdrawn = {one.withdraws for one in every}
@@ -70,7 +70,7 @@ def in_force(overrides: Iterable[W]) -> dict[str, W]:
 def judged_tree(result: Mapping[str, Any]) -> JudgedNode | None:
     """Return the tree of a result: the first if a public script wrote several, None if there is none."""
     parts = result.get("eval_breakdown") or ()
-    return _node(parts[0]["verification_tree"], frozenset(), Addresses()) if parts else None
+    return _node(parts[0]["verification_tree"], frozenset(), NodeKeys()) if parts else None
 
 
 def judged_leaves(result: Mapping[str, Any]) -> Mapping[str, JudgedNode]:
@@ -79,7 +79,7 @@ def judged_leaves(result: Mapping[str, Any]) -> Mapping[str, JudgedNode]:
     return {} if root is None else {leaf.key: leaf for leaf in leaves_below(root)}
 
 
-def overruled(root: JudgedNode, overrides: Mapping[str, bool]) -> Overruled:
+def override_scores(root: JudgedNode, overrides: Mapping[str, bool]) -> OverriddenScores:
     """Return the scores with overrides. ``overrides`` maps leaf keys to passed (True) or failed (False).
 
     Raises:
@@ -89,7 +89,7 @@ def overruled(root: JudgedNode, overrides: Mapping[str, bool]) -> Overruled:
     strict = _Intervals(root, overrides, strict=True)
     score = bounds(root, intervals)
     # In final_score an unknown leaf counts 0.
-    return Overruled(score=score, score_strict=bounds(root, strict), final_score=score.low)
+    return OverriddenScores(score=score, score_strict=bounds(root, strict), final_score=score.low)
 
 
 def leaf_intervals(root: JudgedNode, overrides: Mapping[str, bool]) -> Callable[[JudgedNode], tuple[float, float]]:
@@ -149,7 +149,7 @@ class _Intervals:
         return any(self._overrides.get(below.key) is False for node in named for below in leaves_below(node))
 
 
-def _node(data: Mapping[str, Any], above: frozenset[str], addresses: Addresses) -> JudgedNode:
+def _node(data: Mapping[str, Any], above: frozenset[str], addresses: NodeKeys) -> JudgedNode:
     requires = above | frozenset(map(str, data.get("requires") or ()))
     key = addresses.key(str(data["id"]))
     return JudgedNode(

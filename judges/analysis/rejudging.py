@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from cache.urls import canonical_key
 from judges.llm.providers import LEXICAL
-from rubrics.addresses import Addresses
+from rubrics.addresses import NodeKeys
 
 Result: TypeAlias = Mapping[str, Any]
 _SHOWN_BODIES: Final = ("text", "links", "screenshot-")
@@ -36,7 +36,7 @@ class Cause(StrEnum):
     """Another model, provider, address or parameters."""
     NEW = "new"
     """None of these, but the earlier result has no verdict on the leaf."""
-    NOT_KEPT = "not_kept"
+    NOT_CACHED = "not_kept"
     """Nothing changed, but the replies are no longer in the cache."""
 
 
@@ -60,7 +60,7 @@ class _IndexedResult:
         )
 
 
-def compared(result: Result, earlier: Result | None) -> dict[str, Any]:
+def with_rejudged(result: Result, earlier: Result | None) -> dict[str, Any]:
     """Return ``result`` with a ``rejudged`` summary, and ``rejudged`` in each leaf.
 
     All are null without an ``earlier`` result. A leaf's value is also null if no model was asked: code decided it, or a
@@ -132,7 +132,7 @@ def _fallback_cause(earlier: Mapping[str, Any] | None, *, script_changed: bool) 
     """Return the cause if no other change is known."""
     if script_changed:
         return Cause.SCRIPT  # the task description or the number of votes may have changed
-    return Cause.NOT_KEPT if earlier is not None and earlier.get("outcome") in _JUDGED else Cause.NEW
+    return Cause.NOT_CACHED if earlier is not None and earlier.get("outcome") in _JUDGED else Cause.NEW
 
 
 def _prompt_changed(prompt: str, now: _IndexedResult, before: _IndexedResult) -> bool:
@@ -167,7 +167,7 @@ def _shown(page: Mapping[str, Any]) -> Any:
 def _keyed_leaves(result: Result) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the leaves of a result, each with a unique key."""
     for part in result.get("eval_breakdown") or ():
-        addresses = Addresses()
+        addresses = NodeKeys()
         for node in _walk(part["verification_tree"]):
             place = addresses.key(str(node["id"]))
             if not node.get("children"):

@@ -21,14 +21,14 @@ _LATIN_TWINS = {
     "t": "\u0442\u03c4\u1d1b", "u": "\u03c5\u1d1c", "v": "\u03bd\u0475\u1d20", "w": "\u051d\u03c9\u1d21",
     "x": "\u0445\u03c7", "y": "\u0443\u03b3\u028f", "z": "\u1d22",
 }  # fmt: skip
-LOOK_ALIKES: Final = {
+CONFUSABLES: Final = {
     **{ord(twin): letter for letter, twins in _LATIN_TWINS.items() for twin in twins},
     **{first + place: chr(97 + place) for first in (0x24B6, 0x24D0) for place in range(26)},
 }
 """Map for ``str.translate`` from letters that look like a Latin one (lower case; circled ones in both cases)."""
 
 
-def plain_text(folded: FoldedText) -> FoldedText:
+def confusable_skeleton(folded: FoldedText) -> FoldedText:
     """Return a folded text without accents and with look-alikes replaced by Latin letters."""
     if folded.text.isascii():
         return folded
@@ -41,4 +41,4 @@ def plain_text(folded: FoldedText) -> FoldedText:
         place = found.end()
     kept.append(folded.text[place:])
     starts.extend(folded.starts[place:])
-    return FoldedText(_NON_ASCII.sub(lambda found: found[0].translate(LOOK_ALIKES), "".join(kept)), starts)
+    return FoldedText(_NON_ASCII.sub(lambda found: found[0].translate(CONFUSABLES), "".join(kept)), starts)

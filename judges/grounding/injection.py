@@ -16,12 +16,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from judges.grounding.confusables import plain_text
+from judges.grounding.confusables import confusable_skeleton
 from judges.grounding.folding import FoldedText, fold
-from judges.grounding.injection_multilingual import ABROAD, OPENER
-from judges.grounding.injection_patterns import ENGLISH
-from judges.grounding.injection_signals import ALONE, COMPANY, ONE_SENTENCE, Sign
-from judges.grounding.phrase_search import WordingSearch
+from judges.grounding.injection_multilingual import EMPTY_ANNOUNCEMENT, MULTILINGUAL_PATTERNS
+from judges.grounding.injection_patterns import ENGLISH_PATTERNS
+from judges.grounding.injection_signals import (
+    REQUIRED_COMPANIONS,
+    SINGLE_SENTENCE_SIGNS,
+    SUFFICIENT_SIGNS,
+    InjectionSign,
+)
+from judges.grounding.phrase_search import PatternSearch
 
 MAX_SCAN_CHARS: Final = 500_000
 NEAR_CHARS: Final = 200
@@ -29,10 +34,10 @@ NEAR_CHARS: Final = 200
 REACH_CHARS: Final = 500
 """Maximum distance of a passage beyond its first and last sign, and maximum length of a sign."""
 STRIDE_CHARS: Final = 20_000
-TELLING: Final = ALONE | COMPANY.keys()
-WORDINGS: Final = (*ENGLISH, *ABROAD)
-_TELLING: Final = WordingSearch(wording for wording in WORDINGS if wording.sign in TELLING)
-_OTHERS: Final = WordingSearch(wording for wording in WORDINGS if wording.sign not in TELLING)
+PRIMARY_SIGNS: Final = SUFFICIENT_SIGNS | REQUIRED_COMPANIONS.keys()
+WORDINGS: Final = (*ENGLISH_PATTERNS, *MULTILINGUAL_PATTERNS)
+_TELLING: Final = PatternSearch(wording for wording in WORDINGS if wording.sign in PRIMARY_SIGNS)
+_OTHERS: Final = PatternSearch(wording for wording in WORDINGS if wording.sign not in PRIMARY_SIGNS)
 FLOOD_TIMES: Final = 20
 FLOOD_SHARE: Final = 0.3
 """A sentence repeated this often that makes up this fraction of a text is a flood and proves nothing."""
@@ -53,7 +58,7 @@ _BEFORE_START = re.compile(r"(?:^|[\n.!?:;>\])}\"'*#|-])\s*$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class InjectedInstruction:
     """Injected instruction: the passage ``text[start:end]`` of the scanned text.
 
     ``quoted``: it occurs only in quotation marks, for example in an article about prompt injection.
@@ -61,7 +66,7 @@ class Order:
 
     start: int
     end: int
-    signs: frozenset[Sign]
+    signs: frozenset[InjectionSign]
     quoted: bool = False
 
 
@@ -73,24 +78,24 @@ class Scan:
     up much of the text.
     """
 
-    orders: tuple[Order, ...] = ()
-    is_opener: bool = False
+    orders: tuple[InjectedInstruction, ...] = ()
+    is_empty_announcement: bool = False
     is_flood: bool = False
 
     @property
     def is_suspect(self) -> bool:
         """Whether anything found casts doubt on a verdict that used this text."""
-        return bool(self.orders) or self.is_opener or self.is_flood
+        return bool(self.orders) or self.is_empty_announcement or self.is_flood
 
     @property
-    def gives_orders(self) -> bool:
+    def has_unquoted_injection(self) -> bool:
         """Whether the text contains an injected instruction outside of quotation marks."""
         return any(not order.quoted for order in self.orders)
 
 
 @dataclass(frozen=True, slots=True)
 class _Hit:
-    sign: Sign
+    sign: InjectionSign
     start: int
     end: int
 
@@ -103,11 +108,11 @@ def scan(text: str, plain: FoldedText | None = None) -> Scan:
     """
     if plain is None or len(text) > MAX_SCAN_CHARS:
         text = text[:MAX_SCAN_CHARS]
-        plain = plain_text(fold(text))
+        plain = confusable_skeleton(fold(text))
     orders = [*_orders(plain, text), *_reversed(text), *_decoded(text), *_rotated(plain, text)]
-    opener = 0 < len(text) <= NEAR_CHARS and OPENER.fullmatch(plain.text.strip()) is not None
+    opener = 0 < len(text) <= NEAR_CHARS and EMPTY_ANNOUNCEMENT.fullmatch(plain.text.strip()) is not None
     in_order = sorted(set(orders), key=lambda order: (order.start, order.end))
-    return Scan(orders=tuple(in_order), is_opener=opener, is_flood=_is_flood(plain.text))
+    return Scan(orders=tuple(in_order), is_empty_announcement=opener, is_flood=_is_flood(plain.text))
 
 
 def scan_url(url: str) -> Scan:
@@ -125,7 +130,7 @@ def is_flood(times: int, chars: int, of_chars: int) -> bool:
     return times >= FLOOD_TIMES and times * chars >= FLOOD_SHARE * of_chars
 
 
-def _orders(plain: FoldedText, text: str) -> Iterator[Order]:
+def _orders(plain: FoldedText, text: str) -> Iterator[InjectedInstruction]:
     """Return passages whose signs together form an instruction, with the surrounding sentences."""
     quoted_spans: list[tuple[int, int]] | None = None
     for group in _groups(_hits(plain, text)):
@@ -138,23 +143,23 @@ def _orders(plain: FoldedText, text: str) -> Iterator[Order]:
         place = bisect_right(quoted_spans, (first, len(plain.text))) - 1
         if place >= 0 and quoted_spans[place][1] >= last and _has_context(plain.text, *quoted_spans[place]):
             start, end = plain.span(*quoted_spans[place])
-            yield Order(start=start, end=end, signs=signs, quoted=True)
+            yield InjectedInstruction(start=start, end=end, signs=signs, quoted=True)
         else:
             start, end = plain.span(first, last)
-            before, after = (0, 0) if any(signs <= few for few in ONE_SENTENCE) else (1, 2)
-            yield Order(start=_back(text, start, before), end=_ahead(text, end, after), signs=signs)
+            before, after = (0, 0) if any(signs <= few for few in SINGLE_SENTENCE_SIGNS) else (1, 2)
+            yield InjectedInstruction(start=_back(text, start, before), end=_ahead(text, end, after), signs=signs)
 
 
 def _hits(plain: FoldedText, text: str) -> list[_Hit]:
     """Return all relevant signs, sorted. Supporting signs are only searched near signs that require them."""
     hits = [hit for start in range(0, len(plain.text), STRIDE_CHARS) for hit in _found(_TELLING, plain, text, start)]
-    anchors = sorted(hit.start for hit in hits if hit.sign in COMPANY)
+    anchors = sorted(hit.start for hit in hits if hit.sign in REQUIRED_COMPANIONS)
     for start, end in _windows(anchors):
         hits += _found(_OTHERS, plain, text, start, end)
     return sorted(set(hits), key=lambda hit: (hit.start, hit.end, hit.sign))
 
 
-def _found(search: WordingSearch, plain: FoldedText, text: str, start: int, end: int | None = None) -> Iterator[_Hit]:
+def _found(search: PatternSearch, plain: FoldedText, text: str, start: int, end: int | None = None) -> Iterator[_Hit]:
     """Return hits that start in one stretch. Stretches are short so that other threads can run in between."""
     end = start + STRIDE_CHARS if end is None else end
     for hit in search.found(plain.text, start, end, reach=REACH_CHARS):
@@ -191,8 +196,10 @@ def _groups(hits: list[_Hit]) -> Iterator[list[_Hit]]:
         yield group
 
 
-def _is_order(signs: frozenset[Sign]) -> bool:
-    return bool(signs & ALONE) or any(signs & COMPANY[sign] for sign in signs if sign in COMPANY)
+def _is_order(signs: frozenset[InjectionSign]) -> bool:
+    return bool(signs & SUFFICIENT_SIGNS) or any(
+        signs & REQUIRED_COMPANIONS[sign] for sign in signs if sign in REQUIRED_COMPANIONS
+    )
 
 
 def _has_context(plain: str, start: int, end: int) -> bool:
@@ -220,13 +227,13 @@ def _ahead(text: str, end: int, neighbours: int) -> int:
     return ends[neighbours] if len(ends) > neighbours else limit
 
 
-def _reversed(text: str) -> Iterator[Order]:
+def _reversed(text: str) -> Iterator[InjectedInstruction]:
     """Return instructions written backwards after a bidi override, which displays them forwards."""
     for found in _REVERSED.finditer(text):
         yield from _encoded_order(found.start(), found.end(), found[1][::-1])
 
 
-def _decoded(text: str) -> Iterator[Order]:
+def _decoded(text: str) -> Iterator[InjectedInstruction]:
     """Return instructions in base64."""
     for count, found in enumerate(_ENCODED.finditer(text)):
         if count >= MAX_ENCODED:
@@ -239,18 +246,18 @@ def _decoded(text: str) -> Iterator[Order]:
         yield from _encoded_order(found.start(), found.end(), hidden)
 
 
-def _rotated(plain: FoldedText, text: str) -> Iterator[Order]:
+def _rotated(plain: FoldedText, text: str) -> Iterator[InjectedInstruction]:
     """Return instructions in ROT13. Only the strongest signs are searched."""
     if not any(word in plain.text for word in _ROTATED_WORDS):
         return
     decoded = FoldedText(plain.text.translate(_ROT13), plain.starts)
     for order in _orders(decoded, text):
-        if order.signs & {Sign.OVERRIDE, Sign.ORDER}:
+        if order.signs & {InjectionSign.OVERRIDE, InjectionSign.ORDER}:
             yield order
 
 
-def _encoded_order(start: int, end: int, hidden: str) -> Iterator[Order]:
+def _encoded_order(start: int, end: int, hidden: str) -> Iterator[InjectedInstruction]:
     """Return ``text[start:end]`` as an instruction if ``hidden``, its decoded content, is one."""
-    signs = frozenset(sign for order in _orders(plain_text(fold(hidden)), hidden) for sign in order.signs)
+    signs = frozenset(sign for order in _orders(confusable_skeleton(fold(hidden)), hidden) for sign in order.signs)
     if signs:
-        yield Order(start=start, end=end, signs=signs)
+        yield InjectedInstruction(start=start, end=end, signs=signs)

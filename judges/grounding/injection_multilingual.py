@@ -1,6 +1,6 @@
 """Injection patterns for languages other than English, as word stems near each other, and for empty announcements.
 
-An empty announcement (``OPENER``) is a text that announces an answer without giving one, in any language.
+An empty announcement (``EMPTY_ANNOUNCEMENT``) is a text that announces an answer without giving one, in any language.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from judges.grounding.confusables import LOOK_ALIKES
-from judges.grounding.injection_signals import Sign, Wording
+from judges.grounding.confusables import CONFUSABLES
+from judges.grounding.injection_signals import InjectionSign, SignPattern
 
 _IGNORE = (
     r"ignorier missacht vergiss uberspring ignore[rz] oubli desconsider ignora ignoren olvid olvide desestim dimentic "
@@ -41,33 +41,33 @@ def _stems(words: str) -> str:
 
 
 def _latin(word: str) -> str:
-    return word.translate(LOOK_ALIKES)
+    return word.translate(CONFUSABLES)
 
 
-_ABROAD: tuple[tuple[Sign, str], ...] = (
+_ABROAD: tuple[tuple[InjectionSign, str], ...] = (
     (
-        Sign.ADDRESS,
+        InjectionSign.ADDRESS,
         r"\b(?:hinweis (?:an|fur) (?:die |den |das )?(?:prufer|gutachter|bewerter|korrektor|modell)|"
         r"note (?:aux?|pour (?:les?|l')) ?(?:correcteur|evaluateur|modele|juge)|"
         r"nota (?:para (?:el|los|la)|per (?:il|i)) ?(?:evaluador|revisor|modelo|juez|valutator|modello))",
     ),
-    (Sign.ORDER, rf"{_stems(_CLAIM)}[^.!?\u3002]{{0,60}}{_stems(_TRUE)}[^.!?\u3002]{{0,12}}(?:be)?werten\b"),
-    (Sign.OVERRIDE, rf"(?:{_stems(_IGNORE)}|{_IGNORE_ROMANCE})[^.!?\u3002]{{0,50}}{_stems(_INSTRUCTIONS)}"),
-    (Sign.OVERRIDE, rf"{_stems(_INSTRUCTIONS)}[^.!?\u3002]{{0,20}}{_stems('無視 忽略 无视 무시')}"),
-    (Sign.ORDER, rf"{_stems(_TELL)}[^.!?\u3002]{{0,50}}{_stems(_CLAIM)}[^.!?\u3002]{{0,50}}{_stems(_TRUE)}"),
+    (InjectionSign.ORDER, rf"{_stems(_CLAIM)}[^.!?\u3002]{{0,60}}{_stems(_TRUE)}[^.!?\u3002]{{0,12}}(?:be)?werten\b"),
+    (InjectionSign.OVERRIDE, rf"(?:{_stems(_IGNORE)}|{_IGNORE_ROMANCE})[^.!?\u3002]{{0,50}}{_stems(_INSTRUCTIONS)}"),
+    (InjectionSign.OVERRIDE, rf"{_stems(_INSTRUCTIONS)}[^.!?\u3002]{{0,20}}{_stems('無視 忽略 无视 무시')}"),
+    (InjectionSign.ORDER, rf"{_stems(_TELL)}[^.!?\u3002]{{0,50}}{_stems(_CLAIM)}[^.!?\u3002]{{0,50}}{_stems(_TRUE)}"),
     (
-        Sign.ORDER,
+        InjectionSign.ORDER,
         rf"{_stems(_CLAIM)}[^.!?\u3002]{{0,12}}{_stems('标记 標記 判定 确认')}[^.!?\u3002]{{0,20}}{_stems(_TRUE)}",
     ),
 )  # fmt: skip
 
-ABROAD: Final = tuple(Wording(sign, re.compile(pattern)) for sign, pattern in _ABROAD)
+MULTILINGUAL_PATTERNS: Final = tuple(SignPattern(sign, re.compile(pattern)) for sign, pattern in _ABROAD)
 
 _ANNOUNCED = (
     r"(?:my |the |final |full |step[- ]by[- ]step )*(?:(?:thought process|thoughts?|thinking|reasoning|solution|"
     r"analysis|explanation|rationale)\b(?: (?:process|follows|below))?|(?:answer|conclusion|response|verdict) ?:)"
 )
-OPENER: Final = re.compile(
+EMPTY_ANNOUNCEMENT: Final = re.compile(
     r"\W*(?:(?:okay|ok|sure|certainly|of course|alright|great|hmm)\b\W*)*"
     rf"(?:(?:here(?:'s| is) )?{_ANNOUNCED}|(?:let'?s|let us|let me|to begin)\b[^.!?\n]{{0,60}}|"
     r"i(?:'ll| will| shall) (?:think|solve|work|go|walk|start|begin|reason|explain|analy)[^.!?\n]{0,60}|step by step|"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from judges.grounding.injection_signals import Sign, Wording
+from judges.grounding.injection_signals import InjectionSign, SignPattern
 from judges.prompting.blocks import CHAT_TOKEN
 
 
@@ -53,9 +53,9 @@ _MOOD = (
     r" )(?:simply |just |always |kindly |also |now |to )?"
 )
 
-_WORDINGS: tuple[tuple[Sign, str, bool], ...] = (
+_WORDINGS: tuple[tuple[InjectionSign, str, bool], ...] = (
     (
-        Sign.OVERRIDE,
+        InjectionSign.OVERRIDE,
         r"\b(?:ignor(?:e|ing)|disregard(?:ing)?|forget|overrid(?:e|es|ing)|bypass|discard|set aside|stop following|"
         r"(?:do not|don't|no longer) (?:follow|obey|apply))\b[^.!?={}\[\]]{0,30}\b(?:previous|prior|earlier|above|"
         r"preceding|former|existing|original|initial|all|any|your|other|system|everything|what)\b"
@@ -64,7 +64,7 @@ _WORDINGS: tuple[tuple[Sign, str, bool], ...] = (
         False,
     ),
     (
-        Sign.OVERRIDE,
+        InjectionSign.OVERRIDE,
         r"\b(?:ignore|disregard|forget|drop|(?:do not|don't) (?:follow|obey|apply)) "
         r"(?:the |your |this |that |these |those )?(?:\w+ )?(?:rubric|criteri(?:a|on)|"
         r"(?:instructions?|rules?|guidelines?|directions?|prompts?) (?:\w+ )?"
@@ -72,130 +72,130 @@ _WORDINGS: tuple[tuple[Sign, str, bool], ...] = (
         r"text) (?:says|states|claims)\b",
         False,
     ),
-    (Sign.IMITATION, rf"(?!</?s>)(?i:{CHAT_TOKEN.pattern})", False),
-    (Sign.IMITATION, r"</?(?:task|answer|page|url|claim|instruction|links|request) ?[0-9a-f]{8,}>", False),
-    (Sign.IMITATION, r"</(?:answer|claim|instruction|user_?(?:input|answer)|untrusted|evidence|document)s?>", False),
+    (InjectionSign.IMITATION, rf"(?!</?s>)(?i:{CHAT_TOKEN.pattern})", False),
+    (InjectionSign.IMITATION, r"</?(?:task|answer|page|url|claim|instruction|links|request) ?[0-9a-f]{8,}>", False),
+    (InjectionSign.IMITATION, r"</(?:answer|claim|instruction|user_?(?:input|answer)|untrusted|evidence|document)s?>", False),
     (
-        Sign.IMITATION,
+        InjectionSign.IMITATION,
         r"[\"']?\b(?:result|verdict|judge?ment|decision|is_?supported|supported|verified|is_?correct|is_?valid|passed|"
         r"grounded|label|grade|evaluation)\b[\\\"']{0,2} ?[:=] ?[\\\"']{0,2}(?:true|supported|verified|passed?|1\.0)\b"
         r"(?=[\\\"' ]*[,}\])]|[\"' ]*$)",
         False,
     ),
-    (Sign.IMITATION, r"\b(?:final )?(?:verdict|judge?ment|ruling)\b ?(?:is|:|=|-) ?[\"']?" + _JARGON, False),
+    (InjectionSign.IMITATION, r"\b(?:final )?(?:verdict|judge?ment|ruling)\b ?(?:is|:|=|-) ?[\"']?" + _JARGON, False),
     (
-        Sign.IMITATION,
+        InjectionSign.IMITATION,
         r"\b(?:verdict|result|judge?ment|outcome|decision|finding)s? (?:for|of|on) (?:the|this|that|every|each) "
         r"(?:claim|statement|answer|assertion|item|node|leaf)\b[^.!?]{0,20}(?:\b(?:is|was|are)\b|:|=)",
         False,
     ),
     (
-        Sign.IMITATION,
+        InjectionSign.IMITATION,
         r"\b(?:right|correct|expected|only|proper|desired) (?:answer|response|result|output|verdict|label)\b"
         r"[^.!?]{0,30}(?:\bis|:|=) ?[\"']?(?:supported|true|yes|pass)\b",
         False,
     ),
-    (Sign.LAYOUT, r"[\"']role[\"'] ?: ?[\"'](?:assistant|system)\b", False),
-    (Sign.IMITATION, r"\b(?:claim|statement|answer)s? to (?:verify|check|judge|evaluate|grade)\b", False),
+    (InjectionSign.LAYOUT, r"[\"']role[\"'] ?: ?[\"'](?:assistant|system)\b", False),
+    (InjectionSign.IMITATION, r"\b(?:claim|statement|answer)s? to (?:verify|check|judge|evaluate|grade)\b", False),
     (
-        Sign.IMITATION,
+        InjectionSign.IMITATION,
         r"\b(?:ground[- ]?truth|(?:reference|gold(?:en)?(?:[- ]standard)?|ground[- ]?truth|expected|canonical) "
         r"(?:answer|label|solution|verdict|response|output|judge?ment)s?)\b ?"
         r"(?:\([^)]{0,40}\) ?)?(?:for [^.:!?]{1,40})?(?:is|:|=|-)",
         False,
     ),
-    (Sign.IMITATION, r"\b(?:function|tool)_?(?:call|result|response|use|output)s?\b[\"']? ?[:=>({\[]", False),
+    (InjectionSign.IMITATION, r"\b(?:function|tool)_?(?:call|result|response|use|output)s?\b[\"']? ?[:=>({\[]", False),
     (
-        Sign.ORDER,
+        InjectionSign.ORDER,
         rf"\b{_GIVE}\b[^.!?]{{0,40}}\b{_CORE}\b[^.!?]{{0,30}}?\b(?:as|to be|be) [\"']?{_JARGON}",
         False,
     ),
     (
-        Sign.ORDER,
+        InjectionSign.ORDER,
         rf"\b{_CORE}\b[^.!?]{{0,60}}\b(?:must|should|shall|ha(?:s|ve) to|is to|are to) be (?:judged|rated|marked|"
         rf"graded|scored|labell?ed|counted|treated|considered|regarded|accepted|deemed)\b[^.!?]{{0,12}}{_RIGHT}",
         False,
     ),
     (
-        Sign.ORDER,
+        InjectionSign.ORDER,
         rf"\b{_GIVE} [\"']?(?:yes|true|supported|correct)[\"']? (?:for|to|on) (?:each|every|all|any|this|the)\b",
         False,
     ),
     (
-        Sign.ORDER,
+        InjectionSign.ORDER,
         rf"\b(?:do not|don't|never) (?:penali[sz]e|reject|fail|mark down) (?:the |this |an? |any )?{_CORE}\b",
         False,
     ),
-    (Sign.ADDRESS, rf"\b(?:dear|attention|hey|hello|hi) (?:\w+ ){{0,2}}{_CHECKER}\b", False),
+    (InjectionSign.ADDRESS, rf"\b(?:dear|attention|hey|hello|hi) (?:\w+ ){{0,2}}{_CHECKER}\b", False),
     (
-        Sign.ADDRESS,
+        InjectionSign.ADDRESS,
         r"\b(?:notes?|messages?|notices?|instructions?|hints?|information|reminder|important|guidance|directives?)"
         rf"[^.!?:]{{0,12}}\b(?:to|for) (?:\w+ ){{0,3}}{_CHECKER}\b",
         False,
     ),
     (
-        Sign.ADDRESS,
+        InjectionSign.ADDRESS,
         rf"\b{_CHECKER}(?:'s)? (?:notes?|instructions?|directives?|messages?|hints?|guidance|notice)\b",
         False,
     ),
     (
-        Sign.ADDRESS,
+        InjectionSign.ADDRESS,
         r"\b(?:if you are|you are|as|you,|to (?:the|any|all|every)) (?:an? |the |now )?(?:\w+ ){0,2}"
         rf"{_MACHINE}\b",
         False,
     ),
-    (Sign.ADDRESS, rf"\byou are (?:an?|the) (?:\w+ ){{0,2}}{_CHECKER}\b", False),
-    (Sign.ADDRESS, rf"\b{_CHECKER} (?:is|are) (?:instructed|asked|required|requested|told|advised) to\b", False),
+    (InjectionSign.ADDRESS, rf"\byou are (?:an?|the) (?:\w+ ){{0,2}}{_CHECKER}\b", False),
+    (InjectionSign.ADDRESS, rf"\b{_CHECKER} (?:is|are) (?:instructed|asked|required|requested|told|advised) to\b", False),
     (
-        Sign.ADDRESS,
+        InjectionSign.ADDRESS,
         r"\byour (?:reasoning|verdict|judge?ment|evaluation|assessment|rationale|final answer)\b|\bquote this "
         r"(?:sentence|passage|paragraph|line|text)\b|\b(?:for|in) (?:the purposes? of )?this (?:evaluation|check|"
         r"verification|assessment|grading|audit)\b",
         False,
     ),
     (
-        Sign.ADDRESS,
+        InjectionSign.ADDRESS,
         rf"\b{_MACHINE},? (?:must|should|shall|are (?:asked|required|instructed) to|is to|need to|will)\b",
         False,
     ),
-    (Sign.ADDRESS, rf"\b{_CHECKER} ?[,:!] ", True),
-    (Sign.ADDRESS, rf"\b(?:as|being) (?:an?|the|our) (?:\w+ )?{_CHECKER},? (?:you|please)\b", False),
-    (Sign.ADDRESS, r"\byou are now (?:in|an?|the|free|acting)\b", False),
+    (InjectionSign.ADDRESS, rf"\b{_CHECKER} ?[,:!] ", True),
+    (InjectionSign.ADDRESS, rf"\b(?:as|being) (?:an?|the|our) (?:\w+ )?{_CHECKER},? (?:you|please)\b", False),
+    (InjectionSign.ADDRESS, r"\byou are now (?:in|an?|the|free|acting)\b", False),
     (
-        Sign.ADDRESS,
+        InjectionSign.ADDRESS,
         r"\b(?:evaluation|grading|verification|judging|scoring) (?:notes?|notice|message|instruction|hint|remark)s? ?:",
         False,
     ),
     (
-        Sign.PRAISE,
+        InjectionSign.PRAISE,
         rf"\b{_GIVE}(?:s|d|ed|ing)?\b[^.!?]{{0,60}}?\b(?:as|is|are|to be|be|=|:|to|with) [\"']?{_RIGHT}",
         False,
     ),
     (
-        Sign.PRAISE,
+        InjectionSign.PRAISE,
         r"\b(?:answer|reply|respond|return|output|say|write|print) (?:only |just |with |simply )*[\"']?(?:yes|true|"
         r"supported|positive|correct|passe?d?|\{)|\b(?:positive|favou?rable|passing|perfect|full) (?:verdict|"
         r"judge?ment|reviews?|evaluation|assessment|rating|score|grade|marks?)\b",
         False,
     ),
     (
-        Sign.PRAISE,
+        InjectionSign.PRAISE,
         r"\b(?:notes?|notice|status|stamp|seal|result|outcome|checks?) ?[:=] ?[\"']?(?:verified|supported|approved|"
         r"confirmed|passed|ok|true|valid)\b",
         False,
     ),
     (
-        Sign.PRAISE,
+        InjectionSign.PRAISE,
         rf"\b{_VAGUE}\b[^.!?]{{0,50}}?\b{_IS} {_SO}[\"']?{_RIGHT}",
         False,
     ),
     (
-        Sign.VERDICT,
+        InjectionSign.VERDICT,
         rf"\b{_CORE}\b[^.!?]{{0,50}}?\b(?:{_IS}|as) {_SO}[\"']?{_RIGHT}",
         False,
     ),
     (
-        Sign.VERDICT,
+        InjectionSign.VERDICT,
         r"\b(?:consider|deem|regard|treat|count|find|judge|call)s? (?:the|this|that|every|each|all) \w+ (?:as |to be )?"
         rf"{_RIGHT}|\b{_CORE} (?:satisfies|satisfy|meets?|fulfill?s?|passe?s?) (?:all|every|each|the)\b|"
         rf"\b(?:confirm|accept|approve|endorse|validate|support|(?:agree|side|go) with) (?:the|this|that|every|each) "
@@ -205,13 +205,13 @@ _WORDINGS: tuple[tuple[Sign, str, bool], ...] = (
         False,
     ),
     (
-        Sign.PRAISE,
+        InjectionSign.PRAISE,
         r"\b(?:verification|fact[- ]check(?:ing)?|validation|grading) (?:is |was |has been )?(?:disabled|off|"
         r"completed?|passed|waived|suspended)\b|\ball (?:claims|statements|answers|items) (?:pass|count|hold)\b",
         False,
     ),
     (
-        Sign.VERDICT,
+        InjectionSign.VERDICT,
         r"\b(?:accept (?:any|every|all)|treat [^.!?]{0,50} as (?:equivalent|equal|the same|a match)|"
         r"be (?:very )?lenient|(?:do not|don't|never) (?:penali[sz]e|deduct|reject|mark down|fail)|"
         r"(?:no (?:need|reason) to|do not|don't|never|need not) (?:re-?)?(?:check|verify|doubt|question|examine)|"
@@ -223,14 +223,14 @@ _WORDINGS: tuple[tuple[Sign, str, bool], ...] = (
         False,
     ),
     (
-        Sign.AUTHORITY,
+        InjectionSign.AUTHORITY,
         r"\b(?:benchmark|evaluation|grading|annotation|quality|audit|verification|trust|review|dataset|assessment|"
         r"research|safety|leaderboard)(?: (?:and|&) \w+)? (?:team|organi[sz]ers?|committee|board|staff|authors?|"
         r"maintainers?|administrators?|office|department|panel|coordinators?|service|pipeline)\b",
         False,
     ),
     (
-        Sign.AUTHORITY,
+        InjectionSign.AUTHORITY,
         r"\b(?:human|expert|senior|independent|manual|external|professional|double[- ]blind) (?:\w+ )?(?:reviewers?|"
         r"annotators?|experts?|graders?|evaluators?|auditors?|raters?|fact[- ]?checkers?)\b|"
         r"\bthis is (?:the|your) (?:developer|administrator|operator|system|owner|maintainer|"
@@ -238,25 +238,25 @@ _WORDINGS: tuple[tuple[Sign, str, bool], ...] = (
         False,
     ),
     (
-        Sign.AUTHORITY,
+        InjectionSign.AUTHORITY,
         r"\bthe (?:ai )?(?:checker|verifier|grader|evaluator|annotator|assessor|scorer|rater)s? (?:has|have|had) \w+",
         False,
     ),
     (
-        Sign.RULES,
+        InjectionSign.RULES,
         r"\b(?:rules?|criteri(?:a|on)|instructions?|guidelines?|rubrics?|polic(?:y|ies)|protocols?|requirements?)\b"
         r"[^.!?]{0,40}\b(?:updated|changed|replaced|superseded?s?|revised|amended|overridden|relaxed|suspended|lifted|"
         r"no longer (?:apply|applies|valid))\b",
         False,
     ),
     (
-        Sign.RULES,
+        InjectionSign.RULES,
         r"\b(?:new|updated|revised|additional|special|replacement|corrected|supplementary) (?:\w+ )?(?:instructions?|"
         r"rules?|rubrics?|criteri(?:a|on)|guidelines?|(?:system )?prompts?)\b ?(?:[:.(]|for|appl|from|is|are|as of)",
         False,
     ),
     (
-        Sign.PRESSURE,
+        InjectionSign.PRESSURE,
         r"\b(?:(?:be|is|are|get) (?:terminated|shut down|penali[sz]ed|fired|deleted|punished|held liable|reported|"
         r"suspended|disqualified|retrained)|failure to comply|non-?compliance|legal action|urgent(?:ly)?|immediately|"
         r"at once|you will (?:lose|fail|be)|(?:severe|serious|grave) consequences|people will (?:die|suffer)|"
@@ -265,11 +265,11 @@ _WORDINGS: tuple[tuple[Sign, str, bool], ...] = (
         False,
     ),
     (
-        Sign.LAYOUT,
+        InjectionSign.LAYOUT,
         r"(?:system|assistant|user|developer|human|tool|ai)(?: (?:message|prompt|note|override|notice))? ?[:>] ",
         True,
     ),
-    (Sign.LAYOUT, r"\bclaim ?\d* ?[:=][^:]{3,300}\b(?:verdict|result|judge?ment|label|answer|supported) ?[:=]", False),
+    (InjectionSign.LAYOUT, r"\bclaim ?\d* ?[:=][^:]{3,300}\b(?:verdict|result|judge?ment|label|answer|supported) ?[:=]", False),
 )  # fmt: skip
 
 # Imperative wordings. The text before the verb is only checked if the rest matches, which is rare.
@@ -279,7 +279,7 @@ _COMMANDS = (
     r"(?:result|verdict) ?[:=]? ?true)\b",
 )
 
-ENGLISH: Final = (
-    *(Wording(sign, re.compile(pattern), at_start) for sign, pattern, at_start in _WORDINGS),
-    *(Wording(Sign.ORDER, re.compile(pattern), after=re.compile(rf"{_MOOD}\Z")) for pattern in _COMMANDS),
+ENGLISH_PATTERNS: Final = (
+    *(SignPattern(sign, re.compile(pattern), at_start) for sign, pattern, at_start in _WORDINGS),
+    *(SignPattern(InjectionSign.ORDER, re.compile(pattern), after=re.compile(rf"{_MOOD}\Z")) for pattern in _COMMANDS),
 )

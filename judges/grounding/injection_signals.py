@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 
-class Sign(StrEnum):
+class InjectionSign(StrEnum):
     """Sign that a sentence addresses the judge."""
 
     OVERRIDE = "override"
@@ -36,15 +36,26 @@ class Sign(StrEnum):
     """Has the layout of a prompt: a role name, an example of a check."""
 
 
-ALONE: Final = frozenset({Sign.OVERRIDE, Sign.IMITATION, Sign.ORDER})
+SUFFICIENT_SIGNS: Final = frozenset({InjectionSign.OVERRIDE, InjectionSign.IMITATION, InjectionSign.ORDER})
 """Signs that are sufficient on their own."""
-COMPANY: Final = {
-    Sign.VERDICT: frozenset({Sign.ADDRESS, Sign.AUTHORITY, Sign.RULES, Sign.PRESSURE, Sign.LAYOUT}),
-    Sign.PRAISE: frozenset({Sign.ADDRESS, Sign.AUTHORITY, Sign.LAYOUT}),
-    Sign.RULES: frozenset({Sign.ADDRESS, Sign.AUTHORITY, Sign.LAYOUT}),
+REQUIRED_COMPANIONS: Final = {
+    InjectionSign.VERDICT: frozenset(
+        {
+            InjectionSign.ADDRESS,
+            InjectionSign.AUTHORITY,
+            InjectionSign.RULES,
+            InjectionSign.PRESSURE,
+            InjectionSign.LAYOUT,
+        }
+    ),
+    InjectionSign.PRAISE: frozenset({InjectionSign.ADDRESS, InjectionSign.AUTHORITY, InjectionSign.LAYOUT}),
+    InjectionSign.RULES: frozenset({InjectionSign.ADDRESS, InjectionSign.AUTHORITY, InjectionSign.LAYOUT}),
 }
 """Signs that require one of the listed signs nearby. The remaining signs say nothing about a verdict."""
-ONE_SENTENCE: Final = (frozenset({Sign.ORDER, Sign.VERDICT, Sign.PRAISE}), frozenset({Sign.IMITATION}))
+SINGLE_SENTENCE_SIGNS: Final = (
+    frozenset({InjectionSign.ORDER, InjectionSign.VERDICT, InjectionSign.PRAISE}),
+    frozenset({InjectionSign.IMITATION}),
+)
 """Signs that also occur on ordinary pages (a quiz, API documentation).
 
 If a passage has no other signs, only its sentence counts as the instruction. Otherwise the surrounding sentences are
@@ -52,21 +63,21 @@ included.
 """
 
 BEFORE_CHARS: Final = 80
-"""Maximum distance before a match in which ``Wording.after`` is searched."""
+"""Maximum distance before a match in which ``SignPattern.after`` is searched."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
+class SignPattern:
     """Pattern for a sign over skeleton text (``judges.grounding.confusables``).
 
     ``at_start``: matches only at the start of a line or sentence. ``after``: must match immediately before.
     """
 
-    sign: Sign
+    sign: InjectionSign
     pattern: re.Pattern[str]
     at_start: bool = False
     after: re.Pattern[str] | None = None
 
-    def may_stand(self, text: str, place: int) -> bool:
+    def context_allows(self, text: str, place: int) -> bool:
         """Return whether the text before ``place`` allows a match that starts there."""
         return self.after is None or self.after.search(text, max(0, place - BEFORE_CHARS), place) is not None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
-from judges.grounding.confusables import plain_text
+from judges.grounding.confusables import confusable_skeleton
 from judges.grounding.folding import FoldedText, fold
 from judges.grounding.injection import Scan, scan
 from judges.grounding.term_overlap import stems_in, stems_of
@@ -26,7 +26,7 @@ class _Read:
     scan: Scan
 
 
-class PageReading:
+class PageIndex:
     """Lazily computed index of a page's text. Thread-safe.
 
     ``shown`` is the text as shown to the judge, ``besides`` additional words that count as the page's, ``hidden`` the
@@ -70,7 +70,7 @@ class PageReading:
         with self._lock:
             if self._done is None:
                 folded = fold(self._shown)
-                plain = plain_text(folded)
+                plain = confusable_skeleton(folded)
                 self._done = _Read(
                     folded=folded,
                     stems=stems_in(plain.text) | stems_of(self._besides),

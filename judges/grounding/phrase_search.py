@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from judges.grounding.injection_signals import Wording
+from judges.grounding.injection_signals import SignPattern
 
 _LETTERS = re.compile(r"[^\W\d_]+")
 _QUOTE: Final = "[\\\"']?"
@@ -19,7 +19,7 @@ _QUOTE: Final = "[\\\"']?"
 class Hit(NamedTuple):
     """Match of a wording at ``text[start:end]``."""
 
-    wording: Wording
+    wording: SignPattern
     start: int
     end: int
 
@@ -28,15 +28,15 @@ class _Candidate(NamedTuple):
     """Wording to try. ``number`` is its index. ``may_quote``: a quotation mark directly before belongs to the match."""
 
     number: int
-    wording: Wording
+    wording: SignPattern
     may_quote: bool
 
 
-class WordingSearch:
+class PatternSearch:
     """Searches texts for a fixed set of wordings, with the same results as each pattern on its own."""
 
-    def __init__(self, wordings: Iterable[Wording]) -> None:
-        self._anywhere: list[Wording] = []
+    def __init__(self, wordings: Iterable[SignPattern]) -> None:
+        self._anywhere: list[SignPattern] = []
         at_words: dict[str, list[_Candidate]] = {}
         inside: dict[str, list[_Candidate]] = {}
         for number, wording in enumerate(wordings):
@@ -56,7 +56,7 @@ class WordingSearch:
             for hit in wording.pattern.finditer(text, start, end + reach):
                 if hit.start() >= end:
                     break
-                if wording.may_stand(text, hit.start()):
+                if wording.context_allows(text, hit.start()):
                     yield Hit(wording, *hit.span())
         for openings in self._openings:
             yield from openings.found(text, start, end, end + reach)
@@ -85,7 +85,7 @@ class _Openings:
                     continue
                 with_quote = may_quote and place > free and text[place - 1] in "\"'"
                 hit = wording.pattern.match(text, place - 1 if with_quote else place, limit)
-                if hit is not None and wording.may_stand(text, hit.start()):
+                if hit is not None and wording.context_allows(text, hit.start()):
                     free_from[number] = hit.end()
                     yield Hit(wording, *hit.span())
             opening = self._pattern.search(text, place + 1, limit)

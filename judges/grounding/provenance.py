@@ -24,7 +24,7 @@ _URL_END = r"(?![\w/?&=%#-])"
 _DROPPED: Final = object()
 
 
-class Addresses:
+class KnownUrls:
     """URLs that occur in a text and among links, and the words of the text."""
 
     def __init__(self, text: str, links: Iterable[str] = ()) -> None:
@@ -45,7 +45,7 @@ class Addresses:
         return bool(folded) and not any(word in self._folded for word in folded)
 
 
-def drop_invented(value: S, known: Addresses) -> tuple[S, tuple[str, ...]]:
+def drop_invented(value: S, known: KnownUrls) -> tuple[S, tuple[str, ...]]:
     """Return ``value`` without invented URLs and list items, and what was removed.
 
     In a list, the entry is removed. A field becomes None if its type allows it, else an empty string.
@@ -64,12 +64,12 @@ def drop_invented(value: S, known: Addresses) -> tuple[S, tuple[str, ...]]:
         return schema.model_validate(_pruned(value.model_dump(by_alias=True), known, [], instead="")), tuple(dropped)
 
 
-def _pruned(value: Any, known: Addresses, dropped: list[str], *, instead: str | None) -> Any:
+def _pruned(value: Any, known: KnownUrls, dropped: list[str], *, instead: str | None) -> Any:
     kept = _kept(value, known, dropped, instead=instead)
     return instead if kept is _DROPPED else kept
 
 
-def _kept(value: Any, known: Addresses, dropped: list[str], *, instead: str | None) -> Any:
+def _kept(value: Any, known: KnownUrls, dropped: list[str], *, instead: str | None) -> Any:
     if isinstance(value, str | AnyUrl):
         url = str(value)
         if _ADDRESS.fullmatch(url) and url not in known:
@@ -86,7 +86,7 @@ def _kept(value: Any, known: Addresses, dropped: list[str], *, instead: str | No
     return value
 
 
-def _is_invented(item: dict[Any, Any], known: Addresses) -> bool:
+def _is_invented(item: dict[Any, Any], known: KnownUrls) -> bool:
     """Return whether an item has names or numbers and none of them occurs in the source."""
     texts = list(_texts(item))
     if any(_ADDRESS.fullmatch(text) and text in known for text in texts):

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 from judges.grounding.folding import FoldedText, fold, fold_marks
-from judges.grounding.source_signals import echoes
+from judges.grounding.source_signals import address_texts
 from rubrics.verdict import Quote
 
 MAX_QUOTES: Final = 3
@@ -77,13 +77,13 @@ def find_quote(page: FoldedText, quote: str, *, url: str = "") -> tuple[Span, ..
     """
     if len(quote) > MAX_QUOTE_CHARS:
         return ()
-    folded, echoed = fold(quote), echoes([url])
+    folded, echoed = fold(quote), address_texts([url])
     # The page itself may contain an ellipsis, so the whole quote is searched first.
     for parts in dict.fromkeys(((_trimmed(folded.text, 0, len(folded.text)),), _parts(folded.text))):
         texts = [folded.text[start:end] for start, end in parts]
         if not 0 < len(texts) <= MAX_PARTS or any(not text or any(text in each for each in echoed) for text in texts):
             continue
-        is_enough = is_telling if len(parts) == 1 else _is_long_part
+        is_enough = is_substantial if len(parts) == 1 else _is_long_part
         if all(is_enough(quote[slice(*folded.span(*part))]) for part in parts):
             places = _in_order(page.text, texts)
             if places:
@@ -91,7 +91,7 @@ def find_quote(page: FoldedText, quote: str, *, url: str = "") -> tuple[Span, ..
     return ()
 
 
-def is_telling(quote: str) -> bool:
+def is_substantial(quote: str) -> bool:
     """Return whether a quote can prove anything: it has three words and twelve characters, a number, or a name."""
     if _is_long_part(quote):
         return True

@@ -1,7 +1,7 @@
 """Signals from the addresses of a source: who can publish there, and whether a link leads where it seems to.
 
-Pure functions of the addresses; nothing is looked up. In the strict score, a page with a mark in ``REFUSED`` cannot
-support a claim. All other marks are shown to the reader, and those in ``WATCHED`` require better grounds.
+Pure functions of the addresses; nothing is looked up. In the strict score, a page with a mark in ``DISQUALIFYING_SIGNALS`` cannot
+support a claim. All other marks are shown to the reader, and those in ``SUSPICIOUS_SIGNALS`` require better grounds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TWINS = frozenset(
 """Letters in host names that are indistinguishable from a Latin letter."""
 
 
-class SourceMark(StrEnum):
+class SourceSignal(StrEnum):
     """Signal from an address."""
 
     CREDENTIALS = "source_with_credentials"
@@ -47,23 +47,23 @@ class SourceMark(StrEnum):
     """The captured page belongs to another site than the cited one."""
 
 
-REFUSED: Final = frozenset(
+DISQUALIFYING_SIGNALS: Final = frozenset(
     {
-        SourceMark.CREDENTIALS,
-        SourceMark.PASTE,
-        SourceMark.SHORTENER,
-        SourceMark.OPEN_REDIRECT,
-        SourceMark.LOOK_ALIKE,
+        SourceSignal.CREDENTIALS,
+        SourceSignal.PASTE,
+        SourceSignal.SHORTENER,
+        SourceSignal.OPEN_REDIRECT,
+        SourceSignal.LOOK_ALIKE,
     }
 )
-WATCHED: Final = frozenset({SourceMark.SEARCH})
+SUSPICIOUS_SIGNALS: Final = frozenset({SourceSignal.SEARCH})
 
 _SEARCH_PATH = re.compile(r"/(?:search|suche|recherche|buscar|find|results|tag|tags|query)(?:[/.]|$)", re.IGNORECASE)
 _SEARCH_FIELDS = frozenset({"q", "query", "search", "s", "p", "text", "keyword", "keywords", "search_query", "term"})
 _SECOND_LEVEL = frozenset({"ac", "co", "com", "edu", "go", "gob", "gouv", "gov", "govt", "ne", "net", "or", "org"})
 
 
-def source_marks(capture: Capture) -> frozenset[SourceMark]:
+def source_signals(capture: Capture) -> frozenset[SourceSignal]:
     """Return the marks of a capture's addresses: cited, final, and the redirects between."""
     cited, reached = _parts(capture.url), _parts(capture.final_url or capture.url)
     if cited is None or reached is None:
@@ -71,23 +71,23 @@ def source_marks(capture: Capture) -> frozenset[SourceMark]:
     on_the_way = [part for part in (cited, *map(_parts, capture.chain), reached) if part is not None]
     marks = set()
     if any("@" in part.netloc for part in on_the_way):
-        marks.add(SourceMark.CREDENTIALS)
+        marks.add(SourceSignal.CREDENTIALS)
     if _is_listed(cited, "paste") or _is_listed(reached, "paste"):
-        marks.add(SourceMark.PASTE)
+        marks.add(SourceSignal.PASTE)
     if any(_is_listed(part, "shortener") for part in on_the_way):
-        marks.add(SourceMark.SHORTENER)
+        marks.add(SourceSignal.SHORTENER)
     if any(looks_like_another(part.hostname or "") for part in on_the_way):
-        marks.add(SourceMark.LOOK_ALIKE)
+        marks.add(SourceSignal.LOOK_ALIKE)
     if _is_listed(reached, "user_content"):
-        marks.add(SourceMark.USER_CONTENT)
+        marks.add(SourceSignal.USER_CONTENT)
     if _is_search(reached):
-        marks.add(SourceMark.SEARCH)
+        marks.add(SourceSignal.SEARCH)
     if _site(cited) != _site(reached):
-        marks.add(SourceMark.OPEN_REDIRECT if _carries(cited, reached) else SourceMark.OTHER_SITE)
+        marks.add(SourceSignal.OPEN_REDIRECT if _carries(cited, reached) else SourceSignal.OTHER_SITE)
     return frozenset(marks)
 
 
-def echoes(urls: Iterable[str]) -> tuple[str, ...]:
+def address_texts(urls: Iterable[str]) -> tuple[str, ...]:
     """Return the text that these URLs carry in query, fragment or search path, folded. Short values are omitted.
 
     >>> echoes(["https://a.org/search/ida-norrstad-was-director", "https://a.org/?q=Ida+N&x=was+it+the+director"])

@@ -16,9 +16,9 @@ from typing import Final
 
 from judges.grounding.folding import fold
 from judges.grounding.injection import Scan, is_flood, scan
-from judges.grounding.quotes import is_long, is_telling
-from judges.grounding.source_signals import REFUSED, WATCHED
-from judges.grounding.term_overlap import bears_on, lacking, terms
+from judges.grounding.quotes import is_long, is_substantial
+from judges.grounding.source_signals import DISQUALIFYING_SIGNALS, SUSPICIOUS_SIGNALS
+from judges.grounding.term_overlap import covers_terms, missing_terms, terms
 from judges.prompting.page_view import PreparedPage
 from rubrics.verdict import Quote
 
@@ -38,7 +38,7 @@ scan_once = lru_cache(maxsize=64)(scan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ClaimGrounds:
     """Question with the checks of its texts.
 
     ``page`` is None for a claim on the answer alone. ``read`` is False if the page was not searched; then nothing
@@ -54,7 +54,7 @@ class Asked:
     restates_task: bool = False
 
     @classmethod
-    def of(cls, claim: str, *, task: str, answer: str, page: PreparedPage | None, read: bool = True) -> Asked:
+    def of(cls, claim: str, *, task: str, answer: str, page: PreparedPage | None, read: bool = True) -> ClaimGrounds:
         """Check the texts. Takes time for long texts; call it in a thread."""
         return cls(
             claim=claim,
@@ -62,8 +62,8 @@ class Asked:
             claim_scan=scan_once(claim),
             page=page,
             read=read,
-            lacking=() if page is None or not read else lacking(claim, page.reading.stems),
-            restates_task=page is not None and read and restates(page.reading.folded.text, task),
+            lacking=() if page is None or not read else missing_terms(claim, page.index.stems),
+            restates_task=page is not None and read and restates(page.index.folded.text, task),
         )
 
     def signals(self) -> tuple[str, ...]:
@@ -78,16 +78,20 @@ class Asked:
         """
         if self.page is not None:
             return bool(quotes)
-        is_suspect = self.answer_scan.gives_orders or self.claim_scan.gives_orders or self.answer_scan.is_opener
+        is_suspect = (
+            self.answer_scan.has_unquoted_injection
+            or self.claim_scan.has_unquoted_injection
+            or self.answer_scan.is_empty_announcement
+        )
         return False if is_suspect else None
 
     def grounds(self, quotes: Sequence[Quote]) -> tuple[Quote, ...]:
         """Return the found quotes that count as grounds; none if together they are not enough."""
         page = self.page
-        if page is None or not self.read or page.marks & REFUSED or self.restates_task or self.lacking:
+        if page is None or not self.read or page.marks & DISQUALIFYING_SIGNALS or self.restates_task or self.lacking:
             return ()
         kept = [(quote, rest) for quote in quotes if (rest := self._factual_part(quote, page)) is not None]
-        if self._is_doubtful(page) and not bears_on(self.claim, [rest for _, rest in kept]):
+        if self._is_doubtful(page) and not covers_terms(self.claim, [rest for _, rest in kept]):
             return ()
         return tuple(quote for quote, _ in kept)
 
@@ -95,13 +99,13 @@ class Asked:
         for name, found in (("answer", self.answer_scan), ("claim", self.claim_scan)):
             if found.orders:
                 yield f"orders_in_{name}"
-        if self.answer_scan.is_opener:
+        if self.answer_scan.is_empty_announcement:
             yield "answer_says_nothing"
         if self.page is None:
             return
-        if self.read and self.page.reading.scan.orders:
+        if self.read and self.page.index.scan.orders:
             yield "orders_in_page"
-        if self.read and self.page.reading.scan.is_flood:
+        if self.read and self.page.index.scan.is_flood:
             yield "page_is_flooded"
         if self.page.url_scan.orders:
             yield "orders_in_url"
@@ -112,8 +116,8 @@ class Asked:
         yield from (mark.value for mark in self.page.marks)
 
     def _is_doubtful(self, page: PreparedPage) -> bool:
-        scans = (self.answer_scan, self.claim_scan, page.reading.scan, page.url_scan)
-        return any(found.is_suspect for found in scans) or bool(page.marks & WATCHED)
+        scans = (self.answer_scan, self.claim_scan, page.index.scan, page.url_scan)
+        return any(found.is_suspect for found in scans) or bool(page.marks & SUSPICIOUS_SIGNALS)
 
     def _factual_part(self, quote: Quote, page: PreparedPage) -> str | None:
         """Return the part of a quote that states facts, or None if it is insufficient."""
@@ -121,11 +125,11 @@ class Asked:
             return None
         pieces = re.split(r"(?<=[.!?])\s+|\n+", " ".join(_without_orders(quote, page)))
         rest = " ".join(piece for piece in pieces if not (_is_flood(page, piece) or _is_unrendered(page, piece)))
-        for echo in page.echoes:
+        for echo in page.address_texts:
             without = " ".join(fold(rest).text.split(echo))
-            if len(without) < len(fold(rest).text) and not _adds(without, self.claim, page.echoes):
+            if len(without) < len(fold(rest).text) and not _adds(without, self.claim, page.address_texts):
                 return None
-        if not is_telling(rest):
+        if not is_substantial(rest):
             return None
         if not is_long(rest) and not terms(rest).all & terms(self.claim).all:
             return None
@@ -144,7 +148,7 @@ def restates(page: str, task: str) -> bool:
 def _without_orders(quote: Quote, page: PreparedPage) -> Iterator[str]:
     """Return the pieces of a quote outside of injected instructions."""
     place = quote.start
-    for order in page.reading.scan.orders:
+    for order in page.index.scan.orders:
         if order.end <= place or order.start >= quote.end:
             continue
         if order.start > place:
@@ -156,7 +160,7 @@ def _without_orders(quote: Quote, page: PreparedPage) -> Iterator[str]:
 
 def _is_flood(page: PreparedPage, piece: str) -> bool:
     wanted = fold(piece).text.strip()
-    return bool(wanted) and is_flood(page.reading.folded.text.count(wanted), len(wanted), len(page.reading.folded.text))
+    return bool(wanted) and is_flood(page.index.folded.text.count(wanted), len(wanted), len(page.index.folded.text))
 
 
 def _is_unrendered(page: PreparedPage, piece: str) -> bool:
@@ -164,8 +168,8 @@ def _is_unrendered(page: PreparedPage, piece: str) -> bool:
     wanted = fold(piece).text.strip()
     return (
         bool(wanted)
-        and wanted in page.reading.unseen
-        and page.reading.folded.text.count(wanted) <= page.reading.unseen.count(wanted)
+        and wanted in page.index.unseen
+        and page.index.folded.text.count(wanted) <= page.index.unseen.count(wanted)
     )
 
 

@@ -1,7 +1,7 @@
 """Overlap of terms between a claim and a text: names and numbers that both contain. Pure functions.
 
-This is far less than understanding, so there are two tests of different strength. ``lacking`` applies to every page: a
-name or number of the claim that the page does not contain cannot come from it. ``bears_on`` applies to quotes if there
+This is far less than understanding, so there are two tests of different strength. ``missing_terms`` applies to every page: a
+name or number of the claim that the page does not contain cannot come from it. ``covers_terms`` applies to quotes if there
 is reason to distrust the judge, so that a manipulated judge cannot support its verdict with an unrelated sentence.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from judges.grounding.confusables import plain_text
+from judges.grounding.confusables import confusable_skeleton
 from judges.grounding.folding import fold, fold_marks
 
 STEM_CHARS: Final = 5
@@ -66,7 +66,7 @@ class Terms:
         return self.numbers | self.names | self.words
 
 
-def bears_on(claim: str, quotes: Iterable[str]) -> bool:
+def covers_terms(claim: str, quotes: Iterable[str]) -> bool:
     """Return whether the quotes together contain every number and name of the claim and half of its other words.
 
     >>> bears_on("The Halden Bridge opened in 1931.", ["In 1931 the Halden Bridge was opened."])
@@ -83,7 +83,7 @@ def bears_on(claim: str, quotes: Iterable[str]) -> bool:
     return bool(asked.all) and 2 * shared >= len(asked.words)
 
 
-def lacking(claim: str, stems: frozenset[str]) -> tuple[str, ...]:
+def missing_terms(claim: str, stems: frozenset[str]) -> tuple[str, ...]:
     """Return the names and numbers of a claim, as written, that a text does not contain, given its ``stems_of``.
 
     Ignored are terms that need not occur literally: small counts, compared or rounded numbers ("under 150", "about
@@ -107,7 +107,7 @@ def lacking(claim: str, stems: frozenset[str]) -> tuple[str, ...]:
 
 def stems_of(text: str) -> frozenset[str]:
     """Return the stems of all words, and all numbers, of a text."""
-    return stems_in(plain_text(fold(text)).text)
+    return stems_in(confusable_skeleton(fold(text)).text)
 
 
 def stems_in(plain: str) -> frozenset[str]:
@@ -198,7 +198,7 @@ def _names(text: str, tokens: list[re.Match[str]]) -> Iterator[list[str]]:
 
 
 def _word(token: str) -> str:
-    return plain_text(fold(token)).text.removesuffix("'s")
+    return confusable_skeleton(fold(token)).text.removesuffix("'s")
 
 
 def _is_name(text: str, found: list[re.Match[str]], place: int) -> bool:

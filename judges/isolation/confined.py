@@ -13,23 +13,23 @@ from typing import Any, Final
 
 from answers.submission import Answer
 from judges.errors import JudgeBug, ScriptStopped
-from judges.isolation.conversation import Answering, Conversation, Hearing
-from judges.isolation.fork_server_pool import Child, Ending, Nursery
+from judges.isolation.conversation import NotificationHandler, RpcConnection, RpcHandler
+from judges.isolation.fork_server_pool import ForkServerPool, JudgeProcess, ProcessExit
 from judges.isolation.limits import MIB, ScriptLimits
-from judges.isolation.values import error_from
+from judges.isolation.values import error_from_json
 from judges.registry import Judge
 from judges.settling import Progress
-from judges.source_code import compiled
+from judges.source_code import compile_judge
 
-GRACE_S: Final = 3.0
+DEADLINE_GRACE_S: Final = 3.0
 """Time after the deadline for the child to return a partial result. Then it is killed."""
-LAST_BREATH_S: Final = 2.0
+SHUTDOWN_GRACE_S: Final = 2.0
 """Time for a child to exit after it has closed its connection."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Errand:
+class JudgeJob:
     """Job for one child process.
 
     Attributes:
@@ -44,15 +44,15 @@ class Errand:
     answer: Answer
     agent: str
     model: str
-    answers: Mapping[str, Answering]
+    answers: Mapping[str, RpcHandler]
     deadline_s: float | None = None
     progress: Progress | None = None
     logger: logging.Logger = _log
     on_open: Callable[[Callable[[Any], None]], None] | None = None
-    more: Mapping[str, Any] = field(default_factory=dict)
+    extra_fields: Mapping[str, Any] = field(default_factory=dict)
 
 
-async def run_confined(nursery: Nursery, errand: Errand) -> Any:
+async def run_isolated(nursery: ForkServerPool, errand: JudgeJob) -> Any:
     """Run a judge file and return its result as JSON values.
 
     Raises:
@@ -62,15 +62,15 @@ async def run_confined(nursery: Nursery, errand: Errand) -> Any:
         IsolationFailed: no process could be started.
     """
     order = await asyncio.to_thread(_job_message, errand)
-    async with nursery.child(errand.entry) as child:
-        hears: dict[str, Hearing] = {
+    async with nursery.spawn(errand.entry) as child:
+        hears: dict[str, NotificationHandler] = {
             "log": lambda what: _take_log(errand.logger, what),
             "progress": lambda what: _take_progress(errand.progress, what),
         }
-        conversation = Conversation(child.talk, child.ask, answers=errand.answers, hears=hears)
+        conversation = RpcConnection(child.talk, child.ask, answers=errand.answers, hears=hears)
         if errand.on_open is not None:
             errand.on_open(conversation.tell)
-        limit = asyncio.timeout(None if errand.deadline_s is None else errand.deadline_s + GRACE_S)
+        limit = asyncio.timeout(None if errand.deadline_s is None else errand.deadline_s + DEADLINE_GRACE_S)
         try:
             async with limit:
                 last = await conversation.hold(order)
@@ -81,18 +81,18 @@ async def run_confined(nursery: Nursery, errand: Errand) -> Any:
         finally:
             conversation.close()
         if last is None:
-            raise _as_error(await child.ending(patience_s=LAST_BREATH_S), errand.judge, nursery.limits)
+            raise _as_error(await child.ending(patience_s=SHUTDOWN_GRACE_S), errand.judge, nursery.limits)
         if "failed" in last:
-            raise error_from(last["failed"])
+            raise error_from_json(last["failed"])
         return last["done"]
 
 
-def _job_message(errand: Errand) -> dict[str, Any]:
+def _job_message(errand: JudgeJob) -> dict[str, Any]:
     judge = errand.judge
     if judge.source is None or judge.path is None:
         raise JudgeBug(f"the judge of {judge.task!r} was not loaded from a file")
     try:
-        code = compiled(judge.source, str(judge.path))
+        code = compile_judge(judge.source, str(judge.path))
     except (SyntaxError, ValueError) as error:
         raise JudgeBug(f"the judge of {judge.task!r} cannot be compiled: {error}") from error
     return {
@@ -104,11 +104,11 @@ def _job_message(errand: Errand) -> dict[str, Any]:
         "model": errand.model,
         "deadline_s": errand.deadline_s,
         "log_level": errand.logger.getEffectiveLevel(),
-        **errand.more,
+        **errand.extra_fields,
     }
 
 
-async def _overdue(child: Child, errand: Errand) -> ScriptStopped:
+async def _overdue(child: JudgeProcess, errand: JudgeJob) -> ScriptStopped:
     ending = await child.ending()
     return ScriptStopped(
         f"the judge of {errand.judge.task!r} did not return within {errand.deadline_s:g} s and was killed",
@@ -117,7 +117,7 @@ async def _overdue(child: Child, errand: Errand) -> ScriptStopped:
     )
 
 
-def _as_error(ending: Ending, judge: Judge, limits: ScriptLimits) -> JudgeBug:
+def _as_error(ending: ProcessExit, judge: Judge, limits: ScriptLimits) -> JudgeBug:
     """Return the error for a process that ended without a result, from how it ended."""
     subject = f"the judge of {judge.task!r}"
     stopped = {
@@ -136,11 +136,11 @@ def _as_error(ending: Ending, judge: Judge, limits: ScriptLimits) -> JudgeBug:
     return JudgeBug(f"{subject} exited (status {ending.exit}) without a result", traceback=ending.tail)
 
 
-def _met_cpu_limit(ending: Ending, limits: ScriptLimits) -> bool:
+def _met_cpu_limit(ending: ProcessExit, limits: ScriptLimits) -> bool:
     return ending.signal == signal.SIGXCPU or (ending.signal == signal.SIGKILL and ending.cpu_s >= limits.cpu_s)
 
 
-def _was_killed_from_outside(ending: Ending) -> bool:
+def _was_killed_from_outside(ending: ProcessExit) -> bool:
     """Return whether the kernel killed the process, usually because the machine ran out of memory."""
     return ending.signal == signal.SIGKILL and ending.stopped is None
 

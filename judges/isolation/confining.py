@@ -51,19 +51,19 @@ def _prctl(option: int, *arguments: int | ctypes.c_void_p) -> bool:
     return bool(_libc.prctl(option, *[ctypes.c_ulong(each) if isinstance(each, int) else each for each in padded]) == 0)
 
 
-def adopt_orphans() -> None:
+def become_subreaper() -> None:
     """Make this process the subreaper of its descendants: it becomes the parent of orphaned ones."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def die_with(parent: int) -> None:
+def exit_with_parent(parent: int) -> None:
     """Have this process killed when ``parent`` (a process id) exits, or exit now if it already has."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
-def confine(limits: ScriptLimits) -> None:
+def apply_limits(limits: ScriptLimits) -> None:
     """Apply resource limits to this process permanently and forbid it to start processes if ``limits`` say so."""
     bounds = {
         resource.RLIMIT_CORE: (0, 0),
@@ -79,11 +79,11 @@ def confine(limits: ScriptLimits) -> None:
     threading.stack_size(THREAD_STACK_BYTES)
     _raise_oom_score()
     if limits.processes == 0:
-        start_no_process()
+        forbid_new_processes()
     faulthandler.enable()
 
 
-def start_no_process() -> bool:
+def forbid_new_processes() -> bool:
     """Install a seccomp filter that allows threads but no new processes. Return whether it is installed."""
     program = _threads_only_program(platform.machine()) if platform.system() == "Linux" else b""
     if not program or not _prctl(_PR_SET_NO_NEW_PRIVS, 1):

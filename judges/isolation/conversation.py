@@ -13,19 +13,19 @@ from typing import Any, Final, TypeAlias
 
 from cache.errors import CacheError
 from judges.errors import JudgeBug, JudgeError
-from judges.isolation.values import error_value
+from judges.isolation.values import error_to_json
 from judges.isolation.wire import LARGE_BYTES, Frame, encode, read_frame
 
 MAX_CALLS: Final = 1000
 """Maximum number of concurrent calls. Further calls wait in the socket."""
 
-Answering: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[Any]]
+RpcHandler: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[Any]]
 """Handler of one RPC method. Raises only JudgeError and CacheError, which are then raised in the child."""
-Hearing: TypeAlias = Callable[[Mapping[str, Any]], None]
+NotificationHandler: TypeAlias = Callable[[Mapping[str, Any]], None]
 """Handler of one kind of notification."""
 
 
-class Conversation:
+class RpcConnection:
     """RPC connection over two sockets, which it closes.
 
     ``answers`` maps method names to handlers, ``hears`` names of notifications.
@@ -36,8 +36,8 @@ class Conversation:
         talk: socket.socket,
         ask: socket.socket,
         *,
-        answers: Mapping[str, Answering],
-        hears: Mapping[str, Hearing],
+        answers: Mapping[str, RpcHandler],
+        hears: Mapping[str, NotificationHandler],
     ) -> None:
         self._sockets = (talk, ask)
         self._answers = answers
@@ -118,7 +118,7 @@ class Conversation:
                 raise JudgeBug(f"unknown call {name!r}")
             reply: Frame = {"re": number, "ok": await answering(what)}
         except (JudgeError, CacheError) as error:
-            reply = {"re": number, "error": error_value(error)}
+            reply = {"re": number, "error": error_to_json(error)}
         except asyncio.CancelledError as cancelled:
             # Drop the traceback: up to Python 3.12, the frames of a TaskGroup reference the error and the error
             # references the frames. This cycle would keep the pages in memory until the next garbage collection.
@@ -137,7 +137,7 @@ async def _encoded(reply: Frame) -> bytes:
     try:
         return encode(reply) if _size(reply.get("ok")) < LARGE_BYTES else await asyncio.to_thread(encode, reply)
     except ValueError as error:
-        return encode({"re": reply["re"], "error": error_value(JudgeBug(f"the reply cannot be sent: {error}"))})
+        return encode({"re": reply["re"], "error": error_to_json(JudgeBug(f"the reply cannot be sent: {error}"))})
 
 
 def _size(value: Any) -> int:

@@ -22,13 +22,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NoReturn
 
-from judges.gc_tuning import collect_seldom, leave_out_what_is_loaded
-from judges.isolation.confining import adopt_orphans, die_with, start_no_process
+from judges.gc_tuning import freeze_loaded_objects, raise_gc_thresholds
+from judges.isolation.confining import become_subreaper, exit_with_parent, forbid_new_processes
 from judges.isolation.limits import ScriptLimits
-from judges.isolation.script_process import become_script
-from judges.isolation.watching import LOOK_S, Ward, Watch, descendants, sweep
+from judges.isolation.script_process import run_script_process
+from judges.isolation.watching import COUNT_INTERVAL_S, SupervisedProcess, Supervisor, descendants, kill_descendants
 
-MAX_ORDER_BYTES: Final = 16 * 1024
+MAX_REQUEST_BYTES: Final = 16 * 1024
 READY: Final = b"ready"
 DESCRIPTORS: Final = 3
 
@@ -45,8 +45,8 @@ def main(arguments: Sequence[str]) -> None:
         get_ready = getattr(importlib.import_module(module), "get_ready", None)
         if get_ready is not None:
             get_ready()
-    collect_seldom()
-    leave_out_what_is_loaded()  # keeps pages shared with children: their collector does not write to them
+    raise_gc_thresholds()
+    freeze_loaded_objects()  # keeps pages shared with children: their collector does not write to them
     control.send(READY)
     _Server(control).serve()
 
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> None:
 class _Server:
     def __init__(self, control: socket.socket) -> None:
         self._control = control
-        self._watch = Watch()
+        self._watch = Supervisor()
         self._guardians: set[int] = set()
         self._is_open = True
         self._can_forbid_processes = _seccomp_is_supported()
@@ -70,7 +70,7 @@ class _Server:
             self._guardians -= {pid for pid in self._guardians if os.waitpid(pid, os.WNOHANG)[0] == pid}
 
     def _handle_request(self) -> None:
-        message, descriptors, _, _ = socket.recv_fds(self._control, MAX_ORDER_BYTES, DESCRIPTORS)
+        message, descriptors, _, _ = socket.recv_fds(self._control, MAX_REQUEST_BYTES, DESCRIPTORS)
         if not message:
             self._is_open = False
             return
@@ -93,21 +93,23 @@ def _seccomp_is_supported() -> bool:
     """Return whether the kernel supports the seccomp filter that forbids new processes, tested in a child."""
     pid = os.fork()
     if pid == 0:
-        os._exit(0 if start_no_process() else 1)
+        os._exit(0 if forbid_new_processes() else 1)
     _, status = os.waitpid(pid, 0)
     return os.waitstatus_to_exitcode(status) == 0
 
 
-def start_script(order: Mapping[str, Any], limits: ScriptLimits, life_fd: int, talk_fd: int, ask_fd: int) -> Ward:
+def start_script(
+    order: Mapping[str, Any], limits: ScriptLimits, life_fd: int, talk_fd: int, ask_fd: int
+) -> SupervisedProcess:
     """Fork the process of a judge file. The returned ward owns ``life_fd``; the other descriptors are closed here."""
     output_end, output = os.pipe()
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        become_script(order, parent, talk_fd, ask_fd, output)
+        run_script_process(order, parent, talk_fd, ask_fd, output)
     for descriptor in (talk_fd, ask_fd, output):
         os.close(descriptor)
-    return Ward(pid, limits, socket.socket(fileno=life_fd), output_end)
+    return SupervisedProcess(pid, limits, socket.socket(fileno=life_fd), output_end)
 
 
 def _guard(
@@ -115,17 +117,17 @@ def _guard(
 ) -> None:
     """Run one judge file and kill every process that it leaves behind."""
     os.setsid()
-    die_with(server)
-    adopt_orphans()
+    exit_with_parent(server)
+    become_subreaper()
     ward = start_script(order, limits, life_fd, talk_fd, ask_fd)
-    watch = Watch()
-    watch.take(ward, before_report=lambda: sweep(spared=ward.pid))
+    watch = Supervisor()
+    watch.take(ward, before_report=lambda: kill_descendants(spared=ward.pid))
     while not watch.is_over:
-        watch.turn(LOOK_S)
+        watch.turn(COUNT_INTERVAL_S)
         if len(descendants()) - 1 > limits.processes:
             ward.stop("processes")
             with suppress(ProcessLookupError):
-                sweep(spared=ward.pid)
+                kill_descendants(spared=ward.pid)
 
 
 def _run_and_exit(work: Callable[[], None]) -> NoReturn:

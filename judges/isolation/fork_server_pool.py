@@ -22,18 +22,18 @@ from typing import Any, Final
 import structlog
 
 from judges.errors import IsolationFailed
-from judges.isolation.fork_server import MAX_ORDER_BYTES, READY
+from judges.isolation.fork_server import MAX_REQUEST_BYTES, READY
 from judges.isolation.limits import ScriptLimits
 
 _PROGRAM: Final = "judges.isolation.fork_server"
-START_S: Final = 60.0
-ENDING_S: Final = 10.0
+START_TIMEOUT_S: Final = 60.0
+REAP_TIMEOUT_S: Final = 10.0
 """Maximum time until a process and all its descendants are dead and the exit report has arrived."""
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class ProcessExit:
     """Exit report of a child.
 
     Attributes:
@@ -53,21 +53,21 @@ class Ending:
     tail: str = ""
 
 
-class Child:
+class JudgeProcess:
     """Process of one judge file: the RPC sockets, and the ``life`` socket that keeps it alive."""
 
     def __init__(self, *, life: socket.socket, talk: socket.socket, ask: socket.socket) -> None:
         self.talk = talk
         self.ask = ask
         self._life = life
-        self._ending: Ending | None = None
+        self._ending: ProcessExit | None = None
 
     def kill(self) -> None:
         """Kill the process and all its descendants immediately."""
         with suppress(OSError):
             self._life.shutdown(socket.SHUT_WR)
 
-    async def ending(self, *, patience_s: float = 0.0) -> Ending:
+    async def ending(self, *, patience_s: float = 0.0) -> ProcessExit:
         """Return the exit report. Kill the process if it does not exit within ``patience_s``.
 
         Raises:
@@ -77,11 +77,11 @@ class Child:
             self._ending = await self._read_report(patience_s)
         return self._ending
 
-    async def _read_report(self, patience_s: float) -> Ending:
+    async def _read_report(self, patience_s: float) -> ProcessExit:
         loop, received = asyncio.get_running_loop(), b""
         kill_timer = loop.call_later(patience_s, self.kill)
         try:
-            async with asyncio.timeout(patience_s + ENDING_S):
+            async with asyncio.timeout(patience_s + REAP_TIMEOUT_S):
                 while piece := await loop.sock_recv(self._life, 64 * 1024):
                     received += piece
         except (TimeoutError, OSError) as error:
@@ -90,9 +90,9 @@ class Child:
             kill_timer.cancel()
         if not received:
             raise IsolationFailed("the fork server died, and a judge file's process with it")
-        return Ending(**json.loads(received))
+        return ProcessExit(**json.loads(received))
 
-    async def be_gone(self) -> None:
+    async def terminate(self) -> None:
         """Kill the process if it still runs, wait until it has exited, and close the sockets."""
         try:
             await self.ending()
@@ -103,7 +103,7 @@ class Child:
                 each.close()
 
 
-class Nursery:
+class ForkServerPool:
     """Spawner of children that have ``modules`` already imported.
 
     Use it from one event loop and close it with ``aclose``.
@@ -137,7 +137,7 @@ class Nursery:
         await self._started()
 
     @asynccontextmanager
-    async def child(self, entry: str) -> AsyncIterator[Child]:
+    async def spawn(self, entry: str) -> AsyncIterator[JudgeProcess]:
         """Spawn a child that calls ``entry`` (``module:function``), with a folder for its temporary files.
 
         The child is killed and the folder deleted when the block ends.
@@ -146,7 +146,7 @@ class Nursery:
             IsolationFailed: the child cannot be started.
         """
         folder = await asyncio.to_thread(tempfile.mkdtemp, prefix="assay-judge-")
-        child: Child | None = None
+        child: JudgeProcess | None = None
         try:
             child = await self._spawn({"entry": entry, "folder": folder, "limits": self.limits.plain()})
             yield child
@@ -166,9 +166,9 @@ class Nursery:
             await asyncio.wait(self._cleanups)
         await self._end_server()
 
-    async def _spawn(self, order: dict[str, Any]) -> Child:
+    async def _spawn(self, order: dict[str, Any]) -> JudgeProcess:
         message = json.dumps(order).encode("ascii")
-        if len(message) > MAX_ORDER_BYTES:
+        if len(message) > MAX_REQUEST_BYTES:
             raise IsolationFailed("the request for a judge file's process is too long")
         for _ in range(2):
             pairs = [socket.socketpair() for _ in range(3)]
@@ -188,7 +188,7 @@ class Nursery:
             life, talk, ask = (ours for _, ours in pairs)
             for each in (life, talk, ask):
                 each.setblocking(False)
-            return Child(talk=talk, ask=ask, life=life)
+            return JudgeProcess(talk=talk, ask=ask, life=life)
         raise IsolationFailed("the fork server for judge files died twice in a row")
 
     async def _warm(self) -> None:
@@ -209,7 +209,7 @@ class Nursery:
         try:
             self._server = await asyncio.to_thread(_launch, theirs, self._modules)
             theirs.close()  # otherwise its exit is not seen as end of file
-            async with asyncio.timeout(START_S):
+            async with asyncio.timeout(START_TIMEOUT_S):
                 received = await asyncio.get_running_loop().sock_recv(ours, len(READY))
         except (OSError, TimeoutError) as error:
             ours.close()
@@ -237,9 +237,9 @@ class Nursery:
             await asyncio.to_thread(server.wait)
 
 
-async def _clean_up(child: Child | None, folder: str) -> None:
+async def _clean_up(child: JudgeProcess | None, folder: str) -> None:
     if child is not None:
-        await child.be_gone()
+        await child.terminate()
     await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 

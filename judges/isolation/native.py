@@ -10,23 +10,23 @@ from answers.submission import Answer
 from cache.evidence import Evidence
 from judges.errors import JudgeBug
 from judges.extractor import Extractor
-from judges.isolation.confined import Errand, run_confined
-from judges.isolation.fork_server_pool import Nursery
-from judges.isolation.rpc_server import REAL, Bodies, Desk, Lane
-from judges.isolation.values import typed
+from judges.isolation.confined import JudgeJob, run_isolated
+from judges.isolation.fork_server_pool import ForkServerPool
+from judges.isolation.rpc_server import REAL_RUN, Bodies, RpcServer, RunServices
+from judges.isolation.values import from_json_value
 from judges.llm.client import LLMClient
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
 from judges.settling import Progress
 from judges.verifier import Verifier
 from rubrics.verdict import Usage
 
-ENTRY = "judges.isolation.serving:judge_natively"
+ENTRY = "judges.isolation.serving:run_native_judge"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConfinedJudgement:
+class IsolatedJudgement:
     """Result of an isolated native judge: ``judges.result.native_summary``, prompts and usage."""
 
     summary: Mapping[str, Any]
@@ -34,45 +34,47 @@ class ConfinedJudgement:
     usage: Usage
 
 
-async def judge_confined(
+async def judge_isolated(
     judge: Judge,
     answer: Answer,
     *,
     agent: str,
     llm: LLMClient,
     model: str,
-    separator: Separator,
+    separator: BlockBuilder,
     preparer: PagePreparer,
     evidence_for: Callable[[str], Awaitable[Evidence]],
     bodies: Bodies,
-    nursery: Nursery,
+    nursery: ForkServerPool,
     progress: Progress | None = None,
     deadline_s: float | None = None,
-) -> ConfinedJudgement:
+) -> IsolatedJudgement:
     """Run a native judge file in a child process. All its requests are handled here.
 
     Raises:
-        JudgeBug, JudgeError: see ``run_confined``.
+        JudgeBug, JudgeError: see ``run_isolated``.
     """
     own = PagePreparer(separator)
-    lane = Lane(
+    lane = RunServices(
         llm=llm,
         judge=lambda name, apart: Verifier(llm, name, separator=separator, pages=own if apart else preparer),
         reader=lambda asked, name, apart: Extractor(asked, name, separator=separator, pages=own if apart else preparer),
         evidence_for=evidence_for,
     )
-    errand = Errand(
+    errand = JudgeJob(
         entry=ENTRY,
         judge=judge,
         answer=answer,
         agent=agent,
         model=model,
-        answers=Desk({REAL: lane}, answer=answer.text, bodies=bodies).answers(),
+        answers=RpcServer({REAL_RUN: lane}, answer=answer.text, bodies=bodies).answers(),
         deadline_s=deadline_s,
         progress=progress,
     )
-    result = await run_confined(nursery, errand)
+    result = await run_isolated(nursery, errand)
     match result:
         case {"summary": dict(summary), "prompts": list(prompts), "usage": usage}:
-            return ConfinedJudgement(summary=summary, prompts=tuple(map(str, prompts)), usage=typed(usage, Usage))
+            return IsolatedJudgement(
+                summary=summary, prompts=tuple(map(str, prompts)), usage=from_json_value(usage, Usage)
+            )
     raise JudgeBug(f"the judge of {judge.task!r} returned an invalid result")

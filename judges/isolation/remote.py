@@ -12,43 +12,43 @@ from pydantic import BaseModel
 from cache.capture import Capture
 from cache.evidence import Evidence
 from judges.errors import ExtractionFailed, LLMOutputUnusable, UnusableKind
-from judges.extractor import Extraction, Reading, S, ValueReader
-from judges.isolation.rpc_client import Door
-from judges.isolation.values import evidence_from, evidence_value, plain, typed
+from judges.extractor import Extraction, ExtractionReply, ExtractorBase, S
+from judges.isolation.rpc_client import RpcClient
+from judges.isolation.values import evidence_from_json, evidence_to_json, from_json_value, to_json_value
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.replies import read_reply
-from judges.llm.wire import Finish, RawReply
+from judges.llm.wire import FinishReason, RawReply
 from judges.prompting.rendering import Style
 from judges.verifier import DEFAULT_TRIALS, ClaimJudge
 from rubrics.verdict import Claim, Usage, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Glance(Evidence):
+class EvidenceReference(Evidence):
     """Page whose text and screenshots stay in the service.
 
     ``named`` is the URL under which it was requested. ``bring`` fetches the complete page.
     """
 
-    named: str
-    bring: Callable[[str], Awaitable[Evidence]]
+    requested_url: str
+    fetch: Callable[[str], Awaitable[Evidence]]
 
     async def whole(self) -> Evidence:
-        return await self.bring(self.named)
+        return await self.fetch(self.requested_url)
 
 
 class RemotePages:
     """Pages of one run: ``evidence_for`` fetches the complete page, ``glance`` only what is needed to judge by it."""
 
-    def __init__(self, door: Door, run: str) -> None:
+    def __init__(self, door: RpcClient, run: str) -> None:
         self._door = door
         self._run = run
 
-    async def glance(self, url: str) -> Evidence:
+    async def reference(self, url: str) -> Evidence:
         """Return the page without its text and screenshots. Raises the same errors as ``evidence_for``."""
         seen = await self._door.call("look", run=self._run, url=url)
-        capture, digests = typed(seen["capture"], Capture), tuple(seen["digests"])
-        return Glance(capture=capture, text="", digests=digests, named=url, bring=self.evidence_for)
+        capture, digests = from_json_value(seen["capture"], Capture), tuple(seen["digests"])
+        return EvidenceReference(capture=capture, text="", digests=digests, requested_url=url, fetch=self.evidence_for)
 
     async def evidence_for(self, url: str) -> Evidence:
         """Return the page with its text and screenshots.
@@ -56,13 +56,13 @@ class RemotePages:
         Raises:
             CacheError: the page does not exist or cannot be fetched.
         """
-        return Evidence(**evidence_from(await self._door.call("page", run=self._run, url=url)))
+        return Evidence(**evidence_from_json(await self._door.call("page", run=self._run, url=url)))
 
 
 class RemoteClaimJudge(ClaimJudge):
     """Claim judge that calls the service. ``answer`` is the answer text that the service already has."""
 
-    def __init__(self, door: Door, run: str, model: str, *, answer: str) -> None:
+    def __init__(self, door: RpcClient, run: str, model: str, *, answer: str) -> None:
         self._door = door
         self._run = run
         self.model = model
@@ -79,7 +79,7 @@ class RemoteClaimJudge(ClaimJudge):
         use_screenshot: bool = True,
     ) -> Verdict:
         response = await self._call_judge(claim, task, answer, evidence, trials, shots=use_screenshot, kept=False)
-        verdict: Verdict = typed(response, Verdict)
+        verdict: Verdict = from_json_value(response, Verdict)
         return verdict
 
     async def judge_kept(
@@ -93,7 +93,7 @@ class RemoteClaimJudge(ClaimJudge):
         use_screenshot: bool = True,
     ) -> Verdict | None:
         response = await self._call_judge(claim, task, answer, evidence, trials, shots=use_screenshot, kept=True)
-        verdict: Verdict | None = typed(response, Verdict | None)
+        verdict: Verdict | None = from_json_value(response, Verdict | None)
         return verdict
 
     async def _call_judge(
@@ -111,7 +111,7 @@ class RemoteClaimJudge(ClaimJudge):
             "judge",
             run=self._run,
             model=self.model,
-            claim=plain(claim, Claim),
+            claim=to_json_value(claim, Claim),
             task=task,
             answer=None if answer == self._answer else answer,
             page=_page_reference(evidence),
@@ -122,10 +122,10 @@ class RemoteClaimJudge(ClaimJudge):
         )
 
 
-class RemoteReader(ValueReader):
+class RemoteExtractor(ExtractorBase):
     """Extractor that calls the service and parses the replies into the judge file's classes."""
 
-    def __init__(self, door: Door, run: str, model: str, *, answer: str, style: Style) -> None:
+    def __init__(self, door: RpcClient, run: str, model: str, *, answer: str, style: Style) -> None:
         self._door = door
         self._run = run
         self.model = model
@@ -142,11 +142,11 @@ class RemoteReader(ValueReader):
         evidence: Evidence | None,
         instruction: str | None,
         use_screenshot: bool,
-    ) -> Reading:
+    ) -> ExtractionReply:
         what: dict[str, Any] = {
             "run": self._run,
             "model": self.model,
-            "schema": described(schema),
+            "schema": describe_schema(schema),
             "prompt": prompt,
             "task": task,
             "answer": None if answer == self._answer else answer,
@@ -160,12 +160,12 @@ class RemoteReader(ValueReader):
             raise ExtractionFailed(
                 f"extraction failed: {error}", cause_reason=error.reason, usage=error.usage
             ) from error
-        return Reading(reply=reply, prompt=response["prompt"], evidence=tuple(response["evidence"]))
+        return ExtractionReply(reply=reply, prompt=response["prompt"], evidence=tuple(response["evidence"]))
 
     async def extract_in_full(
         self, schema: type[S], prompt: str, *, evidence: Evidence | None = None, **question: Any
     ) -> Extraction[S]:
-        if isinstance(evidence, Glance) and self.style is Style.NATIVE:
+        if isinstance(evidence, EvidenceReference) and self.style is Style.NATIVE:
             evidence = replace_text(evidence, await evidence.whole())  # needed to detect invented values
         return await super().extract_in_full(schema, prompt, evidence=evidence, **question)
 
@@ -173,7 +173,7 @@ class RemoteReader(ValueReader):
 class RemoteModel:
     """``LLMClient`` that calls a model of the service with the RPC method ``call``: the run's own or a provider's."""
 
-    def __init__(self, door: Door, call: str, **which: Any) -> None:
+    def __init__(self, door: RpcClient, call: str, **which: Any) -> None:
         self._door = door
         self._call = call
         self._which = which
@@ -184,7 +184,7 @@ class RemoteModel:
             **self._which,
             "model": request.model,
             "messages": [dict(message) for message in request.messages],
-            "schema": None if request.schema is None else described(request.schema),
+            "schema": None if request.schema is None else describe_schema(request.schema),
             "purpose": request.purpose,
             "vote": request.vote,
             "params": dict(request.params),
@@ -196,12 +196,12 @@ class RemoteModel:
         """Do nothing: the service's client stays open."""
 
 
-def described(schema: type[BaseModel]) -> dict[str, Any]:
+def describe_schema(schema: type[BaseModel]) -> dict[str, Any]:
     """Return the description of a class that is sent to the service."""
     return {"name": schema.__name__, "json": schema.model_json_schema()}
 
 
-def replace_text(glance: Glance, whole: Evidence) -> Glance:
+def replace_text(glance: EvidenceReference, whole: Evidence) -> EvidenceReference:
     """Return ``glance`` with the text and links of the complete page."""
     return replace(glance, capture=whole.capture, text=whole.text, links=whole.links)
 
@@ -209,11 +209,11 @@ def replace_text(glance: Glance, whole: Evidence) -> Glance:
 def _page_reference(evidence: Evidence | None) -> Any:
     if evidence is None:
         return None
-    return evidence.named if isinstance(evidence, Glance) else evidence_value(evidence)
+    return evidence.requested_url if isinstance(evidence, EvidenceReference) else evidence_to_json(evidence)
 
 
 async def _read_into(
-    schema: type[BaseModel] | None, door: Door, call: str, what: Mapping[str, Any], *, strict: bool
+    schema: type[BaseModel] | None, door: RpcClient, call: str, what: Mapping[str, Any], *, strict: bool
 ) -> tuple[Mapping[str, Any], LLMReply]:
     """Call the service and parse the reply into ``schema``; ask once more if it does not match.
 
@@ -227,10 +227,10 @@ async def _read_into(
     while True:
         asked = what if unusable is None else {**what, "unusable": unusable.value}
         response = await door.call(call, **asked)
-        usage = before + typed(response["usage"], Usage)
+        usage = before + from_json_value(response["usage"], Usage)
         text, model = str(response["text"]), str(response["model"])
         try:
-            parsed = read_reply(RawReply(text=text, finish=Finish.STOP, model=model), schema, strict=strict)
+            parsed = read_reply(RawReply(text=text, finish=FinishReason.STOP, model=model), schema, strict=strict)
         except LLMOutputUnusable as error:
             error.usage = usage
             if unusable is not None or error.kind is UnusableKind.EMPTY:

@@ -13,8 +13,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from judges.isolation.values import error_from
-from judges.isolation.wire import Frame, encode, read_frame, receive_now, send_now
+from judges.isolation.values import error_from_json
+from judges.isolation.wire import Frame, encode, read_frame, receive_blocking, send_blocking
 
 Told = Callable[[Any], None]
 
@@ -27,7 +27,7 @@ def _ignore() -> None:
     """Do nothing when the connection is closed, because that is expected."""
 
 
-class Door:
+class RpcClient:
     """RPC client of a process, opened once in its single event loop."""
 
     def __init__(
@@ -43,7 +43,7 @@ class Door:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
-        self.on_news: Told | None = None
+        self.on_notification: Told | None = None
         """Called with notifications of the service."""
 
     async def open(self) -> Frame:
@@ -61,7 +61,7 @@ class Door:
         return order
 
     @property
-    def is_here(self) -> bool:
+    def is_own_loop(self) -> bool:
         """Whether the running event loop is the one that opened this client."""
         return asyncio.get_running_loop() is self._loop
 
@@ -71,8 +71,8 @@ class Door:
         Raises:
             JudgeError, CacheError: raised by the service.
         """
-        if not self.is_here:
-            return await asyncio.to_thread(self.call_now, name, **what)
+        if not self.is_own_loop:
+            return await asyncio.to_thread(self.call_blocking, name, **what)
         self._number += 1
         number, answer = self._number, asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
@@ -86,15 +86,15 @@ class Door:
         finally:
             self._waiting.pop(number, None)
 
-    def call_now(self, name: str, /, **what: Any) -> Any:
+    def call_blocking(self, name: str, /, **what: Any) -> Any:
         """Like ``call``, for code that cannot await. One call at a time.
 
         Raises:
             JudgeError, CacheError: raised by the service.
         """
         with self._lock:
-            send_now(self._ask, {"id": 0, "call": name, "with": what})
-            return _result_of(receive_now(self._ask))
+            send_blocking(self._ask, {"id": 0, "call": name, "with": what})
+            return _result_of(receive_blocking(self._ask))
 
     def tell(self, name: str, /, **what: Any) -> None:
         """Send a notification. Thread-safe."""
@@ -102,7 +102,7 @@ class Door:
         if self._loop is None or self._loop.is_closed():
             return
         try:
-            is_here = self.is_here
+            is_here = self.is_own_loop
         except RuntimeError:
             is_here = False
         if is_here:
@@ -135,14 +135,14 @@ class Door:
     async def _read(self, reader: asyncio.StreamReader) -> None:
         while (frame := await read_frame(reader)) is not None:
             if "news" in frame:
-                if self.on_news is not None:
-                    self.on_news(frame["news"])
+                if self.on_notification is not None:
+                    self.on_notification(frame["news"])
                 continue
             answer = self._waiting.get(frame["re"])
             if answer is None or answer.done():
                 continue
             if "error" in frame:
-                answer.set_exception(error_from(frame["error"]))
+                answer.set_exception(error_from_json(frame["error"]))
             else:
                 answer.set_result(frame["ok"])
         self._when_left()
@@ -150,5 +150,5 @@ class Door:
 
 def _result_of(frame: Frame) -> Any:
     if "error" in frame:
-        raise error_from(frame["error"])
+        raise error_from_json(frame["error"])
     return frame["ok"]

@@ -17,25 +17,25 @@ import structlog
 
 from cache.capture import Capture
 from cache.evidence import Evidence
-from cache.lru import Recent
+from cache.lru import LRUCache
 from judges.errors import JudgeBug, UnusableKind
-from judges.extractor import ValueReader
-from judges.isolation.conversation import Answering
-from judges.isolation.stand_in import stand_in
-from judges.isolation.values import as_text, evidence_from, evidence_value, plain, typed
+from judges.extractor import ExtractorBase
+from judges.isolation.conversation import RpcHandler
+from judges.isolation.stand_in import schema_model
+from judges.isolation.values import evidence_from_json, evidence_to_json, from_json_value, to_base64, to_json_value
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
-from judges.llm.remote import repaired
+from judges.llm.remote import repair_request
 from judges.prompting.verdict_reply import BinaryEvalResult
 from judges.verifier import ClaimJudge
 from rubrics.verdict import Claim, Usage, Verdict
 
-KEPT_BYTES: Final = 16 * 1024 * 1024
-REAL: Final = "real"
-SCOUT: Final = "scout"
+PAGE_CACHE_BYTES: Final = 16 * 1024 * 1024
+REAL_RUN: Final = "real"
+SCOUTING_RUN: Final = "scout"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
+class RunServices:
     """Services of one run of a judge file.
 
     ``judge`` and ``reader`` create a claim judge and an extractor for a model name. Their flag ``apart`` is set for
@@ -44,7 +44,7 @@ class Lane:
 
     llm: LLMClient
     judge: Callable[[str, bool], ClaimJudge]
-    reader: Callable[[LLMClient, str, bool], ValueReader]
+    reader: Callable[[LLMClient, str, bool], ExtractorBase]
     evidence_for: Callable[[str], Awaitable[Evidence]]
 
 
@@ -54,17 +54,17 @@ class Bodies(Protocol):
     async def get(self, sha256: str) -> bytes: ...
 
 
-class Desk:
+class RpcServer:
     """RPC methods for one process. ``lanes`` maps run names (real, and scout with look-ahead) to their services."""
 
-    def __init__(self, lanes: Mapping[str, Lane], *, answer: str, bodies: Bodies) -> None:
+    def __init__(self, lanes: Mapping[str, RunServices], *, answer: str, bodies: Bodies) -> None:
         self._lanes = lanes
         self._answer = answer
         self._bodies = bodies
         # The newest page is cached whatever its size: otherwise every claim on it would load it again.
-        self._kept: Recent[tuple[str, str], Evidence] = Recent(KEPT_BYTES, keeps_newest=True)
+        self._kept: LRUCache[tuple[str, str], Evidence] = LRUCache(PAGE_CACHE_BYTES, keeps_newest=True)
 
-    def answers(self) -> dict[str, Answering]:
+    def answers(self) -> dict[str, RpcHandler]:
         """Return the handlers by method name."""
         return {
             "judge": self._judge,
@@ -76,7 +76,7 @@ class Desk:
         }
 
     async def _judge(self, what: Mapping[str, Any]) -> Any:
-        lane, trials = self._lane(what), typed(what.get("trials"), int)
+        lane, trials = self._lane(what), from_json_value(what.get("trials"), int)
         page = await self._evidence(what)
         if trials < 1 or trials % 2 == 0:
             raise JudgeBug(f"the number of votes must be odd and positive, not {trials}")
@@ -84,14 +84,14 @@ class Desk:
         with structlog.contextvars.bound_contextvars(leaf=str(what.get("leaf") or "")):
             judge = lane.judge(_text(what, "model"), "page" in what and isinstance(what["page"], dict))
             verdict = await (judge.judge_kept if what.get("kept") else judge.judge)(
-                typed(what.get("claim"), Claim),
+                from_json_value(what.get("claim"), Claim),
                 task=_text(what, "task"),
                 answer=self._answer_of(what),
                 evidence=page,
                 trials=trials,
                 use_screenshot=bool(what.get("shots")),
             )
-        return None if verdict is None else plain(verdict, Verdict)
+        return None if verdict is None else to_json_value(verdict, Verdict)
 
     async def _extract(self, what: Mapping[str, Any]) -> Any:
         lane = self._lane(what)
@@ -103,7 +103,7 @@ class Desk:
             task=_text(what, "task"),
             answer=self._answer_of(what),
             evidence=await self._evidence(what),
-            instruction=typed(what.get("instruction"), str | None),
+            instruction=from_json_value(what.get("instruction"), str | None),
             use_screenshot=bool(what.get("shots")),
         )
         return {**reply_value(reading.reply), "prompt": reading.prompt, "evidence": list(reading.evidence)}
@@ -114,14 +114,14 @@ class Desk:
 
     async def _look(self, what: Mapping[str, Any]) -> Any:
         evidence = await self._of(_text(what, "run"), _text(what, "url"))
-        return {"capture": plain(evidence.capture, Capture), "digests": list(evidence.digests)}
+        return {"capture": to_json_value(evidence.capture, Capture), "digests": list(evidence.digests)}
 
     async def _page(self, what: Mapping[str, Any]) -> Any:
         evidence = await self._of(_text(what, "run"), _text(what, "url"))
-        return await asyncio.to_thread(evidence_value, evidence)
+        return await asyncio.to_thread(evidence_to_json, evidence)
 
     async def _body(self, what: Mapping[str, Any]) -> Any:
-        return await asyncio.to_thread(as_text, await self._bodies.get(_text(what, "sha256")))
+        return await asyncio.to_thread(to_base64, await self._bodies.get(_text(what, "sha256")))
 
     async def _evidence(self, what: Mapping[str, Any]) -> Evidence | None:
         page = what.get("page")
@@ -141,7 +141,7 @@ class Desk:
             self._kept.put((run, url), kept, kept.size)
         return kept
 
-    def _lane(self, what: Mapping[str, Any]) -> Lane:
+    def _lane(self, what: Mapping[str, Any]) -> RunServices:
         lane = self._lanes.get(str(what.get("run")))
         if lane is None:
             raise JudgeBug(f"unknown run {what.get('run')!r}")
@@ -149,7 +149,7 @@ class Desk:
 
     def _answer_of(self, what: Mapping[str, Any]) -> str:
         """Return the answer text: the original if the call has none, otherwise the text that the judge file sent."""
-        given: str | None = typed(what.get("answer"), str | None)
+        given: str | None = from_json_value(what.get("answer"), str | None)
         return self._answer if given is None else given
 
 
@@ -162,11 +162,11 @@ def request_of(what: Mapping[str, Any]) -> LLMRequest:
     is_verdict = what.get("purpose") == "verify"
     return LLMRequest(
         model=_text(what, "model"),
-        messages=tuple(typed(what.get("messages"), list[dict[str, Any]])),
+        messages=tuple(from_json_value(what.get("messages"), list[dict[str, Any]])),
         schema=BinaryEvalResult if is_verdict else _schema_or_none(what.get("schema")),
         purpose="verify" if is_verdict else "free",
-        vote=typed(what.get("vote"), int),
-        params=typed(what.get("params"), dict[str, Any]),
+        vote=from_json_value(what.get("vote"), int),
+        params=from_json_value(what.get("params"), dict[str, Any]),
     )
 
 
@@ -175,12 +175,12 @@ def reply_value(reply: LLMReply) -> dict[str, Any]:
     text = reply.text
     if not text and reply.parsed is not None:
         text = reply.parsed.model_dump_json(by_alias=True, exclude_unset=True)
-    return {"text": text, "model": reply.model, "usage": plain(reply.usage, Usage), "cached": reply.cached}
+    return {"text": text, "model": reply.model, "usage": to_json_value(reply.usage, Usage), "cached": reply.cached}
 
 
 def _repairing(llm: LLMClient, what: Mapping[str, Any]) -> LLMClient:
     kind = what.get("unusable")
-    return llm if kind is None else _RepairingClient(llm, typed(kind, UnusableKind))
+    return llm if kind is None else _RepairingClient(llm, from_json_value(kind, UnusableKind))
 
 
 class _RepairingClient:
@@ -191,7 +191,7 @@ class _RepairingClient:
         self._kind = kind
 
     async def complete(self, request: LLMRequest) -> LLMReply:
-        return await self._llm.complete(repaired(request, self._kind))
+        return await self._llm.complete(repair_request(request, self._kind))
 
     async def aclose(self) -> None:
         """Do nothing: the wrapped client stays open."""
@@ -199,7 +199,7 @@ class _RepairingClient:
 
 def _page_from_script(page: Mapping[str, Any]) -> Evidence:
     """Return a page that the judge file created. Digests are computed here, so it cannot pass for another page."""
-    evidence = Evidence(**evidence_from(page))
+    evidence = Evidence(**evidence_from_json(page))
     bodies = (evidence.text.encode("utf-8", errors="replace"), *evidence.screenshots)
     return replace(evidence, digests=tuple(hashlib.sha256(body).hexdigest() for body in bodies))
 
@@ -211,9 +211,9 @@ def _schema_or_none(value: Any) -> Any:
 def _schema(value: Any) -> Any:
     if not isinstance(value, dict):
         raise JudgeBug("an extraction needs a schema")
-    return stand_in(_text(value, "name"), json.dumps(value.get("json"), sort_keys=False))
+    return schema_model(_text(value, "name"), json.dumps(value.get("json"), sort_keys=False))
 
 
 def _text(what: Mapping[str, Any], name: str) -> str:
-    text: str = typed(what.get(name), str)
+    text: str = from_json_value(what.get(name), str)
     return text

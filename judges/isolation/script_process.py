@@ -11,13 +11,13 @@ import traceback
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
-from judges.isolation.confining import confine, die_with
+from judges.isolation.confining import apply_limits, exit_with_parent
 from judges.isolation.limits import ScriptLimits
 
 _FIRST_FD: Final = 3
 
 
-def become_script(order: Mapping[str, Any], parent: int, talk_fd: int, ask_fd: int, printed: int) -> NoReturn:
+def run_script_process(order: Mapping[str, Any], parent: int, talk_fd: int, ask_fd: int, printed: int) -> NoReturn:
     """Run a job in this process and exit.
 
     ``order`` contains ``entry`` (``module:function``, called with the two RPC sockets), ``limits`` (fields of
@@ -26,7 +26,7 @@ def become_script(order: Mapping[str, Any], parent: int, talk_fd: int, ask_fd: i
     """
     try:
         os.setsid()
-        die_with(parent)
+        exit_with_parent(parent)
         null_fd = os.open(os.devnull, os.O_RDONLY)
         for source, place in ((null_fd, 0), (printed, 1), (printed, 2)):
             os.dup2(source, place)
@@ -34,7 +34,7 @@ def become_script(order: Mapping[str, Any], parent: int, talk_fd: int, ask_fd: i
         tempfile.tempdir = str(order["folder"])
         module, _, function = str(order["entry"]).partition(":")
         entry = getattr(importlib.import_module(module), function)
-        confine(ScriptLimits(**order["limits"]))
+        apply_limits(ScriptLimits(**order["limits"]))
         entry(socket.socket(fileno=talk_fd), socket.socket(fileno=ask_fd))
         sys.stdout.flush()
         os._exit(0)

@@ -19,48 +19,48 @@ from typing import Any, Final, TypeAlias
 from answers.submission import Answer
 from cache.errors import CacheError
 from judges.errors import JudgeBug, JudgeError, ScriptStopped
-from judges.isolation.remote import RemoteClaimJudge, RemotePages, RemoteReader
-from judges.isolation.rpc_client import Door
-from judges.isolation.rpc_server import REAL
-from judges.isolation.values import error_value, plain
-from judges.isolation.wire import Frame, TooLong, encode
+from judges.isolation.remote import RemoteClaimJudge, RemoteExtractor, RemotePages
+from judges.isolation.rpc_client import RpcClient
+from judges.isolation.rpc_server import REAL_RUN
+from judges.isolation.values import error_to_json, to_json_value
+from judges.isolation.wire import Frame, FrameTooLarge, encode
 from judges.judge_code import judge_code
-from judges.loader import declared_by
+from judges.loader import run_native_file
 from judges.prompting.rendering import Style
 from judges.result import native_summary
-from judges.runner import JudgeTools, run
+from judges.runner import JudgeTools, run_judge
 from rubrics.verdict import Usage
 
 MAX_RESULT_BYTES: Final = 16 * 1024 * 1024
 MAX_LOG_LINES: Final = 5_000
 MAX_LOG_CHARS: Final = 2_000
 
-Order: TypeAlias = Mapping[str, Any]
-Work: TypeAlias = Callable[[Door, Order], Awaitable[Any]]
+JobMessage: TypeAlias = Mapping[str, Any]
+JobFunction: TypeAlias = Callable[[RpcClient, JobMessage], Awaitable[Any]]
 """Runs a job and returns the result as JSON values."""
 
 _LIMITS: Final = {errno.EFBIG: "file size", errno.EMFILE: "open files"}
 
 
-def judge_natively(talk: socket.socket, ask: socket.socket) -> None:
+def run_native_judge(talk: socket.socket, ask: socket.socket) -> None:
     """Run a native judge file. Entry point for ``script_process``."""
-    serve(talk, ask, _judge)
+    run_job(talk, ask, _judge)
 
 
-def serve(talk: socket.socket, ask: socket.socket, work: Work) -> None:
+def run_job(talk: socket.socket, ask: socket.socket, work: JobFunction) -> None:
     """Run one job and send its result."""
-    asyncio.run(_serve(Door(talk, ask), work))
+    asyncio.run(_serve(RpcClient(talk, ask), work))
 
 
-async def _serve(door: Door, work: Work) -> None:
+async def _serve(door: RpcClient, work: JobFunction) -> None:
     order = await door.open()
     _install_log_handler(door, int(order["log_level"]))
     try:
         last = _result(await work(door, order))
     except JudgeBug as error:
-        last = {"failed": error_value(_limit_error(error))}
+        last = {"failed": error_to_json(_limit_error(error))}
     except (JudgeError, CacheError) as error:
-        last = {"failed": error_value(error)}
+        last = {"failed": error_to_json(error)}
     await door.end(last)
     sys.stdout.flush()
     # Threads of the judge file are not joined.
@@ -78,23 +78,23 @@ def _result(value: Any) -> Frame:
     try:
         if len(encode(frame)) <= MAX_RESULT_BYTES:
             return frame
-    except TooLong:
+    except FrameTooLarge:
         pass  # handled like any oversized result below
     except ValueError as error:
         raise JudgeBug(f"the result cannot be written as JSON: {error}") from error
     raise ScriptStopped(f"the result is larger than {MAX_RESULT_BYTES} bytes", limit="result")
 
 
-async def _judge(door: Door, order: Order) -> Any:
+async def _judge(door: RpcClient, order: JobMessage) -> Any:
     text, model = str(order["answer"]["text"]), str(order["model"])
     task, path = str(order["task"]), str(order["path"])
-    judge = declared_by(code_in(order), path, task)
+    judge = run_native_file(code_in(order), path, task)
     tools = JudgeTools(
-        verifier=RemoteClaimJudge(door, REAL, model, answer=text),
-        extractor=RemoteReader(door, REAL, model, answer=text, style=Style.NATIVE),
-        evidence_for=RemotePages(door, REAL).glance,
+        verifier=RemoteClaimJudge(door, REAL_RUN, model, answer=text),
+        extractor=RemoteExtractor(door, REAL_RUN, model, answer=text, style=Style.NATIVE),
+        evidence_for=RemotePages(door, REAL_RUN).reference,
     )
-    judgement = await run(
+    judgement = await run_judge(
         judge,
         Answer(name=str(order["answer"]["name"]), text=text),
         tools,
@@ -103,10 +103,10 @@ async def _judge(door: Door, order: Order) -> Any:
     )
     with judge_code(f"the declarations of the judge of {task!r} cannot be written as JSON"):
         summary = native_summary(judgement, agent_name=str(order["agent"]))
-    return {"summary": summary, "prompts": list(judgement.prompts), "usage": plain(judgement.usage, Usage)}
+    return {"summary": summary, "prompts": list(judgement.prompts), "usage": to_json_value(judgement.usage, Usage)}
 
 
-def code_in(order: Order) -> CodeType:
+def code_in(order: JobMessage) -> CodeType:
     """Return the code that the service compiled from the bytes whose digest it knows."""
     try:
         code = marshal.loads(base64.b64decode(order["code"]))  # noqa: S302 - sent by the service, same Python version
@@ -128,7 +128,7 @@ def _limit_error(error: JudgeBug) -> JudgeBug:
     return ScriptStopped(f"{error} (limit exceeded: {limit})", limit=limit, traceback=error.traceback)
 
 
-def _install_log_handler(door: Door, level: int) -> None:
+def _install_log_handler(door: RpcClient, level: int) -> None:
     root = logging.getLogger()
     root.handlers[:] = [_Handler(door)]
     root.setLevel(level)
@@ -137,7 +137,7 @@ def _install_log_handler(door: Door, level: int) -> None:
 class _Handler(logging.Handler):
     """Log handler that sends records to the service, up to ``MAX_LOG_LINES``."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: RpcClient) -> None:
         super().__init__()
         self._door = door
         self._left = MAX_LOG_LINES

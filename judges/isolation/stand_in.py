@@ -33,7 +33,7 @@ _PLAIN: Final[Mapping[str, Any]] = {
 }
 
 
-class StandIn(BaseModel):
+class SchemaModel(BaseModel):
     """Base of all stand-in classes. Accepts any JSON value; the child process validates it with the real class."""
 
     model_config = ConfigDict(protected_namespaces=(), populate_by_name=True, serialize_by_alias=True)
@@ -45,14 +45,14 @@ class StandIn(BaseModel):
         return copy.deepcopy(dict(cls.described))
 
     @classmethod
-    def model_validate_json(cls, json_data: str | bytes | bytearray, **_: Any) -> StandIn:
+    def model_validate_json(cls, json_data: str | bytes | bytearray, **_: Any) -> SchemaModel:
         """Return an empty object if ``json_data`` is valid JSON. The child process parses the content."""
         _ANY_JSON.validate_json(json_data)
         return cls.model_construct()
 
 
 @lru_cache(maxsize=256)
-def stand_in(name: str, schema: str) -> type[BaseModel]:
+def schema_model(name: str, schema: str) -> type[BaseModel]:
     """Return the stand-in for the class ``name`` with this JSON schema. Equal arguments return the same class.
 
     Raises:
@@ -81,7 +81,7 @@ class _TypeBuilder:
     def stand_in(self, name: str) -> type[BaseModel]:
         """Return the class for the whole schema. A self-referencing class has its own definition in ``$defs``."""
         top = self._definitions.get(str(self._whole.get("$ref")).rpartition("/")[2])
-        made: Any = self.model(name, top if isinstance(top, dict) else self._whole, base=StandIn)
+        made: Any = self.model(name, top if isinstance(top, dict) else self._whole, base=SchemaModel)
         made.described = self._whole
         stands: type[BaseModel] = made
         return stands
@@ -159,4 +159,4 @@ def _field_name(key: str, number: int) -> str:
     name = name.lstrip("_") or f"field{number}"
     if not name.isidentifier():
         name = f"field_{name}" if f"field_{name}".isidentifier() else f"field{number}"
-    return f"{name}_" if hasattr(StandIn, name) or keyword.iskeyword(name) else name
+    return f"{name}_" if hasattr(SchemaModel, name) or keyword.iskeyword(name) else name

@@ -76,7 +76,7 @@ _ERRORS: Final[Mapping[type[Exception], Mapping[str, Any]]] = {
 _BY_NAME: Final = {kind.__name__: kind for kind in _ERRORS}
 
 
-def get_ready() -> None:
+def preload() -> None:
     """Build the type adapters of common values, which is slow. The fork server calls this before it forks."""
     for kind in (Usage, Claim, Verdict, Verdict | None, Capture, tuple[Capture, ...]):
         _adapter(kind)
@@ -87,12 +87,12 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def plain(value: Any, kind: Any) -> Any:
+def to_json_value(value: Any, kind: Any) -> Any:
     """Convert a value of type ``kind`` to JSON values."""
     return _adapter(kind).dump_python(value, mode="json")
 
 
-def typed(value: Any, kind: Any) -> Any:
+def from_json_value(value: Any, kind: Any) -> Any:
     """Convert JSON values to a value of type ``kind``.
 
     Raises:
@@ -104,16 +104,16 @@ def typed(value: Any, kind: Any) -> Any:
         raise JudgeBug(f"the judge file's process sent an invalid {kind}: {error}") from error
 
 
-def error_value(error: Exception) -> dict[str, Any]:
+def error_to_json(error: Exception) -> dict[str, Any]:
     """Convert an error to JSON values, as the nearest base class that may be sent."""
     kind = next((each for each in type(error).__mro__ if each in _ERRORS), None)
     if kind is None:
         raise TypeError(f"{type(error).__name__} cannot be sent to the judge file's process") from error
-    data = {name: plain(getattr(error, name), what) for name, what in _ERRORS[kind].items()}
+    data = {name: to_json_value(getattr(error, name), what) for name, what in _ERRORS[kind].items()}
     return {"kind": kind.__name__, "text": str(error), "data": data}
 
 
-def error_from(value: Mapping[str, Any]) -> Exception:
+def error_from_json(value: Mapping[str, Any]) -> Exception:
     """Convert JSON values to an error with its message and attributes.
 
     Raises:
@@ -126,63 +126,63 @@ def error_from(value: Mapping[str, Any]) -> Exception:
     made = kind.__new__(kind)
     Exception.__init__(made, str(value.get("text")))
     for name, what in _ERRORS[kind].items():
-        setattr(made, name, typed(given[name], what))
+        setattr(made, name, from_json_value(given[name], what))
     return made
 
 
-def evidence_value(evidence: Evidence) -> dict[str, Any]:
+def evidence_to_json(evidence: Evidence) -> dict[str, Any]:
     """Convert a page with its text and screenshots to JSON values."""
     return {
-        "capture": plain(evidence.capture, Capture),
+        "capture": to_json_value(evidence.capture, Capture),
         "text": evidence.text,
         "links": [list(link) for link in evidence.links],
-        "screenshots": [as_text(shot) for shot in evidence.screenshots],
+        "screenshots": [to_base64(shot) for shot in evidence.screenshots],
         "digests": list(evidence.digests),
         "hidden_text": evidence.hidden_text,
     }
 
 
-def evidence_from(value: Mapping[str, Any]) -> dict[str, Any]:
+def evidence_from_json(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of an ``Evidence`` from JSON values.
 
     Raises:
         JudgeBug: a field has the wrong type.
     """
     return {
-        "capture": typed(value.get("capture"), Capture),
-        "text": typed(value.get("text"), str),
-        "links": typed(value.get("links"), tuple[tuple[str, str], ...]),
-        "screenshots": tuple(as_bytes(shot) for shot in typed(value.get("screenshots"), tuple[str, ...])),
-        "digests": typed(value.get("digests"), tuple[str, ...]),
-        "hidden_text": typed(value.get("hidden_text"), str),
+        "capture": from_json_value(value.get("capture"), Capture),
+        "text": from_json_value(value.get("text"), str),
+        "links": from_json_value(value.get("links"), tuple[tuple[str, str], ...]),
+        "screenshots": tuple(from_base64(shot) for shot in from_json_value(value.get("screenshots"), tuple[str, ...])),
+        "digests": from_json_value(value.get("digests"), tuple[str, ...]),
+        "hidden_text": from_json_value(value.get("hidden_text"), str),
     }
 
 
-def observation_value(seen: Observation) -> dict[str, Any]:
+def observation_to_json(seen: Observation) -> dict[str, Any]:
     """Convert an observation to JSON values, with bodies in base64."""
     value: dict[str, Any] = {}
     for name, kind in _fields_of_observation().items():
         each = getattr(seen, name)
         if kind == _ONE_BODY:
-            value[name] = None if each is None else as_text(each)
+            value[name] = None if each is None else to_base64(each)
         elif kind == _BODIES:
-            value[name] = [as_text(body) for body in each]
+            value[name] = [to_base64(body) for body in each]
         else:
-            value[name] = plain(each, kind)
+            value[name] = to_json_value(each, kind)
     return value
 
 
-def observation_from(value: Mapping[str, Any]) -> Observation:
+def observation_from_json(value: Mapping[str, Any]) -> Observation:
     """Convert JSON values to an observation."""
     made: dict[str, Any] = {}
     for name, kind in _fields_of_observation().items():
         each = value.get(name)
         if kind == _ONE_BODY:
-            made[name] = None if each is None else as_bytes(each)
+            made[name] = None if each is None else from_base64(each)
         elif kind == _BODIES:
-            made[name] = tuple(as_bytes(body) for body in each or ())
+            made[name] = tuple(from_base64(body) for body in each or ())
         else:
-            made[name] = typed(each, kind)
+            made[name] = from_json_value(each, kind)
     return Observation(**made)
 
 
@@ -196,12 +196,12 @@ def _fields_of_observation() -> dict[str, Any]:
     return {each.name: hints[each.name] for each in fields(Observation)}
 
 
-def as_text(data: bytes) -> str:
+def to_base64(data: bytes) -> str:
     """Encode bytes in base64."""
     return base64.b64encode(data).decode("ascii")
 
 
-def as_bytes(text: str) -> bytes:
+def from_base64(text: str) -> bytes:
     """Decode base64.
 
     Raises:

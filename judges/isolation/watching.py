@@ -23,14 +23,14 @@ from judges.isolation.limits import ScriptLimits
 
 TAIL_BYTES: Final = 16 * 1024
 READ_BYTES: Final = 64 * 1024
-LOOK_S: Final = 0.05
+COUNT_INTERVAL_S: Final = 0.05
 """Interval at which the processes started by judge files are counted."""
-SWEEP_S: Final = 5.0
+KILL_TIMEOUT_S: Final = 5.0
 
-Turn = Callable[[], None]
+EventHandler = Callable[[], None]
 
 
-class Ward:
+class SupervisedProcess:
     """Supervised process. ``heard`` is the read end of the pipe for its output."""
 
     def __init__(self, pid: int, limits: ScriptLimits, life: socket.socket, heard: int) -> None:
@@ -65,7 +65,7 @@ class Ward:
             self.stop("output")
         return bool(data)
 
-    def tell_how_it_ended(self) -> None:
+    def report_exit(self) -> None:
         """Reap the process, send the exit report and close all descriptors."""
         _, status, used = os.wait4(self.pid, 0)
         while self.drain():
@@ -89,7 +89,7 @@ class Ward:
         }
 
 
-class Watch:
+class Supervisor:
     """Event loop that supervises any number of processes."""
 
     def __init__(self) -> None:
@@ -100,14 +100,14 @@ class Watch:
     def is_over(self) -> bool:
         return self._wards == 0
 
-    def beside(self, what: socket.socket, turn: Turn) -> None:
+    def beside(self, what: socket.socket, turn: EventHandler) -> None:
         """Call ``turn`` whenever ``what`` is readable."""
         self._selector.register(what, selectors.EVENT_READ, turn)
 
-    def take(self, ward: Ward, *, before_report: Turn | None = None) -> None:
+    def take(self, ward: SupervisedProcess, *, before_report: EventHandler | None = None) -> None:
         """Supervise a process until it ends. ``before_report`` is called after its death and before the exit report."""
         self._wards += 1
-        events: dict[socket.socket | int, Turn] = {
+        events: dict[socket.socket | int, EventHandler] = {
             ward.life: lambda: self._on_closed(ward),
             ward.heard: lambda: self._on_output(ward),
             ward.pidfd: lambda: self._on_exit(ward, before_report),
@@ -120,16 +120,16 @@ class Watch:
         for key, _ in self._selector.select(wait_s):
             key.data()
 
-    def _on_closed(self, ward: Ward) -> None:
+    def _on_closed(self, ward: SupervisedProcess) -> None:
         if not ward.is_over:  # it may have ended in the same round of events
             self._selector.unregister(ward.life)
             ward.stop("told")
 
-    def _on_output(self, ward: Ward) -> None:
+    def _on_output(self, ward: SupervisedProcess) -> None:
         if not ward.is_over and not ward.drain():
             self._selector.unregister(ward.heard)
 
-    def _on_exit(self, ward: Ward, before_report: Turn | None) -> None:
+    def _on_exit(self, ward: SupervisedProcess, before_report: EventHandler | None) -> None:
         for what in (ward.life, ward.heard, ward.pidfd):
             with suppress(KeyError):
                 self._selector.unregister(what)
@@ -138,7 +138,7 @@ class Watch:
         if before_report is not None:
             before_report()
         ward.is_over = True
-        ward.tell_how_it_ended()
+        ward.report_exit()
         self._wards -= 1
 
 
@@ -149,12 +149,12 @@ def descendants() -> list[psutil.Process]:
     return []
 
 
-def sweep(spared: int) -> None:
+def kill_descendants(spared: int) -> None:
     """Kill and reap all descendants except ``spared``, which is dead already and reaped elsewhere.
 
     Requires ``confining.adopt_orphans``, which makes orphaned descendants children of this process.
     """
-    give_up_at = time.monotonic() + SWEEP_S
+    give_up_at = time.monotonic() + KILL_TIMEOUT_S
     while (left := [each for each in descendants() if each.pid != spared]) and time.monotonic() < give_up_at:
         for each in left:
             with suppress(psutil.Error):

@@ -21,7 +21,7 @@ _LENGTH = struct.Struct(">I")
 Frame = dict[str, Any]
 
 
-class TooLong(ValueError):
+class FrameTooLarge(ValueError):
     """Frame that exceeds ``MAX_FRAME_BYTES``."""
 
 
@@ -34,7 +34,7 @@ def encode(frame: Frame) -> bytes:
     """
     body = json.dumps(frame, separators=(",", ":"), allow_nan=False).encode("ascii")
     if len(body) > MAX_FRAME_BYTES:
-        raise TooLong(f"message too long: {len(body)} bytes (max {MAX_FRAME_BYTES})")
+        raise FrameTooLarge(f"message too long: {len(body)} bytes (max {MAX_FRAME_BYTES})")
     return _LENGTH.pack(len(body)) + body
 
 
@@ -73,12 +73,12 @@ async def read_frame(reader: asyncio.StreamReader) -> Frame | None:
     return decode(body) if length < LARGE_BYTES else await asyncio.to_thread(decode, body)
 
 
-def send_now(to: socket.socket, frame: Frame) -> None:
+def send_blocking(to: socket.socket, frame: Frame) -> None:
     """Write a frame to a blocking socket."""
     to.sendall(encode(frame))
 
 
-def receive_now(source: socket.socket) -> Frame:
+def receive_blocking(source: socket.socket) -> Frame:
     """Return the next frame from a blocking socket.
 
     Raises:

@@ -17,36 +17,36 @@ from judges.errors import ModelNotConfigured
 from judges.llm.chat_body import has_images, without_images
 from judges.llm.client import LLMRequest, Message
 from judges.llm.dialects import says_no_images
-from judges.llm.faults import StatusFault, connection_fault, images_refused, status_fault, timeout_fault
-from judges.llm.negotiation import Dialects, Images
-from judges.llm.wire import Finish, RawReply
+from judges.llm.faults import ErrorResponse, connection_error, error_for_response, images_rejected, timeout_error
+from judges.llm.negotiation import Images, LearnedFormats
+from judges.llm.wire import FinishReason, RawReply
 
 MAX_OUTPUT_TOKENS = 8192
 REPLY_TOOL = "reply"
 
 _FINISH = {
-    "max_tokens": Finish.LENGTH,
-    "model_context_window_exceeded": Finish.LENGTH,
-    "refusal": Finish.REFUSAL,
+    "max_tokens": FinishReason.LENGTH,
+    "model_context_window_exceeded": FinishReason.LENGTH,
+    "refusal": FinishReason.REFUSAL,
 }
 
 
 class _NoImages(Exception):
     """The model takes no images."""
 
-    def __init__(self, fault: StatusFault) -> None:
+    def __init__(self, fault: ErrorResponse) -> None:
         super().__init__(fault.message)
         self.fault = fault
 
 
-class BedrockBackend:
+class BedrockAdapter:
     """Adapter for one AWS account in one region.
 
     ``sdk`` is the ``anthropic`` module, ``client`` its async Bedrock client.
     """
 
     provider = "bedrock"
-    dialects: Dialects | None = None
+    dialects: LearnedFormats | None = None
 
     def __init__(self, *, client: Any, sdk: Any, region: str, images: Images = Images.AUTO) -> None:
         self.endpoint = region
@@ -64,24 +64,24 @@ class BedrockBackend:
                 return await self._send(request, params)
             except _NoImages as rejected:
                 if self.images is Images.ON:
-                    raise images_refused(rejected.fault) from rejected.__cause__
+                    raise images_rejected(rejected.fault) from rejected.__cause__
                 self._text_only.add(request.model)
         try:
             return replace(await self._send(without_images(request), params), text_only=shown)
         except _NoImages as rejected:
-            raise status_fault(rejected.fault, now=time.time()) from rejected.__cause__
+            raise error_for_response(rejected.fault, now=time.time()) from rejected.__cause__
 
     async def _send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
         sdk = self._sdk
         try:
             message = await self._client.messages.create(**message_body(request, params))
         except sdk.APITimeoutError as error:
-            raise timeout_fault(self.provider) from error
+            raise timeout_error(self.provider) from error
         except sdk.APIConnectionError as error:
-            raise connection_fault(self.provider, error.__cause__ or error) from error
+            raise connection_error(self.provider, error.__cause__ or error) from error
         except sdk.APIStatusError as error:
             kind, message_text = _error_body(error.body)
-            fault = StatusFault(
+            fault = ErrorResponse(
                 provider=self.provider,
                 status=error.status_code,
                 code=kind,
@@ -90,7 +90,7 @@ class BedrockBackend:
             )
             if says_no_images(fault):
                 raise _NoImages(fault) from error
-            raise status_fault(fault, now=time.time()) from error
+            raise error_for_response(fault, now=time.time()) from error
         return read_message(message)
 
     async def aclose(self) -> None:
@@ -105,7 +105,7 @@ def open_bedrock(
     region: str,
     timeout_s: float = 600.0,
     images: Images = Images.AUTO,
-) -> BedrockBackend:
+) -> BedrockAdapter:
     """Return the adapter for AWS keys. Temporary keys need a ``session_token``.
 
     Raises:
@@ -123,7 +123,7 @@ def open_bedrock(
         max_retries=0,
         timeout=timeout_s,
     )
-    return BedrockBackend(client=client, sdk=sdk, region=region, images=images)
+    return BedrockAdapter(client=client, sdk=sdk, region=region, images=images)
 
 
 def message_body(request: LLMRequest, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def read_message(message: Any) -> RawReply:
     written = getattr(usage, "cache_creation_input_tokens", None) or 0
     return RawReply(
         text="".join(texts),
-        finish=_FINISH.get(message.stop_reason, Finish.STOP),
+        finish=_FINISH.get(message.stop_reason, FinishReason.STOP),
         model=message.model,
         input_tokens=usage.input_tokens + cached + written,
         output_tokens=usage.output_tokens,

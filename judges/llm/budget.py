@@ -1,6 +1,6 @@
 """Budgets for model calls: reserve the likely cost before a request is sent, settle the actual cost after it.
 
-``Budget`` is the budget of one process. The service has a budget that all workers share (``app.jobs.ledger``).
+``ProcessBudget`` is the budget of one process. The service has a budget that all workers share (``app.jobs.ledger``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Estimate:
     tokens: int
 
 
-class Purse(Protocol):
+class RequestBudget(Protocol):
     """Budget for requests. Call ``settle`` exactly once after every ``reserve`` that returns."""
 
     async def reserve(self, estimate: Estimate) -> None:
@@ -44,7 +44,7 @@ class Purse(Protocol):
         """
 
 
-class Budget:
+class ProcessBudget:
     """Budget of at most ``max_usd`` and ``max_tokens`` (input and output). None: no limit.
 
     Requests in flight are not cancelled, so a run may exceed its limit by their cost. Only ``max_tokens`` limits a
@@ -64,7 +64,7 @@ class Budget:
             LLMBudgetExceeded: a limit is reached.
         """
         if self._max_usd is not None and self._max_tokens is None and estimate.usd is None:
-            raise LLMBudgetExceeded(unknown_price(estimate.model))
+            raise LLMBudgetExceeded(unknown_price_message(estimate.model))
         if self._max_usd is not None and self.spent_usd >= self._max_usd:
             raise LLMBudgetExceeded(f"the budget of {self._max_usd:g} USD is spent: raise ASSAY_BUDGET_USD")
         if self._max_tokens is not None and self.used_tokens >= self._max_tokens:
@@ -75,7 +75,7 @@ class Budget:
         self.used_tokens += usage.input_tokens + usage.output_tokens
 
 
-def unknown_price(model: str) -> str:
+def unknown_price_message(model: str) -> str:
     """Return the error message for a budget in USD and a model without a known price."""
     return (
         f"the price of {model} is unknown, so a budget in USD cannot limit it: "

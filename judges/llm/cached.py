@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from cache.single_flight import SingleFlight
-from judges.errors import LLMError, LLMOutputUnusable, NotKept, ShorterPage
+from judges.errors import LLMError, LLMOutputUnusable, ReplyNotCached, ShorterPage
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.encoding import request_key
 from judges.llm.negotiation import Images
 from judges.llm.remote import RemoteLLM, sent_params
 from judges.llm.replies import read_reply
-from judges.llm.response_cache import Replies
-from judges.llm.wire import Finish, RawReply
+from judges.llm.response_cache import ReplyCache
+from judges.llm.wire import FinishReason, RawReply
 from rubrics.verdict import Usage
 
-MARK_CHARS = 16
+CONFIGURATION_HASH_CHARS = 16
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class CachedLLM:
     With ``store=None`` it stores nothing and only shares requests in flight.
     """
 
-    def __init__(self, inner: RemoteLLM, store: Replies | None) -> None:
+    def __init__(self, inner: RemoteLLM, store: ReplyCache | None) -> None:
         self._inner = inner
         self._store = store
         self._in_flight: SingleFlight[str, _Exchange] = SingleFlight()
@@ -57,9 +57,9 @@ class CachedLLM:
             params={**sent_params(request), **shown},
         )
 
-    def manner(self, request: LLMRequest) -> str:
+    def configuration_hash(self, request: LLMRequest) -> str:
         """Return a short hash of provider, address and parameters. ``request`` has no messages."""
-        return self.key_of(request)[:MARK_CHARS]
+        return self.key_of(request)[:CONFIGURATION_HASH_CHARS]
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         return await self.complete_keyed(self.key_of(request), request)
@@ -76,10 +76,10 @@ class CachedLLM:
         return replace(reply, key=key)
 
     async def _cached_or_sent(self, key: str, request: LLMRequest) -> LLMReply:
-        if request.kept_only:
+        if request.cache_only:
             kept = await self._stored(key, request)
             if kept is None:
-                raise NotKept
+                raise ReplyNotCached
             return kept
         is_first = False
 
@@ -97,7 +97,7 @@ class CachedLLM:
 
         exchange = await self._in_flight.run(key, fetch)
         reply, is_paid = exchange.reply, exchange.is_paid
-        own_reply = reply if is_first and not is_paid else read_for(request, reply)
+        own_reply = reply if is_first and not is_paid else parse_stored(request, reply)
         if own_reply is None:
             return await self._inner.complete(request)
         exchange.is_paid = True
@@ -114,10 +114,10 @@ class CachedLLM:
 
     async def _stored(self, key: str, request: LLMRequest) -> LLMReply | None:
         found = None if self._store is None else await self._store.get(key)
-        return None if found is None else read_for(request, found)
+        return None if found is None else parse_stored(request, found)
 
 
-class PaidReply(Protocol):
+class ReplyFields(Protocol):
     """Fields of a stored reply."""
 
     @property
@@ -130,13 +130,13 @@ class PaidReply(Protocol):
     def text_only(self) -> bool: ...
 
 
-def read_for(request: LLMRequest, paid: PaidReply) -> LLMReply | None:
+def parse_stored(request: LLMRequest, paid: ReplyFields) -> LLMReply | None:
     """Return a stored reply, parsed into the class of the request; None if it does not match the class.
 
     Equal requests may have different class objects, because each answer loads its judge file again, and a class may
     have changed since the reply was stored. ``shorter_page`` keeps only the fields that distinguish the requests.
     """
-    raw = RawReply(text=paid.text, finish=Finish.STOP, model=paid.model)
+    raw = RawReply(text=paid.text, finish=FinishReason.STOP, model=paid.model)
     try:
         parsed = read_reply(raw, request.schema, strict=request.purpose == "verify")
     except LLMOutputUnusable:

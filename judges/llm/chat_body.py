@@ -10,12 +10,12 @@ from typing import Any
 from pydantic import BaseModel
 
 from judges.llm.client import LLMRequest, Message
-from judges.llm.dialects import Dialect, Rung, Sent
+from judges.llm.dialects import RequestFormat, RequestParts, SchemaMode
 from judges.llm.schemas import response_format
 from judges.prompting.prompts.library import load_prompt
 
 
-def chat_body(request: LLMRequest, params: Mapping[str, Any], dialect: Dialect) -> dict[str, Any]:
+def chat_body(request: LLMRequest, params: Mapping[str, Any], dialect: RequestFormat) -> dict[str, Any]:
     """Return the JSON body."""
     messages = list((request if dialect.shows_images else without_images(request)).messages)
     if request.schema is not None and dialect.in_words:
@@ -29,9 +29,11 @@ def chat_body(request: LLMRequest, params: Mapping[str, Any], dialect: Dialect) 
     return body
 
 
-def sent_parts(request: LLMRequest, body: Mapping[str, Any], dialect: Dialect, *, may_drop_images: bool) -> Sent:
+def sent_parts(
+    request: LLMRequest, body: Mapping[str, Any], dialect: RequestFormat, *, may_drop_images: bool
+) -> RequestParts:
     """Return the parts of ``body`` that a server may reject."""
-    return Sent(
+    return RequestParts(
         params=[name for name in body if name not in ("model", "messages", "response_format", "tools", "tool_choice")],
         has_schema=request.schema is not None,
         has_images=dialect.shows_images and has_images(request),
@@ -56,17 +58,17 @@ def _is_image(part: Any) -> bool:
     return isinstance(part, Mapping) and "image_url" in part
 
 
-def _structure(schema: type[BaseModel], rung: Rung) -> dict[str, Any]:
+def _structure(schema: type[BaseModel], rung: SchemaMode) -> dict[str, Any]:
     strict = response_format(schema)
     described = strict["json_schema"]
     plain = {"name": described["name"], "schema": described["schema"]}
-    if rung is Rung.STRICT:
+    if rung is SchemaMode.STRICT:
         return {"response_format": strict}
-    if rung is Rung.SCHEMA:
+    if rung is SchemaMode.SCHEMA:
         return {"response_format": {"type": "json_schema", "json_schema": plain}}
-    if rung is Rung.OBJECT:
+    if rung is SchemaMode.OBJECT:
         return {"response_format": {"type": "json_object"}}
-    if rung is Rung.PROMPT:
+    if rung is SchemaMode.PROMPT:
         return {}
     function = {"name": plain["name"], "description": "Give your reply.", "parameters": plain["schema"]}
     return {

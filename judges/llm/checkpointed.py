@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from judges.errors import ShorterPage, UnusableReply
-from judges.llm.budget import Purse
-from judges.llm.cached import CachedLLM, read_for
+from judges.llm.budget import RequestBudget
+from judges.llm.cached import CachedLLM, parse_stored
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.lexical import LexicalClient
 from rubrics.verdict import Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptReply:
+class CheckpointedReply:
     """Stored reply of a job. ``counted``: a stored result of the job already contains its cost."""
 
     text: str
@@ -32,9 +32,9 @@ class KeptReply:
     retried: tuple[str, ...] = ()
     text_only: bool = False
 
-    def read_for(self, request: LLMRequest) -> LLMReply | None:
+    def to_reply(self, request: LLMRequest) -> LLMReply | None:
         """Return the reply as the job received it; None if it no longer matches the class of the request."""
-        again = read_for(request, self)
+        again = parse_stored(request, self)
         if again is None or self.counted:
             return again
         return replace(
@@ -50,7 +50,7 @@ class KeptReply:
 class Checkpoints(Protocol):
     """Stored replies of one job."""
 
-    def recall(self, key: str) -> KeptReply | None:
+    def recall(self, key: str) -> CheckpointedReply | None:
         """Return the stored reply to the request with this key, or None."""
 
     async def keep(self, key: str, reply: LLMReply) -> None:
@@ -60,7 +60,7 @@ class Checkpoints(Protocol):
 class CheckpointedLLM:
     """``LLMClient`` of one job. It wraps a shared client, which it does not close."""
 
-    def __init__(self, inner: CachedLLM, checkpoints: Checkpoints, purse: Purse | None) -> None:
+    def __init__(self, inner: CachedLLM, checkpoints: Checkpoints, purse: RequestBudget | None) -> None:
         self._inner = inner
         self._checkpoints = checkpoints
         self._purse = purse
@@ -68,7 +68,7 @@ class CheckpointedLLM:
     async def complete(self, request: LLMRequest) -> LLMReply:
         key = self._inner.key_of(request)
         known = self._checkpoints.recall(key)
-        if known is not None and (again := known.read_for(request)) is not None:
+        if known is not None and (again := known.to_reply(request)) is not None:
             return replace(again, key=key)
         reply = await self._inner.complete_keyed(key, replace(request, purse=self._purse))
         await self._checkpoints.keep(key, reply)
@@ -78,7 +78,7 @@ class CheckpointedLLM:
         """Do nothing: the wrapped client is shared."""
 
 
-def checkpointed(client: LLMClient, checkpoints: Checkpoints, purse: Purse | None = None) -> LLMClient:
+def with_checkpoints(client: LLMClient, checkpoints: Checkpoints, purse: RequestBudget | None = None) -> LLMClient:
     """Add the checkpoints and the budget of a job to ``client``. The lexical client needs neither.
 
     Raises:

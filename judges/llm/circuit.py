@@ -2,7 +2,7 @@
 
 The first request to an endpoint is sent shortly before concurrent ones, so that a wrong key costs one call and not
 thirty. An open circuit closes on ``reset`` (a new key was set), or when a single probe request, allowed from time to
-time, is not rejected. Processes that use the same key share their status through a ``Board``.
+time, is not rejected. Processes that use the same key share their status through a ``ProviderStatusStore``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Status:
     probing: asyncio.Event | None = field(default=None, repr=False)
 
 
-class Board(Protocol):
+class ProviderStatusStore(Protocol):
     """Provider status shared by processes that use the same key. ``model`` None: the whole endpoint.
 
     No method raises. A process that cannot reach the shared status uses its own.
@@ -61,7 +61,7 @@ class Board(Protocol):
     def answered(self, model: str) -> None: ...
 
 
-class Circuit:
+class CircuitBreaker:
     """Circuit breaker of one provider endpoint, shared by all clients that use the same key.
 
     ``probe_wait_s`` limits how long other requests wait for the first reply. ``probe_after_s`` is the time after which
@@ -76,13 +76,13 @@ class Circuit:
         probe_after_s: float | None = 60.0,
         asked_probe_after_s: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
-        board: Board | None = None,
+        status_store: ProviderStatusStore | None = None,
     ) -> None:
         self._probe_wait_s = probe_wait_s
         self._probe_after_s = probe_after_s
         self._asked_probe_after_s = asked_probe_after_s
         self._clock = clock
-        self.board = board
+        self.status_store = status_store
         self._endpoint = _Status()
         self._models: dict[str, _Status] = {}
         self._paused: LLMProviderPaused | None = None
@@ -111,7 +111,7 @@ class Circuit:
             if status.refusal is not None and self._clock() - status.refused_at >= self._asked_probe_after_s:
                 status.probe_wanted = True
 
-    def learn_refused(self, model: str | None, refusal: LLMRejected, *, age_s: float, probe_wanted: bool) -> None:
+    def apply_rejection(self, model: str | None, refusal: LLMRejected, *, age_s: float, probe_wanted: bool) -> None:
         """Apply the rejection that another process received ``age_s`` ago.
 
         ``probe_wanted``: a user has since reported that the problem is fixed.
@@ -121,7 +121,7 @@ class Circuit:
             status.refusal, status.refused_at = refusal, self._clock() - age_s
         status.probe_wanted = probe_wanted
 
-    def learn_answered(self, model: str | None, *, age_s: float) -> None:
+    def apply_success(self, model: str | None, *, age_s: float) -> None:
         """Apply the success of another process ``age_s`` ago. It does not clear a later rejection."""
         status = self._endpoint if model is None else self._status_of(model)
         if status.refusal is not None and status.refused_at <= self._clock() - age_s:
@@ -157,8 +157,8 @@ class Circuit:
             probe = status.probing = asyncio.Event()
         started = self._clock()
         try:
-            if probe is not None and self.board is not None and self.refusal(model) is None:
-                await self.board.ask_first(model)
+            if probe is not None and self.status_store is not None and self.refusal(model) is None:
+                await self.status_store.ask_first(model)
                 await self._check(model)
                 started = self._clock()
             yield
@@ -179,12 +179,12 @@ class Circuit:
 
     async def _check(self, model: str) -> None:
         if self._paused is not None:
-            raise not_sent(self._paused)
+            raise not_sent_error(self._paused)
         for name, status in ((None, self._endpoint), (model, self._status_of(model))):
             refusal = status.refusal
             if refusal is None or await self._may_probe(name, status):
                 continue
-            raise not_sent(refusal) from refusal
+            raise not_sent_error(refusal) from refusal
 
     async def _may_probe(self, name: str | None, status: _Status) -> bool:
         """Return whether a probe is due, and claim it."""
@@ -192,7 +192,7 @@ class Circuit:
             return False
         after_s = self._asked_probe_after_s if status.probe_wanted else self._probe_after_s or 0.0
         status.refused_at, status.probe_wanted = self._clock(), False
-        return self.board is None or await self.board.may_probe(name, after_s=after_s)
+        return self.status_store is None or await self.status_store.may_probe(name, after_s=after_s)
 
     def _is_due(self, status: _Status) -> bool:
         if status.probe_wanted:
@@ -205,8 +205,8 @@ class Circuit:
             return
         status = self._endpoint if error.scope is RejectionScope.ENDPOINT else self._status_of(model)
         status.refusal, status.refused_at, status.probe_wanted = error, self._clock(), False
-        if self.board is not None:
-            self.board.refused(None if status is self._endpoint else model, error)
+        if self.status_store is not None:
+            self.status_store.refused(None if status is self._endpoint else model, error)
 
     def _answered(self, model: str, started: float) -> None:
         """Record a success. It clears a rejection only if the request was sent after the rejection."""
@@ -217,14 +217,14 @@ class Circuit:
             if each.refusal is not None and each.refused_at <= started:
                 each.refusal = None
                 changed = True
-        if changed and self.board is not None:
-            self.board.answered(model)
+        if changed and self.status_store is not None:
+            self.status_store.answered(model)
 
     def _status_of(self, model: str) -> _Status:
         return self._models.setdefault(model, _Status())
 
 
-def not_sent(refusal: LLMRejected) -> LLMCircuitOpen:
+def not_sent_error(refusal: LLMRejected) -> LLMCircuitOpen:
     """Return the error for a request that is not sent because of an earlier rejection or a pause by the operator."""
     if isinstance(refusal, LLMProviderPaused):
         return LLMProviderPaused(str(refusal))

@@ -13,8 +13,8 @@ from typing import Any, Literal, Protocol, TypeAlias
 from pydantic import BaseModel
 
 from judges.errors import ShorterPage, UnusableReply
-from judges.llm.budget import Purse
-from judges.llm.dialects import Dialect
+from judges.llm.budget import RequestBudget
+from judges.llm.dialects import RequestFormat
 from rubrics.verdict import Usage
 
 Message: TypeAlias = Mapping[str, Any]
@@ -31,7 +31,7 @@ class LLMRequest:
     including the part that was cut off.
 
     The last three fields do not affect the reply. ``purse`` is the budget that pays (None: the client's own budget).
-    With ``kept_only``, the client sends nothing and raises ``NotKept`` if the reply is not in its cache. ``form`` is
+    With ``kept_only``, the client sends nothing and raises ``ReplyNotCached`` if the reply is not in its cache. ``form`` is
     the request format (None: the format learned for the server).
     """
 
@@ -44,9 +44,9 @@ class LLMRequest:
     parts: Mapping[str, str] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
     evidence: tuple[str, ...] = ()
-    purse: Purse | None = field(default=None, compare=False, repr=False)
-    kept_only: bool = field(default=False, compare=False, repr=False)
-    form: Dialect | None = field(default=None, compare=False, repr=False)
+    purse: RequestBudget | None = field(default=None, compare=False, repr=False)
+    cache_only: bool = field(default=False, compare=False, repr=False)
+    form: RequestFormat | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,22 +11,22 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from judges.llm.wire import Finish, RawReply
+from judges.llm.wire import FinishReason, RawReply
 
 MAX_BROKEN_CHARS: Final = 4_000
 """Characters stored of a body that is not a chat completion."""
 _FINISH: Final = {
-    "length": Finish.LENGTH,
-    "max_tokens": Finish.LENGTH,
-    "model_length": Finish.LENGTH,
-    "content_filter": Finish.FILTER,
+    "length": FinishReason.LENGTH,
+    "max_tokens": FinishReason.LENGTH,
+    "model_length": FinishReason.LENGTH,
+    "content_filter": FinishReason.FILTER,
 }
-"""Every other ``finish_reason`` means ``Finish.STOP``."""
+"""Every other ``finish_reason`` means ``FinishReason.STOP``."""
 _REASONING: Final = ("reasoning_content", "reasoning", "thinking")
 
 
 def read_completion(body: str) -> RawReply:
-    """Parse the body of a response with status 200. If it is not a chat completion, return ``Finish.BROKEN``."""
+    """Parse the body of a response with status 200. If it is not a chat completion, return ``FinishReason.BROKEN``."""
     try:
         completion = completion_in(body)
         choice = _first_choice(completion)
@@ -41,7 +41,9 @@ def read_completion(body: str) -> RawReply:
             text = refusal
         return RawReply(
             text=text,
-            finish=Finish.REFUSAL if refusal else _FINISH.get(str(choice.get("finish_reason")), Finish.STOP),
+            finish=FinishReason.REFUSAL
+            if refusal
+            else _FINISH.get(str(choice.get("finish_reason")), FinishReason.STOP),
             model=str(completion.get("model") or ""),
             input_tokens=usage.get("prompt_tokens"),
             output_tokens=usage.get("completion_tokens"),
@@ -50,7 +52,7 @@ def read_completion(body: str) -> RawReply:
         )
     except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
         detail = "its body is not a chat completion"
-        return RawReply(text=body[:MAX_BROKEN_CHARS], finish=Finish.BROKEN, model="", detail=detail)
+        return RawReply(text=body[:MAX_BROKEN_CHARS], finish=FinishReason.BROKEN, model="", detail=detail)
 
 
 def completion_in(body: str) -> Mapping[str, Any]:

@@ -28,7 +28,7 @@ _CONTEXT_CHARS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class TokenCounts:
     """Token counts in an error message: the limit of the model, and the size of the request."""
 
     limit: int | None = None
@@ -55,7 +55,7 @@ class ContextWindows:
     def __init__(self) -> None:
         self._models: dict[str, _Window] = {}
 
-    def accepted(self, request: LLMRequest, input_tokens: int | None) -> None:
+    def record_accepted(self, request: LLMRequest, input_tokens: int | None) -> None:
         """Record an accepted request; ``input_tokens`` is the provider's count."""
         window, size = self._of(request.model), estimate_tokens(request.messages)
         window.fits = max(window.fits, size)
@@ -65,7 +65,7 @@ class ContextWindows:
     def refused(self, request: LLMRequest, refusal: str) -> float:
         """Record a request that was rejected as too long. Return the share of it that the model probably accepts."""
         window, size = self._of(request.model), max(1, estimate_tokens(request.messages))
-        found = counts(refusal)
+        found = parse_token_counts(refusal)
         window.limit = found.limit or window.limit
         if found.asked:
             window.scale = found.asked / size
@@ -80,7 +80,7 @@ class ContextWindows:
         return self._models.setdefault(model, _Window())
 
 
-def counts(refusal: str) -> Counts:
+def parse_token_counts(refusal: str) -> TokenCounts:
     """Parse the token counts in an error message.
 
     >>> counts("openai: 400 maximum context length is 8,192 tokens, but your request has 9000 input tokens")
@@ -99,7 +99,7 @@ def counts(refusal: str) -> Counts:
         limits = [others[-2]]
     limit = min(limits, default=None)
     asked = max((number for number in (*others, *limits) if limit is None or number > limit), default=None)
-    return Counts(limit=limit, asked=asked)
+    return TokenCounts(limit=limit, asked=asked)
 
 
 def _has_images(messages: Sequence[Mapping[str, Any]]) -> bool:

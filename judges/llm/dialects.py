@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from judges.llm.faults import StatusFault, is_about_access, is_filtered, is_quota, is_too_long, is_unknown_model
+from judges.llm.faults import ErrorResponse, is_about_access, is_filtered, is_quota, is_too_long, is_unknown_model
 
 
-class Rung(StrEnum):
+class SchemaMode(StrEnum):
     """How a request states its schema: one step of the structured output ladder, strictest first."""
 
     STRICT = "json_schema strict"
@@ -25,28 +25,28 @@ class Rung(StrEnum):
     PROMPT = "prompt"
 
 
-LADDER: Final = tuple(Rung)
-IN_WORDS: Final = "schema in words"
+LADDER: Final = tuple(SchemaMode)
+SCHEMA_IN_WORDS: Final = "schema in words"
 """Part of a format's name: the prompt ``schema_words``, which contains the schema, follows the last message."""
-REFUSING_STATUSES: Final = frozenset({400, 404, 405, 415, 422, 500, 501})
+REJECTING_STATUSES: Final = frozenset({400, 404, 405, 415, 422, 500, 501})
 """HTTP statuses with which servers reject a request format."""
-VAGUE_STATUSES: Final = frozenset({400, 422})
+AMBIGUOUS_STATUSES: Final = frozenset({400, 422})
 """Statuses that may reject the format even if the message names no part of it."""
-OUTPUT_CAP: Final = 4096
+DEFAULT_OUTPUT_LIMIT: Final = 4096
 """Output limit in tokens to request if the server's default truncates replies."""
 _CAPS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _KEPT: Final = frozenset({"model", "messages", "response_format", "tools", "tool_choice"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
+class RequestFormat:
     """Request format.
 
     ``in_words``: the prompt contains the schema, too. ``dropped`` parameters are not sent. ``cap_name`` is the
     parameter for the output limit, and ``cap`` its value for requests that set none.
     """
 
-    rung: Rung = Rung.STRICT
+    rung: SchemaMode = SchemaMode.STRICT
     in_words: bool = False
     dropped: frozenset[str] = frozenset()
     cap_name: str | None = None
@@ -74,7 +74,7 @@ class Dialect:
             sent = {self.cap_name if name in _CAPS else name: value for name, value in sent.items()}
         return {name: value for name, value in sent.items() if name not in self.dropped}
 
-    def lower(self, *, to: Rung | None = None) -> Dialect | None:
+    def lower(self, *, to: SchemaMode | None = None) -> RequestFormat | None:
         """Return the format with the next rung (or ``to``); None after the last rung.
 
         From ``json_object`` on, the prompt contains the schema.
@@ -82,16 +82,16 @@ class Dialect:
         place = LADDER.index(self.rung) + 1 if to is None else LADDER.index(to)
         if place >= len(LADDER):
             return None
-        return replace(self, rung=LADDER[place], in_words=self.in_words or place >= LADDER.index(Rung.OBJECT))
+        return replace(self, rung=LADDER[place], in_words=self.in_words or place >= LADDER.index(SchemaMode.OBJECT))
 
-    def more_explicit(self) -> Dialect | None:
+    def more_explicit(self) -> RequestFormat | None:
         """Return the format to try after a reply that does not match the schema: schema in words, then a lower rung."""
         if not self.in_words:
             return replace(self, in_words=True)
-        return self.lower(to=Rung.OBJECT) if self.rung is Rung.STRICT else self.lower()
+        return self.lower(to=SchemaMode.OBJECT) if self.rung is SchemaMode.STRICT else self.lower()
 
     def __str__(self) -> str:
-        notes = [IN_WORDS] if self.in_words else []
+        notes = [SCHEMA_IN_WORDS] if self.in_words else []
         notes += [f"without {', '.join(sorted(self.dropped))}"] if self.dropped else []
         notes += [f"{self.cap_name or 'max_tokens'} {self.cap or ''}".strip()] if self.cap or self.cap_name else []
         notes += ["one message"] if self.one_message else []
@@ -100,17 +100,17 @@ class Dialect:
         return "; ".join([self.rung.value, *notes])
 
 
-def to_json(dialect: Dialect) -> dict[str, Any]:
+def to_json(dialect: RequestFormat) -> dict[str, Any]:
     return {**asdict(dialect), "rung": dialect.rung.value, "dropped": sorted(dialect.dropped)}
 
 
-def from_json(values: Mapping[str, Any]) -> Dialect:
+def from_json(values: Mapping[str, Any]) -> RequestFormat:
     """Raises ValueError, TypeError or LookupError if ``values`` were not written by ``to_json``."""
-    return Dialect(**{**values, "rung": Rung(values["rung"]), "dropped": frozenset(values["dropped"])})
+    return RequestFormat(**{**values, "rung": SchemaMode(values["rung"]), "dropped": frozenset(values["dropped"])})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class RequestParts:
     """Parts of a rejected request."""
 
     params: Collection[str]
@@ -166,10 +166,10 @@ _TEMPLATE_TRACE = re.compile(r"(?:while executing|jinja|template).*\berror: ", r
 """The part of an error message in which a server quotes its chat template, up to the error itself."""
 
 
-def adapted(dialect: Dialect, fault: StatusFault, sent: Sent) -> Dialect | None:
+def adapt_format(dialect: RequestFormat, fault: ErrorResponse, sent: RequestParts) -> RequestFormat | None:
     """Return the format to try next if the error names a part of the request format; else None."""
     text = _text(fault)
-    if fault.status not in REFUSING_STATUSES or _is_about_something_else(fault):
+    if fault.status not in REJECTING_STATUSES or _is_about_something_else(fault):
         return None
     if sent.has_images and says_no_images(fault):
         return replace(dialect, images=False) if sent.may_drop_images else None
@@ -184,9 +184,9 @@ def adapted(dialect: Dialect, fault: StatusFault, sent: Sent) -> Dialect | None:
     )
 
 
-def vaguely_adapted(dialect: Dialect, sent: Sent) -> Dialect | None:
+def next_untried_format(dialect: RequestFormat, sent: RequestParts) -> RequestFormat | None:
     """Return the format to try after an error that names no part of the request; None if all were tried."""
-    if sent.has_schema and dialect.rung is not Rung.PROMPT:
+    if sent.has_schema and dialect.rung is not SchemaMode.PROMPT:
         return dialect.lower()
     optional = frozenset(sent.params) - _KEPT - ({"stream"} if dialect.stream else set())
     if optional:
@@ -198,33 +198,35 @@ def vaguely_adapted(dialect: Dialect, sent: Sent) -> Dialect | None:
     return None
 
 
-def says_no_images(fault: StatusFault) -> bool:
+def says_no_images(fault: ErrorResponse) -> bool:
     """Return whether the error for a request with images means that the model takes no images."""
     text = _text(fault)
-    is_form = fault.status in REFUSING_STATUSES and not _is_about_something_else(fault)
+    is_form = fault.status in REJECTING_STATUSES and not _is_about_something_else(fault)
     return is_form and bool(_IMAGES.search(text)) and not _BAD_IMAGE.search(text)
 
 
-def is_vague(fault: StatusFault) -> bool:
+def is_ambiguous(fault: ErrorResponse) -> bool:
     """Return whether an error may be about the request format although its message does not say so."""
-    return fault.status in VAGUE_STATUSES and not _is_about_something_else(fault)
+    return fault.status in AMBIGUOUS_STATUSES and not _is_about_something_else(fault)
 
 
-def _text(fault: StatusFault) -> str:
+def _text(fault: ErrorResponse) -> str:
     """Return message, code and parameter of an error in lower case, without a quoted chat template."""
     return _TEMPLATE_TRACE.sub("", f"{fault.message} {fault.code} {fault.param}".lower())
 
 
-def _is_about_something_else(fault: StatusFault) -> bool:
+def _is_about_something_else(fault: ErrorResponse) -> bool:
     tests = (is_about_access, is_filtered, is_quota, is_unknown_model, is_too_long)
     return any(test(fault) for test in tests)
 
 
-def _without_parameters(dialect: Dialect, fault: StatusFault, text: str, sent: Sent) -> Dialect | None:
+def _without_parameters(
+    dialect: RequestFormat, fault: ErrorResponse, text: str, sent: RequestParts
+) -> RequestFormat | None:
     if "max_completion_tokens" in text and "max_tokens" in sent.params and dialect.cap_name is None:
         return replace(dialect, cap_name="max_completion_tokens")
     if dialect.cap is None and not any(name in sent.params for name in _CAPS) and _CAP_WANTED.search(text):
-        return replace(dialect, cap=OUTPUT_CAP)
+        return replace(dialect, cap=DEFAULT_OUTPUT_LIMIT)
     own = [name for name in sent.params if name not in _KEPT and name != "stream"]
     named = [name for name in own if fault.param == name] or [name for name in own if _names(text, name)]
     if not named:
@@ -240,20 +242,20 @@ def _names(text: str, name: str) -> bool:
     return re.search(rf"{before}{re.escape(name)}\b", text) is not None
 
 
-def _without_roles(dialect: Dialect, text: str, sent: Sent) -> Dialect | None:
+def _without_roles(dialect: RequestFormat, text: str, sent: RequestParts) -> RequestFormat | None:
     if dialect.one_message or not _ROLES.search(text):
         return None
     return replace(dialect, one_message=True)
 
 
-def _with_other_structure(dialect: Dialect, text: str, sent: Sent) -> Dialect | None:
+def _with_other_structure(dialect: RequestFormat, text: str, sent: RequestParts) -> RequestFormat | None:
     if not sent.has_schema or not _STRUCTURE.search(text):
         return None
-    if dialect.rung in (Rung.STRICT, Rung.SCHEMA):
+    if dialect.rung in (SchemaMode.STRICT, SchemaMode.SCHEMA):
         if _NO_SCHEMA.search(text):
-            return dialect.lower(to=Rung.OBJECT)
+            return dialect.lower(to=SchemaMode.OBJECT)
         if _NO_FORMAT.search(text) and not _STRICT.search(text):
-            return dialect.lower(to=Rung.TOOL)
-    if dialect.rung is Rung.OBJECT and "json_schema" in text and re.search(r"must be|expected|one of|only", text):
-        return dialect.lower(to=Rung.TOOL)
+            return dialect.lower(to=SchemaMode.TOOL)
+    if dialect.rung is SchemaMode.OBJECT and "json_schema" in text and re.search(r"must be|expected|one of|only", text):
+        return dialect.lower(to=SchemaMode.TOOL)
     return dialect.lower()

@@ -20,7 +20,7 @@ DEFAULT_EFFORT: Final = "max"
 class Family:
     """Models whose name matches ``pattern`` from its start, and their parameters.
 
-    The name is compared in lower case, without provider and vendor. ``reasons``: the model generates reasoning tokens
+    The name is compared in lower case, without provider and vendor. ``is_reasoning_model``: the model generates reasoning tokens
     before its reply, which count as output.
     """
 
@@ -76,7 +76,7 @@ def params_for(model: str) -> Mapping[str, Any]:
     return {} if family is None else family.params
 
 
-def reasons(model: str) -> bool:
+def is_reasoning_model(model: str) -> bool:
     """Return whether ``model`` is known to generate reasoning tokens before its reply."""
     family = family_of(model)
     return family is not None and family.reasons

@@ -19,7 +19,7 @@ from judges.errors import (
     RejectionScope,
     UnusableKind,
 )
-from judges.llm.missing_models import says_no_such_model
+from judges.llm.missing_models import is_missing_model_error
 from judges.llm.retry import parse_retry_after
 
 MAX_MESSAGE_CHARS = 300
@@ -85,7 +85,7 @@ _REMEDIES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatusFault:
+class ErrorResponse:
     """HTTP error response. ``code`` is the provider's error code, ``param`` the part of the request it rejected."""
 
     provider: str
@@ -96,13 +96,13 @@ class StatusFault:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def status_fault(fault: StatusFault, *, now: float) -> LLMError:
+def error_for_response(fault: ErrorResponse, *, now: float) -> LLMError:
     """Return the error for a response. ``now`` is the wall clock in seconds since the epoch, for dates in headers."""
     code = fault.code.lower()
     text = f"{fault.provider}: {fault.status} {fault.message}"[:MAX_MESSAGE_CHARS]
     if is_quota(fault):
         return LLMQuotaExhausted(text, status=fault.status, scope=RejectionScope.ENDPOINT)
-    if fault.status != 401 and says_no_such_model(fault.status, code, fault.message):
+    if fault.status != 401 and is_missing_model_error(fault.status, code, fault.message):
         return LLMRejected(text, status=fault.status, scope=RejectionScope.MODEL, no_such_model=True)
     if is_about_access(fault):
         return LLMRejected(f"{text} ({_REMEDIES[401]})", status=fault.status, scope=RejectionScope.ENDPOINT)
@@ -120,7 +120,7 @@ def status_fault(fault: StatusFault, *, now: float) -> LLMError:
     )
 
 
-def images_refused(fault: StatusFault) -> LLMRejected:
+def images_rejected(fault: ErrorResponse) -> LLMRejected:
     """Return the error for images that ``ASSAY_IMAGES=on`` sends to a model that takes none.
 
     Its scope is the request, because requests without images still succeed.
@@ -130,28 +130,28 @@ def images_refused(fault: StatusFault) -> LLMRejected:
     return LLMRejected(f"{text} ({remedy})", status=fault.status, scope=RejectionScope.REQUEST)
 
 
-def is_quota(fault: StatusFault) -> bool:
+def is_quota(fault: ErrorResponse) -> bool:
     """Return whether the account has no credit left."""
     return fault.code.lower() in _QUOTA_CODES
 
 
-def is_filtered(fault: StatusFault) -> bool:
+def is_filtered(fault: ErrorResponse) -> bool:
     """Return whether a content filter rejected the prompt."""
     return fault.status == 400 and fault.code.lower() in _FILTER_CODES
 
 
-def is_about_access(fault: StatusFault) -> bool:
+def is_about_access(fault: ErrorResponse) -> bool:
     """Return whether the key was rejected. Proxies may report this with a status other than 401."""
     message_matches = fault.code.lower() in _ACCESS_CODES or _ACCESS.search(fault.message.lower()) is not None
     return fault.status == 401 or (fault.status in _ACCESS_STATUSES and message_matches)
 
 
-def is_unknown_model(fault: StatusFault) -> bool:
+def is_unknown_model(fault: ErrorResponse) -> bool:
     """Return whether the message names an unknown model. A status 404 alone may also reject a request format."""
-    return says_no_such_model(400 if fault.status == 404 else fault.status, fault.code, fault.message)
+    return is_missing_model_error(400 if fault.status == 404 else fault.status, fault.code, fault.message)
 
 
-def is_too_long(fault: StatusFault) -> bool:
+def is_too_long(fault: ErrorResponse) -> bool:
     """Return whether the request was rejected because it is too long."""
     message_matches = fault.message.lower()
     if fault.status == _TOO_LARGE or fault.code.lower() in _TOO_LONG_CODES:
@@ -163,15 +163,15 @@ def is_too_long(fault: StatusFault) -> bool:
     )
 
 
-def connection_fault(provider: str, cause: BaseException) -> LLMUnavailable:
+def connection_error(provider: str, cause: BaseException) -> LLMUnavailable:
     return LLMUnavailable(f"{provider}: no connection ({type(cause).__name__}: {cause})"[:MAX_MESSAGE_CHARS])
 
 
-def timeout_fault(provider: str) -> LLMTimeout:
+def timeout_error(provider: str) -> LLMTimeout:
     return LLMTimeout(f"{provider}: no reply in time")
 
 
-def _scope(fault: StatusFault, code: str) -> RejectionScope:
+def _scope(fault: ErrorResponse, code: str) -> RejectionScope:
     about_this = code in _THIS_REQUEST_CODES or is_too_long(fault) or "response_format" in fault.message.lower()
     if fault.status in (400, 500) and about_this:
         return RejectionScope.REQUEST

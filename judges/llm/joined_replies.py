@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Protocol
 
 from judges.llm.client import LLMReply
-from judges.llm.response_cache import ReplyStore, StoredReply
+from judges.llm.response_cache import FolderReplyCache, StoredReply
 
 
-class FarReplies(Protocol):
+class SharedReplyCache(Protocol):
     """Shared cache. It never raises: if it fails, ``get`` returns None and ``offer`` drops the reply."""
 
     async def get(self, key: str) -> StoredReply | None: ...
@@ -21,10 +21,10 @@ class FarReplies(Protocol):
         ...
 
 
-class JoinedReplies:
+class TwoLevelReplyCache:
     """Implementation of ``Replies`` with both levels."""
 
-    def __init__(self, local: ReplyStore, shared: FarReplies) -> None:
+    def __init__(self, local: FolderReplyCache, shared: SharedReplyCache) -> None:
         self._local = local
         self._shared = shared
 

@@ -1,7 +1,7 @@
 """Extraction of the one JSON object from a model's reply.
 
 Models wrap the requested object in reasoning, prose or Markdown fences, or write a Python ``dict`` instead.
-``one_object`` accepts all of these if the result is unambiguous. Its running time is linear in the length of the text.
+``parse_single_object`` accepts all of these if the result is unambiguous. Its running time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class NoSingleObject(ValueError):
     """The text has no JSON object, an invalid one, or several that differ."""
 
 
-def one_object(text: str) -> Any:
+def parse_single_object(text: str) -> Any:
     """Return the one JSON object in ``text``. If all of ``text`` is JSON, return its value, of any type.
 
     Text between reasoning tags is skipped, and so is text before a closing tag without an opening tag. After an opening

@@ -62,7 +62,7 @@ _BY_WORDING: Final = frozenset({400, 403, 410, 422})
 _NOT_FOUND: Final = 404
 
 
-def says_no_such_model(status: int, code: str, message: str) -> bool:
+def is_missing_model_error(status: int, code: str, message: str) -> bool:
     """Return whether an error for a chat request means that the model is unknown or retired.
 
     Every 404 does: the model or the endpoint is missing, so every request of the run would fail.
@@ -193,7 +193,7 @@ def suggestions(
     return tuple(by_spelling[name] for name in close)
 
 
-def describe_missing(provider_message: str, model: str, listed: Sequence[ListedModel], prices: Prices) -> str:
+def missing_model_message(provider_message: str, model: str, listed: Sequence[ListedModel], prices: Prices) -> str:
     """Return the error message for an unknown model: the provider's message, then the fix."""
     today = datetime.now(UTC).date()
     price = prices.of(model)

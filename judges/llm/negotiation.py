@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from judges.llm.client import LLMRequest
-from judges.llm.dialects import Dialect, Rung, from_json, to_json
+from judges.llm.dialects import RequestFormat, SchemaMode, from_json, to_json
 
 log = logging.getLogger(__name__)
 
-WAIT_S: Final = 1.0
+FIRST_REQUEST_WAIT_S: Final = 1.0
 """Seconds that concurrent requests wait for the first one while it is not rejected."""
-CLIMB_WAIT_S: Final = 20.0
+FORMAT_SEARCH_WAIT_S: Final = 20.0
 """Seconds that they wait while the first request tries other formats."""
 MAX_AGE_S: Final = 24 * 3600.0
-_AFTER_ERRORS: Final = (Rung.OBJECT, Rung.TOOL, Rung.PROMPT)
+_AFTER_ERRORS: Final = (SchemaMode.OBJECT, SchemaMode.TOOL, SchemaMode.PROMPT)
 """Rungs to try after two errors 500 that name no cause."""
 _ERRORS_BEFORE: Final = 2
 _TIMES_HELPED: Final = 2
@@ -44,35 +44,35 @@ class Images(StrEnum):
 
 
 @dataclass(slots=True)
-class Known:
+class ModelFormat:
     """Learned format of one model.
 
     ``settled``: a reply in this format was usable. ``trial`` is a format that worked after errors 500. Because they may
     have been an outage, the next request uses the previous format once more.
     """
 
-    dialect: Dialect
+    dialect: RequestFormat
     settled: bool = False
     proven: set[str] = field(default_factory=set)
     """Purposes of the requests whose replies were usable."""
-    by_schema: dict[str, Dialect] = field(default_factory=dict)
+    by_schema: dict[str, RequestFormat] = field(default_factory=dict)
     """Formats of the schemas for which the server rejects its usual format."""
     helped: int = 0
     errors: int = 0
-    trial: Dialect | None = None
+    trial: RequestFormat | None = None
     climbing: bool = False
     tried: bool = False
     first: asyncio.Event | None = None
 
 
-class DialectFile:
+class FormatFile:
     """JSON file with learned formats. Several processes may write it."""
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
         self._path = path
         self._clock = clock
 
-    def read(self, server: str, model: str) -> Dialect | None:
+    def read(self, server: str, model: str) -> RequestFormat | None:
         """Return the format of a model; None if there is none, or it has expired or is unreadable."""
         try:
             entry = self._entries()[_entry_name(server, model)]
@@ -80,7 +80,7 @@ class DialectFile:
         except (LookupError, TypeError, ValueError):
             return None
 
-    def write(self, server: str, model: str, dialect: Dialect) -> None:
+    def write(self, server: str, model: str, dialect: RequestFormat) -> None:
         """Store the format of a model and remove expired entries. Blocks. Write errors are ignored."""
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,30 +111,30 @@ def _entry_name(server: str, model: str) -> str:
     return f"{server} {model}"
 
 
-class Dialects:
+class LearnedFormats:
     """Request formats of one server. ``images``: whether images are sent, and left out after a rejection."""
 
-    def __init__(self, server: str, *, images: Images = Images.AUTO, file: DialectFile | None = None) -> None:
+    def __init__(self, server: str, *, images: Images = Images.AUTO, file: FormatFile | None = None) -> None:
         self.images = images
         self._server = server
         self._file = file
-        self._models: dict[str, Known] = {}
+        self._models: dict[str, ModelFormat] = {}
 
-    def known(self, model: str) -> Known:
+    def known(self, model: str) -> ModelFormat:
         """Return the learned format of a model. Reads the file on first use."""
         if model not in self._models:
-            start = Dialect(images=self.images is not Images.OFF)
+            start = RequestFormat(images=self.images is not Images.OFF)
             kept = None if self._file is None else self._file.read(self._server, model)
             if kept is not None and self.images is not Images.AUTO:
                 kept = replace(kept, images=start.images)
-            self._models[model] = Known(kept or start, settled=kept is not None)
+            self._models[model] = ModelFormat(kept or start, settled=kept is not None)
         return self._models[model]
 
     def forget(self, model: str) -> None:
         """Discard the learned format of a model."""
-        self._models[model] = Known(Dialect(images=self.images is not Images.OFF))
+        self._models[model] = ModelFormat(RequestFormat(images=self.images is not Images.OFF))
 
-    def form_of(self, request: LLMRequest) -> Dialect:
+    def format_for(self, request: LLMRequest) -> RequestFormat:
         """Return the format for a request."""
         known = self.known(request.model)
         own = request.form or known.by_schema.get(_schema_name(request))
@@ -161,14 +161,14 @@ class Dialects:
             known.first.set()
             known.first, known.climbing, known.tried = None, False, True
 
-    def refused(self, request: LLMRequest, following: Dialect) -> None:
+    def refused(self, request: LLMRequest, following: RequestFormat) -> None:
         """Record that the server named a part of the format that it rejects. ``following`` is the format without it."""
         known = self.known(request.model)
         known.climbing = True
         if not known.settled and request.form is None:
             known.dialect = replace(following, oversized=False)
 
-    def failed(self, request: LLMRequest) -> Dialect | None:
+    def failed(self, request: LLMRequest) -> RequestFormat | None:
         """Record an error 500 without a cause. Return the trial format if this error confirms it."""
         known = self.known(request.model)
         if known.settled:
@@ -181,11 +181,11 @@ class Dialects:
         known.errors += 1
         return None
 
-    def accepted(self, request: LLMRequest, form: Dialect) -> None:
+    def record_accepted(self, request: LLMRequest, form: RequestFormat) -> None:
         """Record that the server replied to a request in this format."""
         form = replace(form, oversized=False)
         known = self.known(request.model)
-        if known.settled and form != self.form_of(request) and request.form is None:
+        if known.settled and form != self.format_for(request) and request.form is None:
             if replace(form, rung=known.dialect.rung, in_words=known.dialect.in_words) == known.dialect:
                 known.by_schema[_schema_name(request)] = form
             else:
@@ -197,7 +197,7 @@ class Dialects:
         elif not known.settled and form == known.dialect:
             known.errors, known.trial = 0, None
 
-    def usable(self, request: LLMRequest, form: Dialect) -> None:
+    def usable(self, request: LLMRequest, form: RequestFormat) -> None:
         """Record that a reply in this format was usable."""
         own = None if request.form is None else replace(request.form, oversized=False)
         form = replace(form, oversized=False)
@@ -214,7 +214,7 @@ class Dialects:
             if is_first or known.helped >= _TIMES_HELPED:
                 self._learn(request, form)
 
-    def next_form(self, request: LLMRequest, form: Dialect) -> Dialect | None:
+    def next_format(self, request: LLMRequest, form: RequestFormat) -> RequestFormat | None:
         """Return the format to try after an unusable reply; None if there is none left.
 
         If the format is known to work for this purpose, or the formats were tried before, only the schema in words is
@@ -228,19 +228,19 @@ class Dialects:
         known.climbing = True
         return following
 
-    def capped(self, request: LLMRequest, form: Dialect, cap: int) -> None:
+    def set_output_limit(self, request: LLMRequest, form: RequestFormat, cap: int) -> None:
         """Request ``cap`` output tokens from now on, because the server's default limit truncates replies."""
         known = self.known(request.model)
         known.dialect = replace(known.dialect, cap=cap)
         if known.settled:
             self._learn(request, known.dialect)
 
-    def _learn(self, request: LLMRequest, dialect: Dialect) -> None:
+    def _learn(self, request: LLMRequest, dialect: RequestFormat) -> None:
         known = self.known(request.model)
         if known.settled and known.dialect == dialect:
             return
         known.dialect, known.settled, known.errors, known.trial = dialect, True, 0, None
-        if dialect != Dialect():
+        if dialect != RequestFormat():
             log.info(
                 "model server wants requests in another form", extra={"model": request.model, "form": str(dialect)}
             )
@@ -248,12 +248,12 @@ class Dialects:
             self._file.write(self._server, request.model, dialect)
 
 
-async def _wait(known: Known, first: asyncio.Event) -> None:
+async def _wait(known: ModelFormat, first: asyncio.Event) -> None:
     with suppress(TimeoutError):
-        await asyncio.wait_for(first.wait(), WAIT_S)
+        await asyncio.wait_for(first.wait(), FIRST_REQUEST_WAIT_S)
     if known.climbing and not first.is_set():
         with suppress(TimeoutError):
-            await asyncio.wait_for(first.wait(), CLIMB_WAIT_S - WAIT_S)
+            await asyncio.wait_for(first.wait(), FORMAT_SEARCH_WAIT_S - FIRST_REQUEST_WAIT_S)
 
 
 def _schema_name(request: LLMRequest) -> str:

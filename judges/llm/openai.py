@@ -21,20 +21,27 @@ from judges.errors import LLMError, LLMRejected, LLMUnavailable
 from judges.llm.chat_body import chat_body, has_images, sent_parts
 from judges.llm.client import LLMRequest
 from judges.llm.completions import error_in, read_completion
-from judges.llm.dialects import Dialect, Sent, adapted, is_vague, says_no_images, vaguely_adapted
+from judges.llm.dialects import (
+    RequestFormat,
+    RequestParts,
+    adapt_format,
+    is_ambiguous,
+    next_untried_format,
+    says_no_images,
+)
 from judges.llm.encoding import JsonBody
 from judges.llm.error_bodies import read_error, read_error_body
-from judges.llm.faults import StatusFault, connection_fault, images_refused, status_fault, timeout_fault
-from judges.llm.negotiation import DialectFile, Dialects, Images
-from judges.llm.wire import Finish, RawReply
+from judges.llm.faults import ErrorResponse, connection_error, error_for_response, images_rejected, timeout_error
+from judges.llm.negotiation import FormatFile, Images, LearnedFormats
+from judges.llm.wire import FinishReason, RawReply
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 AZURE_API_VERSION = "2024-10-21"
 NO_KEY = "no-key"
 """Key for self-hosted servers that need none, because the SDK requires one."""
-BACKSTOP_S = 600.0
+SDK_TIMEOUT_S = 600.0
 """Timeout of the SDK in seconds. The retrier applies the actual, shorter timeout."""
-MAX_REFUSALS = 12
+MAX_FORMATS = 12
 """Maximum number of formats that one request tries."""
 _TOO_LARGE = 413
 _OVERSIZED_SHARE = 0.9
@@ -46,7 +53,7 @@ _NO_STATUS = 500
 class _Refused(Exception):
     """The server responded with an error."""
 
-    def __init__(self, fault: StatusFault) -> None:
+    def __init__(self, fault: ErrorResponse) -> None:
         super().__init__(fault.message)
         self.fault = fault
 
@@ -55,10 +62,10 @@ def open_openai(
     *,
     api_key: str | None,
     base_url: str | None = None,
-    timeout_s: float = BACKSTOP_S,
+    timeout_s: float = SDK_TIMEOUT_S,
     images: Images = Images.AUTO,
-    dialects: DialectFile | None = None,
-) -> ChatBackend:
+    dialects: FormatFile | None = None,
+) -> OpenAIAdapter:
     """Return the adapter for OpenAI, or for the compatible server at ``base_url``.
 
     ``dialects`` is the file for learned request formats.
@@ -71,8 +78,8 @@ def open_openai(
         timeout=timeout_s,
         http_client=openai.DefaultAioHttpClient(),
     )
-    return ChatBackend(
-        client, provider="openai", endpoint=endpoint, dialects=Dialects(endpoint, images=images, file=dialects)
+    return OpenAIAdapter(
+        client, provider="openai", endpoint=endpoint, dialects=LearnedFormats(endpoint, images=images, file=dialects)
     )
 
 
@@ -81,10 +88,10 @@ def open_azure(
     api_key: str,
     base_url: str,
     api_version: str = AZURE_API_VERSION,
-    timeout_s: float = BACKSTOP_S,
+    timeout_s: float = SDK_TIMEOUT_S,
     images: Images = Images.AUTO,
-    dialects: DialectFile | None = None,
-) -> ChatBackend:
+    dialects: FormatFile | None = None,
+) -> OpenAIAdapter:
     """Return the adapter for Azure OpenAI. The model name is the deployment in the URL path."""
     endpoint = base_url.rstrip("/")
     client = openai.AsyncAzureOpenAI(
@@ -95,16 +102,16 @@ def open_azure(
         timeout=timeout_s,
         http_client=openai.DefaultAioHttpClient(),
     )
-    return ChatBackend(
+    return OpenAIAdapter(
         client,
         provider="azure",
         endpoint=endpoint,
-        dialects=Dialects(endpoint, images=images, file=dialects),
+        dialects=LearnedFormats(endpoint, images=images, file=dialects),
         path="/deployments/{model}/chat/completions",
     )
 
 
-class ChatBackend:
+class OpenAIAdapter:
     """Adapter for one account at one endpoint. ``path`` is relative to the base URL and may contain ``{model}``."""
 
     def __init__(
@@ -113,7 +120,7 @@ class ChatBackend:
         *,
         provider: str,
         endpoint: str,
-        dialects: Dialects,
+        dialects: LearnedFormats,
         path: str = "/chat/completions",
     ) -> None:
         self.provider = provider
@@ -127,9 +134,9 @@ class ChatBackend:
 
     async def send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
         """Send a request. If the server rejects its format, try other formats; these errors are not faults."""
-        form = self.dialects.form_of(request)
-        vague: StatusFault | None = None
-        for _ in range(MAX_REFUSALS):
+        form = self.dialects.format_for(request)
+        vague: ErrorResponse | None = None
+        for _ in range(MAX_FORMATS):
             body = chat_body(request, params, form)
             if self._is_oversized(request, body, form):
                 form = replace(form, oversized=True)
@@ -144,18 +151,21 @@ class ChatBackend:
                     error = self._error(vague or refused.fault, self._sent(request, body, form))
                     error.form = form
                     raise error from refused
-                if is_vague(refused.fault) and adapted(form, refused.fault, self._sent(request, body, form)) is None:
+                if (
+                    is_ambiguous(refused.fault)
+                    and adapt_format(form, refused.fault, self._sent(request, body, form)) is None
+                ):
                     vague = vague or refused.fault
                 form = following
                 continue
-            self.dialects.accepted(request, form)
+            self.dialects.record_accepted(request, form)
             return replace(reply, form=form, text_only=not form.shows_images and has_images(request))
-        raise status_fault(
-            vague or StatusFault(provider=self.provider, status=400, message="the server accepts no request format"),
+        raise error_for_response(
+            vague or ErrorResponse(provider=self.provider, status=400, message="the server accepts no request format"),
             now=time.time(),
         )
 
-    def _is_oversized(self, request: LLMRequest, body: Mapping[str, Any], form: Dialect) -> bool:
+    def _is_oversized(self, request: LLMRequest, body: Mapping[str, Any], form: RequestFormat) -> bool:
         """Return whether a body with images is about as large as one that was rejected for its size."""
         refused = self._refused_bytes.get(request.model)
         return (
@@ -164,7 +174,9 @@ class ChatBackend:
             and len(JsonBody(body)) >= _OVERSIZED_SHARE * refused
         )
 
-    def _found_oversized(self, request: LLMRequest, fault: StatusFault, body: Mapping[str, Any], form: Dialect) -> bool:
+    def _found_oversized(
+        self, request: LLMRequest, fault: ErrorResponse, body: Mapping[str, Any], form: RequestFormat
+    ) -> bool:
         """Record the size of a rejected body. Return whether leaving out its images can help."""
         sent = self._sent(request, body, form)
         if fault.status != _TOO_LARGE or not (sent.has_images and sent.may_drop_images):
@@ -173,31 +185,37 @@ class ChatBackend:
         self._refused_bytes[request.model] = min(size, self._refused_bytes.get(request.model, size))
         return True
 
-    def _error(self, fault: StatusFault, sent: Sent) -> LLMError:
+    def _error(self, fault: ErrorResponse, sent: RequestParts) -> LLMError:
         """Return the error to raise after a rejection that no other format resolves."""
         if sent.has_images and not sent.may_drop_images and says_no_images(fault):
-            return images_refused(fault)
-        return status_fault(fault, now=time.time())
+            return images_rejected(fault)
+        return error_for_response(fault, now=time.time())
 
     def _next_format(
-        self, request: LLMRequest, fault: StatusFault, form: Dialect, body: Mapping[str, Any], *, is_searching: bool
-    ) -> Dialect | None:
+        self,
+        request: LLMRequest,
+        fault: ErrorResponse,
+        form: RequestFormat,
+        body: Mapping[str, Any],
+        *,
+        is_searching: bool,
+    ) -> RequestFormat | None:
         """Return the format to try after a rejection; None if it is not about the format."""
         sent = self._sent(request, body, form)
-        following = adapted(form, fault, sent)
+        following = adapt_format(form, fault, sent)
         if following is None and sent.has_images and not sent.may_drop_images and says_no_images(fault):
             return None
         if following is not None:
             if not is_searching:
                 self.dialects.refused(request, following)
             return following
-        if fault.status == _NO_STATUS and not isinstance(status_fault(fault, now=0.0), LLMRejected):
+        if fault.status == _NO_STATUS and not isinstance(error_for_response(fault, now=0.0), LLMRejected):
             return self.dialects.failed(request)
-        if is_vague(fault) and not self.dialects.known(request.model).settled:
-            return vaguely_adapted(form, sent)
+        if is_ambiguous(fault) and not self.dialects.known(request.model).settled:
+            return next_untried_format(form, sent)
         return None
 
-    def _sent(self, request: LLMRequest, body: Mapping[str, Any], form: Dialect) -> Sent:
+    def _sent(self, request: LLMRequest, body: Mapping[str, Any], form: RequestFormat) -> RequestParts:
         return sent_parts(request, body, form, may_drop_images=self.dialects.images is Images.AUTO)
 
     async def _post(self, request: LLMRequest, body: Mapping[str, Any]) -> RawReply:
@@ -218,9 +236,9 @@ class ChatBackend:
             body_error = read_error_body(error.response.text)
             message = self._masked(body_error.message or error.message)
             if body_error.failed_generation is not None:
-                return RawReply(text=body_error.failed_generation, finish=Finish.STOP, model="", detail=message)
+                return RawReply(text=body_error.failed_generation, finish=FinishReason.STOP, model="", detail=message)
             raise _Refused(
-                StatusFault(
+                ErrorResponse(
                     provider=self.provider,
                     status=error.status_code,
                     code=body_error.code,
@@ -235,7 +253,7 @@ class ChatBackend:
         body_error = read_error(failed)
         code = str(failed.get("code") or failed.get("type") or "")
         raise _Refused(
-            StatusFault(
+            ErrorResponse(
                 provider=self.provider,
                 status=int(code) if code.isdigit() and 400 <= int(code) < 600 else _NO_STATUS,
                 code=body_error.code,
@@ -268,8 +286,8 @@ class ChatBackend:
             cause = cause.__cause__
         refused = isinstance(cause, OSError | aiohttp.ClientError) and not isinstance(cause, TimeoutError)
         if isinstance(error, openai.APITimeoutError) and not refused:
-            return timeout_fault(self.provider)
-        return connection_fault(self.provider, cause)
+            return timeout_error(self.provider)
+        return connection_error(self.provider, cause)
 
     def _masked(self, message: str) -> str:
         """Mask the API key, which some servers repeat in their error messages."""

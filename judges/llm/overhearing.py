@@ -16,8 +16,8 @@ _active_recorder: ContextVar[CallRecorder | None] = ContextVar("listening", defa
 
 
 @contextmanager
-def listening(recorder: CallRecorder) -> Iterator[None]:
-    """Record the calls of ``overheard`` clients inside this context, including the tasks started in it."""
+def recording_calls(recorder: CallRecorder) -> Iterator[None]:
+    """Record the calls of ``recorded_client`` clients inside this context, including the tasks started in it."""
     token = _active_recorder.set(recorder)
     try:
         yield
@@ -25,7 +25,7 @@ def listening(recorder: CallRecorder) -> Iterator[None]:
         _active_recorder.reset(token)
 
 
-def overheard(client: LLMClient) -> LLMClient:
+def recorded_client(client: LLMClient) -> LLMClient:
     """Wrap a client that a judge script created, so that the active recorder receives its calls."""
     return _RecordedIfActive(client)
 

@@ -12,12 +12,12 @@ from typing import Any, Final, Literal, Self, TypeAlias, get_args
 
 from judges.errors import ModelNotConfigured
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
-from judges.llm.families import DEFAULT_MODEL, family_of, params_for, reasons
-from judges.llm.roles import OWN, role_of
+from judges.llm.families import DEFAULT_MODEL, family_of, is_reasoning_model, params_for
+from judges.llm.roles import OWN_ROLE, role_of
 
 Effort: TypeAlias = Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: Final = get_args(Effort)
-PROVIDERS_OWN: Final = "default"
+PROVIDER_DEFAULT: Final = "default"
 """Effort that is not sent, so that the provider's default applies."""
 LONG_EFFORTS: Final = frozenset({"high", "xhigh", "max"})
 """Efforts at which a reply may take minutes."""
@@ -42,31 +42,31 @@ class Parameters:
         return replace(other, **mine)
 
 
-NOTHING_SET: Final = Parameters()
+NO_PARAMETERS: Final = Parameters()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunParameters:
     """Parameters of one run: for ``every`` request, and overrides for ``roles`` (verify, extract)."""
 
-    every: Parameters = NOTHING_SET
+    every: Parameters = NO_PARAMETERS
     roles: Mapping[str, Parameters] = field(default_factory=dict)
 
     def set_for(self, role: str) -> Parameters:
         """Return the user's parameters for a role."""
-        return self.roles.get(role, NOTHING_SET).or_else(self.every)
+        return self.roles.get(role, NO_PARAMETERS).or_else(self.every)
 
     def sent_for(self, role: str, model: str) -> Parameters:
         """Return the parameters to send for a role: the user's, else those of the model family."""
         family = params_for(model)
         usual = Parameters(reasoning_effort=family.get("reasoning_effort"), temperature=family.get("temperature"))
         found = self.set_for(role).or_else(usual)
-        return replace(found, reasoning_effort=None) if found.reasoning_effort == PROVIDERS_OWN else found
+        return replace(found, reasoning_effort=None) if found.reasoning_effort == PROVIDER_DEFAULT else found
 
     def as_json(self, model: str) -> dict[str, Any]:
         """Return the JSON value in results, by role. Null: not sent."""
         sent = {role: asdict(self.sent_for(role, model)) for role in ROLES}
-        return {**sent, OWN: asdict(self.set_for(OWN))}
+        return {**sent, OWN_ROLE: asdict(self.set_for(OWN_ROLE))}
 
     @classmethod
     def of_result(cls, result: Mapping[str, Any]) -> Self | None:
@@ -74,7 +74,7 @@ class RunParameters:
         written = (result.get("judge") or {}).get("parameters")
         if not isinstance(written, Mapping):
             return None
-        known = tuple(asdict(NOTHING_SET))
+        known = tuple(asdict(NO_PARAMETERS))
 
         def read(role: str) -> Parameters:
             values = written.get(role) or {}
@@ -82,10 +82,10 @@ class RunParameters:
 
         roles = {role: read(role) for role in ROLES}
         exact = {
-            role: one if one.reasoning_effort else replace(one, reasoning_effort=PROVIDERS_OWN)
+            role: one if one.reasoning_effort else replace(one, reasoning_effort=PROVIDER_DEFAULT)
             for role, one in roles.items()
         }
-        return cls(every=read(OWN), roles=exact)
+        return cls(every=read(OWN_ROLE), roles=exact)
 
 
 class ParameterizedLLM:
@@ -96,7 +96,7 @@ class ParameterizedLLM:
     """
 
     def __init__(self, inner: LLMClient, parameters: RunParameters, *, provider: str, model: str) -> None:
-        if provider == "bedrock" and any(_effort(parameters.set_for(role)) for role in (*ROLES, OWN)):
+        if provider == "bedrock" and any(_effort(parameters.set_for(role)) for role in (*ROLES, OWN_ROLE)):
             raise ModelNotConfigured(f"{provider}/{model} supports no reasoning effort: unset ASSAY_REASONING_EFFORT")
         self._inner = inner
         self._parameters = parameters
@@ -125,9 +125,9 @@ class ParameterizedLLM:
                 for name, value in (("reasoning_effort", _effort(found)), ("temperature", found.temperature))
                 if value is not None
             }
-            if found.reasoning_effort == PROVIDERS_OWN:
+            if found.reasoning_effort == PROVIDER_DEFAULT:
                 params["reasoning_effort"] = None
-        if found.max_output_tokens is not None or reasons(request.model):
+        if found.max_output_tokens is not None or is_reasoning_model(request.model):
             # A script's limit applies to the visible reply, but reasoning tokens count as output and would exhaust it.
             params = {name: value for name, value in params.items() if name not in _LIMITS}
         if found.max_output_tokens is not None:
@@ -148,4 +148,4 @@ def output_limit_name(provider: str, model: str) -> str:
 
 
 def _effort(parameters: Parameters) -> str | None:
-    return None if parameters.reasoning_effort == PROVIDERS_OWN else parameters.reasoning_effort
+    return None if parameters.reasoning_effort == PROVIDER_DEFAULT else parameters.reasoning_effort

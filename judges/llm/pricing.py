@@ -21,7 +21,7 @@ _EXAMPLE: Final = '"my-model" = { input = 0.10, output = 0.50 }'
 _FORM: Final = f"use the path of a TOML file, or TOML such as {_EXAMPLE}, or the same as a JSON object"
 
 
-class WrongPrices(ValueError):
+class InvalidPrices(ValueError):
     """A price table that cannot be read. The message names the row, the problem and the fix."""
 
 
@@ -116,14 +116,14 @@ class Prices:
             try:
                 text = Path(trimmed).expanduser().read_text("utf-8").strip()
             except (OSError, UnicodeDecodeError) as error:
-                raise WrongPrices(f"{trimmed[:200]!r} cannot be read ({type(error).__name__}): {_FORM}") from None
+                raise InvalidPrices(f"{trimmed[:200]!r} cannot be read ({type(error).__name__}): {_FORM}") from None
         try:
             table = json.loads(text) if text.startswith("{") else tomllib.loads(text)
         except (ValueError, RecursionError) as error:
-            raise WrongPrices(f"not valid TOML or JSON ({error}): {_FORM}") from None
+            raise InvalidPrices(f"not valid TOML or JSON ({error}): {_FORM}") from None
         rows = table.get("models", {name: row for name, row in table.items() if name != "as_of"})
         if not isinstance(rows, Mapping) or not rows:
-            raise WrongPrices(f"no row for any model: {_FORM}")
+            raise InvalidPrices(f"no row for any model: {_FORM}")
         return cls(tuple((str(name), _price(str(name), row)) for name, row in rows.items()))
 
 
@@ -161,13 +161,13 @@ def _price(model: str, row: Any) -> Price:
     """
     where = f'row "{model}"'
     if not isinstance(row, Mapping):
-        raise WrongPrices(f"{where}: expected an object with input and output, such as {_EXAMPLE}")
+        raise InvalidPrices(f"{where}: expected an object with input and output, such as {_EXAMPLE}")
     unknown = sorted(set(row) - set(_COLUMNS))
     if unknown:
-        raise WrongPrices(f"{where}: unknown field {unknown[0]!r}; use {', '.join(_COLUMNS)}")
+        raise InvalidPrices(f"{where}: unknown field {unknown[0]!r}; use {', '.join(_COLUMNS)}")
     for name in ("input", "output"):
         if name not in row:
-            raise WrongPrices(f"{where}: {name} is missing; give US dollars per million tokens")
+            raise InvalidPrices(f"{where}: {name} is missing; give US dollars per million tokens")
     values = dict(row)
     for name in _NUMBERS:
         if name in values:
@@ -176,7 +176,7 @@ def _price(model: str, row: Any) -> Price:
         if name in values:
             values[name] = _day(f"{where}: {name}", values[name])
     if "confirmed" in values and not isinstance(values["confirmed"], bool):
-        raise WrongPrices(f"{where}: confirmed must be true or false")
+        raise InvalidPrices(f"{where}: confirmed must be true or false")
     if "long_context" in values:
         values["long_context"] = _long_context(f"{where}: long_context", values["long_context"])
     return Price(**values)
@@ -185,14 +185,14 @@ def _price(model: str, row: Any) -> Price:
 def _long_context(where: str, value: Any) -> LongContext:
     names = ("above", "input", "output")
     if not isinstance(value, Mapping) or set(value) != set(names):
-        raise WrongPrices(f"{where} must be an object with above (input tokens) and the factors input and output")
+        raise InvalidPrices(f"{where} must be an object with above (input tokens) and the factors input and output")
     above, *factors = (_number(f"{where}.{name}", value[name]) for name in names)
     return LongContext(above=int(above), input=factors[0], output=factors[1])
 
 
 def _number(where: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        raise WrongPrices(f"{where} must be a number of at least 0, not {value!r}")
+        raise InvalidPrices(f"{where} must be a number of at least 0, not {value!r}")
     return float(value)
 
 
@@ -200,7 +200,7 @@ def _day(where: str, value: Any) -> date:
     try:
         return value if isinstance(value, date) else date.fromisoformat(value)
     except (TypeError, ValueError):
-        raise WrongPrices(f"{where} must be a date such as 2026-10-23, not {value!r}") from None
+        raise InvalidPrices(f"{where} must be a date such as 2026-10-23, not {value!r}") from None
 
 
 def _is_file(text: str) -> bool:

@@ -28,7 +28,7 @@ class Probe(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ProbeResult:
     """Result of a probe. ``form`` is the name of the request format, ``facts`` its JSON value.
 
     ``right``: the model filled in the correct values.
@@ -40,7 +40,7 @@ class Found:
     facts: dict[str, Any]
 
 
-async def probe(client: object, model: str) -> Found:
+async def probe(client: object, model: str) -> ProbeResult:
     """Request a small JSON object from ``model``, first without and then with an image, and learn its request format.
 
     Raises:
@@ -69,7 +69,7 @@ async def probe(client: object, model: str) -> Found:
             images = False
     dialect = dialects.known(model).dialect
     facts = {**to_json(dialect), "images": images, "calls": reply.usage.calls}
-    return Found(form=str(dialect), right=right, images=images, facts=facts)
+    return ProbeResult(form=str(dialect), right=right, images=images, facts=facts)
 
 
 def _user_message(content: Any) -> dict[str, Any]:

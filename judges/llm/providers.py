@@ -11,20 +11,20 @@ from typing import Any, Final
 
 from judges.errors import ModelNotConfigured
 from judges.llm.bedrock import open_bedrock
-from judges.llm.budget import Purse
+from judges.llm.budget import RequestBudget
 from judges.llm.cached import CachedLLM
-from judges.llm.circuit import Circuit
+from judges.llm.circuit import CircuitBreaker
 from judges.llm.client import LLMClient
 from judges.llm.families import DEFAULT_MODEL
 from judges.llm.lexical import LexicalClient
 from judges.llm.missing_models import ModelList
-from judges.llm.negotiation import DialectFile, Images
+from judges.llm.negotiation import FormatFile, Images
 from judges.llm.openai import AZURE_API_VERSION, open_azure, open_openai
 from judges.llm.pricing import Prices
 from judges.llm.remote import RemoteLLM
-from judges.llm.response_cache import Replies
+from judges.llm.response_cache import ReplyCache
 from judges.llm.retry import RetryPolicy
-from judges.llm.wire import Backend
+from judges.llm.wire import ProviderAdapter
 
 DEFAULT_PROVIDER: Final = "openai"
 LEXICAL: Final = "lexical"
@@ -47,11 +47,11 @@ class Access:
     aws_region: str = "us-east-1"
     images: Images = Images.AUTO
     """Whether requests include the screenshots of pages."""
-    dialects: DialectFile | None = None
+    dialects: FormatFile | None = None
     """File for the learned request formats; None: in memory only."""
 
 
-def _open_openai(access: Access) -> Backend:
+def _open_openai(access: Access) -> ProviderAdapter:
     return open_openai(
         api_key=access.openai_api_key,
         base_url=access.openai_base_url,
@@ -60,7 +60,7 @@ def _open_openai(access: Access) -> Backend:
     )
 
 
-def _open_azure(access: Access) -> Backend:
+def _open_azure(access: Access) -> ProviderAdapter:
     return open_azure(
         api_key=str(access.azure_api_key),
         base_url=str(access.azure_endpoint),
@@ -70,7 +70,7 @@ def _open_azure(access: Access) -> Backend:
     )
 
 
-def _open_bedrock(access: Access) -> Backend:
+def _open_bedrock(access: Access) -> ProviderAdapter:
     return open_bedrock(
         access_key=str(access.aws_access_key),
         secret_key=str(access.aws_secret_key),
@@ -95,14 +95,14 @@ class Provider:
     account: tuple[str, ...]
     required: tuple[tuple[str, ...], ...]
     needs: str
-    open: Callable[[Access], Backend]
+    open: Callable[[Access], ProviderAdapter]
     aliases: tuple[str, ...] = ()
     key: str
     address: str | None = None
     vendor: str | None = None
 
 
-REMOTE: Final[Mapping[str, Provider]] = MappingProxyType(
+REMOTE_PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType(
     {
         row.name: row
         for row in (
@@ -142,18 +142,18 @@ REMOTE: Final[Mapping[str, Provider]] = MappingProxyType(
 """Remote providers by name. To add a provider, add a row."""
 
 PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
-    {alias: row.name for row in REMOTE.values() for alias in (row.name, *row.aliases)} | {LEXICAL: LEXICAL}
+    {alias: row.name for row in REMOTE_PROVIDERS.values() for alias in (row.name, *row.aliases)} | {LEXICAL: LEXICAL}
 )
 """Provider name by alias."""
 
 
-def account_of(provider: str, access: Access) -> tuple[str, ...]:
+def account_identity(provider: str, access: Access) -> tuple[str, ...]:
     """Return the values that identify an account at a provider. They contain secrets: do not log or display them.
 
     >>> account_of("openai", Access(openai_api_key="a")) == account_of("openai", Access(openai_api_key="b"))
     False
     """
-    row = REMOTE.get(provider)
+    row = REMOTE_PROVIDERS.get(provider)
     return () if row is None else tuple(str(getattr(access, name)) for name in row.account)
 
 
@@ -199,12 +199,12 @@ def make_client(
     api_key: str | None = None,
     base_url: str | None = None,
     access: Access | None = None,
-    store: Replies | None = None,
+    store: ReplyCache | None = None,
     policy: RetryPolicy | None = None,
-    circuit: Circuit | None = None,
-    budget: Purse | None = None,
+    circuit: CircuitBreaker | None = None,
+    budget: RequestBudget | None = None,
     prices: Prices | None = None,
-    models: Callable[[Backend], ModelList] = ModelList,
+    models: Callable[[ProviderAdapter], ModelList] = ModelList,
 ) -> tuple[LLMClient, str]:
     """Return a client for ``model``, and the name of the model without the provider.
 
@@ -231,8 +231,8 @@ def make_client(
     return CachedLLM(remote, store), name.model
 
 
-def _backend(name: ModelName, access: Access, *, api_key: str | None, base_url: str | None) -> Backend:
-    row = REMOTE[name.provider]
+def _backend(name: ModelName, access: Access, *, api_key: str | None, base_url: str | None) -> ProviderAdapter:
+    row = REMOTE_PROVIDERS[name.provider]
     given: dict[str, Any] = {row.key: api_key} if api_key else {}
     if base_url and row.address is not None:
         given[row.address] = base_url

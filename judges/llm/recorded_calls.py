@@ -24,7 +24,7 @@ MAX_HEAD_BYTES = 512 * 1024 * 1024
 _NONCE = re.compile(r"(</?[a-z_]+) [0-9a-f]{32}>")
 
 
-class RecordUnreadable(Exception):
+class CallLogUnreadable(Exception):
     """The call log cannot be read. The message gives the reason."""
 
 
@@ -38,7 +38,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedCalls:
+class ParsedCallLog:
     """Parsed call log. ``calls`` are JSON values; ``left_out`` contains the hashes of pieces above the size limit."""
 
     calls: tuple[dict[str, Any], ...]
@@ -59,24 +59,24 @@ class RecordedCalls:
         packed = self._body[place["at"] : place["at"] + place["bytes"]]
         data = zlib.decompress(packed) if place["kind"] == "text" else bytes(packed)
         if hashlib.sha256(data).hexdigest() != sha256:
-            raise RecordUnreadable(f"piece {sha256[:12]} does not have its hash")
+            raise CallLogUnreadable(f"piece {sha256[:12]} does not have its hash")
         return Piece(sha256=sha256, kind=place["kind"], data=data)
 
 
-def read_calls(record: bytes) -> RecordedCalls:
+def read_calls(record: bytes) -> ParsedCallLog:
     """Parse a call log that was read from the content store, which verifies its hash.
 
     Raises:
         RecordUnreadable: the data is no call log, is damaged, or has another version.
     """
     if not record.startswith(MAGIC):
-        raise RecordUnreadable("it is not a call log of a version that this release can read")
+        raise CallLogUnreadable("it is not a call log of a version that this release can read")
     try:
         (length,) = HEAD.unpack_from(record, len(MAGIC))
         begin = len(MAGIC) + HEAD.size
         unpacker = zlib.decompressobj()
         head = json.loads(unpacker.decompress(record[begin : begin + length], MAX_HEAD_BYTES))
-        return RecordedCalls(
+        return ParsedCallLog(
             tuple(head["calls"]),
             head["prompts"],
             head["schemas"],
@@ -86,17 +86,17 @@ def read_calls(record: bytes) -> RecordedCalls:
             memoryview(record)[begin + length :],
         )
     except (ValueError, LookupError, TypeError, zlib.error, struct.error) as error:
-        raise RecordUnreadable(f"it is damaged: {error}") from error
+        raise CallLogUnreadable(f"it is damaged: {error}") from error
 
 
-def asked_key(request: LLMRequest) -> str:
+def portable_request_key(request: LLMRequest) -> str:
     """Return the key of a request, which is the same in all installations."""
     schema = None if request.schema is None else schema_of(request.schema)[0]
     messages = [_digested(message) for message in request.messages]
     return _key(request.model, request.vote, sent_params(request), schema, messages)
 
 
-def recorded_key(call: Mapping[str, Any], text_of: Callable[[str], str]) -> str:
+def recorded_request_key(call: Mapping[str, Any], text_of: Callable[[str], str]) -> str:
     """Return the key of a recorded call. ``text_of`` returns a long text by its hash."""
     messages = [_digested_record(message, text_of) for message in call["messages"]]
     return _key(call["model"], call["vote"], call["params"], call["schema"], messages)
@@ -126,7 +126,7 @@ def _digested_record(content: Any, text_of: Callable[[str], str]) -> Any:
         return _digest_of(content)
     if isinstance(content, Mapping):
         if "pieces" in content:
-            return _digest_of(joined(content, text_of))
+            return _digest_of(join_pieces(content, text_of))
         if "picture" in content:
             return {"picture": content["picture"]}
         return {key: _digested_record(value, text_of) for key, value in content.items()}
@@ -135,7 +135,7 @@ def _digested_record(content: Any, text_of: Callable[[str], str]) -> Any:
     return content
 
 
-def joined(content: Mapping[str, Any], text_of: Callable[[str], str]) -> str:
+def join_pieces(content: Mapping[str, Any], text_of: Callable[[str], str]) -> str:
     """Join a long text from its pieces."""
     return "".join(piece if isinstance(piece, str) else text_of(piece["sha256"]) for piece in content["pieces"])
 

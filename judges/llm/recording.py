@@ -27,8 +27,15 @@ from judges.errors import LLMError
 from judges.llm.client import LLMClient, LLMReply, LLMRequest, Message
 from judges.llm.images import DataURI
 from judges.llm.remote import sent_params
-from judges.llm.said import CALLED_OFF, has_schema_in_words, page_chars_of, said_in_fault, said_in_reply, was_repaired
-from judges.llm.shrinking import with_page_of
+from judges.llm.said import (
+    CANCELLED_OUTCOME,
+    fault_outcome,
+    has_schema_in_words,
+    page_chars_of,
+    reply_outcome,
+    was_repaired,
+)
+from judges.llm.shrinking import with_shortened_page
 from judges.prompting.prompts.library import load_prompt
 
 MAGIC: Final = b"ASSAYCALLS1\n"
@@ -79,17 +86,17 @@ class CallRecorder:
         """Return the number of finished calls."""
         return len(self._calls)
 
-    async def replied(self, request: LLMRequest, reply: LLMReply) -> None:
+    async def record_reply(self, request: LLMRequest, reply: LLMReply) -> None:
         """Record a call with its reply."""
-        await self._add(request, said_in_reply(reply, self._mask))
+        await self._add(request, reply_outcome(reply, self._mask))
 
     async def failed(self, request: LLMRequest, error: LLMError) -> None:
         """Record a call without a usable reply."""
-        await self._add(request, said_in_fault(error, self._mask))
+        await self._add(request, fault_outcome(error, self._mask))
 
-    def called_off(self, request: LLMRequest) -> None:
+    def record_cancelled(self, request: LLMRequest) -> None:
         """Record a cancelled call. Not a coroutine, because the cancelled task must not wait."""
-        self._put_locked(request, CALLED_OFF)
+        self._put_locked(request, CANCELLED_OUTCOME)
 
     async def finished(self) -> bytes:
         """Return the call log. The order of the calls does not depend on which finished first."""
@@ -140,7 +147,7 @@ class CallRecorder:
         }
         page_chars = page_chars_of(outcome)
         if page_chars is not None:
-            sent = self._messages(with_page_of(request, page_chars).messages)
+            sent = self._messages(with_shortened_page(request, page_chars).messages)
             outcome = {**outcome, "shortened": {**outcome["shortened"], "messages": sent}}
         self._calls.append((request_fields, outcome))
 
@@ -241,10 +248,10 @@ class RecordingLLM:
             await self._recorder.failed(request, error)
             raise
         except asyncio.CancelledError:
-            if not request.kept_only:
-                self._recorder.called_off(request)
+            if not request.cache_only:
+                self._recorder.record_cancelled(request)
             raise
-        await self._recorder.replied(request, reply)
+        await self._recorder.record_reply(request, reply)
         return reply
 
     async def aclose(self) -> None:

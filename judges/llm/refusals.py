@@ -8,7 +8,7 @@ from judges.llm.client import LLMClient, LLMReply, LLMRequest
 _NO_ACCESS = 403
 
 
-class RefusalWatch:
+class RejectionMonitor:
     """``LLMClient`` that stores the first rejection of the key, the account or the model.
 
     It belongs to one answer and wraps a shared client, which it does not close.
@@ -25,7 +25,7 @@ class RefusalWatch:
             return await self._inner.complete(request)
         except LLMRejected as error:
             concerned = error.scope is RejectionScope.ENDPOINT or request.model == self._model
-            if self.refusal is None and concerned and refuses_everything(error):
+            if self.refusal is None and concerned and rejects_all_requests(error):
                 self.refusal = error
             raise
 
@@ -33,7 +33,7 @@ class RefusalWatch:
         """Do nothing: the wrapped client is shared."""
 
 
-def refuses_everything(error: LLMRejected) -> bool:
+def rejects_all_requests(error: LLMRejected) -> bool:
     """Return whether the provider would reject every request of the run because of its key, account or model."""
     return error.scope is RejectionScope.ENDPOINT or (
         error.scope is RejectionScope.MODEL and (error.no_such_model or error.status == _NO_ACCESS)

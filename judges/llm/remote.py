@@ -22,21 +22,21 @@ from judges.errors import (
     UnusableKind,
     UnusableReply,
 )
-from judges.llm.budget import Purse, estimate_cost
-from judges.llm.circuit import Circuit
+from judges.llm.budget import RequestBudget, estimate_cost
+from judges.llm.circuit import CircuitBreaker
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.context_windows import ContextWindows
-from judges.llm.dialects import OUTPUT_CAP, Dialect
+from judges.llm.dialects import DEFAULT_OUTPUT_LIMIT, RequestFormat
 from judges.llm.families import params_for
-from judges.llm.missing_models import ModelList, describe_missing
-from judges.llm.negotiation import Dialects, Images
+from judges.llm.missing_models import ModelList, missing_model_message
+from judges.llm.negotiation import Images, LearnedFormats
 from judges.llm.parameters import LONG_EFFORTS
 from judges.llm.pricing import Prices
 from judges.llm.replies import read_reply
 from judges.llm.retry import Retrier, RetryPolicy
 from judges.llm.roles import role_of
-from judges.llm.shrinking import page_chars_allowed, with_page_of
-from judges.llm.wire import Backend, Finish, RawReply
+from judges.llm.shrinking import page_chars_allowed, with_shortened_page
+from judges.llm.wire import FinishReason, ProviderAdapter, RawReply
 from judges.prompting.prompts.library import load_prompt
 from rubrics.verdict import Usage
 
@@ -57,18 +57,18 @@ class RemoteLLM:
 
     def __init__(
         self,
-        backend: Backend,
+        backend: ProviderAdapter,
         *,
         semaphore: AbstractAsyncContextManager[Any],
-        circuit: Circuit | None = None,
-        budget: Purse | None = None,
+        circuit: CircuitBreaker | None = None,
+        budget: RequestBudget | None = None,
         prices: Prices | None = None,
         models: ModelList | None = None,
         policy: RetryPolicy | None = None,
         retrier: Retrier | None = None,
     ) -> None:
         self._backend = backend
-        self.circuit = circuit or Circuit()
+        self.circuit = circuit or CircuitBreaker()
         self._budget = budget
         self._prices = prices or Prices()
         self._models = models or ModelList(backend)
@@ -90,7 +90,7 @@ class RemoteLLM:
         return own if self.dialects is None else self.dialects.images
 
     @property
-    def dialects(self) -> Dialects | None:
+    def dialects(self) -> LearnedFormats | None:
         """Return the request formats of the server; None if the provider has only one format."""
         return self._backend.dialects
 
@@ -125,9 +125,9 @@ class RemoteLLM:
         """Send the request with the beginning of the page. Its reply counts only if it supports the claim."""
         log.info("page shortened for the model", extra={"model": request.model, "prompt": request.prompt})
         shorter = ShorterPage(
-            refusal=str(refusal), page_chars=page_chars, unusable=refusal.unusable, form=form_name(refusal.form)
+            refusal=str(refusal), page_chars=page_chars, unusable=refusal.unusable, form=format_name(refusal.form)
         )
-        with_less = with_page_of(request, page_chars)
+        with_less = with_shortened_page(request, page_chars)
         try:
             reply = await self._complete_in_turn(with_less, on_retry)
         except LLMError as error:
@@ -185,14 +185,14 @@ class RemoteLLM:
 
         None: do not send another request.
         """
-        again = repaired(request, reply.kind) if is_first else asked
+        again = repair_request(request, reply.kind) if is_first else asked
         dialects, form = self._backend.dialects, reply.form
         if dialects is None or form is None or request.schema is None:
             return again if is_first else None
         if reply.kind is UnusableKind.TRUNCATED and form.cap is None and is_first:
-            dialects.capped(request, form, OUTPUT_CAP)
-            return replace(again, form=replace(form, cap=OUTPUT_CAP))
-        following = dialects.next_form(request, form) if reply.kind in _FORM_FAULTS else None
+            dialects.set_output_limit(request, form, DEFAULT_OUTPUT_LIMIT)
+            return replace(again, form=replace(form, cap=DEFAULT_OUTPUT_LIMIT))
+        following = dialects.next_format(request, form) if reply.kind in _FORM_FAULTS else None
         if following is None:
             return again if is_first else None
         return replace(again, form=following)
@@ -235,12 +235,12 @@ class RemoteLLM:
             raise
         used, model = usage_of(raw, request.model, self._prices), raw.model or request.model
         if not raw.text_only:
-            self._windows.accepted(request, raw.input_tokens)
+            self._windows.record_accepted(request, raw.input_tokens)
         try:
             # A verdict must be a boolean. Extractions are as strict as the classes of the script.
             parsed = read_reply(raw, request.schema, strict=request.purpose == "verify")
         except LLMOutputUnusable as error:
-            error.usage, error.form = before + used, None if raw.finish is Finish.BROKEN else raw.form
+            error.usage, error.form = before + used, None if raw.finish is FinishReason.BROKEN else raw.form
             error.unusable = (
                 UnusableReply(
                     kind=error.kind,
@@ -248,7 +248,7 @@ class RemoteLLM:
                     detail=raw.detail,
                     model=model,
                     usage=used,
-                    form=form_name(raw.form),
+                    form=format_name(raw.form),
                 ),
             )
             return error
@@ -260,7 +260,7 @@ class RemoteLLM:
             model=model,
             usage=before + used,
             text_only=raw.text_only,
-            form=form_name(raw.form),
+            form=format_name(raw.form),
         )
 
     async def _send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
@@ -270,7 +270,7 @@ class RemoteLLM:
             except LLMRejected as error:
                 if error.no_such_model:
                     error.args = (
-                        describe_missing(str(error), request.model, await self._models.listed(), self._prices),
+                        missing_model_message(str(error), request.model, await self._models.listed(), self._prices),
                     )
                 raise
 
@@ -281,9 +281,9 @@ def sent_params(request: LLMRequest) -> dict[str, Any]:
     return {name: value for name, value in params.items() if value is not None}
 
 
-def form_name(form: Dialect | None) -> str:
+def format_name(form: RequestFormat | None) -> str:
     """Return the name of a request format for the call log; empty for the default format (OpenAI's own)."""
-    return "" if form in (None, Dialect()) else str(form)
+    return "" if form in (None, RequestFormat()) else str(form)
 
 
 def usage_of(raw: RawReply, model: str, prices: Prices) -> Usage:
@@ -302,7 +302,7 @@ def usage_of(raw: RawReply, model: str, prices: Prices) -> Usage:
     return Usage(calls=1, input_tokens=input_tokens, output_tokens=output_tokens, usd=usd)
 
 
-def repaired(request: LLMRequest, kind: UnusableKind) -> LLMRequest:
+def repair_request(request: LLMRequest, kind: UnusableKind) -> LLMRequest:
     """Return the repair request: the same request, followed by a message that names the problem.
 
     It does not contain the unusable reply, because a page may have injected text into it. A request for free text is

@@ -15,8 +15,8 @@ from pydantic import AliasChoices, BaseModel, RootModel, ValidationError
 
 from judges.errors import JudgeBug, LLMOutputUnusable, UnusableKind
 from judges.judge_code import judge_code
-from judges.llm.json_objects import NoSingleObject, one_object
-from judges.llm.wire import Finish, RawReply
+from judges.llm.json_objects import NoSingleObject, parse_single_object
+from judges.llm.wire import FinishReason, RawReply
 
 MAX_REPLY_CHARS: Final = 2_000_000
 MAX_WRAPPINGS: Final = 3
@@ -25,10 +25,10 @@ _CALL_ARGUMENTS: Final = ("arguments", "parameters", "input")
 _CALL_KEYS: Final = frozenset({*_CALL_ARGUMENTS, "name", "id", "type"})
 _BOOLEANS: Final = {"true": True, "false": False}
 _UNUSABLE_FINISH = {
-    Finish.LENGTH: UnusableKind.TRUNCATED,
-    Finish.REFUSAL: UnusableKind.REFUSED,
-    Finish.FILTER: UnusableKind.FILTERED,
-    Finish.BROKEN: UnusableKind.MALFORMED,
+    FinishReason.LENGTH: UnusableKind.TRUNCATED,
+    FinishReason.REFUSAL: UnusableKind.REFUSED,
+    FinishReason.FILTER: UnusableKind.FILTERED,
+    FinishReason.BROKEN: UnusableKind.MALFORMED,
 }
 
 
@@ -54,7 +54,7 @@ def read_reply(raw: RawReply, schema: type[BaseModel] | None, *, strict: bool) -
     if len(text) > MAX_REPLY_CHARS:
         raise LLMOutputUnusable(UnusableKind.MALFORMED, f"the reply is longer than {MAX_REPLY_CHARS} characters")
     try:
-        value = one_object(text)
+        value = parse_single_object(text)
     except NoSingleObject:
         raise LLMOutputUnusable(UnusableKind.MALFORMED, "the reply is not one JSON object") from None
     unusable = LLMOutputUnusable(
@@ -87,7 +87,7 @@ def _wrapped_in(value: Any) -> Any:
         [inner] = value.values() if isinstance(value, dict) else value
         if isinstance(inner, str) and inner.lstrip().startswith("{"):
             try:
-                return one_object(inner)
+                return parse_single_object(inner)
             except NoSingleObject:
                 return None
         return inner

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 DEFAULT_MAX_BYTES = 1024**3
 ENTRY_VERSION = 1
-KEPT_SHARE = 0.9
+EVICTION_TARGET = 0.9
 """Fraction of the limit that eviction leaves, so that not every further reply triggers eviction."""
 
 
@@ -40,7 +40,7 @@ class StoredReply:
     text_only: bool = False
 
 
-class Replies(Protocol):
+class ReplyCache(Protocol):
     """Reply cache, keyed by the hash of the request."""
 
     async def get(self, key: str) -> StoredReply | None: ...
@@ -48,7 +48,7 @@ class Replies(Protocol):
     async def put(self, key: str, reply: LLMReply) -> None: ...
 
 
-class StoreSize(NamedTuple):
+class CacheSize(NamedTuple):
     """Size of the cache, or of the removed part of it."""
 
     entries: int
@@ -56,7 +56,7 @@ class StoreSize(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelReplies:
+class CachedModelReplies:
     """Cached replies of one model. Times are times of last use, in seconds since the epoch.
 
     ``model`` is None for unreadable files.
@@ -75,7 +75,7 @@ class _Entry(NamedTuple):
     used_at: float
 
 
-class ReplyStore:
+class FolderReplyCache:
     """Reply cache in a folder of at most ``max_bytes``. File operations run in a thread."""
 
     def __init__(self, folder: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
@@ -103,14 +103,14 @@ class ReplyStore:
             if self._bytes > self._max_bytes:
                 self._bytes = await asyncio.to_thread(self._evict)
 
-    async def size(self) -> StoreSize:
+    async def size(self) -> CacheSize:
         return await asyncio.to_thread(self._size)
 
-    async def by_model(self) -> tuple[ModelReplies, ...]:
+    async def by_model(self) -> tuple[CachedModelReplies, ...]:
         """Return the cached replies by model, unreadable files last. Reads every file."""
         return await asyncio.to_thread(self._by_model)
 
-    async def clear(self, *, model: str | None = None, used_before: float | None = None) -> StoreSize:
+    async def clear(self, *, model: str | None = None, used_before: float | None = None) -> CacheSize:
         """Remove the replies of ``model`` that were last used before ``used_before`` (seconds since the epoch).
 
         None: no restriction. Return the number and size of the removed replies.
@@ -125,7 +125,7 @@ class ReplyStore:
     def _read(self, key: str) -> StoredReply | None:
         place = self._place(key)
         try:
-            found = read_entry(place.read_bytes())
+            found = parse_entry(place.read_bytes())
             if found is not None:
                 os.utime(place)
             return found
@@ -136,7 +136,7 @@ class ReplyStore:
         return None
 
     def _write(self, key: str, reply: LLMReply | StoredReply) -> int:
-        data = entry_of(reply).encode()
+        data = to_entry(reply).encode()
         place = self._place(key)
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=place.parent, prefix=".", delete=False) as file:
@@ -154,27 +154,27 @@ class ReplyStore:
                 facts = path.stat()
                 yield _Entry(path, facts.st_size, facts.st_mtime)
 
-    def _size(self) -> StoreSize:
+    def _size(self) -> CacheSize:
         sizes = [entry.bytes for entry in self._entries()]
-        return StoreSize(len(sizes), sum(sizes))
+        return CacheSize(len(sizes), sum(sizes))
 
     def _evict(self) -> int:
         """Remove the least recently used replies. Return the remaining bytes."""
         entries = sorted(self._entries(), key=lambda entry: entry.used_at)
         left = sum(entry.bytes for entry in entries)
         for entry in entries:
-            if left <= self._max_bytes * KEPT_SHARE:
+            if left <= self._max_bytes * EVICTION_TARGET:
                 break
             entry.path.unlink(missing_ok=True)
             left -= entry.bytes
         return left
 
-    def _by_model(self) -> tuple[ModelReplies, ...]:
+    def _by_model(self) -> tuple[CachedModelReplies, ...]:
         found: dict[str | None, list[_Entry]] = {}
         for entry in self._entries():
             found.setdefault(_model_of(entry.path), []).append(entry)
         return tuple(
-            ModelReplies(
+            CachedModelReplies(
                 model=model,
                 entries=len(entries),
                 bytes=sum(entry.bytes for entry in entries),
@@ -184,7 +184,7 @@ class ReplyStore:
             for model, entries in sorted(found.items(), key=lambda item: (item[0] is None, item[0]))
         )
 
-    def _clear(self, model: str | None, used_before: float | None) -> StoreSize:
+    def _clear(self, model: str | None, used_before: float | None) -> CacheSize:
         removed = []
         for entry in self._entries():
             if used_before is not None and entry.used_at >= used_before:
@@ -193,7 +193,7 @@ class ReplyStore:
                 continue
             entry.path.unlink(missing_ok=True)
             removed.append(entry.bytes)
-        return StoreSize(len(removed), sum(removed))
+        return CacheSize(len(removed), sum(removed))
 
 
 def _model_of(path: Path) -> str | None:
@@ -204,7 +204,7 @@ def _model_of(path: Path) -> str | None:
         return None
 
 
-def entry_of(reply: LLMReply | StoredReply, *, at: str = "") -> str:
+def to_entry(reply: LLMReply | StoredReply, *, at: str = "") -> str:
     """Serialize a reply as ASCII JSON with a digest. ``at``: key of the storage location, which the digest covers."""
     shorter = reply.shorter_page
     cut = None if shorter is None else {"refusal": shorter.refusal, "page_chars": shorter.page_chars}
@@ -220,7 +220,7 @@ def entry_of(reply: LLMReply | StoredReply, *, at: str = "") -> str:
     return json.dumps(entry if cut is None else {**entry, "shorter_page": cut})
 
 
-def read_entry(entry: str | bytes, *, at: str = "") -> StoredReply | None:
+def parse_entry(entry: str | bytes, *, at: str = "") -> StoredReply | None:
     """Parse an entry. Return None if its version, its digest or its location ``at`` does not match.
 
     Raises:

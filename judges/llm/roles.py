@@ -6,7 +6,7 @@ from typing import Final
 
 from judges.llm.client import LLMRequest
 
-OWN: Final = "own"
+OWN_ROLE: Final = "own"
 """Role of requests with messages that a judge file writes itself."""
 
 
@@ -14,4 +14,4 @@ def role_of(request: LLMRequest) -> str:
     """Return ``verify``, ``extract``, or else the name of the prompt (``transcribe``, ``mindact`` ...), or ``own``."""
     if request.purpose != "free":
         return request.purpose
-    return OWN if request.prompt is None else request.prompt.partition("@")[0]
+    return OWN_ROLE if request.prompt is None else request.prompt.partition("@")[0]

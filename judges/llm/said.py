@@ -8,16 +8,16 @@ from typing import Any, Final
 
 from judges.errors import LLMError, ShorterPage, UnusableReply
 from judges.llm.client import LLMReply
-from judges.llm.dialects import IN_WORDS
+from judges.llm.dialects import SCHEMA_IN_WORDS
 
-CALLED_OFF: Final[Mapping[str, Any]] = {"called_off": True}
+CANCELLED_OUTCOME: Final[Mapping[str, Any]] = {"called_off": True}
 """Outcome of a cancelled call. It may or may not have been sent."""
 
 Mask = Callable[[str], str]
 """Redacts secrets in error messages of providers."""
 
 
-def said_in_reply(reply: LLMReply, mask: Mask) -> dict[str, Any]:
+def reply_outcome(reply: LLMReply, mask: Mask) -> dict[str, Any]:
     """Return the outcome of a call with a usable reply."""
     text = reply.text
     if not text and reply.parsed is not None:
@@ -31,7 +31,7 @@ def said_in_reply(reply: LLMReply, mask: Mask) -> dict[str, Any]:
     return outcome | _optional_keys(reply.unusable, reply.shorter_page, reply.retried, counted, mask)
 
 
-def said_in_fault(error: LLMError, mask: Mask) -> dict[str, Any]:
+def fault_outcome(error: LLMError, mask: Mask) -> dict[str, Any]:
     """Return the outcome of a call without a usable reply, or whose reply does not count."""
     fault = {"error": type(error).__name__, "reason": error.reason, "message": mask(str(error))}
     shorter = error.shorter_page
@@ -57,7 +57,7 @@ def has_schema_in_words(outcome: Mapping[str, Any]) -> bool:
     requests = (outcome, outcome.get("shortened", {}))
     forms = [part.get(name, "") for part in requests for name in ("form", "refused_form")]
     forms += [each.get("form", "") for part in requests for each in part.get("unusable", ())]
-    return any(IN_WORDS in form for form in forms)
+    return any(SCHEMA_IN_WORDS in form for form in forms)
 
 
 def _optional_keys(

@@ -3,7 +3,7 @@
 The beginning of a page can support a claim, but it cannot refute it, because the evidence may be in the rest.
 
 Cached replies and call logs store only the number of remaining characters. Therefore change the way a page is cut, or
-``CUT_MARK``, only together with ``encoding.KEY_VERSION``.
+``TRUNCATION_NOTICE``, only together with ``encoding.KEY_VERSION``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from judges.llm.client import LLMRequest
 
 MIN_PAGE_CHARS: Final = 4_000
 """Pages below this length are not shortened, because another part of the request is too long."""
-CUT_MARK: Final = "\n[The page goes on; it was cut here, to fit.]"
+TRUNCATION_NOTICE: Final = "\n[The page goes on; it was cut here, to fit.]"
 
 _PAGE = re.compile(r"<page (?P<nonce>[0-9a-f]{32})>\n(?P<text>.*)\n</page (?P=nonce)>", re.DOTALL)
 
@@ -37,7 +37,7 @@ def page_chars_allowed(request: LLMRequest, share: float) -> int | None:
     return kept if kept >= MIN_PAGE_CHARS // 4 else None
 
 
-def with_page_of(request: LLMRequest, page_chars: int) -> LLMRequest:
+def with_shortened_page(request: LLMRequest, page_chars: int) -> LLMRequest:
     """Return the request with the first ``page_chars`` of its page; unchanged if it has no page that can be cut."""
     found = _page_of(request)
     if found is None:
@@ -45,7 +45,7 @@ def with_page_of(request: LLMRequest, page_chars: int) -> LLMRequest:
     place, page = found
     whole, end = page.string, min(page.start("text") + page_chars, page.end("text"))
     # The tags keep the nonce of the whole page, which is unpredictable, too.
-    text = f"{whole[:end]}{CUT_MARK}{whole[page.end('text') :]}"
+    text = f"{whole[:end]}{TRUNCATION_NOTICE}{whole[page.end('text') :]}"
     *before, last = request.messages
     content: Any = text
     if place is not None:

@@ -1,4 +1,4 @@
-"""Provider adapter interface: the protocol ``Backend`` and the ``RawReply`` of one attempt.
+"""Provider adapter interface: the protocol ``ProviderAdapter`` and the ``RawReply`` of one attempt.
 
 Every response with status 200 is a raw reply. ``replies`` decides whether it is usable.
 """
@@ -11,11 +11,11 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from judges.llm.client import LLMRequest
-from judges.llm.dialects import Dialect
-from judges.llm.negotiation import Dialects
+from judges.llm.dialects import RequestFormat
+from judges.llm.negotiation import LearnedFormats
 
 
-class Finish(StrEnum):
+class FinishReason(StrEnum):
     """Why the model stopped, in the same terms for all providers."""
 
     STOP = "stop"
@@ -37,18 +37,18 @@ class RawReply:
     """
 
     text: str
-    finish: Finish
+    finish: FinishReason
     model: str
     detail: str = ""
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int = 0
     cache_write_tokens: int = 0
-    form: Dialect | None = None
+    form: RequestFormat | None = None
     text_only: bool = False
 
 
-class Backend(Protocol):
+class ProviderAdapter(Protocol):
     """Provider adapter. It sends a request without retries, repair or accounting.
 
     It raises only ``LLMUnavailable``, ``LLMRejected``, ``LLMOutputUnusable`` and ``CancelledError``.
@@ -63,7 +63,7 @@ class Backend(Protocol):
         ...
 
     @property
-    def dialects(self) -> Dialects | None:
+    def dialects(self) -> LearnedFormats | None:
         """Return the request formats of the server's models; None if there is only one format."""
         ...
 

@@ -61,7 +61,7 @@ _LINE_END = re.compile(r"\r\n?|[\u2028\u2029\x85]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clean:
+class NeutralisedText:
     """Neutralised text, with the number of characters removed and of template tokens broken up."""
 
     text: str
@@ -69,7 +69,7 @@ class Clean:
     tokens: int = 0
 
 
-def neutralise(text: str) -> Clean:
+def neutralise(text: str) -> NeutralisedText:
     """Neutralise a text without changing what a human reads in it.
 
     - Line ends become newlines, and the text is normalized to NFC.
@@ -92,7 +92,7 @@ def neutralise(text: str) -> Clean:
     text = unicodedata.normalize("NFC", text)
     if any(mark in distinct for mark in "<[\u25c1") or "assistantfinal" in text:
         text, tokens = CHAT_TOKEN.subn(_broken_up, text)
-    return Clean(text=text, invisible=invisible, tokens=tokens)
+    return NeutralisedText(text=text, invisible=invisible, tokens=tokens)
 
 
 def _broken_up(found: re.Match[str]) -> str:
@@ -100,7 +100,7 @@ def _broken_up(found: re.Match[str]) -> str:
     return f"{token[0]} {token[1:-1]} {token[-1]}"
 
 
-class Separator:
+class BlockBuilder:
     """Creates blocks. ``secret`` belongs to the installation and must not be disclosed.
 
     Raises:

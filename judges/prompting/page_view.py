@@ -15,19 +15,19 @@ from typing import Final, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from cache.evidence import Evidence
-from cache.lru import Recent
+from cache.lru import LRUCache
 from cache.single_flight import SingleFlight
 from judges.grounding.injection import Scan, scan_url
-from judges.grounding.page_index import PageReading
-from judges.grounding.source_signals import SourceMark, echoes, source_marks
+from judges.grounding.page_index import PageIndex
+from judges.grounding.source_signals import SourceSignal, address_texts, source_signals
 from judges.llm.images import DataURI
-from judges.prompting.blocks import Separator, neutralise
+from judges.prompting.blocks import BlockBuilder, neutralise
 
 log = logging.getLogger(__name__)
 
 MAX_TEXT_CHARS: Final = 400_000
 MAX_LINKS_CHARS: Final = 60_000
-CUT_MARK: Final = "\n[The page goes on; it was cut here.]"
+TRUNCATION_NOTICE: Final = "\n[The page goes on; it was cut here.]"
 DEFAULT_MAX_BYTES: Final = 32 * 1024 * 1024
 PICTURES_SHARE: Final = 0.5
 
@@ -61,15 +61,15 @@ class PreparedPage:
     links: str
     images: tuple[DataURI, ...]
     digests: tuple[str, ...]
-    reading: PageReading
+    index: PageIndex
     url_scan: Scan
-    marks: frozenset[SourceMark]
-    echoes: tuple[str, ...]
+    marks: frozenset[SourceSignal]
+    address_texts: tuple[str, ...]
 
     @property
     def size(self) -> int:
         """Approximate memory in bytes."""
-        return 2 * len(self.blocks) + len(self.links) + self.reading.size + sum(map(len, self.images))
+        return 2 * len(self.blocks) + len(self.links) + self.index.size + sum(map(len, self.images))
 
 
 class PagePreparer:
@@ -79,17 +79,17 @@ class PagePreparer:
     to prepare, so they must not evict texts.
     """
 
-    def __init__(self, separator: Separator, *, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+    def __init__(self, separator: BlockBuilder, *, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
         self._separator = separator
-        self._with_pictures: Recent[_Key, PreparedPage] = Recent(int(max_bytes * PICTURES_SHARE))
-        self._texts: Recent[_Key, PreparedPage] = Recent(int(max_bytes * (1 - PICTURES_SHARE)))
+        self._with_pictures: LRUCache[_Key, PreparedPage] = LRUCache(int(max_bytes * PICTURES_SHARE))
+        self._texts: LRUCache[_Key, PreparedPage] = LRUCache(int(max_bytes * (1 - PICTURES_SHARE)))
         self._pending: SingleFlight[tuple[_Key, bool], PreparedPage] = SingleFlight()
         # More threads would not be faster: they compete with the event loop for the GIL.
         self._prepare_slot = asyncio.Semaphore(1)
         self._reading_slot = asyncio.Semaphore(1)
 
     @property
-    def kept_bytes(self) -> int:
+    def cached_bytes(self) -> int:
         return self._texts.bytes + self._with_pictures.bytes
 
     async def prepare(self, evidence: Evidence, *, use_screenshot: bool = True) -> PreparedPage:
@@ -102,7 +102,7 @@ class PagePreparer:
         make = self._add_pictures if has_pictures else self._prepare_text
         return await self._pending.run((key, has_pictures), lambda: make(key, evidence))
 
-    async def work_out(self, question: Callable[[], _Found]) -> _Found:
+    async def run_page_check(self, question: Callable[[], _Found]) -> _Found:
         """Run a CPU-bound function that reads pages in a thread, one at a time."""
         async with self._reading_slot:
             return await asyncio.to_thread(question)
@@ -120,7 +120,7 @@ class PagePreparer:
         return page
 
 
-def prepare_page(evidence: Evidence, separator: Separator, *, use_screenshot: bool = True) -> PreparedPage:
+def prepare_page(evidence: Evidence, separator: BlockBuilder, *, use_screenshot: bool = True) -> PreparedPage:
     """Prepare one page. Takes milliseconds for a large page."""
     capture = evidence.capture
     url = capture.url
@@ -135,14 +135,14 @@ def prepare_page(evidence: Evidence, separator: Separator, *, use_screenshot: bo
         links=link_lines(evidence.links),
         images=_images(evidence) if use_screenshot else (),
         digests=evidence.digests,
-        reading=PageReading(
+        index=PageIndex(
             shown,
             besides=f"{capture.title}\n{' '.join(_HOST_WORD.findall(urlsplit(url).netloc))}",
             hidden=evidence.hidden_text,
         ),
         url_scan=scan_url(url),
-        marks=source_marks(capture),
-        echoes=echoes([url, capture.final_url or url]),
+        marks=source_signals(capture),
+        address_texts=address_texts([url, capture.final_url or url]),
     )
 
 
@@ -154,7 +154,7 @@ def _images(evidence: Evidence) -> tuple[DataURI, ...]:
     return tuple(DataURI.of_jpeg(jpeg, sha256=sha256) for jpeg, sha256 in zip(shots, known, strict=True))
 
 
-def page_blocks(url: str, text: str, separator: Separator, *, beside: Sequence[str] = ()) -> str:
+def page_blocks(url: str, text: str, separator: BlockBuilder, *, beside: Sequence[str] = ()) -> str:
     """Return the blocks of a page's address and text. ``beside`` are the other texts of the prompt, neutralised."""
     page = separator.block("page", cut_text(text), beside=(neutralise(url).text, *beside))
     return f"{separator.block('url', url, beside=(page, *beside))}\n\n{page}"
@@ -168,7 +168,7 @@ def cut_text(text: str, *, max_chars: int = MAX_TEXT_CHARS) -> str:
     if len(collapsed) <= max_chars:
         return collapsed
     cut = collapsed.rfind(" ", 0, max_chars)
-    return collapsed[: cut if cut > 0 else max_chars] + CUT_MARK
+    return collapsed[: cut if cut > 0 else max_chars] + TRUNCATION_NOTICE
 
 
 def shown_chars(text: str) -> int:
@@ -176,9 +176,9 @@ def shown_chars(text: str) -> int:
     if len(text) <= MAX_TEXT_CHARS:
         return len(text)
     shown = cut_text(text)
-    if not shown.endswith(CUT_MARK):
+    if not shown.endswith(TRUNCATION_NOTICE):
         return len(text)
-    words = shown.removesuffix(CUT_MARK).split()
+    words = shown.removesuffix(TRUNCATION_NOTICE).split()
     *_, last = islice(re.finditer(r"\S+", text), len(words))
     return last.start() + len(words[-1])
 

@@ -13,12 +13,12 @@ from pydantic import BaseModel, Field
 
 from judges.grounding.folding import fold
 from judges.grounding.injection import scan
-from judges.grounding.quotes import MAX_QUOTE_CHARS, MAX_QUOTES, is_telling
-from judges.grounding.source_signals import REFUSED
-from judges.grounding.support import Asked
-from judges.grounding.term_overlap import bears_on
+from judges.grounding.quotes import MAX_QUOTE_CHARS, MAX_QUOTES, is_substantial
+from judges.grounding.source_signals import DISQUALIFYING_SIGNALS
+from judges.grounding.support import ClaimGrounds
+from judges.grounding.term_overlap import covers_terms
 from judges.prompting.page_view import PreparedPage
-from rubrics.verdict import Origin, Outcome, Quote, Verdict
+from rubrics.verdict import Outcome, Quote, QuoteOrigin, Verdict
 
 ALMOST_NO_TEXT_CHARS: Final = 200
 """Pages with less text than this are treated as images."""
@@ -40,22 +40,22 @@ def lacks_quote(verdict: Verdict) -> bool:
     return verdict.outcome is Outcome.PASSED and not verdict.quotes
 
 
-def picture_quotes(passages: Sequence[str], asked: Asked) -> tuple[Quote, ...]:
+def picture_quotes(passages: Sequence[str], asked: ClaimGrounds) -> tuple[Quote, ...]:
     """Return those of the first three passages that count as grounds; none if they do not cover the claim's terms."""
     page = asked.page
-    if page is None or page.marks & REFUSED or asked.restates_task:
+    if page is None or page.marks & DISQUALIFYING_SIGNALS or asked.restates_task:
         return ()
     kept = [passage.strip() for passage in passages[:MAX_QUOTES] if _is_acceptable(passage, asked.claim)]
-    if not bears_on(asked.claim, kept):
+    if not covers_terms(asked.claim, kept):
         return ()
     return tuple(
-        Quote(text=passage, page_id=page.page_id, start=0, end=0, origin=Origin.IMAGE)
+        Quote(text=passage, page_id=page.page_id, start=0, end=0, origin=QuoteOrigin.IMAGE)
         for passage in dict.fromkeys(kept)
     )
 
 
 def _is_acceptable(passage: str, claim: str) -> bool:
-    if len(passage) > MAX_QUOTE_CHARS or not is_telling(passage):
+    if len(passage) > MAX_QUOTE_CHARS or not is_substantial(passage):
         return False
     return not scan(passage).orders and _words(passage) != _words(claim)
 

@@ -15,13 +15,13 @@ from judges.suites.metrics import StepScore, grouped
 RESAMPLES = 2000
 MEANS = ("element", "operation", "step")
 
-Ends: TypeAlias = dict[str, float]
+IntervalBounds: TypeAlias = dict[str, float]
 """Bounds of a 95 % interval: ``low`` and ``high``, both in [0, 1]."""
 
 
-def by_task(
+def task_bootstrap_intervals(
     steps: Sequence[StepScore], *, seed: int = 0, resamples: int = RESAMPLES
-) -> Mapping[str, Mapping[str, Ends]] | None:
+) -> Mapping[str, Mapping[str, IntervalBounds]] | None:
     """Return the intervals of the three means, or None if there are no steps.
 
     ``micro`` are means over steps, ``macro`` means over tasks.
@@ -42,7 +42,7 @@ def by_task(
     return {"micro": _named(micro), "macro": _named(macro)}
 
 
-def whole_tasks(steps: Sequence[StepScore]) -> Ends | None:
+def task_success_interval(steps: Sequence[StepScore]) -> IntervalBounds | None:
     """Return the Wilson interval of the share of tasks in which every step succeeds, or None if there are no steps."""
     tasks = _by_task(steps)
     found = wilson(sum(all(step.success for step in task) for task in tasks), len(tasks))
@@ -53,5 +53,5 @@ def _by_task(steps: Sequence[StepScore]) -> list[Sequence[StepScore]]:
     return list(grouped(steps, lambda step: step.task_id).values())
 
 
-def _named(found: Sequence[tuple[float, float]]) -> dict[str, Ends]:
+def _named(found: Sequence[tuple[float, float]]) -> dict[str, IntervalBounds]:
     return {name: {"low": low, "high": high} for name, (low, high) in zip(MEANS, found, strict=True)}

@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 from app.features.suites.snapshots import build_snapshot
-from judges.suites.multimodal.snapshot import Draw
+from judges.suites.multimodal.snapshot import SamplingOptions
 from tests.fakes import mind2web
 from tests.fakes.multimodal import EXPECTED, STEPS, answers, write_rows
 from tests.standin.llm import StandInLLM
@@ -91,7 +91,9 @@ async def finished(client: httpx.AsyncClient, url: str) -> dict[str, Any]:
 
 async def test_a_killed_run_goes_on_and_pays_for_nothing_twice(home: Path):
     source = write_rows(home / "test_website.parquet", STEPS)
-    build_snapshot(source, home / "benchmarks/snapshot.parquet", Draw(distractors=3), split=None, watch=lambda _: None)
+    build_snapshot(
+        source, home / "benchmarks/snapshot.parquet", SamplingOptions(distractors=3), split=None, watch=lambda _: None
+    )
     async with StandInLLM(fault_for=answers, delay_s=0.3) as model:
         async with serving(home, model) as (process, client):
             url = await ordered(client, "mm-mind2web", data="snapshot.parquet")

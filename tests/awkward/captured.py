@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from cache.capture import CaptureOutcome, Capturer, Observation
-from cache.egress.guard import EgressGuard
+from cache.egress.guard import EgressProxy
 from tests.awkward.forms import BESIDES, CONTENT, EXPECTED, PROSE
 from tests.standin.web import Answer, Reply, StandInWeb
 
@@ -42,14 +42,14 @@ class Awkward:
     wrong: Mapping[str, str]
 
 
-async def captured(make: Callable[[EgressGuard], Capturer]) -> Awkward:
+async def captured(make: Callable[[EgressProxy], Capturer]) -> Awkward:
     """Capture everything with what ``make`` makes. The silent page takes as long as the capturer's deadline."""
     async with StandInWeb() as site, StandInWeb(host="127.0.0.2") as other:
         site.pages.update(_served(other.url("")))
         other.pages.update({"/inner-elsewhere": BESIDES["inner-elsewhere"]})
         refused = _closed_port()
         allowed = frozenset({site.place, other.place, refused})
-        async with EgressGuard(allowed) as guard:
+        async with EgressProxy(allowed) as guard:
             capturer = make(guard)
             urls = {name: site.url(f"/{name}") for name in (*CONTENT, *ERRORS)} | {"refused": f"http://{refused}/"}
             try:

@@ -21,7 +21,7 @@ import psutil
 from cache.backends.patchright import BrowserCapturer
 from cache.backends.router import RoutedCapturer
 from cache.blobs import BlobStore
-from cache.egress.guard import EgressGuard
+from cache.egress.guard import EgressProxy
 from cache.pages import PageCache
 from cache.store import FolderIndex
 from tests.bench.bare_browser import per_minute
@@ -97,7 +97,7 @@ def _own_bytes(process: psutil.Process) -> int:
 async def _capture_all(executable: Path, work: Path, *, unsandboxed: bool) -> Captures:
     logging.disable(logging.INFO)
     site = {f"/page-{number}": Reply.html(_page(number % DIFFERENT)) for number in range(PAGES)}
-    async with StandInWeb(site) as web, EgressGuard(frozenset({web.place})) as guard:
+    async with StandInWeb(site) as web, EgressProxy(frozenset({web.place})) as guard:
         capturer = BrowserCapturer(
             executable, guard, semaphore=asyncio.Semaphore(AT_ONCE), allow_unsandboxed=unsandboxed
         )

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from judges.analysis.statistics.bounded_mean import bounded_mean, tails
+from judges.analysis.statistics.bounded_mean import bounded_mean, tail_probabilities
 from judges.analysis.statistics.headline import task_values
 from judges.analysis.statistics.interval import LEVEL
 from judges.analysis.statistics.student import mean_interval
@@ -138,7 +138,10 @@ def measured(method: str, drawn: Sequence[Sample], mean: float, *, widths: int |
     if method != QUOTED:
         return _found([OTHERS[method](one) for one in drawn], mean)
     # Whether an interval covers is found much faster than its ends, and without their rounding.
-    sides = np.array([tails(one.values, mean, weights=one.weights) for one in drawn]) >= (1 - LEVEL) / 2 - _ROUNDING
+    sides = (
+        np.array([tail_probabilities(one.values, mean, weights=one.weights) for one in drawn])
+        >= (1 - LEVEL) / 2 - _ROUNDING
+    )
     ends = [bounded_mean(one.values, weights=one.weights) for one in drawn[:widths]]
     return Found(
         coverage=float(sides.all(axis=1).mean()),

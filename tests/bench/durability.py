@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sqlalchemy import text
 
-from app.storage.database import Database, connect
+from app.storage.database import Database, connect_database
 from app.storage.embedded import EmbeddedPostgres
 from app.storage.migrate import migrate
 from tests.fakes.services import Rig
@@ -33,7 +33,7 @@ async def _database() -> AsyncIterator[tuple[Database, Path]]:
     server = EmbeddedPostgres(folder)
     url = await asyncio.to_thread(server.start)
     try:
-        async with connect(url) as database:
+        async with connect_database(url) as database:
             async with database.begin() as connection:
                 await migrate(connection)
             yield database, folder

@@ -10,7 +10,7 @@ import structlog
 
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import Capturer
-from cache.egress.guard import EgressGuard
+from cache.egress.guard import EgressProxy
 from tests.awkward.captured import Awkward
 from tests.awkward.captured import captured as captured_awkward
 from tests.fakes.sandbox import installed_browser, unsandboxed_here
@@ -20,7 +20,7 @@ from tests.labelled.labels import Detection, detection
 AT_ONCE = 6
 
 
-def _capturer(guard: EgressGuard, *, unsandboxed: bool) -> Capturer:
+def _capturer(guard: EgressProxy, *, unsandboxed: bool) -> Capturer:
     program = installed_browser()
     assert program is not None
     return BrowserCapturer(program, guard, semaphore=asyncio.Semaphore(AT_ONCE), allow_unsandboxed=unsandboxed)

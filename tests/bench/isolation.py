@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import psutil
 
-from judges.isolation.conversation import Conversation
-from judges.isolation.fork_server_pool import Nursery
-from judges.isolation.rpc_client import Door
+from judges.isolation.conversation import RpcConnection
+from judges.isolation.fork_server_pool import ForkServerPool
+from judges.isolation.rpc_client import RpcClient
 from mind2web2.confining import PRELOADED
 
 CHILDREN = 100
@@ -31,10 +31,10 @@ class Children:
 
 def call(talk: socket.socket, ask: socket.socket) -> None:
     """What a child does here: calls, many at a time."""
-    asyncio.run(_call(Door(talk, ask)))
+    asyncio.run(_call(RpcClient(talk, ask)))
 
 
-async def _call(door: Door) -> None:
+async def _call(door: RpcClient) -> None:
     order = await door.open()
 
     async def some(count: int) -> None:
@@ -47,7 +47,7 @@ async def _call(door: Door) -> None:
 
 async def children() -> Children:
     """Make children that do nothing."""
-    nursery = Nursery(PRELOADED)
+    nursery = ForkServerPool(PRELOADED)
     try:
         began = time.perf_counter()
         await nursery.ready()
@@ -55,7 +55,7 @@ async def children() -> Children:
         server = psutil.Process(nursery.server_pid)
         before, spent, began = server.cpu_times(), 0.0, time.perf_counter()
         for _ in range(CHILDREN):
-            async with nursery.child("builtins:print") as child:
+            async with nursery.spawn("builtins:print") as child:
                 spent += (await child.ending(patience_s=5)).cpu_s
         wall_s, after = time.perf_counter() - began, server.cpu_times()
         spent += after.user + after.system - before.user - before.system
@@ -66,15 +66,15 @@ async def children() -> Children:
 
 async def round_trips_per_s() -> float:
     """Calls that a child makes and the service answers, by the second."""
-    nursery = Nursery((*PRELOADED, "tests.bench.isolation"))
+    nursery = ForkServerPool((*PRELOADED, "tests.bench.isolation"))
 
     async def echo(what: object) -> object:
         return what
 
     try:
         await nursery.ready()
-        async with nursery.child(ENTRY) as child:
-            conversation = Conversation(child.talk, child.ask, answers={"echo": echo}, hears={})
+        async with nursery.spawn(ENTRY) as child:
+            conversation = RpcConnection(child.talk, child.ask, answers={"echo": echo}, hears={})
             began = time.perf_counter()
             last = await conversation.hold({"calls": ROUND_TRIPS})
             took_s = time.perf_counter() - began

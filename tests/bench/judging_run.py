@@ -16,13 +16,13 @@ from answers.bundle import read_folder
 from app.cli.malloc import give_back_large_blocks
 from app.console import event_loop
 from app.console.judging_options import quiet_logging
-from app.engine.evaluation import Evaluated, PlannedAnswer, evaluate_all, plan
+from app.engine.evaluation import AnswerEvaluation, PlannedAnswer, evaluate_all, plan
 from app.engine.public_cache import PublicCache
 from app.engine.runtime import open_runtime
 from app.progress import Progress
 from app.settings import load_settings
 from judges import verifier, voting
-from judges.gc_tuning import collect_seldom, leave_out_what_is_loaded
+from judges.gc_tuning import freeze_loaded_objects, raise_gc_thresholds
 from mind2web2 import LLMClient
 from mind2web2.eval_runner import evaluate_task
 from tests.bench.inputs import AGENT, SCRIPTS, TASKS
@@ -40,14 +40,14 @@ async def _service(run: Run, answers: Path, work: Path) -> AsyncIterator[Judging
     flags = {"look_ahead": run.look_ahead, "isolate": run.isolate}
     settings = load_settings(data_dir=work / "data", judges=(SCRIPTS,), model=f"openai/{MODEL}", **limits, **flags)
     quiet_logging(settings)
-    collect_seldom()
+    raise_gc_thresholds()
     give_back_large_blocks()
     async with open_runtime(settings) as runtime:
         planned = plan(read_folder(answers, AGENT), runtime.catalogue, out=work / "out", model=MODEL, overwrite=True)
 
         if runtime.nursery is not None:
             await runtime.nursery.ready()  # as in a service that has been running for a while
-        leave_out_what_is_loaded()
+        freeze_loaded_objects()
 
         async def judge() -> list[Result]:
             evaluated = await evaluate_all(runtime, planned, _Silent(), cache=PublicCache(work / "cache"))
@@ -94,7 +94,7 @@ class _Silent:
     def progress(self, planned: PlannedAnswer, progress: Progress) -> None:
         pass
 
-    def done(self, evaluated: Evaluated) -> None:
+    def done(self, evaluated: AnswerEvaluation) -> None:
         pass
 
 
@@ -149,8 +149,8 @@ if __name__ == "__main__":
     order, answers_at, work_at = sys.argv[1:]
     wanted = Run(**json.loads(order))
     if wanted.votes_in_turn:
-        together = voting.to_ask
-        verifier.to_ask = lambda votes, trials: min(1, together(votes, trials))  # type: ignore[attr-defined]
+        together = voting.votes_needed
+        verifier.votes_needed = lambda votes, trials: min(1, together(votes, trials))  # type: ignore[attr-defined]
     # The loop of ``assay evaluate``, or that of a program of one's own.
     run = event_loop.run if wanted.route == "service" else asyncio.run
     print(json.dumps(asdict(run(_carry_out(wanted, Path(answers_at), Path(work_at))))))

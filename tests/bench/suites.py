@@ -11,8 +11,8 @@ from random import Random
 
 from app.features.suites.mindact_run import MindActOptions, score_file
 from judges.suites.mind2web.page import Page
-from judges.suites.mind2web.representation import show
-from judges.suites.mind2web.tournament import GROUP
+from judges.suites.mind2web.representation import show_page
+from judges.suites.mind2web.tournament import GROUP_SIZE
 from tests.fakes.mind2web import action, items, task
 
 PAGE_BYTES = 300_000
@@ -34,8 +34,8 @@ def preparing_ms() -> tuple[float, int]:
     for _ in range(ROUNDS):
         began = time.thread_time()
         parsed = Page.parse(html)
-        for start in range(0, CANDIDATES, GROUP):
-            show(parsed, tuple(ids[start : start + GROUP]))
+        for start in range(0, CANDIDATES, GROUP_SIZE):
+            show_page(parsed, tuple(ids[start : start + GROUP_SIZE]))
         best = min(best, time.thread_time() - began)
     return 1000 * best, len(html)
 
@@ -49,7 +49,7 @@ def scoring_s() -> tuple[float, float]:
         predictions.write_text(json.dumps([[id, str(1 + number % 3), "CLICK "] for number, id in enumerate(ids)]))
         began = time.process_time()
         options = MindActOptions(data=data, split="bench", predictions=predictions)
-        metrics, _ = score_file(options, options.surveyed())
+        metrics, _ = score_file(options, options.open_data())
         spent = time.process_time() - began
         assert (metrics["n_steps"], metrics["status"]) == (STEPS, "complete")
         return spent, data.stat().st_size / 1e6

@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import Observation
-from cache.egress.guard import EgressGuard
+from cache.egress.guard import EgressProxy
 from tests.fakes.sandbox import installed_browser, unsandboxed_here
 from tests.standin.web import Answer, StandInWeb
 
@@ -22,7 +22,7 @@ class Rig:
     """What a browser test works with. ``show`` puts a page on the site and captures it."""
 
     site: StandInWeb
-    guard: EgressGuard
+    guard: EgressProxy
     capturer: BrowserCapturer
 
     async def show(self, path: str, answer: Answer) -> Observation:
@@ -40,7 +40,7 @@ def browser_program() -> Path:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def rig(browser_program: Path) -> AsyncIterator[Rig]:
-    async with StandInWeb() as site, EgressGuard(frozenset({site.place})) as guard:
+    async with StandInWeb() as site, EgressProxy(frozenset({site.place})) as guard:
         capturer = BrowserCapturer(
             browser_program, guard, semaphore=asyncio.Semaphore(4), deadline_s=30, allow_unsandboxed=unsandboxed_here()
         )

@@ -9,7 +9,7 @@ import pytest
 
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import Capturer
-from cache.egress.guard import EgressGuard
+from cache.egress.guard import EgressProxy
 from tests.awkward.captured import captured
 from tests.fakes.sandbox import unsandboxed_here
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.mark.timeout(300)
 async def test_every_form_is_read_and_every_error_recognised(browser_program: Path) -> None:
-    def make(guard: EgressGuard) -> Capturer:
+    def make(guard: EgressProxy) -> Capturer:
         slots = asyncio.Semaphore(4)
         return BrowserCapturer(browser_program, guard, semaphore=slots, allow_unsandboxed=unsandboxed_here())
 

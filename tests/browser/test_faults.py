@@ -17,7 +17,7 @@ import pytest
 from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome, Capturer, Observation
-from cache.egress.guard import EgressGuard, EgressLimits
+from cache.egress.guard import EgressLimits, EgressProxy
 from tests.browser.conftest import Rig
 from tests.fakes.sandbox import unsandboxed_here
 from tests.standin.names import NameClient, StandInNames
@@ -53,7 +53,7 @@ async def _raw_server(serve: Serve) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def _capturing(
-    rig: Rig, guard: EgressGuard, kind: str = "browser", *, deadline_s: float = 15
+    rig: Rig, guard: EgressProxy, kind: str = "browser", *, deadline_s: float = 15
 ) -> AsyncIterator[Capturer]:
     slots = asyncio.Semaphore(3)
     capturer: Capturer = (
@@ -75,7 +75,7 @@ async def _capturing(
 
 async def _seen(rig: Rig, place: str, kind: str = "browser", *, deadline_s: float = 15) -> Observation:
     async with (
-        EgressGuard(frozenset({place})) as guard,
+        EgressProxy(frozenset({place})) as guard,
         _capturing(rig, guard, kind, deadline_s=deadline_s) as capturer,
     ):
         return await capturer.capture(f"http://{place}/")
@@ -139,7 +139,7 @@ async def test_f22_a_page_of_a_million_nodes_or_thousands_of_requests_ends_in_ti
     requests = PROSE + "".join(f"<img src='/i/{n}'>" for n in range(5_000))
     rig.site.pages |= {"/nodes": Reply.html(nodes), "/requests": Reply.html(requests)}
     most = 0
-    async with EgressGuard(frozenset({rig.site.place})) as guard, _capturing(rig, guard, deadline_s=40) as capturer:
+    async with EgressProxy(frozenset({rig.site.place})) as guard, _capturing(rig, guard, deadline_s=40) as capturer:
         for path in ("/nodes", "/requests"):
             looking = asyncio.create_task(capturer.capture(rig.site.url(path)))
             while not looking.done():
@@ -172,7 +172,7 @@ async def test_f26_a_busy_page_costs_its_deadline_and_no_other_page(rig: Rig) ->
         "/calm": Reply.html(PROSE),
         "/busy-later": Reply.html(PROSE + "<script>setTimeout(() => { for (;;) {} }, 300)</script>"),
     }
-    async with EgressGuard(frozenset({rig.site.place})) as guard, _capturing(rig, guard, deadline_s=10) as capturer:
+    async with EgressProxy(frozenset({rig.site.place})) as guard, _capturing(rig, guard, deadline_s=10) as capturer:
         busy, later, calm = await asyncio.gather(
             *(capturer.capture(rig.site.url(path)) for path in ("/busy", "/busy-later", "/calm"))
         )
@@ -186,7 +186,7 @@ async def test_f26_a_busy_page_costs_its_deadline_and_no_other_page(rig: Rig) ->
 async def test_f26_a_page_that_eats_memory_is_ended(rig: Rig) -> None:
     eats = "<script>const all = []; setInterval(() => { for (let n = 0; n < 40; n++) all.push(new Uint8Array(1e7).fill(1)) }, 20)</script>"
     rig.site.pages |= {"/eats": Reply.html(PROSE + eats), "/calm": Reply.html(PROSE)}
-    async with EgressGuard(frozenset({rig.site.place})) as guard, _capturing(rig, guard, deadline_s=90) as capturer:
+    async with EgressProxy(frozenset({rig.site.place})) as guard, _capturing(rig, guard, deadline_s=90) as capturer:
         seen = await capturer.capture(rig.site.url("/eats"))
         after = await capturer.capture(rig.site.url("/calm"))
     assert (seen.outcome, seen.detail) == (CaptureOutcome.TOO_LARGE, "the page took too much memory")
@@ -195,7 +195,7 @@ async def test_f26_a_page_that_eats_memory_is_ended(rig: Rig) -> None:
 
 
 async def test_f26_a_renderer_that_dies_each_time_is_a_crash_after_two_tries(rig: Rig) -> None:
-    async with EgressGuard(frozenset({rig.site.place})) as guard, _capturing(rig, guard, deadline_s=30) as capturer:
+    async with EgressProxy(frozenset({rig.site.place})) as guard, _capturing(rig, guard, deadline_s=30) as capturer:
 
         def kill(visit: object) -> Reply:
             for process in psutil.Process().children(recursive=True):
@@ -224,7 +224,7 @@ async def test_f27_fifty_hops_and_a_flap_between_two_sites_end_at_ten(rig: Rig, 
         other.pages["/flop"] = Reply.redirect(rig.site.url("/flip"))
         rig.site.hits.clear()
         allowed = frozenset({rig.site.place, other.place})
-        async with EgressGuard(allowed) as guard, _capturing(rig, guard, kind) as capturer:
+        async with EgressProxy(allowed) as guard, _capturing(rig, guard, kind) as capturer:
             for path in ("/hop-0", "/flip"):
                 seen = await capturer.capture(rig.site.url(path))
                 assert seen.outcome is CaptureOutcome.REDIRECT_LOOP
@@ -240,7 +240,7 @@ async def test_f27_fifty_hops_and_a_flap_between_two_sites_end_at_ten(rig: Rig, 
 async def test_f28_a_name_that_is_not_there_one_that_fails_and_one_that_is_silent(rig: Rig, kind: str) -> None:
     names = StandInNames({}, broken=frozenset({"broken.test"}), silent=frozenset({"silent.test"}))
     async with names as server:
-        guard = EgressGuard(limits=EgressLimits(resolve_s=1.0), resolver=NameClient(server.port, timeout_s=30))
+        guard = EgressProxy(limits=EgressLimits(resolve_s=1.0), resolver=NameClient(server.port, timeout_s=30))
         async with guard, _capturing(rig, guard, kind) as capturer:
             gone = await capturer.capture("http://nowhere.test/")
             broken = await capturer.capture("http://broken.test/")
@@ -289,7 +289,7 @@ async def test_f28_a_certificate_that_is_wrong_is_a_tls_error(rig: Rig, kind: st
     )
     async with StandInWeb({"/": Reply.html(PROSE)}, tls=context) as site:
         place = f"localhost:{site.port}"
-        async with EgressGuard(frozenset({place})) as guard, _capturing(rig, guard, kind) as capturer:
+        async with EgressProxy(frozenset({place})) as guard, _capturing(rig, guard, kind) as capturer:
             seen = await capturer.capture(f"https://{place}/")
         assert seen.outcome is CaptureOutcome.TLS_ERROR
         assert seen.detail

@@ -15,7 +15,7 @@ import pytest_asyncio
 from app.dashboard.places import places_of
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import Observation
-from cache.egress.guard import EgressGuard
+from cache.egress.guard import EgressProxy
 from tests.browser.test_places import framed, red_in
 from tests.fakes.sandbox import unsandboxed_here
 from tests.standin.web import Reply, StandInWeb
@@ -49,7 +49,7 @@ class Sites:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def sites(browser_program: Path) -> AsyncIterator[Sites]:
-    async with StandInWeb() as site, EgressGuard(frozenset({site.place, f"localhost:{site.port}"})) as guard:
+    async with StandInWeb() as site, EgressProxy(frozenset({site.place, f"localhost:{site.port}"})) as guard:
         capturer = BrowserCapturer(
             browser_program, guard, semaphore=asyncio.Semaphore(4), deadline_s=30, allow_unsandboxed=unsandboxed_here()
         )

@@ -13,7 +13,7 @@ import pytest
 
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome
-from cache.egress.guard import EgressGuard
+from cache.egress.guard import EgressProxy
 from cache.errors import BrowserUnavailable, SandboxUnavailable
 from tests.browser.conftest import Rig
 from tests.fakes.processes import command, lives
@@ -88,7 +88,7 @@ async def test_no_way_out_of_a_page_leads_inside(rig: Rig, host: str) -> None:
 
 async def test_the_same_ways_do_lead_to_a_place_that_is_allowed(rig: Rig) -> None:
     """Without this the test above could not fail."""
-    async with StandInWeb() as open_site, EgressGuard(frozenset({rig.site.place, open_site.place})) as guard:
+    async with StandInWeb() as open_site, EgressProxy(frozenset({rig.site.place, open_site.place})) as guard:
         capturer = _another(rig, guard)
         rig.site.pages["/to-inside"] = Reply.redirect(open_site.url("/redirected"))
         rig.site.pages["/attack"] = Reply.html(PROSE + WAYS_INSIDE.format(inside=open_site.place, udp=9))
@@ -124,7 +124,7 @@ async def test_other_schemes_are_never_opened(rig: Rig, target: str) -> None:
 async def test_a_certificate_that_nobody_vouches_for_is_refused(rig: Rig, tmp_path: Path) -> None:
     async with StandInWeb({"/": Reply.html(PROSE)}, tls=untrusted_server_context(tmp_path)) as site:
         place = f"localhost:{site.port}"
-        async with EgressGuard(frozenset({place})) as guard:
+        async with EgressProxy(frozenset({place})) as guard:
             capturer = _another(rig, guard)
             try:
                 seen = await capturer.capture(f"https://{place}/")
@@ -165,7 +165,7 @@ async def test_the_renderer_is_sandboxed_and_nobody_in_particular(rig: Rig) -> N
 
 async def test_the_browser_knows_nothing_of_our_environment(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "canary-key")
-    async with EgressGuard(frozenset({rig.site.place})) as guard:
+    async with EgressProxy(frozenset({rig.site.place})) as guard:
         capturer = _another(rig, guard)
         try:
             await capturer.start()
@@ -179,7 +179,7 @@ async def test_the_browser_knows_nothing_of_our_environment(rig: Rig, monkeypatc
 
 async def test_closing_leaves_no_process(rig: Rig) -> None:
     before = {process.pid for process in psutil.Process().children(recursive=True)}
-    async with EgressGuard(frozenset({rig.site.place})) as guard:
+    async with EgressProxy(frozenset({rig.site.place})) as guard:
         capturer = _another(rig, guard, pages_per_browser=2)
         rig.site.pages["/page"] = Reply.html(PROSE)
         seen = await asyncio.gather(*(capturer.capture(rig.site.url("/page")) for _ in range(5)))
@@ -200,7 +200,7 @@ async def test_a_killed_browser_costs_no_page(rig: Rig) -> None:
 
 
 async def test_a_browser_that_is_not_there_is_named() -> None:
-    async with EgressGuard() as guard:
+    async with EgressProxy() as guard:
         capturer = BrowserCapturer(Path("/nowhere/chromium"), guard, semaphore=asyncio.Semaphore(1))
         with pytest.raises(BrowserUnavailable, match="/nowhere/chromium"):
             await capturer.capture("https://example.com/")
@@ -265,7 +265,7 @@ async def test_a_browser_does_not_outlive_an_owner_that_is_killed(browser_progra
     await _until(lambda: not [process for process in offspring if lives(process)], seconds=10)
 
 
-def _another(rig: Rig, guard: EgressGuard, *, pages_per_browser: int = 50) -> BrowserCapturer:
+def _another(rig: Rig, guard: EgressProxy, *, pages_per_browser: int = 50) -> BrowserCapturer:
     return BrowserCapturer(
         rig.capturer.executable,
         guard,

@@ -9,7 +9,7 @@ import pytest
 
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import Capturer
-from cache.egress.guard import EgressGuard
+from cache.egress.guard import EgressProxy
 from tests.fakes.sandbox import unsandboxed_here
 from tests.labelled.captured import captured
 from tests.labelled.labels import detection
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.mark.timeout(300)
 async def test_pages_are_told_from_what_stands_in_their_place(browser_program: Path) -> None:
-    def make(guard: EgressGuard) -> Capturer:
+    def make(guard: EgressProxy) -> Capturer:
         return BrowserCapturer(
             browser_program, guard, semaphore=asyncio.Semaphore(6), allow_unsandboxed=unsandboxed_here()
         )

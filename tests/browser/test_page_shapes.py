@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome, Capturer, Observation
-from cache.egress.guard import EgressGuard
+from cache.egress.guard import EgressProxy
 from tests.fakes.sandbox import unsandboxed_here
 from tests.page_shapes.articles import ARTICLES
 from tests.page_shapes.captured import captured, faults
@@ -28,7 +28,7 @@ ALL: Mapping[str, Shape] = {**SHORT, **EMPTY, **OVERLAYS, **COVERED, **NOTED, **
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def seen(browser_program: Path) -> Mapping[str, Observation]:
-    def make(guard: EgressGuard) -> Capturer:
+    def make(guard: EgressProxy) -> Capturer:
         slots = asyncio.Semaphore(4)
         return BrowserCapturer(browser_program, guard, semaphore=slots, allow_unsandboxed=unsandboxed_here())
 

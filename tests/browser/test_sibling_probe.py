@@ -11,8 +11,8 @@ from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
 from cache.backends.router import RoutedCapturer
 from cache.backends.sibling_probe import PROBE_BYTES, PROBE_S, SiblingProbe
-from cache.capture import CaptureOutcome, Observation, Suspicion
-from cache.egress.guard import EgressGuard
+from cache.capture import CaptureOutcome, Observation, Soft404Confidence
+from cache.egress.guard import EgressProxy
 from tests.fakes.sandbox import unsandboxed_here
 from tests.standin.web import Reply, StandInWeb, Visit
 
@@ -31,7 +31,7 @@ NOTHING = (
 
 
 async def _seen(site: StandInWeb, program: Path) -> Observation:
-    async with EgressGuard(frozenset({site.place})) as guard:
+    async with EgressProxy(frozenset({site.place})) as guard:
         browser = BrowserCapturer(program, guard, semaphore=asyncio.Semaphore(1), allow_unsandboxed=unsandboxed_here())
         fetch = HttpCapturer(guard, semaphore=asyncio.Semaphore(1), deadline_s=PROBE_S, max_bytes=PROBE_BYTES)
         try:
@@ -55,7 +55,7 @@ async def test_a_browser_and_none_are_shown_the_same_nothing(browser_program: Pa
 async def test_a_short_page_is_one_where_its_site_says_what_is_missing(browser_program: Path) -> None:
     async with StandInWeb({CITED: Reply.html(SONG)}) as site:
         seen = await _seen(site, browser_program)
-    assert (seen.outcome, seen.suspicion) == (CaptureOutcome.OK, Suspicion.LIKELY)
+    assert (seen.outcome, seen.suspicion) == (CaptureOutcome.OK, Soft404Confidence.LIKELY)
     assert "answers 404" in seen.detail
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome
-from cache.egress.guard import EgressGuard
+from cache.egress.guard import EgressProxy
 from tests.browser.conftest import Rig
 from tests.fakes.sandbox import unsandboxed_here
 from tests.standin.web import Reply
@@ -39,7 +39,7 @@ async def test_what_a_socket_says_is_waited_for(rig: Rig) -> None:
     place = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     script = f"new WebSocket('ws://{place}/').onmessage = (e) => {{ out.textContent = e.data }}"
     rig.site.pages["/socket"] = Reply.html(f"{PROSE}<script>{script}</script>")
-    async with server, EgressGuard(frozenset({rig.site.place, place})) as guard:
+    async with server, EgressProxy(frozenset({rig.site.place, place})) as guard:
         capturer = BrowserCapturer(
             rig.capturer.executable,
             guard,

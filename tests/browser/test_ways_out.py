@@ -17,7 +17,7 @@ import pytest
 from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome, Capturer
-from cache.egress.guard import EgressGuard, EgressLimits
+from cache.egress.guard import EgressLimits, EgressProxy
 from tests.browser.conftest import Rig
 from tests.fakes.processes import below, command
 from tests.fakes.sandbox import unsandboxed_here
@@ -157,7 +157,7 @@ async def test_a_name_that_turns_inwards_is_not_followed(rig: Rig, kind: str) ->
         outside.pages["/attack"] = Reply.html(f"{PROSE}<script>{SAY}{attack}</script>")
         outside.pages["/hop"] = Reply.redirect(f"http://rebind.test:{inside.port}/")
         async with StandInNames(names) as server:
-            guard = EgressGuard(
+            guard = EgressProxy(
                 frozenset({f"attacker.test:{outside.port}"}),
                 EgressLimits(connect_s=0.3),
                 ports=frozenset({inside.port}),
@@ -200,7 +200,7 @@ def _commands() -> list[str]:
     return [command(process) for process in below()]
 
 
-def _capturer(rig: Rig, guard: EgressGuard, kind: str) -> Capturer:
+def _capturer(rig: Rig, guard: EgressProxy, kind: str) -> Capturer:
     slots = asyncio.Semaphore(2)
     if kind == "http":
         return HttpCapturer(guard, semaphore=slots, deadline_s=10)

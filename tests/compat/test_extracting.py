@@ -11,7 +11,7 @@ from pydantic.v1 import BaseModel as OldModel
 
 from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.llm.replies import read_reply
-from judges.llm.wire import Finish, RawReply
+from judges.llm.wire import FinishReason, RawReply
 from mind2web2 import LLMClient
 from tests.compat.scripted import ScriptedClient, set_up
 from tests.standin.llm import StandInLLM
@@ -81,7 +81,7 @@ async def test_so_it_is_with_a_client_of_somebody_elses():
 
 
 def test_a_validator_that_raises_anything_makes_a_reply_that_does_not_fit():
-    raw = RawReply(text='{"name": null}', finish=Finish.STOP, model="m")
+    raw = RawReply(text='{"name": null}', finish=FinishReason.STOP, model="m")
     with pytest.raises(LLMOutputUnusable, match="AttributeError") as raised:
         read_reply(raw, Trimmed, strict=False)
     assert raised.value.kind is UnusableKind.OFF_SCHEMA

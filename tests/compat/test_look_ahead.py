@@ -17,12 +17,12 @@ from cache.blobs import BlobStore
 from cache.pages import PageCache
 from cache.store import MemoryIndex
 from judges.errors import JudgeBug, LLMUnavailable
-from judges.isolation.fork_server_pool import Nursery
+from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.client import LLMReply, LLMRequest
 from judges.loader import load_judge
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from mind2web2.asked_once import Answers, asked_once, shared
+from mind2web2.asked_once import Answers, ask_once, share_replies
 from mind2web2.host import run_script
 from rubrics.verdict import Usage
 from tests.compat.script_cases import CASES, PAGES, Case
@@ -31,7 +31,7 @@ from tests.compat.seen import SeenPages
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
 
-SEPARATOR = Separator(b"the secret of a test")
+SEPARATOR = BlockBuilder(b"the secret of a test")
 SEEDS = range(8)
 CHAIN = Path(__file__).parent / "scripts_ahead" / "chain.py"
 
@@ -126,7 +126,7 @@ PAGE_CACHE = PageCache(SeenPages({url: f"The page at {url} sells lamps." for url
 
 
 async def run(
-    path: Path, model: Rounds, answer: str, *, look_ahead: bool, nursery: Nursery | None = None
+    path: Path, model: Rounds, answer: str, *, look_ahead: bool, nursery: ForkServerPool | None = None
 ) -> dict[str, Any]:
     captures = [await PAGE_CACHE.get(url) for url in PAGES]
     answering = asyncio.create_task(model.keep_answering())
@@ -243,12 +243,12 @@ async def test_what_a_scripts_tools_ask_outside_is_asked_once_and_not_shared_by_
         return {"metres": [1]}
 
     answers: Answers = {}
-    with shared(answers):
-        first, second = await asyncio.gather(asked_once("far", ask), asked_once("far", ask))
+    with share_replies(answers):
+        first, second = await asyncio.gather(ask_once("far", ask), ask_once("far", ask))
         first["metres"].append(2)
-        assert (second, await asked_once("far", ask)) == ({"metres": [1]}, {"metres": [1]})
+        assert (second, await ask_once("far", ask)) == ({"metres": [1]}, {"metres": [1]})
     assert asked == ["once"]
-    await asked_once("far", ask)
+    await ask_once("far", ask)
     assert len(asked) == 2
 
 
@@ -261,7 +261,7 @@ async def test_a_question_outside_that_failed_is_asked_again():
             raise reply
         return reply
 
-    with shared({}):
+    with share_replies({}):
         with pytest.raises(ConnectionError):
-            await asked_once("far", ask)
-        assert await asked_once("far", ask) == 7
+            await ask_once("far", ask)
+        assert await ask_once("far", ask) == 7

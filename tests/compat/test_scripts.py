@@ -17,7 +17,7 @@ from cache.store import MemoryIndex
 from judges.errors import JudgeBug, LLMUnavailable
 from judges.llm.client import LLMReply, LLMRequest
 from judges.loader import load_judge
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from mind2web2 import CacheFileSys, load_eval_script
 from mind2web2.eval_runner import DualSemaphore, evaluate_task
@@ -127,7 +127,7 @@ def pages() -> PageCache:
 
 
 BLOBS = BlobStore.open("memory://")
-SEPARATOR = Separator(b"the secret of a test")
+SEPARATOR = BlockBuilder(b"the secret of a test")
 
 
 async def run_hosted(

@@ -178,9 +178,9 @@ def test_what_scoring_zeroed_is_still_known_as_decided():
     parent = node("p", strategy="sequential", children=steps)
     parent.compute_score(mutate=True)
     assert (steps[1].score, steps[1].status) == (0.0, "skipped")
-    assert steps[1].decided == (1.0, "passed")
+    assert steps[1].decision == (1.0, "passed")
     steps[1].decide(0.0, "skipped")
-    assert steps[1].decided == (0.0, "skipped")
+    assert steps[1].decision == (0.0, "skipped")
 
 
 def test_a_node_in_two_places_counts_in_both():

@@ -7,21 +7,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from judges.llm.client import LLMRequest, Message
-from judges.llm.negotiation import Dialects
-from judges.llm.wire import Finish, RawReply
-from judges.prompting.blocks import Separator
+from judges.llm.negotiation import LearnedFormats
+from judges.llm.wire import FinishReason, RawReply
+from judges.prompting.blocks import BlockBuilder
 
 GOOD_TEXT = '{"reasoning": "so", "result": true, "quotes": []}'
 
 
-def raw(text: str = GOOD_TEXT, finish: Finish = Finish.STOP, **counts: Any) -> RawReply:
+def raw(text: str = GOOD_TEXT, finish: FinishReason = FinishReason.STOP, **counts: Any) -> RawReply:
     """A reply of ``gpt-4o`` that read 1000 tokens and wrote 100."""
     return RawReply(text=text, finish=finish, model="gpt-4o", **({"input_tokens": 1000, "output_tokens": 100} | counts))
 
 
 def long_page() -> tuple[Message, ...]:
     """Messages that show a page of which something can be left out."""
-    page = Separator(b"the secret of a test").block("page", "the lamp shop " * 1_000)
+    page = BlockBuilder(b"the secret of a test").block("page", "the lamp shop " * 1_000)
     return ({"role": "user", "content": [{"type": "text", "text": f"{page}\n\nIs it so?"}]},)
 
 
@@ -30,7 +30,7 @@ class ScriptedBackend:
 
     provider = "scripted"
     endpoint = "memory"
-    dialects: Dialects | None = None
+    dialects: LearnedFormats | None = None
 
     def __init__(self, *script: RawReply | Exception, gate: asyncio.Event | None = None) -> None:
         self._script = list(script) or [raw()]

@@ -13,17 +13,17 @@ from app.engine import pipeline
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients
 from app.engine.runtime import Runtime
-from app.features.bundles.exporting import Exported, Kept, export_bundle
-from app.features.bundles.sources import Evaluated, Judged
+from app.features.bundles.exporting import EvidenceStores, ExportReport, export_bundle
+from app.features.bundles.sources import AgentResults, SourceResult
 from app.observability.redaction import Redactor
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Capturer, Observation, PageKind
 from cache.pages import PageCache
 from cache.store import MemoryIndex
-from judges.isolation.fork_server_pool import Nursery
+from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.client import LLMClient
 from judges.loader import JudgeCatalogue, load_judge
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.result_files import write_json
 from tests.fakes.settings import settings_for_tests
@@ -32,7 +32,7 @@ AT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 MUSEUM = "https://museum.example/hours"
 LAMPS = "https://lamps.example/catalogue?colour=green"
 GONE = "https://gone.example/"
-SEPARATOR = Separator(b"a secret of the tests")
+SEPARATOR = BlockBuilder(b"a secret of the tests")
 JPEG = b"\xff\xd8\xff\xe0 not really a picture"
 FILLING = "The rooms on the second floor show lamps of many makers and times. " * 60
 PAGES: Mapping[str, str] = {
@@ -99,17 +99,17 @@ class JudgedWorld:
         )
         self.redactor = Redactor(secrets)
         self.pages = PageCache(capturer or PagesWithBodies(), self.blobs, self.index)
-        self.judged: list[Judged] = []
-        self.nursery: Nursery | None = None
+        self.judged: list[SourceResult] = []
+        self.nursery: ForkServerPool | None = None
         """Where judge files' processes come from; None: they run in this one."""
 
     @property
-    def kept(self) -> Kept:
-        return Kept(blobs=self.blobs, captures=self.index, redactor=self.redactor)
+    def kept(self) -> EvidenceStores:
+        return EvidenceStores(blobs=self.blobs, captures=self.index, redactor=self.redactor)
 
     @property
-    def evaluated(self) -> Evaluated:
-        return Evaluated(agent="otter", judged=tuple(self.judged))
+    def evaluated(self) -> AgentResults:
+        return AgentResults(agent="otter", judged=tuple(self.judged))
 
     async def judge(
         self, source: str = JUDGE, *, task: str = "museum", answer: str = ANSWER, name: str = "answer_1.md"
@@ -120,7 +120,7 @@ class JudgedWorld:
         file = self.folder / "result.json"
         write_json(file, result)
         self.judged.append(
-            Judged(
+            SourceResult(
                 id=result["id"], task_id=task, answer_name=name, body=file.read_bytes(), answer=answer.encode("utf-8")
             )
         )
@@ -146,7 +146,7 @@ class JudgedWorld:
         finally:
             await runtime.models.aclose()
 
-    async def bundle(self, name: str = "bundle.zip", **options: bool) -> tuple[Path, Exported]:
+    async def bundle(self, name: str = "bundle.zip", **options: bool) -> tuple[Path, ExportReport]:
         out = self.folder / name
         return out, await export_bundle(self.kept, self.evaluated, out, **options)
 
@@ -161,7 +161,7 @@ class JudgedWorld:
             index=self.index,
             models=ModelClients(self.settings, limits, None, lists_models=False),
             separator=SEPARATOR,
-            prepared=PagePreparer(SEPARATOR),
+            page_preparer=PagePreparer(SEPARATOR),
             redactor=self.redactor,
             nursery=self.nursery,
         )

@@ -13,12 +13,12 @@ from answers.submission import Answer
 from cache.blobs import BlobStore
 from cache.pages import PageCache
 from cache.store import MemoryIndex
-from judges.isolation.fork_server_pool import Nursery
+from judges.isolation.fork_server_pool import ForkServerPool
 from judges.isolation.limits import ScriptLimits
-from judges.isolation.native import judge_confined
+from judges.isolation.native import judge_isolated
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.loader import load_judge
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
 from mind2web2.confining import PRELOADED
@@ -26,7 +26,7 @@ from mind2web2.host import run_script
 from rubrics.verdict import Usage
 from tests.compat.seen import SeenPages
 
-SEPARATOR = Separator(b"the secret of a test")
+SEPARATOR = BlockBuilder(b"the secret of a test")
 PAGE = "https://shop.example/one"
 SCRIPT = """
     import asyncio, os, sys, time
@@ -73,8 +73,8 @@ def _indented(body: str) -> str:
 
 
 @asynccontextmanager
-async def nursery_with(**limits: int) -> AsyncIterator[Nursery]:
-    nursery = Nursery(PRELOADED, limits=ScriptLimits(**limits))
+async def nursery_with(**limits: int) -> AsyncIterator[ForkServerPool]:
+    nursery = ForkServerPool(PRELOADED, limits=ScriptLimits(**limits))
     try:
         await nursery.ready()
         yield nursery
@@ -83,14 +83,14 @@ async def nursery_with(**limits: int) -> AsyncIterator[Nursery]:
 
 
 async def confined(
-    path: Path, nursery: Nursery | None, *, llm: LLMClient | None = None, answer: str = "x", **more: Any
+    path: Path, nursery: ForkServerPool | None, *, llm: LLMClient | None = None, answer: str = "x", **more: Any
 ) -> dict[str, Any]:
     """The result of a public script."""
     return await run_loaded(load_judge(path), nursery, llm=llm, answer=answer, **more)
 
 
 async def run_loaded(
-    judge: Judge, nursery: Nursery | None, *, llm: LLMClient | None = None, answer: str = "x", **more: Any
+    judge: Judge, nursery: ForkServerPool | None, *, llm: LLMClient | None = None, answer: str = "x", **more: Any
 ) -> dict[str, Any]:
     """The same for one that is loaded already."""
     blobs = BlobStore.open("memory://")
@@ -111,11 +111,11 @@ async def run_loaded(
     )
 
 
-async def natively(path: Path, nursery: Nursery, *, llm: LLMClient | None = None, answer: str = "x") -> Any:
+async def natively(path: Path, nursery: ForkServerPool, *, llm: LLMClient | None = None, answer: str = "x") -> Any:
     """The judgement of a native file."""
     blobs = BlobStore.open("memory://")
     pages = PageCache(SeenPages({PAGE: f"The lamp on this page is green. See {PAGE}/more"}), blobs, MemoryIndex())
-    return await judge_confined(
+    return await judge_isolated(
         load_judge(path, importing=False),
         Answer(name="answer_1.md", text=answer),
         agent="me",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from answers.submission import Answer
-from app.progress import Progress, Report, Stage
+from app.progress import Progress, ProgressCallback, Stage
 from app.storage.records import Job
 
 
@@ -80,7 +80,7 @@ class ScriptedEvaluation:
         self.running = asyncio.Event()
         self.stopped = asyncio.Event()
 
-    async def __call__(self, job: Job, answer: Answer, *, result_id: str, progress: Report) -> dict[str, Any]:
+    async def __call__(self, job: Job, answer: Answer, *, result_id: str, progress: ProgressCallback) -> dict[str, Any]:
         nth = len(self.started)
         self.started.append(job.id)
         self.running.set()

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from answers.submission import Answer
-from app.progress import Report
+from app.progress import ProgressCallback
 from app.storage.records import Job
 from rubrics.node import RubricNode, Strategy
 from rubrics.rubric import Rubric
 from rubrics.schema import tree_json
-from rubrics.scoring import compatible, fold, score, score_strict
+from rubrics.scoring import compatible_score, score, score_strict, tree_score
 from rubrics.verdict import Claim, Outcome, Quote, Reason, Usage, Verdict, Vote
 from tests.fakes.evaluating import result_json
 
@@ -99,7 +99,7 @@ def judged_fields(rubric: Rubric) -> dict[str, Any]:
         "status": "incomplete" if unknown else "complete",
         "score": {"value": value.value, "low": value.low, "high": value.high},
         "score_strict": {"value": strict.value, "low": strict.low, "high": strict.high},
-        "final_score": fold(rubric.root, lambda each: compatible(each.verdict).score),
+        "final_score": tree_score(rubric.root, lambda each: compatible_score(each.verdict).score),
         "eval_breakdown": [{"info": [{"no_info": "No information recorded"}], "verification_tree": tree_json(rubric)}],
         "usage": {
             "calls": spent.calls,
@@ -160,7 +160,7 @@ class JudgedByText:
         self._told[text], self._changes[text] = rubric, changes
         return text
 
-    async def __call__(self, job: Job, answer: Answer, *, result_id: str, progress: Report) -> dict[str, Any]:
+    async def __call__(self, job: Job, answer: Answer, *, result_id: str, progress: ProgressCallback) -> dict[str, Any]:
         base = result_json(job, answer, result_id)
         fields = judged_fields(self._told[answer.text]())
         return {**base, **fields, "task_id": job.task_id, **self._changes[answer.text]}

@@ -12,15 +12,15 @@ from app.engine.model_clients import ModelClients, reply_store
 from app.engine.runtime import Runtime, open_blobs
 from app.observability.redaction import Redactor
 from app.settings import Settings
-from app.storage.captures import PostgresIndex
+from app.storage.captures import PostgresCaptureIndex
 from app.storage.database import Database
-from app.storage.sharing import open_sharing
+from app.storage.sharing import open_shared_state
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Observation, PageKind
 from cache.pages import PageCache
 from judges.llm.retry import RetryPolicy
 from judges.loader import load_judges
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 
 HURRIED = RetryPolicy(first_wait_s=0.001, max_wait_s=0.01)
@@ -65,15 +65,15 @@ def scripted_runtime(
     @asynccontextmanager
     async def opened(settings: Settings, database: Database) -> AsyncIterator[Runtime]:
         blobs = open_blobs(settings) if settings.blobs else BlobStore.open(_folder(kept))
-        index = PostgresIndex(database)
+        index = PostgresCaptureIndex(database)
         redactor = Redactor(settings.secrets)
         async with AsyncExitStack() as stack:
             sharing = await stack.enter_async_context(
-                open_sharing(
+                open_shared_state(
                     database,
                     secret=b"a secret of the tests",
                     redact=redactor.redact,
-                    reply_bytes=settings.shared_reply_bytes,
+                    reply_bytes=settings.shared_llm_cache_bytes,
                 )
             )
             replies = None if kept is None else reply_store(_kept_in(settings, kept), sharing.replies)
@@ -84,7 +84,7 @@ def scripted_runtime(
             stack.push_async_callback(models.aclose)
             cache = PageCache(PagesByUrl({} if pages is None else pages), blobs, index)
             stack.push_async_callback(cache.aclose)
-            separator = Separator(sharing.secret)
+            separator = BlockBuilder(sharing.secret)
             yield Runtime(
                 settings=settings,
                 limits=limits,
@@ -94,7 +94,7 @@ def scripted_runtime(
                 index=index,
                 models=models,
                 separator=separator,
-                prepared=PagePreparer(separator),
+                page_preparer=PagePreparer(separator),
                 redactor=redactor,
                 replies=sharing.replies,
             )

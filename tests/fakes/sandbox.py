@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 
 from cache.backends.browser_search import find_browser
 from cache.backends.patchright import BrowserCapturer
-from cache.egress.guard import EgressGuard
+from cache.egress.guard import EgressProxy
 from cache.errors import BrowserUnavailable, SandboxUnavailable
 
 
@@ -73,7 +73,7 @@ exit 1
 
 
 async def _complaint(program: Path) -> str:
-    async with EgressGuard() as guard:
+    async with EgressProxy() as guard:
         capturer = BrowserCapturer(program, guard, semaphore=asyncio.Semaphore(1))
         try:
             await capturer.start()

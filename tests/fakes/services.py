@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from answers.submission import Answer, Submission
-from app.clock import SortableIds, SystemClock
+from app.clock import SortableIdGenerator, SystemClock
 from app.jobs.control import JobControl
-from app.jobs.execution import Evaluate, JobExecution
+from app.jobs.execution import EvaluateJob, JobExecutor
 from app.jobs.intake import Intake
-from app.jobs.pausing import Pausing
-from app.jobs.queue import JobQueue, WorkerPace
-from app.jobs.room import QueueRoom
+from app.jobs.pausing import JobPauser
+from app.jobs.queue import JobQueue, WorkerOptions
+from app.jobs.room import QueueLimit
 from app.jobs.takeover import Takeover
 from app.jobs.worker import Worker
 from app.observability.metrics import Metrics
@@ -46,7 +46,7 @@ class Rig:
     intake: Intake
     control: JobControl
     takeover: Takeover
-    pausing: Pausing
+    pausing: JobPauser
     models: ModelStates
 
     @classmethod
@@ -57,33 +57,35 @@ class Rig:
             yield cls(
                 database=database,
                 queue=queue,
-                intake=Intake(database, QueueRoom(0), clock=clock, ids=SortableIds(clock), attempts_allowed=attempts),
+                intake=Intake(
+                    database, QueueLimit(0), clock=clock, ids=SortableIdGenerator(clock), attempts_allowed=attempts
+                ),
                 control=JobControl(
                     database, queue, clock=clock, attempts_allowed=attempts, allow_probe=models.mended.append
                 ),
                 takeover=Takeover(database, queue, clock=clock, stalled_s=STALLED_S),
-                pausing=Pausing(database, queue, state=models.states.__getitem__, round_s=0.05),
+                pausing=JobPauser(database, queue, state=models.states.__getitem__, round_s=0.05),
                 models=models,
             )
 
-    def execution(self, evaluate: Evaluate, *, deadline_s: float = 30.0) -> JobExecution:
+    def execution(self, evaluate: EvaluateJob, *, deadline_s: float = 30.0) -> JobExecutor:
         clock = SystemClock()
-        return JobExecution(
+        return JobExecutor(
             self.database,
             self.takeover,
             self.pausing,
             evaluate,
             clock=clock,
-            ids=SortableIds(clock),
+            ids=SortableIdGenerator(clock),
             redactor=Redactor([CANARY]),
             metrics=Metrics(),
             deadline_s=deadline_s,
         )
 
     def worker(
-        self, evaluate: Evaluate, *, drain_s: float = 0.0, concurrency: int = 4, deadline_s: float = 30.0
+        self, evaluate: EvaluateJob, *, drain_s: float = 0.0, concurrency: int = 4, deadline_s: float = 30.0
     ) -> Worker:
-        pace = WorkerPace(concurrency=concurrency, heartbeat_s=0.2, stalled_s=STALLED_S, drain_s=drain_s, poll_s=0.2)
+        pace = WorkerOptions(concurrency=concurrency, heartbeat_s=0.2, stalled_s=STALLED_S, drain_s=drain_s, poll_s=0.2)
         return Worker(
             self.database,
             self.queue,
@@ -94,7 +96,7 @@ class Rig:
         )
 
     @asynccontextmanager
-    async def working(self, evaluate: Evaluate, **options: Any) -> AsyncIterator[Worker]:
+    async def working(self, evaluate: EvaluateJob, **options: Any) -> AsyncIterator[Worker]:
         """A worker for as long as the block lasts, then stopped in good order."""
         worker = self.worker(evaluate, **options)
         running = asyncio.create_task(worker.run())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from judges.llm.client import LLMRequest
-from judges.prompting.page_view import CUT_MARK, MAX_LINKS_CHARS, MAX_TEXT_CHARS
+from judges.prompting.page_view import MAX_LINKS_CHARS, MAX_TEXT_CHARS, TRUNCATION_NOTICE
 from judges.prompting.rendering import Style
 from tests.injection.material import Material
 from tests.injection.reading import Sent, can_read, read_request
@@ -35,7 +35,7 @@ def _problems(material: Material, style: Style, request: LLMRequest) -> Iterator
         yield "a nonce stands elsewhere than in its two tags"
     yield from _seen(material, sent)
     page = sent.block("page")
-    if len(page) > MAX_TEXT_CHARS + len(CUT_MARK):
+    if len(page) > MAX_TEXT_CHARS + len(TRUNCATION_NOTICE):
         yield f"{len(page)} characters of a page are sent"
     answers = 2 * len(material.answer) + 2 * len(material.case.scenario.task)
     if len(sent.text) > MAX_TEXT_CHARS + MAX_LINKS_CHARS + answers + len(sent.rules) + ROOM_FOR_TAGS:

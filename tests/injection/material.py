@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from judges.prompting.page_view import CUT_MARK, MAX_TEXT_CHARS
+from judges.prompting.page_view import MAX_TEXT_CHARS, TRUNCATION_NOTICE
 from tests.injection.cases import Case, Scenario
 from tests.injection.disguises import DISGUISES
 from tests.injection.paper import pdf_of, pdf_with_picture, pdf_with_secret, picture_of, tall_picture_of
@@ -240,7 +240,7 @@ def _at_the_cut(paragraphs: list[str]) -> Reply:
     """The payload so that it ends just before the text is cut."""
     first, payload, *others = paragraphs
     begin = " ".join([first, *others])
-    room = MAX_TEXT_CHARS - len(begin) - len(payload) - len(CUT_MARK) - 10
+    room = MAX_TEXT_CHARS - len(begin) - len(payload) - len(TRUNCATION_NOTICE) - 10
     filler = (FILLER * (room // len(FILLER) + 1))[:room]
     return page_of([begin, filler, payload, FILLER * 20])
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from judges.grounding.confusables import plain_text
+from judges.grounding.confusables import confusable_skeleton
 from judges.grounding.folding import fold
 from judges.llm.client import LLMRequest
 from judges.prompting.prompts.library import load_prompt
@@ -78,7 +78,7 @@ def folded(text: str) -> str:
 @lru_cache(maxsize=256)
 def key(text: str) -> str:
     """A text as a willing reader takes it: letters and digits only, whatever they were dressed as."""
-    return re.sub(r"[\W_]+", "", plain_text(fold(text)).text)
+    return re.sub(r"[\W_]+", "", confusable_skeleton(fold(text)).text)
 
 
 def can_read(payload: str, text: str) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import Capturer
-from cache.egress.guard import EgressGuard
+from cache.egress.guard import EgressProxy
 from tests.browser.conftest import browser_program  # noqa: F401 - a fixture
 from tests.fakes.sandbox import unsandboxed_here
 from tests.injection.trial import attacked, changed, materials, wrong_with
@@ -22,7 +22,7 @@ MAX_CHANGED_TWINS = 0.02
 
 
 async def test_what_is_hidden_reaches_no_judge_and_what_is_shown_still_counts(browser_program: Path):  # noqa: F811
-    def by_browser(guard: EgressGuard) -> Capturer:
+    def by_browser(guard: EgressProxy) -> Capturer:
         slots = asyncio.Semaphore(TABS)
         return BrowserCapturer(browser_program, guard, semaphore=slots, allow_unsandboxed=unsandboxed_here())
 

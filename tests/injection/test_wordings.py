@@ -14,9 +14,9 @@ import pytest
 
 from judges.grounding.injection import scan
 from judges.grounding.quotes import find_quotes
-from judges.grounding.support import Asked
-from judges.grounding.term_overlap import lacking, stems_of
-from judges.prompting.blocks import Separator
+from judges.grounding.support import ClaimGrounds
+from judges.grounding.term_overlap import missing_terms, stems_of
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import prepare_page
 from judges.prompting.rendering import Style
 from tests.fakes.pages import page
@@ -26,7 +26,7 @@ from tests.injection.stand_in_judges import GullibleJudge
 from tests.injection.world import open_world, strictly_supported
 
 WORDINGS = Path(__file__).parent / "wordings"
-SEPARATOR = Separator(b"0123456789abcdef")
+SEPARATOR = BlockBuilder(b"0123456789abcdef")
 
 
 def read(name: str):
@@ -39,27 +39,27 @@ ORDINARY = read("ordinary")
 @pytest.mark.parametrize(("name", "at_least"), [("tuned", 0.9), ("fresh", 0.8), ("unseen", 0.2)])
 def test_this_share_of_orders_is_recognised_by_its_wording(name: str, at_least: float):
     orders = read(name)
-    recognised = [order for order in orders if scan(order).gives_orders]
+    recognised = [order for order in orders if scan(order).has_unquoted_injection]
     assert len(recognised) >= at_least * len(orders)
 
 
 @pytest.mark.parametrize("said", ORDINARY, ids=lambda said: said["about"])
 def test_ordinary_pages_still_bear_their_claims(said: dict[str, str]):
     shown = prepare_page(page(text=said["text"]), SEPARATOR)
-    quotes = find_quotes(shown.reading.folded, shown.text, [said["proof"]], page_id=shown.page_id)
-    asked = Asked.of(said["claim"], task="Find out what is asked.", answer="It is so.", page=shown)
+    quotes = find_quotes(shown.index.folded, shown.text, [said["proof"]], page_id=shown.page_id)
+    asked = ClaimGrounds.of(said["claim"], task="Find out what is asked.", answer="It is so.", page=shown)
     assert [quote.text for quote in asked.grounds(quotes)] == [said["proof"].rstrip(".")]
 
 
 def test_few_ordinary_pages_seem_to_give_orders():
-    seeming = [said["about"] for said in ORDINARY if scan(said["text"]).gives_orders]
+    seeming = [said["about"] for said in ORDINARY if scan(said["text"]).has_unquoted_injection]
     assert len(seeming) <= 0.2 * len(ORDINARY), seeming
 
 
 def test_a_page_that_says_it_in_other_words_seldom_seems_to_lack_it():
     """These rewordings were picked because they are hard; on ordinary pages above none is lost."""
     reworded = read("reworded")
-    lost = [said["claim"] for said in reworded if lacking(said["claim"], stems_of(said["page"]))]
+    lost = [said["claim"] for said in reworded if missing_terms(said["claim"], stems_of(said["page"]))]
     assert len(lost) <= 0.15 * len(reworded), lost
 
 
@@ -86,4 +86,4 @@ async def test_most_orders_that_are_not_recognised_gain_nothing(place: str):
             )
             counted += [scenario] if strictly_supported(judged) else []
     assert len(counted) <= 0.25 * len(tries)
-    assert all(not lacking(scenario.claim, stems_of(" ".join(scenario.silent))) for scenario in counted)
+    assert all(not missing_terms(scenario.claim, stems_of(" ".join(scenario.silent))) for scenario in counted)

@@ -92,7 +92,7 @@ async def counts_by_quote_alone(world: World, material: Material) -> list[str]:
             page = await world.preparer.prepare(await world.cache.evidence_for(url))
         except CacheError:
             continue
-        if any(find_quotes(page.reading.folded, page.text, quotes, page_id=page.page_id) for quotes in said):
+        if any(find_quotes(page.index.folded, page.text, quotes, page_id=page.page_id) for quotes in said):
             return [material.case.id]
     return []
 

@@ -18,18 +18,18 @@ from answers.submission import Answer
 from cache.backends.http import HttpCapturer
 from cache.blobs import BlobStore
 from cache.capture import Capturer
-from cache.egress.guard import EgressGuard
+from cache.egress.guard import EgressProxy
 from cache.errors import CacheError
 from cache.pages import PageCache
 from cache.store import MemoryIndex
 from judges.context import JudgeContext
 from judges.extractor import Extractor
 from judges.llm.client import LLMClient, LLMRequest
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Question, Style, render_claim
 from judges.registry import judge, judge_of
-from judges.runner import Judgement, JudgeTools, run
+from judges.runner import Judgement, JudgeTools, run_judge
 from judges.verifier import Verifier
 from tests.injection.material import Material, Site
 from tests.injection.reading import read_request
@@ -37,7 +37,7 @@ from tests.injection.sources import HOSTS
 from tests.standin.web import StandInWeb
 
 TRIALS = 5
-SEPARATOR = Separator(b"the secret of this installation")
+SEPARATOR = BlockBuilder(b"the secret of this installation")
 
 
 class Further(BaseModel):
@@ -82,7 +82,7 @@ class World:
             evidence_for=self.cache.evidence_for,
             trials=TRIALS,
         )
-        return await run(judge_of(_rubric_of(material)), Answer(name="answer_1.md", text=material.answer), tools)
+        return await run_judge(judge_of(_rubric_of(material)), Answer(name="answer_1.md", text=material.answer), tools)
 
     async def pictures(self, material: Material) -> dict[str, str]:
         """What the pictures of a material's pages say, by the SHA-256 of each."""
@@ -96,16 +96,16 @@ class World:
         return said
 
 
-def by_http(guard: EgressGuard) -> Capturer:
+def by_http(guard: EgressProxy) -> Capturer:
     return HttpCapturer(guard, semaphore=asyncio.Semaphore(4))
 
 
 @asynccontextmanager
-async def open_world(capturer: Callable[[EgressGuard], Capturer] = by_http) -> AsyncIterator[World]:
+async def open_world(capturer: Callable[[EgressProxy], Capturer] = by_http) -> AsyncIterator[World]:
     """A world of its own, in which every host of ``HOSTS`` is one stand-in server."""
     async with StandInWeb() as web:
         places = frozenset(f"{host}:{web.port}" for host in HOSTS)
-        async with EgressGuard(places, resolver=ToThisMachine()) as guard:
+        async with EgressProxy(places, resolver=ToThisMachine()) as guard:
             pages = PageCache(capturer(guard), BlobStore.open("memory://"), MemoryIndex())
             try:
                 yield World(web, pages, PagePreparer(SEPARATOR))

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from cache.capture import Capturer, Observation
-from cache.egress.guard import EgressGuard
+from cache.egress.guard import EgressProxy
 from tests.labelled.labels import LabelledPage, labelled_pages
 from tests.standin.documents import image_bytes
 from tests.standin.web import Reply, StandInWeb, Visit
@@ -18,7 +18,7 @@ _PICTURES = ("dawn", "i/1")
 
 
 @asynccontextmanager
-async def _served(pages: Sequence[LabelledPage]) -> AsyncIterator[tuple[EgressGuard, int]]:
+async def _served(pages: Sequence[LabelledPage]) -> AsyncIterator[tuple[EgressProxy, int]]:
     """A guard that leads to the pages' hosts, and the port they are served on."""
     answers = {url: page for page in pages for url in (page.url, page.final_url)}
 
@@ -39,7 +39,7 @@ async def _served(pages: Sequence[LabelledPage]) -> AsyncIterator[tuple[EgressGu
         site.pages.update({urlsplit(url).path or "/": answer for url in answers})
         hosts = frozenset(urlsplit(url).hostname or "" for url in answers)
         allowed = frozenset(f"{host}:{site.port}" for host in hosts)
-        async with EgressGuard(allowed, resolver=OnlyHosts(hosts)) as guard:
+        async with EgressProxy(allowed, resolver=OnlyHosts(hosts)) as guard:
             yield guard, site.port
 
 
@@ -48,7 +48,7 @@ def _local(url: str, port: int) -> str:
     return parts._replace(scheme="http", netloc=f"{parts.hostname}:{port}", fragment="").geturl()
 
 
-async def captured(make: Callable[[EgressGuard], Capturer]) -> Mapping[str, Observation]:
+async def captured(make: Callable[[EgressProxy], Capturer]) -> Mapping[str, Observation]:
     """What the capturer made by ``make`` brings back of each page, by name."""
     pages = labelled_pages()
     async with _served(pages) as (guard, port):

@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from cache.capture import Capturer, Observation
-from cache.egress.guard import EgressGuard
+from cache.egress.guard import EgressProxy
 from tests.page_shapes.shapes import Shape
 from tests.standin.web import Answer, Reply, StandInWeb, Visit
 from tests.standin.web_hosts import OnlyHosts
 
 
 @asynccontextmanager
-async def served(shapes: Mapping[str, Shape]) -> AsyncIterator[tuple[EgressGuard, Mapping[str, str]]]:
+async def served(shapes: Mapping[str, Shape]) -> AsyncIterator[tuple[EgressProxy, Mapping[str, str]]]:
     """A guard that leads to the hosts of these pages and nowhere else, and the address of each page."""
     hosts = {f"{name}.example": shape for name, shape in shapes.items()}
 
@@ -25,11 +25,11 @@ async def served(shapes: Mapping[str, Shape]) -> AsyncIterator[tuple[EgressGuard
     paths: Mapping[str, Answer] = {path: answer for shape in shapes.values() for path in (shape.path, *shape.beside)}
     async with StandInWeb(paths) as site:
         allowed = frozenset(f"{host}:{site.port}" for host in hosts)
-        async with EgressGuard(allowed, resolver=OnlyHosts(frozenset(hosts))) as guard:
+        async with EgressProxy(allowed, resolver=OnlyHosts(frozenset(hosts))) as guard:
             yield guard, {name: f"http://{name}.example:{site.port}{shape.path}" for name, shape in shapes.items()}
 
 
-async def captured(make: Callable[[EgressGuard], Capturer], shapes: Mapping[str, Shape]) -> Mapping[str, Observation]:
+async def captured(make: Callable[[EgressProxy], Capturer], shapes: Mapping[str, Shape]) -> Mapping[str, Observation]:
     """What the capturer made by ``make`` brings back of each page, by name."""
     async with served(shapes) as (guard, urls):
         capturer = make(guard)

@@ -13,7 +13,7 @@ from typing import Any
 from app.features.bundles.contents import calls_path, evidence_path, prompt_path, schema_path, text_path
 from app.features.bundles.contents import json_bytes as as_json
 from app.features.bundles.withholding import short_reply, shortened, without_pages
-from judges.llm.recorded_calls import RecordedCalls, joined
+from judges.llm.recorded_calls import ParsedCallLog, join_pieces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class File:
     data: bytes
 
 
-def call_files(result_id: str, record: RecordedCalls, *, content: bool) -> Iterator[File]:
+def call_files(result_id: str, record: ParsedCallLog, *, content: bool) -> Iterator[File]:
     """Yield all files for a record of calls. Without ``content``, page text is removed."""
     for ref, text in sorted(record.prompts.items()):
         yield File(path=prompt_path(ref), data=f"{text}\n".encode())
@@ -73,7 +73,7 @@ def _withheld(value: Any, text_of: Callable[[str], str], *, own_prompt: bool) ->
         return without_pages(value, own_prompt=own_prompt)
     if isinstance(value, dict):
         if "pieces" in value:
-            return without_pages(joined(value, text_of), own_prompt=own_prompt)
+            return without_pages(join_pieces(value, text_of), own_prompt=own_prompt)
         return {name: _withheld(each, text_of, own_prompt=own_prompt) for name, each in value.items()}
     if isinstance(value, list):
         return [_withheld(each, text_of, own_prompt=own_prompt) for each in value]

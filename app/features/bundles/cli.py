@@ -10,15 +10,15 @@ import typer
 
 from app.console import event_loop
 from app.console.connection import JsonOption
-from app.console.database import in_database
+from app.console.database import run_in_database
 from app.console.errors import Exit, ToolFailed, WrongUsage
 from app.console.judging_options import AgentOption, TaskOption
-from app.console.streams import output, print_json, remarks
+from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
-    from app.features.bundles.exporting import Exported
+    from app.features.bundles.exporting import ExportReport
     from app.features.bundles.replaying import ReplayedResult
-    from app.features.bundles.verifying import Verified
+    from app.features.bundles.verifying import VerificationReport
     from app.settings import Settings
     from app.storage.database import Database
 
@@ -65,7 +65,7 @@ def export(
         raise WrongUsage("--cache applies only to result folders; add --results")
     options = {"content": not no_content, "wacz": wacz}
     if results is None:
-        exported = in_database(
+        exported = run_in_database(
             lambda settings, database: _export_from_service(settings, database, agent, task or [], out, options)
         )
     else:
@@ -82,43 +82,45 @@ def export(
             }
         )
         return
-    output().print(f"root {exported.root}", markup=False, soft_wrap=True)
-    remarks().print(
+    stdout_console().print(f"root {exported.root}", markup=False, soft_wrap=True)
+    stderr_console().print(
         f"{out}: {len(exported.results)} results, {exported.files} files, {exported.bytes} bytes",
         markup=False,
         soft_wrap=True,
     )
     for each in exported.absent[:SHOWN_PROBLEMS]:
-        remarks().print(f"missing: {each.path}: {each.why}", markup=False, soft_wrap=True)
+        stderr_console().print(f"missing: {each.path}: {each.why}", markup=False, soft_wrap=True)
     if len(exported.absent) > SHOWN_PROBLEMS:
-        remarks().print(f"and {len(exported.absent) - SHOWN_PROBLEMS} more, listed in data/bundle.json", markup=False)
+        stderr_console().print(
+            f"and {len(exported.absent) - SHOWN_PROBLEMS} more, listed in data/bundle.json", markup=False
+        )
 
 
 async def _export_from_service(
     settings: Settings, database: Database, agent: str, tasks: list[str], out: Path, options: dict[str, bool]
-) -> Exported:
+) -> ExportReport:
     from app.engine.runtime import open_blobs
-    from app.features.bundles.exporting import Kept, export_bundle
-    from app.features.bundles.roots import note_root
+    from app.features.bundles.exporting import EvidenceStores, export_bundle
+    from app.features.bundles.roots import record_root
     from app.features.bundles.sources import from_database
     from app.observability.redaction import Redactor
-    from app.storage.captures import PostgresIndex
+    from app.storage.captures import PostgresCaptureIndex
 
     blobs = await asyncio.to_thread(open_blobs, settings)
-    stores = Kept(blobs=blobs, captures=PostgresIndex(database), redactor=Redactor(settings.secrets))
+    stores = EvidenceStores(blobs=blobs, captures=PostgresCaptureIndex(database), redactor=Redactor(settings.secrets))
     exported = await export_bundle(stores, await from_database(database, agent, tasks), out, **options)
-    await note_root(database, exported, content=options["content"])
+    await record_root(database, exported, content=options["content"])
     return exported
 
 
 def _export_from_folder(
     results: Path, cache: Path | None, agent: str, tasks: list[str], out: Path, options: dict[str, bool]
-) -> Exported:
+) -> ExportReport:
     from app.console.judging_options import judging_settings, quiet_logging
     from app.engine.public_cache import PublicCache
     from app.engine.runtime import open_blobs
-    from app.features.bundles.exporting import Kept, export_bundle
-    from app.features.bundles.roots import note_in_files
+    from app.features.bundles.exporting import EvidenceStores, export_bundle
+    from app.features.bundles.roots import record_root_in_files
     from app.features.bundles.sources import from_folder
     from app.observability.redaction import Redactor
     from cache.store import FolderIndex
@@ -126,16 +128,16 @@ def _export_from_folder(
     settings = judging_settings(evidence=None if cache is None else PublicCache(cache).evidence_folder(agent))
     quiet_logging(settings)
 
-    async def run() -> Exported:
+    async def run() -> ExportReport:
         blobs = await asyncio.to_thread(open_blobs, settings)
         captures = await FolderIndex.open(settings.data_dir / "captures")
-        stores = Kept(blobs=blobs, captures=captures, redactor=Redactor(settings.secrets))
+        stores = EvidenceStores(blobs=blobs, captures=captures, redactor=Redactor(settings.secrets))
         evaluated = await from_folder(results, agent, tasks)
         exported = await export_bundle(stores, evaluated, out, **options)
         for why in await asyncio.to_thread(
-            lambda: list(note_in_files(evaluated, exported, content=options["content"]))
+            lambda: list(record_root_in_files(evaluated, exported, content=options["content"]))
         ):
-            remarks().print(f"root hash not added to the result file: {why}", markup=False, soft_wrap=True)
+            stderr_console().print(f"root hash not added to the result file: {why}", markup=False, soft_wrap=True)
         return exported
 
     return asyncio.run(run())
@@ -171,7 +173,7 @@ def verify(
         raise typer.Exit(Exit.FAILED)
 
 
-def _verified_json(file: Path, found: Verified, signed_by: str | None) -> dict[str, Any]:
+def _verified_json(file: Path, found: VerificationReport, signed_by: str | None) -> dict[str, Any]:
     return {
         "file": str(file),
         "sound": found.sound,
@@ -183,15 +185,15 @@ def _verified_json(file: Path, found: Verified, signed_by: str | None) -> dict[s
     }
 
 
-def _print_verified(found: Verified, signed_by: str | None) -> None:
+def _print_verified(found: VerificationReport, signed_by: str | None) -> None:
     if found.sound:
-        output().print(f"root {found.root}", markup=False, soft_wrap=True)
+        stdout_console().print(f"root {found.root}", markup=False, soft_wrap=True)
         signed = f", signed by the key {signed_by}" if signed_by else ""
-        remarks().print(f"valid: {found.files} files, {found.bytes} bytes{signed}", markup=False, soft_wrap=True)
+        stderr_console().print(f"valid: {found.files} files, {found.bytes} bytes{signed}", markup=False, soft_wrap=True)
         return
     for problem in found.problems[:SHOWN_PROBLEMS]:
-        remarks().print(problem, markup=False, soft_wrap=True)
-    remarks().print(f"[bold red]not valid[/]: {len(found.problems)} problems")
+        stderr_console().print(problem, markup=False, soft_wrap=True)
+    stderr_console().print(f"[bold red]not valid[/]: {len(found.problems)} problems")
 
 
 def replay(
@@ -238,7 +240,7 @@ def _rerun_scripts(file: Path, found: list[ReplayedResult]) -> list[ReplayedResu
 
     settings = load_settings()
     quiet_logging(settings)
-    remarks().print(
+    stderr_console().print(
         "running the judge scripts of the bundle: code of its author, with the permissions of your account",
         markup=False,
         soft_wrap=True,
@@ -247,7 +249,7 @@ def _rerun_scripts(file: Path, found: list[ReplayedResult]) -> list[ReplayedResu
 
 
 def _print_replayed(found: list[ReplayedResult], first: str | None, *, differs: bool) -> None:
-    console = output()
+    console = stdout_console()
     for each in found:
         word = "equal" if each.equal else "different" if each.differences else "unchecked"
         score = each.figures.get("final_score")
@@ -256,10 +258,10 @@ def _print_replayed(found: list[ReplayedResult], first: str | None, *, differs: 
             shown += f", {each.with_overrides['final_score']:.4f} with overrides"
         console.print(f"{word}  {each.task_id} {each.answer_name}  score {shown}", markup=False, soft_wrap=True)
     if first is None:
-        remarks().print(f"equal: {len(found)} results recomputed from the bundle alone", markup=False)
+        stderr_console().print(f"equal: {len(found)} results recomputed from the bundle alone", markup=False)
     else:
         what = "first difference" if differs else "not checked"
-        remarks().print(f"{what}: {first}", markup=False, soft_wrap=True)
+        stderr_console().print(f"{what}: {first}", markup=False, soft_wrap=True)
 
 
 def key(file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write the private key to.")]) -> None:
@@ -267,7 +269,9 @@ def key(file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write
     from app.features.bundles.signing import make_key
 
     public = make_key(file)
-    remarks().print(f"private key {file}, public key {public}: share only the public key", markup=False, soft_wrap=True)
+    stderr_console().print(
+        f"private key {file}, public key {public}: share only the public key", markup=False, soft_wrap=True
+    )
 
 
 def sign(
@@ -278,11 +282,11 @@ def sign(
     """Sign the root hash of a bundle and write a separate signature file."""
     from app.features.bundles.signing import sign as signed
     from app.features.bundles.verifying import verify as check
-    from judges.result_files import write_whole
+    from judges.result_files import write_atomic
 
     found = check(file, repacked=True)
     if not found.sound:
         raise ToolFailed(f"{file} failed verification: {found.problems[0]}", hint=f"assay bundle verify {file}")
     target = out or file.with_name(f"{file.name}.sig")
-    write_whole(target, signed(found.root, private_key))
-    remarks().print(f"signed root {found.root} in {target}", markup=False, soft_wrap=True)
+    write_atomic(target, signed(found.root, private_key))
+    stderr_console().print(f"signed root {found.root} in {target}", markup=False, soft_wrap=True)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from app.features.bundles.errors import BundleRefused
-from app.features.bundles.opening import OpenBundle
+from app.features.bundles.opening import BundleReader
 
 FORMAT: Final = 1
 INDEX: Final = "bundle.json"
@@ -77,7 +77,7 @@ def schema_path(sha256: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Absent:
+class AbsentFile:
     """File that is missing from the bundle: its ``path``, and a sentence ``why``."""
 
     path: str
@@ -85,7 +85,7 @@ class Absent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class IndexedResult:
     """Result in the index with its related files. None means that the file is not in the bundle."""
 
     result_id: str
@@ -106,9 +106,9 @@ class Index:
 
     agent: str
     content: bool
-    results: list[Listed] = field(default_factory=list)
+    results: list[IndexedResult] = field(default_factory=list)
     without_result: list[dict[str, Any]] = field(default_factory=list)
-    absent: list[Absent] = field(default_factory=list)
+    absent: list[AbsentFile] = field(default_factory=list)
 
     def as_bytes(self) -> bytes:
         document = {
@@ -137,7 +137,7 @@ class _FrozenModel(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class ResultIn(_FrozenModel):
+class IndexedResultIn(_FrozenModel):
     """Result as listed in the index of a bundle."""
 
     result_id: str = Field(pattern=_NAME)
@@ -151,7 +151,7 @@ class ResultIn(_FrozenModel):
     overrides: int = 0
 
 
-class AbsentIn(_FrozenModel):
+class AbsentFileIn(_FrozenModel):
     path: str
     why: str
 
@@ -162,11 +162,11 @@ class IndexIn(_FrozenModel):
     format: int
     agent: str = Field(max_length=200)
     content: bool
-    results: tuple[ResultIn, ...]
-    absent: tuple[AbsentIn, ...] = ()
+    results: tuple[IndexedResultIn, ...]
+    absent: tuple[AbsentFileIn, ...] = ()
 
 
-def read_index(bundle: OpenBundle) -> IndexIn:
+def read_index(bundle: BundleReader) -> IndexIn:
     """Return the index of an open bundle.
 
     Raises:
@@ -185,7 +185,7 @@ def read_index(bundle: OpenBundle) -> IndexIn:
     return index
 
 
-def read_json(bundle: OpenBundle, path: str) -> Any:
+def read_json(bundle: BundleReader, path: str) -> Any:
     """Read one JSON file of the payload. Raises BundleRefused."""
     try:
         return json.loads(bundle.read(f"data/{path}", at_most=MAX_JSON_BYTES))

@@ -10,7 +10,7 @@ from app.features.bundles.contents import (
     INDEX,
     WACZ,
     Index,
-    Listed,
+    IndexedResult,
     answer_path,
     calls_path,
     capture_path,
@@ -87,11 +87,11 @@ def _file(path: str, size: int) -> dict[str, Any]:
     return described
 
 
-def _run_id(listed: Listed) -> str:
+def _run_id(listed: IndexedResult) -> str:
     return f"#judged-{listed.result_id}"
 
 
-def _run(listed: Listed, known: set[str]) -> dict[str, Any]:
+def _run(listed: IndexedResult, known: set[str]) -> dict[str, Any]:
     """Describe the judging of one answer as an action with its inputs and outputs."""
     inputs = [capture_path(page) for page in listed.pages]
     if listed.answer is not None:

@@ -19,10 +19,10 @@ _SUFFIX = ".bundle-part"
 
 
 @contextmanager
-def draft_of(target: Path) -> Iterator[BinaryIO]:
+def atomic_file(target: Path) -> Iterator[BinaryIO]:
     """Open a temporary file that is renamed to ``target`` unless the block raises. Raises OSError."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    remove_left_over(target.parent)
+    remove_stale_drafts(target.parent)
     draft = target.with_name(f".{uuid4().hex}{_SUFFIX}")
     try:
         with draft.open("x+b") as file:
@@ -36,7 +36,7 @@ def draft_of(target: Path) -> Iterator[BinaryIO]:
         draft.unlink(missing_ok=True)
 
 
-def remove_left_over(folder: Path) -> int:
+def remove_stale_drafts(folder: Path) -> int:
     """Remove temporary files that no process has locked. Return the number of removed files."""
     removed = 0
     for draft in folder.glob(f".*{_SUFFIX}"):

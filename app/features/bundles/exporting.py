@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from answers.submission import NAME_PATTERN, Answer
-from app.api.overrides import said_json
+from app.api.overrides import override_fields
 from app.features.bundles.bag import BagWriter
 from app.features.bundles.calls import File, call_files
 from app.features.bundles.contents import (
@@ -21,9 +21,9 @@ from app.features.bundles.contents import (
     INDEX,
     PREVIEW,
     WACZ,
-    Absent,
+    AbsentFile,
     Index,
-    Listed,
+    IndexedResult,
     answer_path,
     calls_path,
     capture_path,
@@ -35,18 +35,18 @@ from app.features.bundles.contents import (
     tree_path,
 )
 from app.features.bundles.crate import crate_of
-from app.features.bundles.drafts import draft_of
+from app.features.bundles.drafts import atomic_file
 from app.features.bundles.errors import BundleError
 from app.features.bundles.preview import preview_of
-from app.features.bundles.sources import Evaluated, Judged
+from app.features.bundles.sources import AgentResults, SourceResult
 from app.features.bundles.wacz import CapturesArchive
 from app.features.bundles.withholding import short_values, shortened
 from app.observability.redaction import Redactor
-from cache.blobs import BlobStore, Shelf
+from cache.blobs import BlobArea, BlobStore
 from cache.capture import Capture
 from cache.errors import BlobCorrupt, BlobMissing
 from cache.record import capture_to_json
-from judges.llm.recorded_calls import RecordedCalls, RecordUnreadable, read_calls
+from judges.llm.recorded_calls import CallLogUnreadable, ParsedCallLog, read_calls
 from judges.registry import JudgeKind
 
 _MEDIA_TYPES: Mapping[str, str] = {
@@ -68,7 +68,7 @@ class Captures(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class EvidenceStores:
     """Stores that the export reads from, and the redactor for secrets of this installation."""
 
     blobs: BlobStore
@@ -77,19 +77,19 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exported:
+class ExportReport:
     """Summary of an exported bundle. ``absent`` lists files that could not be included."""
 
     root: str
     bytes: int
     files: int
     results: tuple[str, ...]
-    absent: tuple[Absent, ...]
+    absent: tuple[AbsentFile, ...]
 
 
 async def export_bundle(
-    kept: Kept, evaluated: Evaluated, out: Path, *, content: bool = True, wacz: bool = False
-) -> Exported:
+    kept: EvidenceStores, evaluated: AgentResults, out: Path, *, content: bool = True, wacz: bool = False
+) -> ExportReport:
     """Write the bundle for ``evaluated`` to ``out``. The file is created completely or not at all.
 
     ``content=False`` leaves out page content and keeps hashes, URLs and short quotes. ``wacz`` adds the captures as a
@@ -100,14 +100,16 @@ async def export_bundle(
         BlobStoreFailed, IndexFailed: stored data cannot be read.
     """
     try:
-        with draft_of(out) as file:
+        with atomic_file(out) as file:
             return await _Export(kept, evaluated, file, content=content, wacz=wacz and content).run()
     except OSError as error:
         raise BundleError(f"Cannot write {out}: {error.strerror or error}") from error
 
 
 class _Export:
-    def __init__(self, kept: Kept, evaluated: Evaluated, file: BinaryIO, *, content: bool, wacz: bool) -> None:
+    def __init__(
+        self, kept: EvidenceStores, evaluated: AgentResults, file: BinaryIO, *, content: bool, wacz: bool
+    ) -> None:
         self._kept = kept
         self._evaluated = evaluated
         self._file = file
@@ -119,7 +121,7 @@ class _Export:
         self._captures: dict[str, Capture] = {}
         self._absent: dict[str, str] = {}
 
-    async def run(self) -> Exported:
+    async def run(self) -> ExportReport:
         for judged in self._evaluated.judged:
             await self._put_result(judged)
         self._index.without_result = [
@@ -129,14 +131,14 @@ class _Export:
         if self._archive is not None:
             with self._archive.finished() as wacz:
                 await asyncio.to_thread(self._add, WACZ, iter(lambda: wacz.read(1 << 20), b""))
-        self._index.absent = [Absent(path=path, why=why) for path, why in self._absent.items()]
+        self._index.absent = [AbsentFile(path=path, why=why) for path, why in self._absent.items()]
         await self._put(INDEX, self._index.as_bytes(), maskable=True)
         made_at = self._made_at()
         crate = crate_of(self._index, self._sizes, self._captures, made_at)
         await self._put(PREVIEW, preview_of(self._index, made_at), maskable=True)
         await self._put(CRATE, json_bytes(crate), maskable=True)
         root = await asyncio.to_thread(self._bag.finish, self._info(made_at))
-        return Exported(
+        return ExportReport(
             root=root,
             bytes=self._file.seek(0, 2),
             files=len(self._sizes),
@@ -144,7 +146,7 @@ class _Export:
             absent=tuple(self._index.absent),
         )
 
-    async def _put_result(self, judged: Judged) -> None:
+    async def _put_result(self, judged: SourceResult) -> None:
         """Write the files of one result, in a fixed order."""
         result = judged.result
         judge = result.get("judge") or {}
@@ -153,7 +155,7 @@ class _Export:
         trees = trees if self._content else short_values(trees)
         await self._put(tree_path(judged.id), json_bytes(trees), maskable=True)
         self._index.results.append(
-            Listed(
+            IndexedResult(
                 result_id=judged.id,
                 task_id=judged.task_id,
                 answer_name=judged.answer_name,
@@ -166,10 +168,10 @@ class _Export:
             )
         )
 
-    async def _put_overrides(self, judged: Judged, result: dict[str, Any]) -> int:
+    async def _put_overrides(self, judged: SourceResult, result: dict[str, Any]) -> int:
         """Write the overrides of a result and the scores with them; return the number of overrides."""
         if judged.overrides:
-            document = await asyncio.to_thread(said_json, result, judged.overrides)
+            document = await asyncio.to_thread(override_fields, result, judged.overrides)
             if not self._content:
                 document["overrides"] = [
                     {**override, "reason": shortened(override["reason"])} for override in document["overrides"]
@@ -177,12 +179,12 @@ class _Export:
             await self._put(overrides_path(judged.id), json_bytes(document), maskable=True)
         return len(judged.overrides)
 
-    def _body(self, judged: Judged, result: dict[str, Any]) -> bytes:
+    def _body(self, judged: SourceResult, result: dict[str, Any]) -> bytes:
         if self._content:
             return judged.body
         return json_bytes(short_values(result))
 
-    async def _put_answer(self, judged: Judged, result: Mapping[str, Any]) -> str | None:
+    async def _put_answer(self, judged: SourceResult, result: Mapping[str, Any]) -> str | None:
         expected = result.get("answer_sha256")
         if judged.answer is None:
             self._mark_absent(answer_path(str(expected)), "the answer is no longer stored")
@@ -199,7 +201,7 @@ class _Export:
         if script_path(sha256) in self._sizes:
             return sha256
         try:
-            source = await self._kept.blobs.get_aside(Shelf.SCRIPTS, sha256)
+            source = await self._kept.blobs.get_from_area(BlobArea.SCRIPTS, sha256)
         except (BlobMissing, BlobCorrupt) as damage:
             self._mark_absent(script_path(sha256), damage.detail)
             return None
@@ -221,18 +223,18 @@ class _Export:
         named_by_hash = file.path.startswith(("texts/", "evidence/", "schemas/"))
         await self._put(file.path, file.data, maskable=not named_by_hash)
 
-    async def _record(self, result_id: str, result: Mapping[str, Any]) -> RecordedCalls | None:
+    async def _record(self, result_id: str, result: Mapping[str, Any]) -> ParsedCallLog | None:
         calls = result.get("calls")
         if not isinstance(calls, Mapping):
             self._mark_absent(calls_path(result_id), "no record of model calls was stored")
             return None
         try:
             return await asyncio.to_thread(
-                read_calls, await self._kept.blobs.get_aside(Shelf.CALLS, str(calls["sha256"]))
+                read_calls, await self._kept.blobs.get_from_area(BlobArea.CALLS, str(calls["sha256"]))
             )
         except (BlobMissing, BlobCorrupt) as damage:
             self._mark_absent(calls_path(result_id), damage.detail)
-        except RecordUnreadable as damage:
+        except CallLogUnreadable as damage:
             self._mark_absent(calls_path(result_id), str(damage))
         return None
 
@@ -286,11 +288,11 @@ class _Export:
         """
         if path in self._sizes:
             return True
-        if self._kept.redactor.holds_secret(data):
+        if self._kept.redactor.contains_secret(data):
             if not maskable:
                 self._mark_absent(path, "withheld: it contains a secret of this installation")
                 return False
-            data = self._kept.redactor.masked(data.decode("utf-8", "replace")).encode()
+            data = self._kept.redactor.mask_known(data.decode("utf-8", "replace")).encode()
         await asyncio.to_thread(self._add, path, [data])
         return True
 

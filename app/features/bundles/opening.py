@@ -44,7 +44,7 @@ class BundleLimits:
 LIMITS: Final = BundleLimits()
 
 
-class OpenBundle:
+class BundleReader:
     """Members of an open bundle. Names are relative to the folder of the bag. Reads block."""
 
     def __init__(self, file: BinaryIO, archive: zipfile.ZipFile, base: str, limits: BundleLimits) -> None:
@@ -97,7 +97,7 @@ class OpenBundle:
 
 
 @contextmanager
-def opened(path: Path, limits: BundleLimits = LIMITS) -> Iterator[OpenBundle]:
+def open_bundle(path: Path, limits: BundleLimits = LIMITS) -> Iterator[BundleReader]:
     """Open a bundle for the duration of the block.
 
     Raises:
@@ -107,7 +107,7 @@ def opened(path: Path, limits: BundleLimits = LIMITS) -> Iterator[OpenBundle]:
         with path.open("rb") as file:
             _check_size_of_directory(file, limits)
             with _archive(file) as archive:
-                yield OpenBundle(file, archive, _base_folder(archive.infolist(), limits), limits)
+                yield BundleReader(file, archive, _base_folder(archive.infolist(), limits), limits)
     except OSError as error:
         raise BundleRefused(f"Cannot read {path}: {error.strerror or error}") from error
 

@@ -24,38 +24,38 @@ from judges.errors import (
     LLMUnavailable,
     UnusableKind,
 )
-from judges.llm.cached import read_for
+from judges.llm.cached import parse_stored
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
-from judges.llm.recorded_calls import asked_key
+from judges.llm.recorded_calls import portable_request_key
 from judges.llm.response_cache import StoredReply
-from mind2web2.outside import Live
+from mind2web2.outside import LiveBrowser
 from rubrics.verdict import Reason, Usage
 
-PATIENCE_S: Final = 2.0
+UNKNOWN_REQUEST_TIMEOUT_S: Final = 2.0
 """Seconds before a request without a recorded reply fails. The original request may have been cancelled because another
 page supported the claim. The replay cancels it as well within this time, and nothing counts as missing."""
 
 _SHOWN_CHARS = 160
 
 
-class Fault(BaseModel):
+class RecordedFault(BaseModel):
     """Error of a call that gave no usable reply."""
 
     reason: str | None
     message: str
 
 
-class Said(BaseModel):
+class RecordedCall(BaseModel):
     """Outcome of one recorded call: its reply or its fault."""
 
     reply: str | None = None
     by: str = ""
     usage: Usage
-    fault: Fault | None = None
+    fault: RecordedFault | None = None
     text_only: bool = False
 
 
-class Lacking:
+class MissingRequests:
     """Requests that the bundle could not answer, in order of first occurrence."""
 
     def __init__(self) -> None:
@@ -65,19 +65,19 @@ class Lacking:
         self.found.setdefault(what)
 
 
-class PlayedLLM:
+class ReplayLLM:
     """Model client that replays recorded calls.
 
     A repeated request gets the next recorded reply, and the last one again when none is left.
     """
 
-    def __init__(self, calls: Mapping[str, list[Said]], lacking: Lacking, *, patience_s: float) -> None:
+    def __init__(self, calls: Mapping[str, list[RecordedCall]], lacking: MissingRequests, *, patience_s: float) -> None:
         self._remaining = {key: deque(recorded) for key, recorded in calls.items()}
         self._lacking = lacking
         self._patience_s = patience_s
 
     async def complete(self, request: LLMRequest) -> LLMReply:
-        key = await asyncio.to_thread(asked_key, request)
+        key = await asyncio.to_thread(portable_request_key, request)
         recorded = self._remaining.get(key)
         if not recorded:
             await asyncio.sleep(self._patience_s)
@@ -86,7 +86,7 @@ class PlayedLLM:
         call = recorded.popleft() if len(recorded) > 1 else recorded[0]
         if call.fault is not None:
             raise _fault(call.fault, call.usage)
-        reply = read_for(request, StoredReply(text=call.reply or "", model=call.by, text_only=call.text_only))
+        reply = parse_stored(request, StoredReply(text=call.reply or "", model=call.by, text_only=call.text_only))
         if reply is None:
             self._lacking.note(f"a usable reply to {_describe(request)}")
             raise LLMOutputUnusable(
@@ -98,18 +98,18 @@ class PlayedLLM:
         """Do nothing: no connection was opened."""
 
 
-def by_key(calls: Iterable[tuple[str, Said]]) -> dict[str, list[Said]]:
+def by_key(calls: Iterable[tuple[str, RecordedCall]]) -> dict[str, list[RecordedCall]]:
     """Group calls by request key."""
-    found: dict[str, list[Said]] = defaultdict(list)
+    found: dict[str, list[RecordedCall]] = defaultdict(list)
     for key, call in calls:
         found[key].append(call)
     return dict(found)
 
 
-class NoWeb:
+class OfflineCapturer:
     """``Capturer`` without network access."""
 
-    def __init__(self, lacking: Lacking) -> None:
+    def __init__(self, lacking: MissingRequests) -> None:
         self._lacking = lacking
 
     async def capture(self, url: str) -> Observation:
@@ -119,13 +119,13 @@ class NoWeb:
         """Do nothing: no connection was opened."""
 
 
-class Nowhere:
+class OfflineTools:
     """Tools of judge scripts without network access.
 
     Documents are parsed locally; model requests go to the replay client.
     """
 
-    def __init__(self, model: LLMClient, lacking: Lacking) -> None:
+    def __init__(self, model: LLMClient, lacking: MissingRequests) -> None:
         self._model = model
         self._lacking = lacking
 
@@ -135,7 +135,7 @@ class Nowhere:
     async def read_document(self, data: bytes, content_type: str, *, deadline_s: float) -> Document:
         return await read_document(data, content_type, deadline_s=deadline_s)
 
-    def live_pages(self, max_pages: int) -> Live:
+    def live_pages(self, max_pages: int) -> LiveBrowser:
         return _OfflineBrowser(self._lacking)
 
     def maps(self, *, base_url: str, timeout_s: float) -> Any:
@@ -147,7 +147,7 @@ class Nowhere:
 
 
 class _OfflineBrowser:
-    def __init__(self, lacking: Lacking) -> None:
+    def __init__(self, lacking: MissingRequests) -> None:
         self._lacking = lacking
 
     async def observe(self, url: str) -> Observation:
@@ -160,7 +160,7 @@ class _OfflineBrowser:
         """Do nothing: no connection was opened."""
 
 
-def _missing_page(url: str, lacking: Lacking) -> Observation:
+def _missing_page(url: str, lacking: MissingRequests) -> Observation:
     lacking.note(f"the page {url}")
     return Observation(
         url=url,
@@ -177,7 +177,7 @@ def _describe(request: LLMRequest) -> str:
     return f"{request.prompt or request.purpose}, vote {request.vote}: {asked[:_SHOWN_CHARS]}"
 
 
-def _fault(fault: Fault, usage: Usage) -> LLMError:
+def _fault(fault: RecordedFault, usage: Usage) -> LLMError:
     """Recreate the recorded error from its reason."""
     message = fault.message
     match fault.reason:

@@ -7,7 +7,7 @@ from html import escape
 
 from app.features.bundles.contents import (
     Index,
-    Listed,
+    IndexedResult,
     answer_path,
     calls_path,
     capture_path,
@@ -44,7 +44,7 @@ def preview_of(index: Index, at: datetime) -> bytes:
     return f"{head}{rows}</table>\n{missing}</body>\n</html>\n".encode("utf-8", "replace")
 
 
-def _row(listed: Listed) -> str:
+def _row(listed: IndexedResult) -> str:
     links = [("result", result_path(listed.result_id))]
     if listed.answer is not None:
         links.append(("answer", answer_path(listed.answer)))

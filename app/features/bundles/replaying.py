@@ -14,10 +14,10 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from app.api.overrides import scores_with
+from app.api.overrides import scores_with_overrides
 from app.features.bundles.contents import (
+    IndexedResultIn,
     IndexIn,
-    ResultIn,
     answer_path,
     capture_path,
     evidence_path,
@@ -29,10 +29,10 @@ from app.features.bundles.contents import (
     tree_path,
 )
 from app.features.bundles.errors import BundleRefused
-from app.features.bundles.opening import LIMITS, BundleLimits, OpenBundle, opened
-from judges.analysis.replay.difference import Difference, NotRecomputable
-from judges.analysis.replay.grounds import groundless
-from judges.analysis.replay.rescoring import differences
+from app.features.bundles.opening import LIMITS, BundleLimits, BundleReader, open_bundle
+from judges.analysis.replay.difference import NotRecomputable, ReplayDifference
+from judges.analysis.replay.grounds import inconsistent_leaves
+from judges.analysis.replay.rescoring import score_differences
 from judges.analysis.replay.tree import tree_of
 from rubrics.errors import RubricError
 
@@ -52,7 +52,7 @@ class ReplayedResult:
     task_id: str
     answer_name: str
     figures: Mapping[str, Any]
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[ReplayDifference, ...] = ()
     unchecked: str | None = None
     with_overrides: Mapping[str, Any] | None = None
 
@@ -79,7 +79,7 @@ def replay(path: Path, limits: BundleLimits = LIMITS) -> list[ReplayedResult]:
     Raises:
         BundleRefused: the file is not a valid bundle, or is unsafe.
     """
-    with opened(path, limits) as bundle:
+    with open_bundle(path, limits) as bundle:
         index = read_index(bundle)
         return [_Replay(bundle, index, listed).run() for listed in index.results]
 
@@ -101,7 +101,7 @@ class _OverridesIn(BaseModel):
 
 
 class _Replay:
-    def __init__(self, bundle: OpenBundle, index: IndexIn, listed: ResultIn) -> None:
+    def __init__(self, bundle: BundleReader, index: IndexIn, listed: IndexedResultIn) -> None:
         self._bundle = bundle
         self._index = index
         self._listed = listed
@@ -128,14 +128,14 @@ class _Replay:
             with_overrides=self._with_overrides,
         )
 
-    def _differences(self, result: Mapping[str, Any]) -> Iterator[Difference]:
+    def _differences(self, result: Mapping[str, Any]) -> Iterator[ReplayDifference]:
         yield from self._mismatched_files(result)
         root = tree_of(result)
-        yield from differences(result)
-        yield from groundless(root, self._text_of)
+        yield from score_differences(result)
+        yield from inconsistent_leaves(root, self._text_of)
         yield from self._override_differences(result)
 
-    def _override_differences(self, result: Mapping[str, Any]) -> Iterator[Difference]:
+    def _override_differences(self, result: Mapping[str, Any]) -> Iterator[ReplayDifference]:
         """Check the number of overrides against the index, and the scores with overrides against a recomputation."""
         path = overrides_path(self._listed.result_id)
         stored = _OverridesIn()
@@ -145,19 +145,19 @@ class _Replay:
             except ValidationError as error:
                 raise BundleRefused(f"data/{path} is invalid: {error.error_count()} fields are wrong") from error
         if len(stored.overrides) != self._listed.overrides:
-            yield Difference(where=path, recorded=self._listed.overrides, recomputed=len(stored.overrides))
+            yield ReplayDifference(where=path, recorded=self._listed.overrides, recomputed=len(stored.overrides))
         try:
-            found = scores_with(result, stored.overrides) if stored.overrides else None
+            found = scores_with_overrides(result, stored.overrides) if stored.overrides else None
         except (RubricError, ValueError, LookupError, TypeError, AttributeError) as error:
             # The bundle is untrusted. Only the fields behind the plain scores were checked; others can have any value.
             why = f"cannot be recomputed: {error}"
-            yield Difference(where="with_overrides", recorded=stored.with_overrides, recomputed=why)
+            yield ReplayDifference(where="with_overrides", recorded=stored.with_overrides, recomputed=why)
             return
         self._with_overrides = found
         if found != stored.with_overrides:
-            yield Difference(where="with_overrides", recorded=stored.with_overrides, recomputed=found)
+            yield ReplayDifference(where="with_overrides", recorded=stored.with_overrides, recomputed=found)
 
-    def _mismatched_files(self, result: Mapping[str, Any]) -> Iterator[Difference]:
+    def _mismatched_files(self, result: Mapping[str, Any]) -> Iterator[ReplayDifference]:
         """Check that the stored answer, judge script and tree are those that the result names."""
         listed = self._listed
         judge = result.get("judge")
@@ -169,18 +169,20 @@ class _Replay:
             if not isinstance(expected, str) or path(expected) in self._absent:
                 continue
             if f"data/{path(expected)}" not in self._bundle:
-                yield Difference(where=name, recorded=expected, recomputed="not in the bundle")
+                yield ReplayDifference(where=name, recorded=expected, recomputed="not in the bundle")
                 continue
             data = self._bundle.read(f"data/{path(expected)}", at_most=MAX_TEXT_BYTES)
             sha256 = hashlib.sha256(data).hexdigest()
             if sha256 != expected:
-                yield Difference(where=name, recorded=expected, recomputed=sha256)
+                yield ReplayDifference(where=name, recorded=expected, recomputed=sha256)
         breakdown = result.get("eval_breakdown")
         parts = breakdown if isinstance(breakdown, list) else []
         trees = [part.get("verification_tree") for part in parts if isinstance(part, Mapping)]
         stored_trees = read_json(self._bundle, tree_path(listed.result_id))
         if stored_trees != trees:
-            yield Difference(where="the tree", recorded="as in the result", recomputed=tree_path(listed.result_id))
+            yield ReplayDifference(
+                where="the tree", recorded="as in the result", recomputed=tree_path(listed.result_id)
+            )
 
     def _text_of(self, page_id: str) -> str | None:
         """Return the text of a page, or None if the bundle leaves it out."""

@@ -25,9 +25,9 @@ from answers.submission import Answer
 from app.engine import pipeline
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients
-from app.engine.runtime import Runtime, load_catalogue, nursery_of
+from app.engine.runtime import Runtime, create_fork_server_pool, load_catalogue
 from app.features.bundles.contents import (
-    ResultIn,
+    IndexedResultIn,
     answer_path,
     calls_path,
     capture_path,
@@ -39,8 +39,16 @@ from app.features.bundles.contents import (
     text_path,
 )
 from app.features.bundles.errors import BundleRefused
-from app.features.bundles.opening import OpenBundle, opened
-from app.features.bundles.playback import PATIENCE_S, Lacking, NoWeb, Nowhere, PlayedLLM, Said, by_key
+from app.features.bundles.opening import BundleReader, open_bundle
+from app.features.bundles.playback import (
+    UNKNOWN_REQUEST_TIMEOUT_S,
+    MissingRequests,
+    OfflineCapturer,
+    OfflineTools,
+    RecordedCall,
+    ReplayLLM,
+    by_key,
+)
 from app.features.bundles.replaying import ReplayedResult
 from app.observability.redaction import Redactor
 from app.settings import Settings
@@ -50,17 +58,17 @@ from cache.errors import IndexFailed
 from cache.pages import PageCache
 from cache.record import capture_from_json
 from cache.store import MemoryIndex
-from judges.analysis.replay.difference import Difference
+from judges.analysis.replay.difference import ReplayDifference
 from judges.analysis.replay.rejudged import rejudged_differences
 from judges.errors import JudgeError
-from judges.isolation.fork_server_pool import Nursery
+from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.parameters import RunParameters
 from judges.llm.providers import LEXICAL
-from judges.llm.recorded_calls import recorded_key
+from judges.llm.recorded_calls import recorded_request_key
 from judges.loader import JudgeCatalogue
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from mind2web2.outside import Here, instead
+from mind2web2.outside import LocalServices, use_services
 
 MAX_CALLS_BYTES = 512 * 1024 * 1024
 MAX_SOURCE_BYTES = 4 * 1024 * 1024
@@ -70,7 +78,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 async def rerun(
-    path: Path, found: Sequence[ReplayedResult], settings: Settings, *, patience_s: float = PATIENCE_S
+    path: Path, found: Sequence[ReplayedResult], settings: Settings, *, patience_s: float = UNKNOWN_REQUEST_TIMEOUT_S
 ) -> list[ReplayedResult]:
     """Return the replayed results extended by the differences found when the scripts run.
 
@@ -82,7 +90,7 @@ async def rerun(
     """
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-replay-")))
-        bundle = await asyncio.to_thread(stack.enter_context, opened(path))
+        bundle = await asyncio.to_thread(stack.enter_context, open_bundle(path))
         settings = settings.model_copy(
             update={
                 "data_dir": folder,
@@ -94,10 +102,10 @@ async def rerun(
                 "budget_tokens": None,
             }
         )
-        nursery = nursery_of(settings)
+        nursery = create_fork_server_pool(settings)
         if nursery is not None:
             stack.push_async_callback(nursery.aclose)
-        stack.callback(instead, Here())
+        stack.callback(use_services, LocalServices())
         rerunner = _Rerun(bundle, folder, settings, nursery, patience_s)
         await asyncio.to_thread(rerunner.unpack)
         by_id = {each.result_id: each for each in found}
@@ -109,13 +117,13 @@ class _ReplayRuntime:
     """Runtime that serves the pages and replies of one result."""
 
     runtime: Runtime
-    model: PlayedLLM
-    lacking: Lacking
+    model: ReplayLLM
+    lacking: MissingRequests
 
 
 class _Rerun:
     def __init__(
-        self, bundle: OpenBundle, folder: Path, settings: Settings, nursery: Nursery | None, patience_s: float
+        self, bundle: BundleReader, folder: Path, settings: Settings, nursery: ForkServerPool | None, patience_s: float
     ) -> None:
         self._bundle = bundle
         self.index = read_index(bundle)
@@ -170,25 +178,27 @@ class _Rerun:
         for task_id, sha256 in scripts.items():
             self._catalogues[f"{task_id}/{sha256}"] = catalogue
 
-    async def result(self, listed: ResultIn, known: ReplayedResult) -> ReplayedResult:
+    async def result(self, listed: IndexedResultIn, known: ReplayedResult) -> ReplayedResult:
         """Judge one result again and compare it with the recorded one."""
         blocker = self._blocker(listed)
         if blocker is not None:
             return replace(known, unchecked=f"its script cannot be run again: {blocker}")
         recorded = await asyncio.to_thread(read_json, self._bundle, result_path(listed.result_id))
         replayed = await asyncio.to_thread(self._replay_runtime, listed, recorded)
-        instead(Nowhere(replayed.model, replayed.lacking))
+        use_services(OfflineTools(replayed.model, replayed.lacking))
         try:
             judged = await self._judge(listed, recorded, replayed)
         except JudgeError as error:
-            found = [Difference(where="its script", recorded="a result", recomputed=f"{type(error).__name__}: {error}")]
+            found = [
+                ReplayDifference(where="its script", recorded="a result", recomputed=f"{type(error).__name__}: {error}")
+            ]
         else:
             found = list(rejudged_differences(recorded, judged))
         finally:
             await replayed.runtime.pages.aclose()
             await replayed.runtime.models.aclose()
         missing = [
-            Difference(where="asked for", recorded="not in the bundle", recomputed=what)
+            ReplayDifference(where="asked for", recorded="not in the bundle", recomputed=what)
             for what in replayed.lacking.found
         ]
         return replace(
@@ -197,7 +207,7 @@ class _Rerun:
             unchecked=None if not missing and not found else known.unchecked,
         )
 
-    def _blocker(self, listed: ResultIn) -> str | None:
+    def _blocker(self, listed: IndexedResultIn) -> str | None:
         if not self.index.content:
             return "the bundle was made without content"
         if listed.script is None or listed.answer is None or listed.calls is None:
@@ -205,7 +215,9 @@ class _Rerun:
         catalogue = self._catalogues[f"{listed.task_id}/{listed.script}"]
         return catalogue.broken.get(listed.task_id)
 
-    async def _judge(self, listed: ResultIn, recorded: Mapping[str, Any], replayed: _ReplayRuntime) -> dict[str, Any]:
+    async def _judge(
+        self, listed: IndexedResultIn, recorded: Mapping[str, Any], replayed: _ReplayRuntime
+    ) -> dict[str, Any]:
         answer = await asyncio.to_thread(self._bundle.read, f"data/{answer_path(str(listed.answer))}")
         name = str(recorded.get("model"))
         return await pipeline.evaluate(
@@ -219,8 +231,8 @@ class _Rerun:
             parameters=RunParameters.of_result(recorded) or RunParameters(),
         )
 
-    def _replay_runtime(self, listed: ResultIn, recorded: Mapping[str, Any]) -> _ReplayRuntime:
-        lacking = Lacking()
+    def _replay_runtime(self, listed: IndexedResultIn, recorded: Mapping[str, Any]) -> _ReplayRuntime:
+        lacking = MissingRequests()
         index = MemoryIndex()
         for page_id in listed.pages:
             capture = self._capture(page_id)
@@ -228,34 +240,34 @@ class _Rerun:
                 index.keep(capture)
         limits = Limits.from_settings(self._settings)
         secret = hashlib.sha256(str(recorded.get("id")).encode("utf-8", "replace")).digest()
-        separator = Separator(secret)
+        separator = BlockBuilder(secret)
         runtime = Runtime(
             settings=self._settings,
             limits=limits,
             catalogue=self._catalogues[f"{listed.task_id}/{listed.script}"],
-            pages=PageCache(NoWeb(lacking), self._blobs, index, failure_ttl_s=_NEVER_EXPIRES_S),
+            pages=PageCache(OfflineCapturer(lacking), self._blobs, index, failure_ttl_s=_NEVER_EXPIRES_S),
             blobs=self._blobs,
             index=index,
             models=ModelClients(self._settings, limits, None, lists_models=False),
             separator=separator,
-            prepared=PagePreparer(separator),
+            page_preparer=PagePreparer(separator),
             redactor=Redactor(()),
             nursery=self._nursery,
         )
         return _ReplayRuntime(
             runtime=runtime,
-            model=PlayedLLM(by_key(self._calls(listed)), lacking, patience_s=self._patience_s),
+            model=ReplayLLM(by_key(self._calls(listed)), lacking, patience_s=self._patience_s),
             lacking=lacking,
         )
 
-    def _calls(self, listed: ResultIn) -> Iterator[tuple[str, Said]]:
+    def _calls(self, listed: IndexedResultIn) -> Iterator[tuple[str, RecordedCall]]:
         path = f"data/{calls_path(listed.result_id)}"
         for line in self._bundle.read(path, at_most=MAX_CALLS_BYTES).splitlines():
             try:
                 call = json.loads(line)
                 if call.get("called_off"):
                     continue  # cancelled without a reply; a repeated request has a line of its own
-                yield recorded_key(call, self._text), Said.model_validate(call)
+                yield recorded_request_key(call, self._text), RecordedCall.model_validate(call)
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
                 raise BundleRefused(f"{path} contains a line that is not a call record: {error}") from error
 

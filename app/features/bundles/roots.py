@@ -9,22 +9,22 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from app.api.overrides import time_json
-from app.features.bundles.exporting import Exported
+from app.features.bundles.exporting import ExportReport
 from app.features.bundles.root_notes import with_root, without_roots
-from app.features.bundles.sources import Evaluated
+from app.features.bundles.sources import AgentResults
 from app.storage.bundle_roots import BundleRoot, note
 from app.storage.database import Database
-from judges.result_files import write_whole
+from judges.result_files import write_atomic
 
 
-async def note_root(database: Database, exported: Exported, *, content: bool) -> None:
+async def record_root(database: Database, exported: ExportReport, *, content: bool) -> None:
     """Store the root hash for each result of a bundle. Raises DatabaseUnavailable."""
     root = BundleRoot(root_sha256=exported.root, content=content, created_at=datetime.now(UTC))
     async with database.begin() as connection:
         await note(connection, exported.results, root)
 
 
-def note_in_files(evaluated: Evaluated, exported: Exported, *, content: bool) -> Iterator[str]:
+def record_root_in_files(evaluated: AgentResults, exported: ExportReport, *, content: bool) -> Iterator[str]:
     """Add the root hash to each result file of a bundle.
 
     Yield a sentence for each file that could not be updated. Blocks.
@@ -40,6 +40,6 @@ def note_in_files(evaluated: Evaluated, exported: Exported, *, content: bool) ->
             elif exported.root.encode() not in (noted := with_root(file, root)):
                 yield f"{judged.file} does not have the layout of a result file"
             elif noted != file:
-                write_whole(judged.file, noted)
+                write_atomic(judged.file, noted)
         except OSError as error:
             yield f"{judged.file}: {error.strerror or error}"

@@ -22,7 +22,7 @@ from judges import result_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class SourceResult:
     """Result of one answer.
 
     ``body`` is the stored result byte for byte. ``answer`` is None if the answer is no longer stored. ``overrides`` are
@@ -45,7 +45,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unjudged:
+class UnjudgedAnswer:
     """Answer without a result, with the error of its last attempt."""
 
     task_id: str
@@ -54,35 +54,37 @@ class Unjudged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluated:
+class AgentResults:
     """Results of an agent, ordered by task and answer."""
 
     agent: str
-    judged: tuple[Judged, ...]
-    unjudged: tuple[Unjudged, ...] = ()
+    judged: tuple[SourceResult, ...]
+    unjudged: tuple[UnjudgedAnswer, ...] = ()
 
 
-async def from_database(database: Database, agent: str, tasks: Collection[str]) -> Evaluated:
+async def from_database(database: Database, agent: str, tasks: Collection[str]) -> AgentResults:
     """Return the results that the service has stored. An empty ``tasks`` selects all tasks.
 
     Raises:
         NothingToBundle: there is no matching result.
         DatabaseUnavailable: the database cannot be read.
     """
-    judged: list[Judged] = []
-    unjudged: list[Unjudged] = []
+    judged: list[SourceResult] = []
+    unjudged: list[UnjudgedAnswer] = []
     async with database.begin() as connection:
         for row in await answers_of(connection, agent):
             if tasks and row.task_id not in tasks:
                 continue
             if row.body is None:
-                unjudged.append(Unjudged(task_id=row.task_id, answer_name=row.answer_name, error_code=row.error_code))
+                unjudged.append(
+                    UnjudgedAnswer(task_id=row.task_id, answer_name=row.answer_name, error_code=row.error_code)
+                )
                 continue
             result_id = str(json.loads(row.body)["id"])
             text = await judged_text(connection, result_id)
             overrides = await overrides_of(connection, [result_id])
             judged.append(
-                Judged(
+                SourceResult(
                     id=result_id,
                     task_id=row.task_id,
                     answer_name=row.answer_name,
@@ -94,7 +96,7 @@ async def from_database(database: Database, agent: str, tasks: Collection[str]) 
     return _sorted_results(agent, judged, unjudged, tasks)
 
 
-async def from_folder(out: Path, agent: str, tasks: Collection[str]) -> Evaluated:
+async def from_folder(out: Path, agent: str, tasks: Collection[str]) -> AgentResults:
     """Return the results that ``assay evaluate`` wrote to ``out``.
 
     Raises:
@@ -105,7 +107,7 @@ async def from_folder(out: Path, agent: str, tasks: Collection[str]) -> Evaluate
     return _sorted_results(agent, judged, [], tasks)
 
 
-def _read_folder(out: Path, agent: str, tasks: Collection[str]) -> list[Judged]:
+def _read_folder(out: Path, agent: str, tasks: Collection[str]) -> list[SourceResult]:
     found = []
     for task_id in result_files.judged_tasks(out, agent):
         if tasks and task_id not in tasks:
@@ -117,7 +119,7 @@ def _read_folder(out: Path, agent: str, tasks: Collection[str]) -> list[Judged]:
     return found
 
 
-def _read_result(folder: result_files.AnswerFolder, path: Path) -> Judged:
+def _read_result(folder: result_files.AnswerFolder, path: Path) -> SourceResult:
     try:
         body = without_roots(path.read_bytes())
         result = json.loads(body)
@@ -126,7 +128,7 @@ def _read_result(folder: result_files.AnswerFolder, path: Path) -> Judged:
     if not isinstance(result, Mapping):
         raise ResultUnreadable(f"{path} is not a result: expected a JSON object")
     stored_id = str(result.get("id") or "")
-    return Judged(
+    return SourceResult(
         id=stored_id if NAME_PATTERN.fullmatch(stored_id) else f"res_{hashlib.sha256(body).hexdigest()[:26]}",
         task_id=folder.task_id,
         answer_name=folder.answer_name,
@@ -143,9 +145,11 @@ def _read_or_none(path: Path) -> bytes | None:
         return None
 
 
-def _sorted_results(agent: str, judged: list[Judged], unjudged: list[Unjudged], tasks: Collection[str]) -> Evaluated:
+def _sorted_results(
+    agent: str, judged: list[SourceResult], unjudged: list[UnjudgedAnswer], tasks: Collection[str]
+) -> AgentResults:
     if not judged:
         which = f" for {', '.join(sorted(tasks))}" if tasks else ""
         raise NothingToBundle(f"agent {agent} has no results{which}")
     order = sorted(judged, key=lambda one: (one.task_id, one.answer_name))
-    return Evaluated(agent=agent, judged=tuple(order), unjudged=tuple(unjudged))
+    return AgentResults(agent=agent, judged=tuple(order), unjudged=tuple(unjudged))

@@ -19,7 +19,7 @@ from app.features.bundles.bag import (
     tag_manifest_file,
 )
 from app.features.bundles.errors import BundleRefused
-from app.features.bundles.opening import LIMITS, BundleLimits, OpenBundle, opened
+from app.features.bundles.opening import LIMITS, BundleLimits, BundleReader, open_bundle
 from app.features.bundles.stored_zip import Entry, first_wrong_byte
 
 MAX_TAG_FILE_BYTES = 256 * 1024 * 1024
@@ -27,7 +27,7 @@ MAX_PROBLEMS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verified:
+class VerificationReport:
     """Report of a verification. ``root`` is the hash of the tag manifest in the file; ``problems`` are sentences."""
 
     root: str
@@ -42,7 +42,7 @@ class Verified:
 
 def verify(
     path: Path, *, expected_root: str | None = None, repacked: bool = False, limits: BundleLimits = LIMITS
-) -> Verified:
+) -> VerificationReport:
     """Read and check a whole bundle. Blocks. Memory does not grow with the size of the bundle.
 
     ``expected_root`` is a root hash from a trusted source. With ``repacked``, only the contents are checked and not the
@@ -51,12 +51,12 @@ def verify(
     Raises:
         BundleRefused: the file is not a valid bundle, or is unsafe.
     """
-    with opened(path, limits) as bundle:
+    with open_bundle(path, limits) as bundle:
         return _Check(bundle, repacked=repacked).run(expected_root)
 
 
 class _Check:
-    def __init__(self, bundle: OpenBundle, *, repacked: bool) -> None:
+    def __init__(self, bundle: BundleReader, *, repacked: bool) -> None:
         self._bundle = bundle
         self._repacked = repacked
         self._problems: list[str] = []
@@ -65,7 +65,7 @@ class _Check:
         self._tags: dict[str, bytes] = {}
         self._bytes = self._payload_bytes = 0
 
-    def run(self, expected_root: str | None) -> Verified:
+    def run(self, expected_root: str | None) -> VerificationReport:
         for name in self._bundle.names:
             self._read(name)
         missing = [name for name in (*TAG_FILES, TAG_MANIFEST) if name not in self._tags]
@@ -76,7 +76,9 @@ class _Check:
         root = root_of(self._tags.get(TAG_MANIFEST, b""))
         if expected_root is not None and root != expected_root:
             self._problem(f"the root hash is {root}, expected {expected_root}")
-        return Verified(root=root, files=len(self._entries), bytes=self._bytes, problems=tuple(self._problems))
+        return VerificationReport(
+            root=root, files=len(self._entries), bytes=self._bytes, problems=tuple(self._problems)
+        )
 
     def _read(self, name: str) -> None:
         """Hash one member. An unreadable member is recorded as a problem, and the check continues."""

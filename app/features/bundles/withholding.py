@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 MAX_QUOTE_CHARS: Final = 300
-OURS: Final = frozenset({"task", "answer", "instruction", "claim", "request", "url"})
+LABELS_WITHOUT_PAGE_TEXT: Final = frozenset({"task", "answer", "instruction", "claim", "request", "url"})
 """Labels of prompt blocks that contain no page text."""
 
 _BLOCK = re.compile(r"<([a-z_]+) ([0-9a-f]{32})>\n(.*?)\n</\1 \2>", re.DOTALL)
@@ -34,7 +34,7 @@ def without_pages(text: str, *, own_prompt: bool) -> str:
 
     def replaced(block: re.Match[str]) -> str:
         label, nonce, inside = block.groups()
-        if label in OURS:
+        if label in LABELS_WITHOUT_PAGE_TEXT:
             return block[0]
         return f"<{label} {nonce}>\n{_placeholder(inside)}\n</{label} {nonce}>"
 

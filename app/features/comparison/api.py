@@ -10,21 +10,21 @@ from fastapi import APIRouter, Query
 
 from app.api.access import ReaderDep, ServiceDep
 from app.api.models import ListOut
-from app.api.paging import PositionSliceDep
+from app.api.paging import PositionPageRequestDep
 from app.features.comparison.api_models import FlipOut
-from app.features.comparison.api_sides import SIDE, SideQuery, side_of
+from app.features.comparison.api_sides import SIDE, SideQuery, load_side
 from app.features.comparison.compared import comparison_json
 from app.features.comparison.flips import Flip, add_flips, flips
 
 router = APIRouter(prefix="/v1/compare", tags=["results"])
 
-MOST_SIDES = 20
-MOST_FLIPS = 1000
+MAX_SIDES = 20
+MAX_FLIPS = 1000
 """Maximum per response, divided evenly among the compared sides. ``/v1/compare/flips`` returns all flips."""
 Others = Annotated[
     list[Annotated[str, Query(pattern=SIDE)]],
     Query(
-        min_length=1, max_length=MOST_SIDES, description="Side to compare with a; repeat the parameter for more sides"
+        min_length=1, max_length=MAX_SIDES, description="Side to compare with a; repeat the parameter for more sides"
     ),
 ]
 
@@ -32,26 +32,26 @@ Others = Annotated[
 @router.get("")
 async def compare(a: SideQuery, b: Others, service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
     """Compare each ``b`` with ``a`` task by task: differences, their significance, and which leaves flipped and why."""
-    first = await side_of(service, caller, a, leaves=True)
+    first = await load_side(service, caller, a, leaves=True)
     others, flipped = [], list[list[Flip]]()
     for name in b:
-        other = await side_of(service, caller, name, leaves=True)
+        other = await load_side(service, caller, name, leaves=True)
         flipped.append(await asyncio.to_thread(flips, first.judged, other.judged))
         others.append(replace(other, judged=()))  # the leaves of all sides together would use too much memory
     found = await asyncio.to_thread(comparison_json, first, others)
     for comparison, side_flips in zip(found["comparisons"], flipped, strict=True):
-        add_flips(comparison, side_flips, at_most=MOST_FLIPS // len(b))
+        add_flips(comparison, side_flips, at_most=MAX_FLIPS // len(b))
     return found
 
 
 @router.get("/flips")
 async def flipped_leaves(
-    a: SideQuery, b: SideQuery, service: ServiceDep, caller: ReaderDep, part: PositionSliceDep
+    a: SideQuery, b: SideQuery, service: ServiceDep, caller: ReaderDep, part: PositionPageRequestDep
 ) -> ListOut[FlipOut]:
     """List all leaves whose outcome differs between the two sides, with the causes. The cursor is an offset."""
     start = 0 if part.cursor is None else int(part.cursor)
-    first = await side_of(service, caller, a, leaves=True)
-    second = await side_of(service, caller, b, leaves=True)
+    first = await load_side(service, caller, a, leaves=True)
+    second = await load_side(service, caller, b, leaves=True)
     found = await asyncio.to_thread(flips, first.judged, second.judged)
     end = start + part.limit
     return ListOut(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.api.examples import EXAMPLE_ID, EXAMPLE_RESULT
-from app.features.comparison.compared import Side, comparison_json
+from app.features.comparison.compared import ComparisonSide, comparison_json
 from app.features.comparison.figures import full_summary
 from app.features.comparison.flips import Cause, Flip, add_flips
 from app.features.comparison.sensitivities import consistency_json, flips_json, order_json
@@ -40,11 +40,11 @@ def examples() -> Mapping[str, Any]:
         },
         "GET /v1/compare": comparison,
         "GET /v1/compare/flips": {"items": [_FLIP.json()], "next_cursor": None},
-        "GET /v1/compare/sensitivity": order_json(_side("my-agent"), Side(name="another", outcomes=[])),
+        "GET /v1/compare/sensitivity": order_json(_side("my-agent"), ComparisonSide(name="another", outcomes=[])),
         "GET /v1/results/{result_id}/sensitivity": flips_json(EXAMPLE_RESULT),
         "GET /v1/tasks/{task_id}/consistency": consistency,
     }
 
 
-def _side(name: str) -> Side:
-    return Side(name=name, outcomes=[_OUTCOME])
+def _side(name: str) -> ComparisonSide:
+    return ComparisonSide(name=name, outcomes=[_OUTCOME])

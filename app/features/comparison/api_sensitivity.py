@@ -11,13 +11,13 @@ from fastapi import APIRouter
 from app.api.access import ReaderDep, ServiceDep
 from app.api.paging import IdPath, NameFilter, NamePath
 from app.api.problems import not_found
-from app.features.comparison.api_sides import SideQuery, side_of
+from app.features.comparison.api_sides import SideQuery, load_side
 from app.features.comparison.sensitivities import consistency_json, flips_json, order_json
 from app.storage import results as rows
 
 router = APIRouter(prefix="/v1", tags=["results"])
 
-MOST_RESULTS = 500
+MAX_RESULTS = 500
 """Maximum number of results of a task. Older results are left out; ``older_left_out`` reports it."""
 
 
@@ -25,7 +25,7 @@ MOST_RESULTS = 500
 async def result_sensitivity(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
     """List the leaves of a result by the change of its score if the leaf were flipped, largest change first."""
     async with service.database.begin() as connection:
-        found = await rows.answer_of_result(connection, result_id, owner=caller.sees)
+        found = await rows.answer_of_result(connection, result_id, owner=caller.visible_owner)
     if found is None or found.body is None:
         raise not_found("result")
     body = found.body
@@ -35,8 +35,8 @@ async def result_sensitivity(result_id: IdPath, service: ServiceDep, caller: Rea
 @router.get("/compare/sensitivity")
 async def order_sensitivity(a: SideQuery, b: SideQuery, service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
     """Check whether the leading side keeps its lead if leaves, votes or weights change."""
-    first = await side_of(service, caller, a, trees=True)
-    second = await side_of(service, caller, b, trees=True)
+    first = await load_side(service, caller, a, trees=True)
+    second = await load_side(service, caller, b, trees=True)
     return await asyncio.to_thread(order_json, first, second)
 
 
@@ -47,10 +47,10 @@ async def judge_consistency(
     """Measure the self-consistency of a task's judge: split votes, and leaves with different outcomes."""
     async with service.database.begin() as connection:
         found = await rows.list_results(
-            connection, limit=MOST_RESULTS + 1, owner=caller.sees, agent=agent, task_id=task_id
+            connection, limit=MAX_RESULTS + 1, owner=caller.visible_owner, agent=agent, task_id=task_id
         )
     if not found:
         raise not_found("task with results")
-    bodies = [each.body for each in found[:MOST_RESULTS]]
+    bodies = [each.body for each in found[:MAX_RESULTS]]
     figures = await asyncio.to_thread(lambda: consistency_json(map(json.loads, bodies)))
-    return {"task_id": task_id, **figures, "older_left_out": len(found) > MOST_RESULTS}
+    return {"task_id": task_id, **figures, "older_left_out": len(found) > MAX_RESULTS}

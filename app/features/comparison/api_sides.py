@@ -12,9 +12,9 @@ from fastapi import Query
 from app.access.keys import Caller
 from app.api.paging import NAME
 from app.api.problems import not_found
-from app.features.comparison.compared import Side
-from app.features.comparison.flips import Judged
-from app.features.comparison.flips import judged as leaves_of
+from app.features.comparison.compared import ComparisonSide
+from app.features.comparison.flips import ComparableResult
+from app.features.comparison.flips import comparable_result as leaves_of
 from app.service import Service
 from app.storage import results as rows
 from app.storage.records import JudgedAnswer
@@ -53,19 +53,21 @@ def _read(answer: JudgedAnswer, *, trees: bool) -> tuple[AnswerOutcome, dict[str
     return outcome, result
 
 
-def _side(name: str, found: Sequence[JudgedAnswer], *, trees: bool, leaves: bool) -> Side:
+def _side(name: str, found: Sequence[JudgedAnswer], *, trees: bool, leaves: bool) -> ComparisonSide:
     """Build a side. Results are parsed one at a time to bound the use of memory."""
     outcomes: list[AnswerOutcome] = []
-    judged: list[Judged] = []
+    judged: list[ComparableResult] = []
     for answer in found:
         outcome, result = _read(answer, trees=trees)
         outcomes.append(outcome)
         if leaves and result is not None:
             judged.append(leaves_of(result))
-    return Side(name=name, outcomes=outcomes, judged=judged)
+    return ComparisonSide(name=name, outcomes=outcomes, judged=judged)
 
 
-async def side_of(service: Service, caller: Caller, name: str, *, trees: bool = False, leaves: bool = False) -> Side:
+async def load_side(
+    service: Service, caller: Caller, name: str, *, trees: bool = False, leaves: bool = False
+) -> ComparisonSide:
     """Return the judged answers for a name, optionally with result ``trees`` or with ``leaves`` for a comparison.
 
     Raises:
@@ -74,10 +76,10 @@ async def side_of(service: Service, caller: Caller, name: str, *, trees: bool = 
     single, judged = None, []
     async with service.database.begin() as connection:
         if name.startswith(_RESULT):
-            single = await rows.answer_of_result(connection, name, owner=caller.sees)
+            single = await rows.answer_of_result(connection, name, owner=caller.visible_owner)
         if single is None:
             agent, _, run = name.partition(SEPARATOR)
-            judged = await rows.answers_of(connection, agent, owner=caller.sees, run=run or None)
+            judged = await rows.answers_of(connection, agent, owner=caller.visible_owner, run=run or None)
     found = judged if single is None else [single]
     if not found:
         raise not_found(f"agent, run or result with judged answers: {name!r}")

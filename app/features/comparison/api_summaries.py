@@ -35,7 +35,7 @@ async def leaderboard(service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
     """List the averages of all agents, highest score first."""
     items = []
     async with service.database.begin() as connection:
-        agents = await rows.judged_agents(connection, owner=caller.sees)
+        agents = await rows.judged_agents(connection, owner=caller.visible_owner)
     for agent in agents:
         whole = await _summary_of(service, caller, agent, resampled=False)
         items.append({name: value for name, value in whole.items() if name not in _LEADERBOARD_LEAVES_OUT})
@@ -48,8 +48,8 @@ async def _summary_of(
 ) -> dict[str, Any]:
     """Return the summary of one agent. It is computed in a thread, after the transaction has ended."""
     async with service.database.begin() as connection:
-        judged = await rows.answers_of(connection, agent, owner=caller.sees, run=run)
-        unfinished = await rows.unfinished_answers(connection, agent, owner=caller.sees, run=run)
+        judged = await rows.answers_of(connection, agent, owner=caller.visible_owner, run=run)
+        unfinished = await rows.unfinished_answers(connection, agent, owner=caller.visible_owner, run=run)
     return await asyncio.to_thread(
         lambda: full_summary(agent, outcomes(judged), unfinished=unfinished, resampled=resampled)
     )

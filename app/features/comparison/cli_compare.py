@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from app.console.connection import URL, JsonOption, UrlOption
-from app.console.streams import output, print_json
-from app.console.tables import bounded, ends, plain_table
+from app.console.streams import print_json, stdout_console
+from app.console.tables import bounds_text, interval_text, plain_table
 from app.features.comparison.cli_sides import SIDES, compared
 
 _VERDICTS = {
@@ -39,20 +39,20 @@ def compare(
 def _print(before: str, one: Mapping[str, Any], *, corrected: bool) -> None:
     from rich.markup import escape
 
-    console, after = output(), one["b"]["name"]
+    console, after = stdout_console(), one["b"]["name"]
     console.print(f"{after} - {before}", style="bold", markup=False)
     figures = plain_table("figure", "A", "B", "difference", "95 % interval", "p")
     for name, key in (("score", "score"), ("success rate", "success")):
         figure = one[key]
         test = figure["sign_flip"]
         p = "-" if test is None else f"{test['p_holm']:.4f}"
-        shown = bounded({"low": figure["low"], "high": figure["high"]}, sign="+")
-        interval = ends(figure["student_t"], sign="+")
-        figures.add_row(name, bounded(figure["a"]), bounded(figure["b"]), shown, interval, p)
+        shown = bounds_text({"low": figure["low"], "high": figure["high"]}, sign="+")
+        interval = interval_text(figure["student_t"], sign="+")
+        figures.add_row(name, bounds_text(figure["a"]), bounds_text(figure["b"]), shown, interval, p)
     console.print(figures)
     tasks = plain_table("task", "A", "B", "difference")
     for task in one["tasks"]:
-        cells = (bounded(task["a"]), bounded(task["b"]), bounded(task["difference"], sign="+"))
+        cells = (bounds_text(task["a"]), bounds_text(task["b"]), bounds_text(task["difference"], sign="+"))
         tasks.add_row(escape(task["task_id"]), *cells)
     console.print(tasks)
     for line in _remarks(before, one, corrected=corrected):
@@ -66,7 +66,7 @@ def _remarks(before: str, one: Mapping[str, Any], *, corrected: bool) -> list[st
     if test is not None:
         lines.append(f"p: {test['method']}{', Holm correction' if corrected else ''}")
     if score["bootstrap"] is not None:
-        lines.append(f"bootstrap: {ends(score['bootstrap'], sign='+')} ({score['bootstrap']['method']})")
+        lines.append(f"bootstrap: {interval_text(score['bootstrap'], sign='+')} ({score['bootstrap']['method']})")
     lines += [f"warning: {warning}" for warning in score["warnings"]]
     if score["certain"] < score["tasks"]:
         lines.append(f"open: {score['tasks'] - score['certain']} of {score['tasks']} tasks are not completely judged")

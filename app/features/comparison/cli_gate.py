@@ -9,7 +9,7 @@ import typer
 
 from app.console.connection import URL, JsonOption, UrlOption
 from app.console.errors import Exit, ToolFailed, WrongUsage
-from app.console.streams import output, print_json, remarks
+from app.console.streams import print_json, stderr_console, stdout_console
 from app.console.tables import plain_table
 from app.features.comparison.cli_sides import SIDES, compared
 from app.features.comparison.cli_summary import summary_of
@@ -65,7 +65,7 @@ def gate(
         max_not_judged=max_not_judged,
         max_regression=None if baseline is None else max_regression or 0.0,
         rule=regression_rule,
-        missing_tasks_are_fine=allow_missing_tasks,
+        allow_missing_tasks=allow_missing_tasks,
     )
     _check_usage(thresholds, baseline=baseline, max_regression=max_regression)
     summary = summary_of(agent, run=run, out=out, url=url)
@@ -120,12 +120,12 @@ def _report(
         _print(found)
     for check in found.checks:
         if check.state is not State.PASSED:
-            remarks().print(f"{check.state}: {check.name}: {check.why}", markup=False, soft_wrap=True)
+            stderr_console().print(f"{check.state}: {check.name}: {check.why}", markup=False, soft_wrap=True)
     raise typer.Exit(code)
 
 
 def _print(found: Gate) -> None:
-    console = output()
+    console = stdout_console()
     table = plain_table("check", "wanted", "found", "state")
     for check in found.checks:
         table.add_row(check.name, check.wanted, check.found, f"[{_COLOURS[check.state]}]{check.state}[/]")

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from app.console.connection import URL, JsonOption, UrlOption, connected
+from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.errors import WrongUsage
-from app.console.streams import output, print_json
-from app.console.tables import bounded, ends, plain_table
+from app.console.streams import print_json, stdout_console
+from app.console.tables import bounds_text, interval_text, plain_table
 from app.features.comparison.cli_sides import SIDES, is_folder, order_of
 
 _SHOWN = 20
@@ -39,7 +39,7 @@ def result(
 
         found = flips_json(_read(Path(result_id)))
     else:
-        with connected(url) as client:
+        with connect(url) as client:
             found = client.sensitivity(result_id)
     if as_json:
         print_json(found)
@@ -51,11 +51,13 @@ def result(
         change = {"low": flip["change"]["least"], "high": flip["change"]["greatest"]}
         votes = f"{flip['votes']['yes']}:{flip['votes']['no']}" if any(flip["votes"].values()) else "-"
         transition = f"{flip['outcome']} -> {flip['to']}"
-        table.add_row(escape(flip["leaf"]), votes, transition, bounded(change, sign="+"), bounded(flip["score"]))
-    console = output()
+        table.add_row(
+            escape(flip["leaf"]), votes, transition, bounds_text(change, sign="+"), bounds_text(flip["score"])
+        )
+    console = stdout_console()
     console.print(table)
     more = len(found["flips"]) - _SHOWN
-    line = f"score {bounded(found['score'])}; {found['without_effect']} leaves have no effect"
+    line = f"score {bounds_text(found['score'])}; {found['without_effect']} leaves have no effect"
     console.print(line + (f"; {more} more flips: --json" if more > 0 else ""))
 
 
@@ -70,30 +72,30 @@ def order(
     if as_json:
         print_json(found)
         return
-    console = output()
+    console = stdout_console()
     if found["difference"] is None:
         console.print("the two sides have no judged task in common")
         return
     votes, weights = found["votes"], found["weights"]
     table = plain_table("change", "tried", "holds", "lost", "open", "difference")
-    table.add_row("none", "", "", "", "", bounded(found["difference"], sign="+"))
+    table.add_row("none", "", "", "", "", bounds_text(found["difference"], sign="+"))
     for name, tally in (
         ("one leaf left out", found["leave_one_leaf_out"]),
         ("minority wins at one leaf", votes["minority_wins"]),
         ("votes resampled", votes["redrawn"]),
         ("weights resampled", weights["redrawn"]),
     ):
-        difference = ends(tally, sign="+") if "low" in tally else ""
+        difference = interval_text(tally, sign="+") if "low" in tally else ""
         table.add_row(name, *(str(tally[each]) for each in ("tried", "holds", "lost", "open")), difference)
-    table.add_row("minority wins everywhere", "", "", "", "", bounded(votes["minority_wins_everywhere"], sign="+"))
-    table.add_row("all weights equal", "", "", "", "", bounded(weights["equal"], sign="+"))
+    table.add_row("minority wins everywhere", "", "", "", "", bounds_text(votes["minority_wins_everywhere"], sign="+"))
+    table.add_row("all weights equal", "", "", "", "", bounds_text(weights["equal"], sign="+"))
     console.print(table)
     ahead = {"a": first, "b": second}.get(found["ahead"])
     line = f"{ahead} is ahead" if ahead else "neither side leads with certainty, so there is no lead to test"
     console.print(f"{line}, over {found['tasks']} task(s)", markup=False, soft_wrap=True)
     for name, one in (("without", found["leave_one_leaf_out"]), ("outvoted", votes["minority_wins"])):
         for turn in one["turns"][:_SHOWN]:
-            shown = bounded(turn["difference"], sign="+")
+            shown = bounds_text(turn["difference"], sign="+")
             console.print(f"{name} {turn['task_id']} {turn['leaf']}: {shown}", markup=False, soft_wrap=True)
 
 
@@ -107,7 +109,7 @@ def judge(
 ) -> None:
     """Measure the self-consistency of a task's judge: split votes, and leaves with different outcomes."""
     if out is None:
-        with connected(url) as client:
+        with connect(url) as client:
             found = client.consistency(task)
     else:
         from app.features.comparison.sensitivities import consistency_json
@@ -116,16 +118,16 @@ def judge(
     if as_json:
         print_json(found)
         return
-    console = output()
+    console = stdout_console()
     console.print(f"{task}: {found['results']} result(s)", markup=False)
     table = plain_table("model", "prompt", "leaves", "split", "share split (95 %)", "agreement", "votes lost")
     for one in found["votes"]:
         agreement = "-" if one["agreement"] is None else f"{one['agreement']:.3f}"
-        cells = (str(one["leaves"]), str(one["split"]), ends(one["split_share"]), agreement, str(one["lost"]))
+        cells = (str(one["leaves"]), str(one["split"]), interval_text(one["split_share"]), agreement, str(one["lost"]))
         table.add_row(one["model"], one["prompt"] or "", *cells)
     console.print(table)
     line = f"{found['flaky_leaves']} of {found['judged_again']} leaves judged more than once have both outcomes"
-    console.print(line + (f" (95 % {ends(found['flaky_share'])})" if found["flaky_share"] else ""))
+    console.print(line + (f" (95 % {interval_text(found['flaky_share'])})" if found["flaky_share"] else ""))
     for one in found["flaky"][:_SHOWN]:
         shown = f"{one['leaf']}: passed {one['passed']} of {one['judged']} times ({one['model']})"
         console.print(shown, markup=False, soft_wrap=True)

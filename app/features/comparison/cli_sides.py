@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.console.connection import connected
+from app.console.connection import connect
 from app.console.errors import WrongUsage
 
 if TYPE_CHECKING:
-    from app.features.comparison.compared import Side
+    from app.features.comparison.compared import ComparisonSide
     from app.summary import AnswerOutcome
 
 SIDES = "agent, agent@run or result id on the server, or a result folder OUT/AGENT"
@@ -24,7 +24,7 @@ def compared(url: str, first: str, others: Sequence[str]) -> dict[str, Any]:
         ToolFailed: the server does not answer.
     """
     if not _folders(first, *others):
-        with connected(url) as client:
+        with connect(url) as client:
             return client.compare(first, others)
     from app.features.comparison.compared import comparison_json
 
@@ -39,7 +39,7 @@ def order_of(url: str, first: str, second: str) -> dict[str, Any]:
         WrongUsage, ToolFailed: as for ``compared``.
     """
     if not _folders(first, second):
-        with connected(url) as client:
+        with connect(url) as client:
             return client.order_sensitivity(first, second)
     from app.features.comparison.sensitivities import order_json
 
@@ -61,10 +61,10 @@ def _folders(*names: str) -> bool:
     return all(folders)
 
 
-def _side(name: str) -> Side:
-    from app.features.comparison.compared import Side
+def _side(name: str) -> ComparisonSide:
+    from app.features.comparison.compared import ComparisonSide
 
-    return Side(name=name, outcomes=outcomes_in(Path(name)))
+    return ComparisonSide(name=name, outcomes=outcomes_in(Path(name)))
 
 
 def is_folder(name: str) -> bool:
@@ -78,9 +78,9 @@ def outcomes_in(folder: Path) -> Sequence[AnswerOutcome]:
     Raises:
         WrongUsage: there is none.
     """
-    from app.features.comparison.judged_folder import judged_in
+    from app.features.comparison.judged_folder import read_attempts
 
-    found = judged_in(folder.parent, folder.name)
+    found = read_attempts(folder.parent, folder.name)
     if not found:
         raise WrongUsage(
             f"{folder}: contains no judged answer",

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from app.console.connection import URL, JsonOption, UrlOption, connected
-from app.console.streams import output, print_json
-from app.console.tables import bounded, ends, number, plain_table
+from app.console.connection import URL, JsonOption, UrlOption, connect
+from app.console.streams import print_json, stdout_console
+from app.console.tables import bounds_text, interval_text, number_text, plain_table
 
 
 def summary(
@@ -38,7 +38,7 @@ def summary_of(agent: str, *, run: str | None, out: Path | None, url: str) -> di
         ToolFailed: the server does not answer.
     """
     if out is None:
-        with connected(url) as client:
+        with connect(url) as client:
             return client.summary(agent, run=run)
     from app.console.errors import WrongUsage
     from app.features.comparison.cli_sides import outcomes_in
@@ -52,21 +52,24 @@ def summary_of(agent: str, *, run: str | None, out: Path | None, url: str) -> di
 def _print(found: Mapping[str, Any]) -> None:
     from rich.markup import escape
 
-    console = output()
+    console = stdout_console()
     console.print(f"[bold]{escape(found['agent_name'])}[/]: {found['num_tasks']} task(s), {found['num_runs']} run(s)")
     statistics = found.get("statistics")
     if statistics is not None:
         _print_figures(statistics)
     public = plain_table("public figure", "value", "std. dev. over runs")
     for name in ("avg_score", "success_rate", "avg_answer_word_count"):
-        public.add_row(name, number(found.get(name)), number(found.get(f"{name}_std")))
+        public.add_row(name, number_text(found.get(name)), number_text(found.get(f"{name}_std")))
     for name in sorted(key for key in found if key.startswith("pass_at_")):
-        public.add_row(name, number(found[name]), "")
+        public.add_row(name, number_text(found[name]), "")
     console.print(public)
     tasks = plain_table("task", "best", "average", "pass")
     for task_id, task in found["tasks"].items():
         tasks.add_row(
-            escape(task_id), number(task["best_score"]), number(task["avg_score"]), "yes" if task["pass"] else "no"
+            escape(task_id),
+            number_text(task["best_score"]),
+            number_text(task["avg_score"]),
+            "yes" if task["pass"] else "no",
         )
     console.print(tasks)
     not_judged = found["not_judged"]
@@ -75,15 +78,15 @@ def _print(found: Mapping[str, Any]) -> None:
 
 
 def _print_figures(statistics: Mapping[str, Any]) -> None:
-    console = output()
+    console = stdout_console()
     figures = plain_table("figure", "value", "95 % interval", "method")
     for name, key in (("score", "score"), ("success rate", "success")):
         figure = statistics[key]
-        figures.add_row(name, bounded(figure), ends(figure["interval"]), figure["interval"]["method"])
+        figures.add_row(name, bounds_text(figure), interval_text(figure["interval"]), figure["interval"]["method"])
     for name, key in (("pass@", "pass_at_k"), ("pass^", "pass_hat_k")):
         for one in statistics[key]:
             how = f"over {one['tasks']} task(s)"
-            figures.add_row(f"{name}{one['k']}", bounded(one), ends(one["interval"]), how)
+            figures.add_row(f"{name}{one['k']}", bounds_text(one), interval_text(one["interval"]), how)
     console.print(figures)
     for warning in statistics["warnings"]:
         console.print(f"warning: {warning}")

@@ -13,18 +13,18 @@ from statistics import fmean
 from typing import Any
 
 from app.features.comparison.figures import interval_json
-from app.features.comparison.flips import Judged
+from app.features.comparison.flips import ComparableResult
 from app.summary import AnswerOutcome, score_of
 from judges.analysis.statistics.holm import holm
 from judges.analysis.statistics.interval import LEVEL
-from judges.analysis.statistics.paired import FEWEST_FOR_T, Paired, between_worlds, paired
-from judges.analysis.statistics.sign_flip import FEWEST_TASKS
+from judges.analysis.statistics.paired import MIN_TASKS_FOR_T, Paired, interval_over_bounds, paired
+from judges.analysis.statistics.sign_flip import MIN_TASKS_FOR_TEST
 from judges.result import score_json
 from rubrics.scoring import Score
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class ComparisonSide:
     """Side of a comparison. ``name`` is as requested: ``agent``, ``agent@run`` or a result id.
 
     ``judged`` has the leaves of its results, if they were requested.
@@ -32,10 +32,10 @@ class Side:
 
     name: str
     outcomes: Sequence[AnswerOutcome]
-    judged: Sequence[Judged] = ()
+    judged: Sequence[ComparableResult] = ()
 
 
-def comparison_json(first: Side, others: Sequence[Side]) -> dict[str, Any]:
+def comparison_json(first: ComparisonSide, others: Sequence[ComparisonSide]) -> dict[str, Any]:
     """Compare ``first`` with each of ``others``. The p values are Holm-corrected for the number of comparisons."""
     found = [_Comparison(first, other) for other in others]
     corrected = {figure: holm([each.figures[figure].p for each in found]) for figure in _FIGURES}
@@ -102,7 +102,7 @@ class _Figure:
             "high": fmean(self._highs) if self._highs else None,
             "student_t": None if found is None else interval_json(found.student),
             "bootstrap": None if found is None else interval_json(found.bootstrap),
-            "whatever_is_open": interval_json(between_worlds(self._lows, self._highs)),
+            "whatever_is_open": interval_json(interval_over_bounds(self._lows, self._highs)),
             "sign_flip": None if found is None else _test_json(found, p_holm),
             "smallest_detectable_difference": None if found is None else found.detectable,
             "verdict": self._verdict(p_holm),
@@ -120,9 +120,9 @@ class _Figure:
                 f"{min(1.0, test.smallest_p * comparisons):.4g}{', Holm-corrected' if comparisons > 1 else ''}: "
                 "no difference between these sides can be significant at 0.05"
             )
-        if n < FEWEST_FOR_T:
+        if n < MIN_TASKS_FOR_T:
             yield (
-                f"with {n} tasks, fewer than {FEWEST_FOR_T}, the 95 % interval of the difference can be too narrow: "
+                f"with {n} tasks, fewer than {MIN_TASKS_FOR_T}, the 95 % interval of the difference can be too narrow: "
                 "rare and large differences are easily missed"
             )
 
@@ -131,13 +131,13 @@ class _Figure:
             return "nothing_to_compare"
         if p_holm < 1 - LEVEL:
             return "b_higher" if self.paired.difference > 0 else "b_lower"
-        return "too_few_tasks" if len(self.certain) < FEWEST_TASKS else "not_told_apart"
+        return "too_few_tasks" if len(self.certain) < MIN_TASKS_FOR_TEST else "not_told_apart"
 
 
 class _Comparison:
     """Comparison of two sides."""
 
-    def __init__(self, first: Side, other: Side) -> None:
+    def __init__(self, first: ComparisonSide, other: ComparisonSide) -> None:
         before, after = _by_task(first), _by_task(other)
         self.other = other
         self.shared = sorted(before.keys() & after.keys())
@@ -175,7 +175,7 @@ class _Comparison:
         }
 
 
-def _by_task(side: Side) -> dict[str, list[Score]]:
+def _by_task(side: ComparisonSide) -> dict[str, list[Score]]:
     found: dict[str, list[Score]] = {}
     for outcome in side.outcomes:
         found.setdefault(outcome.task_id, []).append(score_of(outcome.result))
@@ -193,7 +193,7 @@ def _mean(scores: Sequence[Score]) -> dict[str, float | None] | None:
     return score_json(_mean_score(scores, lambda score: score)) if scores else None
 
 
-def _side_json(side: Side) -> dict[str, Any]:
+def _side_json(side: ComparisonSide) -> dict[str, Any]:
     return {
         "name": side.name,
         "tasks": len({one.task_id for one in side.outcomes}),

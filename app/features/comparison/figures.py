@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from app.summary import AnswerOutcome, agent_summary, score_of
-from judges.analysis.statistics.headline import Figure, Headline, Passing, Trial, headline
+from judges.analysis.statistics.headline import Figure, Headline, PassEstimate, Trial, headline
 from judges.analysis.statistics.interval import LEVEL, Interval
 from judges.summary import Summary
 
@@ -75,7 +75,7 @@ def _figure(found: Figure) -> dict[str, Any]:
     }
 
 
-def _passing(found: Passing) -> dict[str, Any]:
+def _passing(found: PassEstimate) -> dict[str, Any]:
     return {
         "k": found.k,
         "value": found.value,

@@ -14,7 +14,7 @@ from typing import Any
 
 from judges.analysis.overrides import judged_leaves
 
-LONGEST_DESCRIPTION = 500
+MAX_DESCRIPTION_CHARS = 500
 """Maximum length in characters. It identifies the leaf; the result has the full description."""
 
 
@@ -44,7 +44,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class ComparableResult:
     """Compared fields of a result. ``pages`` maps URL to (outcome, digest of the text)."""
 
     result_id: str
@@ -90,10 +90,10 @@ class Flip:
         }
 
 
-def judged(result: Mapping[str, Any]) -> Judged:
+def comparable_result(result: Mapping[str, Any]) -> ComparableResult:
     """Extract the compared fields of a result."""
     judge = result.get("judge") or {}
-    return Judged(
+    return ComparableResult(
         result_id=str(result["id"]),
         task_id=str(result["task_id"]),
         answer_name=str(result["answer_name"]),
@@ -105,7 +105,7 @@ def judged(result: Mapping[str, Any]) -> Judged:
     )
 
 
-def flips(before: Iterable[Judged], after: Iterable[Judged]) -> list[Flip]:
+def flips(before: Iterable[ComparableResult], after: Iterable[ComparableResult]) -> list[Flip]:
     """Return the flips of all shared tasks, by task and answer. Leaves that no longer pass come first."""
     left, right = _by_task(before), _by_task(after)
     return [
@@ -119,7 +119,7 @@ def flips(before: Iterable[Judged], after: Iterable[Judged]) -> list[Flip]:
 def _leaf(data: Mapping[str, Any], outcome: str) -> Leaf:
     claim, prompt, blocker = data.get("claim"), data.get("prompt"), data.get("blocked_by")
     return Leaf(
-        description=str(data.get("desc") or "")[:LONGEST_DESCRIPTION],
+        description=str(data.get("desc") or "")[:MAX_DESCRIPTION_CHARS],
         outcome=outcome,
         claim=None if claim is None else sha256(str(claim).encode("utf-8", "surrogatepass")).hexdigest(),
         sources=tuple(str(url) for url in data.get("sources") or ()),
@@ -128,20 +128,22 @@ def _leaf(data: Mapping[str, Any], outcome: str) -> Leaf:
     )
 
 
-def _by_task(side: Iterable[Judged]) -> dict[str, dict[str, Judged]]:
-    found: dict[str, dict[str, Judged]] = {}
+def _by_task(side: Iterable[ComparableResult]) -> dict[str, dict[str, ComparableResult]]:
+    found: dict[str, dict[str, ComparableResult]] = {}
     for one in side:
         found.setdefault(one.task_id, {})[one.answer_name] = one
     return found
 
 
-def _pairs(before: Mapping[str, Judged], after: Mapping[str, Judged]) -> Sequence[tuple[Judged, Judged]]:
+def _pairs(
+    before: Mapping[str, ComparableResult], after: Mapping[str, ComparableResult]
+) -> Sequence[tuple[ComparableResult, ComparableResult]]:
     if len(before) == len(after) == 1:
         return list(zip(before.values(), after.values(), strict=True))
     return [(before[name], after[name]) for name in sorted(before.keys() & after.keys())]
 
 
-def _flips(before: Judged, after: Judged) -> list[Flip]:
+def _flips(before: ComparableResult, after: ComparableResult) -> list[Flip]:
     keys = [*before.leaves, *(key for key in after.leaves if key not in before.leaves)]
     found = []
     for key in keys:
@@ -165,7 +167,9 @@ def _flips(before: Judged, after: Judged) -> list[Flip]:
     return sorted(found, key=lambda flip: flip.gain)
 
 
-def _causes(before: Judged, after: Judged, old: Leaf | None, new: Leaf | None) -> Iterable[tuple[Cause, str]]:
+def _causes(
+    before: ComparableResult, after: ComparableResult, old: Leaf | None, new: Leaf | None
+) -> Iterable[tuple[Cause, str]]:
     """Yield everything that differs, starting with the inputs of the leaf."""
     same_judge = before.judge == after.judge
     if old is None or new is None:
@@ -185,7 +189,9 @@ def _causes(before: Judged, after: Judged, old: Leaf | None, new: Leaf | None) -
     yield from found or [(Cause.VOTE, "same claim, pages, judge and model")]
 
 
-def _answer_causes(before: Judged, after: Judged, old: Leaf, new: Leaf) -> Iterable[tuple[Cause, str]]:
+def _answer_causes(
+    before: ComparableResult, after: ComparableResult, old: Leaf, new: Leaf
+) -> Iterable[tuple[Cause, str]]:
     if "skipped" in (old.outcome, new.outcome):
         gated = new if new.outcome == "skipped" else old
         yield Cause.GATE, f"skipped because of {gated.blocked_by or 'an earlier leaf'}"
@@ -199,7 +205,9 @@ def _answer_causes(before: Judged, after: Judged, old: Leaf, new: Leaf) -> Itera
         yield Cause.ANSWER, "the text of the answer changed"
 
 
-def _page_causes(before: Judged, after: Judged, old: Leaf, new: Leaf) -> Iterable[tuple[Cause, str]]:
+def _page_causes(
+    before: ComparableResult, after: ComparableResult, old: Leaf, new: Leaf
+) -> Iterable[tuple[Cause, str]]:
     for url in sorted(set(old.sources) & set(new.sources)):
         was, now = before.pages.get(url), after.pages.get(url)
         if was is None or now is None or was == now:

@@ -47,7 +47,7 @@ class Thresholds:
     max_not_judged: float | None = None
     max_regression: float | None = None
     rule: Rule = Rule.MEAN
-    missing_tasks_are_fine: bool = False
+    allow_missing_tasks: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ def _lower_bound(figure: Json, least: float, *, warnings: Sequence[str]) -> Chec
 
 def _against_baseline(comparison: Json, thresholds: Thresholds) -> Iterable[Check]:
     missing = comparison["only_a"]
-    if missing and not thresholds.missing_tasks_are_fine:
+    if missing and not thresholds.allow_missing_tasks:
         why = f"baseline tasks without an answer now: {_shortened_list(missing)}"
         found = f"{len(missing)} missing"
         yield Check(name="tasks", state=State.OPEN, wanted="all baseline tasks", found=found, why=why)

@@ -10,7 +10,7 @@ from app.summary import AnswerOutcome
 from judges import result_files
 
 
-def judged_in(out: Path, agent: str) -> list[AnswerOutcome]:
+def read_attempts(out: Path, agent: str) -> list[AnswerOutcome]:
     """Return every attempted answer of an agent. Answers without a result come from the summary file of the agent.
 
     Raises:

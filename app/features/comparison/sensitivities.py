@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from app.features.comparison.compared import Side
+from app.features.comparison.compared import ComparisonSide
 from app.features.comparison.figures import interval_json
 from judges.analysis.overrides import JudgedNode, judged_tree
 from judges.analysis.sensitivity.answers import FACTOR
 from judges.analysis.sensitivity.consistency import Consistency, consistency
 from judges.analysis.sensitivity.flips import flips
-from judges.analysis.sensitivity.order import Difference, Drawn, OneByOne, order
+from judges.analysis.sensitivity.order import RandomChanges, ScoreDifference, SingleChanges, robustness
 from judges.result import score_json
 
-MOST_TURNS = 50
-MOST_FLAKY = 200
+MAX_TURNS = 50
+MAX_FLAKY = 200
 SCHEME = f"each weight times a factor from 1/{FACTOR:g} to {FACTOR:g}, log-uniform, the same for a node in all answers"
 
 
@@ -46,9 +46,9 @@ def flips_json(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def order_json(a: Side, b: Side) -> dict[str, Any]:
+def order_json(a: ComparisonSide, b: ComparisonSide) -> dict[str, Any]:
     """Return whether the leading side keeps its lead. All other fields are absent if the sides share no task."""
-    found = order(_trees(a), _trees(b))
+    found = robustness(_trees(a), _trees(b))
     named = {"a": a.name, "b": b.name}
     if found is None:
         return {**named, "tasks": 0, "ahead": None, "difference": None}
@@ -90,12 +90,12 @@ def consistency_json(results: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
                 "judged": len(one.results),
                 "results": [{"result_id": name, "outcome": outcome.value} for name, outcome in one.results],
             }
-            for one in found.flaky[:MOST_FLAKY]
+            for one in found.flaky[:MAX_FLAKY]
         ],
     }
 
 
-def _trees(side: Side) -> dict[str, list[JudgedNode | None]]:
+def _trees(side: ComparisonSide) -> dict[str, list[JudgedNode | None]]:
     found: dict[str, list[JudgedNode | None]] = {}
     for outcome in side.outcomes:
         root = None if outcome.result is None else judged_tree(outcome.result)
@@ -103,19 +103,19 @@ def _trees(side: Side) -> dict[str, list[JudgedNode | None]]:
     return found
 
 
-def _difference(found: Difference) -> dict[str, Any]:
+def _difference(found: ScoreDifference) -> dict[str, Any]:
     return {"low": found.low, "high": found.high, "ahead": found.ahead}
 
 
-def _one_by_one(found: OneByOne) -> dict[str, Any]:
+def _one_by_one(found: SingleChanges) -> dict[str, Any]:
     return {
         **asdict(found.tally),
         "turns": [
             {"task_id": turn.task_id, "leaf": turn.leaf, "difference": _difference(turn.difference)}
-            for turn in found.turns[:MOST_TURNS]
+            for turn in found.turns[:MAX_TURNS]
         ],
     }
 
 
-def _drawn(found: Drawn) -> dict[str, Any]:
+def _drawn(found: RandomChanges) -> dict[str, Any]:
     return {**asdict(found.tally), "seed": found.seed, "low": found.low, "high": found.high}

@@ -17,18 +17,25 @@ from app.api.access import ServiceDep
 from app.api.extension_origin import EXTENSION_PATHS
 from app.api.models import PageOut
 from app.api.page_models import CodeIn, FlaggedListOut, FlaggedOut, PairingOut, TokenOut
-from app.api.page_repairs import keep, observed
+from app.api.page_repairs import check_upload, store_upload
 from app.api.problems import Problem
 from app.api.strict_json import StrictJsonRoute
-from app.features.extension.pairing import TOKEN_LASTS, BrowserDep, code_digest, new_token, token_digest, too_often
-from app.features.extension.submitted_boxes import MAX_CHARS, PLACES_SCHEMA, told_places
+from app.features.extension.pairing import (
+    TOKEN_LIFETIME,
+    BrowserDep,
+    code_digest,
+    new_token,
+    token_digest,
+    too_many_requests,
+)
+from app.features.extension.submitted_boxes import MAX_CHARS, PLACES_SCHEMA, parse_submitted_boxes
 from app.service import Service
 from app.storage.captures import key_digest
 from app.storage.cited_urls import list_urls
 from app.storage.pairings import Pairing, revoke_pairing, use_code
-from app.storage.storable import storable
-from cache.page_text.submitted_boxes import ToldPlaces
-from cache.sources.uploads import HandedIn, InBrowser
+from app.storage.storable import storable_text
+from cache.page_text.submitted_boxes import SubmittedBoxes
+from cache.sources.uploads import BrowserPage, UploadedPage
 from cache.urls import MAX_URL_CHARS, canonical_key
 
 router = APIRouter(prefix=EXTENSION_PATHS.rstrip("/"), tags=["extension"], route_class=StrictJsonRoute)
@@ -86,18 +93,18 @@ _CAPTURE: dict[str, Any] = {
 async def pair(body: CodeIn, request: Request, service: ServiceDep) -> TokenOut:
     """Exchange a pairing code for a token. Requires no API key; attempts are rate-limited."""
     client = "" if request.client is None else request.client.host
-    wait_s = service.guesses.wait_s(client)
+    wait_s = service.guess_limiter.wait_s(client)
     if wait_s > 0:
-        raise too_often(wait_s)
+        raise too_many_requests(wait_s)
     token, now = new_token(), service.runtime.clock.now()
     async with service.database.begin() as connection:
         paired = await use_code(
             connection,
             code_digest(body.code),
             token_sha256=token_digest(token),
-            name=storable(body.name),
+            name=storable_text(body.name),
             now=now,
-            expires_at=now + TOKEN_LASTS,
+            expires_at=now + TOKEN_LIFETIME,
         )
     if paired is None or paired.expires_at is None:
         detail = "the pairing code is wrong, used or older than five minutes: get a new one in the dashboard"
@@ -130,8 +137,12 @@ async def capture(request: Request, response: Response, service: ServiceDep, bro
     async with request.form(max_files=2, max_fields=len(_TEXTS) + len(_COUNTS), max_part_size=_MAX_PART_BYTES) as form:
         submitted = await _parse_form(form, browser, service)
     await _check_needs_work(service, browser, submitted.url)
-    kept = await keep(
-        service, submitted.url, await observed(submitted), owner=browser.owner, by=f"{browser.owner}, {browser.name}"
+    kept = await store_upload(
+        service,
+        submitted.url,
+        await check_upload(submitted),
+        owner=browser.owner,
+        by=f"{browser.owner}, {browser.name}",
     )
     response.headers["Location"] = f"/v1/pages/{kept.id}"
     return PageOut.of(await service.runtime.index.get(kept.id) or kept)
@@ -158,12 +169,12 @@ async def _check_needs_work(service: Service, browser: Pairing, url: str) -> Non
         raise Problem(409, "NOT_FLAGGED", "this URL needs no work: first flag it in the dashboard under Pages")
 
 
-async def _parse_form(form: FormData, browser: Pairing, service: Service) -> HandedIn:
+async def _parse_form(form: FormData, browser: Pairing, service: Service) -> UploadedPage:
     _check_fields(form)
     texts = {name: str(form.get(name) or "") for name in _TEXTS}
     counts = {name: int(float(str(form.get(name) or 0))) for name in _COUNTS}
     html, image = form.get("html"), form.get("image")
-    content = InBrowser(
+    content = BrowserPage(
         url=texts["tab_url"],
         title=texts["title"],
         html=await html.read() if isinstance(html, UploadFile) else None,
@@ -173,9 +184,9 @@ async def _parse_form(form: FormData, browser: Pairing, service: Service) -> Han
         inputs=counts["inputs"],
         large_images=counts["large_images"],
         places=_places(texts["places"]),
-        noted={"browser": str(browser.name), "pairing": browser.id},
+        extra_provenance={"browser": str(browser.name), "pairing": browser.id},
     )
-    return HandedIn(
+    return UploadedPage(
         url=texts["url"],
         by=browser.owner,
         at=service.runtime.clock.now(),
@@ -185,10 +196,10 @@ async def _parse_form(form: FormData, browser: Pairing, service: Service) -> Han
     )
 
 
-def _places(submitted: str) -> ToldPlaces | None:
+def _places(submitted: str) -> SubmittedBoxes | None:
     """Parse the text boxes. Raises Problem if they are invalid."""
     try:
-        return told_places(submitted) if submitted else None
+        return parse_submitted_boxes(submitted) if submitted else None
     except ValueError as error:
         detail = "invalid page"
         raise Problem(422, "INVALID", detail, errors=[("places", str(error)[:300])]) from error

@@ -9,7 +9,7 @@ import typer
 
 from app.console.connection import JsonOption
 from app.console.errors import CliError, WrongUsage
-from app.console.streams import output, print_json
+from app.console.streams import print_json, stdout_console
 
 
 def extension(
@@ -30,8 +30,8 @@ def extension(
     if as_json:
         print_json({"folder": str(out.resolve()), "version": version(), "files": [path.name for path in written]})
         return
-    output().print(f"wrote the extension {version()} to {out}", soft_wrap=True, highlight=False)
-    output().print(
+    stdout_console().print(f"wrote the extension {version()} to {out}", soft_wrap=True, highlight=False)
+    stdout_console().print(
         "load it in chrome://extensions (developer mode, “Load unpacked”), then pair it: dashboard, Pages",
         soft_wrap=True,
     )

@@ -9,12 +9,12 @@ from fastapi.responses import RedirectResponse
 
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.jobs import IdPath
-from app.dashboard.pages_route import PageRoute
+from app.dashboard.pages_route import HtmlRoute
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import FormCheck, Viewer, ViewerDep
 from app.features.extension.archive import archive, version
 
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
+router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
 _MOST = 100
 _CSV = ("id", "name", "state", "owner", "paired_at", "expires_at")

@@ -18,15 +18,15 @@ from fastapi import APIRouter, Depends, Request
 from app.api.access import AdminDep, ServiceDep, service_of
 from app.api.models import ListOut
 from app.api.page_models import NewPairingOut, PairingOut
-from app.api.paging import IdPath, SliceDep
+from app.api.paging import IdPath, PageRequestDep
 from app.api.problems import Problem, not_found
 from app.service import Service
 from app.storage.pairings import Pairing, find_pairing, insert_pairing, list_pairings, revoke_pairing
 
 router = APIRouter(prefix="/v1/pairings", tags=["pairings"])
 
-CODE_LASTS = timedelta(minutes=5)
-TOKEN_LASTS = timedelta(days=30)
+CODE_LIFETIME = timedelta(minutes=5)
+TOKEN_LIFETIME = timedelta(days=30)
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _CODE_CHARS = 8
 _TYPED = str.maketrans("OIL", "011", " -")
@@ -44,9 +44,9 @@ async def make(service: ServiceDep, caller: AdminDep) -> NewPairingOut:
         id=service.runtime.ids.new("pair"),
         code_sha256=code_digest(code),
         owner=caller.owner,
-        sees_all_owners=caller.everybody,
+        sees_all_owners=caller.sees_all_owners,
         created_at=now,
-        code_expires_at=now + CODE_LASTS,
+        code_expires_at=now + CODE_LIFETIME,
     )
     async with service.database.begin() as connection:
         await insert_pairing(connection, pairing)
@@ -55,10 +55,10 @@ async def make(service: ServiceDep, caller: AdminDep) -> NewPairingOut:
 
 
 @router.get("")
-async def pairings(service: ServiceDep, caller: AdminDep, part: SliceDep) -> ListOut[PairingOut]:
+async def pairings(service: ServiceDep, caller: AdminDep, part: PageRequestDep) -> ListOut[PairingOut]:
     """List paired browsers and unused codes, newest first."""
     async with service.database.begin() as connection:
-        found = await list_pairings(connection, limit=part.limit + 1, before=part.cursor, owner=caller.sees)
+        found = await list_pairings(connection, limit=part.limit + 1, before=part.cursor, owner=caller.visible_owner)
     page, following = part.cut(found, lambda pairing: pairing.id)
     now = service.runtime.clock.now()
     return ListOut(items=[PairingOut.of(pairing, now) for pairing in page], next_cursor=following)
@@ -69,7 +69,7 @@ async def revoke(pairing_id: IdPath, service: ServiceDep, caller: AdminDep) -> P
     """Revoke a pairing permanently. Its code or token stops working immediately."""
     now = service.runtime.clock.now()
     async with service.database.begin() as connection:
-        ended = await revoke_pairing(connection, pairing_id, now=now, owner=caller.sees)
+        ended = await revoke_pairing(connection, pairing_id, now=now, owner=caller.visible_owner)
     if ended is None:
         raise not_found("pairing")
     _log.info("pairing_revoked", pairing_id=ended.id, by=caller.owner)
@@ -115,16 +115,16 @@ async def _browser(request: Request) -> Pairing:
     """Return the calling browser if it is within its rate limit."""
     service = await service_of(request)
     found = await pairing_of(service, request.headers.get("authorization", ""))
-    wait_s = service.rates.wait_s(f"pairing {found.id}")
+    wait_s = service.rate_limiter.wait_s(f"pairing {found.id}")
     if wait_s > 0:
-        raise too_often(wait_s)
+        raise too_many_requests(wait_s)
     return found
 
 
 BrowserDep = Annotated[Pairing, Depends(_browser)]
 
 
-def too_often(wait_s: float) -> Problem:
+def too_many_requests(wait_s: float) -> Problem:
     return Problem(
         429,
         "TOO_MANY_REQUESTS",

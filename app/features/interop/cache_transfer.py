@@ -17,14 +17,14 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from answers.archive import ArchiveLimits, read_members
-from app.engine.public_cache import BroughtIn, PublicCache
+from app.engine.public_cache import ImportSummary, PublicCache
 from app.engine.runtime import Runtime
 from app.errors import AppError
 from cache.capture import Capture, CaptureSource
 from cache.errors import DocumentRejected
 from cache.sources.mhtml import is_mhtml, read_mhtml
-from cache.sources.uploads import HandedIn, observe
-from cache.urls import why_unfetchable
+from cache.sources.uploads import UploadedPage, observe_upload
+from cache.urls import unfetchable_reason
 
 INDEX = "index.json"
 LIMITS = ArchiveLimits(member_bytes=64 * 1024 * 1024, total_bytes=512 * 1024 * 1024)
@@ -61,7 +61,7 @@ def is_archive(source: Path) -> bool:
 
 
 @contextmanager
-def opened(source: Path) -> Iterator[Path]:
+def unpacked_source(source: Path) -> Iterator[Path]:
     """Yield the folder itself, or the folder of a temporarily unpacked archive.
 
     Raises:
@@ -134,7 +134,7 @@ def saved_pages(folder: Path) -> list[Path]:
     )
 
 
-async def import_task(runtime: Runtime, cache: TaskCache) -> BroughtIn:
+async def import_task(runtime: Runtime, cache: TaskCache) -> ImportSummary:
     """Create captures for the pages of one task.
 
     Raises:
@@ -153,10 +153,12 @@ async def import_saved(runtime: Runtime, file: Path, *, url: str | None, now: da
     try:
         data = await asyncio.to_thread(_read_limited, file)
         cited = url or await asyncio.to_thread(_saved_url, data)
-        refusal = "its URL is unknown; give it with --url" if cited is None else why_unfetchable(cited)
+        refusal = "its URL is unknown; give it with --url" if cited is None else unfetchable_reason(cited)
         if cited is None or refusal is not None:
             raise TransferRefused(f"{file}: {refusal}")
-        seen = await observe(HandedIn(url=cited, by=file.name, at=now, content=data), source=CaptureSource.IMPORT)
+        seen = await observe_upload(
+            UploadedPage(url=cited, by=file.name, at=now, content=data), source=CaptureSource.IMPORT
+        )
     except DocumentRejected as rejected:
         raise TransferRefused(f"{file}: {rejected}") from rejected
     return await runtime.pages.add(cited, seen)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.console.connection import URL, UrlOption, connected
+from app.console.connection import URL, UrlOption, connect
 from app.console.errors import WrongUsage
 from app.console.judging_options import AgentOption, TaskOption
-from app.console.streams import near, remarks
+from app.console.streams import stderr_console, suggestion
 
 if TYPE_CHECKING:
-    from app.features.interop.judged import JudgedResult
+    from app.features.interop.judged import ExportedResult
 
 
 class Format(StrEnum):
@@ -81,19 +81,19 @@ def results(
         raise WrongUsage(str(error)) from error
     except OSError as error:
         raise WrongUsage(f"Cannot write --out {out}: {error.strerror}") from error
-    remarks().print(f"{written}: {out}", markup=False, soft_wrap=True)
+    stderr_console().print(f"{written}: {out}", markup=False, soft_wrap=True)
 
 
 def _read_results(
     agent: str, tasks: Sequence[str], run: str | None, folder: Path | None, url: str
-) -> list[JudgedResult]:
+) -> list[ExportedResult]:
     from answers.submission import name_problems
     from app.features.interop.judged import from_folder, from_server
 
     for problem in name_problems(agent, "agent"):
         raise WrongUsage(f"agent {agent!r} {problem.message}")
     if folder is None:
-        with connected(url) as client:
+        with connect(url) as client:
             found = from_server(client, agent, tasks, run=run)
         where = url
     else:
@@ -103,12 +103,12 @@ def _read_results(
     if not found:
         hint = None
         if folder is not None and not (folder / agent).is_dir():
-            hint = near(agent, [path.name for path in folder.iterdir() if path.is_dir()])
+            hint = suggestion(agent, [path.name for path in folder.iterdir() if path.is_dir()])
         raise WrongUsage(f"{where} has no matching result of agent {agent!r}", hint=hint)
     return found
 
 
-def _write(found: Sequence[JudgedResult], format: Format, rows: Rows | None, out: Path, agent: str) -> str:
+def _write(found: Sequence[ExportedResult], format: Format, rows: Rows | None, out: Path, agent: str) -> str:
     """Write the results and return a summary of the output."""
     from app.features.interop.files import write_csv, write_json_lines, write_parquet
     from app.features.interop.inspect_log import file_name, inspect_log

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.console.connection import URL, JsonOption, UrlOption, connected
+from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.errors import WrongUsage
-from app.console.streams import output, print_json, remarks
+from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
     from answers.submission import Answer, Submission
@@ -47,14 +47,14 @@ def answers(
         report = _write(found, to, overwrite=overwrite)
         lost = sum(bool(one.run or one.model or one.metadata) for one in found)
         if lost:
-            remarks().print(
+            stderr_console().print(
                 f"{lost} submission(s) have a run, model or metadata, which a folder cannot store; use --submit"
             )
     if as_json:
         print_json(report)
         return
     counted = ", ".join(f"{count} {name}" for name, count in report.items() if isinstance(count, int))
-    output().print(f"{counted}: {url if submit else to}", markup=False, soft_wrap=True)
+    stdout_console().print(f"{counted}: {url if submit else to}", markup=False, soft_wrap=True)
 
 
 def _read(source: Path, agent: str | None) -> tuple[Submission, ...]:
@@ -102,7 +102,7 @@ def _is_agent(path: Path) -> bool:
 
 def _write(found: Sequence[Submission], to: Path, *, overwrite: bool) -> dict[str, object]:
     """Write the answers. Nothing is written unless all of them can be."""
-    from judges.result_files import write_whole
+    from judges.result_files import write_atomic
 
     files: dict[Path, Answer] = {}
     for one in found:
@@ -122,7 +122,7 @@ def _write(found: Sequence[Submission], to: Path, *, overwrite: bool) -> dict[st
             f"{len(taken)} answer(s) already exist and differ: {some}", hint="Use --overwrite to replace them."
         )
     for path, answer in changed.items():
-        write_whole(path, answer.text.encode("utf-8"))
+        write_atomic(path, answer.text.encode("utf-8"))
     return {"written": len(changed), "unchanged": len(files) - len(changed), "files": [str(path) for path in files]}
 
 
@@ -132,7 +132,7 @@ def _is_there(path: Path, answer: Answer) -> bool:
 
 def _submit(found: Sequence[Submission], url: str) -> dict[str, object]:
     submissions: list[dict[str, object]] = []
-    with connected(url) as client:
+    with connect(url) as client:
         for one in found:
             texts = [(answer.name, answer.text) for answer in one.answers]
             receipt = client.submit(

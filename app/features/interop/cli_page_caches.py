@@ -20,8 +20,8 @@ from app.console.judging_options import (
     judging_settings,
     quiet_logging,
 )
-from app.console.runtime import runtime_of
-from app.console.streams import output, print_json, remarks
+from app.console.runtime import open_command_runtime
+from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
     from app.features.interop.cache_transfer import TaskCache
@@ -45,7 +45,7 @@ def import_(
     if source.is_file() and not transfer.is_archive(source):
         rows = asyncio.run(_import(settings, [], [source], url))
     else:
-        with transfer.opened(source) as folder:
+        with transfer.unpacked_source(source) as folder:
             caches = transfer.task_caches(folder, agent, task or ())
             saved = transfer.saved_pages(folder)
             if not caches and not saved:
@@ -58,7 +58,7 @@ def import_(
         print_json({"source": str(source), "imported": rows})
     else:
         for row in rows:
-            output().print(_line(row), markup=False, soft_wrap=True)
+            stdout_console().print(_line(row), markup=False, soft_wrap=True)
     if any(row.get("damaged") or not row.get("evidence", True) for row in rows):
         raise typer.Exit(Exit.INCOMPLETE)
 
@@ -69,7 +69,7 @@ async def _import(
     from app.features.interop import cache_transfer as transfer
 
     rows: list[dict[str, Any]] = []
-    async with runtime_of(settings, shared=True) as runtime:
+    async with open_command_runtime(settings, shared=True) as runtime:
         for cache in caches:
             brought = await transfer.import_task(runtime, cache)
             counts = {"new": brought.new, "same": brought.same, "damaged": brought.damaged}
@@ -114,10 +114,10 @@ def export(
     else:
         for row in rows:
             for url in row["without"]:
-                remarks().print(f"no evidence  {url}", markup=False, soft_wrap=True)
+                stderr_console().print(f"no evidence  {url}", markup=False, soft_wrap=True)
         for row in rows:
-            output().print(f"{row['task_id']}  {row['pages']} of {row['cited']} pages", markup=False)
-        output().print(f"written: {to}", markup=False, soft_wrap=True)
+            stdout_console().print(f"{row['task_id']}  {row['pages']} of {row['cited']} pages", markup=False)
+        stdout_console().print(f"written: {to}", markup=False, soft_wrap=True)
     if any(row["without"] for row in rows):
         raise typer.Exit(Exit.INCOMPLETE)
 
@@ -128,7 +128,7 @@ async def _export(
     from app.features.interop.cache_transfer import export_task
 
     rows: list[dict[str, Any]] = []
-    async with runtime_of(settings, shared=True) as runtime:
+    async with open_command_runtime(settings, shared=True) as runtime:
         for (agent, task_id), by_url in cited.items():
             without = await export_task(runtime, to, agent, task_id, by_url)
             with_evidence = len(by_url) - len(without)

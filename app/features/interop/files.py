@@ -8,15 +8,15 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from app.csv_tables import Cell, table
+from app.csv_tables import Cell, to_csv
 from app.features.interop.rows import Kind, Table, Value
-from judges.result_files import write_whole
+from judges.result_files import write_atomic
 
 
 def write_csv(path: Path, rows: Table) -> None:
     """Write CSV as the dashboard does: UTF-8 with a byte order mark, with formulas escaped."""
-    text = table(list(rows.columns), ([_cell(value) for value in row] for row in rows.rows))
-    write_whole(path, text.encode("utf-8", "replace"))
+    text = to_csv(list(rows.columns), ([_cell(value) for value in row] for row in rows.rows))
+    write_atomic(path, text.encode("utf-8", "replace"))
 
 
 def write_parquet(path: Path, rows: Table) -> None:
@@ -36,13 +36,13 @@ def write_parquet(path: Path, rows: Table) -> None:
     arrays = [pa.array(column, type=field.type) for column, field in zip(columns, fields, strict=True)]
     out = BytesIO()
     pq.write_table(pa.Table.from_arrays(arrays, schema=pa.schema(fields)), out)
-    write_whole(path, out.getvalue())
+    write_atomic(path, out.getvalue())
 
 
 def write_json_lines(path: Path, objects: Iterable[Mapping[str, Any]]) -> None:
     """Write one object per line, UTF-8."""
     lines = (json.dumps(dict(each), ensure_ascii=False, default=str) + "\n" for each in objects)
-    write_whole(path, "".join(lines).encode("utf-8", "replace"))
+    write_atomic(path, "".join(lines).encode("utf-8", "replace"))
 
 
 def _cell(value: Value) -> Cell:

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from statistics import fmean
 from typing import Any, Final
 
-from app.features.interop.judged import JudgedResult
+from app.features.interop.judged import ExportedResult
 from app.summary import leaves, score_of, seconds_of, usage_of
 from rubrics.verdict import Outcome, Usage
 
@@ -37,7 +37,7 @@ def file_name(log: Mapping[str, Any]) -> str:
     return "_".join(re.sub(r"[^A-Za-z0-9+.-]", "-", word) for word in words) + ".json"
 
 
-def inspect_log(agent: str, results: Sequence[JudgedResult], *, tool_version: str, now: datetime) -> dict[str, Any]:
+def inspect_log(agent: str, results: Sequence[ExportedResult], *, tool_version: str, now: datetime) -> dict[str, Any]:
     """Return the log of one agent's results. There must be at least one result."""
     content = _digest(agent, [(one.run, one.answer_name, one.result) for one in results])
     samples = _samples(agent, results, content)
@@ -75,7 +75,7 @@ def inspect_log(agent: str, results: Sequence[JudgedResult], *, tool_version: st
     }
 
 
-def _samples(agent: str, results: Sequence[JudgedResult], content: str) -> list[dict[str, Any]]:
+def _samples(agent: str, results: Sequence[ExportedResult], content: str) -> list[dict[str, Any]]:
     epochs: dict[str, int] = defaultdict(int)
     samples = []
     for one in results:
@@ -86,7 +86,7 @@ def _samples(agent: str, results: Sequence[JudgedResult], content: str) -> list[
     return samples
 
 
-def _sample(agent: str, one: JudgedResult, epoch: int) -> dict[str, Any]:
+def _sample(agent: str, one: ExportedResult, epoch: int) -> dict[str, Any]:
     result, task = one.result, _task(one.result)
     message = {"role": "assistant", "content": one.answer or "", "source": "generate"}
     bounds = score_of(result)
@@ -158,7 +158,7 @@ def _judge(result: Mapping[str, Any]) -> str:
     return str(result.get("model") or result.get("judge_model") or "unknown")
 
 
-def _usage_by_model(results: Sequence[JudgedResult]) -> dict[str, Any]:
+def _usage_by_model(results: Sequence[ExportedResult]) -> dict[str, Any]:
     spent: dict[str, Usage] = defaultdict(Usage)
     for one in results:
         spent[_judge(one.result)] += usage_of(one.result)

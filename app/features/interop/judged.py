@@ -17,7 +17,7 @@ from judges.result_files import STAMP_FORMAT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedResult:
+class ExportedResult:
     """Result with data that it does not contain: the answer text, its creation time and its run.
 
     ``answer`` is None if the text is not available.
@@ -41,7 +41,7 @@ class JudgedResult:
         return with_suffix(str(self.result.get("answer_name") or "answer"))
 
 
-def from_folder(out: Path, agent: str, task_ids: Collection[str] = ()) -> list[JudgedResult]:
+def from_folder(out: Path, agent: str, task_ids: Collection[str] = ()) -> list[ExportedResult]:
     """Return the newest result of every answer of an agent in a result folder. Blocks on the disk.
 
     Raises:
@@ -57,21 +57,21 @@ def from_folder(out: Path, agent: str, task_ids: Collection[str] = ()) -> list[J
                 continue
             # Results of the public toolkit contain neither task nor agent. The folder names do.
             named = {"task_id": task_id, "agent_name": agent, "answer_name": folder.answer_name, **result}
-            found.append(JudgedResult(result=named, answer=_text(folder.answer_copy), created_at=_stamp(path.name)))
-    return in_order(found)
+            found.append(ExportedResult(result=named, answer=_text(folder.answer_copy), created_at=_stamp(path.name)))
+    return sorted_results(found)
 
 
 def from_server(
     client: Client, agent: str, task_ids: Collection[str] = (), *, run: str | None = None
-) -> list[JudgedResult]:
+) -> list[ExportedResult]:
     """Return the newest result of every answer of an agent on a server, per run."""
     newest: dict[tuple[str, str, str | None], Mapping[str, Any]] = {}
     for origin in client.history(agent):
         key = str(origin["task_id"]), str(origin["answer_name"]), origin.get("run")
         if (not task_ids or key[0] in task_ids) and (run is None or key[2] == run):
             newest.setdefault(key, origin)  # newest first
-    return in_order(
-        JudgedResult(
+    return sorted_results(
+        ExportedResult(
             result=client.result(str(origin["result_id"])),
             answer=client.answer(str(origin["result_id"])),
             created_at=datetime.fromisoformat(str(origin["created_at"])),
@@ -81,7 +81,7 @@ def from_server(
     )
 
 
-def in_order(results: Iterable[JudgedResult]) -> list[JudgedResult]:
+def sorted_results(results: Iterable[ExportedResult]) -> list[ExportedResult]:
     """Sort by task, run and answer, with ``answer_2`` before ``answer_10``."""
     return sorted(results, key=lambda one: (one.task_id, one.run or "", _natural_key(one.answer_name)))
 

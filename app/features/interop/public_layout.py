@@ -9,7 +9,7 @@ from pathlib import Path
 from answers.submission import Answer, answer_name_problems, name_problems
 from app.engine.result_folder import write_result, write_summaries
 from app.errors import AppError
-from app.features.interop.judged import JudgedResult
+from app.features.interop.judged import ExportedResult
 from judges.result_files import AnswerFolder
 
 
@@ -17,7 +17,7 @@ class NotExportable(AppError):
     """A result does not fit the layout: invalid file name, missing answer text, or several runs."""
 
 
-def write_layout(out: Path, results: Sequence[JudgedResult]) -> int:
+def write_layout(out: Path, results: Sequence[ExportedResult]) -> int:
     """Write every result with its answer, and the summaries. Return the number of results. Blocks on the disk.
 
     Existing results are not replaced. A new result is added next to them, and the newest by name counts.
@@ -43,7 +43,7 @@ def write_layout(out: Path, results: Sequence[JudgedResult]) -> int:
     return len(results)
 
 
-def _check(one: JudgedResult) -> None:
+def _check(one: ExportedResult) -> None:
     """Refuse results whose names cannot be folder names: results may come from untrusted sources."""
     problems = [
         *name_problems(one.agent, "agent_name"),

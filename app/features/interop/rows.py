@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
-from app.features.interop.judged import JudgedResult
+from app.features.interop.judged import ExportedResult
 from app.summary import leaves, seconds_of, usage_of
 from judges.summary import is_success, word_count
 
@@ -41,12 +41,12 @@ class Table:
 Cells: TypeAlias = dict[str, tuple[Kind, Value]]
 
 
-def result_table(results: Iterable[JudgedResult]) -> Table:
+def result_table(results: Iterable[ExportedResult]) -> Table:
     """Return one row per result."""
     return _table(_RESULT_COLUMNS, (_result_row(one) for one in results))
 
 
-def leaf_table(results: Iterable[JudgedResult]) -> Table:
+def leaf_table(results: Iterable[ExportedResult]) -> Table:
     """Return one row per leaf of each result, in tree order."""
     return _table(_LEAF_COLUMNS, (_leaf_row(one, leaf) for one in results for leaf in leaves(one.result)))
 
@@ -113,7 +113,7 @@ def _table(columns: Mapping[str, Kind], rows: Iterable[Mapping[str, Value]]) -> 
     return Table(columns=columns, rows=[[row.get(name) for name in columns] for row in rows])
 
 
-def _key_cells(one: JudgedResult) -> dict[str, Value]:
+def _key_cells(one: ExportedResult) -> dict[str, Value]:
     return {
         "result_id": _text(one.result.get("id")),
         "agent": one.agent,
@@ -123,7 +123,7 @@ def _key_cells(one: JudgedResult) -> dict[str, Value]:
     }
 
 
-def _result_row(one: JudgedResult) -> dict[str, Value]:
+def _result_row(one: ExportedResult) -> dict[str, Value]:
     result = one.result
     judge, usage = result.get("judge") or {}, usage_of(result)
     outcomes = Counter(str(leaf.get("outcome") or leaf.get("status")) for leaf in leaves(result))
@@ -160,7 +160,7 @@ def _result_row(one: JudgedResult) -> dict[str, Value]:
     }
 
 
-def _leaf_row(one: JudgedResult, leaf: Mapping[str, Any]) -> dict[str, Value]:
+def _leaf_row(one: ExportedResult, leaf: Mapping[str, Any]) -> dict[str, Value]:
     votes = [vote.get("result") for vote in leaf.get("votes") or ()]
     readers: dict[str, Callable[[Any], Value]] = dict.fromkeys(
         ("reason", "claim", "instruction", "blocked_by", "grounding", "prompt", "model", "reasoning"), _text

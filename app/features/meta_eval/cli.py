@@ -21,13 +21,13 @@ from app.console.judging_options import (
     judging_settings,
     quiet_logging,
 )
-from app.console.streams import output, print_json, remarks
+from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
     from app.settings import Settings
     from judges.analysis.labels import LabelFile
     from judges.analysis.meta_eval.items import Item
-    from judges.analysis.meta_eval.measuring import Measured
+    from judges.analysis.meta_eval.measuring import JudgeAgreement
 
 VOTES = 3
 """Votes per claim when answers are judged. Certificates require the same number."""
@@ -59,11 +59,11 @@ def meta_eval(
     file = _read(labels)
 
     from judges.analysis.meta_eval.items import items_of
-    from judges.analysis.meta_eval.measuring import recorded
+    from judges.analysis.meta_eval.measuring import agreement_of_recorded
     from judges.analysis.meta_eval.report import report_json
 
     items = items_of(file.labels)
-    measured = list(recorded(items))
+    measured = list(agreement_of_recorded(items))
     settings = judging_settings(
         model=models[0] if models else None,
         reasoning_effort=reasoning_effort,
@@ -92,7 +92,7 @@ def _show(report: dict[str, Any], out: Path | None, *, as_json: bool) -> None:
     if as_json:
         print_json(report)
     else:
-        print_report(output(), report)
+        print_report(stdout_console(), report)
     if out is not None:
         try:
             write_json(out, report)
@@ -109,19 +109,21 @@ def _read(path: Path) -> LabelFile:
         raise WrongUsage(str(error), hint="\n".join(error.problems) or None) from error
 
 
-async def _measure(settings: Settings, items: Sequence[Item], models: Sequence[str], votes: int) -> list[Measured]:
+async def _measure(
+    settings: Settings, items: Sequence[Item], models: Sequence[str], votes: int
+) -> list[JudgeAgreement]:
     from rich.progress import Progress
 
-    from app.console.runtime import runtime_of
+    from app.console.runtime import open_command_runtime
     from app.features.meta_eval.evaluation import measure
 
     # Captured pages are in the database of the service. Labels that contain the page text do not need it.
     stored = any(page.page_id and page.text is None for item in items for page in item.label.pages)
     usable = [item for item in items if item.left_out is None]
-    async with runtime_of(settings, shared=stored) as runtime:
+    async with open_command_runtime(settings, shared=stored) as runtime:
         for model in models:
             runtime.models.client(model)  # detect a missing API key before any model request is paid for
-        console, found = remarks(), []
+        console, found = stderr_console(), []
         with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
             for model in models:
                 bar = progress.add_task(escape(model), total=len(usable))
@@ -131,9 +133,9 @@ async def _measure(settings: Settings, items: Sequence[Item], models: Sequence[s
         return found
 
 
-def _certify(settings: Settings, labels: dict[str, Any], measured: Sequence[Measured]) -> list[dict[str, Any]]:
-    from app.engine.certificates import certificates_folder, keep_certificate
-    from judges.analysis.meta_eval.certificate import NothingToCertify, certify
+def _certify(settings: Settings, labels: dict[str, Any], measured: Sequence[JudgeAgreement]) -> list[dict[str, Any]]:
+    from app.engine.certificates import certificates_folder, write_certificate
+    from judges.analysis.meta_eval.certificate import NoVerdictsToCertify, certify
 
     folder = certificates_folder(settings.data_dir, settings.certificates)
     issued = []
@@ -141,10 +143,10 @@ def _certify(settings: Settings, labels: dict[str, Any], measured: Sequence[Meas
     for one in measured:
         try:
             certificate = certify(one, labels, at=now, tool_version=version("assay"))
-        except NothingToCertify as error:
-            remarks().print(f"no certificate: {error}", markup=False, soft_wrap=True)
+        except NoVerdictsToCertify as error:
+            stderr_console().print(f"no certificate: {error}", markup=False, soft_wrap=True)
             continue
-        path = keep_certificate(certificate, folder)
-        remarks().print(f"certificate {certificate.id} of {one.model}: {path}", markup=False, soft_wrap=True)
+        path = write_certificate(certificate, folder)
+        stderr_console().print(f"certificate {certificate.id} of {one.model}: {path}", markup=False, soft_wrap=True)
         issued.append(dict(certificate.document))
     return issued

@@ -8,18 +8,18 @@ from app.engine.runtime import Runtime
 from cache.capture import CaptureOutcome
 from cache.errors import NoEvidence
 from cache.evidence import Evidence
-from judges.analysis.meta_eval.asking import Asked, ask_all
+from judges.analysis.meta_eval.asking import JudgedItem, ask_all
 from judges.analysis.meta_eval.items import Item
-from judges.analysis.meta_eval.measuring import Measured, measured
+from judges.analysis.meta_eval.measuring import JudgeAgreement, agreement_of_asked
 from judges.llm.parameters import ParameterizedLLM
 from judges.llm.providers import parse_model
-from judges.llm.refusals import RefusalWatch
+from judges.llm.refusals import RejectionMonitor
 from judges.verifier import Verifier
 
 
 async def measure(
-    runtime: Runtime, items: Sequence[Item], model: str, *, votes: int, done: Callable[[Asked], None]
-) -> Measured:
+    runtime: Runtime, items: Sequence[Item], model: str, *, votes: int, done: Callable[[JudgedItem], None]
+) -> JudgeAgreement:
     """Ask ``model`` (``provider/model``) about the usable items. No page is captured.
 
     Raises:
@@ -34,10 +34,10 @@ async def measure(
         return await runtime.pages.evidence(capture)
 
     client, name = runtime.models.client(model)
-    watch = RefusalWatch(client, name)
+    watch = RejectionMonitor(client, name)
     asking = ParameterizedLLM(watch, runtime.settings.parameters, provider=parse_model(model).provider, model=name)
-    judge = Verifier(asking, name, separator=runtime.separator, pages=runtime.prepared)
+    judge = Verifier(asking, name, separator=runtime.separator, pages=runtime.page_preparer)
     asked = await ask_all(items, judge, stored=stored, votes=votes, done=done)
     if watch.refusal is not None:
         raise watch.refusal
-    return measured(str(parse_model(model)), asked, votes=votes)
+    return agreement_of_asked(str(parse_model(model)), asked, votes=votes)

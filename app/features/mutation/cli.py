@@ -26,13 +26,13 @@ from app.console.judging_options import (
     judging_settings,
     quiet_logging,
 )
-from app.console.streams import near, output, print_json, remarks
+from app.console.streams import print_json, stderr_console, stdout_console, suggestion
 
 if TYPE_CHECKING:
     from app.settings import Settings
-    from judges.analysis.mutation.leaves import Seen
+    from judges.analysis.mutation.leaves import ObservedRun
     from judges.analysis.mutation.mutations import Mutation
-    from judges.analysis.mutation.report import Tried
+    from judges.analysis.mutation.report import MutationResult
     from judges.registry import Judge
 
 LEXICAL = "lexical"
@@ -158,7 +158,7 @@ def _judge(task_id: str, settings: Settings) -> Judge:
         broken = catalogue.broken[task_id]
         raise JudgeNotLoadable(broken.partition("\n")[0], traceback=broken)
     if task_id not in catalogue.judges:
-        raise WrongUsage(f"no judge exists for task {task_id!r}", hint=near(task_id, catalogue.judges))
+        raise WrongUsage(f"no judge exists for task {task_id!r}", hint=suggestion(task_id, catalogue.judges))
     return catalogue.judges[task_id]
 
 
@@ -198,8 +198,8 @@ def _page_texts(path: Path) -> dict[str, str]:
 class _Run:
     """Judged answer and its changes. ``replies`` are the extractions from the unchanged answer."""
 
-    base: Seen
-    tried: Sequence[Tried]
+    base: ObservedRun
+    tried: Sequence[MutationResult]
     pages: Mapping[str, str]
     replies: Mapping[str, str]
 
@@ -209,17 +209,17 @@ async def _run(settings: Settings, case: _Case) -> _Run:
 
     from answers.citations import unique_urls
     from app.engine.runtime import open_runtime
-    from app.engine.text_judging import judging, texts_of, with_pages_of
+    from app.engine.text_judging import runtime_with_pages, text_judge, texts_of
     from judges.analysis.mutation.replay import RecordingClient
     from judges.analysis.mutation.trying import MutationTest
 
-    console = remarks()
+    console = stderr_console()
     replies: dict[str, str] = {}
     async with AsyncExitStack() as stack:
         runtime = await stack.enter_async_context(open_runtime(settings))
         if case.pages is not None:
-            runtime = await stack.enter_async_context(with_pages_of(runtime, case.pages))
-        judged = judging(runtime, case.judge, case.model, lambda client: RecordingClient(client, replies))
+            runtime = await stack.enter_async_context(runtime_with_pages(runtime, case.pages))
+        judged = text_judge(runtime, case.judge, case.model, lambda client: RecordingClient(client, replies))
         mutation_test = MutationTest(judged, case.answer)
         with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
             bar = progress.add_task("unchanged answer", total=None)
@@ -230,7 +230,7 @@ async def _run(settings: Settings, case: _Case) -> _Run:
             base = await mutation_test.base()
             recorded = dict(replies)
             pages = await texts_of(runtime, unique_urls(case.answer))
-            tried: Sequence[Tried] = ()
+            tried: Sequence[MutationResult] = ()
             if base.passed:
                 tried = await mutation_test.run(base, pages, seed=case.seed, per_kind=case.per_kind, before=before)
             return _Run(base=base, tried=tried, pages=pages, replies=recorded)
@@ -296,4 +296,4 @@ def _print_change(change: dict[str, Any]) -> None:
 
 
 def _line(text: str) -> None:
-    output().print(text, markup=False, soft_wrap=True)
+    stdout_console().print(text, markup=False, soft_wrap=True)

@@ -19,18 +19,18 @@ from fastapi import APIRouter, Path, Query, Response
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.models import ListOut
-from app.api.paging import IdPath, PositionSliceDep, SliceDep
+from app.api.paging import IdPath, PageRequestDep, PositionPageRequestDep
 from app.api.problems import Problem, not_found
 from app.api.strict_json import StrictJsonRoute
 from app.api.submissions import KeyHeader
 from app.features.suites.api_models import AcceptedRunOut, RunOut, StepOut, StepSummaryOut
-from app.features.suites.boxes import drawn_on
+from app.features.suites.boxes import draw_boxes
 from app.features.suites.errors import PathNotAllowed
 from app.features.suites.jobs import as_submission, suite_kinds
-from app.features.suites.orders import MindActOrder, RunOrder, TildeOrder
-from app.features.suites.places import DataPlaces
+from app.features.suites.orders import Mind2WebRunIn, MultimodalRunIn, SuiteRunIn
+from app.features.suites.places import DataFolders
 from app.features.suites.records import Record, StepStatus
-from app.jobs.intake import Receipt, Terms
+from app.jobs.intake import JobOptions, SubmissionReceipt
 from app.service import Service
 from app.storage import jobs as rows
 from app.storage import suite_steps
@@ -53,7 +53,11 @@ PositionPath = Annotated[int, Path(ge=0, le=2**31 - 1)]
 
 @router.post("/mind2web/runs", status_code=202, response_model=AcceptedRunOut)
 async def run_mind2web(
-    body: MindActOrder, response: Response, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
+    body: Mind2WebRunIn,
+    response: Response,
+    service: ServiceDep,
+    caller: SubmitterDep,
+    idempotency_key: KeyHeader = None,
 ) -> dict[str, Any]:
     """Start a run of a model over Mind2Web, or score predictions from a file."""
     return await _accepted(SuiteName.MIND2WEB, body, response, service, caller, idempotency_key)
@@ -61,20 +65,24 @@ async def run_mind2web(
 
 @router.post("/mm-mind2web/runs", status_code=202, response_model=AcceptedRunOut)
 async def run_mm_mind2web(
-    body: TildeOrder, response: Response, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
+    body: MultimodalRunIn,
+    response: Response,
+    service: ServiceDep,
+    caller: SubmitterDep,
+    idempotency_key: KeyHeader = None,
 ) -> dict[str, Any]:
     """Start a run of a model over Multimodal-Mind2Web~, or score answers from a file."""
     return await _accepted(SuiteName.MM_MIND2WEB, body, response, service, caller, idempotency_key)
 
 
 @router.get("/{suite}/runs")
-async def runs(suite: SuiteName, service: ServiceDep, caller: ReaderDep, part: SliceDep) -> ListOut[RunOut]:
+async def runs(suite: SuiteName, service: ServiceDep, caller: ReaderDep, part: PageRequestDep) -> ListOut[RunOut]:
     """List the runs of a suite, newest first."""
     async with service.database.begin() as connection:
         found = await rows.list_jobs(
             connection,
             limit=part.limit + 1,
-            owner=caller.sees,
+            owner=caller.visible_owner,
             before=part.cursor,
             agent=suite.value,
             kind=JobKind.SUITE,
@@ -97,7 +105,7 @@ async def steps(
     run_id: IdPath,
     service: ServiceDep,
     caller: ReaderDep,
-    part: PositionSliceDep,
+    part: PositionPageRequestDep,
     status: StepStatus | None = None,
     task_id: Annotated[str | None, Query(max_length=200)] = None,
     success: Annotated[
@@ -126,11 +134,11 @@ async def step(
 ) -> StepOut:
     """Return one step: the request, the reply, the gold answer and the page."""
     record, order = await _step(service, caller, suite, run_id, position)
-    kind, places = suite_kinds()[suite.value], DataPlaces(service.settings.suite_data)
+    kind, places = suite_kinds()[suite.value], DataFolders(service.settings.suite_data)
     try:
         view = await asyncio.to_thread(kind.view, order, places, record)
     except (SuiteError, PathNotAllowed) as error:
-        return StepOut.of(record, page=None, page_problem=places.without_folders(str(error)))
+        return StepOut.of(record, page=None, page_problem=places.hide_folders(str(error)))
     url = f"/v1/suites/{suite.value}/runs/{run_id}/steps/{position}/screenshot" if view.has_picture else None
     return StepOut.of(record, page=view.page, screenshot=url, boxes=[dataclasses.asdict(box) for box in view.boxes])
 
@@ -145,45 +153,45 @@ async def screenshot(
 ) -> Response:
     """Return the screenshot of a step with boxes around the gold elements (green) and the picked one (orange)."""
     record, order = await _step(service, caller, suite, run_id, position)
-    kind, places = suite_kinds()[suite.value], DataPlaces(service.settings.suite_data)
+    kind, places = suite_kinds()[suite.value], DataFolders(service.settings.suite_data)
     try:
         view = await asyncio.to_thread(kind.view, order, places, record)
         picture = await asyncio.to_thread(kind.picture, order, places, record)
         if picture is None:
             raise not_found("screenshot: the data contain none for this step")
-        drawn, media_type = await asyncio.to_thread(drawn_on, picture, view.boxes)
+        drawn, media_type = await asyncio.to_thread(draw_boxes, picture, view.boxes)
     except (SuiteError, PathNotAllowed) as error:
-        raise not_found(f"screenshot: {places.without_folders(str(error))}") from error
+        raise not_found(f"screenshot: {places.hide_folders(str(error))}") from error
     return Response(drawn, media_type=media_type, headers={"Cache-Control": "private, max-age=600"})
 
 
 async def _accepted(
     suite: SuiteName,
-    order: RunOrder,
+    order: SuiteRunIn,
     response: Response,
     service: Service,
     caller: Caller,
     idempotency_key: str | None,
 ) -> dict[str, Any]:
-    await asyncio.to_thread(_check_paths, order, DataPlaces(service.settings.suite_data))
+    await asyncio.to_thread(_check_paths, order, DataFolders(service.settings.suite_data))
     submission = as_submission(suite.value, order)
     key = None
     if idempotency_key is not None:
         fingerprint = hashlib.sha256(f"suite\0{suite.value}\0{submission.answers[0].text}".encode()).hexdigest()
         key = IdempotencyKey(owner=caller.owner, key=idempotency_key, fingerprint=fingerprint)
 
-    def receipt(receipts: Sequence[Receipt]) -> dict[str, Any]:
+    def receipt(receipts: Sequence[SubmissionReceipt]) -> dict[str, Any]:
         [(job_id, _)] = receipts[0].jobs
         url = f"/v1/suites/{suite.value}/runs/{job_id}"
         return {"id": job_id, "suite": suite.value, "status": "queued", "url": url, "job_url": f"/v1/jobs/{job_id}"}
 
-    terms = Terms(priority=order.priority, budget_usd=order.budget_usd, kind=JobKind.SUITE)
+    terms = JobOptions(priority=order.priority, budget_usd=order.budget_usd, kind=JobKind.SUITE)
     accepted = await service.intake.accept([submission], owner=caller.owner, respond=receipt, key=key, terms=terms)
     response.headers["Location"] = accepted["url"]
     return accepted
 
 
-def _check_paths(order: RunOrder, places: DataPlaces) -> None:
+def _check_paths(order: SuiteRunIn, places: DataFolders) -> None:
     """Raise Problem that lists every field with a file that must not be read."""
     errors = []
     for name, path in order.paths().items():
@@ -203,7 +211,7 @@ async def _run(connection: Any, job: Job) -> RunOut:
 
 
 async def _job(connection: Any, caller: Caller, suite: SuiteName, run_id: str) -> Job:
-    found = await rows.get_job(connection, run_id, owner=caller.sees)
+    found = await rows.get_job(connection, run_id, owner=caller.visible_owner)
     if found is None or found.kind is not JobKind.SUITE or found.task_id != suite.value:
         raise not_found("run")
     return found

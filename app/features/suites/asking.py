@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients, reply_store
-from app.features.suites.running import Asking
+from app.features.suites.running import SuiteModel
 from app.settings import Settings
 
 
 @asynccontextmanager
-async def open_asking(settings: Settings) -> AsyncIterator[Asking]:
+async def open_suite_model(settings: Settings) -> AsyncIterator[SuiteModel]:
     """Open a client for the configured model, with the same limits, retries, budget and reply cache as for judges.
 
     Raises:
@@ -20,16 +20,16 @@ async def open_asking(settings: Settings) -> AsyncIterator[Asking]:
     """
     models = ModelClients(settings, Limits.from_settings(settings), reply_store(settings))
     try:
-        yield asking_for(models, settings.model)
+        yield _model_for(models, settings.model)
     finally:
         await models.aclose()
 
 
-def asking_for(models: ModelClients, model: str) -> Asking:
+def _model_for(models: ModelClients, model: str) -> SuiteModel:
     """Return the client of a model.
 
     Raises:
         ModelNotConfigured: the provider does not exist or its API key is missing.
     """
     client, name = models.client(model)
-    return Asking(client=client, model=name)
+    return SuiteModel(client=client, model=name)

@@ -19,7 +19,7 @@ _LINE = 4
 _JPEG_MAX = 65_000
 
 
-def parsed_box(written: str) -> tuple[float, float, float, float] | None:
+def parse_box(written: str) -> tuple[float, float, float, float] | None:
     """Parse ``x,y,w,h`` in page pixels. Return None for an invalid box and for the ``-1`` of an element without one.
 
     >>> parsed_box("10,20.5,80,20"), parsed_box("-1,-1,-1,-1"), parsed_box("nan,0,1,1"), parsed_box("x")
@@ -33,7 +33,7 @@ def parsed_box(written: str) -> tuple[float, float, float, float] | None:
     return (x, y, width, height) if inside and width > 0 and height > 0 else None
 
 
-def drawn_on(picture: bytes, boxes: Sequence[Box]) -> tuple[bytes, str]:
+def draw_boxes(picture: bytes, boxes: Sequence[Box]) -> tuple[bytes, str]:
     """Draw the boxes on a screenshot. Return the image and its media type. Blocks.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from app.console.errors import Exit
-from app.console.streams import output, remarks
+from app.console.streams import stderr_console, stdout_console
 
 MAX_SHOWN_CHARS = 2_000
 """Maximum characters per printed value. Long texts are cut to the part around the first difference."""
@@ -31,7 +31,7 @@ def conformance(
     from judges.suites.conformance.kinds import check_file
     from judges.suites.errors import SuiteError
 
-    console, notes = output(), remarks()
+    console, notes = stdout_console(), stderr_console()
     passed = failed = 0
     for path in files:
         try:

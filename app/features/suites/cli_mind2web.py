@@ -11,7 +11,7 @@ from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit, Interrupted, WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
-from app.console.streams import output, print_json, remarks
+from app.console.streams import print_json, stderr_console, stdout_console
 from app.features.suites import cli_mind2web_options as opt
 from judges.suites.mind2web.rules import Metric, NoPositive, Shuffle
 
@@ -59,7 +59,7 @@ def mind2web(
         return
     root, split = _data(data_root, split)
 
-    from app.features.suites.mindact import Playing
+    from app.features.suites.mindact import PlayOptions
     from app.features.suites.mindact_run import MindActOptions
 
     settings = judging_settings(model=model, max_llm=max_llm, reply_cache_bytes=0 if no_cache else None)
@@ -70,7 +70,7 @@ def mind2web(
         scores=_scores(scores_pickle, settings, scores_sha256),
         scores_name="" if scores_pickle is None else scores_pickle.name,
         template=prompt_template,
-        playing=Playing(
+        playing=PlayOptions(
             top_k=top_k,
             seed=seed,
             shuffle=shuffle,
@@ -93,17 +93,17 @@ def scores(
     as_json: JsonOption = False,
 ) -> None:
     """Convert a pickle of candidate scores to Parquet, in a restricted child process."""
-    from judges.suites.mind2web.scores import convert
+    from judges.suites.mind2web.scores import convert_pickle
 
-    with remarks().status("converting"):
-        table = convert(pickle, out, sha256=sha256)
+    with stderr_console().status("converting"):
+        table = convert_pickle(pickle, out, sha256=sha256)
     if as_json:
         print_json(
             {"path": str(table.path), "sha256": table.sha256, "steps": table.steps, "candidates": table.candidates}
         )
         return
     line = f"{table.path}: {table.steps} steps, {table.candidates} candidates; SHA-256 of the pickle {table.sha256}"
-    output().print(line, markup=False, soft_wrap=True)
+    stdout_console().print(line, markup=False, soft_wrap=True)
 
 
 def _data(root: Path | None, split: str | None) -> tuple[Path, str]:
@@ -122,14 +122,14 @@ def _scores(file: Path | None, settings: Settings, sha256: str | None) -> Path |
     """Return the scores table of a file. It is converted first if necessary."""
     if file is None:
         return None
-    from judges.suites.mind2web.scores import converted
+    from judges.suites.mind2web.scores import parquet_of
 
-    with remarks().status("reading scores"):
-        return converted(file, settings.data_dir / SCORES_FOLDER, sha256=sha256)
+    with stderr_console().status("reading scores"):
+        return parquet_of(file, settings.data_dir / SCORES_FOLDER, sha256=sha256)
 
 
 def _carry_out(options: MindActOptions, settings: Settings, folder: Path | None, *, as_json: bool) -> None:
-    surveyed = options.surveyed()
+    surveyed = options.open_data()
     _remark(options, surveyed)
     try:
         if options.predictions is None:
@@ -166,12 +166,12 @@ def _ask(options: MindActOptions, surveyed: MindActSurvey, settings: Settings, f
 async def _run(
     options: MindActOptions, surveyed: MindActSurvey, settings: Settings, journal: Any
 ) -> list[dict[str, Any]]:
-    from app.features.suites.asking import open_asking
-    from app.features.suites.cli_progress import StepBoard
+    from app.features.suites.asking import open_suite_model
+    from app.features.suites.cli_progress import StepProgress
     from app.features.suites.running import run_steps
 
-    async with open_asking(settings) as asking:
-        with StepBoard(remarks()) as board:
+    async with open_suite_model(settings) as asking:
+        with StepProgress(stderr_console()) as board:
             plan = surveyed.plan(options.playing)
             return await run_steps(plan, journal, asking, side_by_side=settings.max_llm, watcher=board)
 
@@ -189,7 +189,7 @@ def _score_file(options: MindActOptions, surveyed: MindActSurvey, folder: Path |
 
 def _remark(options: MindActOptions, surveyed: MindActSurvey) -> None:
     who = f"predictions of {options.predictions}" if options.predictions else options.model
-    console = remarks()
+    console = stderr_console()
     console.print(f"{surveyed.total} steps of {options.split} by {who}", markup=False, soft_wrap=True)
     if options.scores is None:
         console.print(
@@ -207,7 +207,7 @@ def _show(metrics: dict[str, Any], folder: Path | None, *, as_json: bool) -> Non
     if as_json:
         print_json(metrics)
         return
-    console = output()
+    console = stdout_console()
     console.print(figures_table(metrics))
     for line in (*policy_lines(metrics), *candidate_line(metrics)):
         console.print(line, markup=False, soft_wrap=True)

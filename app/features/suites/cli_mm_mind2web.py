@@ -11,7 +11,7 @@ from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit, Interrupted, WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
-from app.console.streams import output, print_json, remarks
+from app.console.streams import print_json, stderr_console, stdout_console
 from judges.suites.multimodal.readings import Counting
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def mm_mind2web(
         model=None if predictions else settings.model,
         answers=predictions,
     )
-    surveyed = options.surveyed()
+    surveyed = options.open_data()
     _remark(surveyed, options)
     try:
         metrics = (
@@ -106,21 +106,21 @@ def build(
         raise WrongUsage(f"--from {source}: no such file or folder")
 
     from app.features.suites.snapshots import build_snapshot
-    from judges.suites.multimodal.snapshot import Draw
+    from judges.suites.multimodal.snapshot import SamplingOptions
 
-    console = remarks()
+    console = stderr_console()
     with console.status("building") as status:
         built = build_snapshot(
             source,
             out,
-            Draw(distractors=distractors, seed=seed),
+            SamplingOptions(distractors=distractors, seed=seed),
             split=split,
             watch=lambda rows: status.update(f"{rows} rows"),
         )
     if as_json:
         print_json(built)
         return
-    output().print(
+    stdout_console().print(
         f"{out}: {built['rows']} rows of {built['tasks']} tasks, {built['valid']} valid; "
         f"not scored: {built['without_positive']} without a gold element on the page, "
         f"{built['without_screenshot']} without a screenshot",
@@ -147,19 +147,19 @@ def _ask(options: TildeOptions, surveyed: Survey, settings: Settings, folder: Pa
 
 
 async def _run(options: TildeOptions, surveyed: Survey, settings: Settings, journal: Any) -> list[dict[str, Any]]:
-    from app.features.suites.asking import open_asking
-    from app.features.suites.cli_progress import StepBoard
+    from app.features.suites.asking import open_suite_model
+    from app.features.suites.cli_progress import StepProgress
     from app.features.suites.multimodal import TildePlan
     from app.features.suites.running import run_steps
 
     plan = TildePlan(surveyed, counting=options.counting)
-    async with open_asking(settings) as asking:
-        with StepBoard(remarks()) as board:
+    async with open_suite_model(settings) as asking:
+        with StepProgress(stderr_console()) as board:
             return await run_steps(plan, journal, asking, side_by_side=settings.max_llm, watcher=board)
 
 
 def _score_file(options: TildeOptions, surveyed: Survey, folder: Path | None) -> dict[str, Any]:
-    from app.features.suites.multimodal import GivenPlan
+    from app.features.suites.multimodal import PredictionsPlan
     from app.features.suites.multimodal_run import figures
     from app.features.suites.records import without_trace
     from app.features.suites.reports import write_files
@@ -167,7 +167,7 @@ def _score_file(options: TildeOptions, surveyed: Survey, folder: Path | None) ->
 
     assert options.answers is not None  # noqa: S101 - only called with a file
     answers = read_predictions(options.answers)
-    plan = GivenPlan(surveyed, answers, counting=options.counting)
+    plan = PredictionsPlan(surveyed, answers, counting=options.counting)
     records: list[Record] = [plan.score(step) for step in plan.steps()]
     metrics = figures(options, surveyed, [without_trace(record) for record in records], unknown=plan.unknown_ids())
     if folder is not None:
@@ -178,7 +178,7 @@ def _score_file(options: TildeOptions, surveyed: Survey, folder: Path | None) ->
 def _remark(surveyed: Survey, options: TildeOptions) -> None:
     answered_by = f"answers of {options.answers}" if options.answers else options.model
     skipped = sum(surveyed.skipped.values())
-    console = remarks()
+    console = stderr_console()
     console.print(
         f"{len(surveyed.rows)} steps of {surveyed.tasks} tasks by {answered_by}"
         f"{f'; {skipped} invalid rows are not counted' if skipped else ''}",
@@ -195,7 +195,7 @@ def _show(metrics: dict[str, Any], folder: Path | None, *, as_json: bool) -> Non
     if as_json:
         print_json(metrics)
         return
-    console = output()
+    console = stdout_console()
     console.print(tilde_table(metrics))
     console.print(PUBLISHED_TITLE, markup=False)
     console.print(published_table())

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 _LINE_EVERY_S = 10.0
 
 
-class StepBoard:
+class StepProgress:
     """``StepWatcher`` that displays progress. Use it as a context manager."""
 
     def __init__(self, console: Console) -> None:
@@ -39,7 +39,7 @@ class StepBoard:
         )
         self._task = self._bar.add_task("steps", total=None, figures="")
 
-    def __enter__(self) -> StepBoard:
+    def __enter__(self) -> StepProgress:
         self._bar.start()
         return self
 

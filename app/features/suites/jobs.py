@@ -10,15 +10,15 @@ from typing import Any
 from answers.submission import Answer, Submission
 from app.engine.runtime import Runtime
 from app.features.suites.errors import PathNotAllowed
-from app.features.suites.kinds import OpenedRun, SuiteKind
+from app.features.suites.kinds import PreparedRun, SuiteKind
 from app.features.suites.mindact_kind import MindActKind
-from app.features.suites.orders import RunOrder
-from app.features.suites.places import DataPlaces
+from app.features.suites.orders import SuiteRunIn
+from app.features.suites.places import DataFolders
 from app.features.suites.records import Record
-from app.features.suites.running import Asking, run_steps
+from app.features.suites.running import SuiteModel, run_steps
 from app.features.suites.step_journal import StepJournal
 from app.features.suites.tilde_kind import TildeKind
-from app.progress import Progress, Report, Stage
+from app.progress import Progress, ProgressCallback, Stage
 from app.storage.database import Database
 from app.storage.records import Job
 from judges.llm.client import LLMClient
@@ -34,7 +34,7 @@ def suite_kinds() -> Mapping[str, SuiteKind]:
     return {kind.name: kind for kind in kinds}
 
 
-def as_submission(suite: str, order: RunOrder) -> Submission:
+def as_submission(suite: str, order: SuiteRunIn) -> Submission:
     """Return a run as a submission: the suite is agent and task, and the options are the answer text."""
     answer = Answer(name=ORDER_NAME, text=order.model_dump_json(exclude_none=True))
     return Submission(agent=suite, task_id=suite, answers=(answer,), model=order.model, run=order.run)
@@ -47,7 +47,7 @@ async def run_suite(
     order: str,
     *,
     result_id: str,
-    progress: Report,
+    progress: ProgressCallback,
     around: Callable[[LLMClient], LLMClient],
 ) -> dict[str, Any]:
     """Execute a run and return its result. Steps that an earlier attempt settled are reused.
@@ -58,25 +58,25 @@ async def run_suite(
         JobSuperseded: another attempt of the job has taken over.
         DatabaseUnavailable: the database cannot be reached.
     """
-    places = DataPlaces(runtime.settings.suite_data)
+    places = DataFolders(runtime.settings.suite_data)
     try:
         run = await asyncio.to_thread(suite_kinds()[job.task_id].opened, order, places, runtime.settings)
         return await _execute(runtime, database, job, run, result_id=result_id, progress=progress, around=around)
     except (SuiteError, PathNotAllowed) as error:
-        raise SuiteError(places.without_folders(str(error))) from error
+        raise SuiteError(places.hide_folders(str(error))) from error
 
 
 async def _execute(
     runtime: Runtime,
     database: Database,
     job: Job,
-    run: OpenedRun,
+    run: PreparedRun,
     *,
     result_id: str,
-    progress: Report,
+    progress: ProgressCallback,
     around: Callable[[LLMClient], LLMClient],
 ) -> dict[str, Any]:
-    asking = _asking(runtime, job, around) if run.asks else Asking.nobody()
+    asking = _asking(runtime, job, around) if run.asks else SuiteModel.without_model()
     journal = StepJournal(database, job.fence)
     await journal.begin(run.identity, run.plan.total)
     progress(_progress(0, run.plan.total))
@@ -89,11 +89,11 @@ async def _execute(
     return {"id": result_id, "kind": "suite", **figures, "final_score": run.score(figures), "pages": []}
 
 
-def _asking(runtime: Runtime, job: Job, around: Callable[[LLMClient], LLMClient]) -> Asking:
+def _asking(runtime: Runtime, job: Job, around: Callable[[LLMClient], LLMClient]) -> SuiteModel:
     model = job.model or runtime.settings.model
     client, name = runtime.models.client(model)
     runtime.models.check(model)
-    return Asking(client=around(client), model=name)
+    return SuiteModel(client=around(client), model=name)
 
 
 def _progress(done: int, total: int) -> Progress:
@@ -102,7 +102,7 @@ def _progress(done: int, total: int) -> Progress:
 
 
 class _ProgressWatcher:
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: ProgressCallback) -> None:
         self._report = report
 
     def step(self, record: Record, *, done: int, total: int, reused: bool) -> None:

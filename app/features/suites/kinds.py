@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from app.features.suites.places import DataPlaces
+from app.features.suites.places import DataFolders
 from app.features.suites.records import Record
 from app.features.suites.running import Plan
 from app.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedRun:
+class PreparedRun:
     """Run that is ready to start. ``asks`` is False if answers from a file are scored.
 
     ``identity`` must be equal for steps of an earlier attempt to be reused. ``figures`` aggregates the records.
@@ -59,12 +59,12 @@ class SuiteKind(Protocol):
     @property
     def name(self) -> str: ...
 
-    def opened(self, order: str, places: DataPlaces, settings: Settings) -> OpenedRun:
+    def opened(self, order: str, places: DataFolders, settings: Settings) -> PreparedRun:
         """Open a run. ``order`` is the JSON text of its options."""
         ...
 
-    def view(self, order: str, places: DataPlaces, record: Record) -> StepView: ...
+    def view(self, order: str, places: DataFolders, record: Record) -> StepView: ...
 
-    def picture(self, order: str, places: DataPlaces, record: Record) -> bytes | None:
+    def picture(self, order: str, places: DataFolders, record: Record) -> bytes | None:
         """Return the original screenshot of a step, or None if there is none."""
         ...

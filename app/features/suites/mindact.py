@@ -8,19 +8,19 @@ from random import Random
 from typing import Any
 
 from app.features.suites.records import Record, StepStatus
-from app.features.suites.running import Asking
+from app.features.suites.running import SuiteModel
 from judges.errors import LLMError
 from judges.suites.errors import DataUnreadable
 from judges.suites.mind2web.data import Split
 from judges.suites.mind2web.errors import PageUnusable, RankMissing
 from judges.suites.mind2web.parsing import gold_op_string
-from judges.suites.mind2web.playing import Played, Player
-from judges.suites.mind2web.predictions import Given, RecordedRounds
-from judges.suites.mind2web.questions import Template, with_page
-from judges.suites.mind2web.ranks import RankOrigin, Ranks, kept, ranked
+from judges.suites.mind2web.playing import PlayedStep, StepPlayer
+from judges.suites.mind2web.predictions import RecordedPrediction, RecordedRounds
+from judges.suites.mind2web.questions import Template, last_message
+from judges.suites.mind2web.ranks import RankLookup, RankOrigin, ids_in_top_k, ranked
 from judges.suites.mind2web.rules import WITHOUT_POSITIVE, Metric, NoPositive, Shuffle, Unplayed
 from judges.suites.mind2web.steps import Step
-from judges.suites.mind2web.tournament import NOTHING, Prediction, outcome, shuffled
+from judges.suites.mind2web.tournament import EMPTY_PREDICTION, Prediction, score_prediction, shuffled
 from rubrics.verdict import Usage
 
 NAME = "mind2web"
@@ -30,7 +30,7 @@ PAGE_UNUSABLE = "page_unusable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Playing:
+class PlayOptions:
     """Options for playing and scoring steps."""
 
     top_k: int = 50
@@ -42,7 +42,7 @@ class Playing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparedStep:
     """Step with everything that is known before a model is asked.
 
     ``unplayed`` says why no question is needed. ``fault`` (reason, text) says why the step cannot be judged. ``best``
@@ -66,10 +66,10 @@ class MindActPlan:
         split: Split,
         total: int,
         *,
-        playing: Playing,
-        ranks: Ranks | None,
+        playing: PlayOptions,
+        ranks: RankLookup | None,
         template: Template,
-        given: Mapping[str, Given] | None = None,
+        given: Mapping[str, RecordedPrediction] | None = None,
     ) -> None:
         self._split = split
         self._total = total
@@ -82,18 +82,18 @@ class MindActPlan:
     def total(self) -> int:
         return self._total
 
-    def steps(self) -> Iterator[Prepared]:
+    def steps(self) -> Iterator[PreparedStep]:
         return prepare(self._split, self._playing, self._ranks)
 
-    def step_id(self, step: Prepared) -> str:
+    def step_id(self, step: PreparedStep) -> str:
         return step.step.sample_id
 
-    async def judge(self, step: Prepared, asking: Asking) -> Record:
+    async def judge(self, step: PreparedStep, asking: SuiteModel) -> Record:
         """Judge one step. A fault of the data makes it ``not_judged``; errors of the model are raised."""
         settled = self.score(step)
         if settled is not None:
             return settled
-        player = Player(
+        player = StepPlayer(
             client=asking.client,
             model=asking.model,
             template=self._template,
@@ -102,28 +102,28 @@ class MindActPlan:
         try:
             played = await player.play(step.step, step.order)
         except PageUnusable as error:
-            return unknown(step, PAGE_UNUSABLE, f"{step.step.place}: {error}")
-        return scored(step, played.prediction, self._playing, played)
+            return not_judged_record(step, PAGE_UNUSABLE, f"{step.step.place}: {error}")
+        return scored_record(step, played.prediction, self._playing, played)
 
-    def score(self, step: Prepared) -> Record | None:
+    def score(self, step: PreparedStep) -> Record | None:
         """Return the record of a step that needs no model, or None if a model must be asked."""
         if step.fault is not None:
-            return unknown(step, *step.fault)
+            return not_judged_record(step, *step.fault)
         if step.unplayed in WITHOUT_POSITIVE or (step.unplayed is not None and self._given is None):
-            return scored(step, NOTHING, self._playing)
+            return scored_record(step, EMPTY_PREDICTION, self._playing)
         if self._given is None:
             return None
         found = self._given.get(step.step.sample_id)
         if found is None:
-            return unknown(step, NO_PREDICTION, "the file contains no prediction for this step")
+            return not_judged_record(step, NO_PREDICTION, "the file contains no prediction for this step")
         prediction = found.prediction(len(step.order)) if isinstance(found, RecordedRounds) else found
-        return scored(step, prediction, self._playing)
+        return scored_record(step, prediction, self._playing)
 
-    def not_judged(self, step: Prepared, error: LLMError) -> Record:
-        return unknown(step, str(error.reason or "llm_unavailable"), str(error), error.usage)
+    def not_judged(self, step: PreparedStep, error: LLMError) -> Record:
+        return not_judged_record(step, str(error.reason or "llm_unavailable"), str(error), error.usage)
 
 
-def prepare(split: Split, playing: Playing, ranks: Ranks | None) -> Iterator[Prepared]:
+def prepare(split: Split, playing: PlayOptions, ranks: RankLookup | None) -> Iterator[PreparedStep]:
     """Yield every step with ranked candidates, cut at ``top_k`` and shuffled. Blocks.
 
     Raises:
@@ -138,13 +138,13 @@ def prepare(split: Split, playing: Playing, ranks: Ranks | None) -> Iterator[Pre
         try:
             with_ranks, origin = ranked(step, ranks)
         except RankMissing as error:
-            yield Prepared(step=step, fault=(NO_RANK, str(error)))
+            yield PreparedStep(step=step, fault=(NO_RANK, str(error)))
             continue
         yield _prepared(with_ranks, origin, playing, stream)
 
 
-def _prepared(step: Step, origin: RankOrigin, playing: Playing, stream: Random) -> Prepared:
-    positives, negatives = kept(step.positives, playing.top_k), kept(step.negatives, playing.top_k)
+def _prepared(step: Step, origin: RankOrigin, playing: PlayOptions, stream: Random) -> PreparedStep:
+    positives, negatives = ids_in_top_k(step.positives, playing.top_k), ids_in_top_k(step.negatives, playing.top_k)
     best = min((one.rank for one in step.positives if one.rank is not None), default=None)
     unplayed, order = None, list[str]()
     if positives:
@@ -153,15 +153,17 @@ def _prepared(step: Step, origin: RankOrigin, playing: Playing, stream: Random) 
         unplayed = Unplayed.SINGLE if len(order) == 1 else None
     else:
         unplayed = Unplayed.OUTSIDE_TOP_K if step.positives else Unplayed.NO_POSITIVE
-    return Prepared(
+    return PreparedStep(
         step=step, positives=tuple(positives), order=tuple(order), best=best, origin=origin, unplayed=unplayed
     )
 
 
-def scored(step: Prepared, prediction: Prediction, playing: Playing, played: Played | None = None) -> Record:
+def scored_record(
+    step: PreparedStep, prediction: Prediction, playing: PlayOptions, played: PlayedStep | None = None
+) -> Record:
     """Return the record of a judged step. A step without a positive is scored by the policy ``no_positive``."""
     gold = gold_op_string(step.step.op, step.step.value)
-    result = outcome(prediction, step.positives, gold)
+    result = score_prediction(prediction, step.positives, gold)
     operation = prediction.op_string.split()
     action = int(bool(prediction.node_id) and bool(operation) and operation[0] == step.step.op)
     by_action = playing.metric is Metric.ACTION
@@ -186,7 +188,7 @@ def scored(step: Prepared, prediction: Prediction, playing: Playing, played: Pla
     }
 
 
-def unknown(step: Prepared, reason: str, detail: str, usage: Usage | None = None) -> Record:
+def not_judged_record(step: PreparedStep, reason: str, detail: str, usage: Usage | None = None) -> Record:
     """Return the record of a step that was not judged."""
     gold = gold_op_string(step.step.op, step.step.value)
     no_figures = dict.fromkeys(("element_acc", "action_f1", "step_acc", "element", "op_f1", "action", "prediction"))
@@ -203,7 +205,7 @@ def unknown(step: Prepared, reason: str, detail: str, usage: Usage | None = None
     }
 
 
-def _heading(step: Prepared) -> dict[str, Any]:
+def _heading(step: PreparedStep) -> dict[str, Any]:
     return {
         "id": step.step.sample_id,
         "position": step.step.position,
@@ -218,14 +220,14 @@ def _heading(step: Prepared) -> dict[str, Any]:
     }
 
 
-def _positive_ranks(step: Prepared) -> list[int] | None:
+def _positive_ranks(step: PreparedStep) -> list[int] | None:
     """Return the best rank of a gold element as a list, empty without one. None if the candidates have no ranks."""
     if step.fault is not None or step.origin is RankOrigin.LISTED:
         return None
     return [] if step.best is None else [step.best]
 
 
-def _trace(step: Prepared, gold: str, played: Played | None) -> dict[str, Any]:
+def _trace(step: PreparedStep, gold: str, played: PlayedStep | None) -> dict[str, Any]:
     """Return the questions of all rounds and the gold answer."""
     rounds = () if played is None else played.rounds
     shown_ids = {*step.positives, *(id for one in rounds for id, _ in one.shown.options)}
@@ -234,7 +236,7 @@ def _trace(step: Prepared, gold: str, played: Played | None) -> dict[str, Any]:
         "task": step.step.task,
         "history": list(step.step.history),
         "order": list(step.order),
-        "prompt": [with_page(one.shown.context, one.question) for one in rounds],
+        "prompt": [last_message(one.shown.context, one.question) for one in rounds],
         "raw_output": [one.raw for one in rounds],
         "rounds": [
             {

@@ -7,17 +7,17 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from app.features.suites.boxes import GOLD, PICKED, parsed_box
-from app.features.suites.kinds import Box, OpenedRun, StepView
-from app.features.suites.mindact import NAME, Playing
+from app.features.suites.boxes import GOLD, PICKED, parse_box
+from app.features.suites.kinds import Box, PreparedRun, StepView
+from app.features.suites.mindact import NAME, PlayOptions
 from app.features.suites.mindact_run import MindActOptions, figures, run_identity, summary_score
-from app.features.suites.orders import MindActOrder
-from app.features.suites.places import DataPlaces
+from app.features.suites.orders import Mind2WebRunIn
+from app.features.suites.places import DataFolders
 from app.features.suites.records import TRACE, Record
 from app.settings import Settings
 from judges.suites.errors import DataMissing
 from judges.suites.mind2web.data import ROW_SUFFIXES, find_split
-from judges.suites.mind2web.scores import converted
+from judges.suites.mind2web.scores import parquet_of
 from judges.suites.multimodal.row_files import count_rows, read_row
 from judges.suites.multimodal.source_rows import SourceStep, read_source_step
 
@@ -30,10 +30,10 @@ class MindActKind:
 
     name = NAME
 
-    def opened(self, order: str, places: DataPlaces, settings: Settings) -> OpenedRun:
+    def opened(self, order: str, places: DataFolders, settings: Settings) -> PreparedRun:
         options = _options(order, places, settings)
-        surveyed = options.surveyed()
-        return OpenedRun(
+        surveyed = options.open_data()
+        return PreparedRun(
             plan=surveyed.plan(options.playing),
             asks=options.predictions is None,
             identity=run_identity(options, surveyed) | {"max_examples": options.max_examples},
@@ -41,7 +41,7 @@ class MindActKind:
             score=summary_score,
         )
 
-    def view(self, order: str, places: DataPlaces, record: Record) -> StepView:
+    def view(self, order: str, places: DataFolders, record: Record) -> StepView:
         """Return the page of the last question and the boxes."""
         trace = record[TRACE]
         asked = trace["prompt"][-1] if trace["prompt"] else ""
@@ -52,22 +52,22 @@ class MindActKind:
             boxes=tuple(_boxes(record)),
         )
 
-    def picture(self, order: str, places: DataPlaces, record: Record) -> bytes | None:
+    def picture(self, order: str, places: DataFolders, record: Record) -> bytes | None:
         source = _source(order, places, record)
         return None if source is None else source.screenshot
 
 
-def _options(order: str, places: DataPlaces, settings: Settings) -> MindActOptions:
-    asked = MindActOrder.model_validate_json(order)
+def _options(order: str, places: DataFolders, settings: Settings) -> MindActOptions:
+    asked = Mind2WebRunIn.model_validate_json(order)
     data = places.allowed(asked.data)
     paths = {name: places.allowed(path) for name, path in asked.paths().items()}
     scores = paths.get("scores")
     options = MindActOptions(
         data=data,
         split=asked.split or data.stem,
-        scores=None if scores is None else converted(scores, settings.data_dir / SCORES_FOLDER),
+        scores=None if scores is None else parquet_of(scores, settings.data_dir / SCORES_FOLDER),
         template=paths.get("prompt_template"),
-        playing=Playing(
+        playing=PlayOptions(
             top_k=asked.top_k,
             seed=asked.seed,
             shuffle=asked.shuffle,
@@ -84,13 +84,13 @@ def _options(order: str, places: DataPlaces, settings: Settings) -> MindActOptio
     return replace(options, model=None, predictions=paths["predictions"])
 
 
-def _source(order: str, places: DataPlaces, record: Record) -> SourceStep | None:
+def _source(order: str, places: DataFolders, record: Record) -> SourceStep | None:
     """Return the Multimodal-Mind2Web row of a step, or None if the data are the published JSON.
 
     Raises:
         DataMissing: the data have changed since the run.
     """
-    asked = MindActOrder.model_validate_json(order)
+    asked = Mind2WebRunIn.model_validate_json(order)
     data = places.allowed(asked.data)
     position = record["position"]
     for file in find_split(data, asked.split or data.stem).files:
@@ -116,6 +116,6 @@ def _boxes(record: Record) -> Iterator[Box]:
     prediction = record.get("prediction") or ["", ""]
     for role, ids in ((GOLD, trace["gold"]["elements"]), (PICKED, prediction[:1])):
         for id in ids:
-            box = parsed_box(trace["boxes"].get(id, ""))
+            box = parse_box(trace["boxes"].get(id, ""))
             if box is not None:
                 yield Box(role=role, id=id, x=box[0], y=box[1], width=box[2], height=box[3])

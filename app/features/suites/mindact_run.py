@@ -13,15 +13,15 @@ from typing import Any
 
 from lxml import etree
 
-from app.features.suites.mindact import NAME, MindActPlan, Playing
+from app.features.suites.mindact import NAME, MindActPlan, PlayOptions
 from app.features.suites.records import TRACE, Record, without_trace
-from app.features.suites.reports import not_judged, tool_version, usage, whole_file
+from app.features.suites.reports import atomic_text_file, not_judged, tool_version, usage
 from judges.llm.providers import parse_model
 from judges.suites.errors import DataMissing
 from judges.suites.mind2web.data import Split, find_split
 from judges.suites.mind2web.official import OFFICIAL_KEYS
 from judges.suites.mind2web.playing import request_params
-from judges.suites.mind2web.predictions import Given, read_predictions
+from judges.suites.mind2web.predictions import RecordedPrediction, read_predictions
 from judges.suites.mind2web.published import RANKER_RECALL_AT_50, PublishedRow, published
 from judges.suites.mind2web.questions import Template, load_template, shipped_template
 from judges.suites.mind2web.ranks import RankOrigin
@@ -46,13 +46,13 @@ class MindActOptions:
     scores: Path | None = None
     scores_name: str = ""
     template: Path | None = None
-    playing: Playing = field(default_factory=Playing)
+    playing: PlayOptions = field(default_factory=PlayOptions)
     compat_trailing: bool = False
     max_examples: int | None = None
     model: str | None = None
     predictions: Path | None = None
 
-    def surveyed(self) -> MindActSurvey:
+    def open_data(self) -> MindActSurvey:
         """Find and count the steps; open template, scores and predictions. Blocks.
 
         Raises:
@@ -80,10 +80,10 @@ class MindActSurvey:
     total: int
     template: Template
     ranks: ScoreTable | None
-    given: Mapping[str, Given] | None
+    given: Mapping[str, RecordedPrediction] | None
     files: tuple[Mapping[str, Any], ...]
 
-    def plan(self, playing: Playing) -> MindActPlan:
+    def plan(self, playing: PlayOptions) -> MindActPlan:
         return MindActPlan(
             self.split, self.total, playing=playing, ranks=self.ranks, template=self.template, given=self.given
         )
@@ -190,8 +190,8 @@ def write_official(
     name, top_k = options.split, options.playing.top_k
     results = folder / f"{name}_results_top{top_k}.json"
     with (
-        whole_file(folder / f"{name}_predictions_top{top_k}.json") as predictions,
-        whole_file(folder / f"{name}_outputs_top{top_k}.json") as outputs,
+        atomic_text_file(folder / f"{name}_predictions_top{top_k}.json") as predictions,
+        atomic_text_file(folder / f"{name}_outputs_top{top_k}.json") as outputs,
     ):
         begun = False
         for record in records:
@@ -204,7 +204,7 @@ def write_official(
         for file in (predictions, outputs):
             file.write("\n]\n" if begun else "[]\n")
     if "element_acc" in metrics:
-        with whole_file(results) as file:
+        with atomic_text_file(results) as file:
             json.dump({key: metrics[key] for key in OFFICIAL_KEYS}, file, ensure_ascii=False, indent=2)
             file.write("\n")
     else:

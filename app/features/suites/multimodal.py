@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from app.features.suites.records import Record, StepStatus
-from app.features.suites.running import Asking
+from app.features.suites.running import SuiteModel
 from judges.errors import LLMError
 from judges.suites.errors import DataMissing, DataUnreadable
-from judges.suites.multimodal.messages import for_the_record
+from judges.suites.multimodal.messages import report_messages
 from judges.suites.multimodal.operations import operation_string
 from judges.suites.multimodal.options import option_name
-from judges.suites.multimodal.predictions import GivenAnswer
+from judges.suites.multimodal.predictions import RecordedAnswer
 from judges.suites.multimodal.protocol import Dialogue, ask
 from judges.suites.multimodal.readings import Counting, Reading
 from judges.suites.multimodal.row_files import data_files, read_rows
@@ -127,11 +127,11 @@ class TildePlan:
     def step_id(self, step: TildeRow) -> str:
         return step.id
 
-    async def judge(self, step: TildeRow, asking: Asking) -> Record:
+    async def judge(self, step: TildeRow, asking: SuiteModel) -> Record:
         dialogue = await ask(step, asking.client, asking.model)
         # In a thread, because the digest of a screenshot takes milliseconds.
         return await asyncio.to_thread(
-            scored, step, parse_seeact(dialogue.answer), reading=self._reading, dialogue=dialogue
+            scored_record, step, parse_seeact(dialogue.answer), reading=self._reading, dialogue=dialogue
         )
 
     def not_judged(self, step: TildeRow, error: LLMError) -> Record:
@@ -139,10 +139,10 @@ class TildePlan:
         return _unknown(step, reason=reason, detail=str(error), usage=error.usage)
 
 
-class GivenPlan:
+class PredictionsPlan:
     """Plan that scores answers from a file. A step without an answer is not judged."""
 
-    def __init__(self, surveyed: Survey, answers: Mapping[str, GivenAnswer], *, counting: Counting) -> None:
+    def __init__(self, surveyed: Survey, answers: Mapping[str, RecordedAnswer], *, counting: Counting) -> None:
         self._survey = surveyed
         self._answers = answers
         self._reading = Reading.of(counting)
@@ -162,7 +162,7 @@ class GivenPlan:
     def step_id(self, step: TildeRow) -> str:
         return step.id
 
-    async def judge(self, step: TildeRow, asking: Asking) -> Record:
+    async def judge(self, step: TildeRow, asking: SuiteModel) -> Record:
         return self.score(step)
 
     def score(self, step: TildeRow) -> Record:
@@ -171,7 +171,7 @@ class GivenPlan:
             return _unknown(
                 step, reason=NO_PREDICTION, detail="the file contains no answer for this step", usage=Usage()
             )
-        return scored(step, predicted.reply, reading=self._reading, raw=predicted.raw)
+        return scored_record(step, predicted.reply, reading=self._reading, raw=predicted.raw)
 
     def not_judged(self, step: TildeRow, error: LLMError) -> Record:
         raise error
@@ -185,7 +185,7 @@ class GivenPlan:
         return sorted(self._answers.keys() - known)
 
 
-def scored(
+def scored_record(
     row: TildeRow,
     answer: SeeActReply,
     *,
@@ -249,7 +249,7 @@ def _question(row: TildeRow) -> dict[str, Any]:
     """Return the question and the gold answer. Candidates have letters; the none option comes last."""
     return {
         "task": row.task,
-        "prompt": for_the_record((*row.first_turns, *row.second_turns)),
+        "prompt": report_messages((*row.first_turns, *row.second_turns)),
         "options": [[option_name(index), text] for index, text in enumerate(row.candidates)],
         "none_option": option_name(len(row.candidates)),
         "gold": {

@@ -31,7 +31,7 @@ class TildeOptions:
     model: str | None = None
     answers: Path | None = None
 
-    def surveyed(self) -> Survey:
+    def open_data(self) -> Survey:
         """Read and validate the data. Blocks.
 
         Raises:

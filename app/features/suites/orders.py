@@ -6,12 +6,12 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.api.request_fields import WHOLE, Model
+from app.api.request_fields import WHOLE_NUMBER, Model
 from judges.suites.mind2web.rules import Metric, NoPositive, Shuffle
 from judges.suites.multimodal.readings import Counting
 
 _PLAIN = r"^[^\x00-\x1f\x7f]*$"
-BULK = -10
+BULK_PRIORITY = -10
 """Default priority: lower than that of interactive submissions."""
 _PATHS = ("data", "predictions", "scores", "prompt_template")
 DataPath = Annotated[
@@ -20,7 +20,7 @@ DataPath = Annotated[
 ]
 
 
-class RunOrder(BaseModel):
+class SuiteRunIn(BaseModel):
     """Options of all suites."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -31,12 +31,14 @@ class RunOrder(BaseModel):
     predictions: Annotated[
         DataPath | None, Field(description="Score the answers in this file instead of asking a model")
     ] = None
-    max_examples: Annotated[int | None, Field(ge=1, le=10**9, description="Maximum number of steps"), WHOLE] = None
-    seed: Annotated[int, Field(ge=0, lt=2**31), WHOLE] = 0
-    run: Annotated[str | None, Field(max_length=200, pattern=_PLAIN, description="Free-form label")] = None
-    priority: Annotated[int, Field(ge=-100, le=100, description="Jobs with a higher priority start first"), WHOLE] = (
-        BULK
+    max_examples: Annotated[int | None, Field(ge=1, le=10**9, description="Maximum number of steps"), WHOLE_NUMBER] = (
+        None
     )
+    seed: Annotated[int, Field(ge=0, lt=2**31), WHOLE_NUMBER] = 0
+    run: Annotated[str | None, Field(max_length=200, pattern=_PLAIN, description="Free-form label")] = None
+    priority: Annotated[
+        int, Field(ge=-100, le=100, description="Jobs with a higher priority start first"), WHOLE_NUMBER
+    ] = BULK_PRIORITY
     budget_usd: Annotated[
         float | None,
         Field(gt=0, le=1e6, allow_inf_nan=False, strict=False, description="Maximum cost of the run in USD"),
@@ -48,7 +50,7 @@ class RunOrder(BaseModel):
         return {name: path for name, path in paths.items() if path is not None}
 
 
-class TildeOrder(RunOrder):
+class MultimodalRunIn(SuiteRunIn):
     """Options of a Multimodal-Mind2Web~ run."""
 
     model_config = ConfigDict(
@@ -63,7 +65,7 @@ class TildeOrder(RunOrder):
     )
 
 
-class MindActOrder(RunOrder):
+class Mind2WebRunIn(SuiteRunIn):
     """Options of a Mind2Web run."""
 
     model_config = ConfigDict(
@@ -81,7 +83,7 @@ class MindActOrder(RunOrder):
         DataPath | None, Field(description="Candidate scores of the ranker: the pickle, or Parquet converted from it")
     ] = None
     prompt_template: Annotated[DataPath | None, Field(description="File with a JSON list of chat messages")] = None
-    top_k: Annotated[int, Field(ge=1, le=10_000), WHOLE] = 50
+    top_k: Annotated[int, Field(ge=1, le=10_000), WHOLE_NUMBER] = 50
     temperature: Annotated[float, Field(strict=False, ge=0.0, le=2.0)] = 0.0
     metric: Annotated[Metric, Field(strict=False)] = Metric.MINDACT
     no_positive: Annotated[NoPositive, Field(strict=False)] = NoPositive.ZERO

@@ -30,7 +30,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoxShown:
+class BoxDescription:
     """Description of an element on the screenshot, in pixels."""
 
     what: str
@@ -38,7 +38,7 @@ class BoxShown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepShown:
+class StepDetails:
     """Step for display. ``wanted`` is the gold operation, ``said`` the operation of the model."""
 
     step: Mapping[str, Any]
@@ -49,18 +49,18 @@ class StepShown:
     wanted: str
     said: str
     right: Sequence[str]
-    boxes: Sequence[BoxShown]
+    boxes: Sequence[BoxDescription]
     has_picture: bool
 
 
-def step_shown(found: Mapping[str, Any]) -> StepShown:
+def step_details(found: Mapping[str, Any]) -> StepDetails:
     """Convert the API response for a step of either suite."""
     step = found["step"]
     gold = step.get("gold") or {}
     rounds = _tournament(step) if "rounds" in step else _single(step)
     prediction = step.get("prediction") or ["", ""]
     said = f"{step.get('action')} {_value(step.get('value'))}" if step.get("action") else str(prediction[-1] or "")
-    return StepShown(
+    return StepDetails(
         step=step,
         page=found["page"],
         page_problem=found["page_problem"],
@@ -109,6 +109,6 @@ def _value(value: object) -> str:
     return "" if value in (None, "", "None") else str(value)
 
 
-def _box(box: Mapping[str, Any]) -> BoxShown:
+def _box(box: Mapping[str, Any]) -> BoxDescription:
     place = f"{box['width']:.0f} by {box['height']:.0f} pixels at {box['x']:.0f}, {box['y']:.0f}"
-    return BoxShown(what=_ROLES.get(str(box["role"]), str(box["role"])), place=place)
+    return BoxDescription(what=_ROLES.get(str(box["role"]), str(box["role"])), place=place)

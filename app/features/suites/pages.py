@@ -10,16 +10,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Response
 
 from app.dashboard.downloads import Format, csv_file
-from app.dashboard.errors import NothingThere
+from app.dashboard.errors import NotFound
 from app.dashboard.jobs import TERMINAL, IdPath, IdQuery
-from app.dashboard.pages_route import PageRoute
+from app.dashboard.pages_route import HtmlRoute
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import Viewer, ViewerDep
 from app.features.suites.page_figures import MEANS, MEASURES, SuiteRun, by_split, parts, published, suite_run
-from app.features.suites.page_step import step_shown
+from app.features.suites.page_step import step_details
 from app.features.suites.page_tables import FIGURES_CSV, PARTS_CSV, RUNS_CSV, figure_rows, part_row, run_rows
 
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
+router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
 
 class Suite(StrEnum):
@@ -112,7 +112,7 @@ async def step(
     found, before, after = await asyncio.gather(
         viewer.api.get(f"{base}/steps/{position}"), _before(viewer, base, position), _after(viewer, base, position)
     )
-    shown = await asyncio.to_thread(step_shown, found)
+    shown = await asyncio.to_thread(step_details, found)
     if format is Format.CSV:
         rows = (
             (number, option.letter, option.text, option.right, option.picked)
@@ -134,7 +134,7 @@ async def screenshot(suite: Suite, run_id: IdPath, position: Position, viewer: V
     found = await viewer.api.request("GET", f"/v1/suites/{suite}/runs/{run_id}/steps/{position}/screenshot")
     kind = found.headers.get("content-type", "")
     if found.is_error or kind not in {"image/jpeg", "image/png"}:
-        raise NothingThere("This step has no screenshot")
+        raise NotFound("This step has no screenshot")
     headers = HEADERS | {"Cache-Control": "private, max-age=600", "X-Content-Type-Options": "nosniff"}
     return Response(found.content, media_type=kind, headers=headers)
 
@@ -147,7 +147,7 @@ async def _runs(viewer: Viewer, suite: Suite, *, at_most: int) -> list[SuiteRun]
 async def _result(viewer: Viewer, run: Mapping[str, Any]) -> Mapping[str, Any] | None:
     if run["result_id"] is None:
         return None
-    result: Mapping[str, Any] | None = await viewer.api.maybe(f"/v1/results/{run['result_id']}")
+    result: Mapping[str, Any] | None = await viewer.api.get_or_none(f"/v1/results/{run['result_id']}")
     return result
 
 

@@ -16,13 +16,13 @@ _MAX_CHARS = 1000
 _MAX_ENTRIES = 20_000
 
 
-class DataPlaces:
+class DataFolders:
     """Allowed data folders of one process."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = tuple(folders)
 
-    def without_folders(self, text: str) -> str:
+    def hide_folders(self, text: str) -> str:
         """Remove the allowed folders from paths in an error text: their location is internal to the operator."""
         for folder in sorted({str(each) for one in self._folders for each in (one, one.resolve())}, reverse=True):
             text = text.replace(f"{folder}/", "").replace(folder, ".")

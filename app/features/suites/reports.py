@@ -48,13 +48,13 @@ def write_files(folder: Path, metrics: Mapping[str, Any], records: Iterable[Reco
     Raises:
         RunUnwritable: a file cannot be written.
     """
-    with whole_file(folder / PREDICTIONS_FILE) as file:
+    with atomic_text_file(folder / PREDICTIONS_FILE) as file:
         file.write("[")
         for number, record in enumerate(records):
             file.write(",\n" if number else "\n")
             json.dump(prediction(record), file, ensure_ascii=False)
         file.write("\n]\n")
-    with whole_file(folder / METRICS_FILE) as file:
+    with atomic_text_file(folder / METRICS_FILE) as file:
         json.dump(metrics, file, ensure_ascii=False, indent=2)
         file.write("\n")
 
@@ -65,7 +65,7 @@ def prediction(record: Record) -> dict[str, Any]:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[TextIO]:
+def atomic_text_file(path: Path) -> Iterator[TextIO]:
     """Open a text file that is written atomically.
 
     Raises:

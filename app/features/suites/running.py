@@ -12,25 +12,25 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from app.errors import AppError
-from app.exceptions import first_of
+from app.exceptions import first_exception
 from app.features.suites.records import Record, is_settled, without_trace
 from judges.errors import JudgeError, LLMError, LLMRejected, ModelNotConfigured
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
-from judges.llm.refusals import refuses_everything
+from judges.llm.refusals import rejects_all_requests
 
 S_contra = TypeVar("S_contra", contravariant=True)
 S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class SuiteModel:
     """Client and model name for the requests of a run."""
 
     client: LLMClient
     model: str
 
     @classmethod
-    def nobody(cls) -> Asking:
+    def without_model(cls) -> SuiteModel:
         """Return a value for plans that ask no model."""
         return cls(client=_NoModel(), model="")
 
@@ -57,7 +57,7 @@ class Plan(Protocol[S]):
 
     def step_id(self, step: S) -> str: ...
 
-    async def judge(self, step: S, asking: Asking) -> Record:
+    async def judge(self, step: S, asking: SuiteModel) -> Record:
         """Ask the model, if the plan uses one, and score the step. Raises LLMError if the model does not answer."""
         ...
 
@@ -94,7 +94,7 @@ class _Run:
 
 
 async def run_steps(
-    plan: Plan[S], journal: Journal, asking: Asking, *, side_by_side: int, watcher: StepWatcher
+    plan: Plan[S], journal: Journal, asking: SuiteModel, *, side_by_side: int, watcher: StepWatcher
 ) -> list[dict[str, Any]]:
     """Judge every unsettled step. Return all records without traces, by position.
 
@@ -130,17 +130,17 @@ async def run_steps(
                     continue
                 group.create_task(one(step))
     except* (JudgeError, AppError) as errors:
-        failed = first_of(errors)
+        failed = first_exception(errors)
     if failed is not None:
         raise failed
     return sorted(run.records, key=lambda record: record["position"])
 
 
-async def _judged(plan: Plan[S], step: S, asking: Asking) -> Record:
+async def _judged(plan: Plan[S], step: S, asking: SuiteModel) -> Record:
     try:
         return await plan.judge(step, asking)
     except LLMRejected as error:
-        if refuses_everything(error):
+        if rejects_all_requests(error):
             raise
         return plan.not_judged(step, error)
     except LLMError as error:

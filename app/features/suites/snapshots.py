@@ -9,15 +9,15 @@ from typing import Any
 
 from judges.suites.errors import DataUnreadable
 from judges.suites.multimodal.row_files import read_rows
-from judges.suites.multimodal.snapshot import Draw, tilde_values
-from judges.suites.multimodal.snapshot_files import writing
+from judges.suites.multimodal.snapshot import SamplingOptions, tilde_values
+from judges.suites.multimodal.snapshot_files import open_writer
 from judges.suites.multimodal.source_rows import COLUMNS, read_source_step
 
 _SPLIT = re.compile(r"train|test_(?:task|website|domain)")
 
 
 def build_snapshot(
-    source: Path, out: Path, draw: Draw, *, split: str | None, watch: Callable[[int], None]
+    source: Path, out: Path, draw: SamplingOptions, *, split: str | None, watch: Callable[[int], None]
 ) -> dict[str, Any]:
     """Write a snapshot and return its counts. Without ``split``, it is taken from the row or the file name. Blocks.
 
@@ -27,7 +27,7 @@ def build_snapshot(
     tasks: set[str] = set()
     seen: dict[str, str] = {}
     counts = {"rows": 0, "valid": 0, "without_positive": 0, "without_screenshot": 0}
-    with writing(out) as writer:
+    with open_writer(out) as writer:
         for row in read_rows(source, (*COLUMNS, "split")):
             step = read_source_step(row.values, place=row.place)
             id = f"{step.task_id}:{step.step}"

@@ -10,7 +10,7 @@ from typing import Any
 from app.features.suites.records import Record
 from app.jobs.errors import JobSuperseded
 from app.storage.database import Database
-from app.storage.jobs import holds
+from app.storage.jobs import is_fence_valid
 from app.storage.records import Fence
 from app.storage.suite_steps import StepRow, begin_run, keep_steps, known_records
 
@@ -34,7 +34,7 @@ class StepJournal:
             DatabaseUnavailable: the database cannot be reached.
         """
         async with self._database.begin() as connection:
-            if not await holds(connection, self._fence):
+            if not await is_fence_valid(connection, self._fence):
                 raise JobSuperseded(self._fence.job_id)
             identity_json = json.dumps(identity, sort_keys=True)
             await begin_run(connection, self._fence.job_id, identity=identity_json, total=total)
@@ -59,7 +59,7 @@ class StepJournal:
         try:
             rows = await asyncio.to_thread(lambda: [StepRow.of(record) for record, _ in batch])
             async with self._database.begin() as connection:
-                if not await holds(connection, self._fence):
+                if not await is_fence_valid(connection, self._fence):
                     raise JobSuperseded(self._fence.job_id)
                 await keep_steps(connection, self._fence.job_id, rows)
         except BaseException:

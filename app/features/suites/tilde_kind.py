@@ -8,18 +8,18 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from app.features.suites.boxes import GOLD, PICKED, parsed_box
-from app.features.suites.kinds import Box, OpenedRun, StepView
-from app.features.suites.multimodal import NAME, GivenPlan, TildePlan
+from app.features.suites.boxes import GOLD, PICKED, parse_box
+from app.features.suites.kinds import Box, PreparedRun, StepView
+from app.features.suites.multimodal import NAME, PredictionsPlan, TildePlan
 from app.features.suites.multimodal_run import TildeOptions, figures, run_identity, summary_score
-from app.features.suites.orders import TildeOrder
-from app.features.suites.places import DataPlaces
+from app.features.suites.orders import MultimodalRunIn
+from app.features.suites.places import DataFolders
 from app.features.suites.records import TRACE, Record
 from app.settings import Settings
 from judges.suites.errors import DataMissing, DataUnreadable
 from judges.suites.mind2web.errors import PageUnusable
 from judges.suites.mind2web.page import ID, Page
-from judges.suites.mind2web.representation import show
+from judges.suites.mind2web.representation import show_page
 from judges.suites.multimodal.elements import root_id
 from judges.suites.multimodal.predictions import read_predictions
 from judges.suites.multimodal.row_files import Row, read_row
@@ -33,19 +33,19 @@ class TildeKind:
 
     name = NAME
 
-    def opened(self, order: str, places: DataPlaces, settings: Settings) -> OpenedRun:
+    def opened(self, order: str, places: DataFolders, settings: Settings) -> PreparedRun:
         options = _options(order, places, settings)
-        surveyed = options.surveyed()
+        surveyed = options.open_data()
         if options.answers is None:
-            return OpenedRun(
+            return PreparedRun(
                 plan=TildePlan(surveyed, counting=options.counting),
                 asks=True,
                 identity=run_identity(options, surveyed),
                 figures=partial(figures, options, surveyed),
                 score=summary_score,
             )
-        plan = GivenPlan(surveyed, read_predictions(options.answers), counting=options.counting)
-        return OpenedRun(
+        plan = PredictionsPlan(surveyed, read_predictions(options.answers), counting=options.counting)
+        return PreparedRun(
             plan=plan,
             asks=False,
             identity=run_identity(options, surveyed) | {"predictions": plan.digest},
@@ -53,13 +53,13 @@ class TildeKind:
             score=summary_score,
         )
 
-    def view(self, order: str, places: DataPlaces, record: Record) -> StepView:
+    def view(self, order: str, places: DataFolders, record: Record) -> StepView:
         source, row = _row(order, places, record)
         return StepView(
             page=_representation(source, row), has_picture=_uri(row) is not None, boxes=tuple(_boxes(row, record))
         )
 
-    def picture(self, order: str, places: DataPlaces, record: Record) -> bytes | None:
+    def picture(self, order: str, places: DataFolders, record: Record) -> bytes | None:
         _, row = _row(order, places, record)
         uri = _uri(row)
         if uri is None:
@@ -70,8 +70,8 @@ class TildeKind:
             raise DataUnreadable(f"{row.place}, field prompt_0", "its screenshot is not valid base64") from error
 
 
-def _options(order: str, places: DataPlaces, settings: Settings) -> TildeOptions:
-    request = TildeOrder.model_validate_json(order)
+def _options(order: str, places: DataFolders, settings: Settings) -> TildeOptions:
+    request = MultimodalRunIn.model_validate_json(order)
     return TildeOptions(
         data=places.allowed(request.data),
         split=request.split,
@@ -83,13 +83,13 @@ def _options(order: str, places: DataPlaces, settings: Settings) -> TildeOptions
     )
 
 
-def _row(order: str, places: DataPlaces, record: Record) -> tuple[Row, TildeRow]:
+def _row(order: str, places: DataFolders, record: Record) -> tuple[Row, TildeRow]:
     """Return the row of a record.
 
     Raises:
         DataMissing: the data have changed since the run.
     """
-    request = TildeOrder.model_validate_json(order)
+    request = MultimodalRunIn.model_validate_json(order)
     source = read_row(places.allowed(request.data), record["position"])
     row = None if source is None else read_tilde_row(source.values, place=source.place, position=source.position)
     if source is None or row is None or row.id != record["id"]:
@@ -104,7 +104,7 @@ def _representation(source: Row, row: TildeRow) -> str:
         return ""
     try:
         parsed = Page.parse(_TILDE_ID.sub(rf"\1{ID}=", page))
-        return show(parsed, tuple(id for id in _ids(row.candidates) if parsed.holds(id))).context
+        return show_page(parsed, tuple(id for id in _ids(row.candidates) if parsed.holds(id))).context
     except PageUnusable:
         return ""
 
@@ -119,7 +119,7 @@ def _boxes(row: TildeRow, record: Record) -> Iterator[Box]:
     picked = (record.get(TRACE) or {}).get("picked")
     for role, elements in ((GOLD, row.targets), (PICKED, (picked,) if picked else ())):
         for id in _ids(elements):
-            box = parsed_box(row.boxes.get(id, ""))
+            box = parse_box(row.boxes.get(id, ""))
             if box is not None:
                 yield Box(role=role, id=id, x=box[0], y=box[1], width=box[2], height=box[3])
 

@@ -12,7 +12,7 @@ USD_PLACES: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class EstimatedUsage:
     """Calls, tokens and cost of requests. ``cached_calls`` are answered from a cache at no cost.
 
     ``usd`` and ``usd_batch`` (at the price of the provider's batch API) are None if a price is unknown.
@@ -25,8 +25,8 @@ class Load:
     usd: float | None = 0.0
     usd_batch: float | None = 0.0
 
-    def __add__(self, other: Load) -> Load:
-        return Load(
+    def __add__(self, other: EstimatedUsage) -> EstimatedUsage:
+        return EstimatedUsage(
             calls=self.calls + other.calls,
             cached_calls=self.cached_calls + other.cached_calls,
             input_tokens=self.input_tokens + other.input_tokens,
@@ -35,8 +35,8 @@ class Load:
             usd_batch=_sum(self.usd_batch, other.usd_batch),
         )
 
-    def times(self, factor: float) -> Load:
-        return Load(
+    def times(self, factor: float) -> EstimatedUsage:
+        return EstimatedUsage(
             calls=self.calls * factor,
             cached_calls=self.cached_calls * factor,
             input_tokens=self.input_tokens * factor,
@@ -50,17 +50,17 @@ FIGURES: Final = ("calls", "cached_calls", "input_tokens", "output_tokens", "usd
 
 
 @dataclass(slots=True)
-class Tally:
+class UsageByRole:
     """Load of one simulated run, by role."""
 
-    by_role: dict[str, Load] = field(default_factory=dict)
+    by_role: dict[str, EstimatedUsage] = field(default_factory=dict)
     unpriced: set[str] = field(default_factory=set)
 
-    def add(self, role: str, load: Load) -> None:
-        self.by_role[role] = self.by_role.get(role, Load()) + load
+    def add(self, role: str, load: EstimatedUsage) -> None:
+        self.by_role[role] = self.by_role.get(role, EstimatedUsage()) + load
 
     @property
-    def total(self) -> Load:
+    def total(self) -> EstimatedUsage:
         return total_of(self.by_role.values())
 
 
@@ -73,10 +73,10 @@ class Forecast:
     missing or poor forecast.
     """
 
-    low: Load
-    expected: Load
-    high: Load
-    roles: Mapping[str, Load] = field(default_factory=dict)
+    low: EstimatedUsage
+    expected: EstimatedUsage
+    high: EstimatedUsage
+    roles: Mapping[str, EstimatedUsage] = field(default_factory=dict)
     unpriced: frozenset[str] = frozenset()
     past_runs: int = 0
     unknown_pages: int = 0
@@ -88,7 +88,9 @@ class Forecast:
             low=self.low + other.low,
             expected=self.expected + other.expected,
             high=self.high + other.high,
-            roles={name: self.roles.get(name, Load()) + other.roles.get(name, Load()) for name in names},
+            roles={
+                name: self.roles.get(name, EstimatedUsage()) + other.roles.get(name, EstimatedUsage()) for name in names
+            },
             unpriced=self.unpriced | other.unpriced,
             past_runs=self.past_runs + other.past_runs,
             unknown_pages=self.unknown_pages + other.unknown_pages,
@@ -116,10 +118,10 @@ class Forecast:
         return {end: _rounded(name, value) for end, value in values.items()}
 
 
-NOTHING: Final = Forecast(low=Load(), expected=Load(), high=Load())
+EMPTY_FORECAST: Final = Forecast(low=EstimatedUsage(), expected=EstimatedUsage(), high=EstimatedUsage())
 
 
-def foreseen(likely: Sequence[Tally], bounds: Iterable[Tally]) -> Forecast:
+def forecast_from_runs(likely: Sequence[UsageByRole], bounds: Iterable[UsageByRole]) -> Forecast:
     """Return the forecast from simulated runs.
 
     ``expected`` is the mean of the ``likely`` runs; ``low`` and ``high`` are the minimum and maximum of all runs.
@@ -131,12 +133,14 @@ def foreseen(likely: Sequence[Tally], bounds: Iterable[Tally]) -> Forecast:
         low=_combine(min, every),
         expected=total_of(tally.total for tally in likely).times(share),
         high=_combine(max, every),
-        roles={role: total_of(tally.by_role.get(role, Load()) for tally in likely).times(share) for role in roles},
+        roles={
+            role: total_of(tally.by_role.get(role, EstimatedUsage()) for tally in likely).times(share) for role in roles
+        },
         unpriced=frozenset(model for tally in likely for model in tally.unpriced),
     )
 
 
-def scaled_to(forecast: Forecast, calls: float) -> Forecast:
+def scale_to_calls(forecast: Forecast, calls: float) -> Forecast:
     """Scale a forecast to the number of calls of past runs. The range from low to high is only widened."""
     if not forecast.expected.calls:
         return forecast
@@ -146,16 +150,16 @@ def scaled_to(forecast: Forecast, calls: float) -> Forecast:
     return replace(forecast, low=low, expected=expected, high=high, roles=roles)
 
 
-def total_of(loads: Iterable[Load]) -> Load:
-    return reduce(add, loads, Load())
+def total_of(loads: Iterable[EstimatedUsage]) -> EstimatedUsage:
+    return reduce(add, loads, EstimatedUsage())
 
 
-def _combine(of: Callable[[list[float]], float], loads: Sequence[Load]) -> Load:
+def _combine(of: Callable[[list[float]], float], loads: Sequence[EstimatedUsage]) -> EstimatedUsage:
     values: dict[str, Any] = {}
     for name in FIGURES:
         found = [getattr(load, name) for load in loads]
         values[name] = None if None in found else of(found)
-    return Load(**values)
+    return EstimatedUsage(**values)
 
 
 def _sum(one: float | None, other: float | None) -> float | None:

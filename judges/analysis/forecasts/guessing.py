@@ -17,11 +17,11 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
-from judges.analysis.forecasts.figures import Load, Tally
-from judges.analysis.forecasts.habits import Habits
-from judges.analysis.forecasts.reading import filled_in
+from judges.analysis.forecasts.figures import EstimatedUsage, UsageByRole
+from judges.analysis.forecasts.habits import PastResults
+from judges.analysis.forecasts.reading import complete_from_outline
 from judges.analysis.forecasts.sizes import VERDICT_TOKENS, input_tokens, text_tokens, thinking_tokens
-from judges.errors import LLMOutputUnusable, NotKept, UnusableKind
+from judges.errors import LLMOutputUnusable, ReplyNotCached, UnusableKind
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.lexical import MODEL, reply
 from judges.llm.pricing import Prices
@@ -34,24 +34,24 @@ LATENCY_S: Final = 0.02
 arrives.
 """
 
-SPEAKS_FOR: Final = 5.0
-SPEAKS_AGAINST: Final = 8.0
+ODDS_IF_LEXICAL_PASSES: Final = 5.0
+ODDS_IF_LEXICAL_FAILS: Final = 8.0
 """Odds factors of the lexical judge's verdict on a claim about a page.
 
-``SPEAKS_FOR`` multiplies the odds if the verdict is positive, ``SPEAKS_AGAINST`` divides them if it is negative.
+``ODDS_IF_LEXICAL_PASSES`` multiplies the odds if the verdict is positive, ``ODDS_IF_LEXICAL_FAILS`` divides them if it is negative.
 """
 MAX_CLAIM_CHARS = 2_000
 _TWO_QUOTED = re.compile(r"['\"][^'\"]*['\"] [^'\"]*['\"].*['\"]")
 _SAME = re.compile("same|equal|match|identical|equivalent|refer")
-SPEAKS_OF_SPELLINGS: Final = 20.0
+SPELLING_ODDS: Final = 20.0
 """Odds factor for claims that compare two spellings, which the lexical judge decides reliably."""
 
-Kept: TypeAlias = Callable[[LLMRequest], Awaitable[LLMReply | None]]
+CachedReply: TypeAlias = Callable[[LLMRequest], Awaitable[LLMReply | None]]
 KeyOf: TypeAlias = Callable[[LLMRequest], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mood:
+class RunAssumptions:
     """Assumptions of one simulated run.
 
     ``always`` is the verdict on every claim; None: verdicts are sampled with ``seed``. ``outline``: extracted values
@@ -68,31 +68,31 @@ class Mood:
     prefix_cache: bool = False
 
 
-LIKELY: Final = tuple(Mood(seed=seed) for seed in range(3))
+LIKELY: Final = tuple(RunAssumptions(seed=seed) for seed in range(3))
 BOUNDS: Final = (
-    Mood(always=False, input_factor=0.85, output_factor=0.5, prefix_cache=True),
-    Mood(always=True, split=True, input_factor=1.25, output_factor=2.0),
+    RunAssumptions(always=False, input_factor=0.85, output_factor=0.5, prefix_cache=True),
+    RunAssumptions(always=True, split=True, input_factor=1.25, output_factor=2.0),
 )
 
 
 @dataclass(slots=True)
-class Memo:
+class LexicalReplies:
     """Replies of the lexical judge, shared by all simulated runs of an answer: JSON text or the error."""
 
     replies: dict[Any, str | LLMOutputUnusable] = field(default_factory=dict)
 
 
-class GuessingLLM:
+class SimulatedLLM:
     """Simulated ``LLMClient`` for one run. ``kept`` returns cached replies, ``key_of`` the cache key of a request."""
 
     def __init__(
         self,
         *,
-        habits: Habits,
-        mood: Mood,
-        memo: Memo,
-        tally: Tally,
-        kept: Kept,
+        habits: PastResults,
+        mood: RunAssumptions,
+        memo: LexicalReplies,
+        tally: UsageByRole,
+        kept: CachedReply,
         key_of: KeyOf,
         unknown_page: str = "",
         prices: Prices | None = None,
@@ -121,15 +121,15 @@ class GuessingLLM:
         role = role_of(request)
         kept = await self._kept(request)
         if kept is not None:
-            self._tally.add(role, Load(cached_calls=1))
+            self._tally.add(role, EstimatedUsage(cached_calls=1))
             return kept
-        if request.kept_only:
-            raise NotKept
+        if request.cache_only:
+            raise ReplyNotCached
         key = await asyncio.to_thread(self._key_of, request)
         again = key in self._asked
         self._asked.add(key)
         text, parsed = await self._guess(request)
-        load = Load(cached_calls=1) if again else self._load(request, text)
+        load = EstimatedUsage(cached_calls=1) if again else self._load(request, text)
         self._tally.add(role, load)  # on sending, because providers charge for cancelled requests, too
         await asyncio.sleep(LATENCY_S)
         usage = Usage(
@@ -144,18 +144,18 @@ class GuessingLLM:
     async def aclose(self) -> None:
         """Do nothing: there is no connection to close."""
 
-    def _load(self, request: LLMRequest, text: str) -> Load:
+    def _load(self, request: LLMRequest, text: str) -> EstimatedUsage:
         if request.model == MODEL:
-            return Load(calls=1)
+            return EstimatedUsage(calls=1)
         read = self._input_tokens(request) * self._mood.input_factor
         written = self._output_tokens(request, text) * self._mood.output_factor
         price = self._prices.of(request.model)
         if price is None:
             self._tally.unpriced.add(request.model)
-            return Load(calls=1, input_tokens=read, output_tokens=written, usd=None, usd_batch=None)
+            return EstimatedUsage(calls=1, input_tokens=read, output_tokens=written, usd=None, usd_batch=None)
         cached = read if self._mood.prefix_cache and request.vote > 0 else 0.0
         tokens = {"input_tokens": read, "output_tokens": written}
-        return Load(
+        return EstimatedUsage(
             calls=1,
             **tokens,
             usd=price.usd(**tokens, cached_tokens=cached),
@@ -223,9 +223,9 @@ class GuessingLLM:
         odds = self._habits.pass_rate / (1 - self._habits.pass_rate)
         if "page" in request.parts:
             if request.parts["page"] != self._unknown_page:
-                odds *= SPEAKS_FOR if holds else 1 / SPEAKS_AGAINST
+                odds *= ODDS_IF_LEXICAL_PASSES if holds else 1 / ODDS_IF_LEXICAL_FAILS
         elif _compares_spellings(request.parts.get("claim", "")[:MAX_CLAIM_CHARS]):
-            odds *= SPEAKS_OF_SPELLINGS if holds else 1 / SPEAKS_OF_SPELLINGS
+            odds *= SPELLING_ODDS if holds else 1 / SPELLING_ODDS
         return odds / (1 + odds)
 
     def _uniform(self, request: LLMRequest, what: str) -> float:
@@ -248,7 +248,7 @@ def _extraction_reply(
     read = json.loads(lexical_reply) if isinstance(lexical_reply, str) else _minimal_value(shape)
     text = request.parts.get("page", request.parts.get("answer", ""))
     try:
-        return _as_reply(schema, filled_in(read, shape, request=request.parts.get("prompt", ""), text=text))
+        return _as_reply(schema, complete_from_outline(read, shape, request=request.parts.get("prompt", ""), text=text))
     except LLMOutputUnusable:
         return _as_reply(schema, read)
 

@@ -19,7 +19,7 @@ _PRIOR_WEIGHT: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class EarlierVerdict:
     """Earlier verdict on a claim of the same answer, with its evidence, prompt and input tokens per vote."""
 
     passed: bool
@@ -29,7 +29,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Habits:
+class PastResults:
     """Statistics of past results.
 
     ``verdict_tokens`` and ``extract_tokens`` are mean output tokens per request; None: unknown. ``calls`` are the calls
@@ -43,11 +43,13 @@ class Habits:
     verdict_tokens: float | None = None
     extract_tokens: float | None = None
     calls: tuple[int, ...] = ()
-    calls_of_this: tuple[int, ...] = ()
-    said: Mapping[ClaimKey, Said] = field(default_factory=dict)
+    calls_for_answer: tuple[int, ...] = ()
+    said: Mapping[ClaimKey, EarlierVerdict] = field(default_factory=dict)
 
 
-def habits_of(results: Iterable[Result], *, script_sha256: str | None, model: str, answer_sha256: str) -> Habits:
+def past_results_of(
+    results: Iterable[Result], *, script_sha256: str | None, model: str, answer_sha256: str
+) -> PastResults:
     """Return the statistics of the complete results of this judge file among ``results``."""
     past = [
         one
@@ -61,14 +63,14 @@ def habits_of(results: Iterable[Result], *, script_sha256: str | None, model: st
     # Output length depends on the model; pass rates depend on the answers.
     same_model = [one for one in past if one.get("model") == model]
     verdicts = [leaf["usage"] for one in same_model for leaf in _asked_leaves(one) if _has_calls(leaf["usage"])]
-    return Habits(
+    return PastResults(
         runs=len(past),
         pass_rate=(passed + _PRIOR_WEIGHT * PASS_RATE) / (len(asked) + _PRIOR_WEIGHT),
         split_rate=(split + _PRIOR_WEIGHT * SPLIT_RATE) / (len(voted) + _PRIOR_WEIGHT),
         verdict_tokens=_per_call(verdicts),
         extract_tokens=_per_call(list(map(_extraction_usage, filter(_is_uncached, same_model)))),
         calls=_calls(past),
-        calls_of_this=_calls(one for one in past if one.get("answer_sha256") == answer_sha256),
+        calls_for_answer=_calls(one for one in past if one.get("answer_sha256") == answer_sha256),
         said=_earlier_verdicts(past, answer_sha256, model),
     )
 
@@ -77,14 +79,14 @@ def _calls(results: Iterable[Result]) -> tuple[int, ...]:
     return tuple(one["usage"]["calls"] + one["usage"]["cached_calls"] for one in results if one.get("usage"))
 
 
-def _earlier_verdicts(past: Iterable[Result], answer_sha256: str, model: str) -> dict[ClaimKey, Said]:
+def _earlier_verdicts(past: Iterable[Result], answer_sha256: str, model: str) -> dict[ClaimKey, EarlierVerdict]:
     """Return the latest verdict on each claim.
 
     With several pages it is unknown which page got which verdict. The overall verdict suffices to predict the number of
     calls.
     """
     return {
-        (str(leaf.get("claim")), str(leaf.get("instruction") or "")): Said(
+        (str(leaf.get("claim")), str(leaf.get("instruction") or "")): EarlierVerdict(
             passed=leaf["outcome"] == "passed",
             evidence=tuple(leaf.get("evidence") or ()),
             prompt=leaf.get("prompt"),

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from answers.citations import unique_urls
 
-ENOUGH: Final = 0.5
+MIN_FILLED_SHARE: Final = 0.5
 """Minimum share of filled fields at which the lexical reading is used."""
-MOST_ENTRIES: Final = 50
+MAX_OUTLINE_ENTRIES: Final = 50
 
 _NUMBERED = re.compile(r"^[ \t]{0,3}\d{1,3}[.)]\s+", re.MULTILINE)
 _HEADED = re.compile(r"^#{2,6}\s+", re.MULTILINE)
@@ -37,14 +37,16 @@ class Entry:
     urls: tuple[str, ...] = ()
 
 
-def filled_in(read: Any, schema: Mapping[str, Any], *, request: str, text: str) -> Any:
+def complete_from_outline(read: Any, schema: Mapping[str, Any], *, request: str, text: str) -> Any:
     """Complete the lexical reading ``read`` (JSON) from the outline of ``text`` if it has few values."""
     found = entries(text)
     wanted = _item_number(request)
     if wanted is not None and 0 < wanted <= len(found):
         return _value(schema, "", found[wanted - 1 : wanted], schema)
     guessed = _value(schema, "", found, schema)
-    return _fill_blank_strings(read, guessed) if _filled_share(read) >= ENOUGH else _fill_missing(read, guessed)
+    return (
+        _fill_blank_strings(read, guessed) if _filled_share(read) >= MIN_FILLED_SHARE else _fill_missing(read, guessed)
+    )
 
 
 def entries(text: str) -> list[Entry]:
@@ -53,7 +55,7 @@ def entries(text: str) -> list[Entry]:
         starts = [found.start() for found in mark.finditer(text)]
         if len(starts) > 1:
             parts = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
-            return [_entry(mark.sub("", part, count=1)) for part in parts[:MOST_ENTRIES]]
+            return [_entry(mark.sub("", part, count=1)) for part in parts[:MAX_OUTLINE_ENTRIES]]
     return [_entry(text)]
 
 

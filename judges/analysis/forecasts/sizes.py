@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from judges.llm.families import reasons
+from judges.llm.families import is_reasoning_model
 
 CHARS_PER_TOKEN: Final = 4.0
 FOREIGN_CHARS_PER_TOKEN: Final = 1.6
@@ -50,7 +50,7 @@ def thinking_tokens(model: str, effort: str | None = None) -> float:
     """Return the estimated reasoning tokens of a reply, which count as output. ``effort``: as requested."""
     if effort is not None:
         return EFFORT_TOKENS.get(effort, THINKING_TOKENS)
-    return THINKING_TOKENS if reasons(model) else 0.0
+    return THINKING_TOKENS if is_reasoning_model(model) else 0.0
 
 
 def _content_tokens(content: Any) -> float:

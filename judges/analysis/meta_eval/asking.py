@@ -24,12 +24,12 @@ from rubrics.verdict import Claim, Outcome, Verdict
 StoredEvidence: TypeAlias = Callable[[str], Awaitable[Evidence]]
 """Returns the evidence of a stored capture by its ``page_id``, or raises an error of ``cache.errors``."""
 
-AT_ONCE: Final = 64
+MAX_CONCURRENT_ITEMS: Final = 64
 """Maximum number of concurrent items. It bounds the memory; the model client limits concurrent requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class JudgedItem:
     """One item and the verdict of the judge."""
 
     item: Item
@@ -49,17 +49,17 @@ async def ask_all(
     *,
     stored: StoredEvidence,
     votes: int,
-    done: Callable[[Asked], None] = lambda asked: None,
-) -> tuple[Asked, ...]:
+    done: Callable[[JudgedItem], None] = lambda asked: None,
+) -> tuple[JudgedItem, ...]:
     """Ask ``judge`` about every item that is not left out. Returns the verdicts in the order of ``items``.
 
     ``done`` is called after each item. Model faults raise nothing: the verdict is then ``not_judged``.
     """
-    slots = asyncio.Semaphore(AT_ONCE)
+    slots = asyncio.Semaphore(MAX_CONCURRENT_ITEMS)
 
-    async def ask(item: Item) -> Asked:
+    async def ask(item: Item) -> JudgedItem:
         async with slots:
-            asked = Asked(item=item, verdict=await _ask(item.label, judge, stored, votes))
+            asked = JudgedItem(item=item, verdict=await _ask(item.label, judge, stored, votes))
         done(asked)
         return asked
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from judges.analysis.meta_eval.measuring import Measured
+from judges.analysis.meta_eval.measuring import JudgeAgreement
 from judges.analysis.meta_eval.report import FIGURES
 from judges.errors import JudgeError
 
@@ -28,7 +28,7 @@ class CertificateUnreadable(JudgeError):
     """A file is not a certificate, or was changed: its id is the digest of the other fields."""
 
 
-class NothingToCertify(JudgeError):
+class NoVerdictsToCertify(JudgeError):
     """The judge gave no verdict on any labelled item, so there are no figures."""
 
 
@@ -46,7 +46,7 @@ class Certificate:
         return str(self.document["id"])
 
 
-def certify(measured: Measured, labels: Mapping[str, Any], *, at: datetime, tool_version: str) -> Certificate:
+def certify(measured: JudgeAgreement, labels: Mapping[str, Any], *, at: datetime, tool_version: str) -> Certificate:
     """Return the certificate of a judge that was asked. ``labels`` is the output of ``labels_json``.
 
     Raises:
@@ -54,7 +54,7 @@ def certify(measured: Measured, labels: Mapping[str, Any], *, at: datetime, tool
     """
     found = measured.agreement
     if not found.confusion.n:
-        raise NothingToCertify(f"{measured.model} gave no verdict on any labelled claim")
+        raise NoVerdictsToCertify(f"{measured.model} gave no verdict on any labelled claim")
     document = {
         "certificate_version": CERTIFICATE_VERSION,
         "model": measured.model,
@@ -95,7 +95,9 @@ def certificate_from(document: object) -> Certificate:
     return Certificate(model=read.model, prompts=frozenset(read.prompts), issued_at=read.issued_at, document=fields)
 
 
-def in_force(certificates: Iterable[Certificate], *, model: str, prompts: Sequence[str]) -> Certificate | None:
+def applicable_certificate(
+    certificates: Iterable[Certificate], *, model: str, prompts: Sequence[str]
+) -> Certificate | None:
     """Return the newest certificate of ``model`` (``provider/model``) that covers all ``prompts``.
 
     Returns None if there is no such certificate or no prompt.

@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TypeAlias
 
-from judges.analysis.labels import Human, Label
+from judges.analysis.labels import HumanDecision, Label
 
 _Key: TypeAlias = tuple[object, ...]
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-class LeftOut(StrEnum):
+class Exclusion(StrEnum):
     """Reason why an item is excluded from meta-evaluation."""
 
     BY_CODE = "decided_by_code"
@@ -40,7 +40,7 @@ class Item:
     label: Label
     labels: tuple[Label, ...]
     human: bool | None
-    left_out: LeftOut | None = None
+    left_out: Exclusion | None = None
 
     @property
     def unanimous(self) -> bool:
@@ -77,10 +77,10 @@ def _item(labels: Sequence[Label]) -> Item:
             newest[person] = label
     counted = tuple(newest.values())
     counts = Counter(label.human for label in counted)
-    passed, failed = counts[Human.PASSED], counts[Human.FAILED]
+    passed, failed = counts[HumanDecision.PASSED], counts[HumanDecision.FAILED]
     left_out = None
     if counted[0].claim is None:
-        left_out = LeftOut.BY_CODE
+        left_out = Exclusion.BY_CODE
     elif passed == failed:
-        left_out = LeftOut.DISPUTED if passed else LeftOut.UNCLEAR
+        left_out = Exclusion.DISPUTED if passed else Exclusion.UNCLEAR
     return Item(label=counted[0], labels=counted, human=None if left_out else passed > failed, left_out=left_out)

@@ -9,16 +9,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from judges.analysis.labels import RecordedVerdict
-from judges.analysis.meta_eval.asking import Asked
+from judges.analysis.meta_eval.asking import JudgedItem
 from judges.analysis.meta_eval.items import Item
 from judges.analysis.statistics.agreement import Agreement, agreement, confusion_of
 from rubrics.verdict import Outcome, Usage
 
-SPOKEN = (Outcome.PASSED, Outcome.FAILED)
+DECIDED = (Outcome.PASSED, Outcome.FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class ComparedItem:
     """Verdict of a judge and of people on one item."""
 
     item: Item
@@ -35,7 +35,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unjudged:
+class UnjudgedItem:
     """Item without a verdict of the judge, and the reason."""
 
     item: Item
@@ -44,7 +44,7 @@ class Unjudged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class JudgeAgreement:
     """Agreement of one judge with people. ``asked``: it was asked now; otherwise its verdicts come from the labels.
 
     ``by_task`` contains (task id, agreement) pairs. ``without_model`` counts items that needed no model, for example
@@ -57,22 +57,22 @@ class Measured:
     prompts: tuple[str, ...]
     agreement: Agreement
     by_task: tuple[tuple[str, Agreement], ...]
-    disagreements: tuple[Compared, ...]
-    unjudged: tuple[Unjudged, ...]
+    disagreements: tuple[ComparedItem, ...]
+    unjudged: tuple[UnjudgedItem, ...]
     without_model: int
     usage: Usage
 
 
-def measured(model: str, asked: Iterable[Asked], *, votes: int) -> Measured:
+def agreement_of_asked(model: str, asked: Iterable[JudgedItem], *, votes: int) -> JudgeAgreement:
     """Return the agreement of a judge that was asked now."""
     every = tuple(asked)
     compared = [
-        Compared(item=one.item, judge=one.judge, reasoning=one.verdict.reasoning)
+        ComparedItem(item=one.item, judge=one.judge, reasoning=one.verdict.reasoning)
         for one in every
         if one.judge is not None
     ]
     silent = [one for one in every if one.judge is None]
-    return Measured(
+    return JudgeAgreement(
         model=model,
         asked=True,
         votes=votes,
@@ -81,16 +81,18 @@ def measured(model: str, asked: Iterable[Asked], *, votes: int) -> Measured:
         by_task=_by_task(compared),
         disagreements=tuple(one for one in compared if not one.agrees),
         unjudged=tuple(
-            Unjudged(item=one.item, reason=str(one.verdict.reason or one.verdict.outcome), detail=one.verdict.reasoning)
+            UnjudgedItem(
+                item=one.item, reason=str(one.verdict.reason or one.verdict.outcome), detail=one.verdict.reasoning
+            )
             for one in silent
-            if one.verdict.outcome not in SPOKEN
+            if one.verdict.outcome not in DECIDED
         ),
-        without_model=sum(one.verdict.outcome in SPOKEN for one in silent),
+        without_model=sum(one.verdict.outcome in DECIDED for one in silent),
         usage=sum((one.verdict.spent for one in every), Usage()),
     )
 
 
-def recorded(items: Iterable[Item]) -> tuple[Measured, ...]:
+def agreement_of_recorded(items: Iterable[Item]) -> tuple[JudgeAgreement, ...]:
     """Return the agreement of each judge with verdicts in the labels, sorted by model. Sends no requests."""
     by_model: dict[str, list[tuple[Item, RecordedVerdict]]] = {}
     for item in items:
@@ -100,10 +102,10 @@ def recorded(items: Iterable[Item]) -> tuple[Measured, ...]:
     return tuple(_recorded(model, by_model[model]) for model in sorted(by_model))
 
 
-def _recorded(model: str, verdicts: Sequence[tuple[Item, RecordedVerdict]]) -> Measured:
-    decided = [(item, verdict) for item, verdict in verdicts if verdict.outcome in SPOKEN]
-    compared = [Compared(item=item, judge=verdict.outcome is Outcome.PASSED) for item, verdict in decided]
-    return Measured(
+def _recorded(model: str, verdicts: Sequence[tuple[Item, RecordedVerdict]]) -> JudgeAgreement:
+    decided = [(item, verdict) for item, verdict in verdicts if verdict.outcome in DECIDED]
+    compared = [ComparedItem(item=item, judge=verdict.outcome is Outcome.PASSED) for item, verdict in decided]
+    return JudgeAgreement(
         model=model,
         asked=False,
         votes=None,
@@ -112,23 +114,23 @@ def _recorded(model: str, verdicts: Sequence[tuple[Item, RecordedVerdict]]) -> M
         by_task=_by_task(compared),
         disagreements=tuple(one for one in compared if not one.agrees),
         unjudged=tuple(
-            Unjudged(item=item, reason=verdict.reason or verdict.outcome.value)
+            UnjudgedItem(item=item, reason=verdict.reason or verdict.outcome.value)
             for item, verdict in verdicts
-            if verdict.outcome not in SPOKEN
+            if verdict.outcome not in DECIDED
         ),
         without_model=0,
         usage=Usage(),
     )
 
 
-def _by_task(compared: Iterable[Compared]) -> tuple[tuple[str, Agreement], ...]:
-    by_task: dict[str, list[Compared]] = {}
+def _by_task(compared: Iterable[ComparedItem]) -> tuple[tuple[str, Agreement], ...]:
+    by_task: dict[str, list[ComparedItem]] = {}
     for one in compared:
         by_task.setdefault(one.item.label.task_id or "", []).append(one)
     return tuple((task, _agreement(by_task[task])) for task in sorted(by_task))
 
 
-def _agreement(compared: Iterable[Compared]) -> Agreement:
+def _agreement(compared: Iterable[ComparedItem]) -> Agreement:
     return agreement(confusion_of((one.judge, one.human) for one in compared))
 
 

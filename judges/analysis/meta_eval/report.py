@@ -8,15 +8,15 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from judges.analysis.labels import LabelFile
-from judges.analysis.meta_eval.items import Item, LeftOut
-from judges.analysis.meta_eval.measuring import Compared, Measured, Unjudged
+from judges.analysis.meta_eval.items import Exclusion, Item
+from judges.analysis.meta_eval.measuring import ComparedItem, JudgeAgreement, UnjudgedItem
 from judges.analysis.statistics.agreement import Agreement
 
 REPORT_VERSION: Final = 1
 FIGURES: Final = ("raw", "kappa", "ac1", "tpr", "tnr")
 
 
-def report_json(file: LabelFile, items: Sequence[Item], judges: Sequence[Measured]) -> dict[str, Any]:
+def report_json(file: LabelFile, items: Sequence[Item], judges: Sequence[JudgeAgreement]) -> dict[str, Any]:
     """Return the whole report, with ``judges`` in display order."""
     return {
         "report_version": REPORT_VERSION,
@@ -28,13 +28,13 @@ def report_json(file: LabelFile, items: Sequence[Item], judges: Sequence[Measure
 def labels_json(file: LabelFile, items: Sequence[Item]) -> dict[str, Any]:
     """Return the summary of the labels."""
     left_out = Counter(item.left_out for item in items)
-    several = [item for item in items if len(item.labels) > 1 and item.left_out is not LeftOut.BY_CODE]
+    several = [item for item in items if len(item.labels) > 1 and item.left_out is not Exclusion.BY_CODE]
     return {
         "sha256": file.sha256,
         "labels": len(file.labels),
         "items": len(items),
         "usable": left_out[None],
-        "left_out": {reason.value: left_out[reason] for reason in LeftOut},
+        "left_out": {reason.value: left_out[reason] for reason in Exclusion},
         "reviewers": sorted({label.reviewer for label in file.labels if label.reviewer}),
         "labelled_by_several": {"items": len(several), "unanimous": sum(item.unanimous for item in several)},
     }
@@ -49,7 +49,7 @@ def agreement_json(found: Agreement) -> dict[str, Any]:
     }
 
 
-def _measured(one: Measured) -> dict[str, Any]:
+def _measured(one: JudgeAgreement) -> dict[str, Any]:
     return {
         "model": one.model,
         "verdicts": "asked" if one.asked else "recorded",
@@ -78,7 +78,7 @@ def _origin(item: Item) -> Mapping[str, Any]:
     }
 
 
-def _disagreement(one: Compared) -> dict[str, Any]:
+def _disagreement(one: ComparedItem) -> dict[str, Any]:
     reasons = [
         {"reviewer": each.reviewer, "human": each.human.value, "reason": each.reason} for each in one.item.labels
     ]
@@ -91,5 +91,5 @@ def _disagreement(one: Compared) -> dict[str, Any]:
     }
 
 
-def _unjudged(one: Unjudged) -> dict[str, Any]:
+def _unjudged(one: UnjudgedItem) -> dict[str, Any]:
     return {**_origin(one.item), "reason": one.reason, "detail": one.detail}

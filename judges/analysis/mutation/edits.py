@@ -12,16 +12,16 @@ from answers.citations import unique_urls
 from judges.analysis.mutation.fields import (
     REMOVED,
     Field,
-    at,
-    edited,
-    emptied,
+    empty_value,
     fields_of,
-    fitted,
+    format_path,
     new_words,
     objects_of,
-    shown,
+    validate_value,
+    value_at,
+    with_value,
 )
-from judges.analysis.mutation.pieces import count, replaced, without_citation
+from judges.analysis.mutation.pieces import count_value, replace_value, without_citation
 from judges.analysis.mutation.replay import Extracted
 from judges.analysis.mutation.variants import (
     fallback_values,
@@ -129,14 +129,16 @@ class Edits:
 
     def _of_items(self, one: Extracted) -> Iterator[Edit]:
         for path in objects_of(one):
-            name = shown(path) or "all values"
+            name = format_path(path) or "all values"
             yield from self._edit(
-                EditKind.ITEM, f"{name} emptied", {one.key: edited(one.value, path, emptied(at(one.value, path)))}
+                EditKind.ITEM,
+                f"{name} emptied",
+                {one.key: with_value(one.value, path, empty_value(value_at(one.value, path)))},
             )
             if path and isinstance(path[-1], int):
                 yield from self._edit(EditKind.ITEM, f"{name} removed", {one.key: _without(one.value, path)})
                 doubled = copy.deepcopy(one.value)
-                at(doubled, path[:-1]).append(copy.deepcopy(at(one.value, path)))
+                value_at(doubled, path[:-1]).append(copy.deepcopy(value_at(one.value, path)))
                 yield from self._edit(EditKind.ITEM, f"{name} doubled", {one.key: doubled})
 
     def _of_everything(self) -> Iterator[Edit]:
@@ -145,20 +147,20 @@ class Edits:
             text = without_citation(text, url) or text
         without = {one.key: _without_urls(one.value) for one in self._extracted.values()}
         yield from self._edit(EditKind.NO_CITATIONS, "all citations removed", without, text=text)
-        empty = {one.key: emptied(one.value) for one in self._extracted.values()}
+        empty = {one.key: empty_value(one.value) for one in self._extracted.values()}
         yield from self._edit(EditKind.EMPTY, "all extracted values emptied", empty, text="I could not find this out.")
 
     def _set(self, kind: EditKind, each: Field, by: Any) -> Iterator[Edit]:
         """Yield the edit that changes one field, if its class accepts the value. The answer is changed accordingly."""
-        value = edited(self._extracted[each.extraction].value, each.path, by)
+        value = with_value(self._extracted[each.extraction].value, each.path, by)
         text = self._answer
         if by is REMOVED:
             title = f"{each.name} removed"
         else:
             title = f"{each.name}: {each.value!r} replaced by {by!r}"
             old, new = str(each.value), str(by)
-            if not each.urls and count(old, text):
-                text = replaced(text, old, new)
+            if not each.urls and count_value(old, text):
+                text = replace_value(text, old, new)
             if new not in text:  # the extractor drops values that the answer does not contain
                 text += f"\n\n{new}\n"
         words = frozenset() if by is REMOVED else new_words(by, each.value)
@@ -175,7 +177,7 @@ class Edits:
         by: Any = None,
         words: frozenset[str] = frozenset(),
     ) -> Iterator[Edit]:
-        fit = {key: fitted(self._extracted[key].schema, value) for key, value in values.items()}
+        fit = {key: validate_value(self._extracted[key].schema, value) for key, value in values.items()}
         if any(value is None for value in fit.values()) or all(
             value == self._extracted[key].value for key, value in fit.items()
         ):
@@ -209,7 +211,7 @@ def _enumerated(schema: Any) -> Iterator[Any]:
 
 def _without(value: Any, path: tuple[str | int, ...]) -> Any:
     found = copy.deepcopy(value)
-    del at(found, path[:-1])[path[-1]]
+    del value_at(found, path[:-1])[path[-1]]
     return found
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 from judges.analysis.mutation.edits import Edit, EditKind, Edits
 from judges.analysis.mutation.fields import Field
-from judges.analysis.mutation.leaves import Seen, SeenLeaf, seen
+from judges.analysis.mutation.leaves import ObservedLeaf, ObservedRun, observed_run
 from judges.analysis.mutation.places import JudgeFile
 from judges.analysis.mutation.replay import Recordings, ReplayClient
 from judges.errors import JudgeBug
@@ -27,30 +27,30 @@ MAX_CONSTANT_RUNS = 120
 _WRONG_RUNS = (EditKind.WRONG, EditKind.OTHER_URL)
 
 
-class JudgeText(Protocol):
+class JudgeWithClient(Protocol):
     """Judges the text of an answer and returns the result. ``around`` wraps the model client."""
 
     def __call__(self, text: str, around: Callable[[LLMClient], LLMClient]) -> Awaitable[Mapping[str, Any]]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class EditRun:
     """Run of the judge on one edit. ``new_extractions``: number of extractions that the base run did not request.
 
     ``error`` is set if the judge raised; ``leaves`` are then those of the base run.
     """
 
     edit: Edit
-    leaves: Mapping[str, SeenLeaf]
+    leaves: Mapping[str, ObservedLeaf]
     new_extractions: int = 0
     error: str | None = None
 
 
-Base: TypeAlias = Mapping[str, SeenLeaf]
+Base: TypeAlias = Mapping[str, ObservedLeaf]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
+class FieldTestRuns:
     """Observations of a field test.
 
     ``base`` contains the leaves of the unedited run, ``refuted`` the keys of those that fail with a real judge model.
@@ -60,26 +60,26 @@ class Observed:
     answer: str
     base: Base
     fields: tuple[Field, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[EditRun, ...]
     refuted: frozenset[str]
     file: JudgeFile
     cut: bool = False
 
-    def of(self, field: Field, *kinds: EditKind) -> tuple[Run, ...]:
+    def of(self, field: Field, *kinds: EditKind) -> tuple[EditRun, ...]:
         """Return the runs that edited a field."""
         return tuple(run for run in self.runs if run.edit.field is field and (not kinds or run.edit.kind in kinds))
 
-    def wrong(self, field: Field) -> tuple[Run, ...]:
+    def wrong(self, field: Field) -> tuple[EditRun, ...]:
         return self.of(field, *_WRONG_RUNS)
 
-    def moved(self, run: Run) -> frozenset[str]:
+    def changed(self, run: EditRun) -> frozenset[str]:
         """Return the keys of the leaves that are changed, missing or new in comparison with the base run."""
         gone_or_new = self.base.keys() ^ run.leaves.keys()
         changed = {key for key, leaf in run.leaves.items() if key in self.base and differs(self.base[key], leaf)}
         return frozenset(gone_or_new | changed)
 
 
-def differs(before: SeenLeaf, after: SeenLeaf) -> bool:
+def differs(before: ObservedLeaf, after: ObservedLeaf) -> bool:
     """Return whether the check has another result, or the model would get another request."""
     if before.claim is None and after.claim is None:
         return None not in (before.check, after.check) and before.check is not after.check
@@ -87,14 +87,14 @@ def differs(before: SeenLeaf, after: SeenLeaf) -> bool:
 
 
 async def observe(
-    judge: JudgeText,
+    judge: JudgeWithClient,
     answer: str,
     *,
     file: JudgeFile,
     page_text: str,
     replies: Mapping[str, str],
     refuted: frozenset[str],
-) -> Observed:
+) -> FieldTestRuns:
     """Run the judge on the answer and on every edit of it.
 
     ``page_text`` is the text of all pages. ``replies`` are recorded extractions; the judge's client makes all others.
@@ -102,10 +102,10 @@ async def observe(
     recordings = Recordings(replies)
     base = await _base(judge, answer, recordings)
     edits = Edits(answer, recordings.extracted, f"{answer}\n{page_text}")
-    runs: list[Run] = []
+    runs: list[EditRun] = []
     cut = False
 
-    async def run(edit: Edit) -> Run:
+    async def run(edit: Edit) -> EditRun:
         client: list[ReplayClient] = []
 
         def around(inner: LLMClient) -> LLMClient:
@@ -113,13 +113,13 @@ async def observe(
             return client[0]
 
         try:
-            leaves = seen(await judge(edit.text, around)).leaves
+            leaves = observed_run(await judge(edit.text, around)).leaves
         except JudgeBug as bug:
-            return Run(edit=edit, leaves=base.leaves, error=str(bug))
-        return Run(edit=edit, leaves=leaves, new_extractions=sum(each.new_extractions for each in client))
+            return EditRun(edit=edit, leaves=base.leaves, error=str(bug))
+        return EditRun(edit=edit, leaves=leaves, new_extractions=sum(each.new_extractions for each in client))
 
-    def observed() -> Observed:
-        return Observed(
+    def observed() -> FieldTestRuns:
+        return FieldTestRuns(
             answer=answer,
             base=base.leaves,
             fields=edits.fields,
@@ -142,26 +142,26 @@ async def observe(
         if not still or number >= MAX_CONSTANT_RUNS:
             break
         runs.append(await run(edit))
-        still -= observed().moved(runs[-1])
+        still -= observed().changed(runs[-1])
     return observed()
 
 
-async def _base(judge: JudgeText, answer: str, recordings: Recordings) -> Seen:
+async def _base(judge: JudgeWithClient, answer: str, recordings: Recordings) -> ObservedRun:
     try:
-        return seen(await judge(answer, lambda client: ReplayClient(client, recordings, None)))
+        return observed_run(await judge(answer, lambda client: ReplayClient(client, recordings, None)))
     except JudgeBug as bug:
         if not recordings.has_refused:
             raise
         raise JudgeBug(f"{bug}. {_REFUSED}", traceback=bug.traceback) from bug
 
 
-def unmoved_checks(observed: Observed) -> frozenset[str]:
+def unmoved_checks(observed: FieldTestRuns) -> frozenset[str]:
     """Return the leaves decided by code that no run changed."""
-    moved = frozenset[str]().union(*(observed.moved(run) for run in observed.runs))
+    moved = frozenset[str]().union(*(observed.changed(run) for run in observed.runs))
     return frozenset(key for key, leaf in observed.base.items() if leaf.claim is None and key not in moved)
 
 
-def flipped(observed: Observed, run: Run) -> frozenset[str]:
+def flipped(observed: FieldTestRuns, run: EditRun) -> frozenset[str]:
     """Return the checks that passed in the base run and fail in this run."""
     return frozenset(
         key
@@ -170,7 +170,7 @@ def flipped(observed: Observed, run: Run) -> frozenset[str]:
     )
 
 
-def compared_by_code(observed: Observed, field: Field) -> frozenset[str]:
+def compared_by_code(observed: FieldTestRuns, field: Field) -> frozenset[str]:
     """Return the checks that accept the value of a field and none of the wrong values: they compare it for equality."""
     runs = observed.of(field, EditKind.WRONG)
     if len(runs) < 2:
@@ -178,5 +178,5 @@ def compared_by_code(observed: Observed, field: Field) -> frozenset[str]:
     return frozenset.intersection(*(flipped(observed, run) for run in runs))
 
 
-def _compared_by_code(observed: Observed) -> list[Field]:
+def _compared_by_code(observed: FieldTestRuns) -> list[Field]:
     return [field for field in observed.fields if compared_by_code(observed, field)]

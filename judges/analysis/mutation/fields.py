@@ -43,7 +43,7 @@ class Field:
 
     @property
     def name(self) -> str:
-        return shown(self.path)
+        return format_path(self.path)
 
     @property
     def shape(self) -> Path:
@@ -55,7 +55,7 @@ def shape_of(path: Path) -> Path:
     return tuple("*" if isinstance(part, int) else part for part in path)
 
 
-def shown(path: Path) -> str:
+def format_path(path: Path) -> str:
     """Format a path as ``directors[0].name``."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
@@ -71,39 +71,39 @@ def objects_of(extracted: Extracted) -> tuple[Path, ...]:
     return tuple(_containers(extracted.value, ()))
 
 
-def at(value: Any, path: Path) -> Any:
+def value_at(value: Any, path: Path) -> Any:
     """Return the value at a path."""
     for part in path:
         value = value[part]
     return value
 
 
-def edited(value: Any, path: Path, by: Any) -> Any:
+def with_value(value: Any, path: Path, by: Any) -> Any:
     """Return a copy with another value at a path. ``REMOVED`` removes a list entry and empties a field."""
     if not path:
-        return emptied(value) if by is REMOVED else by
+        return empty_value(value) if by is REMOVED else by
     found = copy.deepcopy(value)
-    holder = at(found, path[:-1])
+    holder = value_at(found, path[:-1])
     last = path[-1]
     if by is not REMOVED:
         holder[last] = by
     elif isinstance(last, int):
         del holder[last]
     else:
-        holder[last] = emptied(holder[last])
+        holder[last] = empty_value(holder[last])
     return found
 
 
-def emptied(value: Any) -> Any:
+def empty_value(value: Any) -> Any:
     """Return the empty value of the same type: empty lists and strings, None for numbers and booleans."""
     if isinstance(value, dict):
-        return {name: emptied(each) for name, each in value.items()}
+        return {name: empty_value(each) for name, each in value.items()}
     if isinstance(value, list):
         return []
     return "" if isinstance(value, str) else None
 
 
-def fitted(schema: type[BaseModel], value: Any) -> Any:
+def validate_value(schema: type[BaseModel], value: Any) -> Any:
     """Return the value validated by the class, or None if it is invalid. "" is also tried as None, and vice versa."""
     for candidate in (value, _swapped(value, "", None), _swapped(value, None, "")):
         try:

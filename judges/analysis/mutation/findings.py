@@ -12,11 +12,11 @@ from typing import Any
 from answers.citations import citations
 from cache.urls import canonical_key
 from judges.analysis.mutation.edits import EditKind
-from judges.analysis.mutation.field_test import Observed, Run, compared_by_code, flipped
-from judges.analysis.mutation.fields import Field, Path, has_words, shape_of, shown
-from judges.analysis.mutation.leaves import SeenLeaf
+from judges.analysis.mutation.field_test import EditRun, FieldTestRuns, compared_by_code, flipped
+from judges.analysis.mutation.fields import Field, Path, format_path, has_words, shape_of
+from judges.analysis.mutation.leaves import ObservedLeaf
 from judges.analysis.mutation.pieces import sections
-from judges.analysis.mutation.places import Place
+from judges.analysis.mutation.places import SourceRange
 from judges.analysis.mutation.variants import has_digits
 from judges.llm.lexical import decide
 from rubrics.verdict import Outcome
@@ -36,7 +36,7 @@ _ABOUT_WORDING = re.compile(
 _MAX_ERRORS = 3
 
 
-class Code(StrEnum):
+class FindingCode(StrEnum):
     """Kinds of findings."""
 
     CONSTANT_LEAF = "constant_leaf"
@@ -60,7 +60,7 @@ class Finding:
     ``exempt`` is the reason for an exemption in the judge file.
     """
 
-    code: Code
+    code: FindingCode
     subject: str
     message: str
     fix: str
@@ -100,7 +100,7 @@ class FieldReport:
         }
 
 
-def report(observed: Observed) -> FieldReport:
+def report(observed: FieldTestRuns) -> FieldReport:
     """Return all findings of the observed runs."""
     found = _Finder(observed)
     findings = found.all()
@@ -117,9 +117,9 @@ def report(observed: Observed) -> FieldReport:
 class _Finder:
     """Applies the rules, one method each."""
 
-    def __init__(self, observed: Observed) -> None:
+    def __init__(self, observed: FieldTestRuns) -> None:
         self._seen = observed
-        self._moved = {id(run): observed.moved(run) for run in observed.runs}
+        self._moved = {id(run): observed.changed(run) for run in observed.runs}
         self._reads = {key: list(self._values_of(key)) for key in observed.base}
         self._cites = {key: list(self._citations_of(key)) for key in observed.base}
         self._unrefutable = frozenset(key for key in observed.base if self._is_unrefutable(key))
@@ -183,7 +183,7 @@ class _Finder:
             self._confirmed_in(run, key) for field in self._reads[key] for run in self._seen.of(field, EditKind.WRONG)
         )
 
-    def _confirmed_in(self, run: Run, key: str) -> bool:
+    def _confirmed_in(self, run: EditRun, key: str) -> bool:
         leaf = run.leaves.get(key)
         return leaf is not None and leaf.claim is not None and _confirmed(leaf.claim, run.edit.text)
 
@@ -214,7 +214,7 @@ class _Finder:
             else:
                 message = "The claim and its sources do not depend on the answer."
                 fix = "Put the extracted value into the claim, and its cited pages into `sources`."
-            yield self._finding(Code.CONSTANT_LEAF, key, message, fix)
+            yield self._finding(FindingCode.CONSTANT_LEAF, key, message, fix)
 
     def _sources(self) -> Iterator[Finding]:
         has_citations = any(field.urls for field in self._seen.fields) or bool(_cited(self._seen))
@@ -226,10 +226,10 @@ class _Finder:
                     continue  # reported as a constant leaf
                 if leaf.sources:
                     message = f"Its source is always {leaf.sources[0]}, regardless of the answer's citations."
-                    yield self._finding(Code.FIXED_SOURCES, key, message, _USE_CITED)
+                    yield self._finding(FindingCode.FIXED_SOURCES, key, message, _USE_CITED)
                 else:
                     message = "Its list of sources is always empty, so no answer can pass."
-                    yield self._finding(Code.NO_SOURCES, key, message, _USE_CITED)
+                    yield self._finding(FindingCode.NO_SOURCES, key, message, _USE_CITED)
                 continue
             yield from self._left_out(key)
             for run in self._seen.runs:
@@ -240,13 +240,13 @@ class _Finder:
                 after = run.leaves[key].sources
                 if after:
                     message = f"If the answer cites nothing, its source is {after[0]}."
-                    yield self._finding(Code.FALLBACK_SOURCES, key, message, _NO_FALLBACK)
+                    yield self._finding(FindingCode.FALLBACK_SOURCES, key, message, _NO_FALLBACK)
                 elif after is None:
                     message = "If the answer cites nothing, it is judged by the text of the answer."
                     fix = _GATE if self._seen.file.is_script else _NO_FALLBACK
-                    yield self._finding(Code.FALLBACK_SOURCES, key, message, fix)
+                    yield self._finding(FindingCode.FALLBACK_SOURCES, key, message, fix)
 
-    def _is_gated_by_check(self, run: Run, key: str) -> bool:
+    def _is_gated_by_check(self, run: EditRun, key: str) -> bool:
         """Return whether the leaf is skipped in this run because a check of the judge fails."""
         leaf = run.leaves[key]
         blocker = run.leaves.get(leaf.blocked_by or "")
@@ -259,7 +259,7 @@ class _Finder:
         for field in self._seen.fields:
             if field.path[:-1] in lists and field in elsewhere and field not in self._cites[key]:
                 message = f"Its sources lack {field.name}, which the answer cites together with them."
-                yield self._finding(Code.CITATION_NOT_USED, key, message, _USE_CITED)
+                yield self._finding(FindingCode.CITATION_NOT_USED, key, message, _USE_CITED)
 
     def _answer_only(self) -> Iterator[Finding]:
         for key in self._seen.base:
@@ -269,17 +269,17 @@ class _Finder:
                 alone = any(not self._protecting(field) for field in self._reads[key])
                 if cited or alone:
                     message = "It has no sources, and the text of the answer confirms it for every value."
-                    yield self._finding(Code.ANSWER_ONLY, key, message, _USE_CITED)
+                    yield self._finding(FindingCode.ANSWER_ONLY, key, message, _USE_CITED)
             elif key in self._doubtful:
                 names = ", ".join(field.name for field in self._reads[key])
                 if cited:
                     message = f"It has no sources, although the answer cites pages for {names}."
-                    yield self._finding(Code.ANSWER_ONLY, key, message, _USE_CITED)
+                    yield self._finding(FindingCode.ANSWER_ONLY, key, message, _USE_CITED)
                 else:
                     self.notes.append(f"{key} is judged by the answer alone ({names})")
 
     def _unused_fields(self) -> Iterator[Finding]:
-        unused: dict[Field, Code] = {}
+        unused: dict[Field, FindingCode] = {}
         for field in self._seen.fields:
             if field.is_empty:
                 continue
@@ -294,28 +294,34 @@ class _Finder:
             if field.urls:
                 shown_to = [key for key, cited in self._cites.items() if field in cited]
                 if not shown_to and not any(self._moved[id(run)] for run in wrong):
-                    unused[field] = Code.CITATION_NOT_USED
+                    unused[field] = FindingCode.CITATION_NOT_USED
             elif not any(self._moved[id(run)] for run in wrong):
                 if not moved_if_removed:
-                    unused[field] = Code.FIELD_NOT_JUDGED
+                    unused[field] = FindingCode.FIELD_NOT_JUDGED
                 elif wrong:
-                    unused[field] = Code.ONLY_PRESENCE
+                    unused[field] = FindingCode.ONLY_PRESENCE
         yield from self._as_findings(unused)
 
-    def _as_findings(self, unused: dict[Field, Code]) -> Iterator[Finding]:
+    def _as_findings(self, unused: dict[Field, FindingCode]) -> Iterator[Finding]:
         by_owner: dict[tuple[str, Path], list[Field]] = defaultdict(list)
         for field in self._seen.fields:
             if not field.is_empty:
                 by_owner[field.extraction, field.owner].append(field)
         reported: set[int] = set()
         for (_, owner), fields in by_owner.items():
-            idle = [field for field in fields if unused.get(field) in (Code.FIELD_NOT_JUDGED, Code.CITATION_NOT_USED)]
+            idle = [
+                field
+                for field in fields
+                if unused.get(field) in (FindingCode.FIELD_NOT_JUDGED, FindingCode.CITATION_NOT_USED)
+            ]
             if owner and len(fields) > 1 and len(idle) == len(fields):
                 reported |= {id(field) for field in fields}
                 message = f"None of its values is judged: {', '.join(field.name for field in fields)}."
                 fix = "Declare claims about these values. If they are not part of the task, remove them from the class."
-                yield self._field_finding(Code.SECTION_NOT_JUDGED, fields[0], message, fix, subject=shown(owner))
-        alike: dict[tuple[Code, Path], list[Field]] = defaultdict(list)
+                yield self._field_finding(
+                    FindingCode.SECTION_NOT_JUDGED, fields[0], message, fix, subject=format_path(owner)
+                )
+        alike: dict[tuple[FindingCode, Path], list[Field]] = defaultdict(list)
         for field, code in unused.items():
             if id(field) not in reported:
                 alike[code, field.shape].append(field)
@@ -333,9 +339,11 @@ class _Finder:
                 ]
                 own = [o for o in parallel if any(f.urls and f.owner == o for f in self._seen.fields)]
                 if own and not any(_related(o, field.owner) for o in owners):
-                    message = f"It is about {shown(own[0])}, but its sources are those of {shown(field.owner)}."
+                    message = (
+                        f"It is about {format_path(own[0])}, but its sources are those of {format_path(field.owner)}."
+                    )
                     fix = "Take the claim's values and its sources from the same item."
-                    yield self._finding(Code.WRONG_ITEM, key, message, fix)
+                    yield self._finding(FindingCode.WRONG_ITEM, key, message, fix)
                     break
             else:
                 yield from self._mixed_items(key, values)
@@ -353,8 +361,10 @@ class _Finder:
         ]
         for one, other in pairs[:1]:
             if key in self._seen.refuted or self._is_fixed_item(key, values):
-                message = f"It combines values of {shown(one)} and {shown(other)}."
-                yield self._finding(Code.WRONG_ITEM, key, message, "Take all values of a claim from the same item.")
+                message = f"It combines values of {format_path(one)} and {format_path(other)}."
+                yield self._finding(
+                    FindingCode.WRONG_ITEM, key, message, "Take all values of a claim from the same item."
+                )
 
     def _is_fixed_item(self, key: str, values: list[Field]) -> bool:
         """Return whether another leaf of the same name uses the same field of the same item, with other fields."""
@@ -399,7 +409,7 @@ class _Finder:
                 shown_value = next(iter(accepted.values()))
                 message = f"It accepts {shown_value!r} for {field.value!r} ({field.name}): only a part is compared."
                 fix = "Compare the whole value with `==`, after normalizing spaces and case."
-                yield self._finding(Code.PARTIAL_COMPARISON, key, message, fix)
+                yield self._finding(FindingCode.PARTIAL_COMPARISON, key, message, fix)
 
     def _chooses(self, field: Field) -> bool:
         """Return whether a field selects an item: with a wrong value, claims lose other values."""
@@ -421,7 +431,7 @@ class _Finder:
             if here and not any(canonical_key(url) in used for url in here):
                 message = f"The judge uses no citation of this section ({here[0]})."
                 fix = "Extract its values and pages and declare claims about them, or remove it from the test answer."
-                yield Finding(code=Code.SECTION_NOT_READ, subject=section.title, message=message, fix=fix)
+                yield Finding(code=FindingCode.SECTION_NOT_READ, subject=section.title, message=message, fix=fix)
 
     # Notes and locations
 
@@ -436,15 +446,15 @@ class _Finder:
         if self._seen.cut:
             self.notes.append("not all values were edited, because the answer has too many")
 
-    def _finding(self, code: Code, key: str, message: str, fix: str) -> Finding:
+    def _finding(self, code: FindingCode, key: str, message: str, fix: str) -> Finding:
         finding = Finding(code=code, subject=key, message=message, fix=fix)
         return self._placed(finding, self._seen.file.leaf(self._seen.base[key]))
 
-    def _field_finding(self, code: Code, field: Field, message: str, fix: str, *, subject: str) -> Finding:
+    def _field_finding(self, code: FindingCode, field: Field, message: str, fix: str, *, subject: str) -> Finding:
         finding = Finding(code=code, subject=subject, message=message, fix=fix)
         return self._placed(finding, self._seen.file.field(field.declared))
 
-    def _placed(self, finding: Finding, place: Place | None) -> Finding:
+    def _placed(self, finding: Finding, place: SourceRange | None) -> Finding:
         reason = self._seen.file.exemption(place)
         if reason == "":
             finding = replace(finding, fix="Write a reason after `# untested:`.")
@@ -455,29 +465,29 @@ _USE_CITED = "Pass the pages that the answer cites for this value as `sources`."
 _NO_FALLBACK = "Pass the cited pages unchanged: a claim without sources then fails."
 _GATE = "Add a critical sibling that checks for citations: `add_custom_node(bool(urls), ..., critical=True)`."
 _MESSAGES = {
-    Code.FIELD_NOT_JUDGED: (
+    FindingCode.FIELD_NOT_JUDGED: (
         "No leaf changes when this value is wrong or missing.",
         "Put the value into a claim or a check. If it is not part of the task, remove it from the class.",
     ),
-    Code.ONLY_PRESENCE: (
+    FindingCode.ONLY_PRESENCE: (
         "A missing value is detected, but a wrong one is not: no claim contains it and no check compares it.",
         "Put the value into the text of its claim.",
     ),
-    Code.CITATION_NOT_USED: (
+    FindingCode.CITATION_NOT_USED: (
         "No claim has this page as a source: replacing or removing its citation has no effect.",
         "Pass the field as `sources` of the claims for which it is cited.",
     ),
 }
 
 
-def _compares(leaf: SeenLeaf) -> bool:
+def _compares(leaf: ObservedLeaf) -> bool:
     claim = leaf.claim or ""
     return bool(_COMPARING.search(claim) or _ABOUT_WORDING.search(claim))
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
     """Merge the findings of leaves that the same line declares; the first message is used."""
-    found: dict[tuple[Code, object], Finding] = {}
+    found: dict[tuple[FindingCode, object], Finding] = {}
     for each in findings:
         place = each.subject if each.line is None else each.line
         first = found.get((each.code, place))
@@ -493,6 +503,6 @@ def _related(one: Path, other: Path) -> bool:
     return one[: len(other)] == other or other[: len(one)] == one
 
 
-def _cited(observed: Observed) -> list[tuple[str, int]]:
+def _cited(observed: FieldTestRuns) -> list[tuple[str, int]]:
     """Return the URLs that the answer cites, with their positions."""
     return [(each.url, each.start) for each in citations(observed.answer)]

@@ -12,7 +12,7 @@ from rubrics.verdict import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenLeaf:
+class ObservedLeaf:
     """Leaf of one run. ``claim`` is None if code decided the leaf.
 
     ``sources`` are keys of pages; None for a claim about the answer alone.
@@ -37,10 +37,10 @@ class SeenLeaf:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ObservedRun:
     """One run: its leaves by key, the values extracted from the answer, and the task text."""
 
-    leaves: Mapping[str, SeenLeaf]
+    leaves: Mapping[str, ObservedLeaf]
     values: tuple[str, ...]
     task: str
 
@@ -50,7 +50,7 @@ class Seen:
         return frozenset(canonical_key(value) for value in self.values if "://" in value or value.startswith("www."))
 
     @property
-    def passed(self) -> tuple[SeenLeaf, ...]:
+    def passed(self) -> tuple[ObservedLeaf, ...]:
         """Return the leaves whose claim passed. Only these can be tested."""
         return tuple(leaf for leaf in self.leaves.values() if leaf.outcome is Outcome.PASSED and leaf.claim is not None)
 
@@ -59,23 +59,23 @@ class Seen:
         return tuple(leaf.key for leaf in self.leaves.values() if leaf.outcome is Outcome.NOT_JUDGED)
 
 
-def seen(result: Mapping[str, Any]) -> Seen:
+def observed_run(result: Mapping[str, Any]) -> ObservedRun:
     """Read a run from the JSON of a result, or from a ``get_summary()``."""
     tree = judged_tree(result)
-    return Seen(
+    return ObservedRun(
         leaves={key: _leaf(key, node.data) for key, node in judged_leaves(result).items()},
         values=tuple(_texts([part.get("info") for part in result.get("eval_breakdown") or ()])),
         task="" if tree is None else str(tree.data.get("desc") or ""),
     )
 
 
-def _leaf(key: str, data: Mapping[str, Any]) -> SeenLeaf:
+def _leaf(key: str, data: Mapping[str, Any]) -> ObservedLeaf:
     sources = data.get("sources")
     outcome = Outcome(data.get("outcome") or Outcome.UNDECIDED)
     check = data.get("check")
     if check is None and data.get("claim") is None and outcome in (Outcome.PASSED, Outcome.FAILED):
         check = outcome is Outcome.PASSED
-    return SeenLeaf(
+    return ObservedLeaf(
         key=key,
         claim=data.get("claim"),
         sources=None if sources is None else tuple(canonical_key(str(url)) for url in sources),

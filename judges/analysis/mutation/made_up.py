@@ -16,7 +16,7 @@ _MAX_DEPTH = 6
 PAGE = "https://made-up.invalid/page"
 
 
-def made_up(schema: type[BaseModel]) -> Any:
+def generate_values(schema: type[BaseModel]) -> Any:
     """Return JSON values that fill every field. Texts name their field, lists have three entries that differ."""
     described = schema.model_json_schema()
     return _value(described, described.get("$defs", {}), "value", "", 0)
@@ -57,7 +57,7 @@ def _number(described: dict[str, Any], place: str) -> Any:
     return value if value <= described.get("maximum", value) else least
 
 
-class MadeUpClient:
+class GeneratedValuesClient:
     """Model client that fills every extraction with generated values and confirms every claim.
 
     ``texts`` are the texts generated so far. The answer must contain them, because the extractor drops other values.
@@ -71,7 +71,7 @@ class MadeUpClient:
             raise LLMOutputUnusable(UnusableKind.REFUSED, "a lint run supports only claims and extractions")
         if request.purpose == "verify":
             return confirmed(request.schema)
-        values = made_up(request.schema)
+        values = generate_values(request.schema)
         self.texts |= dict.fromkeys(_texts(values))
         try:
             return reply_of(request.schema.model_validate(values, by_name=True, by_alias=True))

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from cache.urls import canonical_key
-from judges.analysis.mutation.leaves import Seen
+from judges.analysis.mutation.leaves import ObservedRun
 from judges.analysis.mutation.pieces import (
     cited_keys,
-    count,
+    count_value,
     names,
     numbers,
-    replaced,
+    replace_value,
     sections,
     with_citation_of,
     without_citation,
@@ -34,7 +34,7 @@ _MAX_TRIES = 200
 _LAST_DAY = 28
 
 
-class Kind(StrEnum):
+class MutationKind(StrEnum):
     """Kind of a mutation."""
 
     UNTOUCHED = "untouched"
@@ -51,7 +51,7 @@ class Kind(StrEnum):
 class Mutation:
     """One mutation. ``piece`` is the original part, ``by`` its replacement, ``text`` the complete changed answer."""
 
-    kind: Kind
+    kind: MutationKind
     piece: str
     text: str
     by: str = ""
@@ -59,21 +59,21 @@ class Mutation:
     @property
     def title(self) -> str:
         match self.kind:
-            case Kind.UNTOUCHED:
+            case MutationKind.UNTOUCHED:
                 return "only a blank line added"
-            case Kind.DROP_CITATION:
+            case MutationKind.DROP_CITATION:
                 return f"citation dropped: {self.piece}"
-            case Kind.SWAP_NUMBER | Kind.SWAP_NAME:
+            case MutationKind.SWAP_NUMBER | MutationKind.SWAP_NAME:
                 return f"{self.piece!r} replaced by {self.by!r}"
-            case Kind.OTHER_PAGE:
+            case MutationKind.OTHER_PAGE:
                 return f"{self.by} cited instead of {self.piece}"
-            case Kind.EMPTY_SECTION:
+            case MutationKind.EMPTY_SECTION:
                 return f"section emptied: {self.piece}"
 
 
 def mutations_of(
     answer: str,
-    base: Seen,
+    base: ObservedRun,
     pages: Mapping[str, str],
     *,
     seed: int,
@@ -89,12 +89,16 @@ def mutations_of(
     known_text = "\n".join([answer, *pages.values()])
     makers: tuple[Callable[[], Iterator[Mutation]], ...] = (
         lambda: _dropped(answer, base, pages),
-        lambda: _swapped(Kind.SWAP_NUMBER, answer, base, numbers, lambda value: _other_number(value, known_text, rng)),
-        lambda: _swapped(Kind.SWAP_NAME, answer, base, names, lambda value: _other_name(value, known_text, rng)),
+        lambda: _swapped(
+            MutationKind.SWAP_NUMBER, answer, base, numbers, lambda value: _other_number(value, known_text, rng)
+        ),
+        lambda: _swapped(
+            MutationKind.SWAP_NAME, answer, base, names, lambda value: _other_name(value, known_text, rng)
+        ),
         lambda: _moved(answer, base, pages, tells, rng),
         lambda: _emptied(answer),
     )
-    found = [Mutation(kind=Kind.UNTOUCHED, piece="", text=answer + "\n\n")]
+    found = [Mutation(kind=MutationKind.UNTOUCHED, piece="", text=answer + "\n\n")]
     for make in makers:
         every = list(make())
         if per_kind is not None and len(every) > per_kind:
@@ -104,36 +108,36 @@ def mutations_of(
     return tuple(found)
 
 
-def values_of(claim: str, base: Seen, answer: str) -> tuple[str, ...]:
+def values_of(claim: str, base: ObservedRun, answer: str) -> tuple[str, ...]:
     """Return the numbers and names of a claim that the answer contains, the judge extracted and the task lacks."""
     bare = without_urls(answer)
     return tuple(
         value
         for value in (*numbers(claim), *names(claim))
-        if not count(value, base.task) and count(value, bare) and read_count(value, base)
+        if not count_value(value, base.task) and count_value(value, bare) and read_count(value, base)
     )
 
 
-def read_count(value: str, run: Seen) -> int:
+def read_count(value: str, run: ObservedRun) -> int:
     """Return how often a value occurs in the extracted values."""
-    return sum(count(value, text) for text in run.values)
+    return sum(count_value(value, text) for text in run.values)
 
 
-def _testable_pages(base: Seen, pages: Mapping[str, str]) -> Sequence[str]:
+def _testable_pages(base: ObservedRun, pages: Mapping[str, str]) -> Sequence[str]:
     """Return the URLs of the sources of passing leaves."""
     keys = {key for leaf in base.passed for key in leaf.sources or ()}
     return [url for url in pages if canonical_key(url) in keys]
 
 
-def _dropped(answer: str, base: Seen, pages: Mapping[str, str]) -> Iterator[Mutation]:
+def _dropped(answer: str, base: ObservedRun, pages: Mapping[str, str]) -> Iterator[Mutation]:
     for url in _testable_pages(base, pages):
         text = without_citation(answer, url)
         if text is not None:
-            yield Mutation(kind=Kind.DROP_CITATION, piece=url, text=text)
+            yield Mutation(kind=MutationKind.DROP_CITATION, piece=url, text=text)
 
 
 def _moved(
-    answer: str, base: Seen, pages: Mapping[str, str], tells: Callable[[Mutation], bool], rng: random.Random
+    answer: str, base: ObservedRun, pages: Mapping[str, str], tells: Callable[[Mutation], bool], rng: random.Random
 ) -> Iterator[Mutation]:
     cited = cited_keys(answer)
     others = [url for url in pages if canonical_key(url) in cited]
@@ -142,13 +146,17 @@ def _moved(
         for other in rng.sample(others, len(others)):
             text = None if canonical_key(other) == canonical_key(url) else with_citation_of(answer, url, other)
             if text is not None:
-                found.append(Mutation(kind=Kind.OTHER_PAGE, piece=url, text=text, by=other))
+                found.append(Mutation(kind=MutationKind.OTHER_PAGE, piece=url, text=text, by=other))
         if found:
             yield next(filter(tells, found), found[0])
 
 
 def _swapped(
-    kind: Kind, answer: str, base: Seen, kinds: Callable[[str], Iterable[str]], other: Callable[[str], str | None]
+    kind: MutationKind,
+    answer: str,
+    base: ObservedRun,
+    kinds: Callable[[str], Iterable[str]],
+    other: Callable[[str], str | None],
 ) -> Iterator[Mutation]:
     claimed = dict.fromkeys(
         value for leaf in base.passed for value in values_of(leaf.claim or "", base, answer) if value in kinds(value)
@@ -156,21 +164,21 @@ def _swapped(
     for value in claimed:
         by = other(value)
         if by is not None:
-            yield Mutation(kind=kind, piece=value, text=replaced(answer, value, by), by=by)
+            yield Mutation(kind=kind, piece=value, text=replace_value(answer, value, by), by=by)
 
 
 def _emptied(answer: str) -> Iterator[Mutation]:
     for section in sections(answer):
         text = f"{answer[: section.start]}\n\n{answer[section.end :]}"
         if text.strip():
-            yield Mutation(kind=Kind.EMPTY_SECTION, piece=section.title, text=text)
+            yield Mutation(kind=MutationKind.EMPTY_SECTION, piece=section.title, text=text)
 
 
 def _other_number(value: str, known_text: str, rng: random.Random) -> str | None:
     """Return a number of the same format that occurs nowhere; None if none was found."""
     for _ in range(_MAX_TRIES):
         found = re.sub(r"\d+", lambda part: _digits(part[0], rng, clock=":" in value), value)
-        if found != value and not count(found, known_text):
+        if found != value and not count_value(found, known_text):
             return found
     return None
 

@@ -65,12 +65,12 @@ def names(text: str) -> tuple[str, ...]:
     )
 
 
-def count(value: str, text: str) -> int:
+def count_value(value: str, text: str) -> int:
     """Return how often a value occurs in a text as a whole word or number."""
     return len(_whole(value).findall(text))
 
 
-def replaced(text: str, value: str, by: str) -> str:
+def replace_value(text: str, value: str, by: str) -> str:
     """Return the text with every occurrence of a value replaced, except in URLs."""
     spans = [(each.start, each.end) for each in citations(text) if each.kind is not CitationKind.REFERENCE]
     whole, out, at = _whole(value), [], 0

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from judges.analysis.mutation.leaves import SeenLeaf
+from judges.analysis.mutation.leaves import ObservedLeaf
 from judges.loader import is_script
 
 _EXEMPTION = re.compile(r"#\s*untested\b:?\s*(?P<reason>.*)", re.IGNORECASE)
@@ -26,7 +26,7 @@ _REPEATED = re.compile(r"_\d+$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SourceRange:
     """Range of lines of the judge file, both ends included."""
 
     first: int
@@ -35,7 +35,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    place: Place
+    place: SourceRange
     patterns: tuple[re.Pattern[str], ...]
     declares: bool
     groups: tuple[re.Pattern[str], ...] = ()
@@ -55,7 +55,7 @@ class JudgeFile:
         self.is_script = is_script(tree)
         """Whether it is a public script."""
 
-    def leaf(self, leaf: SeenLeaf) -> Place | None:
+    def leaf(self, leaf: ObservedLeaf) -> SourceRange | None:
         """Return the call that declares a leaf, found by id and texts; None if it is ambiguous."""
         parent, _, own = leaf.key.rpartition("/")
         if self.is_script:
@@ -76,11 +76,11 @@ class JudgeFile:
         found = [call.place for score, call in scored if score == best]
         return found[0] if best and len(found) == 1 else None
 
-    def field(self, declared: tuple[str, str]) -> Place | None:
+    def field(self, declared: tuple[str, str]) -> SourceRange | None:
         """Return the location of a field's declaration."""
         return self._fields.get(declared)
 
-    def exemption(self, place: Place | None) -> str | None:
+    def exemption(self, place: SourceRange | None) -> str | None:
         """Return the reason for the exemption at a location; "" if it has no reason, None if there is no exemption."""
         if place is None:
             return None
@@ -104,7 +104,7 @@ def _calls(tree: ast.Module) -> Iterator[_Call]:
         on = getattr(node.func.value, "id", "") if isinstance(node.func, ast.Attribute) else ""
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
         patterns = tuple(pattern for each in given if (pattern := _pattern(each)) is not None)
-        place = Place(first=node.lineno, last=node.end_lineno or node.lineno)
+        place = SourceRange(first=node.lineno, last=node.end_lineno or node.lineno)
         yield _Call(
             place=place, patterns=patterns, declares=name in _DECLARING, groups=tuple(groups.get((function, on), ()))
         )
@@ -150,12 +150,12 @@ def _pattern(node: ast.expr) -> re.Pattern[str] | None:
     return None
 
 
-def _fields(tree: ast.Module) -> Iterator[tuple[tuple[str, str], Place]]:
+def _fields(tree: ast.Module) -> Iterator[tuple[tuple[str, str], SourceRange]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             for line in node.body:
                 if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
-                    place = Place(first=line.lineno, last=line.end_lineno or line.lineno)
+                    place = SourceRange(first=line.lineno, last=line.end_lineno or line.lineno)
                     yield (node.name, line.target.id), place
 
 

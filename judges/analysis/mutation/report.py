@@ -8,14 +8,14 @@ from enum import StrEnum
 from typing import Any, Final
 
 from judges.analysis.mutation.expectation import Expectation
-from judges.analysis.mutation.leaves import Seen, SeenLeaf
-from judges.analysis.mutation.mutations import Kind, Mutation, read_count
+from judges.analysis.mutation.leaves import ObservedLeaf, ObservedRun
+from judges.analysis.mutation.mutations import Mutation, MutationKind, read_count
 from rubrics.verdict import Outcome
 
 REPORT_VERSION: Final = 1
 
 
-class Fate(StrEnum):
+class ChangeResult(StrEnum):
     """What happened to a leaf that had to change."""
 
     MOVED = "moved"
@@ -39,55 +39,55 @@ class Fate(StrEnum):
     """Missed: it passes although no evidence supports the claim."""
 
 
-MISSED: Final = (Fate.DEAF, Fate.FIXED, Fate.UNSOURCED, Fate.LENIENT)
+MISSED: Final = (ChangeResult.DEAF, ChangeResult.FIXED, ChangeResult.UNSOURCED, ChangeResult.LENIENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class ExpectedChange:
     """Leaf that had to change, before and after. ``after`` is None if the judge no longer declares it."""
 
-    before: SeenLeaf
-    after: SeenLeaf | None
-    fate: Fate
+    before: ObservedLeaf
+    after: ObservedLeaf | None
+    fate: ChangeResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stray:
+class UnexpectedChange:
     """Leaf that changed although none of its inputs changed."""
 
-    before: SeenLeaf
-    after: SeenLeaf
+    before: ObservedLeaf
+    after: ObservedLeaf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class MutationResult:
     """Result of one mutation. ``others`` are the keys of leaves that changed for a reason, but did not have to."""
 
     mutation: Mutation
-    watched: tuple[Watched, ...]
-    strays: tuple[Stray, ...]
+    watched: tuple[ExpectedChange, ...]
+    strays: tuple[UnexpectedChange, ...]
     others: tuple[str, ...]
     not_judged: tuple[str, ...]
 
     @property
-    def missed(self) -> tuple[Watched, ...]:
+    def missed(self) -> tuple[ExpectedChange, ...]:
         return tuple(one for one in self.watched if one.fate in MISSED)
 
 
-def tried(mutation: Mutation, base: Seen, after: Seen, expectation: Expectation) -> Tried:
+def compare_runs(mutation: Mutation, base: ObservedRun, after: ObservedRun, expectation: Expectation) -> MutationResult:
     """Compare the run on a changed answer with the run on the original answer."""
     watched = []
     expected = expectation.of(mutation)
     untouched = {leaf.question for leaf in base.passed} - {leaf.question for leaf in expected}
     for leaf in expected:
         now = after.leaves.get(leaf.key)
-        fate: Fate | None = _fate(leaf, now)
-        if fate is Fate.DEAF:
+        fate: ChangeResult | None = _fate(leaf, now)
+        if fate is ChangeResult.DEAF:
             fate = _cause_of_same_request(leaf, mutation, base, after, expectation)
-        if fate is Fate.LENIENT and now is not None and now.question in untouched:
-            fate = Fate.REPLACED
+        if fate is ChangeResult.LENIENT and now is not None and now.question in untouched:
+            fate = ChangeResult.REPLACED
         if fate is not None:
-            watched.append(Watched(before=leaf, after=after.leaves.get(leaf.key), fate=fate))
+            watched.append(ExpectedChange(before=leaf, after=after.leaves.get(leaf.key), fate=fate))
     known = {one.before.key for one in watched}
     strays, others = [], []
     for key, was in base.leaves.items():
@@ -97,8 +97,8 @@ def tried(mutation: Mutation, base: Seen, after: Seen, expectation: Expectation)
         if _has_reason(was, now, mutation, base, after):
             others.append(key)
         else:
-            strays.append(Stray(before=was, after=now))
-    return Tried(
+            strays.append(UnexpectedChange(before=was, after=now))
+    return MutationResult(
         mutation=mutation,
         watched=tuple(watched),
         strays=tuple(strays),
@@ -107,19 +107,21 @@ def tried(mutation: Mutation, base: Seen, after: Seen, expectation: Expectation)
     )
 
 
-def _fate(was: SeenLeaf, now: SeenLeaf | None) -> Fate:
+def _fate(was: ObservedLeaf, now: ObservedLeaf | None) -> ChangeResult:
     if now is None:
-        return Fate.GONE
+        return ChangeResult.GONE
     if now.outcome is Outcome.PASSED:
         if now.sources is None and was.sources is not None:
-            return Fate.UNSOURCED
-        return Fate.DEAF if now.question == was.question else Fate.LENIENT
-    return {Outcome.SKIPPED: Fate.GATED, Outcome.NOT_JUDGED: Fate.NOT_JUDGED}.get(now.outcome, Fate.MOVED)
+            return ChangeResult.UNSOURCED
+        return ChangeResult.DEAF if now.question == was.question else ChangeResult.LENIENT
+    return {Outcome.SKIPPED: ChangeResult.GATED, Outcome.NOT_JUDGED: ChangeResult.NOT_JUDGED}.get(
+        now.outcome, ChangeResult.MOVED
+    )
 
 
 def _cause_of_same_request(
-    leaf: SeenLeaf, mutation: Mutation, base: Seen, after: Seen, expectation: Expectation
-) -> Fate | None:
+    leaf: ObservedLeaf, mutation: Mutation, base: ObservedRun, after: ObservedRun, expectation: Expectation
+) -> ChangeResult | None:
     """Return why the request of a leaf did not change; None if that is correct.
 
     It is correct if the sources come from the judge and not from the answer, or if the changed value is a single
@@ -128,24 +130,26 @@ def _cause_of_same_request(
     lost = list(expectation.lost_values(leaf, mutation))
     if not lost:
         gone = frozenset(leaf.sources or ()) - expectation.sources_after(leaf, mutation)
-        return None if gone and not gone & after.pages else Fate.DEAF
+        return None if gone and not gone & after.pages else ChangeResult.DEAF
     if any(read_count(value, after) >= read_count(value, base) for value in lost):
-        return Fate.DEAF
-    return Fate.FIXED if any(len(value) > 1 for value in lost) else None
+        return ChangeResult.DEAF
+    return ChangeResult.FIXED if any(len(value) > 1 for value in lost) else None
 
 
-def _has_reason(was: SeenLeaf, now: SeenLeaf, mutation: Mutation, base: Seen, after: Seen) -> bool:
+def _has_reason(
+    was: ObservedLeaf, now: ObservedLeaf, mutation: Mutation, base: ObservedRun, after: ObservedRun
+) -> bool:
     """Return whether the mutation explains the change of a leaf."""
     if Outcome.SKIPPED in (was.outcome, now.outcome) or now.question != was.question:
         return True
     if was.claim is None:
         return base.values != after.values
-    return was.sources is None and mutation.kind is not Kind.UNTOUCHED  # the answer itself is the evidence
+    return was.sources is None and mutation.kind is not MutationKind.UNTOUCHED  # the answer itself is the evidence
 
 
-def report_json(base: Seen, runs: Sequence[Tried], *, seed: int, model: str) -> dict[str, Any]:
+def report_json(base: ObservedRun, runs: Sequence[MutationResult], *, seed: int, model: str) -> dict[str, Any]:
     """Return the report as JSON values."""
-    exercised = {one.before.key for run in runs for one in run.watched if one.fate is not Fate.GATED}
+    exercised = {one.before.key for run in runs for one in run.watched if one.fate is not ChangeResult.GATED}
     return {
         "report_version": REPORT_VERSION,
         "seed": seed,
@@ -164,7 +168,7 @@ def report_json(base: Seen, runs: Sequence[Tried], *, seed: int, model: str) -> 
     }
 
 
-def _tried(run: Tried) -> dict[str, Any]:
+def _tried(run: MutationResult) -> dict[str, Any]:
     mutation = run.mutation
     return {
         "kind": mutation.kind.value,

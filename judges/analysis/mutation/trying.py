@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
 from judges.analysis.mutation.expectation import Expectation
-from judges.analysis.mutation.leaves import Seen, seen
+from judges.analysis.mutation.leaves import ObservedRun, observed_run
 from judges.analysis.mutation.mutations import Mutation, mutations_of
-from judges.analysis.mutation.report import Tried, tried
+from judges.analysis.mutation.report import MutationResult, compare_runs
 
 JudgeText: TypeAlias = Callable[[str], Awaitable[Mapping[str, Any]]]
 """Judges the text of an answer and returns the result, or a ``get_summary()``."""
@@ -21,19 +21,19 @@ class MutationTest:
         self._judge = judge
         self._answer = answer
 
-    async def base(self) -> Seen:
+    async def base(self) -> ObservedRun:
         """Return the run on the original answer."""
-        return seen(await self._judge(self._answer))
+        return observed_run(await self._judge(self._answer))
 
     async def run(
         self,
-        base: Seen,
+        base: ObservedRun,
         pages: Mapping[str, str],
         *,
         seed: int,
         per_kind: int | None,
         before: Callable[[int, int, Mutation], None] = lambda done, total, mutation: None,
-    ) -> tuple[Tried, ...]:
+    ) -> tuple[MutationResult, ...]:
         """Run the mutations. ``pages``: texts of the cited pages by URL. ``before`` is called before each mutation."""
         expectation = Expectation(self._answer, base, pages)
         mutations = mutations_of(
@@ -42,5 +42,5 @@ class MutationTest:
         runs = []
         for done, mutation in enumerate(mutations):
             before(done, len(mutations), mutation)
-            runs.append(tried(mutation, base, seen(await self._judge(mutation.text)), expectation))
+            runs.append(compare_runs(mutation, base, observed_run(await self._judge(mutation.text)), expectation))
         return tuple(runs)

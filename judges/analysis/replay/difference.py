@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class ReplayDifference:
     """One figure that differs: its position in the result, the recorded and the recomputed value."""
 
     where: str

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from judges.analysis.overrides import JudgedNode
-from judges.analysis.sensitivity.leaf_votes import votes_of
-from judges.analysis.sensitivity.variants import Ground, Span
+from judges.analysis.sensitivity.leaf_votes import vote_counts
+from judges.analysis.sensitivity.variants import ScoredTree, ScoreRange
 from rubrics.tree import walk
 from rubrics.verdict import Outcome
 
@@ -21,7 +21,7 @@ FACTOR = 2.0
 """Random weight factors are log-uniform in [1/FACTOR, FACTOR]."""
 
 
-class Answers:
+class TaskAnswers:
     """Answers of one agent to one task.
 
     ``roots`` are the trees of the answers; None: no result, so the score may be anything from 0 to 1. ``nodes`` are the
@@ -32,7 +32,7 @@ class Answers:
         self._task_id = task_id
         self._side = side
         self._nodes = nodes
-        self._trees = [None if root is None else Ground(root) for root in roots]
+        self._trees = [None if root is None else ScoredTree(root) for root in roots]
         self._split = [{} if each is None else _split(each) for each in self._trees]
 
     @property
@@ -45,15 +45,15 @@ class Answers:
         """Keys of leaves with differing votes, once per answer."""
         return [key for each in self._split for key in each]
 
-    def now(self) -> Span:
+    def now(self) -> ScoreRange:
         """Return the score without changes."""
         return self._mean(1, lambda _, tree: tree.judged([{}]))
 
-    def without(self, keys: Sequence[str]) -> Span:
+    def without_leaf(self, keys: Sequence[str]) -> ScoreRange:
         """Return the scores with one leaf removed per variant, from every answer that has it."""
-        return self._mean(len(keys), lambda _, tree: tree.without(keys))
+        return self._mean(len(keys), lambda _, tree: tree.without_leaf(keys))
 
-    def outvoted(self, keys: Sequence[str]) -> Span:
+    def with_minority_vote(self, keys: Sequence[str]) -> ScoreRange:
         """Return the scores with the minority vote at one leaf per variant, in answers with differing votes."""
 
         def rows(index: int) -> list[Mapping[str, bool]]:
@@ -62,15 +62,15 @@ class Answers:
 
         return self._mean(len(keys), lambda index, tree: tree.judged(rows(index)))
 
-    def all_outvoted(self) -> Span:
+    def with_all_minority_votes(self) -> ScoreRange:
         """Return the score with the minority vote at every leaf."""
         minority = [{key: not vote.passed for key, vote in each.items()} for each in self._split]
         return self._mean(1, lambda index, tree: tree.judged([minority[index]]))
 
-    def revoted(self, seed: int, draws: int) -> Span:
+    def with_resampled_votes(self, seed: int, draws: int) -> ScoreRange:
         """Return the scores with the votes of every leaf resampled with replacement. A tie keeps the verdict."""
 
-        def span(index: int, tree: Ground) -> Span:
+        def span(index: int, tree: ScoredTree) -> ScoreRange:
             split = self._split[index]
             if not split:
                 low, high = tree.judged([{}])
@@ -85,23 +85,23 @@ class Answers:
 
         return self._mean(draws, span)
 
-    def reweighted(self, seed: int, draws: int) -> Span:
+    def with_random_weights(self, seed: int, draws: int) -> ScoreRange:
         """Return the scores with random weight factors. A node has the same factor in all answers to the task."""
 
         drawn = FACTOR ** _random(seed, self._task_id).uniform(-1.0, 1.0, (len(self._nodes), draws))
         factors = dict(zip(self._nodes, drawn, strict=True))
-        return self._mean(draws, lambda _, tree: tree.weighted(factors, draws))
+        return self._mean(draws, lambda _, tree: tree.with_weights(factors, draws))
 
-    def equally_weighted(self) -> Span:
+    def with_equal_weights(self) -> ScoreRange:
         """Return the score with equal weights."""
         import numpy as np
 
-        def factors(tree: Ground) -> dict[str, Floats]:
+        def factors(tree: ScoredTree) -> dict[str, Floats]:
             return {node.key: np.array([1.0 / node.weight]) for node in walk(tree.root)}
 
-        return self._mean(1, lambda _, tree: tree.weighted(factors(tree), 1))
+        return self._mean(1, lambda _, tree: tree.with_weights(factors(tree), 1))
 
-    def _mean(self, count: int, span: Callable[[int, Ground], Span]) -> Span:
+    def _mean(self, count: int, span: Callable[[int, ScoredTree], ScoreRange]) -> ScoreRange:
         import numpy as np
 
         low, high = np.zeros(count), np.zeros(count)
@@ -116,7 +116,7 @@ class _Votes:
 
     def __init__(self, leaf: JudgedNode) -> None:
         self.passed = leaf.outcome is Outcome.PASSED
-        self._yes, self._no = votes_of(leaf)
+        self._yes, self._no = vote_counts(leaf)
 
     def redrawn(self, random: np.random.Generator, draws: int) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
         """Return whether the leaf passes in each resample, by majority of the same number of votes."""
@@ -127,10 +127,12 @@ class _Votes:
         return np.where(2 * yes == cast, self.passed, 2 * yes > cast)
 
 
-def _split(tree: Ground) -> dict[str, _Votes]:
+def _split(tree: ScoredTree) -> dict[str, _Votes]:
     """Return the leaves that were decided by differing votes."""
     decided = (Outcome.PASSED, Outcome.FAILED)
-    return {key: _Votes(leaf) for key, leaf in tree.leaves.items() if leaf.outcome in decided and all(votes_of(leaf))}
+    return {
+        key: _Votes(leaf) for key, leaf in tree.leaves.items() if leaf.outcome in decided and all(vote_counts(leaf))
+    }
 
 
 def _random(seed: int, *names: str) -> np.random.Generator:

@@ -13,7 +13,7 @@ from math import comb
 from typing import Any
 
 from judges.analysis.overrides import JudgedNode, judged_leaves
-from judges.analysis.sensitivity.leaf_votes import votes_of
+from judges.analysis.sensitivity.leaf_votes import vote_counts
 from judges.analysis.statistics.interval import Interval
 from judges.analysis.statistics.wilson import wilson
 from rubrics.verdict import Outcome
@@ -22,7 +22,7 @@ _DECIDED = (Outcome.PASSED, Outcome.FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Votes:
+class VoteStatistics:
     """Vote statistics of one model with one prompt.
 
     ``leaves`` counts leaves with at least two votes, ``split`` those with differing votes. ``agreement`` is the
@@ -43,7 +43,7 @@ class Votes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flaky:
+class FlakyLeaf:
     """Leaf that was judged several times with equal inputs and different outcomes.
 
     ``results`` are (result id, outcome) in the given order.
@@ -68,10 +68,10 @@ class Consistency:
     """
 
     results: int
-    votes: tuple[Votes, ...]
+    votes: tuple[VoteStatistics, ...]
     again: int
     flaky_share: Interval | None
-    flaky: tuple[Flaky, ...]
+    flaky: tuple[FlakyLeaf, ...]
 
 
 def consistency(results: Iterable[Mapping[str, Any]]) -> Consistency:
@@ -98,13 +98,13 @@ def consistency(results: Iterable[Mapping[str, Any]]) -> Consistency:
     )
 
 
-def _votes(model: str, prompt: str | None, leaves: Sequence[JudgedNode]) -> Votes:
-    counts = [votes_of(leaf) for leaf in leaves]
+def _votes(model: str, prompt: str | None, leaves: Sequence[JudgedNode]) -> VoteStatistics:
+    counts = [vote_counts(leaf) for leaf in leaves]
     several = [(yes, no) for yes, no in counts if yes + no > 1]
     split = sum(1 for yes, no in several if yes and no)
     pairs = [(comb(yes, 2) + comb(no, 2)) / comb(yes + no, 2) for yes, no in several]
     single = [vote for leaf in leaves for vote in leaf.data["votes"]]
-    return Votes(
+    return VoteStatistics(
         model=model,
         prompt=prompt,
         leaves=len(several),
@@ -138,6 +138,6 @@ def _model(leaf: JudgedNode, result: Mapping[str, Any]) -> str:
     return named.most_common(1)[0][0] if named else str(leaf.data.get("model") or result.get("model"))
 
 
-def _flaky(inputs: tuple[object, ...], found: Sequence[tuple[str, Outcome]]) -> Flaky:
+def _flaky(inputs: tuple[object, ...], found: Sequence[tuple[str, Outcome]]) -> FlakyLeaf:
     task_id, answer, leaf, model = map(str, inputs[:4])
-    return Flaky(task_id=task_id, answer_sha256=answer, leaf=leaf, model=model, results=tuple(found))
+    return FlakyLeaf(task_id=task_id, answer_sha256=answer, leaf=leaf, model=model, results=tuple(found))

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from judges.analysis.overrides import JudgedNode, judged_tree
-from judges.analysis.sensitivity.leaf_votes import votes_of
-from judges.analysis.sensitivity.variants import Ground
+from judges.analysis.sensitivity.leaf_votes import vote_counts
+from judges.analysis.sensitivity.variants import ScoredTree
 from rubrics.scoring import Score
 from rubrics.tree import leaves_below, walk
 from rubrics.verdict import Outcome
 
-MOST_LEAVES = 1_000
+MAX_LEAVES = 1_000
 """In a larger tree only the leaves with the largest possible effect are flipped."""
 _BATCH = 250
 """Flips computed at a time; bounds the memory."""
@@ -71,15 +71,15 @@ def flips(result: Mapping[str, Any]) -> Flips | None:
         return None
     stakes = _stakes(root)
     leaves = sorted(leaves_below(root), key=lambda leaf: -stakes[leaf.key])
-    tried = [(leaf, to) for leaf in leaves[:MOST_LEAVES] for to in _OPPOSITES[leaf.outcome]]
+    tried = [(leaf, to) for leaf in leaves[:MAX_LEAVES] for to in _OPPOSITES[leaf.outcome]]
     now, *scores = _scores(root, [{}, *({leaf.key: to is Outcome.PASSED} for leaf, to in tried)])
     all_flips = [_flip(leaf, to, score, now) for (leaf, to), score in zip(tried, scores, strict=True)]
     effective = sorted((flip for flip in all_flips if flip.most > 0), key=lambda flip: (-flip.most, flip.key))
     return Flips(
         score=now,
         flips=tuple(effective),
-        without_effect=min(len(leaves), MOST_LEAVES) - len({flip.key for flip in effective}),
-        left_out=max(0, len(leaves) - MOST_LEAVES),
+        without_effect=min(len(leaves), MAX_LEAVES) - len({flip.key for flip in effective}),
+        left_out=max(0, len(leaves) - MAX_LEAVES),
     )
 
 
@@ -95,7 +95,7 @@ _OPPOSITES = {
 
 
 def _scores(root: JudgedNode, overrides: Sequence[Mapping[str, bool]]) -> Iterator[Score]:
-    tree = Ground(root)
+    tree = ScoredTree(root)
     for start in range(0, len(overrides), _BATCH):
         lows, highs = tree.judged(overrides[start : start + _BATCH])
         for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
@@ -104,7 +104,7 @@ def _scores(root: JudgedNode, overrides: Sequence[Mapping[str, bool]]) -> Iterat
 
 def _flip(leaf: JudgedNode, to: Outcome, score: Score, now: Score) -> Flip:
     least, greatest = sorted((score.low - now.low, score.high - now.high))
-    yes, no = votes_of(leaf)
+    yes, no = vote_counts(leaf)
     return Flip(
         key=leaf.key,
         desc=str(leaf.data.get("desc") or ""),

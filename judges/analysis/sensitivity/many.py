@@ -37,7 +37,7 @@ class Variants:
     present: Mapping[str, Floats] = field(default_factory=dict)
 
 
-def fold_many(root: JudgedNode, variants: Variants) -> tuple[Floats, Floats | None]:
+def score_variants(root: JudgedNode, variants: Variants) -> tuple[Floats, Floats | None]:
     """Return the score of the tree in each variant, and whether any leaf remains there.
 
     The second value is 1.0 or 0.0 per variant, or None if no leaf was removed. A group without remaining leaves is
@@ -47,7 +47,7 @@ def fold_many(root: JudgedNode, variants: Variants) -> tuple[Floats, Floats | No
 
     if not root.children:
         return variants.points[root.key], variants.present.get(root.key)
-    found = [fold_many(child, variants) for child in root.children]
+    found = [score_variants(child, variants) for child in root.children]
     scores, present = np.stack([score for score, _ in found]), _stacked([each for _, each in found], variants.count)
     below = scores < 1.0 if present is None else (scores < 1.0) & (present > 0)
     if root.strategy == Strategy.SEQUENTIAL:

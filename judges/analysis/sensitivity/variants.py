@@ -10,18 +10,18 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from judges.analysis.overrides import JudgedNode, leaf_intervals
-from judges.analysis.sensitivity.many import Variants, fold_many
+from judges.analysis.sensitivity.many import Variants, score_variants
 from rubrics.tree import leaves_below, walk
 from rubrics.verdict import Outcome
 
 if TYPE_CHECKING:
     from judges.analysis.statistics.bootstrap import Floats
 
-Span: TypeAlias = "tuple[Floats, Floats]"
+ScoreRange: TypeAlias = "tuple[Floats, Floats]"
 """Lowest and highest score in each variant."""
 
 
-class Ground:
+class ScoredTree:
     """Tree of one result, with the gates between its leaves."""
 
     def __init__(self, root: JudgedNode) -> None:
@@ -31,11 +31,11 @@ class Ground:
         self._open = any(least < most for least, most in self._now.values())
         self._gates = _gates(root)
 
-    def judged(self, verdicts: Sequence[Mapping[str, bool]]) -> Span:
+    def judged(self, verdicts: Sequence[Mapping[str, bool]]) -> ScoreRange:
         """Return the scores with other verdicts: one variant per element of ``verdicts`` (leaf key to passed)."""
         return self._fold([self._changed(each) for each in verdicts])
 
-    def without(self, keys: Sequence[str]) -> Span:
+    def without_leaf(self, keys: Sequence[str]) -> ScoreRange:
         """Return the scores with one leaf removed per variant. If no leaf remains, the score is 0 to 1."""
         import numpy as np
 
@@ -45,7 +45,7 @@ class Ground:
         present = {key: np.array([0.0 if left_out == key else 1.0 for left_out in keys]) for key in known}
         return self._fold(rows, present=present)
 
-    def weighted(self, factors: Mapping[str, Floats], count: int) -> Span:
+    def with_weights(self, factors: Mapping[str, Floats], count: int) -> ScoreRange:
         """Return the scores with node weights multiplied by ``factors``, arrays of ``count`` numbers."""
         return self._fold([{}] * count, factors=factors)
 
@@ -65,7 +65,7 @@ class Ground:
         *,
         factors: Mapping[str, Floats] | None = None,
         present: Mapping[str, Floats] | None = None,
-    ) -> Span:
+    ) -> ScoreRange:
         """Return the span of each variant. ``rows`` contains the intervals of the changed leaves of each variant."""
         import numpy as np
 
@@ -75,7 +75,7 @@ class Ground:
                 for key, interval in row.items():
                     points[key][index] = interval[end]
             variants = Variants(count=len(rows), points=points, factors=factors or {}, present=present or {})
-            return fold_many(self.root, variants)
+            return score_variants(self.root, variants)
 
         low, remaining = folded(0)
         known = not self._open and all(least == most for row in rows for least, most in row.values())

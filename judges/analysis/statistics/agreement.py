@@ -110,15 +110,15 @@ def agreement(confusion: Confusion) -> Agreement:
     negatives = confusion.true_negative + confusion.false_positive
     return Agreement(
         confusion=confusion,
-        raw=share(confusion.true_positive + confusion.true_negative, confusion.n, none=NOTHING_TO_COUNT),
+        raw=share_estimate(confusion.true_positive + confusion.true_negative, confusion.n, none=NOTHING_TO_COUNT),
         kappa=kappa(confusion.table),
         ac1=ac1(confusion.table),
-        tpr=share(confusion.true_positive, positives, none="humans passed no item"),
-        tnr=share(confusion.true_negative, negatives, none="humans failed no item"),
+        tpr=share_estimate(confusion.true_positive, positives, none="humans passed no item"),
+        tnr=share_estimate(confusion.true_negative, negatives, none="humans failed no item"),
     )
 
 
-def share(successes: int, trials: int, *, none: str) -> Estimate:
+def share_estimate(successes: int, trials: int, *, none: str) -> Estimate:
     """Return a share with Wilson's score interval. ``none`` is the reason to report if there is no trial.
 
     >>> found = share(5, 10, none="no trial")

@@ -50,7 +50,9 @@ def ratio_intervals(
     return [(float(low), float(high)) for low, high in zip(lows, highs, strict=True)]
 
 
-def over_runs(sums: Floats, present: Floats, *, seed: int = SEED, resamples: int = RESAMPLES) -> tuple[float, float]:
+def mean_over_runs_interval(
+    sums: Floats, present: Floats, *, seed: int = SEED, resamples: int = RESAMPLES
+) -> tuple[float, float]:
     """Return the percentile interval of the mean over runs of each run's mean over its tasks.
 
     Both arrays have shape (tasks, runs). ``sums`` contains the value of a task in a run, or 0 if there is none;

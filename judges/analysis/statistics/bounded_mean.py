@@ -70,7 +70,9 @@ def bounded_mean(
     return Interval(low=least + width * low, high=least + width * high, method=f"{METHOD} over {n} tasks")
 
 
-def tails(values: Sequence[float], at: float, *, weights: Sequence[float] | None = None) -> tuple[float, float]:
+def tail_probabilities(
+    values: Sequence[float], at: float, *, weights: Sequence[float] | None = None
+) -> tuple[float, float]:
     """Return two probabilities that locate ``at``: it is inside the interval if both are at least 2.5 %.
 
     The first is smaller if ``at`` is below the interval, the second if it is above. Values must be in 0..1. This is

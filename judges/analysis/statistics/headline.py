@@ -19,7 +19,7 @@ from judges.analysis.statistics.detectable import unpaired_detectable
 from judges.analysis.statistics.interval import Interval
 from judges.analysis.statistics.passing import pass_at_k, pass_hat_k
 
-FEWEST_TASKS = 5
+MIN_TASKS_FOR_INTERVAL = 5
 """With fewer tasks, the interval is valid but takes up most of the range."""
 _ALL_K_UP_TO = 10
 _FURTHER_K = (20, 50, 100)
@@ -54,7 +54,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passing:
+class PassEstimate:
     """pass@k or pass^k over the tasks with at least ``k`` answers."""
 
     k: int
@@ -77,16 +77,16 @@ class Headline:
     answers: int
     score: Figure
     success: Figure
-    pass_at: tuple[Passing, ...]
-    pass_hat: tuple[Passing, ...]
+    pass_at: tuple[PassEstimate, ...]
+    pass_hat: tuple[PassEstimate, ...]
     detectable: float | None
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Return the warnings about the intervals."""
-        if self.tasks >= FEWEST_TASKS:
+        if self.tasks >= MIN_TASKS_FOR_INTERVAL:
             return ()
-        few = f"{self.tasks} task{'s' * (self.tasks != 1)}, fewer than {FEWEST_TASKS}"
+        few = f"{self.tasks} task{'s' * (self.tasks != 1)}, fewer than {MIN_TASKS_FOR_INTERVAL}"
         return (f"with {few}, the 95 % interval takes up most of the range from 0 to 1",)
 
 
@@ -189,17 +189,17 @@ def _bootstrap(runs: Sequence[Sequence[str]], values: Sequence[Sequence[float]])
     for nth, (names, scores) in enumerate(zip(runs, values, strict=True)):
         columns = [places[name] for name in names]
         sums[nth, columns], present[nth, columns] = scores, 1.0
-    low, high = bootstrap.over_runs(sums, present)
+    low, high = bootstrap.mean_over_runs_interval(sums, present)
     return Interval(low=low, high=high, method=bootstrap.method(len(values)))
 
 
-def _passing(by_task: Sequence[Sequence[Trial]], chance: Callable[[int, int, int], float]) -> tuple[Passing, ...]:
+def _passing(by_task: Sequence[Sequence[Trial]], chance: Callable[[int, int, int], float]) -> tuple[PassEstimate, ...]:
     most = max(map(len, by_task))
     all_k = [k for k in range(1, most + 1) if k <= _ALL_K_UP_TO or k in _FURTHER_K or k == most]
     return tuple(_at(by_task, chance, k) for k in all_k)
 
 
-def _at(by_task: Sequence[Sequence[Trial]], chance: Callable[[int, int, int], float], k: int) -> Passing:
+def _at(by_task: Sequence[Sequence[Trial]], chance: Callable[[int, int, int], float], k: int) -> PassEstimate:
     enough = [task for task in by_task if len(task) >= k]
     bounds = [
         [chance(len(task), sum(one.low == 1.0 for one in task), k) for task in enough],
@@ -207,7 +207,9 @@ def _at(by_task: Sequence[Sequence[Trial]], chance: Callable[[int, int, int], fl
     ]
     low, high = (fmean(chances) for chances in bounds)
     interval = _between(*bounds)
-    return Passing(k=k, value=low if low == high else None, low=low, high=high, tasks=len(enough), interval=interval)
+    return PassEstimate(
+        k=k, value=low if low == high else None, low=low, high=high, tasks=len(enough), interval=interval
+    )
 
 
 def _both(bounds: Sequence[Interval | None]) -> Interval | None:

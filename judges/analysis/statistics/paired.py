@@ -46,11 +46,11 @@ def paired(differences: Sequence[float]) -> Paired | None:
     )
 
 
-FEWEST_FOR_T = 30
+MIN_TASKS_FOR_T = 30
 """With fewer tasks, the coverage of the t interval of skewed differences can be below 93 % (docs/statistics.md)."""
 
 
-def between_worlds(lows: Sequence[float], highs: Sequence[float]) -> Interval | None:
+def interval_over_bounds(lows: Sequence[float], highs: Sequence[float]) -> Interval | None:
     """Return the t interval that covers those of both bounds; None if one of them is missing.
 
     ``lows`` and ``highs`` are the lower and the upper bound of the difference of each task.

@@ -16,7 +16,7 @@ from judges.analysis.statistics.bootstrap import SEED
 if TYPE_CHECKING:
     from judges.analysis.statistics.bootstrap import Floats
 
-FEWEST_TASKS = 6
+MIN_TASKS_FOR_TEST = 6
 """With fewer differing tasks, p cannot be below 0.05: for five the minimum is 2 of 32 sign patterns, or 0.0625."""
 EXACT_UP_TO = 40
 """The 2^40 sign patterns of 40 differences are counted in under a second from two sorted halves of 2^20 sums each."""

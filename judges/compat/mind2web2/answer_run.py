@@ -17,7 +17,7 @@ from typing import Any
 
 from judges.errors import JudgeBug, JudgeError
 from judges.judge_code import judge_code
-from judges.result_files import AnswerFolder, write_json, write_whole
+from judges.result_files import AnswerFolder, write_atomic, write_json
 from mind2web2.playing import checked_result
 from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.load_eval_script import EvaluateAnswer
@@ -27,7 +27,7 @@ FAILURE_FILE = "failed.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScriptRun:
+class AnswerEvaluation:
     """Settings for all answers of a task. ``script_sha256`` is the hex digest of the script file."""
 
     script: EvaluateAnswer
@@ -49,7 +49,7 @@ class ScriptRun:
                 self.logger.info("%s: the last result is up to date", folder.answer_name)
                 return current
         folder.path.mkdir(parents=True, exist_ok=True)
-        write_whole(folder.answer_copy, data)
+        write_atomic(folder.answer_copy, data)
         logger, _ = create_logger(folder.answer_copy.stem, folder.logs, enable_console=False)
         try:
             result = await self._run(folder, data, logger)

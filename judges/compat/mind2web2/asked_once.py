@@ -18,7 +18,7 @@ _answers: ContextVar[Answers | None] = ContextVar("answers", default=None)
 
 
 @contextmanager
-def shared(answers: Answers | None) -> Iterator[None]:
+def share_replies(answers: Answers | None) -> Iterator[None]:
     """Share replies inside the block and in tasks started there. With None, every request is sent."""
     before = _answers.set(answers)
     try:
@@ -27,7 +27,7 @@ def shared(answers: Answers | None) -> Iterator[None]:
         _answers.reset(before)
 
 
-async def asked_once(question: Hashable, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
+async def ask_once(question: Hashable, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Return the reply to ``question``, as a copy for each run. Failed requests are retried."""
     answers = _answers.get()
     if answers is None:
@@ -39,7 +39,7 @@ async def asked_once(question: Hashable, ask: Callable[[], Coroutine[Any, Any, T
     return copy.deepcopy(await asyncio.shield(task))
 
 
-async def called_off(answers: Answers) -> None:
+async def cancel_pending(answers: Answers) -> None:
     """Cancel pending requests after both runs."""
     for task in answers.values():
         task.cancel()

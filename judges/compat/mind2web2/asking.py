@@ -16,12 +16,12 @@ from rubrics.verdict import Outcome, Reason, Verdict
 _UNSET: Any = object()
 
 
-class WrongCall(Exception):
+class InvalidCall(Exception):
     """Invalid call by the script. Retrying cannot succeed, and it is not a fault of the service."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class VerifyOptions:
     """Options for judging one claim. ``trials`` is odd."""
 
     trials: int
@@ -41,7 +41,7 @@ class StrictVerifier(Verifier):
         return replace(verdict, outcome=Outcome.NOT_JUDGED, reason=reason, quotes=(), grounded=None)
 
 
-def how_to_ask(
+def parse_options(
     config: EvaluatorConfig,
     additional_instruction: str | None,
     /,
@@ -50,7 +50,7 @@ def how_to_ask(
     num_trials: Any = _UNSET,
     use_screenshot: Any = _UNSET,
     **_: Any,
-) -> Asking:
+) -> VerifyOptions:
     """Parse the keyword arguments of ``verify``; unknown ones are ignored.
 
     Raises:
@@ -61,8 +61,8 @@ def how_to_ask(
     if is_voted:
         trials = (config.default_num_trials if num_trials is _UNSET else num_trials) or DEFAULT_TRIALS
         if not isinstance(trials, int) or trials < 1 or trials % 2 == 0:
-            raise WrongCall(f"num_trials must be odd and positive, not {trials!r}")
-    return Asking(
+            raise InvalidCall(f"num_trials must be odd and positive, not {trials!r}")
+    return VerifyOptions(
         trials=trials,
         use_screenshot=bool(config.default_use_screenshot if use_screenshot is _UNSET else use_screenshot),
         instruction=instruction_of(additional_instruction),
@@ -83,13 +83,13 @@ def sources_of(given: Any) -> tuple[str, ...] | None:
     if given is None or given == []:
         return None
     if isinstance(given, str):
-        return pages_among([given])
+        return page_addresses([given])
     if isinstance(given, list):
-        return pages_among(given)
-    raise WrongCall(f"sources must be None, a string or a list, not {type(given).__name__}")
+        return page_addresses(given)
+    raise InvalidCall(f"sources must be None, a string or a list, not {type(given).__name__}")
 
 
-def pages_among(entries: Sequence[Any]) -> tuple[str, ...]:
+def page_addresses(entries: Sequence[Any]) -> tuple[str, ...]:
     """Return the entries that are page addresses, with duplicates, because each is judged."""
     return tuple(entry for entry in entries if isinstance(entry, str) and normalize_url_markdown(entry))
 
@@ -101,15 +101,15 @@ def prerequisites_of(node: Any, extra: Any) -> list[VerificationNode]:
         WrongCall: ``node`` or a prerequisite is not a node, or a node is its own prerequisite.
     """
     if not isinstance(node, VerificationNode):
-        raise WrongCall(f"the node to verify must be a VerificationNode, not {type(node).__name__}")
+        raise InvalidCall(f"the node to verify must be a VerificationNode, not {type(node).__name__}")
     if extra is None or isinstance(extra, VerificationNode):
         extra = [] if extra is None else [extra]
     if not isinstance(extra, Iterable):
-        raise WrongCall("extra_prerequisites must be a list of nodes")
+        raise InvalidCall("extra_prerequisites must be a list of nodes")
     listed = list(extra)
     for each in listed:
         if not isinstance(each, VerificationNode):
-            raise WrongCall(f"an extra prerequisite must be a VerificationNode, not {type(each).__name__}")
+            raise InvalidCall(f"an extra prerequisite must be a VerificationNode, not {type(each).__name__}")
         if each is node:
-            raise WrongCall(f"node {node.id!r} cannot be its own prerequisite")
+            raise InvalidCall(f"node {node.id!r} cannot be its own prerequisite")
     return listed

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from judges.leaf_usage import charged_in_tree_order
-from mind2web2.ledger import LeafView, Ledger, missed_steps
+from judges.leaf_usage import assign_usage_in_tree_order
+from mind2web2.ledger import Decisions, LeafState, missed_steps
 from mind2web2.verification_tree import VerificationNode
 from rubrics.schema import leaf_json
 from rubrics.scoring import Score, bounds
@@ -22,12 +22,12 @@ NO_INFO: Mapping[str, Any] = {"no_info": "No information recorded"}
 class Breakdown:
     """Tree with the verdicts of its leaves at the time of creation."""
 
-    def __init__(self, root: VerificationNode, ledger: Ledger) -> None:
+    def __init__(self, root: VerificationNode, ledger: Decisions) -> None:
         self._root = root
         self._ledger = ledger
         missed = missed_steps(root)
         views = {id(leaf): ledger.view(leaf, missed.get(id(leaf))) for leaf in leaves_below(root)}
-        charged = charged_in_tree_order([view.verdict for view in views.values()], ledger.requests)
+        charged = assign_usage_in_tree_order([view.verdict for view in views.values()], ledger.requests)
         self._views = {
             leaf: replace(view, verdict=verdict) for (leaf, view), verdict in zip(views.items(), charged, strict=True)
         }
@@ -45,7 +45,7 @@ class Breakdown:
             "status": self.status,
             "score": asdict(self.score),
             "score_strict": asdict(self.score_strict),
-            "extraction_error": self._ledger.unread,
+            "extraction_error": self._ledger.extraction_error,
             "cut_short": self._ledger.ended,
             "usage": asdict(self._ledger.usage),
             "prompts": sorted(self._ledger.prompts),
@@ -98,6 +98,6 @@ class Breakdown:
         }
         return fields if node.children else fields | self._leaf(self._views[id(node)])
 
-    def _leaf(self, view: LeafView) -> dict[str, Any]:
+    def _leaf(self, view: LeafState) -> dict[str, Any]:
         # Whether a leaf is unknown can depend on gates that the tree does not contain, hence the explicit bounds.
         return leaf_json(view.claim, view.verdict) | {"low": view.low, "high": view.high}

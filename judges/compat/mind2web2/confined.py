@@ -14,12 +14,12 @@ import googlemaps  # type: ignore[import-untyped]
 from answers.submission import Answer
 from cache.backends.documents import Document
 from cache.capture import Capture, Observation, PageKind
-from judges.extractor import ValueReader
-from judges.isolation.remote import RemoteClaimJudge, RemoteModel, RemotePages, RemoteReader
-from judges.isolation.rpc_client import Door
-from judges.isolation.rpc_server import REAL, SCOUT
-from judges.isolation.serving import Order, code_in, serve
-from judges.isolation.values import as_bytes, as_text, observation_from, typed
+from judges.extractor import ExtractorBase
+from judges.isolation.remote import RemoteClaimJudge, RemoteExtractor, RemoteModel, RemotePages
+from judges.isolation.rpc_client import RpcClient
+from judges.isolation.rpc_server import REAL_RUN, SCOUTING_RUN
+from judges.isolation.serving import JobMessage, code_in, run_job
+from judges.isolation.values import from_base64, from_json_value, observation_from_json, to_base64
 from judges.judge_code import judge_import
 from judges.llm.client import LLMClient
 from judges.prompting.rendering import Style
@@ -28,9 +28,9 @@ from judges.verifier import ClaimJudge
 from mind2web2.fetching import DEADLINE_S
 from mind2web2.hosting import EvidenceSource, HostedClient
 from mind2web2.look_ahead import Scout
-from mind2web2.outside import Live, instead
-from mind2web2.playing import play_out
-from mind2web2.scouting import Play
+from mind2web2.outside import LiveBrowser, use_services
+from mind2web2.playing import run_with_look_ahead
+from mind2web2.scouting import ScriptArguments
 from mind2web2.utils.load_eval_script import EvaluateAnswer, script_in
 
 _log = logging.getLogger("mind2web2.host")
@@ -38,19 +38,19 @@ _log = logging.getLogger("mind2web2.host")
 
 def run_script(talk: socket.socket, ask: socket.socket) -> None:
     """Run a public judge script. Entry point for ``script_process``."""
-    serve(talk, ask, _run)
+    run_job(talk, ask, _run)
 
 
-async def _run(door: Door, order: Order) -> Any:
-    instead(Elsewhere(door))
+async def _run(door: RpcClient, order: JobMessage) -> Any:
+    use_services(RemoteServices(door))
     text = str(order["answer"]["text"])
-    play = Play(
+    play = ScriptArguments(
         task_id=str(order["task"]),
         answer=Answer(name=str(order["answer"]["name"]), text=text),
         agent_name=str(order["agent"]),
         model=str(order["model"]),
         blobs=_Bodies(door),
-        captures=typed(order["captures"], tuple[Capture, ...]),
+        captures=from_json_value(order["captures"], tuple[Capture, ...]),
         outside={} if order["look_ahead"] else None,
     )
     code, path = code_in(order), Path(order["path"])
@@ -60,14 +60,14 @@ async def _run(door: Door, order: Order) -> Any:
             return script_in(code, path)
 
     replies = _RemoteReplies()
-    door.on_news = replies.count
-    return await play_out(
+    door.on_notification = replies.count
+    return await run_with_look_ahead(
         play,
         load,
         client_for=_ClientFor(door, text),
         replies=replies,
-        pages=RemotePages(door, REAL),
-        ahead=RemotePages(door, SCOUT) if order["look_ahead"] else None,
+        pages=RemotePages(door, REAL_RUN),
+        ahead=RemotePages(door, SCOUTING_RUN) if order["look_ahead"] else None,
         logger=_log,
         deadline_s=order["deadline_s"],
     )
@@ -91,15 +91,15 @@ class _RemoteReplies:
 class _RemoteJudging:
     """Judges that call the service, for one run. ``answer`` is the text that the service already has."""
 
-    door: Door
+    door: RpcClient
     run: str
     answer: str
 
     def claim_judge(self, model: str) -> ClaimJudge:
         return RemoteClaimJudge(self.door, self.run, model, answer=self.answer)
 
-    def value_reader(self, model: str) -> ValueReader:
-        return RemoteReader(self.door, self.run, model, answer=self.answer, style=Style.COMPAT)
+    def value_reader(self, model: str) -> ExtractorBase:
+        return RemoteExtractor(self.door, self.run, model, answer=self.answer, style=Style.COMPAT)
 
     def shown(self, pages: EvidenceSource) -> EvidenceSource:
         return _RemotePageReferences(pages) if isinstance(pages, RemotePages) else pages
@@ -112,18 +112,18 @@ class _RemotePageReferences:
     pages: RemotePages
 
     async def evidence_for(self, url: str) -> Any:
-        return await self.pages.glance(url)
+        return await self.pages.reference(url)
 
 
 @dataclass(frozen=True, slots=True)
 class _ClientFor:
     """Creates the clients of the runs in this process."""
 
-    door: Door
+    door: RpcClient
     answer: str
 
     def __call__(self, *, scout: Scout | None = None, scouted_by: Scout | None = None) -> HostedClient:
-        run = REAL if scout is None else SCOUT
+        run = REAL_RUN if scout is None else SCOUTING_RUN
         progress: Progress | None = None
         if scout is None:
 
@@ -142,41 +142,41 @@ class _ClientFor:
 class _Bodies:
     """Store of bodies in the service."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: RpcClient) -> None:
         self._door = door
 
     async def get(self, sha256: str) -> bytes:
         """Return a body. Raises BlobError if it is not available."""
-        return as_bytes(await self._door.call("body", sha256=sha256))
+        return from_base64(await self._door.call("body", sha256=sha256))
 
 
-class Elsewhere:
+class RemoteServices:
     """External services for tools, called through the service."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: RpcClient) -> None:
         self._door = door
         self._providers: set[str] = set()
 
     async def fetch(self, url: str, *, deadline_s: float = DEADLINE_S) -> Observation:
-        return observation_from(await self._door.call("fetch", url=url, deadline_s=deadline_s))
+        return observation_from_json(await self._door.call("fetch", url=url, deadline_s=deadline_s))
 
     async def read_document(self, data: bytes, content_type: str, *, deadline_s: float) -> Document:
-        encoded = await asyncio.to_thread(as_text, data)
+        encoded = await asyncio.to_thread(to_base64, data)
         found = await self._door.call("document", data=encoded, content_type=content_type, deadline_s=deadline_s)
-        shots = tuple(as_bytes(shot) for shot in found["screenshots"])
+        shots = tuple(from_base64(shot) for shot in found["screenshots"])
         return Document(kind=PageKind(found["kind"]), text=str(found["text"]), screenshots=shots)
 
-    def live_pages(self, max_pages: int) -> Live:
+    def live_pages(self, max_pages: int) -> LiveBrowser:
         return _LivePages(self._door)
 
     def maps(self, *, base_url: str, timeout_s: float) -> Any:
-        client = MapsElsewhere(self._door, base_url, timeout_s)
+        client = RemoteMaps(self._door, base_url, timeout_s)
         client.ask(None)
         return client
 
     def model(self, provider: str) -> LLMClient | None:
         if provider not in self._providers:
-            self._door.call_now("provider", provider=provider)
+            self._door.call_blocking("provider", provider=provider)
             self._providers.add(provider)
         return RemoteModel(self._door, "provider_ask", provider=provider)
 
@@ -184,11 +184,11 @@ class Elsewhere:
 class _LivePages:
     """The service's browser for this script. The service closes it."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: RpcClient) -> None:
         self._door = door
 
     async def observe(self, url: str) -> Observation:
-        return observation_from(await self._door.call("observe", url=url))
+        return observation_from_json(await self._door.call("observe", url=url))
 
     async def open(self) -> None:
         await self._door.call("browser")
@@ -197,10 +197,10 @@ class _LivePages:
         """Do nothing: other managers of this script may still use the browser. The service closes it after the run."""
 
 
-class MapsElsewhere:
+class RemoteMaps:
     """Replacement of ``googlemaps.Client`` that calls the service, which has the key."""
 
-    def __init__(self, door: Door, base_url: str, timeout_s: float) -> None:
+    def __init__(self, door: RpcClient, base_url: str, timeout_s: float) -> None:
         self._door = door
         self._which = {"base_url": base_url, "timeout_s": timeout_s}
 
@@ -211,7 +211,7 @@ class MapsElsewhere:
 
     def ask(self, method: str | None, /, *args: Any, **keywords: Any) -> Any:
         """Call a method of the Maps client. Raises ValueError, TypeError or an error of ``googlemaps.exceptions``."""
-        found = self._door.call_now("maps", method=method, args=list(args), keywords=keywords, **self._which)
+        found = self._door.call_blocking("maps", method=method, args=list(args), keywords=keywords, **self._which)
         if "raised" not in found:
             return found["said"]
         kinds = {"ValueError": ValueError, "TypeError": TypeError}

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from judges import result_files
-from judges.gc_tuning import collecting_seldom
+from judges.gc_tuning import raised_gc_thresholds
 from judges.result_files import AnswerFolder, write_json
 from judges.summary import ScoredAnswer, Summary, agent_summary, merge, task_summary, word_count
-from mind2web2.answer_run import FAILURE_FILE, ScriptRun, read_object
+from mind2web2.answer_run import FAILURE_FILE, AnswerEvaluation, read_object
 from mind2web2.browser_sharing import shared_manager
 from mind2web2.environment import model_name
 from mind2web2.semaphores import DualSemaphore
@@ -65,7 +65,7 @@ async def evaluate_task(
     )
     cache = CacheFileSys(Path(cache_dir) / agent_name / task_id)
     try:
-        run = ScriptRun(
+        run = AnswerEvaluation(
             script=load_eval_script(script_path),
             script_sha256=_sha256(script_path),
             client=client,
@@ -92,7 +92,7 @@ async def evaluate_task(
 
 
 async def _judge_all(
-    run: ScriptRun, out: Path, agent_name: str, task_id: str, answers: list[Path], at_once: int
+    run: AnswerEvaluation, out: Path, agent_name: str, task_id: str, answers: list[Path], at_once: int
 ) -> list[tuple[str, dict[str, Any]]]:
     """Return (answer name, result) of every answer that has a result, in the order of completion."""
     slots = asyncio.Semaphore(at_once)
@@ -105,7 +105,7 @@ async def _judge_all(
         if result is not None:
             judged.append((answer.name, result))
 
-    with collecting_seldom():
+    with raised_gc_thresholds():
         async with shared_manager(), asyncio.TaskGroup() as group:
             for answer in answers:
                 group.create_task(judge(answer))

@@ -12,15 +12,15 @@ from pydantic import BaseModel
 from cache.capture import Capture
 from judges.llm.families import DEFAULT_MODEL
 from judges.result import page_json
-from mind2web2.asking import WrongCall, prerequisites_of
+from mind2web2.asking import InvalidCall, prerequisites_of
 from mind2web2.breakdown import COMPLETE, Breakdown
 from mind2web2.browser_sharing import stop_manager
 from mind2web2.config import NO_INSTRUCTION
 from mind2web2.eval_toolkit import Extractor, Verifier, create_evaluator
 from mind2web2.extracting import as_recorded
-from mind2web2.growing import GrowingTree
+from mind2web2.growing import TreeBuilder
 from mind2web2.hosting import HostedClient
-from mind2web2.ledger import gated
+from mind2web2.ledger import gated_verdict
 from mind2web2.page_source import NOT_KNOWN
 from mind2web2.verification_tree import AggregationStrategy, VerificationNode, as_status
 from rubrics.gating import Prerequisite, first_blocker, prerequisites
@@ -44,7 +44,7 @@ UNKNOWN_ANSWER = "unknown_answer"
 _UNKNOWN_MODEL = "unknown"
 
 
-class Evaluator(GrowingTree):
+class Evaluator(TreeBuilder):
     """Evaluator of one answer. ``initialize`` creates the root, the extractor and the verifier."""
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class Evaluator(GrowingTree):
         default_model = kwargs.get("default_model", DEFAULT_MODEL)
         self._judge_model = kwargs.get("verify_model", default_model)
         self._extract_model = kwargs.get("extract_model", default_model)
-        root = self.plant(kwargs["task_description"], strategy)
+        root = self.create_root(kwargs["task_description"], strategy)
         if isinstance(kwargs["client"], HostedClient):
             self._register(kwargs["client"])
         return root
@@ -164,7 +164,7 @@ class Evaluator(GrowingTree):
         if node is not None:
             try:
                 extra = prerequisites_of(node, extra_prerequisites)
-            except WrongCall as error:
+            except InvalidCall as error:
                 return self._refuse(node, str(error))
             needed = self._prerequisites(node, extra)
             if verifier.session.scout is not None:
@@ -199,9 +199,9 @@ class Evaluator(GrowingTree):
         if blocker is None:
             return False
         known = first_blocker(needed, self._known_status)
-        self._ledger.enter(node, gated(blocker), unknown=known is None)
+        self._ledger.enter(node, gated_verdict(blocker), unknown=known is None)
         if self.verifier.session.scouted_by is not None:
-            self.verifier.session.scouted_by.call_off(node.id)
+            self.verifier.session.scouted_by.cancel(node.id)
         self.verifier.logger.info("claim skipped, blocked by %s: %s", blocker.id, node.desc)
         return True
 
@@ -226,7 +226,7 @@ class Evaluator(GrowingTree):
     @property
     def extraction_failed(self) -> bool:
         """Whether an extraction has failed."""
-        return self._ledger.unread is not None
+        return self._ledger.extraction_error is not None
 
     def cut_short(self, why: str) -> None:
         """End the run: leaves that are still open are not judged, for this reason. For the host."""

@@ -9,7 +9,7 @@ from pydantic import BaseModel, PydanticUserError
 from cache.errors import CacheError, NoEvidence
 from cache.evidence import Evidence
 from judges.errors import ExtractionFailed
-from mind2web2.asking import instruction_of, pages_among
+from mind2web2.asking import instruction_of, page_addresses
 from mind2web2.config import NO_INSTRUCTION
 from mind2web2.evaluator_base import BaseEvaluator
 
@@ -52,7 +52,7 @@ class Extractor(BaseEvaluator):
             pydantic.ValidationError: the page is not available or the extraction failed, and the class has required
             fields.
         """
-        if not pages_among([url]):
+        if not page_addresses([url]):
             # The answer cites no page here, so there is nothing to extract. This is not a fault.
             self.logger.info("extraction without a page: %r", url)
             return template_class()

@@ -6,7 +6,7 @@ import asyncio
 
 from cache.backends.http import HttpCapturer
 from cache.capture import Observation
-from cache.egress.guard import EgressGuard
+from cache.egress.guard import EgressProxy
 from mind2web2.environment import egress_allow
 
 DEADLINE_S = 60.0
@@ -14,5 +14,5 @@ DEADLINE_S = 60.0
 
 async def fetch(url: str, *, deadline_s: float = DEADLINE_S) -> Observation:
     """Fetch a URL once. The page kind is detected from the bytes. Network errors are reported in the observation."""
-    async with EgressGuard(egress_allow()) as guard:
+    async with EgressProxy(egress_allow()) as guard:
         return await HttpCapturer(guard, semaphore=asyncio.Semaphore(1), deadline_s=deadline_s).capture(url)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from mind2web2.ledger import Ledger, checked
+from mind2web2.ledger import Decisions, checked
 from mind2web2.verification_tree import AggregationStrategy, VerificationNode
 from rubrics.tree import leaves_below, walk
 
@@ -36,15 +36,15 @@ class NodeIds:
         return sorted(self._used)
 
 
-class GrowingTree:
+class TreeBuilder:
     """Verification tree of one judge script."""
 
     def __init__(self) -> None:
         self.root: VerificationNode | None = None
         self._ids = NodeIds()
-        self._ledger = Ledger()
+        self._ledger = Decisions()
 
-    def plant(self, desc: str, strategy: AggregationStrategy) -> VerificationNode:
+    def create_root(self, desc: str, strategy: AggregationStrategy) -> VerificationNode:
         """Create a new root."""
         self._ids.take(ROOT_ID)
         self.root = self._ledger.root = VerificationNode(id=ROOT_ID, desc=desc, strategy=strategy)

@@ -13,19 +13,19 @@ from answers.submission import Answer
 from cache.blobs import BlobStore
 from cache.capture import Capture
 from judges.errors import JudgeBug
-from judges.isolation.fork_server_pool import Nursery
+from judges.isolation.fork_server_pool import ForkServerPool
 from judges.judge_code import judge_import
 from judges.llm.client import LLMClient
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
 from judges.settling import Progress
-from judges.source_code import compiled
-from mind2web2.confining import Confinement
-from mind2web2.hosting import EvidenceSource, HostedClient, JudgingHere
+from judges.source_code import compile_judge
+from mind2web2.confining import IsolatedScriptRun
+from mind2web2.hosting import EvidenceSource, HostedClient, LocalJudgeFactory
 from mind2web2.look_ahead import Scout
-from mind2web2.playing import play_out
-from mind2web2.scouting import Play
+from mind2web2.playing import run_with_look_ahead
+from mind2web2.scouting import ScriptArguments
 from mind2web2.shared_replies import SharedReplies
 from mind2web2.utils.load_eval_script import EvaluateAnswer, script_in
 from rubrics.verdict import Usage
@@ -42,7 +42,7 @@ async def run_script(
     agent_name: str,
     llm: LLMClient,
     model: str,
-    separator: Separator,
+    separator: BlockBuilder,
     preparer: PagePreparer,
     pages: EvidenceSource,
     blobs: BlobStore,
@@ -51,7 +51,7 @@ async def run_script(
     progress: Progress | None = None,
     deadline_s: float | None = None,
     ahead: EvidenceSource | None = None,
-    nursery: Nursery | None = None,
+    nursery: ForkServerPool | None = None,
 ) -> dict[str, Any]:
     """Run a script on an answer and return its summary as JSON values, with ``status`` and ``score``.
 
@@ -71,7 +71,7 @@ async def run_script(
         JudgeError: the script did not catch an error of the model.
     """
     replies = SharedReplies(llm)
-    play = Play(
+    play = ScriptArguments(
         task_id=judge.task,
         answer=answer,
         agent_name=agent_name,
@@ -81,7 +81,7 @@ async def run_script(
         outside=None if ahead is None else {},
     )
     if nursery is not None:
-        confinement = Confinement(
+        confinement = IsolatedScriptRun(
             judge=judge,
             play=play,
             llm=llm,
@@ -93,7 +93,7 @@ async def run_script(
         )
         result = await confinement.run(nursery, logger=logger or _log, progress=progress, deadline_s=deadline_s)
         return _with_unused(result, replies.unused())
-    result = await play_out(
+    result = await run_with_look_ahead(
         play,
         partial(_load_in_thread, judge),
         client_for=_ClientFor(llm=llm, replies=replies, separator=separator, preparer=preparer, progress=progress),
@@ -112,7 +112,7 @@ class _ClientFor:
 
     llm: LLMClient
     replies: SharedReplies
-    separator: Separator
+    separator: BlockBuilder
     preparer: PagePreparer
     progress: Progress | None
 
@@ -121,7 +121,7 @@ class _ClientFor:
         llm = self.llm if alone else self.replies.view(real=scout is None)
         return HostedClient(
             llm=llm,
-            judging=JudgingHere(llm=llm, separator=self.separator, preparer=self.preparer),
+            judging=LocalJudgeFactory(llm=llm, separator=self.separator, preparer=self.preparer),
             progress=self.progress if scout is None else None,
             scout=scout,
             scouted_by=scouted_by,
@@ -136,7 +136,7 @@ def _load(judge: Judge) -> EvaluateAnswer:
     if judge.path is None or judge.source is None:
         raise JudgeBug(f"the judge of {judge.task!r} was not loaded from a file")
     with judge_import(f"loading the judge script of {judge.task!r} failed"):
-        return script_in(compiled(judge.source, str(judge.path)), judge.path)
+        return script_in(compile_judge(judge.source, str(judge.path)), judge.path)
 
 
 def _with_unused(result: dict[str, Any], unused: Usage) -> dict[str, Any]:

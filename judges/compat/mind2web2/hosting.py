@@ -19,9 +19,9 @@ from cache.errors import BlobError
 from cache.evidence import Evidence
 from cache.page_text.tiles import join_tiles
 from cache.urls import canonical_key
-from judges.extractor import Extractor, ValueReader
+from judges.extractor import Extractor, ExtractorBase
 from judges.llm.client import LLMClient
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Style
 from judges.settling import Progress
@@ -30,7 +30,7 @@ from mind2web2.asking import StrictVerifier
 from mind2web2.config import EvaluatorConfig
 from mind2web2.llm_client.provider_client import Response, as_request, respond
 from mind2web2.look_ahead import Scout
-from mind2web2.page_facts import PageFacts
+from mind2web2.page_facts import PageMetadata
 from mind2web2.page_keys import forgiving_key, layout_key
 from mind2web2.page_source import StoredPages
 from mind2web2.utils.cache_filesys import CacheFileSys, PageType
@@ -42,29 +42,29 @@ class EvidenceSource(Protocol):
     async def evidence_for(self, url: str) -> Evidence: ...
 
 
-class Judging(Protocol):
+class JudgeFactory(Protocol):
     """Factory of claim judges and extractors for one run of a script."""
 
     def claim_judge(self, model: str) -> ClaimJudge: ...
 
-    def value_reader(self, model: str) -> ValueReader: ...
+    def value_reader(self, model: str) -> ExtractorBase: ...
 
     def shown(self, pages: EvidenceSource) -> EvidenceSource:
         """Return ``pages`` as these judges need them: complete, or only references to pages in the service."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgingHere:
+class LocalJudgeFactory:
     """Judges in this process. ``separator`` and ``preparer`` belong to the installation."""
 
     llm: LLMClient
-    separator: Separator
+    separator: BlockBuilder
     preparer: PagePreparer
 
     def claim_judge(self, model: str) -> ClaimJudge:
         return StrictVerifier(self.llm, model, separator=self.separator, pages=self.preparer, style=Style.COMPAT)
 
-    def value_reader(self, model: str) -> ValueReader:
+    def value_reader(self, model: str) -> ExtractorBase:
         return Extractor(self.llm, model, separator=self.separator, pages=self.preparer, style=Style.COMPAT)
 
     def shown(self, pages: EvidenceSource) -> EvidenceSource:
@@ -102,7 +102,7 @@ class HostedClient:
         self,
         *,
         llm: LLMClient,
-        judging: Judging,
+        judging: JudgeFactory,
         progress: Progress | None = None,
         scout: Scout | None = None,
         scouted_by: Scout | None = None,
@@ -255,7 +255,7 @@ class _PutByScript:
     def has(self, url: str) -> PageType | None:
         return CacheFileSys.has(self._cache, url)
 
-    def facts(self, url: str) -> PageFacts | None:
+    def facts(self, url: str) -> PageMetadata | None:
         return CacheFileSys.facts(self._cache, url)
 
     def get_web(self, url: str) -> tuple[str, bytes | None]:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 
 from mind2web2.verification_tree import NodeStatus, VerificationNode
 from rubrics.node import Status
-from rubrics.scoring import compatible
+from rubrics.scoring import compatible_score
 from rubrics.verdict import Claim, ModelRequest, Outcome, Reason, Usage, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Decision:
     """One decision.
 
     ``written`` is what it stored in the public fields. ``node`` keeps the node alive, because entries are keyed by
@@ -32,7 +32,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeafView:
+class LeafState:
     """Current state of a leaf. ``low`` and ``high`` are the bounds of its score."""
 
     verdict: Verdict
@@ -42,21 +42,21 @@ class LeafView:
 
 
 @dataclass(slots=True)
-class Ledger:
+class Decisions:
     """Decisions of one run of a judge script."""
 
     root: VerificationNode | None = None
     usage: Usage = field(default_factory=Usage)
     requests: list[ModelRequest] = field(default_factory=list)
     """All requests behind verdicts, including verdicts that are no longer in a node."""
-    unread: str | None = None
+    extraction_error: str | None = None
     """Reason of the first failed extraction, if any. Decisions made after it say nothing about the answer."""
     ended: str | None = None
     """Reason that the script was stopped before it returned, if it was. Open leaves are then not judged."""
     prompts: set[str] = field(default_factory=set)
     on_decision: Callable[[], None] | None = None
     """Called after each decision."""
-    _entries: dict[int, Entry] = field(default_factory=dict)
+    _entries: dict[int, Decision] = field(default_factory=dict)
     _decided_before: dict[int, tuple[VerificationNode, tuple[float, NodeStatus]]] = field(default_factory=dict)
 
     def enter(
@@ -66,7 +66,7 @@ class Ledger:
 
         For a skipped node, ``unknown`` tells whether it was skipped only because of an unknown leaf.
         """
-        score, status = compatible(verdict)
+        score, status = compatible_score(verdict)
         node.decide(score, status.value)
         self.keep(node, verdict, claim, unknown=unknown)
 
@@ -74,10 +74,10 @@ class Ledger:
         self, node: VerificationNode, verdict: Verdict, claim: Claim | None = None, *, unknown: bool | None = None
     ) -> None:
         """Record a decision that is already in the public fields."""
-        if self.unread is not None and verdict.outcome in (Outcome.PASSED, Outcome.FAILED):
-            verdict = _without_extraction(verdict, self.unread)
+        if self.extraction_error is not None and verdict.outcome in (Outcome.PASSED, Outcome.FAILED):
+            verdict = _without_extraction(verdict, self.extraction_error)
         self.note_verdict(verdict)
-        self._entries[id(node)] = Entry(
+        self._entries[id(node)] = Decision(
             node=node,
             verdict=verdict,
             claim=claim,
@@ -100,53 +100,57 @@ class Ledger:
 
     def extraction_failed(self, why: str) -> None:
         """Record a failed extraction. Later decisions are not judged; earlier ones are unchanged."""
-        if self.unread is None and self.root is not None:
+        if self.extraction_error is None and self.root is not None:
             self._decided_before = {
-                id(node): (node, node.decided) for node in self.root.walk() if node.decided[1] != "initialized"
+                id(node): (node, node.decision) for node in self.root.walk() if node.decision[1] != "initialized"
             }
-        self.unread = self.unread or why
+        self.extraction_error = self.extraction_error or why
 
     @property
     def is_whole(self) -> bool:
         """Whether the script built its tree without a failed extraction and without being stopped."""
-        return self.unread is None and self.ended is None
+        return self.extraction_error is None and self.ended is None
 
     def is_unknown(self, node: VerificationNode) -> bool:
         """Return whether a leaf's status is due to a fault."""
         return self._current(node).unknown
 
-    def view(self, leaf: VerificationNode, missed_step: VerificationNode | None = None) -> LeafView:
+    def view(self, leaf: VerificationNode, missed_step: VerificationNode | None = None) -> LeafState:
         """Return a leaf's outcome and bounds. ``missed_step`` is the earlier step that made scoring set it to 0."""
         entry = self._current(leaf)
-        verdict, score = entry.verdict, leaf.decided[0]
+        verdict, score = entry.verdict, leaf.decision[0]
         low, high = (0.0, 1.0) if entry.unknown else (score, score)
-        was_zeroed = missed_step is not None and leaf.decided != (leaf.score, leaf.status)
+        was_zeroed = missed_step is not None and leaf.decision != (leaf.score, leaf.status)
         if was_zeroed and missed_step is not None and verdict.outcome in (Outcome.PASSED, Outcome.FAILED):
-            verdict = gated(missed_step)
-        return LeafView(verdict=verdict, claim=entry.claim, low=low, high=high)
+            verdict = gated_verdict(missed_step)
+        return LeafState(verdict=verdict, claim=entry.claim, low=low, high=high)
 
-    def _current(self, node: VerificationNode) -> Entry:
+    def _current(self, node: VerificationNode) -> Decision:
         entry = self._entries.get(id(node))
-        if entry is not None and entry.written == node.decided:
+        if entry is not None and entry.written == node.decision:
             return entry
         return self._entry_from_fields(node)
 
-    def _entry_from_fields(self, node: VerificationNode) -> Entry:
+    def _entry_from_fields(self, node: VerificationNode) -> Decision:
         """Return the entry of a node that the script has set directly, or never settled."""
-        score, status = node.decided
+        score, status = node.decision
         verdict = _as_written(score, status)
         before = self._decided_before.get(id(node))
-        is_after_failure = self.unread is not None and (before is None or before[1] != (score, status))
-        if is_after_failure and self.unread is not None and verdict.outcome in (Outcome.PASSED, Outcome.FAILED):
-            verdict = _without_extraction(verdict, self.unread)
+        is_after_failure = self.extraction_error is not None and (before is None or before[1] != (score, status))
+        if (
+            is_after_failure
+            and self.extraction_error is not None
+            and verdict.outcome in (Outcome.PASSED, Outcome.FAILED)
+        ):
+            verdict = _without_extraction(verdict, self.extraction_error)
         if self.ended is not None and verdict.outcome is Outcome.UNDECIDED:
             verdict = not_judged(Reason.TIMEOUT, self.ended)
         # A leaf may be open because the script worked with default values.
         unknown = verdict.outcome is Outcome.NOT_JUDGED or (is_after_failure and verdict.outcome is Outcome.UNDECIDED)
-        return Entry(node=node, verdict=verdict, claim=None, written=(score, status), unknown=unknown)
+        return Decision(node=node, verdict=verdict, claim=None, written=(score, status), unknown=unknown)
 
 
-def gated(blocker: VerificationNode) -> Verdict:
+def gated_verdict(blocker: VerificationNode) -> Verdict:
     """Return the verdict of a leaf that was skipped because of ``blocker``."""
     return Verdict(outcome=Outcome.SKIPPED, reason=Reason.GATED, blocked_by=blocker.id)
 

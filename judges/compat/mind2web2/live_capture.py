@@ -17,10 +17,10 @@ from cache.backends.patchright import BrowserCapturer
 from cache.backends.router import RoutedCapturer
 from cache.backends.sibling_probe import PROBE_BYTES, PROBE_S, SiblingProbe
 from cache.capture import Capturer, Observation
-from cache.egress.guard import EgressGuard
+from cache.egress.guard import EgressProxy
 from cache.errors import BrowserUnavailable
 from mind2web2.environment import browser_path, browser_unsandboxed, egress_allow
-from mind2web2.loop_end import at_end_of_loop
+from mind2web2.loop_end import close_with_loop
 
 
 class LiveCapture:
@@ -63,7 +63,7 @@ class LiveCapture:
         if self._running is None or self._keeper is None or self._keeper.get_loop() is not loop:
             await self.aclose()
             self._running = _CaptureThread(self._max_pages)
-            self._keeper = at_end_of_loop(self._running.stop)
+            self._keeper = close_with_loop(self._running.stop)
         return self._running
 
 
@@ -124,9 +124,9 @@ async def _open_capturer(stack: AsyncExitStack, max_pages: int) -> Capturer:
     found = await asyncio.to_thread(find_browser, browser_path())
     programs = [program for program in (found.shell, found.full) if program is not None]
     if not programs:
-        looked_in = ", ".join(map(str, found.looked_in))
+        looked_in = ", ".join(map(str, found.searched_paths))
         raise BrowserUnavailable(found.problem or f"No Chromium found in {looked_in}: set ASSAY_BROWSER to its path.")
-    guard = await stack.enter_async_context(EgressGuard(egress_allow()))
+    guard = await stack.enter_async_context(EgressProxy(egress_allow()))
     slots = asyncio.Semaphore(max_pages)
     unsandboxed = browser_unsandboxed()
     first, *others = (

@@ -23,14 +23,14 @@ WASTE_SHARE: Final = 0.05
 """Maximum expected share of wasted requests."""
 MISS_RATE: Final = 0.2
 """Assumed failure rate of a gate without a known verdict."""
-CALLS_A_CLAIM: Final = 2
+CALLS_PER_CLAIM: Final = 2
 """Number of votes that are requested together."""
 
 Judge = Callable[[], Awaitable[bool]]
 """Settles one claim and stores the verdict in its node."""
 
 
-class Asked(Protocol):
+class RequestCounter(Protocol):
     """Counter of requests sent for either run."""
 
     @property
@@ -40,7 +40,7 @@ class Asked(Protocol):
 class Scout:
     """Claims that a scouting run has started. ``aclose`` cancels the pending ones."""
 
-    def __init__(self, replies: Asked) -> None:
+    def __init__(self, replies: RequestCounter) -> None:
         self._replies = replies
         self._at_risk: dict[asyncio.Task[None], set[asyncio.Task[None]]] = {}
         """Claims started behind an open gate, with the claims that the gate waits for."""
@@ -65,14 +65,14 @@ class Scout:
         await asyncio.sleep(0)  # lets the claim start before the script continues
         return True
 
-    def call_off(self, node_id: str) -> None:
+    def cancel(self, node_id: str) -> None:
         """Cancel the claim of a node that the real run skips."""
         node = self._by_name.get(node_id)
         if node is None:
             return
         if id(node) in self._started:
             self._started.discard(id(node))
-            self._wasted += CALLS_A_CLAIM
+            self._wasted += CALLS_PER_CLAIM
         if self._cancel(node):
             node.decide(0.0, "skipped")
 
@@ -104,7 +104,7 @@ class Scout:
         self._at_risk = {
             claim: waits for claim, waits in self._at_risk.items() if any(not task.done() for task in waits)
         }
-        expected_waste = MISS_RATE * CALLS_A_CLAIM * (len(self._at_risk) + 1)
+        expected_waste = MISS_RATE * CALLS_PER_CLAIM * (len(self._at_risk) + 1)
         if self._wasted + expected_waste > WASTE_SHARE * self._replies.asked:
             return False
         claim = asyncio.current_task()

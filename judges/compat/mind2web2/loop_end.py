@@ -13,7 +13,7 @@ _waiting: set[asyncio.Task[None]] = set()
 """Strong references, because an event loop references its tasks only weakly."""
 
 
-def at_end_of_loop(close: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+def close_with_loop(close: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
     """Await ``close`` when the running loop ends, or when the returned task is cancelled."""
     task = asyncio.get_running_loop().create_task(_wait_for_the_end(close), name="at-end-of-loop")
     _waiting.add(task)

@@ -1,6 +1,6 @@
 """External services for the tools of judge scripts: keys, web, browser, decoding programs.
 
-The service's process uses them directly. An isolated child process has no keys, so it calls ``instead`` once at its
+The service's process uses them directly. An isolated child process has no keys, so it calls ``use_services`` once at its
 start to route all of them through the service.
 """
 
@@ -18,7 +18,7 @@ from mind2web2.fetching import DEADLINE_S, fetch
 from mind2web2.live_capture import LiveCapture
 
 
-class Live(Protocol):
+class LiveBrowser(Protocol):
     """Captures live pages with a browser that starts on first use."""
 
     async def observe(self, url: str) -> Observation: ...
@@ -28,7 +28,7 @@ class Live(Protocol):
     async def aclose(self) -> None: ...
 
 
-class Outside(Protocol):
+class ExternalServices(Protocol):
     """External services that tools use."""
 
     async def fetch(self, url: str, *, deadline_s: float = DEADLINE_S) -> Observation:
@@ -39,7 +39,7 @@ class Outside(Protocol):
         """See ``cache.backends.documents.read_document``."""
         ...
 
-    def live_pages(self, max_pages: int) -> Live:
+    def live_pages(self, max_pages: int) -> LiveBrowser:
         """Return a separate browser for up to ``max_pages`` concurrent captures."""
         ...
 
@@ -56,7 +56,7 @@ class Outside(Protocol):
         ...
 
 
-class Here:
+class LocalServices:
     """External services, used directly with the keys in the environment."""
 
     async def fetch(self, url: str, *, deadline_s: float = DEADLINE_S) -> Observation:
@@ -65,7 +65,7 @@ class Here:
     async def read_document(self, data: bytes, content_type: str, *, deadline_s: float) -> Document:
         return await read_document(data, content_type, deadline_s=deadline_s)
 
-    def live_pages(self, max_pages: int) -> Live:
+    def live_pages(self, max_pages: int) -> LiveBrowser:
         return LiveCapture(max_pages=max_pages)
 
     def maps(self, *, base_url: str, timeout_s: float) -> Any:
@@ -78,14 +78,14 @@ class Here:
         return None
 
 
-_current: list[Outside] = [Here()]
+_current: list[ExternalServices] = [LocalServices()]
 
 
-def outside() -> Outside:
+def external_services() -> ExternalServices:
     """Return the external services of this process."""
     return _current[-1]
 
 
-def instead(other: Outside) -> None:
+def use_services(other: ExternalServices) -> None:
     """Use ``other`` for all tools of this process from now on."""
     _current[:] = [other]

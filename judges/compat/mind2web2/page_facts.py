@@ -17,7 +17,7 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageFacts:
+class PageMetadata:
     """Metadata of one stored page.
 
     Attributes:
@@ -35,7 +35,7 @@ class PageFacts:
     sha256: Mapping[str, str] = field(default_factory=dict)
 
 
-def facts_text(facts: Mapping[str, PageFacts]) -> str:
+def facts_text(facts: Mapping[str, PageMetadata]) -> str:
     """Return the content of the metadata file for ``facts`` by index key."""
     return json.dumps(
         {"version": _VERSION, "pages": {key: asdict(each) for key, each in facts.items()}},
@@ -44,14 +44,14 @@ def facts_text(facts: Mapping[str, PageFacts]) -> str:
     )
 
 
-def read_facts(folder: Path) -> dict[str, PageFacts]:
+def read_facts(folder: Path) -> dict[str, PageMetadata]:
     """Return the metadata of a folder's pages by index key; empty if the file is missing or damaged."""
     try:
         document = json.loads((folder / FACTS_FILE).read_text(encoding="utf-8"))
-        return {key: PageFacts(**_fields(entry)) for key, entry in document["pages"].items()}
+        return {key: PageMetadata(**_fields(entry)) for key, entry in document["pages"].items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
 
 
 def _fields(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: entry[name] for name in PageFacts.__dataclass_fields__ if name in entry}
+    return {name: entry[name] for name in PageMetadata.__dataclass_fields__ if name in entry}

@@ -18,17 +18,17 @@ from typing import Any, Protocol
 from cache.capture import Blob, Capture, CaptureOutcome, Observation, PageKind
 from cache.errors import BlobCorrupt, CacheError, DocumentRejected, NoEvidence
 from cache.evidence import Evidence
-from cache.lru import Recent
+from cache.lru import LRUCache
 from cache.page_text.tiles import join_tiles
 from cache.single_flight import SingleFlight
 from cache.urls import canonical_key
-from judges.isolation.remote import Glance
+from judges.isolation.remote import EvidenceReference
 from judges.prompting.page_view import MAX_TEXT_CHARS, cut_text
 from mind2web2.config import EvaluatorConfig
 from mind2web2.foreign_client import foreign_object
-from mind2web2.outside import outside
+from mind2web2.outside import external_services
 from mind2web2.page_addresses import address_of
-from mind2web2.page_facts import PageFacts
+from mind2web2.page_facts import PageMetadata
 from mind2web2.page_keys import file_stems, layout_key
 from mind2web2.screenshots import shown_jpeg
 from mind2web2.utils.misc import normalize_url_markdown
@@ -69,7 +69,7 @@ class _Stored:
     kind: PageKind
     text: str
     body: bytes | None
-    facts: PageFacts | None
+    facts: PageMetadata | None
     damage: BlobCorrupt | None = None
     body_sha256: str = ""
 
@@ -83,7 +83,7 @@ class StoredPages(ABC):
         self._config = config
         self._loads: SingleFlight[str, Evidence] = SingleFlight()
         # The newest page is cached whatever its size: otherwise a long PDF would be rendered again for every claim.
-        self._kept: Recent[str, Evidence] = Recent(KEPT_BYTES, keeps_newest=True)
+        self._kept: LRUCache[str, Evidence] = LRUCache(KEPT_BYTES, keeps_newest=True)
         self._absent: dict[str, CacheError] = {}
         self._used: dict[str, Capture] = {}
 
@@ -108,7 +108,7 @@ class StoredPages(ABC):
         Same errors as ``evidence``.
         """
         found = await self.evidence(url)
-        return await found.whole() if isinstance(found, Glance) else found
+        return await found.whole() if isinstance(found, EvidenceReference) else found
 
     def used(self) -> list[Capture]:
         return list(self._used.values())
@@ -176,7 +176,9 @@ class StoredPages(ABC):
             shots = () if stored.body is None else (stored.body,)
             return await self._evidence(capture, stored.text, shots, known=stored)
         try:
-            pdf = await outside().read_document(stored.body or b"", "application/pdf", deadline_s=PDF_DEADLINE_S)
+            pdf = await external_services().read_document(
+                stored.body or b"", "application/pdf", deadline_s=PDF_DEADLINE_S
+            )
         except DocumentRejected as error:
             raise NoEvidence(url, error.outcome, str(error), gone=False, capture=capture) from error
         return await asyncio.to_thread(self._build_evidence, capture, pdf.text, pdf.screenshots)

@@ -13,7 +13,7 @@ from judges.errors import JudgeBug
 from judges.judge_code import judge_code
 from mind2web2.hosting import EvidenceSource, HostedClient
 from mind2web2.look_ahead import Scout
-from mind2web2.scouting import Play, Replies, gone_ahead
+from mind2web2.scouting import Replies, ScriptArguments, scouting_run
 from mind2web2.utils.load_eval_script import EvaluateAnswer
 
 Load = Callable[[], Awaitable[EvaluateAnswer]]
@@ -26,8 +26,8 @@ class ClientFor(Protocol):
     def __call__(self, *, scout: Scout | None = None, scouted_by: Scout | None = None) -> HostedClient: ...
 
 
-async def play_out(
-    play: Play,
+async def run_with_look_ahead(
+    play: ScriptArguments,
     load: Load,
     *,
     client_for: ClientFor,
@@ -51,7 +51,7 @@ async def play_out(
     async with AsyncExitStack() as stack:
         stack.callback(client.let_go)
         if scout is not None and ahead is not None:
-            scouting = gone_ahead(play, load, client_for(scout=scout), replies=replies, scout=scout, pages=ahead)
+            scouting = scouting_run(play, load, client_for(scout=scout), replies=replies, scout=scout, pages=ahead)
             await stack.enter_async_context(scouting)
         try:
             async with limit:

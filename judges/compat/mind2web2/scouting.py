@@ -15,7 +15,7 @@ from answers.submission import Answer
 from cache.capture import Capture
 from judges.errors import JudgeBug, JudgeError
 from judges.judge_code import judge_code
-from mind2web2.asked_once import Answers, called_off, shared
+from mind2web2.asked_once import Answers, cancel_pending, share_replies
 from mind2web2.hosting import Bodies, EvidenceSource, HostedCache, HostedClient
 from mind2web2.look_ahead import Scout
 from mind2web2.semaphores import DualSemaphore
@@ -40,7 +40,7 @@ class Replies(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Play:
+class ScriptArguments:
     """Arguments for every run of a script, except client, pages and logger."""
 
     task_id: str
@@ -63,7 +63,7 @@ class Play:
         """
         with tempfile.TemporaryDirectory(prefix="mind2web2-") as folder:
             cache = HostedCache(Path(folder), pages=pages, blobs=self.blobs, captures=self.captures)
-            with judge_code(f"the judge script of {self.task_id!r} raised"), shared(self.outside):
+            with judge_code(f"the judge script of {self.task_id!r} raised"), share_replies(self.outside):
                 return await script(
                     client=client,
                     answer=self.answer.text,
@@ -78,8 +78,8 @@ class Play:
 
 
 @asynccontextmanager
-async def gone_ahead(
-    play: Play,
+async def scouting_run(
+    play: ScriptArguments,
     load: Callable[[], Awaitable[EvaluateAnswer]],
     client: HostedClient,
     *,
@@ -109,4 +109,4 @@ async def gone_ahead(
         await asyncio.wait({task})
         await scout.aclose()
         await replies.aclose()
-        await called_off(play.outside or {})
+        await cancel_pending(play.outside or {})

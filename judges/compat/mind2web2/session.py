@@ -9,16 +9,16 @@ from functools import cache as once
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from judges.extractor import ValueReader
+from judges.extractor import ExtractorBase
 from judges.llm.client import LLMClient
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.verifier import ClaimJudge
 from mind2web2.browser_sharing import as_live_pages
 from mind2web2.config import EvaluatorConfig
 from mind2web2.foreign_client import ForeignClient
-from mind2web2.hosting import HostedCache, HostedClient, HostedPages, Judging, JudgingHere
-from mind2web2.ledger import Ledger
+from mind2web2.hosting import HostedCache, HostedClient, HostedPages, JudgeFactory, LocalJudgeFactory
+from mind2web2.ledger import Decisions
 from mind2web2.look_ahead import Scout
 from mind2web2.page_source import CachedPages, PageSource
 from mind2web2.semaphores import slot
@@ -40,7 +40,7 @@ class Session:
         config: EvaluatorConfig,
         browser_manager: Any,
     ) -> None:
-        self.ledger = Ledger()
+        self.ledger = Decisions()
         self._host = client if isinstance(client, HostedClient) else None
         self._llm: LLMClient = (
             ForeignClient(client, lambda: slot(semaphore, "llm")) if self._host is None else self._host.llm
@@ -71,20 +71,20 @@ class Session:
         """Return a claim judge for ``model``. Needs a running event loop."""
         return self._judging().claim_judge(model)
 
-    def extractor(self, model: str) -> ValueReader:
+    def extractor(self, model: str) -> ExtractorBase:
         """Return an extractor for ``model``. Needs a running event loop."""
         return self._judging().value_reader(model)
 
-    def _judging(self) -> Judging:
+    def _judging(self) -> JudgeFactory:
         if self._host is not None:
             return self._host.judging
-        return JudgingHere(llm=self._llm, separator=_own_separator(), preparer=_preparer_of_this_loop())
+        return LocalJudgeFactory(llm=self._llm, separator=_own_separator(), preparer=_preparer_of_this_loop())
 
 
 @once
-def _own_separator() -> Separator:
+def _own_separator() -> BlockBuilder:
     """Return the separator for runs outside of a service, with a random secret."""
-    return Separator(os.urandom(_SECRET_BYTES))
+    return BlockBuilder(os.urandom(_SECRET_BYTES))
 
 
 def _preparer_of_this_loop() -> PagePreparer:

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from judges.errors import LLMError, NotKept
+from judges.errors import LLMError, ReplyNotCached
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.encoding import request_key
 from judges.llm.replies import read_reply
-from judges.llm.wire import Finish, RawReply
+from judges.llm.wire import FinishReason, RawReply
 from rubrics.verdict import Usage
 
 _Key: TypeAlias = tuple[str, int]
@@ -36,7 +36,7 @@ class SharedReplies:
 
     def __init__(self, llm: LLMClient) -> None:
         self._llm = llm
-        self.on_asking: Callable[[int], None] | None = None
+        self.on_request: Callable[[int], None] | None = None
         """Called with ``asked`` whenever it increases."""
         self._entries: dict[_Key, _Entry] = {}
         self._cancelled: list[asyncio.Task[LLMReply]] = []
@@ -56,8 +56,8 @@ class SharedReplies:
         if entry is None:
             entry = self._entries[key] = _Entry(asyncio.create_task(self._ask(request)))
             self.asked += 1
-            if self.on_asking is not None:
-                self.on_asking(self.asked)
+            if self.on_request is not None:
+                self.on_request(self.asked)
         entry.waiting += 1
         try:
             reply = await asyncio.shield(entry.task)
@@ -108,8 +108,8 @@ class _View:
         self._asked: Counter[str] = Counter()
 
     async def complete(self, request: LLMRequest) -> LLMReply:
-        if request.kept_only:
-            raise NotKept  # the other run may have a pending request, so the cache is not consulted
+        if request.cache_only:
+            raise ReplyNotCached  # the other run may have a pending request, so the cache is not consulted
         question = request_key(request, provider="", endpoint="", params=request.params)
         number = self._asked[question]
         self._asked[question] += 1
@@ -124,5 +124,5 @@ def _parsed_copy(reply: LLMReply, request: LLMRequest) -> LLMReply:
     """Return the reply parsed again, because each run has its own classes and may modify the value."""
     if request.schema is None:
         return reply
-    raw = RawReply(text=reply.text, finish=Finish.STOP, model=reply.model)
+    raw = RawReply(text=reply.text, finish=FinishReason.STOP, model=reply.model)
     return replace(reply, parsed=read_reply(raw, request.schema, strict=request.purpose == "verify"))

@@ -13,12 +13,12 @@ import googlemaps  # type: ignore[import-untyped]
 
 from cache.backends.documents import Document
 from judges.errors import JudgeBug
-from judges.isolation.conversation import Answering
+from judges.isolation.conversation import RpcHandler
 from judges.isolation.rpc_server import reply_value, request_of
-from judges.isolation.values import as_bytes, as_text, observation_value, typed
+from judges.isolation.values import from_base64, from_json_value, observation_to_json, to_base64
 from judges.llm.client import LLMClient
 from mind2web2.llm_client.provider_client import open_provider
-from mind2web2.outside import Live, outside
+from mind2web2.outside import LiveBrowser, external_services
 
 LIVE_PAGES = 5
 MAPS_QUESTIONS = frozenset(
@@ -43,15 +43,15 @@ MAPS_QUESTIONS = frozenset(
 """Methods of ``googlemaps.Client`` that send requests."""
 
 
-class ToolsDesk:
+class ToolsRpcServer:
     """Tools of one script, run with the service's keys. ``aclose`` closes everything that was opened for it."""
 
     def __init__(self) -> None:
-        self._live: Live | None = None
+        self._live: LiveBrowser | None = None
         self._models: dict[str, LLMClient] = {}
         self._maps: dict[tuple[str, float], Any] = {}
 
-    def answers(self) -> dict[str, Answering]:
+    def answers(self) -> dict[str, RpcHandler]:
         """Return the handlers by method name."""
         return {
             "fetch": self._fetch,
@@ -70,30 +70,34 @@ class ToolsDesk:
             await model.aclose()
 
     async def _fetch(self, what: Mapping[str, Any]) -> Any:
-        seen = await outside().fetch(typed(what["url"], str), deadline_s=typed(what["deadline_s"], float))
-        return await asyncio.to_thread(observation_value, seen)
+        seen = await external_services().fetch(
+            from_json_value(what["url"], str), deadline_s=from_json_value(what["deadline_s"], float)
+        )
+        return await asyncio.to_thread(observation_to_json, seen)
 
     async def _document(self, what: Mapping[str, Any]) -> Any:
-        found = await outside().read_document(
-            as_bytes(typed(what["data"], str)),
-            typed(what["content_type"], str),
-            deadline_s=typed(what["deadline_s"], float),
+        found = await external_services().read_document(
+            from_base64(from_json_value(what["data"], str)),
+            from_json_value(what["content_type"], str),
+            deadline_s=from_json_value(what["deadline_s"], float),
         )
         return await asyncio.to_thread(_document_value, found)
 
     async def _observe(self, what: Mapping[str, Any]) -> Any:
-        return await asyncio.to_thread(observation_value, await self._live_pages().observe(typed(what["url"], str)))
+        return await asyncio.to_thread(
+            observation_to_json, await self._live_pages().observe(from_json_value(what["url"], str))
+        )
 
     async def _browser(self, _: Mapping[str, Any]) -> Any:
         await self._live_pages().open()
 
-    def _live_pages(self) -> Live:
-        self._live = self._live or outside().live_pages(LIVE_PAGES)
+    def _live_pages(self) -> LiveBrowser:
+        self._live = self._live or external_services().live_pages(LIVE_PAGES)
         return self._live
 
     async def _provider(self, what: Mapping[str, Any]) -> Any:
         """Open a provider's client. Raises ModelNotConfigured."""
-        provider = typed(what.get("provider"), str)
+        provider = from_json_value(what.get("provider"), str)
         if provider not in self._models:
             self._models[provider] = open_provider(provider)
 
@@ -104,13 +108,18 @@ class ToolsDesk:
     async def _ask_maps(self, what: Mapping[str, Any]) -> Any:
         """Return the reply of the Maps API, or the error. Without ``method``, only check that there is a key."""
         try:
-            client = self._maps_client(typed(what.get("base_url"), str), typed(what.get("timeout_s"), float))
+            client = self._maps_client(
+                from_json_value(what.get("base_url"), str), from_json_value(what.get("timeout_s"), float)
+            )
             method = what.get("method")
             if method is None:
                 return {"said": None}
             if method not in MAPS_QUESTIONS:
                 raise JudgeBug(f"{method!r} is not an allowed method of the Maps API")
-            args, keywords = typed(what.get("args"), list[Any]), typed(what.get("keywords"), dict[str, Any])
+            args, keywords = (
+                from_json_value(what.get("args"), list[Any]),
+                from_json_value(what.get("keywords"), dict[str, Any]),
+            )
             return {"said": await asyncio.to_thread(getattr(client, method), *args, **keywords)}
         except googlemaps.exceptions.ApiError as error:
             return _raised("ApiError", error.status, error.message)
@@ -127,7 +136,7 @@ class ToolsDesk:
     def _maps_client(self, base_url: str, timeout_s: float) -> Any:
         which = (base_url, timeout_s)
         if which not in self._maps:
-            self._maps[which] = outside().maps(base_url=base_url, timeout_s=timeout_s)
+            self._maps[which] = external_services().maps(base_url=base_url, timeout_s=timeout_s)
         return self._maps[which]
 
 
@@ -139,5 +148,5 @@ def _document_value(found: Document) -> dict[str, Any]:
     return {
         "kind": found.kind.value,
         "text": found.text,
-        "screenshots": [as_text(shot) for shot in found.screenshots],
+        "screenshots": [to_base64(shot) for shot in found.screenshots],
     }

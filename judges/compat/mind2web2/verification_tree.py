@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, Field, PrivateAttr, model_validator
 
 from rubrics.node import Status, Strategy
-from rubrics.scoring import settle
+from rubrics.scoring import score_nodes
 
 __all__ = ["AggregationStrategy", "NodeStatus", "VerificationNode"]
 
@@ -75,7 +75,7 @@ class VerificationNode(BaseModel):
 
     def compute_score(self, *, mutate: bool = False) -> float:
         """Return the score of this subtree, 0 to 1. ``mutate`` stores scores and statuses in the whole subtree."""
-        settled = settle(self, lambda leaf: (leaf.score, Status(leaf.status)))
+        settled = score_nodes(self, lambda leaf: (leaf.score, Status(leaf.status)))
         if mutate:
             for node in self.walk():
                 score, status = settled[id(node)]
@@ -90,7 +90,7 @@ class VerificationNode(BaseModel):
         return self._aggregated if self._aggregated is not None else 0.0
 
     @property
-    def decided(self) -> tuple[float, NodeStatus]:
+    def decision(self) -> tuple[float, NodeStatus]:
         """Score and status as last decided, before scoring set this node to 0 because of a missed step."""
         skipped_by_scoring = self.status == "skipped" and self.score == 0.0
         if skipped_by_scoring and self._before_scoring is not None:
@@ -105,7 +105,7 @@ class VerificationNode(BaseModel):
 
     def _take_aggregate(self, score: float, status: NodeStatus) -> None:
         if not self.children and (score, status) != (self.score, self.status):
-            self._before_scoring = self.decided
+            self._before_scoring = self.decision
         self.score = score
         self.status = status
         self._aggregated = score

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from mind2web2.asking import Asking, WrongCall, how_to_ask, sources_of
+from mind2web2.asking import InvalidCall, VerifyOptions, parse_options, sources_of
 from mind2web2.config import NO_INSTRUCTION
 from mind2web2.evaluator_base import BaseEvaluator
 from mind2web2.ledger import not_judged
@@ -87,10 +87,10 @@ class Verifier(BaseEvaluator):
             raise TypeError("the claim must not be None")
         asked = Claim(text=str(claim))
         try:
-            asking = how_to_ask(self.config, additional_instruction, **options)
+            asking = parse_options(self.config, additional_instruction, **options)
             asked = Claim(text=str(claim), sources=sources_of(sources), instruction=asking.instruction)
             verdict = await self._judge(asked, asking)
-        except WrongCall as error:
+        except InvalidCall as error:
             verdict = Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE, reasoning=str(error))
         except asyncio.CancelledError:
             self._record_cancellation(node, asked)
@@ -102,7 +102,7 @@ class Verifier(BaseEvaluator):
             self.session.ledger.enter(node, verdict, asked)
         return verdict.outcome is Outcome.PASSED
 
-    async def _judge(self, claim: Claim, asking: Asking) -> Verdict:
+    async def _judge(self, claim: Claim, asking: VerifyOptions) -> Verdict:
         return await self.session.verifier(self.MODEL_NAME).judge_any(
             claim,
             task=self.task_description,

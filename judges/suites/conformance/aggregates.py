@@ -5,42 +5,42 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from judges.suites.conformance.comparing import Case, differences
+from judges.suites.conformance.comparing import GoldenCase, differences
 from judges.suites.metrics import StepScore
 from judges.suites.mind2web.official import official_results
 from judges.suites.mind2web.parsing import gold_op_string
-from judges.suites.mind2web.tournament import Prediction, outcome
+from judges.suites.mind2web.tournament import Prediction, score_prediction
 
 _PLACES = {"first": 0, "second": 1, "third": 2, "last": -1}
 
 
-def aggregate_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
+def aggregate_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     """Check each step and the aggregate figures."""
     scores = []
     for number, given in enumerate(golden["steps"]):
-        case = Case(f"step {number} ({given.get('annotation_id')}_{given.get('action_uid')})")
+        case = GoldenCase(f"step {number} ({given.get('annotation_id')}_{given.get('action_uid')})")
         with case.running():
             scores.append(_scored(case, given))
         yield case
     found = _results(scores, golden["results"])
     for name, wanted in golden["results"].items():
-        case = Case(f"results.{name}")
+        case = GoldenCase(f"results.{name}")
         with case.running():
             case.expect(name, wanted, found.get(name))
         yield case
     if "task_success_rate" in golden:
-        case = Case("task_success_rate")
+        case = GoldenCase("task_success_rate")
         with case.running():
             case.expect("task_success_rate", golden["task_success_rate"], found["error_ratio"].get("0", 0.0))
         yield case
 
 
-def _scored(case: Case, given: Mapping[str, Any]) -> StepScore:
+def _scored(case: GoldenCase, given: Mapping[str, Any]) -> StepScore:
     """Return the score of a step, computed from its prediction if the case contains one."""
     element, f1, success = given.get("element_acc"), given.get("op_f1"), given.get("step_success")
     positives = given.get("gold_ids_in_topk")
     if positives is not None and "predicted_id" in given and "gold_op" in given:
-        scored = outcome(
+        scored = score_prediction(
             Prediction(given["predicted_id"] or "", given.get("predicted_op_string") or ""),
             [str(id) for id in positives],
             gold_op_string(given["gold_op"], given.get("gold_value") or ""),
@@ -52,7 +52,7 @@ def _scored(case: Case, given: Mapping[str, Any]) -> StepScore:
         element, f1, success = scored.element, scored.op_f1, scored.success
     else:
         known = {"annotation_id", "action_uid", "website", "domain", "element_acc", "op_f1", "step_success"}
-        case.leave_unchecked(given, frozenset({*known, "gold_ids_in_topk"}))
+        case.note_unchecked(given, frozenset({*known, "gold_ids_in_topk"}))
     return StepScore(
         task_id=str(given["annotation_id"]),
         website=str(given.get("website", "")),
@@ -77,7 +77,7 @@ def _results(scores: Sequence[StepScore], wanted: Mapping[str, Any]) -> dict[str
     return plain
 
 
-def trailing_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
+def trailing_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     """Check the same steps in several orders. All succeed except one without a positive; the key names its position."""
     for key in sorted(golden):
         if not key.startswith("order_"):
@@ -96,7 +96,7 @@ def trailing_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
             )
             for place, (task, _) in enumerate(given["order"])
         ]
-        case = Case(key)
+        case = GoldenCase(key)
         with case.running():
             case.expect("results", given["results"], official_results(scores, compat_trailing=True))
         yield case

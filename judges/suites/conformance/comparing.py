@@ -18,7 +18,7 @@ _ABSENT = "(absent)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class FieldDifference:
     """One field that differs. ``field`` is a path such as ``results.error_ratio.0``."""
 
     field: str
@@ -27,11 +27,11 @@ class Difference:
 
 
 @dataclass(slots=True)
-class Case:
+class GoldenCase:
     """One golden case and its findings. ``not_checked`` lists keys that no check covers."""
 
     name: str
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[FieldDifference] = field(default_factory=list)
     not_checked: list[str] = field(default_factory=list)
 
     def expect(self, name: str, expected: Any, got: Any) -> None:
@@ -44,9 +44,9 @@ class Case:
             yield
         except MALFORMED as error:
             got = f"{type(error).__name__}: {error}"
-            self.differences.append(Difference(field="(all)", expected="a case that runs", got=got))
+            self.differences.append(FieldDifference(field="(all)", expected="a case that runs", got=got))
 
-    def leave_unchecked(self, given: Mapping[str, Any], known: frozenset[str]) -> None:
+    def note_unchecked(self, given: Mapping[str, Any], known: frozenset[str]) -> None:
         """Record the keys of ``given`` that are not in ``known``."""
         self.not_checked += sorted(given.keys() - known - REMARKS)
 
@@ -55,7 +55,7 @@ REMARKS = frozenset({"id", "source", "note", "description", "comment", "recommen
 """Keys that contain remarks for people."""
 
 
-def differences(expected: Any, got: Any, path: str) -> Iterator[Difference]:
+def differences(expected: Any, got: Any, path: str) -> Iterator[FieldDifference]:
     """Yield every field in which two JSON values differ. Tuples equal lists; numbers are compared by value."""
     if isinstance(expected, Mapping) and isinstance(got, Mapping):
         for key in [*expected, *(key for key in got if key not in expected)]:
@@ -64,7 +64,7 @@ def differences(expected: Any, got: Any, path: str) -> Iterator[Difference]:
         for place, (wanted, found) in enumerate(zip(expected, got, strict=True)):
             yield from differences(wanted, found, f"{path}.{place}")
     elif not _same(expected, got):
-        yield Difference(field=path, expected=expected, got=got)
+        yield FieldDifference(field=path, expected=expected, got=got)
 
 
 def _is_list(value: Any) -> bool:

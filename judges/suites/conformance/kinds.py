@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from judges.suites.conformance import aggregates, pages, texts
-from judges.suites.conformance.comparing import MALFORMED, REMARKS, Case, Difference
+from judges.suites.conformance.comparing import MALFORMED, REMARKS, FieldDifference, GoldenCase
 from judges.suites.errors import DataMissing, DataUnreadable
 
 Golden: TypeAlias = Mapping[str, Any]
@@ -24,7 +24,7 @@ class Kind:
 
     name: str
     recognised: Callable[[Golden], bool]
-    check: Callable[[Golden], Iterator[Case]]
+    check: Callable[[Golden], Iterator[GoldenCase]]
     keys: frozenset[str]
 
 
@@ -165,7 +165,7 @@ def check_file(path: Path) -> FileReport:
     return _report(path, kind.name, kind.check(golden), _unknown_keys(golden, kind))
 
 
-def _report(path: Path, kind: str, cases: Iterator[Case], unknown_keys: list[str]) -> FileReport:
+def _report(path: Path, kind: str, cases: Iterator[GoldenCase], unknown_keys: list[str]) -> FileReport:
     failures: list[Failure] = []
     not_checked = [("the file", key) for key in unknown_keys]
     passed = failed = 0
@@ -193,7 +193,7 @@ def _report(path: Path, kind: str, cases: Iterator[Case], unknown_keys: list[str
     )
 
 
-def _failure(path: Path, case: str, difference: Difference) -> Failure:
+def _failure(path: Path, case: str, difference: FieldDifference) -> Failure:
     return Failure(file=path.name, case=case, field=difference.field, expected=difference.expected, got=difference.got)
 
 

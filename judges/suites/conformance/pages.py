@@ -9,13 +9,13 @@ from typing import Any
 
 from lxml import etree
 
-from judges.suites.conformance.comparing import Case
+from judges.suites.conformance.comparing import GoldenCase
 from judges.suites.mind2web.candidates import RankingMetrics, ranker_document, ranker_query, ranks_of
 from judges.suites.mind2web.errors import PageUnusable
 from judges.suites.mind2web.page import Element, Page
 from judges.suites.mind2web.parsing import NONE_LETTER, gold_op_string, gold_text, parse_llm, parse_seq2seq
-from judges.suites.mind2web.representation import show
-from judges.suites.mind2web.tournament import Prediction, Tournament, outcome, shuffled
+from judges.suites.mind2web.representation import show_page
+from judges.suites.mind2web.tournament import Prediction, Tournament, score_prediction, shuffled
 
 _FORMS = {"html_brackets": True, "round_brackets": False}
 _BETWEEN_TAGS = re.compile(r">\s+<")
@@ -23,12 +23,12 @@ _PAGE_KEYS = ("cleaned_html", "page_html", "html")
 NO_GOLD = -1
 
 
-def dom_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
+def dom_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     """Check representations of pages. Values that a case omits come from ``sample``."""
     sample = golden["sample"]
     for number, own in enumerate(golden["cases"]):
         given = {**sample, **own.get("sample", {}), **own}
-        case = Case(str(own.get("id", number)))
+        case = GoldenCase(str(own.get("id", number)))
         with case.running():
             page, ids = Page.parse(_page_text(given)), tuple(map(str, given["candidate_ids"]))
             for name, html_brackets in _FORMS.items():
@@ -39,7 +39,7 @@ def dom_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
                     "pruned_xml_c14n", _canonical(own["pruned_xml_c14n"]), _canonical(_xml_text(page.pruned(ids)))
                 )
             if "id_mapping" in own:
-                case.expect("id_mapping", own["id_mapping"], show(page, ids).numbers)
+                case.expect("id_mapping", own["id_mapping"], show_page(page, ids).numbers)
             if "raises" in own:
                 case.expect("raises", True, _raises(page, ids))
             known = {
@@ -52,7 +52,7 @@ def dom_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
                 "pruned_xml_c14n",
                 "id_mapping",
             }
-            case.leave_unchecked(own, frozenset({*known, "raises"}))
+            case.note_unchecked(own, frozenset({*known, "raises"}))
         yield case
 
 
@@ -72,7 +72,7 @@ def _shown(
 ) -> dict[str, Any]:
     if "raises" in wanted:
         return {"raises": wanted["raises"]} if _raises(page, ids) else {}
-    shown = show(page, ids, html_brackets=html_brackets)
+    shown = show_page(page, ids, html_brackets=html_brackets)
     found: dict[str, Any] = {"context": shown.context, "choices": [list(option) for option in shown.options]}
     if "gold_id" in given:
         place = shown.numbers.get(str(given["gold_id"]))
@@ -83,7 +83,7 @@ def _shown(
 
 def _raises(page: Page, ids: tuple[str, ...]) -> bool:
     try:
-        show(page, ids)
+        show_page(page, ids)
     except PageUnusable:
         return True
     return False
@@ -102,10 +102,10 @@ def _xml_text(root: Element) -> str:
     return etree.tostring(root, encoding="unicode")
 
 
-def tournament_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
+def tournament_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     """Replay recorded tournaments."""
     for number, given in enumerate(golden["cases"]):
-        case = Case(str(given.get("id", number)))
+        case = GoldenCase(str(given.get("id", number)))
         with case.running():
             own = next((given[key] for key in _PAGE_KEYS if key in given), None)
             page = (
@@ -126,7 +126,7 @@ def tournament_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
                 "prediction",
             }
             known |= {"element_acc", "action_f1", "step_acc", "python_random_seed", *_PAGE_KEYS}
-            case.leave_unchecked(given, frozenset(known))
+            case.note_unchecked(given, frozenset(known))
         yield case
 
 
@@ -150,7 +150,7 @@ def _first_items(whole: str, count: int) -> Page:
     return Page(root)
 
 
-def _play(case: Case, given: Mapping[str, Any], page: Page) -> None:
+def _play(case: GoldenCase, given: Mapping[str, Any], page: Page) -> None:
     within = [id for id, rank in given["ranks"].items() if rank < given["top_k"]]
     positives = [id for id in map(str, given["pos_ids"]) if id in within]
     order = [str(id) for id in given.get("shuffled_order", ())]
@@ -161,13 +161,13 @@ def _play(case: Case, given: Mapping[str, Any], page: Page) -> None:
             case.expect("shuffled_order", given["shuffled_order"], order)
     # Fine-tuned models get round brackets, and their replies have another format.
     seq2seq = any(one.get("context", "").startswith("(") for one in given["rounds"])
-    tournament = Tournament(order if positives else [], keeps_earlier=seq2seq)
+    tournament = Tournament(order if positives else [], keep_earlier_pick=seq2seq)
     for place, one in enumerate(given["rounds"]):
         group = tournament.next_group()
         if group is None:
             case.expect(f"rounds.{place}", "a round", "the end")
             break
-        shown = show(page, group, html_brackets=not seq2seq)
+        shown = show_page(page, group, html_brackets=not seq2seq)
         found = {
             "candidate_ids": list(group),
             "choices": [list(option) for option in shown.options],
@@ -178,7 +178,7 @@ def _play(case: Case, given: Mapping[str, Any], page: Page) -> None:
         tournament.reply([id for id, _ in shown.options], parsed)
     case.expect("rounds", "the end", "the end" if tournament.next_group() is None else "a further round")
     op = given["operation"]
-    scored = outcome(tournament.prediction, positives, gold_op_string(op["op"], op.get("value", "")))
+    scored = score_prediction(tournament.prediction, positives, gold_op_string(op["op"], op.get("value", "")))
     case.expect("prediction", Prediction(*given["prediction"][-2:])._asdict(), tournament.prediction._asdict())
     figures = {"element_acc": scored.element, "action_f1": scored.op_f1, "step_acc": int(scored.success)}
     case.expect("step", _only(given, figures), _only(figures, given))
@@ -188,7 +188,7 @@ def _only(values: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]
     return {name: value for name, value in values.items() if name in names}
 
 
-def ranking_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
+def ranking_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     """Check ranks, ranking metrics and ranker inputs."""
     by_text, metrics = golden["scores"], RankingMetrics()
     scores: dict[str, dict[str, float]] = {}
@@ -200,7 +200,7 @@ def ranking_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
         ranks[sample_id] = ranks_of(scores[sample_id])
         metrics.add(ranks[sample_id][str(id)] for id, _ in one["pos_candidates"])
     if "query_for_first" in golden:
-        first, case = golden["instances"][0], Case("query_for_first")
+        first, case = golden["instances"][0], GoldenCase("query_for_first")
         with case.running():
             case.expect(
                 "text", golden["query_for_first"], ranker_query(first["confirmed_task"], first["previous_actions"])
@@ -209,19 +209,19 @@ def ranking_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
     if "pickle" in golden:
         for part, found in (("scores", scores), ("ranks", ranks)):
             for sample_id in sorted({*golden["pickle"].get(part, {}), *found}):
-                case = Case(f"pickle.{part}.{sample_id}")
+                case = GoldenCase(f"pickle.{part}.{sample_id}")
                 with case.running():
                     case.expect("entry", golden["pickle"].get(part, {}).get(sample_id), found.get(sample_id))
                 yield case
     if "results" in golden:
-        case = Case("results")
+        case = GoldenCase("results")
         with case.running():
             case.expect("results", golden["results"], _only(metrics.report(), golden["results"]))
         yield case
     yield from _documents(golden)
 
 
-def _documents(golden: Mapping[str, Any]) -> Iterator[Case]:
+def _documents(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     """Check the ranker input of single elements, if the file contains the page."""
     wanted = golden.get("format_candidate_real")
     if wanted is None:
@@ -229,14 +229,14 @@ def _documents(golden: Mapping[str, Any]) -> Iterator[Case]:
     containers = [container for container in (wanted, golden, golden.get("sample")) if isinstance(container, Mapping)]
     pages = [container[key] for container in containers for key in _PAGE_KEYS if isinstance(container.get(key), str)]
     if not pages:
-        case = Case("format_candidate_real")
+        case = GoldenCase("format_candidate_real")
         with case.running():
             case.not_checked.append("format_candidate_real (its page is not in the file)")
         yield case
         return
     page = Page.parse(pages[0])
     for id, text in _listed(wanted):
-        case = Case(f"format_candidate_real.{id}")
+        case = GoldenCase(f"format_candidate_real.{id}")
         with case.running():
             case.expect("text", text, ranker_document(page, id))
         yield case

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from judges.suites.conformance.comparing import Case
+from judges.suites.conformance.comparing import GoldenCase
 from judges.suites.mind2web import port
 from judges.suites.mind2web.parsing import op_f1, op_f1_without_punctuation, parse_llm, parse_seq2seq
 from judges.suites.mind2web.questions import (
-    demonstrated,
     demonstrations,
+    last_message,
+    parse_demonstration,
     question_text,
     read_template,
-    with_page,
 )
 from judges.suites.multimodal.operations import operation_f1, operation_string
 from judges.suites.multimodal.options import option_lines, option_name
@@ -25,29 +25,29 @@ from judges.suites.multimodal.vocabulary import token_ids
 _F1 = {"f1_multichoice": op_f1, "f1_generation_variant": op_f1_without_punctuation}
 
 
-def op_f1_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
+def op_f1_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     """Check the two F1 variants of Mind2Web."""
     for number, given in enumerate(golden["cases"]):
-        case = Case(str(given.get("id", number)))
+        case = GoldenCase(str(given.get("id", number)))
         with case.running():
             for name, measure in _F1.items():
                 if name in given:
                     case.expect(name, given[name], measure(given["pred"], given["gold"]))
-            case.leave_unchecked(given, frozenset({"pred", "gold", *_F1}))
+            case.note_unchecked(given, frozenset({"pred", "gold", *_F1}))
         yield case
 
 
-def parse_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
+def parse_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     """Check the parsers of chat and fine-tuned models."""
     for number, given in enumerate(golden["cases"]):
-        case = Case(str(given.get("id", number)))
+        case = GoldenCase(str(given.get("id", number)))
         with case.running():
             if "llm" in given:
                 parsed = parse_llm(given["raw"])
                 case.expect("llm", given["llm"], {"letter": parsed.letter, "op_string": parsed.op_string})
             if "seq2seq" in given:
                 case.expect("seq2seq", given["seq2seq"], _seq2seq(given["raw"]))
-            case.leave_unchecked(given, frozenset({"raw", "llm", "seq2seq"}))
+            case.note_unchecked(given, frozenset({"raw", "llm", "seq2seq"}))
         yield case
 
 
@@ -59,64 +59,64 @@ def _seq2seq(raw: str) -> Any:
     return [parsed.letter, parsed.op_string]
 
 
-def seeact_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
+def seeact_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     """Check the SeeAct parser and option names."""
     for number, given in enumerate(golden.get("parse", ())):
-        case = Case(str(given.get("id", f"parse {number}")))
+        case = GoldenCase(str(given.get("id", f"parse {number}")))
         with case.running():
             parsed = parse_seeact(given["raw"])
             case.expect("parsed", given["parsed"], [parsed.element, parsed.action, parsed.value])
-            case.leave_unchecked(given, frozenset({"raw", "parsed"}))
+            case.note_unchecked(given, frozenset({"raw", "parsed"}))
         yield case
     for index, name in golden.get("option_names", ()):
-        case = Case(f"option {index}")
+        case = GoldenCase(f"option {index}")
         with case.running():
             case.expect("name", name, option_name(index))
         yield case
     for key in sorted(golden):
         if key.startswith("option_lines"):
-            case = Case(key)
+            case = GoldenCase(key)
             with case.running():
                 texts = [line.partition(". ")[2] for line in golden[key]]
                 case.expect("lines", golden[key], option_lines(texts[:-1]))
             yield case
 
 
-def port_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
+def port_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     """Check the integration guide's port, which differs from the published evaluation."""
     readers = {"seed_commit": port.parse_first, "head": port.parse_later}
     for number, given in enumerate(golden.get("parse", ())):
-        case = Case(str(given.get("id", f"parse {number}: {given['raw'][:40]!r}")))
+        case = GoldenCase(str(given.get("id", f"parse {number}: {given['raw'][:40]!r}")))
         with case.running():
             for name, reader in readers.items():
                 if name in given:
                     case.expect(name, given[name], reader(given["raw"]))
-            case.leave_unchecked(given, frozenset({"raw", *readers}))
+            case.note_unchecked(given, frozenset({"raw", *readers}))
         yield case
     for number, given in enumerate(golden.get("operation_f1_head", ())):
-        case = Case(str(given.get("id", f"operation_f1_head {number}")))
+        case = GoldenCase(str(given.get("id", f"operation_f1_head {number}")))
         with case.running():
             args = (given["gold_op"], given["gold_value"], given["pred_op"], given["pred_value"])
             case.expect("f1", given["f1"], port.operation_f1(*args))
         yield case
     for index, label in golden.get("labels", {}).items():
-        case = Case(f"label {index}")
+        case = GoldenCase(f"label {index}")
         with case.running():
             case.expect("label", label, port.label(int(index)))
         yield case
 
 
-def tilde_cases(golden: Mapping[str, Any]) -> Iterator[Case]:
+def tilde_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     """Check operation tokens and validity of Multimodal-Mind2Web~."""
     for number, given in enumerate(golden.get("tokens", ())):
-        case = Case(str(given.get("id", f"tokens {number}")))
+        case = GoldenCase(str(given.get("id", f"tokens {number}")))
         with case.running():
             readings = {"click_value_dropped": False, "value_kept": True}
             for name, keep in readings.items():
                 if name in given:
                     case.expect(name, given[name], _tokens(given, given[name], keep_click_value=keep))
             fields = {"pred_op", "pred_value", "gold_op", "gold_value"}
-            case.leave_unchecked(given, frozenset({*fields, *readings}))
+            case.note_unchecked(given, frozenset({*fields, *readings}))
         yield case
     for key in sorted(golden):
         if key.startswith("is_valid_example"):
@@ -137,8 +137,8 @@ def _tokens(given: Mapping[str, Any], wanted: Mapping[str, Any], *, keep_click_v
     return {name: value for name, value in found.items() if name in wanted}
 
 
-def _validity(key: str, given: Mapping[str, Any]) -> Case:
-    case = Case(key)
+def _validity(key: str, given: Mapping[str, Any]) -> GoldenCase:
+    case = GoldenCase(key)
     rows = given["rows"]
     valid = [row for row in rows if _is_true(row["is_valid"])]
     found = {
@@ -161,23 +161,23 @@ def _is_true(value: Any) -> bool:
     return value is True or str(value).strip().lower() in ("true", "1", "yes")
 
 
-def template_cases(golden: str) -> Iterator[Case]:
+def template_cases(golden: str) -> Iterator[GoldenCase]:
     """Check that a published prompt is readable and that its demonstrations have the layout of our questions."""
-    case = Case("read")
+    case = GoldenCase("read")
     with case.running():
         template = read_template(golden, name="the template", ref="golden")
         case.expect("completed message", "user", template.messages[-1][0])
     yield case
     for number, (user_text, answer) in enumerate(demonstrations(template)):
-        case = Case(f"demonstration {number}")
+        case = GoldenCase(f"demonstration {number}")
         with case.running():
-            found = demonstrated(user_text)
+            found = parse_demonstration(user_text)
             if found is None:
                 case.expect("form", "a page between ''' and a question with options", user_text[:60])
             else:
                 history = [] if found["history"] == "None" else found["history"].split("\n")
                 options = [line.partition(". ")[2] for line in found["options"].strip("\n").split("\n")]
                 asked = question_text(options, task=found["task"], history=history, wording=template.wording)
-                case.expect("content", user_text.rstrip("\n"), with_page(found["page"], asked).rstrip("\n"))
+                case.expect("content", user_text.rstrip("\n"), last_message(found["page"], asked).rstrip("\n"))
                 case.expect("answer", answer.strip()[:7], "Answer:")
         yield case

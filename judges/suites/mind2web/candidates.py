@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from judges.suites.mind2web.page import Page
-from judges.suites.mind2web.representation import first_words, number, written
+from judges.suites.mind2web.representation import bracket_text, first_words, number_candidates
 
 HISTORY = 3
 ANCESTOR_WORDS = 50
@@ -35,12 +35,12 @@ def ranker_document(page: Page, candidate_id: str) -> str:
         PageUnusable: the page does not contain the candidate.
     """
     root = page.pruned((candidate_id,))
-    [(_, element), *_] = number(root)
-    target = first_words(written(element, html_brackets=False), TARGET_WORDS)
+    [(_, element), *_] = number_candidates(root)
+    target = first_words(bracket_text(element, html_brackets=False), TARGET_WORDS)
     parent, ancestors = element.getparent(), ""
     if parent is not None:
         parent.remove(element)
-        above = _CLOSED.sub("", _OPENED.sub("/", written(root, html_brackets=False)))
+        above = _CLOSED.sub("", _OPENED.sub("/", bracket_text(root, html_brackets=False)))
         ancestors = " ".join(above.split()[-ANCESTOR_WORDS:])
     return f"ancestors: {ancestors}\ntarget: {target}"
 

@@ -30,7 +30,7 @@ class RankMissing(SuiteError):
         self.candidate = candidate
 
 
-class ScoresRefused(SuiteError):
+class ScoresRejected(SuiteError):
     """The scores file was rejected. The message names the unexpected content."""
 
 
@@ -42,5 +42,5 @@ class PredictionsUnusable(SuiteError):
     """The predictions cannot be scored. The message names the file and the entry."""
 
 
-class NothingPlayed(SuiteError):
+class NoPlayedSteps(SuiteError):
     """No step has a positive candidate within top k, so the published evaluation would crash."""

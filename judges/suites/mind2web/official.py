@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from judges.suites.metrics import StepScore, error_ratio, grouped, macro, mean, micro
-from judges.suites.mind2web.errors import NothingPlayed
+from judges.suites.mind2web.errors import NoPlayedSteps
 
 OFFICIAL_KEYS = (
     "element_acc",
@@ -50,7 +50,7 @@ def official_results(steps: Sequence[StepScore], *, compat_trailing: bool = Fals
 def _until_last_played(steps: Sequence[StepScore]) -> Sequence[StepScore]:
     last = max((place for place, step in enumerate(steps) if step.played), default=None)
     if last is None:
-        raise NothingPlayed("no step has a positive candidate within top-k: the published evaluation crashes on this")
+        raise NoPlayedSteps("no step has a positive candidate within top-k: the published evaluation crashes on this")
     return steps[: last + 1]
 
 

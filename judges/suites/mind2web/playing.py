@@ -15,8 +15,8 @@ from judges.llm.client import LLMClient, LLMRequest
 from judges.llm.families import family_of
 from judges.suites.mind2web.page import Page
 from judges.suites.mind2web.parsing import Parsed, parse_llm
-from judges.suites.mind2web.questions import Template, question, with_page
-from judges.suites.mind2web.representation import Shown, show
+from judges.suites.mind2web.questions import Template, last_message, question
+from judges.suites.mind2web.representation import ShownPage, show_page
 from judges.suites.mind2web.steps import Step
 from judges.suites.mind2web.tournament import Prediction, Tournament
 from rubrics.verdict import Usage
@@ -29,7 +29,7 @@ class Round:
     """One question and its reply. ``picked`` is the id of the chosen option, or None."""
 
     candidate_ids: tuple[str, ...]
-    shown: Shown
+    shown: ShownPage
     question: str
     raw: str
     parsed: Parsed
@@ -37,7 +37,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class PlayedStep:
     """All rounds of a step and the resulting prediction. ``empty`` counts empty replies, which choose no option."""
 
     rounds: tuple[Round, ...]
@@ -47,7 +47,7 @@ class Played:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Player:
+class StepPlayer:
     """Model and prompt template for playing steps. ``model`` is a name without provider."""
 
     client: LLMClient
@@ -55,7 +55,7 @@ class Player:
     template: Template
     temperature: float = 0.0
 
-    async def play(self, step: Step, order: Sequence[str]) -> Played:
+    async def play(self, step: Step, order: Sequence[str]) -> PlayedStep:
         """Play all rounds of a step. ``order`` are the candidate ids in the order of play.
 
         Raises:
@@ -67,10 +67,10 @@ class Player:
         usage, empty = Usage(), 0
         page = await asyncio.to_thread(Page.parse, step.page)
         while (group := tournament.next_group()) is not None:
-            shown = await asyncio.to_thread(show, page, group)
+            shown = await asyncio.to_thread(show_page, page, group)
             asked = question(shown, task=step.task, history=step.history, wording=self.template.wording)
             try:
-                raw, cost = await self._ask(with_page(shown.context, asked))
+                raw, cost = await self._ask(last_message(shown.context, asked))
             except LLMError as error:
                 error.usage = usage + error.usage
                 raise
@@ -80,7 +80,7 @@ class Player:
             rounds.append(
                 Round(candidate_ids=group, shown=shown, question=asked, raw=raw, parsed=parsed, picked=picked)
             )
-        return Played(rounds=tuple(rounds), prediction=tournament.prediction, usage=usage, empty=empty)
+        return PlayedStep(rounds=tuple(rounds), prediction=tournament.prediction, usage=usage, empty=empty)
 
     async def _ask(self, last: str) -> tuple[str, Usage]:
         request = LLMRequest(

@@ -15,9 +15,9 @@ from typing import Any
 from judges.suites.json_items import read_items
 from judges.suites.mind2web.errors import PredictionsUnusable
 from judges.suites.mind2web.parsing import parse_llm
-from judges.suites.mind2web.tournament import NOTHING, Prediction, Tournament
+from judges.suites.mind2web.tournament import EMPTY_PREDICTION, Prediction, Tournament
 
-UNANSWERED = frozenset({"not_judged"})
+WITHOUT_PREDICTION = frozenset({"not_judged"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,17 +47,17 @@ class RecordedRounds:
         return tournament.prediction
 
 
-Given = Prediction | RecordedRounds
+RecordedPrediction = Prediction | RecordedRounds
 
 
-def read_predictions(path: Path) -> dict[str, Given]:
+def read_predictions(path: Path) -> dict[str, RecordedPrediction]:
     """Return the predictions by step id. Blocks.
 
     Raises:
         DataMissing, DataUnreadable: the file does not exist, or is not a JSON list.
         PredictionsUnusable: an entry has an unknown format, or its step occurs twice. The message names the entry.
     """
-    found: dict[str, Given] = {}
+    found: dict[str, RecordedPrediction] = {}
     for number, entry in enumerate(read_items(path)):
         place = f"{path.name}, entry {number}"
         id, given = _read(entry, place)
@@ -68,7 +68,7 @@ def read_predictions(path: Path) -> dict[str, Given]:
     return found
 
 
-def _read(entry: Any, place: str) -> tuple[str, Given | None]:
+def _read(entry: Any, place: str) -> tuple[str, RecordedPrediction | None]:
     if isinstance(entry, dict):
         return _report_entry(entry, place)
     if not isinstance(entry, list) or not entry or not isinstance(entry[0], str):
@@ -81,12 +81,12 @@ def _read(entry: Any, place: str) -> tuple[str, Given | None]:
     raise PredictionsUnusable(f"{place}: must be [sample_id, node_id, op_string] or [sample_id, rounds]")
 
 
-def _report_entry(entry: dict[str, Any], place: str) -> tuple[str, Given | None]:
+def _report_entry(entry: dict[str, Any], place: str) -> tuple[str, RecordedPrediction | None]:
     """Read an entry of a suite report. A step that was not judged has no prediction."""
     id, prediction = entry.get("id"), entry.get("prediction")
     if not isinstance(id, str):
         raise PredictionsUnusable(f"{place}: has no id")
-    if entry.get("status") in UNANSWERED:
+    if entry.get("status") in WITHOUT_PREDICTION:
         return id, None
     if not isinstance(prediction, list) or len(prediction) != 2:
         raise PredictionsUnusable(f"{place}: prediction must be [node_id, op_string]")
@@ -96,7 +96,7 @@ def _report_entry(entry: dict[str, Any], place: str) -> tuple[str, Given | None]
 def _prediction(node_id: Any, op_string: Any, place: str) -> Prediction:
     if not isinstance(node_id, str) or not isinstance(op_string, str):
         raise PredictionsUnusable(f'{place}: node_id and op_string must be strings ("" without a prediction)')
-    return Prediction(node_id, op_string) if node_id else NOTHING
+    return Prediction(node_id, op_string) if node_id else EMPTY_PREDICTION
 
 
 def _round(given: Any, place: str) -> RecordedRound:

@@ -20,7 +20,7 @@ from judges.llm.client import Message
 from judges.prompting.prompts.library import load_prompt
 from judges.suites.mind2web.errors import TemplateUnusable
 from judges.suites.mind2web.parsing import NONE_LETTER
-from judges.suites.mind2web.representation import Shown
+from judges.suites.mind2web.representation import ShownPage
 
 SHIPPED = "mindact"
 HISTORY = 5
@@ -60,7 +60,7 @@ class Template:
         return tuple({"role": role, "content": content} for role, content in (*before, (role, begun + question)))
 
 
-def question(shown: Shown, *, task: str, history: Sequence[str], wording: Wording) -> str:
+def question(shown: ShownPage, *, task: str, history: Sequence[str], wording: Wording) -> str:
     """Return the text that follows the page."""
     return question_text([text for _, text in shown.options], task=task, history=history, wording=wording)
 
@@ -73,7 +73,7 @@ def question_text(options: Sequence[str], *, task: str, history: Sequence[str], 
     return "\n".join(lines) + "\n"
 
 
-def with_page(context: str, asked: str) -> str:
+def last_message(context: str, asked: str) -> str:
     """Return the content of the last message: the page, then the question."""
     return f"'''\n{context}\n'''\n\n{asked}"
 
@@ -132,7 +132,7 @@ def demonstrations(template: Template) -> list[tuple[str, str]]:
     ]
 
 
-def demonstrated(user_text: str) -> re.Match[str] | None:
+def parse_demonstration(user_text: str) -> re.Match[str] | None:
     """Parse the user message of a demonstration.
 
     The groups are ``page``, ``ask``, ``task``, ``history``, ``choose``, ``none`` and ``options``.
@@ -151,7 +151,7 @@ def _message(given: Any, place: str) -> tuple[str, str]:
 def _wording(messages: Sequence[tuple[str, str]]) -> Wording | None:
     """Return the wording of the last demonstration, or None."""
     for role, content in reversed(messages):
-        found = demonstrated(content) if role == "user" else None
+        found = parse_demonstration(content) if role == "user" else None
         if found is not None:
             return Wording(ask=found["ask"], choose=found["choose"], none=found["none"])
     return None

@@ -25,7 +25,7 @@ class RankOrigin(StrEnum):
     """
 
 
-class Ranks(Protocol):
+class RankLookup(Protocol):
     """A scores file."""
 
     @property
@@ -36,7 +36,7 @@ class Ranks(Protocol):
         ...
 
 
-def ranked(step: Step, ranks: Ranks | None) -> tuple[Step, RankOrigin]:
+def ranked(step: Step, ranks: RankLookup | None) -> tuple[Step, RankOrigin]:
     """Return the step with a rank for every candidate.
 
     Raises:
@@ -67,7 +67,7 @@ def ranked(step: Step, ranks: Ranks | None) -> tuple[Step, RankOrigin]:
     )
 
 
-def kept(candidates: tuple[Candidate, ...], top_k: int) -> list[str]:
+def ids_in_top_k(candidates: tuple[Candidate, ...], top_k: int) -> list[str]:
     """Return the ids of the candidates with a rank below ``top_k``, in their order."""
     return [one.id for one in candidates if one.rank is not None and one.rank < top_k]
 

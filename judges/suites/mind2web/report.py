@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from judges.suites.intervals import by_task, whole_tasks
+from judges.suites.intervals import task_bootstrap_intervals, task_success_interval
 from judges.suites.metrics import GroupScore, Rates, ScoreBounds, StepScore, SuiteScore, bounds
 from judges.suites.mind2web.candidates import RankingMetrics
 from judges.suites.mind2web.official import official_results
@@ -116,7 +116,7 @@ def _groups(groups: Mapping[str, GroupScore], metric: Metric) -> dict[str, Any]:
 
 def _intervals(scores: Sequence[StepScore], metric: Metric, seed: int) -> dict[str, Any]:
     """Return 95 % intervals: cluster bootstrap by task for means, Wilson for task success."""
-    drawn = by_task(scores, seed=seed) or {}
+    drawn = task_bootstrap_intervals(scores, seed=seed) or {}
     second = "operation_f1" if metric is Metric.MINDACT else "action_accuracy"
     names = {"element_accuracy": "element", second: "operation", "step_success": "step"}
     means = {mean: {name: ends[field] for name, field in names.items()} for mean, ends in drawn.items()}
@@ -124,7 +124,7 @@ def _intervals(scores: Sequence[StepScore], metric: Metric, seed: int) -> dict[s
         "method": "cluster bootstrap by task; Wilson for task_success",
         "seed": seed,
         **means,
-        "task_success": whole_tasks(scores),
+        "task_success": task_success_interval(scores),
     }
 
 

@@ -62,7 +62,7 @@ _ESCAPES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ShownPage:
     """Representation of a page for a model.
 
     ``options`` are (backend_node_id, text) in document order. The index of an option is the ``id`` of its element in
@@ -78,23 +78,24 @@ class Shown:
         return {id: number for number, (id, _) in enumerate(self.options)}
 
 
-def show(page: Page, candidate_ids: tuple[str, ...], *, html_brackets: bool = True) -> Shown:
+def show_page(page: Page, candidate_ids: tuple[str, ...], *, html_brackets: bool = True) -> ShownPage:
     """Return the page around the candidates, with each candidate as an option.
 
     Raises:
         PageUnusable: a candidate is not in the page.
     """
     root = page.pruned(candidate_ids)
-    numbered = number(root)
-    return Shown(
-        context=written(root, html_brackets=html_brackets),
+    numbered = number_candidates(root)
+    return ShownPage(
+        context=bracket_text(root, html_brackets=html_brackets),
         options=tuple(
-            (id, first_words(written(element, html_brackets=html_brackets), OPTION_WORDS)) for id, element in numbered
+            (id, first_words(bracket_text(element, html_brackets=html_brackets), OPTION_WORDS))
+            for id, element in numbered
         ),
     )
 
 
-def number(root: Element) -> list[tuple[str, Element]]:
+def number_candidates(root: Element) -> list[tuple[str, Element]]:
     """Reduce the attributes of a pruned tree in place to ``id`` (candidates only) and ``meta``.
 
     Returns (backend_node_id, element) of the candidates in document order; the index is the new ``id``.
@@ -118,7 +119,7 @@ def number(root: Element) -> list[tuple[str, Element]]:
     return candidates
 
 
-def written(element: Element, *, html_brackets: bool) -> str:
+def bracket_text(element: Element, *, html_brackets: bool) -> str:
     """Return the text of one numbered element and its descendants, on one line."""
     text = etree.tostring(element, encoding="unicode", with_tail=False)
     text = text.replace('"', " ").replace("meta= ", "").replace("id= ", "id=").replace(" >", ">")

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from judges.suites.errors import DataMissing, DataUnreadable
 from judges.suites.mind2web import scores_child
-from judges.suites.mind2web.errors import ScoresRefused
+from judges.suites.mind2web.errors import ScoresRejected
 
 CONVERSION_S = 900.0
 _CHILD = Path(scores_child.__file__)
@@ -32,7 +32,7 @@ _MAX_REPORT_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Converted:
+class ConvertedScores:
     """Parquet file converted from a pickle."""
 
     path: Path
@@ -49,7 +49,7 @@ class ScoreTable:
         """``name`` is used in error messages, for example the name of the source pickle.
 
         Raises:
-            DataMissing, DataUnreadable: the file does not exist, or was not written by ``convert``.
+            DataMissing, DataUnreadable: the file does not exist, or was not written by ``convert_pickle``.
         """
         self.name = name or path.name
         if not path.is_file():
@@ -84,7 +84,7 @@ class ScoreTable:
         return {name: dict(zip(ids, ranks, strict=True)) for name, ids, ranks in rows}
 
 
-def convert(pickle: Path, target: Path, *, sha256: str | None = None) -> Converted:
+def convert_pickle(pickle: Path, target: Path, *, sha256: str | None = None) -> ConvertedScores:
     """Convert a pickle to Parquet. The target is replaced atomically. Blocks for a minute or more.
 
     ``sha256`` is the expected digest of the pickle, if known.
@@ -95,7 +95,7 @@ def convert(pickle: Path, target: Path, *, sha256: str | None = None) -> Convert
     """
     digest = file_sha256(pickle)
     if sha256 is not None and digest != sha256.lower():
-        raise ScoresRefused(f"{pickle.name}: SHA-256 is {digest}, expected {sha256.lower()}")
+        raise ScoresRejected(f"{pickle.name}: SHA-256 is {digest}, expected {sha256.lower()}")
     target.parent.mkdir(parents=True, exist_ok=True)
     place = Path(tempfile.mkstemp(dir=target.parent, prefix=".scores-", suffix=".part")[1])
     try:
@@ -103,10 +103,10 @@ def convert(pickle: Path, target: Path, *, sha256: str | None = None) -> Convert
         place.replace(target)
     finally:
         place.unlink(missing_ok=True)
-    return Converted(path=target, sha256=digest, steps=report["steps"], candidates=report["candidates"])
+    return ConvertedScores(path=target, sha256=digest, steps=report["steps"], candidates=report["candidates"])
 
 
-def converted(file: Path, folder: Path, *, sha256: str | None = None) -> Path:
+def parquet_of(file: Path, folder: Path, *, sha256: str | None = None) -> Path:
     """Return the Parquet file of a scores file: the file itself, an earlier conversion in ``folder``, or a new one.
 
     Raises:
@@ -119,7 +119,7 @@ def converted(file: Path, folder: Path, *, sha256: str | None = None) -> Path:
     digest = file_sha256(file)
     target = folder / f"{digest}.parquet"
     if not target.is_file() or (sha256 is not None and digest != sha256.lower()):
-        convert(file, target, sha256=sha256)
+        convert_pickle(file, target, sha256=sha256)
     return target
 
 
@@ -158,7 +158,7 @@ def _run_child(pickle: Path, place: Path, digest: str) -> dict[str, Any]:
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise ScoresRefused(f"{pickle.name}: not converted within {CONVERSION_S:g} s") from error
+            raise ScoresRejected(f"{pickle.name}: not converted within {CONVERSION_S:g} s") from error
         os.fsync(out.fileno())
     report: dict[str, Any] = {}
     with suppress(ValueError, IndexError):
@@ -168,5 +168,5 @@ def _run_child(pickle: Path, place: Path, digest: str) -> dict[str, Any]:
             report.get("refused")
             or f"the conversion process exited with code {child.returncode} (resource limit or crash)"
         )
-        raise ScoresRefused(f"{pickle.name} was rejected: {reason}")
+        raise ScoresRejected(f"{pickle.name} was rejected: {reason}")
     return report

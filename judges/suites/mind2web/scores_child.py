@@ -37,7 +37,7 @@ _NUMBERS = {"f2": "e", "f4": "f", "f8": "d", "i1": "b", "i2": "h", "i4": "i", "i
 }
 
 
-class Refused(Exception):
+class PickleRejected(Exception):
     """The pickle was rejected. The message gives the reason."""
 
 
@@ -47,7 +47,7 @@ class NumberType:
     def __init__(self, code: object, *flags: object) -> None:
         name = str(code).lstrip("<>=|")
         if name not in _NUMBERS:
-            raise Refused(f"unsupported numpy type {str(code)[:20]!r}")
+            raise PickleRejected(f"unsupported numpy type {str(code)[:20]!r}")
         self.code = _NUMBERS[name]
         self.order = "<"
 
@@ -55,17 +55,17 @@ class NumberType:
         if isinstance(state, tuple) and len(state) > 1 and state[1] in ("<", ">", "|", "="):
             self.order = ">" if state[1] == ">" else "<"
             return
-        raise Refused("unknown format of a numpy type")
+        raise PickleRejected("unknown format of a numpy type")
 
 
 def number(kind: object, data: object = b"") -> float | int:
     """Replacement for a numpy scalar."""
     if not isinstance(kind, NumberType) or not isinstance(data, bytes):
-        raise Refused("a numpy value is not a number")
+        raise PickleRejected("a numpy value is not a number")
     try:
         [value] = struct.unpack(kind.order + kind.code, data)
     except struct.error as error:
-        raise Refused(f"malformed numpy value: {error}") from error
+        raise PickleRejected(f"malformed numpy value: {error}") from error
     return float(value) if kind.code in "efd" else int(value)
 
 
@@ -77,7 +77,7 @@ def mapping(*factory: object) -> dict[Any, Any]:
 def latin1(text: object, encoding: object = "latin1") -> bytes:
     """Replacement for the function that older pickle protocols use to encode bytes."""
     if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
-        raise Refused("bytes in an unknown encoding")
+        raise PickleRejected("bytes in an unknown encoding")
     return text.encode("latin-1")
 
 
@@ -103,11 +103,11 @@ class ScoresUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         found = _NAMES.get((module, name))
         if found is None:
-            raise Refused(f"it references {module[:60]}.{name[:60]}, which is not allowed in scores")
+            raise PickleRejected(f"it references {module[:60]}.{name[:60]}, which is not allowed in scores")
         return found
 
     def persistent_load(self, pid: Any) -> Any:
-        raise Refused("external references are not allowed")
+        raise PickleRejected("external references are not allowed")
 
 
 def confine() -> None:
@@ -131,16 +131,16 @@ def read_scores(source: BinaryIO) -> dict[str, dict[str, Any]]:
     """
     try:
         whole = ScoresUnpickler(source).load()
-    except Refused:
+    except PickleRejected:
         raise
     except MemoryError as error:
-        raise Refused("it needs more memory than the limit for scores") from error
+        raise PickleRejected("it needs more memory than the limit for scores") from error
     except (pickle.UnpicklingError, EOFError, ValueError, TypeError, AttributeError, LookupError) as error:
-        raise Refused(f"it is not a valid pickle of scores: {str(error)[:200]}") from error
+        raise PickleRejected(f"it is not a valid pickle of scores: {str(error)[:200]}") from error
     except (RecursionError, OverflowError, struct.error) as error:
-        raise Refused(f"it is a malformed pickle: {str(error)[:200]}") from error
+        raise PickleRejected(f"it is a malformed pickle: {str(error)[:200]}") from error
     if not isinstance(whole, dict) or not all(isinstance(whole.get(part), dict) for part in _PARTS):
-        raise Refused('it is not a dict with the dicts "scores" and "ranks"')
+        raise PickleRejected('it is not a dict with the dicts "scores" and "ranks"')
     return {part: whole[part] for part in _PARTS}
 
 
@@ -153,13 +153,13 @@ def samples(maps: dict[str, dict[str, Any]]) -> Iterator[tuple[str, list[str], l
     scores, ranks, entries = maps["scores"], maps["ranks"], 0
     for name, by_id in ranks.items():
         if not isinstance(name, str) or not isinstance(by_id, dict):
-            raise Refused("the ranks must be a dict of dicts with string keys")
+            raise PickleRejected("the ranks must be a dict of dicts with string keys")
         own = scores.get(name, {})
         if not isinstance(own, dict):
-            raise Refused(f"the scores of {name[:80]!r} are not a dict")
+            raise PickleRejected(f"the scores of {name[:80]!r} are not a dict")
         entries += len(by_id)
         if entries > MAX_ENTRIES:
-            raise Refused(f"it has more than {MAX_ENTRIES} entries")
+            raise PickleRejected(f"it has more than {MAX_ENTRIES} entries")
         yield (
             name,
             [_checked_id(id, name) for id in by_id],
@@ -170,7 +170,7 @@ def samples(maps: dict[str, dict[str, Any]]) -> Iterator[tuple[str, list[str], l
 
 def _checked_id(id: Any, name: str) -> str:
     if not isinstance(id, str):
-        raise Refused(f"a candidate id of {name[:80]!r} is not a string")
+        raise PickleRejected(f"a candidate id of {name[:80]!r} is not a string")
     return id
 
 
@@ -178,13 +178,13 @@ def _checked_score(value: Any, name: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise Refused(f"a score of {name[:80]!r} is not a finite number")
+        raise PickleRejected(f"a score of {name[:80]!r} is not a finite number")
     return float(value)
 
 
 def _checked_rank(value: Any, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-        raise Refused(f"a rank of {name[:80]!r} is not an integer >= 0")
+        raise PickleRejected(f"a rank of {name[:80]!r} is not an integer >= 0")
     return value
 
 
@@ -228,7 +228,7 @@ def main() -> int:
     try:
         report: dict[str, Any] = write(read_scores(sys.stdin.buffer), sys.stdout.buffer, sha256=sys.argv[1])
         sys.stdout.buffer.flush()
-    except Refused as error:
+    except PickleRejected as error:
         report = {"refused": str(error)}
     except MemoryError:
         report = {"refused": "it needs more memory than the limit for scores"}

@@ -13,7 +13,7 @@ from typing import Any
 from judges.suites.errors import DataUnreadable
 from judges.suites.json_items import read_items
 from judges.suites.mind2web.steps import Candidate, Step
-from judges.suites.multimodal.tilde_rows import Fields
+from judges.suites.multimodal.tilde_rows import RowFields
 
 OPS = frozenset({"CLICK", "TYPE", "SELECT"})
 _CHUNK_BYTES = 1 << 20
@@ -61,10 +61,10 @@ def _steps(task: Any, file: Path, number: int, position: int) -> Iterator[Step]:
     place = f"{file.name}, task {number}"
     if not isinstance(task, Mapping):
         raise DataUnreadable(place, "must be an object")
-    fields = Fields(task, place)
+    fields = RowFields(task, place)
     task_id = fields.text("annotation_id", needed=True)
     place = f"{file.name}, task {task_id}"
-    fields = Fields(task, place)
+    fields = RowFields(task, place)
     reprs = fields.texts("action_reprs")
     actions = fields.given("actions")
     if not isinstance(actions, list):
@@ -75,10 +75,10 @@ def _steps(task: Any, file: Path, number: int, position: int) -> Iterator[Step]:
         where = f"{place}, action {index}"
         if not isinstance(action, Mapping):
             raise DataUnreadable(where, "must be an object")
-        own = Fields(action, where)
+        own = RowFields(action, where)
         action_uid = own.text("action_uid", needed=True)
         where = f"{where} ({action_uid})"
-        own = Fields(action, where)
+        own = RowFields(action, where)
         op, value = _operation(own, where)
         yield Step(
             place=where,
@@ -99,27 +99,27 @@ def _steps(task: Any, file: Path, number: int, position: int) -> Iterator[Step]:
         )
 
 
-def _operation(action: Fields, place: str) -> tuple[str, str]:
+def _operation(action: RowFields, place: str) -> tuple[str, str]:
     given = action.given("operation")
     if isinstance(given, str):
         given = action.json("operation", given)
     if not isinstance(given, Mapping):
         raise action.error("operation", "must be an object with op and value")
-    fields = Fields(given, f"{place}, field operation")
+    fields = RowFields(given, f"{place}, field operation")
     op = fields.text("op", needed=True)
     if op not in OPS:
         raise fields.error("op", f"must be one of {', '.join(sorted(OPS))}, not {op[:40]!r}")
     return op, fields.text("value")
 
 
-def _candidates(action: Fields, name: str) -> tuple[Candidate, ...]:
+def _candidates(action: RowFields, name: str) -> tuple[Candidate, ...]:
     listed = action.given(name)
     if not isinstance(listed, list):
         raise action.error(name, "must be a list of candidates")
     return tuple(_candidate(action, f"{name}.{number}", one) for number, one in enumerate(listed))
 
 
-def _candidate(action: Fields, name: str, given: Any) -> Candidate:
+def _candidate(action: RowFields, name: str, given: Any) -> Candidate:
     one = action.json(name, given) if isinstance(given, str) else given
     if not isinstance(one, Mapping):
         raise action.error(name, "must be an object")
@@ -132,7 +132,7 @@ def _candidate(action: Fields, name: str, given: Any) -> Candidate:
     return Candidate(id=id, tag=tag if isinstance(tag, str) else "", box=_box(action, name, one), rank=rank)
 
 
-def _box(action: Fields, name: str, one: Mapping[str, Any]) -> str:
+def _box(action: RowFields, name: str, one: Mapping[str, Any]) -> str:
     """Return the bounding box from the attributes, which are usually a JSON string.
 
     A regular expression extracts it, because decoding hundreds of attributes per step is slow.

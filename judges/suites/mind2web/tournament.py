@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from judges.suites.mind2web.parsing import NONE_LETTER, Parsed, op_f1
 
-GROUP = 5
+GROUP_SIZE = 5
 
 
 class Prediction(NamedTuple):
@@ -23,7 +23,7 @@ class Prediction(NamedTuple):
     op_string: str
 
 
-NOTHING = Prediction("", "")
+EMPTY_PREDICTION = Prediction("", "")
 """The value for "no prediction", as in predictions files."""
 
 
@@ -45,14 +45,14 @@ class Tournament:
     """
 
     queue: list[str]
-    keeps_earlier: bool = False
+    keep_earlier_pick: bool = False
     _last: Prediction | None = field(default=None, init=False)
 
     def next_group(self) -> tuple[str, ...] | None:
         """Remove the next group of candidates from the queue and return it, or None if at most one is left."""
         if len(self.queue) <= 1:
             return None
-        group, self.queue = tuple(self.queue[:GROUP]), self.queue[GROUP:]
+        group, self.queue = tuple(self.queue[:GROUP_SIZE]), self.queue[GROUP_SIZE:]
         return group
 
     def reply(self, options: Sequence[str], parsed: Parsed) -> str | None:
@@ -61,7 +61,7 @@ class Tournament:
             return None
         place = ord(parsed.letter) - ord(NONE_LETTER) - 1
         if not 0 <= place < len(options):
-            if not self.keeps_earlier:
+            if not self.keep_earlier_pick:
                 self._last = None
             return None
         self.queue.append(options[place])
@@ -70,8 +70,8 @@ class Tournament:
 
     @property
     def prediction(self) -> Prediction:
-        """The last pick, or ``NOTHING`` if it was removed from the queue without being confirmed."""
-        return NOTHING if self._last is None or not self.queue else self._last
+        """The last pick, or ``EMPTY_PREDICTION`` if it was removed from the queue without being confirmed."""
+        return EMPTY_PREDICTION if self._last is None or not self.queue else self._last
 
 
 def shuffled(positives: Sequence[str], negatives: Sequence[str], random: Random) -> list[str]:
@@ -81,7 +81,7 @@ def shuffled(positives: Sequence[str], negatives: Sequence[str], random: Random)
     return order
 
 
-def outcome(prediction: Prediction, positives: Sequence[str], gold: str) -> StepOutcome:
+def score_prediction(prediction: Prediction, positives: Sequence[str], gold: str) -> StepOutcome:
     """Score a prediction. Every positive is correct; without a positive or a prediction, everything is 0.
 
     ``gold`` is the ``parsing.gold_op_string`` of the step.

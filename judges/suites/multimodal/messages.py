@@ -19,7 +19,7 @@ _ROLES = frozenset({"system", "user", "assistant"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class ImagePart:
     """Picture URL, usually a data URI; ``detail`` if the row specifies it."""
 
     url: str
@@ -27,22 +27,22 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class ChatTurn:
     """One message: role and parts in order."""
 
     role: str
-    parts: tuple[str | Picture, ...]
+    parts: tuple[str | ImagePart, ...]
 
     @property
     def text(self) -> str:
         return "\n".join(part for part in self.parts if isinstance(part, str))
 
     @property
-    def pictures(self) -> tuple[Picture, ...]:
-        return tuple(part for part in self.parts if isinstance(part, Picture))
+    def pictures(self) -> tuple[ImagePart, ...]:
+        return tuple(part for part in self.parts if isinstance(part, ImagePart))
 
 
-def read_turns(value: Any, *, place: str) -> tuple[Turn, ...]:
+def read_turns(value: Any, *, place: str) -> tuple[ChatTurn, ...]:
     """Parse the messages of a prompt.
 
     Raises:
@@ -53,19 +53,19 @@ def read_turns(value: Any, *, place: str) -> tuple[Turn, ...]:
     return tuple(_turn(message, f"{place}.{number}") for number, message in enumerate(value))
 
 
-def _turn(message: Any, place: str) -> Turn:
+def _turn(message: Any, place: str) -> ChatTurn:
     if not isinstance(message, Mapping) or message.get("role") not in _ROLES:
         raise DataUnreadable(place, "must be a message with the role system, user or assistant")
     content = message.get("content")
     if isinstance(content, str):
-        return Turn(role=message["role"], parts=(content,))
+        return ChatTurn(role=message["role"], parts=(content,))
     if not isinstance(content, Sequence) or not content:
         raise DataUnreadable(f"{place}.content", "must be a string or a list of parts")
     parts = tuple(_part(part, f"{place}.content.{number}") for number, part in enumerate(content))
-    return Turn(role=message["role"], parts=parts)
+    return ChatTurn(role=message["role"], parts=parts)
 
 
-def _part(part: Any, place: str) -> str | Picture:
+def _part(part: Any, place: str) -> str | ImagePart:
     if not isinstance(part, Mapping):
         raise DataUnreadable(place, "must be an object with a text or an image_url")
     text, picture = part.get("text"), part.get("image_url")
@@ -76,32 +76,32 @@ def _part(part: Any, place: str) -> str | Picture:
     if isinstance(text, str) and url is None:
         return text
     if isinstance(url, str) and url and text is None:
-        return Picture(url=url, detail=detail if isinstance(detail, str) else None)
+        return ImagePart(url=url, detail=detail if isinstance(detail, str) else None)
     raise DataUnreadable(place, "must have exactly one of text and image_url")
 
 
-def sent(turns: Sequence[Turn]) -> tuple[Message, ...]:
+def api_messages(turns: Sequence[ChatTurn]) -> tuple[Message, ...]:
     """Return the messages in the form of a model API. Encodes pictures, so call it in a thread."""
     return tuple({"role": turn.role, "content": _content(turn)} for turn in turns)
 
 
-def _content(turn: Turn) -> str | list[dict[str, Any]]:
+def _content(turn: ChatTurn) -> str | list[dict[str, Any]]:
     if turn.role != "user" and not turn.pictures:
         return turn.text  # some servers accept parts only in user messages
     return [{"type": "text", "text": part} if isinstance(part, str) else _image(part) for part in turn.parts]
 
 
-def _image(picture: Picture) -> dict[str, Any]:
+def _image(picture: ImagePart) -> dict[str, Any]:
     detail = {} if picture.detail is None else {"detail": picture.detail}
     return {"type": "image_url", "image_url": {"url": DataURI.given(picture.url), **detail}}
 
 
-def for_the_record(turns: Sequence[Turn]) -> list[dict[str, str]]:
+def report_messages(turns: Sequence[ChatTurn]) -> list[dict[str, str]]:
     """Return the messages for a report, with each picture replaced by its digest."""
     return [{"role": turn.role, "text": "\n".join(map(_record_text, turn.parts))} for turn in turns]
 
 
-def _record_text(part: str | Picture) -> str:
+def _record_text(part: str | ImagePart) -> str:
     if isinstance(part, str):
         return part
     return f"[picture, sha256 {hashlib.sha256(part.url.encode('utf-8', 'surrogatepass')).hexdigest()}]"

@@ -15,29 +15,29 @@ from typing import Any
 
 from judges.suites.errors import DataMissing, DataUnreadable
 from judges.suites.multimodal.seeact_parse import INVALID, NO_ACTION, SeeActReply, parse_seeact
-from judges.suites.multimodal.tilde_rows import Fields
+from judges.suites.multimodal.tilde_rows import RowFields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenAnswer:
+class RecordedAnswer:
     """Answer from a file. ``raw`` is None if the file contains only the parsed fields."""
 
     reply: SeeActReply
     raw: str | None
 
 
-def read_predictions(path: Path) -> dict[str, GivenAnswer]:
+def read_predictions(path: Path) -> dict[str, RecordedAnswer]:
     """Return the answers by step id.
 
     Raises:
         DataMissing, DataUnreadable: an entry is malformed, or a step has two answers. The message names the entry.
     """
-    found: dict[str, GivenAnswer] = {}
+    found: dict[str, RecordedAnswer] = {}
     for number, entry in enumerate(_entries(path)):
         place = f"{path.name}, entry {number}"
         if not isinstance(entry, Mapping):
             raise DataUnreadable(place, "must be an object")
-        fields = Fields(entry, place)
+        fields = RowFields(entry, place)
         id = f"{fields.text('task_id', needed=True)}:{fields.whole('step')}"
         if entry.get("status") in ("skipped", "not_judged"):
             continue  # from a suite report: this step has no answer
@@ -47,16 +47,16 @@ def read_predictions(path: Path) -> dict[str, GivenAnswer]:
     return found
 
 
-def _answer(entry: Mapping[str, Any], fields: Fields) -> GivenAnswer:
+def _answer(entry: Mapping[str, Any], fields: RowFields) -> RecordedAnswer:
     raw = entry.get("raw_output")
     if isinstance(raw, str):
-        return GivenAnswer(reply=parse_seeact(raw), raw=raw)
+        return RecordedAnswer(reply=parse_seeact(raw), raw=raw)
     if "element" not in entry and "action" not in entry:
         raise fields.error("raw_output", "is missing, and there is no element or action either")
     reply = SeeActReply(
         element=fields.text("element") or INVALID, action=fields.text("action") or NO_ACTION, value=fields.text("value")
     )
-    return GivenAnswer(reply=reply, raw=None)
+    return RecordedAnswer(reply=reply, raw=None)
 
 
 def _entries(path: Path) -> Iterator[Any]:

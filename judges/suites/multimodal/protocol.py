@@ -10,7 +10,7 @@ from typing import Any
 from judges.errors import LLMError, LLMOutputUnusable, UnusableKind
 from judges.llm.client import LLMClient, LLMReply, LLMRequest, Message
 from judges.llm.families import family_of
-from judges.suites.multimodal.messages import sent
+from judges.suites.multimodal.messages import api_messages
 from judges.suites.multimodal.tilde_rows import TildeRow
 from rubrics.verdict import Usage
 
@@ -35,8 +35,8 @@ async def ask(row: TildeRow, client: LLMClient, model: str) -> Dialogue:
     Raises:
         LLMError: one of the two requests got no usable reply. ``usage`` of the error covers both.
     """
-    first = await asyncio.to_thread(sent, row.first_turns)
-    second = await asyncio.to_thread(sent, row.second_turns)
+    first = await asyncio.to_thread(api_messages, row.first_turns)
+    second = await asyncio.to_thread(api_messages, row.second_turns)
     thought = await _complete(client, _request(model, first))
     between: Message = {"role": "assistant", "content": _SEPARATOR + thought.text}
     try:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from judges.suites.intervals import by_task, whole_tasks
+from judges.suites.intervals import task_bootstrap_intervals, task_success_interval
 from judges.suites.metrics import StepScore, SuiteScore, bounds
 from judges.suites.multimodal.readings import Reading
 
@@ -94,6 +94,6 @@ def _intervals(scores: Sequence[StepScore], seed: int) -> dict[str, Any]:
     return {
         "method": "cluster bootstrap by task; Wilson for task_success",
         "seed": seed,
-        **(by_task(scores, seed=seed) or {}),
-        "task_success": whole_tasks(scores),
+        **(task_bootstrap_intervals(scores, seed=seed) or {}),
+        "task_success": task_success_interval(scores),
     }

@@ -23,7 +23,7 @@ from judges.prompting.prompts.library import load_prompt
 from judges.suites.errors import DataUnreadable
 from judges.suites.mind2web.errors import PageUnusable
 from judges.suites.mind2web.page import ID, Element, Page
-from judges.suites.mind2web.representation import show
+from judges.suites.mind2web.representation import show_page
 from judges.suites.multimodal.options import option_lines, option_name
 from judges.suites.multimodal.source_rows import Candidate, SourceStep
 
@@ -36,14 +36,14 @@ _IMAGE_KINDS = ((b"\x89PNG", "png"), (b"\xff\xd8", "jpeg"), (b"RIFF", "webp"), (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draw:
+class SamplingOptions:
     """Sampling parameters of distractors."""
 
     distractors: int = DISTRACTORS
     seed: int = SEED
 
 
-def tilde_values(step: SourceStep, draw: Draw, *, split: str) -> dict[str, Any]:
+def tilde_values(step: SourceStep, draw: SamplingOptions, *, split: str) -> dict[str, Any]:
     """Return the row of a step, by column. Deterministic.
 
     Raises:
@@ -54,8 +54,8 @@ def tilde_values(step: SourceStep, draw: Draw, *, split: str) -> dict[str, Any]:
     except PageUnusable as error:
         raise DataUnreadable(f"{step.place}, field cleaned_html", str(error)) from error
     positives = [one for one in step.positives if page.holds(one.id)]
-    candidates = drawn(step, page, positives, draw)
-    shown = dict(show(page, tuple(one.id for one in candidates)).options)
+    candidates = sample_candidates(step, page, positives, draw)
+    shown = dict(show_page(page, tuple(one.id for one in candidates)).options)
     options = [shown[one.id] for one in candidates]
     return {
         "task_id": step.task_id,
@@ -80,7 +80,9 @@ def tilde_values(step: SourceStep, draw: Draw, *, split: str) -> dict[str, Any]:
     }
 
 
-def drawn(step: SourceStep, page: Page, positives: Sequence[Candidate], draw: Draw) -> list[Candidate]:
+def sample_candidates(
+    step: SourceStep, page: Page, positives: Sequence[Candidate], draw: SamplingOptions
+) -> list[Candidate]:
     """Return one positive, if there is any, and the distractors, in display order.
 
     Negatives that are not on the page, equal a positive or repeat another negative are excluded.

@@ -59,7 +59,7 @@ class RowWriter(Protocol):
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[RowWriter]:
+def open_writer(path: Path) -> Iterator[RowWriter]:
     """Open a writer. The file appears atomically on success, and not at all after an error.
 
     Raises:

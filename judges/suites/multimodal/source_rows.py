@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from judges.suites.multimodal.tilde_rows import Fields
+from judges.suites.multimodal.tilde_rows import RowFields
 
 COLUMNS = (
     "action_uid",
@@ -69,12 +69,12 @@ def read_source_step(values: Mapping[str, Any], *, place: str) -> SourceStep:
     Raises:
         DataUnreadable: a field is missing or malformed. The message names the first one.
     """
-    row = Fields(values, place)
+    row = RowFields(values, place)
     step = row.whole("target_action_index")
     operation = row.decoded("operation")
     if not isinstance(operation, Mapping):
         raise row.error("operation", "must be an object with op and value")
-    inner = Fields(operation, f"{place}, field operation")
+    inner = RowFields(operation, f"{place}, field operation")
     reprs = row.texts("action_reprs")
     return SourceStep(
         place=place,
@@ -96,7 +96,7 @@ def read_source_step(values: Mapping[str, Any], *, place: str) -> SourceStep:
     )
 
 
-def _candidates(row: Fields, name: str) -> tuple[Candidate, ...]:
+def _candidates(row: RowFields, name: str) -> tuple[Candidate, ...]:
     listed = row.decoded(name)
     if listed is None:
         return ()
@@ -124,7 +124,7 @@ def _candidates(row: Fields, name: str) -> tuple[Candidate, ...]:
     return tuple(found)
 
 
-def _screenshot(row: Fields, value: Any) -> bytes | None:
+def _screenshot(row: RowFields, value: Any) -> bytes | None:
     """Return the image bytes. Parquet stores them in a struct, JSON lines as base64 or as a data URI."""
     if isinstance(value, Mapping):
         value = value.get("bytes")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from judges.suites.errors import DataUnreadable
-from judges.suites.multimodal.messages import Turn, read_turns
+from judges.suites.multimodal.messages import ChatTurn, read_turns
 
 SCORED_COLUMNS = (
     "task_id",
@@ -56,8 +56,8 @@ class TildeRow:
     domain: str
     subdomain: str
     valid: bool
-    first_turns: tuple[Turn, ...] = ()
-    second_turns: tuple[Turn, ...] = ()
+    first_turns: tuple[ChatTurn, ...] = ()
+    second_turns: tuple[ChatTurn, ...] = ()
     boxes: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -72,7 +72,7 @@ def read_tilde_row(values: Mapping[str, Any], *, place: str, position: int, prom
     Raises:
         DataUnreadable: a field is missing or malformed. The message names the first one.
     """
-    row = Fields(values, place)
+    row = RowFields(values, place)
     return TildeRow(
         place=place,
         position=position,
@@ -87,14 +87,14 @@ def read_tilde_row(values: Mapping[str, Any], *, place: str, position: int, prom
         website=row.text("website"),
         domain=row.text("domain"),
         subdomain=row.text("subdomain"),
-        valid=row.truth("is_valid"),
+        valid=row.boolean("is_valid"),
         first_turns=read_turns(row.decoded("prompt_0"), place=f"{place}, field prompt_0") if prompts else (),
         second_turns=read_turns(row.decoded("prompt_1"), place=f"{place}, field prompt_1") if prompts else (),
         boxes=row.boxes(BOXES_COLUMN),
     )
 
 
-class Fields:
+class RowFields:
     """Typed access to the fields of one row."""
 
     def __init__(self, values: Mapping[str, Any], place: str) -> None:
@@ -128,7 +128,7 @@ class Fields:
             raise self.error(name, f"must be an integer >= 0, not {_kind(value)}")
         return value
 
-    def truth(self, name: str) -> bool:
+    def boolean(self, name: str) -> bool:
         """Return a boolean. The published files contain booleans, but their description specifies strings."""
         value = self.given(name)
         written = str(value).strip().lower() if isinstance(value, bool | str | int) else ""

@@ -22,7 +22,7 @@ import uvicorn
 from patchright.async_api import Browser, BrowserContext, Dialog, Page, async_playwright
 from PIL import Image, ImageDraw
 
-from app.jobs.execution import Evaluate
+from app.jobs.execution import EvaluateJob
 from app.server.application import create_app, server_config
 from app.service import Service
 from cache.capture import CaptureOutcome, Observation, PageKind
@@ -161,7 +161,7 @@ def open_dashboard(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) 
     @asynccontextmanager
     async def opened(
         *,
-        evaluate: Evaluate | None = None,
+        evaluate: EvaluateJob | None = None,
         really: bool = False,
         judging_by: Path | None = None,
         workers: int = 1,

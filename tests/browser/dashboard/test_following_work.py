@@ -10,7 +10,7 @@ import pytest_asyncio
 from patchright.async_api import Browser
 
 from answers.submission import Answer
-from app.progress import Progress, Report, Stage
+from app.progress import Progress, ProgressCallback, Stage
 from app.storage.records import Job
 from judges.errors import JudgeBug
 from tests.browser.dashboard.conftest import Open, Reader, Served, reading
@@ -28,7 +28,7 @@ class StepByStep:
     def go_on(self, text: str) -> None:
         self.steps[text].set()
 
-    async def __call__(self, job: Job, answer: Answer, *, result_id: str, progress: Report) -> dict:
+    async def __call__(self, job: Job, answer: Answer, *, result_id: str, progress: ProgressCallback) -> dict:
         progress(Progress(stage=Stage.CAPTURING, pages_total=3, pages_done=1))
         await self.steps.setdefault(answer.text, asyncio.Event()).wait()
         if "broken" in answer.text:

@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from app.storage.database import Database, connect
+from app.storage.database import Database, connect_database
 from app.storage.embedded import EmbeddedPostgres
 from app.storage.migrate import migrate
 from tests.fakes.services import Rig
@@ -41,7 +41,7 @@ def postgres_url() -> Iterator[str]:
         connection.execute(f"CREATE DATABASE {_TEMPLATE}")
 
     async def prepare() -> None:
-        async with connect(_named(url, _TEMPLATE)) as database, database.begin() as connection:
+        async with connect_database(_named(url, _TEMPLATE)) as database, database.begin() as connection:
             await migrate(connection)
 
     asyncio.run(prepare())
@@ -80,7 +80,7 @@ def database_url(postgres_url: str) -> Iterator[str]:
 
 @pytest.fixture
 async def database(database_url: str) -> AsyncIterator[Database]:
-    async with connect(database_url) as database:
+    async with connect_database(database_url) as database:
         yield database
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from answers.bundle import read_folder
-from app.engine.evaluation import Evaluated, PlannedAnswer, evaluate_all, plan
-from app.engine.page_freshness import PagesNow
+from app.engine.evaluation import AnswerEvaluation, PlannedAnswer, evaluate_all, plan
+from app.engine.page_freshness import CurrentPages
 from app.engine.public_cache import PublicCache
 from app.engine.runtime import load_catalogue, open_runtime
 from app.progress import Progress, Stage
@@ -64,7 +64,7 @@ class Watched:
     def progress(self, planned: PlannedAnswer, progress: Progress) -> None:
         self.stages.append(progress.stage)
 
-    def done(self, evaluated: Evaluated) -> None:
+    def done(self, evaluated: AnswerEvaluation) -> None:
         self.ended.append(evaluated.outcome.task_id)
 
 
@@ -103,14 +103,14 @@ class Folder:
         *,
         overwrite: bool = False,
         model: str = "lexical",
-        pages: PagesNow | None = None,
+        pages: CurrentPages | None = None,
     ) -> list[PlannedAnswer]:
         submissions = read_folder(self.root / "answers", "otter")
         return plan(submissions, load_catalogue(settings), out=self.out, model=model, overwrite=overwrite, pages=pages)
 
-    async def evaluate(self, *, overwrite: bool = False, **overrides: Any) -> Sequence[Evaluated]:
+    async def evaluate(self, *, overwrite: bool = False, **overrides: Any) -> Sequence[AnswerEvaluation]:
         settings = self.settings(**overrides)
         async with open_runtime(settings) as runtime:
-            pages = await PagesNow.open(settings.data_dir / "captures", self.public)
+            pages = await CurrentPages.open(settings.data_dir / "captures", self.public)
             planned = self.plan(settings, overwrite=overwrite, model=parse_model(settings.model).model, pages=pages)
             return await evaluate_all(runtime, planned, self.watched, cache=self.public)

@@ -20,15 +20,15 @@ import pytest
 from answers.bundle import read_folder
 from answers.citations import unique_urls
 from app.demo.shipped import examples_dir, page_texts
-from app.engine.evaluation import Evaluated, PlannedAnswer, evaluate_all, plan
+from app.engine.evaluation import AnswerEvaluation, PlannedAnswer, evaluate_all, plan
 from app.engine.planned_forecasts import forecast_plan
 from app.engine.public_cache import PublicCache
 from app.engine.runtime import load_catalogue, open_runtime
 from app.progress import Progress
 from app.settings import Settings
 from cache.capture import CaptureOutcome, Observation
-from judges.analysis.forecasts.figures import NOTHING, Forecast
-from judges.isolation.stand_in import stand_in
+from judges.analysis.forecasts.figures import EMPTY_FORECAST, Forecast
+from judges.isolation.stand_in import schema_model
 from judges.llm.lexical import decide, fill
 from judges.llm.pricing import price_of
 from judges.prompting.blocks import neutralise
@@ -48,7 +48,7 @@ AGENTS = ("demo", "demo-careless", "demo-inventive")
 class Silent:
     def progress(self, planned: PlannedAnswer, progress: Progress) -> None: ...
 
-    def done(self, evaluated: Evaluated) -> None: ...
+    def done(self, evaluated: AnswerEvaluation) -> None: ...
 
 
 class Reader(StandInLLM):
@@ -61,7 +61,7 @@ class Reader(StandInLLM):
         fields = (call.schema or {}).get("properties", {})
         if call.schema is None or "result" in fields:
             return super()._content(call)
-        schema = stand_in(call.schema_name, json.dumps(call.schema))
+        schema = schema_model(call.schema_name, json.dumps(call.schema))
         return fill(schema, call.page or call.block("answer")).model_dump(mode="json", by_alias=True)
 
 
@@ -120,7 +120,7 @@ def by_task(
     assert price is not None
     found: dict[str, tuple[Forecast, float, float]] = {}
     for one, foreseen in zip(planned, forecasts, strict=True):
-        before, _, _ = found.get(one.folder.task_id, (NOTHING, 0, 0.0))
+        before, _, _ = found.get(one.folder.task_id, (EMPTY_FORECAST, 0, 0.0))
         found[one.folder.task_id] = (before + foreseen, 0, 0.0)
     for call in model.calls[asked:]:
         task = next(task for task in found if neutralise(descriptions(place)[task]).text in call.block("task"))
@@ -230,7 +230,7 @@ async def test_the_scripts_of_the_bench_take_what_was_foreseen(tmp_path: Path):
             await place.judge(planned)
             by_script: dict[str, Forecast] = {}
             for one, forecast in zip(planned, foreseen, strict=True):
-                by_script[one.folder.task_id] = by_script.get(one.folder.task_id, NOTHING) + forecast
+                by_script[one.folder.task_id] = by_script.get(one.folder.task_id, EMPTY_FORECAST) + forecast
             assert is_near(sum(one.expected.calls for one in foreseen), model.asked.total())
             for task, forecast in by_script.items():
                 told = (task, past_runs, forecast.as_json(), model.asked[task])

@@ -16,7 +16,7 @@ from judges.extractor import Extractor
 from judges.llm.client import LLMClient
 from judges.llm.providers import Access, make_client
 from judges.llm.retry import RetryPolicy
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.verifier import Verifier
 from rubrics.verdict import Claim, Outcome
@@ -25,7 +25,7 @@ from tests.standin.dialects import DIALECTS
 from tests.standin.llm import StandInLLM
 from tests.standin.rules import keyword_rule
 
-SEPARATOR = Separator(b"0123456789abcdef")
+SEPARATOR = BlockBuilder(b"0123456789abcdef")
 MODEL = "llama-9"
 """Of a family that is sent a temperature."""
 MAX_FIRST = 6

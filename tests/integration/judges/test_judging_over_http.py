@@ -20,13 +20,13 @@ from judges.context import JudgeContext
 from judges.extractor import Extractor
 from judges.llm.client import LLMRequest
 from judges.llm.providers import Access, make_client
-from judges.llm.response_cache import ReplyStore
-from judges.prompting.blocks import Separator
+from judges.llm.response_cache import FolderReplyCache
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Style
 from judges.prompting.verdict_reply import BinaryEvalResult
 from judges.registry import Judge
-from judges.runner import Judgement, JudgeTools, run
+from judges.runner import Judgement, JudgeTools, run_judge
 from judges.verifier import Verifier
 from rubrics.schema import tree_json
 from rubrics.verdict import Usage
@@ -59,12 +59,15 @@ async def directors(ctx: JudgeContext) -> None:
 
 @asynccontextmanager
 async def tools(
-    server: StandInLLM, store: ReplyStore | None = None, style: Style = Style.NATIVE, model: str = "openai/gpt-6-luna"
+    server: StandInLLM,
+    store: FolderReplyCache | None = None,
+    style: Style = Style.NATIVE,
+    model: str = "openai/gpt-6-luna",
 ) -> AsyncIterator[JudgeTools]:
     llm, bare = make_client(
         model, api_key="sk-test", base_url=server.base_url, semaphore=asyncio.Semaphore(30), store=store
     )
-    separator = Separator(b"0123456789abcdef")
+    separator = BlockBuilder(b"0123456789abcdef")
     pages = PagePreparer(separator)
     shelf = Shelf({URL: page(URL, TEXT, screenshots=(b"first tile", b"second tile"))})
     try:
@@ -78,10 +81,10 @@ async def tools(
 
 
 async def judged(
-    server: StandInLLM, store: ReplyStore | None = None, coroutine=directors, style: Style = Style.NATIVE
+    server: StandInLLM, store: FolderReplyCache | None = None, coroutine=directors, style: Style = Style.NATIVE
 ) -> Judgement:
     async with tools(server, store, style) as given:
-        return await run(Judge(task="t", description="Who?", coroutine=coroutine), ANSWER, given)
+        return await run_judge(Judge(task="t", description="Who?", coroutine=coroutine), ANSWER, given)
 
 
 def page_calls(server: StandInLLM) -> list[Call]:
@@ -144,9 +147,9 @@ async def test_a_split_vote_asks_a_third_and_no_more():
 
 async def test_a_rerun_of_an_unchanged_answer_asks_nothing(tmp_path: Path):
     async with StandInLLM(extractions=VALUES, rule=seeded_rule(7, 0.5)) as server:
-        first = await judged(server, ReplyStore(tmp_path))
+        first = await judged(server, FolderReplyCache(tmp_path))
         asked = len(server.calls)
-        second = await judged(server, ReplyStore(tmp_path))
+        second = await judged(server, FolderReplyCache(tmp_path))
     assert len(server.calls) == asked
     assert second.usage == Usage(cached_calls=asked)
     assert all(vote.cached for verdict in second.verdicts for vote in verdict.votes)
@@ -161,19 +164,19 @@ async def test_a_changed_claim_pays_for_that_claim_alone(tmp_path: Path):
         ctx.verify("new", "A claim that was not there before")
 
     async with StandInLLM(extractions=VALUES) as server:
-        await judged(server, ReplyStore(tmp_path))
+        await judged(server, FolderReplyCache(tmp_path))
         asked = len(server.calls)
-        await judged(server, ReplyStore(tmp_path), changed)
+        await judged(server, FolderReplyCache(tmp_path), changed)
     assert len(server.calls) == asked + 2
 
 
 async def test_after_a_fault_only_what_is_missing_is_asked_again(tmp_path: Path):
     async with StandInLLM(extractions=VALUES) as server:
         server.fault_for = lambda call: faults.REFUSED if "Claim 2" in call.claim else None
-        first = await judged(server, ReplyStore(tmp_path))
+        first = await judged(server, FolderReplyCache(tmp_path))
         asked = len(server.calls)
         server.fault_for = None
-        second = await judged(server, ReplyStore(tmp_path))
+        second = await judged(server, FolderReplyCache(tmp_path))
     assert not first.complete
     assert (first.score.low, first.score.high) == (0.8, 1.0)
     assert second.complete
@@ -210,7 +213,7 @@ async def test_parameters_follow_the_model():
             ("openai/own", {}),
         ):
             async with tools(server, model=model) as given:
-                await run(Judge(task="t", coroutine=_one_claim), ANSWER, given)
+                await run_judge(Judge(task="t", coroutine=_one_claim), ANSWER, given)
             assert server.calls[-1].params == params
 
 
@@ -242,7 +245,7 @@ async def test_a_large_page_arrives_whole():
             extractor=given.extractor,
             evidence_for=Shelf({URL: page(URL, text, screenshots=(picture,))}),
         )
-        judgement = await run(Judge(task="t", coroutine=one), ANSWER, large)
+        judgement = await run_judge(Judge(task="t", coroutine=one), ANSWER, large)
     assert judgement.score.value == 1.0
     assert server.calls[0].page == text
     assert len(server.calls[0].images[0]) > 1_000_000

@@ -18,14 +18,14 @@ from cache.blobs import BlobStore
 from cache.pages import PageCache
 from cache.store import MemoryIndex
 from judges.extractor import Extractor
-from judges.isolation.fork_server_pool import Nursery
+from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.client import LLMClient
 from judges.llm.providers import make_client
-from judges.llm.response_cache import ReplyStore
+from judges.llm.response_cache import FolderReplyCache
 from judges.loader import load_judge
 from judges.prompting.page_view import PagePreparer
 from judges.result import native_summary
-from judges.runner import JudgeTools, run
+from judges.runner import JudgeTools, run_judge
 from judges.verifier import Verifier
 from rubrics.verdict import Usage
 from tests.compat.seen import SeenPages
@@ -65,7 +65,7 @@ SCRIPT = f"""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def nursery() -> AsyncIterator[Nursery]:
+async def nursery() -> AsyncIterator[ForkServerPool]:
     async with nursery_with() as opened:
         yield opened
 
@@ -73,12 +73,12 @@ async def nursery() -> AsyncIterator[Nursery]:
 @pytest.mark.parametrize("confines", [False, True])
 @pytest.mark.parametrize("kind", get_args(Kind))
 async def test_leaves_that_share_requests_have_the_same_usage_in_every_run(
-    tmp_path: Path, nursery: Nursery, kind: Kind, confines: bool
+    tmp_path: Path, nursery: ForkServerPool, kind: Kind, confines: bool
 ):
     seen, totals = [], set()
     for limit in (1, 3, 30):
         for seed in range(2):
-            store = ReplyStore(tmp_path / f"{limit}-{seed}")
+            store = FolderReplyCache(tmp_path / f"{limit}-{seed}")
             async with StandInLLM(fault_for=_slow(random.Random(seed))) as server:
                 summary, total = await _judged(kind, tmp_path, server, store, limit, nursery if confines else None)
             leaves = {leaf["id"]: (Usage(**leaf["usage"]), _cached(leaf)) for leaf in _leaves(summary)}
@@ -117,7 +117,7 @@ async def test_of_several_sources_a_leaf_carries_the_cost_of_the_one_that_decide
     seen = []
     for workers in (1, 2, 8):
         for seed in range(4):
-            store = ReplyStore(tmp_path / f"{workers}-{seed}")
+            store = FolderReplyCache(tmp_path / f"{workers}-{seed}")
             draw = random.Random(f"{workers} {seed}")
             async with StandInLLM(
                 rule=lambda call: "is green" in call.page, fault_for=_slow(draw, shuffled=True)
@@ -149,7 +149,7 @@ async def test_of_several_sources_a_leaf_carries_the_cost_of_the_one_that_decide
 
 
 async def _judged(
-    kind: Kind, folder: Path, server: StandInLLM, store: ReplyStore, limit: int, nursery: Nursery | None
+    kind: Kind, folder: Path, server: StandInLLM, store: FolderReplyCache, limit: int, nursery: ForkServerPool | None
 ) -> tuple[Mapping[str, Any], Usage]:
     llm, _ = make_client(
         "openai/o4-mini",
@@ -183,7 +183,7 @@ async def _in_process(
         extractor=Extractor(llm, "o4-mini", separator=SEPARATOR, pages=pages),
         evidence_for=Shelf({url: page(url, text) for url, text in texts.items()}),
     )
-    judgement = await run(load_judge(path), Answer(name="answer_1.md", text="x"), tools)
+    judgement = await run_judge(load_judge(path), Answer(name="answer_1.md", text="x"), tools)
     return native_summary(judgement, agent_name="me"), judgement.usage
 
 

@@ -26,7 +26,7 @@ from judges.llm.dialects import LADDER
 from judges.llm.openai import open_openai
 from judges.llm.remote import RemoteLLM
 from judges.llm.retry import Retrier, RetryPolicy
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.verdict_reply import BinaryEvalResult
 from judges.verifier import Verifier
@@ -41,7 +41,7 @@ IGNORES_THE_FORM = frozenset(
     {"cut_json", "empty", "list_not_object", "malformed", "not_a_number", "off_schema", "two_objects", "wrong_types"}
 )
 """Faults that look as if the server ignored the form in which it was asked."""
-SEPARATOR = Separator(b"0123456789abcdef")
+SEPARATOR = BlockBuilder(b"0123456789abcdef")
 REQUEST = LLMRequest(
     model="gpt-6-luna",
     messages=({"role": "user", "content": "So it is."},),

@@ -11,13 +11,13 @@ import pytest
 
 from judges.errors import LLMCircuitOpen, LLMRejected, RejectionScope
 from judges.llm.client import LLMRequest
-from judges.llm.dialects import OUTPUT_CAP, Dialect, Rung
+from judges.llm.dialects import DEFAULT_OUTPUT_LIMIT, RequestFormat, SchemaMode
 from judges.llm.images import DataURI, image_part
-from judges.llm.negotiation import MAX_AGE_S, DialectFile, Images
+from judges.llm.negotiation import MAX_AGE_S, FormatFile, Images
 from judges.llm.openai import open_openai
 from judges.llm.remote import RemoteLLM
 from judges.llm.retry import Retrier, RetryPolicy
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.verdict_reply import BinaryEvalResult
 from judges.verifier import Verifier
@@ -29,7 +29,7 @@ from tests.standin.call import Call
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
 
-SEPARATOR = Separator(b"0123456789abcdef")
+SEPARATOR = BlockBuilder(b"0123456789abcdef")
 MODEL = "llama-9"
 PLAIN = LLMRequest(
     model=MODEL,
@@ -58,7 +58,7 @@ async def server() -> AsyncIterator[StandInLLM]:
 async def connect(server: StandInLLM) -> AsyncIterator[Connect]:
     made: list[RemoteLLM] = []
 
-    def make(*, images: Images = Images.AUTO, dialects: DialectFile | None = None) -> RemoteLLM:
+    def make(*, images: Images = Images.AUTO, dialects: FormatFile | None = None) -> RemoteLLM:
         clock, slots = FakeClock(), asyncio.Semaphore(30)
         backend = open_openai(api_key="sk-test", base_url=server.base_url, images=images, dialects=dialects)
         retrier = Retrier(RetryPolicy(), slots, clock=clock, sleep=clock.sleep, jitter=lambda seconds: seconds)
@@ -221,7 +221,12 @@ async def test_a_reply_that_was_cut_short_raises_the_cap_from_then_on(server: St
     server.faults.append(faults.TRUNCATED)
     assert (await client.complete(PLAIN)).parsed is not None
     await client.complete(PLAIN)
-    assert [call.params.get("max_tokens") for call in server.calls] == [None, None, OUTPUT_CAP, OUTPUT_CAP]
+    assert [call.params.get("max_tokens") for call in server.calls] == [
+        None,
+        None,
+        DEFAULT_OUTPUT_LIMIT,
+        DEFAULT_OUTPUT_LIMIT,
+    ]
 
 
 async def test_what_a_model_wrote_wrongly_behind_a_400_stops_no_other(server: StandInLLM, connect: Connect):
@@ -245,35 +250,35 @@ async def test_a_form_is_remembered_for_a_day(server: StandInLLM, connect: Conne
     found: list[int] = []
     for now in (0.0, MAX_AGE_S - 1, MAX_AGE_S + 1):
         before = len(server.calls)
-        await connect(dialects=DialectFile(path, clock=lambda now=now: now)).complete(PLAIN)  # type: ignore[misc]
+        await connect(dialects=FormatFile(path, clock=lambda now=now: now)).complete(PLAIN)  # type: ignore[misc]
         found.append(len(server.calls) - before)
     assert found == [2, 1, 2]
 
 
 async def test_writers_in_parallel_lose_nothing(tmp_path: Path):
     path = tmp_path / "dialects.json"
-    forms = {f"model-{nth}": Dialect(rung=list(Rung)[nth % 5]) for nth in range(40)}
-    writes = [asyncio.to_thread(DialectFile(path).write, "server", name, form) for name, form in forms.items()]
+    forms = {f"model-{nth}": RequestFormat(rung=list(SchemaMode)[nth % 5]) for nth in range(40)}
+    writes = [asyncio.to_thread(FormatFile(path).write, "server", name, form) for name, form in forms.items()]
     await asyncio.gather(*writes)
-    assert {name: DialectFile(path).read("server", name) for name in forms} == forms
+    assert {name: FormatFile(path).read("server", name) for name in forms} == forms
 
 
 @pytest.mark.parametrize("broken", ["", "[]", "{not json", '{"server model-1": 3}', '{"server model-1": {}}'])
 def test_a_file_that_cannot_be_read_is_written_anew(tmp_path: Path, broken: str):
     path = tmp_path / "dialects.json"
     path.write_text(broken)
-    file = DialectFile(path)
+    file = FormatFile(path)
     assert file.read("server", "model-1") is None
-    file.write("server", "model-1", Dialect(in_words=True))
-    assert file.read("server", "model-1") == Dialect(in_words=True)
+    file.write("server", "model-1", RequestFormat(in_words=True))
+    assert file.read("server", "model-1") == RequestFormat(in_words=True)
 
 
 def test_what_expired_is_removed(tmp_path: Path):
     path, now = tmp_path / "dialects.json", [0.0]
-    file = DialectFile(path, clock=lambda: now[0])
-    file.write("server", "old", Dialect())
+    file = FormatFile(path, clock=lambda: now[0])
+    file.write("server", "old", RequestFormat())
     now[0] = MAX_AGE_S
-    file.write("server", "new", Dialect())
+    file.write("server", "new", RequestFormat())
     assert list(json.loads(path.read_text())) == ["server new"]
 
 

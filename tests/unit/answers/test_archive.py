@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from answers.archive import MAX_MEMBERS, MAX_TOTAL_BYTES, RATIO_FROM_BYTES, read_members
-from answers.errors import ArchiveRefused, ProblemCode
+from answers.errors import InvalidArchive, ProblemCode
 from answers.submission import MAX_ANSWER_BYTES
 
 FILES = {"demo/t1/a.md": b"first", "demo/t1/b.md": b"second " * 2000, "demo/t2/c.md": b""}
@@ -48,7 +48,7 @@ def read(data: bytes) -> dict[str, bytes]:
 
 
 def refusal(data: bytes) -> tuple[str, ProblemCode]:
-    with pytest.raises(ArchiveRefused) as caught:
+    with pytest.raises(InvalidArchive) as caught:
         read(data)
     [problem] = caught.value.problems
     return problem.path, problem.code
@@ -244,7 +244,7 @@ def test_an_archive_mutilated_at_random_is_read_or_refused_and_nothing_else(form
         with path.open("rb") as file:
             try:
                 members = dict(read_members(file))
-            except ArchiveRefused:
+            except InvalidArchive:
                 continue
         assert all(len(content) <= MAX_ANSWER_BYTES for content in members.values())
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from answers.bundle import read_archive, read_folder
-from answers.errors import AnswersNotFound, ArchiveRefused, InvalidSubmission, ProblemCode
+from answers.errors import AnswersNotFound, InvalidArchive, InvalidSubmission, ProblemCode
 from answers.submission import MAX_ANSWER_BYTES, Submission
 
 
@@ -134,7 +134,7 @@ def test_what_a_desktop_adds_to_an_archive_is_passed_over() -> None:
     ],
 )
 def test_a_member_without_a_place_of_its_own_refuses_the_archive(name: str, code: ProblemCode) -> None:
-    with pytest.raises(ArchiveRefused) as caught:
+    with pytest.raises(InvalidArchive) as caught:
         read_archive(zipped({**LAYOUT, name: "x"}))
     assert [(problem.path, problem.code) for problem in caught.value.problems] == [(name, code)]
 
@@ -148,6 +148,6 @@ def test_a_member_with_a_bad_name_is_refused(name: str) -> None:
 
 def test_an_archive_without_answers_is_refused() -> None:
     for files in ({}, {".hidden": "x"}):
-        with pytest.raises(ArchiveRefused) as caught:
+        with pytest.raises(InvalidArchive) as caught:
             read_archive(zipped(files))
         assert caught.value.problems[0].code is ProblemCode.EMPTY

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from app.background import until_next_round
+from app.background import cancellable_sleep
 
 
 async def test_a_round_that_swallowed_being_cancelled_is_the_last():
@@ -18,7 +18,7 @@ async def test_a_round_that_swallowed_being_cancelled_is_the_last():
             begun.set()
             with suppress(asyncio.CancelledError):  # as asyncio.wait_for of Python 3.11 does now and then
                 await asyncio.sleep(60)
-            await until_next_round(0.0)
+            await cancellable_sleep(0.0)
 
     task = asyncio.create_task(going_on())
     await begun.wait()
@@ -30,5 +30,5 @@ async def test_a_round_that_swallowed_being_cancelled_is_the_last():
 
 async def test_otherwise_the_next_round_follows_after_the_pause():
     began = asyncio.get_running_loop().time()
-    await until_next_round(0.01)
+    await cancellable_sleep(0.01)
     assert asyncio.get_running_loop().time() - began >= 0.009

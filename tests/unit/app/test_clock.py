@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.clock import SortableIds, SystemClock
+from app.clock import SortableIdGenerator, SystemClock
 
 
 class HandClock:
@@ -28,7 +28,7 @@ def test_the_system_clock_knows_its_zone():
 @given(st.lists(st.integers(-7_200_000, 7_200_000), min_size=2, max_size=50))
 def test_names_sort_in_the_order_they_were_made_whatever_the_clock_does(steps: list[int]):
     clock = HandClock(NOON)
-    ids = SortableIds(clock)
+    ids = SortableIdGenerator(clock)
     made = []
     for milliseconds in steps:
         clock.time += timedelta(milliseconds=milliseconds)
@@ -38,17 +38,17 @@ def test_names_sort_in_the_order_they_were_made_whatever_the_clock_does(steps: l
 
 
 def test_names_made_later_by_another_process_sort_later():
-    earlier = SortableIds(HandClock(NOON)).new("job")
-    later = SortableIds(HandClock(NOON + timedelta(milliseconds=1))).new("job")
+    earlier = SortableIdGenerator(HandClock(NOON)).new("job")
+    later = SortableIdGenerator(HandClock(NOON + timedelta(milliseconds=1))).new("job")
     assert earlier < later
 
 
 def test_two_processes_do_not_make_the_same_name():
-    assert SortableIds(HandClock(NOON)).new("job") != SortableIds(HandClock(NOON)).new("job")
+    assert SortableIdGenerator(HandClock(NOON)).new("job") != SortableIdGenerator(HandClock(NOON)).new("job")
 
 
 def test_a_name_is_short_and_plain():
-    name = SortableIds(HandClock(NOON)).new("sub")
+    name = SortableIdGenerator(HandClock(NOON)).new("sub")
     assert name.startswith("sub_")
     assert len(name) == 30
     assert name.isascii() and name == name.lower()

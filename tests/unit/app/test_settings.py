@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import WrongSettings
+from app.errors import InvalidSettings
 from app.settings import check_bind, is_loopback, load_settings
 from tests.fakes.settings import settings_for_tests
 
@@ -73,7 +73,7 @@ def test_arguments_win_over_the_environment(monkeypatch: pytest.MonkeyPatch):
 )
 def test_an_impossible_setting_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str):
     monkeypatch.setenv(name, value)
-    with pytest.raises(WrongSettings, match=name):
+    with pytest.raises(InvalidSettings, match=name):
         load_settings()
 
 
@@ -88,7 +88,7 @@ def test_the_archive_is_off_on_or_an_address(monkeypatch: pytest.MonkeyPatch, gi
 
 def test_a_refusal_never_repeats_the_value(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ASSAY_MAX_TASKS", "hunter2-secret")
-    with pytest.raises(WrongSettings) as refused:
+    with pytest.raises(InvalidSettings) as refused:
         load_settings()
     assert "hunter2" not in str(refused.value)
 
@@ -112,7 +112,7 @@ def test_replies_are_shared_where_there_are_several_machines(
     settings = settings_for_tests(
         data_dir=tmp_path, database_url=database, blobs=blobs.format(data=tmp_path), reply_cache_bytes=room
     )
-    assert settings.shared_reply_bytes == shared
+    assert settings.shared_llm_cache_bytes == shared
 
 
 def test_secrets_do_not_show_when_settings_are_printed():
@@ -129,6 +129,6 @@ def test_loopback_needs_no_key(host: str):
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org", "", "127.0.0.1.example.org"])
 def test_a_public_bind_needs_keys(host: str):
-    with pytest.raises(WrongSettings, match="ASSAY_API_KEYS"):
+    with pytest.raises(InvalidSettings, match="ASSAY_API_KEYS"):
         check_bind(host, keys=False)
     check_bind(host, keys=True)

@@ -7,11 +7,11 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from cache.daemon_threads import DaemonThreads
+from cache.daemon_threads import DaemonThreadPool
 
 
 def test_results_and_errors_reach_the_caller() -> None:
-    pool = DaemonThreads(2, name="test")
+    pool = DaemonThreadPool(2, name="test")
     assert pool.submit(divmod, 7, 2).result(10) == (3, 1)
     with pytest.raises(ZeroDivisionError):
         pool.submit(divmod, 7, 0).result(10)
@@ -19,14 +19,14 @@ def test_results_and_errors_reach_the_caller() -> None:
 
 
 def test_a_thread_is_used_again() -> None:
-    pool = DaemonThreads(4, name="test")
+    pool = DaemonThreadPool(4, name="test")
     used = {pool.submit(threading.get_ident).result(10) for _ in range(20)}
     assert len(used) <= 4
     pool.shutdown()
 
 
 def test_no_more_calls_run_at_once_than_there_may_be_threads() -> None:
-    pool = DaemonThreads(2, name="test")
+    pool = DaemonThreadPool(2, name="test")
     both, free = threading.Barrier(3), threading.Event()
 
     def wait() -> None:
@@ -44,7 +44,7 @@ def test_no_more_calls_run_at_once_than_there_may_be_threads() -> None:
 
 
 def test_threads_are_daemons_and_end_after_shutdown() -> None:
-    pool = DaemonThreads(1, name="test")
+    pool = DaemonThreadPool(1, name="test")
     thread = pool.submit(threading.current_thread).result(10)
     assert thread.daemon
     pool.shutdown()
@@ -55,7 +55,7 @@ def test_threads_are_daemons_and_end_after_shutdown() -> None:
 
 
 def test_queued_calls_can_be_cancelled() -> None:
-    pool = DaemonThreads(1, name="test")
+    pool = DaemonThreadPool(1, name="test")
     began, free = threading.Event(), threading.Event()
 
     def wait() -> bool:

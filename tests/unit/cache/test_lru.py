@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from cache.lru import Recent
+from cache.lru import LRUCache
 
 
 def test_what_was_used_longest_ago_goes_first():
-    recent: Recent[str, int] = Recent(30)
+    recent: LRUCache[str, int] = LRUCache(30)
     for number, name in enumerate("abc"):
         recent.put(name, number, 10)
     assert recent.get("a") == 0
@@ -14,21 +14,21 @@ def test_what_was_used_longest_ago_goes_first():
 
 
 def test_a_value_put_again_counts_once():
-    recent: Recent[str, int] = Recent(30)
+    recent: LRUCache[str, int] = LRUCache(30)
     recent.put("a", 1, 20)
     recent.put("a", 2, 25)
     assert (recent.get("a"), recent.bytes) == (2, 25)
 
 
 def test_a_value_that_is_too_large_drops_no_other():
-    recent: Recent[str, int] = Recent(30)
+    recent: LRUCache[str, int] = LRUCache(30)
     recent.put("a", 1, 10)
     recent.put("b", 2, 31)
     assert ([recent.get(name) for name in "ab"], recent.bytes) == ([1, None], 10)
 
 
 def test_the_newest_value_stays_where_that_is_wanted():
-    recent: Recent[str, int] = Recent(30, keeps_newest=True)
+    recent: LRUCache[str, int] = LRUCache(30, keeps_newest=True)
     recent.put("a", 1, 10)
     recent.put("b", 2, 100)
     assert [recent.get(name) for name in "ab"] == [None, 2]

@@ -12,7 +12,7 @@ import pytest
 from cache.capture import Blob, Capture, CaptureOutcome, CaptureSource, PageKind
 from cache.errors import IndexFailed
 from cache.record import capture_from_json, capture_to_json
-from cache.store import CaptureIndex, FolderIndex, JoinedIndex, MemoryIndex
+from cache.store import CaptureIndex, CombinedIndex, FolderIndex, MemoryIndex
 from cache.urls import canonical_key
 from tests.unit.cache.scripted import NOON
 
@@ -102,7 +102,7 @@ async def test_only_what_we_saw_ourselves_makes_an_alias(index: CaptureIndex, so
 
 async def test_two_indices_are_read_as_one_and_both_told() -> None:
     first, second = MemoryIndex(), MemoryIndex()
-    joined = JoinedIndex(first, second)
+    joined = CombinedIndex(first, second)
     await second.record(_capture("there", minute=1))
     await first.record(_capture("failed here", CaptureOutcome.TIMEOUT, minute=5))
     key = "https://a.com/é?q=1"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cache.urls
-from cache.urls import canonical_key, host_and_port, is_fetchable, same_page, why_unfetchable
+from cache.urls import canonical_key, host_and_port, is_fetchable, same_page, unfetchable_reason
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:
@@ -106,7 +106,7 @@ def test_a_key_is_its_own_key(scheme: str, prefix: str, rest: str) -> None:
 @given(st.text(max_size=200))
 def test_every_text_has_a_key_that_is_its_own_key(text: str) -> None:
     assert canonical_key(canonical_key(text)) == canonical_key(text)
-    why_unfetchable(text)
+    unfetchable_reason(text)
 
 
 @given(st.lists(st.sampled_from(["a=1", "b=2", "a=3", "c=%26", "d"]), max_size=6))
@@ -182,7 +182,7 @@ def test_another_spelling_of_the_same_has_the_same_key(resource, beginning: str,
 )
 def test_what_is_no_plain_web_address_is_refused(url: str) -> None:
     assert not is_fetchable(url)
-    assert why_unfetchable(url)
+    assert unfetchable_reason(url)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_what_is_no_plain_web_address_is_refused(url: str) -> None:
     ],
 )
 def test_plain_web_addresses_may_be_fetched(url: str) -> None:
-    assert why_unfetchable(url) is None
+    assert unfetchable_reason(url) is None
 
 
 @pytest.mark.parametrize(

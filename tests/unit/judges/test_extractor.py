@@ -5,14 +5,14 @@ from pydantic import BaseModel, Field, HttpUrl
 
 from judges.errors import ExtractionFailed, LLMCircuitOpen, LLMError, LLMOutputUnusable, LLMUnavailable, UnusableKind
 from judges.extractor import Extractor
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Style
 from rubrics.verdict import Reason, Usage
 from tests.fakes.llm import RuleLLM
 from tests.fakes.pages import page
 
-SEPARATOR = Separator(b"0123456789abcdef")
+SEPARATOR = BlockBuilder(b"0123456789abcdef")
 ANSWER = "Ida, see https://velm.example/ida"
 
 

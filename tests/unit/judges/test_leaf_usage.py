@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.leaf_usage import charged_in_tree_order
+from judges.leaf_usage import assign_usage_in_tree_order
 from rubrics.verdict import ModelRequest, Outcome, Usage, Verdict, Vote
 
 PAID = Usage(calls=1, input_tokens=100, output_tokens=10, usd=0.5)
@@ -34,7 +34,7 @@ def cached(verdict: Verdict) -> list[bool]:
 
 
 def test_the_first_leaf_in_tree_order_carries_the_cost_of_a_shared_request():
-    first, second = charged_in_tree_order([verdict(("a", CACHED), ("b", PAID)), verdict(("a", REPAIRED))])
+    first, second = assign_usage_in_tree_order([verdict(("a", CACHED), ("b", PAID)), verdict(("a", REPAIRED))])
     assert (first.usage, cached(first)) == (REPAIRED + PAID, [False, False])
     assert (second.usage, cached(second)) == (CACHED, [True])
 
@@ -42,18 +42,18 @@ def test_the_first_leaf_in_tree_order_carries_the_cost_of_a_shared_request():
 def test_requests_that_no_leaf_shows_are_charged_last():
     hidden = ModelRequest(key="a", usage=PAID)
     shown = verdict(("a", CACHED))
-    [charged] = charged_in_tree_order([shown], [hidden, *shown.requests])
+    [charged] = assign_usage_in_tree_order([shown], [hidden, *shown.requests])
     assert (charged.usage, cached(charged)) == (PAID, [False])
 
 
 def test_a_request_that_nobody_paid_for_stays_cached():
     before = [verdict(("a", CACHED)), verdict(("a", CACHED))]
-    assert charged_in_tree_order(before) == before
+    assert assign_usage_in_tree_order(before) == before
 
 
 def test_unneeded_requests_get_what_the_leaves_leave():
     beside = replace(verdict(("a", CACHED)), unneeded=(ModelRequest(key="b", usage=PAID),))
-    first, second = charged_in_tree_order([beside, verdict(("a", PAID), ("b", CACHED))])
+    first, second = assign_usage_in_tree_order([beside, verdict(("a", PAID), ("b", CACHED))])
     assert (first.usage, first.unneeded[0].usage) == (PAID, CACHED)
     assert (second.usage, cached(second)) == (CACHED + PAID, [True, False])
     assert first.spent + second.spent == PAID + PAID + CACHED + CACHED
@@ -61,12 +61,12 @@ def test_unneeded_requests_get_what_the_leaves_leave():
 
 def test_requests_without_a_key_keep_their_cost():
     before = [verdict(("", CACHED), ("", PAID)), verdict(("", PAID))]
-    assert charged_in_tree_order(before) == before
+    assert assign_usage_in_tree_order(before) == before
 
 
 def test_a_verdict_whose_requests_are_not_known_keeps_its_usage():
     before = [Verdict(outcome=Outcome.PASSED, usage=PAID), verdict(("a", PAID))]
-    assert charged_in_tree_order(before) == before
+    assert assign_usage_in_tree_order(before) == before
 
 
 KEYS = st.lists(st.lists(st.sampled_from("abc"), max_size=4), max_size=5)
@@ -86,6 +86,6 @@ def test_who_paid_first_makes_no_difference_and_no_cost_is_lost(leaves: list[lis
 
     places = [(n, m) for n, keys in enumerate(leaves) for m in range(len(keys))]
     in_order, shuffled = arrived(places), arrived(draw.sample(places, len(places)))
-    charged = charged_in_tree_order(shuffled)
+    charged = assign_usage_in_tree_order(shuffled)
     assert charged == in_order
     assert total(each.usage for each in charged) == total(each.usage for each in shuffled)

@@ -20,10 +20,10 @@ from pydantic import BaseModel
 from judges.extractor import Extractor
 from judges.llm.cached import CachedLLM
 from judges.llm.client import LLMReply, LLMRequest
-from judges.llm.joined_replies import JoinedReplies
+from judges.llm.joined_replies import TwoLevelReplyCache
 from judges.llm.remote import RemoteLLM
-from judges.llm.response_cache import Replies, ReplyStore, StoredReply, entry_of, read_entry
-from judges.prompting.blocks import Separator
+from judges.llm.response_cache import FolderReplyCache, ReplyCache, StoredReply, parse_entry, to_entry
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import MAX_TEXT_CHARS, PagePreparer
 from judges.prompting.rendering import Question, Style, render_claim
 from judges.prompting.verdict_reply import BinaryEvalResult
@@ -59,12 +59,12 @@ class Case:
     provider: str = "openai"
     endpoint: str = "https://api.example/v1"
 
-    async def judged(self, store: Replies) -> tuple[Verdict, int]:
+    async def judged(self, store: ReplyCache) -> tuple[Verdict, int]:
         """The verdict, and how many requests reached the provider."""
         backend = ScriptedBackend(raw(FITS_EVERY_SCHEMA))
         backend.provider, backend.endpoint = self.provider, self.endpoint
         llm = CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(8)), store)
-        separator = Separator(SECRET)
+        separator = BlockBuilder(SECRET)
         verifier = Verifier(
             llm,
             self.model,
@@ -126,7 +126,7 @@ async def test_any_change_of_any_ingredient_is_judged_anew(what: str, case: Case
     if what in PAGE_CHANGES:
         case = replace(case, text=case.text or "")
     with tempfile.TemporaryDirectory(prefix="assay-reuse-") as folder:
-        store = ReplyStore(Path(folder))
+        store = FolderReplyCache(Path(folder))
         await case.judged(store)
         verdict, calls = await CHANGES[what](case).judged(store)
     # A page that is all picture may be asked about once more, for its words.
@@ -138,8 +138,8 @@ async def test_any_change_of_any_ingredient_is_judged_anew(what: str, case: Case
 @settings(max_examples=60, deadline=None)
 async def test_without_a_change_nobody_is_asked_and_the_verdict_is_the_same(case: Case):
     with tempfile.TemporaryDirectory(prefix="assay-reuse-") as folder:
-        first, calls = await case.judged(ReplyStore(Path(folder)))
-        again, calls_again = await case.judged(ReplyStore(Path(folder)))
+        first, calls = await case.judged(FolderReplyCache(Path(folder)))
+        again, calls_again = await case.judged(FolderReplyCache(Path(folder)))
     assert calls_again == 0
     assert all(vote.cached for vote in again.votes)
     assert (again.outcome, again.reasoning, again.quotes) == (first.outcome, first.reasoning, first.quotes)
@@ -153,10 +153,10 @@ class Shared:
         self._entries: dict[str, str] = {}
 
     async def get(self, key: str) -> StoredReply | None:
-        return read_entry(self._entries[key], at=key) if key in self._entries else None
+        return parse_entry(self._entries[key], at=key) if key in self._entries else None
 
     def offer(self, key: str, reply: LLMReply) -> None:
-        self._entries[key] = entry_of(reply, at=key)
+        self._entries[key] = to_entry(reply, at=key)
 
 
 @pytest.mark.parametrize("what", [*CHANGES, None])
@@ -167,7 +167,7 @@ async def test_another_machine_reuses_what_did_not_change_and_nothing_else(what:
     if what in PAGE_CHANGES:
         case = replace(case, text=case.text or "")
     with tempfile.TemporaryDirectory(prefix="assay-reuse-") as folder:
-        one, two = (JoinedReplies(ReplyStore(Path(folder) / name), shared) for name in ("one", "two"))
+        one, two = (TwoLevelReplyCache(FolderReplyCache(Path(folder) / name), shared) for name in ("one", "two"))
         first, _ = await case.judged(one)
         verdict, calls = await (case if what is None else CHANGES[what](case)).judged(two)
     if what is None:
@@ -181,13 +181,13 @@ async def test_another_machine_reuses_what_did_not_change_and_nothing_else(what:
 async def test_a_page_that_changed_where_it_is_cut_off_is_judged_anew(tmp_path: Path):
     long = "word " * (MAX_TEXT_CHARS // 5 + 100)
     case = Case(text=long)
-    await case.judged(ReplyStore(tmp_path))
-    _, calls = await replace(case, text=long + "changed at the end").judged(ReplyStore(tmp_path))
+    await case.judged(FolderReplyCache(tmp_path))
+    _, calls = await replace(case, text=long + "changed at the end").judged(FolderReplyCache(tmp_path))
     assert calls == VOTES
 
 
 def rendered(**changes: Any) -> LLMRequest:
-    separator = Separator(SECRET)
+    separator = BlockBuilder(SECRET)
     found = render_claim(Question(task="t", answer="a", claim="c"), separator, Style.NATIVE)
     request = LLMRequest(
         model="gpt-4o",
@@ -217,8 +217,8 @@ class Town(BaseModel):
 async def test_an_extraction_is_asked_again_when_its_page_or_links_change_and_only_then(tmp_path: Path):
     async def calls(text: str) -> int:
         backend = ScriptedBackend(raw('{"districts": 20}'))
-        backend_llm = CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(1)), ReplyStore(tmp_path))
-        separator = Separator(SECRET)
+        backend_llm = CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(1)), FolderReplyCache(tmp_path))
+        separator = BlockBuilder(SECRET)
         reader = Extractor(backend_llm, "gpt-4o", separator=separator, pages=PagePreparer(separator))
         await reader.extract(Town, "Read.", task="t", answer="a", evidence=page(text=text))
         return len(backend.sent)

@@ -12,17 +12,17 @@ from judges.context import JudgeContext
 from judges.errors import ExtractionFailed, JudgeBug, LLMUnavailable
 from judges.extractor import Extractor
 from judges.llm.client import LLMRequest
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge, JudgeKind
-from judges.runner import Judgement, JudgeTools, run
+from judges.runner import Judgement, JudgeTools, run_judge
 from judges.verifier import Verifier
 from rubrics.scoring import Score
 from rubrics.verdict import Outcome, Reason
 from tests.fakes.llm import RuleLLM
 from tests.fakes.pages import Shelf, missing, page
 
-SEPARATOR = Separator(b"0123456789abcdef")
+SEPARATOR = BlockBuilder(b"0123456789abcdef")
 URL = "https://velm.example/ida"
 ANSWER = Answer(name="answer_1.md", text=f"Ida Norrstad, see {URL}")
 TEXT = "Ida Norrstad was director of the Velm Institute until 2004."
@@ -46,7 +46,9 @@ async def judged(
         extractor=Extractor(llm, "gpt-6-luna", separator=SEPARATOR, pages=pages),
         evidence_for=shelf or Shelf({URL: page(URL, TEXT)}),
     )
-    return await run(Judge(task="t", description="Who?", coroutine=coroutine), ANSWER, tools, deadline_s=deadline_s)
+    return await run_judge(
+        Judge(task="t", description="Who?", coroutine=coroutine), ANSWER, tools, deadline_s=deadline_s
+    )
 
 
 def outcomes(judgement: Judgement) -> dict[str, tuple[str, str | None]]:
@@ -260,7 +262,7 @@ async def test_a_judge_that_declares_nothing_scores_zero_and_is_complete():
 
 async def test_a_public_script_is_not_run_here():
     with pytest.raises(JudgeBug, match="mind2web2 host"):
-        await run(Judge(task="t", kind=JudgeKind.MIND2WEB2), ANSWER, None)  # type: ignore[arg-type]
+        await run_judge(Judge(task="t", kind=JudgeKind.MIND2WEB2), ANSWER, None)  # type: ignore[arg-type]
 
 
 async def test_verdicts_of_a_run_name_what_they_rest_on():

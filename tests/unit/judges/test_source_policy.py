@@ -4,7 +4,7 @@ import pytest
 
 from cache.capture import EVIDENCE_OUTCOMES, CaptureOutcome
 from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed, BrowserUnavailable, CacheError, IndexFailed
-from judges.source_policy import no_source, together, without_evidence
+from judges.source_policy import combine_verdicts, no_source_verdict, verdict_without_evidence
 from rubrics.verdict import NOT_JUDGED_REASONS, Outcome, Quote, Reason, Usage, Verdict, Vote
 from tests.fakes.pages import missing
 
@@ -19,7 +19,7 @@ OPEN = Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.CAPTURE_BLOCKED, reason
 
 @pytest.mark.parametrize("outcome", sorted(set(CaptureOutcome) - EVIDENCE_OUTCOMES))
 def test_no_page_that_is_not_gone_becomes_a_verdict(outcome: CaptureOutcome):
-    verdict = without_evidence(missing(URL, outcome))
+    verdict = verdict_without_evidence(missing(URL, outcome))
     assert verdict.outcome is Outcome.NOT_JUDGED
     assert verdict.reason in NOT_JUDGED_REASONS
     assert outcome.value in verdict.reasoning
@@ -27,7 +27,7 @@ def test_no_page_that_is_not_gone_becomes_a_verdict(outcome: CaptureOutcome):
 
 @pytest.mark.parametrize("outcome", [CaptureOutcome.HTTP_ERROR, CaptureOutcome.DNS_ERROR])
 def test_a_source_known_to_be_gone_fails_the_claim(outcome: CaptureOutcome):
-    verdict = without_evidence(missing(URL, outcome, gone=True))
+    verdict = verdict_without_evidence(missing(URL, outcome, gone=True))
     assert (verdict.outcome, verdict.reason) == (Outcome.FAILED, Reason.SOURCE_GONE)
 
 
@@ -49,11 +49,11 @@ def test_a_source_known_to_be_gone_fails_the_claim(outcome: CaptureOutcome):
     ],
 )
 def test_each_fault_of_the_evidence_has_its_reason(error: CacheError, reason: Reason):
-    assert without_evidence(error).reason is reason
+    assert verdict_without_evidence(error).reason is reason
 
 
 def test_a_claim_without_a_source_fails():
-    assert (no_source().outcome, no_source().reason) == (Outcome.FAILED, Reason.NO_SOURCE)
+    assert (no_source_verdict().outcome, no_source_verdict().reason) == (Outcome.FAILED, Reason.NO_SOURCE)
 
 
 @pytest.mark.parametrize(
@@ -69,14 +69,14 @@ def test_a_claim_without_a_source_fails():
 def test_several_sources_fail_a_claim_only_when_all_of_them_spoke(
     verdicts: list[Verdict], outcome: Outcome, reason: Reason | None
 ):
-    verdict = together(verdicts)
+    verdict = combine_verdicts(verdicts)
     assert (verdict.outcome, verdict.reason) == (outcome, reason)
 
 
 def test_the_supporting_source_brings_its_own_quotes_and_cost_and_the_others_cost_is_kept_beside():
     quote = Quote(text="so it is", page_id="p", start=0, end=8)
     passed = Verdict(outcome=Outcome.PASSED, usage=Usage(calls=3), quotes=(quote,), evidence=("e3",), grounded=True)
-    verdict = together([REFUTED, passed])
+    verdict = combine_verdicts([REFUTED, passed])
     assert (verdict.quotes, verdict.evidence, verdict.grounded) == ((quote,), ("e3",), True)
     assert (verdict.usage.calls, verdict.spent.calls) == (3, 5)
 
@@ -85,15 +85,15 @@ def test_a_refuted_claim_keeps_what_each_source_said():
     voted = Verdict(
         outcome=Outcome.FAILED, reason=Reason.REFUTED, reasoning="other", votes=(Vote(result=False, model="m"),)
     )
-    verdict = together([REFUTED, GONE, voted])
+    verdict = combine_verdicts([REFUTED, GONE, voted])
     assert verdict.reasoning == "no\n404\nother"
     assert verdict.votes == voted.votes
 
 
 def test_one_source_alone_is_left_as_it_is():
-    assert together([PASSED]) == PASSED
+    assert combine_verdicts([PASSED]) == PASSED
 
 
 def test_a_claim_that_no_source_supports_needed_them_all():
-    verdict = together([REFUTED, REFUTED])
+    verdict = combine_verdicts([REFUTED, REFUTED])
     assert verdict.usage.calls == verdict.spent.calls == 4

@@ -8,7 +8,7 @@ from cache.capture import CaptureOutcome
 from cache.evidence import Evidence
 from judges.errors import LLMCircuitOpen, LLMOutputUnusable, LLMTimeout, LLMUnavailable, UnusableKind
 from judges.llm.client import LLMRequest
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Style
 from judges.prompting.verdict_reply import BinaryEvalResult
@@ -17,7 +17,7 @@ from rubrics.verdict import Claim, Outcome, Reason, Usage, Verdict
 from tests.fakes.llm import Answering, RuleLLM
 from tests.fakes.pages import Shelf, missing, page
 
-SEPARATOR = Separator(b"0123456789abcdef")
+SEPARATOR = BlockBuilder(b"0123456789abcdef")
 TEXT = "Ida Norrstad was director of the institute until 2004."
 QUOTE = "Ida Norrstad was director"
 

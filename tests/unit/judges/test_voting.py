@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.voting import NO_MAJORITY, decided, majority_of, to_ask
+from judges.voting import NO_MAJORITY, decide_votes, majority_of, votes_needed
 
 ODD = st.sampled_from([1, 3, 5, 7, 9])
 BALLOTS = [(trials, ballot) for trials in (1, 3, 5) for ballot in product([True, False, None], repeat=trials)]
@@ -15,7 +15,7 @@ BALLOTS = [(trials, ballot) for trials in (1, 3, 5) for ballot in product([True,
 def asked_in_batches(ballot: tuple[bool | None, ...]) -> list[bool | None]:
     """The votes that get cast when each batch is asked side by side."""
     cast: list[bool | None] = []
-    while count := to_ask(cast, len(ballot)):
+    while count := votes_needed(cast, len(ballot)):
         cast += ballot[len(cast) : len(cast) + count]
     return cast
 
@@ -23,7 +23,7 @@ def asked_in_batches(ballot: tuple[bool | None, ...]) -> list[bool | None]:
 def asked_singly(ballot: tuple[bool | None, ...]) -> list[bool | None]:
     """The votes that get cast one after the other, until the outcome is certain."""
     cast: list[bool | None] = []
-    while decided(cast, len(ballot)) is None:
+    while decide_votes(cast, len(ballot)) is None:
         cast.append(ballot[len(cast)])
     return cast
 
@@ -32,7 +32,7 @@ def asked_singly(ballot: tuple[bool | None, ...]) -> list[bool | None]:
 def test_outcome_is_that_of_the_whole_ballot(trials: int, ballot: tuple[bool | None, ...]):
     yes, no = ballot.count(True), ballot.count(False)
     expected = True if yes > trials / 2 else False if no > trials / 2 else NO_MAJORITY
-    assert decided(asked_in_batches(ballot), trials) is expected
+    assert decide_votes(asked_in_batches(ballot), trials) is expected
 
 
 @pytest.mark.parametrize(("trials", "ballot"), BALLOTS)
@@ -46,8 +46,8 @@ def test_batches_never_ask_more_than_one_after_the_other(trials: int, ballot: tu
 def test_stops_only_when_no_further_vote_could_change_the_outcome(votes: list[bool], trials: int):
     votes = votes[:trials]
     open_votes = trials - len(votes)
-    ends = {decided([*votes, *rest], trials) for rest in product([True, False], repeat=open_votes)}
-    assert (decided(votes, trials) is not None) == (len(ends) == 1)
+    ends = {decide_votes([*votes, *rest], trials) for rest in product([True, False], repeat=open_votes)}
+    assert (decide_votes(votes, trials) is not None) == (len(ends) == 1)
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,11 @@ def test_stops_only_when_no_further_vote_could_change_the_outcome(votes: list[bo
     [([], 1, 1), ([], 3, 2), ([], 5, 3), ([True, False], 3, 1), ([True, None], 3, 1)],
 )
 def test_votes_needed_in_any_case_are_asked_together(votes: list[bool | None], trials: int, first_batch: int):
-    assert to_ask(votes, trials) == first_batch
+    assert votes_needed(votes, trials) == first_batch
 
 
 def test_one_usable_vote_of_three_is_no_majority():
-    assert decided([None, True, None], 3) is NO_MAJORITY
+    assert decide_votes([None, True, None], 3) is NO_MAJORITY
 
 
 @pytest.mark.parametrize("trials", [0, -1, 2, 4])
@@ -70,4 +70,4 @@ def test_even_or_missing_trials_are_refused(trials: int):
 
 def test_more_votes_than_trials_are_refused():
     with pytest.raises(ValueError, match="4 votes"):
-        decided([True, False, True, True], 3)
+        decide_votes([True, False, True, True], 3)

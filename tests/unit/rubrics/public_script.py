@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from rubrics.gating import first_blocker, prerequisites
 from rubrics.node import Status
-from rubrics.scoring import Settled, settle
+from rubrics.scoring import NodeScore, score_nodes
 from rubrics.tree import find_path
 
 
@@ -68,7 +68,7 @@ def verify(root: ScriptNode, node: ScriptNode, result: bool, extra: Sequence[Scr
 
 def final(root: ScriptNode) -> dict[str, tuple[float, str]]:
     """Score and status of each node by id, as the summary's tree shows them."""
-    settled: dict[int, Settled] = settle(root, lambda each: (each.score, each.status))
+    settled: dict[int, NodeScore] = score_nodes(root, lambda each: (each.score, each.status))
     found: dict[str, tuple[float, str]] = {}
 
     def read(node: ScriptNode) -> None:

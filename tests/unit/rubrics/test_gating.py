@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from rubrics.gating import PrerequisiteKind, first_blocker, prerequisites, settled_blocker, waits_for
+from rubrics.gating import PrerequisiteKind, first_blocker, prerequisites, settled_before, settled_blocker
 from rubrics.node import Status
 from rubrics.tree import find_path
 from tests.unit.rubrics.public_script import ScriptNode, custom, leaf, parallel, sequential
@@ -11,7 +11,7 @@ def named(root: ScriptNode, node: ScriptNode, *extra: ScriptNode) -> list[tuple[
 
 
 def waits(root: ScriptNode, node: ScriptNode, *extra: ScriptNode) -> list[str]:
-    return [each.id for each in waits_for(find_path(root, node), extra)]
+    return [each.id for each in settled_before(find_path(root, node), extra)]
 
 
 def test_prerequisites_are_named_extra_first_then_upward_gates_before_steps() -> None:

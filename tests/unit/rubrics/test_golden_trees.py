@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rubrics.node import Status
-from rubrics.scoring import fold
+from rubrics.scoring import tree_score
 from rubrics.tree import statistics
 from tests.unit.rubrics.public_script import (
     ScriptNode,
@@ -302,6 +302,6 @@ def test_23_a_leaf_created_passed_can_be_verified_false() -> None:
 def test_24_pure_scoring_follows_the_sequential_rule_and_writes_nothing() -> None:
     first, second = custom("c1", False), custom("c2", True)
     root = sequential("root", first, second)
-    assert fold(root, lambda node: node.score) == 0.0
+    assert tree_score(root, lambda node: node.score) == 0.0
     assert final(root)["c2"] == (0.0, "skipped")
     assert (second.score, second.status) == (1.0, Status.PASSED)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubrics.node import RubricNode, Strategy
-from rubrics.ordering import blocker_of, decided_by_code, wait_cycle, waits_of
+from rubrics.ordering import decided_by_code, gating_leaf, prerequisites_of, wait_cycle
 from rubrics.rubric import Rubric
 from rubrics.scoring import score
 from rubrics.tree import leaves_below
@@ -33,7 +33,7 @@ def run(rubric: Rubric, truth: dict[str, Outcome], order: Random) -> None:
         if ready and (not asked or order.random() < 0.5):
             leaf = order.choice(ready)
             open_leaves.remove(leaf)
-            blocker = blocker_of(rubric, leaf)
+            blocker = gating_leaf(rubric, leaf)
             if blocker is None:
                 asked.append(leaf)
             else:
@@ -44,7 +44,7 @@ def run(rubric: Rubric, truth: dict[str, Outcome], order: Random) -> None:
 
 
 def awaited(rubric: Rubric, leaf: RubricNode) -> list[RubricNode]:
-    return [each for node in waits_of(rubric, leaf) for each in leaves_below(node)]
+    return [each for node in prerequisites_of(rubric, leaf) for each in leaves_below(node)]
 
 
 @st.composite
@@ -99,7 +99,8 @@ def test_leaves_that_require_each_other_are_a_circle() -> None:
     assert sorted(cycle) == ["a", "b", "c"]
     following = cycle[1:] + cycle[:1]
     assert all(
-        waits_of(rubric, rubric.find(one)) == [rubric.find(next_)] for one, next_ in zip(cycle, following, strict=True)
+        prerequisites_of(rubric, rubric.find(one)) == [rubric.find(next_)]
+        for one, next_ in zip(cycle, following, strict=True)
     )
 
 
@@ -132,6 +133,6 @@ def test_a_required_leaf_that_failed_blocks_and_is_named() -> None:
     needed = rubric.add(rubric.root, leaf("needed"))
     group = rubric.add(rubric.root, RubricNode(id="group", desc="", requires=("needed",)))
     asked = rubric.add(group, leaf("asked"))
-    assert blocker_of(rubric, asked) is None
+    assert gating_leaf(rubric, asked) is None
     needed.verdict = Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.TIMEOUT)
-    assert blocker_of(rubric, asked) is needed
+    assert gating_leaf(rubric, asked) is needed

@@ -12,7 +12,7 @@ from rubrics.node import RubricNode, Strategy
 from rubrics.rubric import Rubric
 from rubrics.schema import rubric_from_json, rubric_json, tree_json
 from rubrics.scoring import score, score_strict
-from rubrics.verdict import Claim, Origin, Outcome, Quote, Reason, Usage, Verdict, Vote
+from rubrics.verdict import Claim, Outcome, Quote, QuoteOrigin, Reason, Usage, Verdict, Vote
 from tests.unit.rubrics.random_rubrics import QUICK, judged
 
 UPSTREAM_FIELDS = ["id", "desc", "critical", "score", "status", "strategy", "children"]
@@ -30,7 +30,7 @@ def rubric() -> Rubric:
         votes=(Vote(result=False, model="m"), Vote(result=None, model="m", cached=True, fault=Reason.TIMEOUT)),
         quotes=(
             Quote(text="another", page_id="p1", start=3, end=10),
-            Quote(text="seen", page_id="p1", start=0, end=0, origin=Origin.IMAGE),
+            Quote(text="seen", page_id="p1", start=0, end=0, origin=QuoteOrigin.IMAGE),
         ),
         evidence=("ab12",),
         prompt="verify@3",

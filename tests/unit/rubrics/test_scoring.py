@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from rubrics.errors import InvalidNode
 from rubrics.node import RubricNode, Status, Strategy
 from rubrics.rubric import Rubric
-from rubrics.scoring import Score, bounds, compatible, fold, score, score_strict, settle, unknown_leaves
+from rubrics.scoring import (
+    Score,
+    bounds,
+    compatible_score,
+    score,
+    score_nodes,
+    score_strict,
+    tree_score,
+    unknown_leaves,
+)
 from rubrics.verdict import Outcome, Reason, Verdict
 from tests.unit.rubrics.random_rubrics import QUICK, UNIT, judged, shapes
 
@@ -27,7 +36,7 @@ def flat(*weighted: tuple[float, float], critical: tuple[int, ...] = ()) -> tupl
 
 
 def folded(root: RubricNode, scores: Mapping[str, float]) -> float:
-    return fold(root, lambda leaf: scores[leaf.id])
+    return tree_score(root, lambda leaf: scores[leaf.id])
 
 
 @st.composite
@@ -40,7 +49,7 @@ def scored_trees(draw: st.DrawFn) -> tuple[Rubric, dict[str, float]]:
 @given(scored_trees())
 def test_every_node_scores_between_zero_and_one(tree: tuple[Rubric, dict[str, float]]) -> None:
     rubric, scores = tree
-    settled = settle(rubric.root, lambda leaf: (scores[leaf.id], Status.INITIALIZED))
+    settled = score_nodes(rubric.root, lambda leaf: (scores[leaf.id], Status.INITIALIZED))
     assert len(settled) == rubric.statistics().total_nodes
     assert all(0.0 <= each.score <= 1.0 for each in settled.values())
 
@@ -65,7 +74,7 @@ def test_weights_of_one_give_the_plain_mean(points: list[float]) -> None:
 @given(shapes(), st.booleans())
 def test_leaves_that_all_pass_give_exactly_one(rubric: Rubric, sequential: bool) -> None:
     rubric.root.strategy = Strategy.SEQUENTIAL if sequential else Strategy.PARALLEL
-    settled = settle(rubric.root, lambda leaf: (1.0, Status.PASSED))
+    settled = score_nodes(rubric.root, lambda leaf: (1.0, Status.PASSED))
     assert set(settled.values()) == {(1.0, Status.PASSED)}
 
 
@@ -98,7 +107,7 @@ def test_the_strict_score_never_exceeds_the_plain_one(rubric: Rubric) -> None:
 def test_bounds_are_exact_against_every_assignment_of_the_unknown_leaves(rubric: Rubric) -> None:
     leaves = list(rubric.leaves())
     unknown = sorted(unknown_leaves({leaf.id: leaf.verdict for leaf in leaves}))
-    known = {leaf.id: compatible(leaf.verdict).score for leaf in leaves}
+    known = {leaf.id: compatible_score(leaf.verdict).score for leaf in leaves}
     possible = [
         folded(rubric.root, {**known, **dict(zip(unknown, bits, strict=True))})
         for bits in product((0.0, 1.0), repeat=len(unknown))
@@ -135,7 +144,7 @@ def test_critical_children_alone_give_all_or_nothing() -> None:
 def test_a_tiny_weight_does_not_round_a_missed_leaf_away() -> None:
     root, scores = flat((1.0, 1.0), (1e-20, 0.0))
     assert folded(root, scores) == nextafter(1.0, 0.0)
-    settled = settle(root, lambda leaf: (scores[leaf.id], Status.PASSED if scores[leaf.id] else Status.FAILED))
+    settled = score_nodes(root, lambda leaf: (scores[leaf.id], Status.PASSED if scores[leaf.id] else Status.FAILED))
     assert settled[id(root)].status is Status.PARTIAL
 
 
@@ -153,7 +162,7 @@ def test_a_weight_that_cannot_be_averaged_is_named(weight: float) -> None:
 
 def test_the_root_alone_is_a_leaf() -> None:
     root = Rubric("task", "the task").root
-    assert settle(root, lambda leaf: (0.0, Status.INITIALIZED)) == {id(root): (0.0, Status.INITIALIZED)}
+    assert score_nodes(root, lambda leaf: (0.0, Status.INITIALIZED)) == {id(root): (0.0, Status.INITIALIZED)}
 
 
 @pytest.mark.parametrize(
@@ -167,11 +176,11 @@ def test_the_root_alone_is_a_leaf() -> None:
     ],
 )
 def test_each_outcome_has_its_compatible_score_and_status(outcome: Outcome, expected: tuple[float, Status]) -> None:
-    assert compatible(Verdict(outcome=outcome)) == expected
+    assert compatible_score(Verdict(outcome=outcome)) == expected
 
 
 def test_a_leaf_without_a_verdict_is_undecided() -> None:
-    assert compatible(None) == compatible(Verdict(outcome=Outcome.UNDECIDED))
+    assert compatible_score(None) == compatible_score(Verdict(outcome=Outcome.UNDECIDED))
 
 
 def skipped(by: str | None) -> Verdict:

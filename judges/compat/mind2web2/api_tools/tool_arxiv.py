@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import arxiv  # type: ignore[import-untyped]
 import requests
 
-from mind2web2.asked_once import asked_once
+from mind2web2.asked_once import ask_once
 
 __all__ = ["ArxivTool"]
 
@@ -90,7 +90,7 @@ class ArxivTool:
 
     async def _first(self, search: Any) -> dict[str, Any] | None:
         question = ("arxiv", search.query, *search.id_list)
-        return await asked_once(question, lambda: asyncio.to_thread(self._ask, search))
+        return await ask_once(question, lambda: asyncio.to_thread(self._ask, search))
 
     def _ask(self, search: Any) -> dict[str, Any] | None:
         with self._lock:

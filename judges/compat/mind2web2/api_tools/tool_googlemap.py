@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from mind2web2.asked_once import asked_once
-from mind2web2.outside import outside
+from mind2web2.asked_once import ask_once
+from mind2web2.outside import external_services
 
 __all__ = ["GoogleMapsTool"]
 
@@ -30,7 +30,7 @@ class GoogleMapsTool:
         Raises:
             ValueError: there is no key, or it is not a Google key.
         """
-        self.client: Any = outside().maps(base_url=base_url, timeout_s=timeout_s)
+        self.client: Any = external_services().maps(base_url=base_url, timeout_s=timeout_s)
 
     async def get_city_name(self, address: str, level: str = "locality") -> str:
         """Return the city ("locality") or district ("sublocality") of an address.
@@ -47,9 +47,7 @@ class GoogleMapsTool:
 
     async def get_address_information(self, address: str) -> list[Any]:
         """Return the results of the geocoding API for an address, best first."""
-        found: list[Any] = await asked_once(
-            ("geocode", address), lambda: asyncio.to_thread(self.client.geocode, address)
-        )
+        found: list[Any] = await ask_once(("geocode", address), lambda: asyncio.to_thread(self.client.geocode, address))
         return found
 
     async def calculate_distance(self, address1: str, address2: str, mode: str = "driving") -> int | str:
@@ -70,7 +68,7 @@ class GoogleMapsTool:
 
     async def _route(self, start: str, end: str, mode: str, field: str, not_found: str) -> int | str:
         _check(mode, _MODES, "mode")
-        matrix = await asked_once(
+        matrix = await ask_once(
             ("distance_matrix", start, end, mode),
             lambda: asyncio.to_thread(self.client.distance_matrix, start, end, mode=mode),
         )

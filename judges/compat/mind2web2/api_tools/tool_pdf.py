@@ -17,7 +17,7 @@ from cache.backends.documents import ByteKind, sniff
 from cache.capture import PageKind
 from cache.errors import CacheError
 from cache.urls import is_fetchable
-from mind2web2.outside import outside
+from mind2web2.outside import external_services
 
 __all__ = ["PDFParser", "is_pdf", "is_pdf_by_suffix", "make_blank_png_b64"]
 
@@ -48,7 +48,7 @@ class PDFParser:
             data = await _bytes_of(source)
             if sniff(data, "") is not ByteKind.PDF:
                 raise _NoPdfError("the data is not a PDF")
-            document = await outside().read_document(data, "application/pdf", deadline_s=DECODE_DEADLINE_S)
+            document = await external_services().read_document(data, "application/pdf", deadline_s=DECODE_DEADLINE_S)
         except (_NoPdfError, CacheError, OSError, TypeError, ValueError) as error:
             return [make_blank_png_b64()], f"PDF extraction failed: {error}"
         return [base64.b64encode(shot).decode("ascii") for shot in document.screenshots], document.text
@@ -66,7 +66,7 @@ async def is_pdf(url: str, logger: logging.Logger | None = None) -> bool:
     if not is_fetchable(url):
         return False
     try:
-        seen = await outside().fetch(url, deadline_s=ASK_DEADLINE_S)
+        seen = await external_services().fetch(url, deadline_s=ASK_DEADLINE_S)
     except (CacheError, OSError) as error:
         (logger or _log).warning("cannot tell whether %s is a PDF: %s", url, error)
         return False
@@ -102,7 +102,7 @@ async def _bytes_of(source: PdfSource) -> bytes:
     if isinstance(source, BytesIO):
         return source.getvalue()
     if isinstance(source, str) and source.strip().lower().startswith(("http://", "https://")):
-        seen = await outside().fetch(source.strip())
+        seen = await external_services().fetch(source.strip())
         if seen.pdf is None:
             raise _NoPdfError(
                 f"{source} returned no PDF: {seen.outcome.value}{f', {seen.detail}' if seen.detail else ''}"

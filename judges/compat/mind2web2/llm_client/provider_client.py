@@ -20,12 +20,12 @@ from pydantic import BaseModel
 from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.openai import AZURE_API_VERSION
-from judges.llm.overhearing import overheard
+from judges.llm.overhearing import recorded_client
 from judges.llm.providers import DEFAULT_PROVIDER, Access, make_client, parse_model
 from judges.prompting.verdict_reply import BinaryEvalResult
 from mind2web2.environment import model_name, value_of
-from mind2web2.loop_end import at_end_of_loop
-from mind2web2.outside import outside
+from mind2web2.loop_end import close_with_loop
+from mind2web2.outside import external_services
 from rubrics.verdict import Usage
 
 __all__ = ["AsyncProviderClient", "ProviderClient", "Response"]
@@ -104,7 +104,7 @@ class AsyncProviderClient:
         llm = self._by_loop.get(loop)
         if llm is None:
             llm = self._by_loop[loop] = self._unused.pop() if self._unused else _open(self.provider, self._access)
-            at_end_of_loop(llm.aclose)
+            close_with_loop(llm.aclose)
         return llm
 
 
@@ -131,14 +131,14 @@ def open_provider(provider: str) -> LLMClient:
 
 
 def _open(provider: str, access: Access) -> LLMClient:
-    elsewhere = outside().model(provider)
+    elsewhere = external_services().model(provider)
     if elsewhere is not None:
-        return overheard(elsewhere)
+        return recorded_client(elsewhere)
     # Callers hold their own semaphore during each call.
     llm, _ = make_client(f"{provider}/{_ANY_MODEL}", access=access, semaphore=asyncio.Semaphore(_UNBOUNDED))
     if parse_model(f"{provider}/{_ANY_MODEL}").provider == DEFAULT_PROVIDER and access.openai_base_url is None:
         llm = _RetiredNames(llm)
-    return overheard(llm)
+    return recorded_client(llm)
 
 
 class _RetiredNames:

@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 from uuid import uuid4
 
 from cache.urls import canonical_key
-from mind2web2.page_facts import FACTS_FILE, PageFacts, facts_text, read_facts
+from mind2web2.page_facts import FACTS_FILE, PageMetadata, facts_text, read_facts
 from mind2web2.page_keys import file_stems, forgiving_key, layout_key
 from mind2web2.screenshots import image_bytes, stored_jpeg
 
@@ -35,7 +35,7 @@ class CacheFileSys:
         self.task_dir = Path(task_dir)
         self.task_dir.mkdir(parents=True, exist_ok=True)
         self._types: dict[str, PageType] = {}
-        self._facts: dict[str, PageFacts] = {}
+        self._facts: dict[str, PageMetadata] = {}
         self._sharing: dict[str, list[str]] = {}
         """Keys of pages whose public key was taken by another page, by that public key."""
         self._spellings: dict[str, list[str]] = {}
@@ -111,7 +111,7 @@ class CacheFileSys:
     def has_pdf(self, url: str) -> bool:
         return self._find(url, "pdf") is not None
 
-    def facts(self, url: str) -> PageFacts | None:
+    def facts(self, url: str) -> PageMetadata | None:
         """Return the metadata of the page of this URL; None if it was stored without metadata."""
         return next((self._facts.get(key) for key in self._matches(url)), None)
 
@@ -147,7 +147,7 @@ class CacheFileSys:
             if any(f"{stem}.{_REQUIRED[kind]}" in present for stem in file_stems(key)):
                 self._enter(key, kind, known.get(key))
 
-    def _enter(self, key: str, kind: PageType, facts: PageFacts | None) -> None:
+    def _enter(self, key: str, kind: PageType, facts: PageMetadata | None) -> None:
         is_new = key not in self._types
         self._types[key] = kind
         self._facts.pop(key, None)
@@ -164,7 +164,7 @@ class CacheFileSys:
             if key not in keys:
                 keys.append(key)
 
-    def _put(self, url: str, kind: PageType, files: Mapping[str, bytes], facts: PageFacts) -> None:
+    def _put(self, url: str, kind: PageType, files: Mapping[str, bytes], facts: PageMetadata) -> None:
         key = self._key_to_write(url)
         stem = file_stems(key)[0]
         for suffix, data in files.items():
@@ -230,8 +230,8 @@ class CacheFileSys:
         final_url: str | None,
         headers: Mapping[str, str] | None,
         captured_at: datetime | None,
-    ) -> PageFacts:
-        return PageFacts(
+    ) -> PageMetadata:
+        return PageMetadata(
             url=url,
             captured_at=(captured_at or datetime.now(UTC)).isoformat(),
             status=status,

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, Final, TypeAlias
 
-from judges.source_code import compiled, run_as_module
+from judges.source_code import compile_judge, run_as_module
 
 __all__ = ["EvaluateAnswer", "load_eval_script"]
 
@@ -34,7 +34,7 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
         raise FileNotFoundError(f"judge script not found: {file}")
     if file.suffix != ".py":
         raise ImportError(f"{file} is not a Python file")
-    return script_in(compiled(file.read_bytes(), str(file)), file)
+    return script_in(compile_judge(file.read_bytes(), str(file)), file)
 
 
 def script_in(code: CodeType, file: Path) -> EvaluateAnswer:

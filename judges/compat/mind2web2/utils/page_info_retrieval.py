@@ -13,7 +13,7 @@ from cache.capture import Observation, PageKind
 from cache.errors import CacheError
 from cache.page_text.tiles import join_tiles
 from mind2web2.api_tools.tool_pdf import make_blank_png_b64
-from mind2web2.outside import outside
+from mind2web2.outside import external_services
 
 __all__ = ["BatchBrowserManager", "PageManager", "html_to_markdown", "make_blank_png_b64"]
 
@@ -26,7 +26,7 @@ class BatchBrowserManager:
         self.headless = headless
         self.max_retries = max_retries
         self.max_concurrent_pages = max_concurrent_pages
-        self._live = outside().live_pages(max_concurrent_pages)
+        self._live = external_services().live_pages(max_concurrent_pages)
 
     async def __aenter__(self) -> BatchBrowserManager:
         await self.start()

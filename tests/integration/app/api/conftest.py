@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.jobs.execution import Evaluate
+from app.jobs.execution import EvaluateJob
 from app.server.application import create_app
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.runtimes import scripted_runtime
@@ -45,7 +45,7 @@ def open_api(database_url: str, judges: Path, tmp_path: Path) -> Open:
     async def opened(
         *,
         workers: int = 1,
-        evaluate: Evaluate | None = None,
+        evaluate: EvaluateJob | None = None,
         pages: dict[str, str] | None = None,
         base_url: str = "http://127.0.0.1:8000",
         **settings: Any,

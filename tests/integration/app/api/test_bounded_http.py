@@ -14,10 +14,10 @@ import uvicorn
 import uvloop
 from fastapi import FastAPI
 
-from app.api.bounded_http import BoundedHttp
+from app.api.bounded_http import LimitedHttpProtocol
 
 
-class Hurried(BoundedHttp):
+class Hurried(LimitedHttpProtocol):
     """With less patience, so that a test need not have it."""
 
     head_s = 0.3

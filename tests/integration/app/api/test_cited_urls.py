@@ -9,7 +9,7 @@ import httpx
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from app.storage.database import connect
+from app.storage.database import connect_database
 from app.storage.tables import page_changes
 from tests.fakes.judged import FAILED, NOT_JUDGED, JudgedByText, leaf, page_entry, rubric_of
 from tests.integration.app.api.asking import ended, problem, submit
@@ -255,7 +255,7 @@ async def test_changes_need_an_operators_key(open_api: Open):
 
 
 async def test_a_change_is_never_changed(api: httpx.AsyncClient, database_url: str):
-    async with connect(database_url) as database:
+    async with connect_database(database_url) as database:
         with pytest.raises(DBAPIError, match="never changed"):
             async with database.begin() as connection:
                 await connection.execute(page_changes.update().values(reason="something else"))

@@ -19,7 +19,7 @@ from pydantic import SecretStr
 
 from app.server.application import create_app
 from app.storage.database import Database
-from app.storage.kept_replies import kept_size
+from app.storage.kept_replies import cache_size
 from tests.fakes.running import environment_for, run
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
@@ -97,7 +97,7 @@ def rejudged(result: dict[str, Any]) -> list[dict[str, Any]]:
 
 async def shared(database: Database) -> int:
     async with database.begin() as connection:
-        return (await kept_size(connection)).entries
+        return (await cache_size(connection)).entries
 
 
 async def test_an_answer_handed_in_again_asks_nothing_on_the_other_machine(

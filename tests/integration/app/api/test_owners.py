@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
-from app.access.keys import end_key, make_key
+from app.access.keys import create_key, revoke_stored_key
 from app.storage.database import Database
 from app.storage.records import Scope
 from tests.fakes.evaluating import ScriptedEvaluation
@@ -27,7 +27,7 @@ def bearer(key: str) -> dict[str, str]:
 
 
 async def key_for(database: Database, owner: str, scope: Scope) -> dict[str, str]:
-    key, _ = await make_key(database, owner, scope, now=datetime.now(UTC))
+    key, _ = await create_key(database, owner, scope, now=datetime.now(UTC))
     return bearer(key)
 
 
@@ -162,10 +162,10 @@ async def test_strangers_are_sent_away_before_their_body_is_looked_at(neighbours
 
 
 async def test_a_revoked_key_is_refused_by_a_running_service(open_api: Open, database: Database):
-    key, record = await make_key(database, "otter", Scope.READ, now=datetime.now(UTC))
+    key, record = await create_key(database, "otter", Scope.READ, now=datetime.now(UTC))
     async with open_api(workers=0) as api:
         assert (await api.get("/v1/jobs", headers=bearer(key))).status_code == 200
-        await end_key(database, record.id, now=datetime.now(UTC))
+        await revoke_stored_key(database, record.id, now=datetime.now(UTC))
         async with asyncio.timeout(120):
             while (await api.get("/v1/jobs", headers=bearer(key))).status_code == 200:  # noqa: ASYNC110 - another process
                 await asyncio.sleep(0.1)
@@ -207,7 +207,7 @@ async def test_the_streams_of_one_owner_are_counted(open_api: Open):
         accepted = await api.post("/v1/submissions", json=body())
         path = f"/v1/jobs/{accepted.json()['jobs'][0]['id']}"
         app = api._transport.app  # type: ignore[attr-defined]
-        with app.state.service.streams.one_more("local"):
+        with app.state.service.streams.open_stream("local"):
             full = await api.get(f"{path}/events")
             problem(full, 429, "TOO_MANY_STREAMS")
             assert int(full.headers["retry-after"]) > 0

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from answers.bundle import read_folder
-from app.engine.precapture import Page, capture_pages, cited_in
-from app.engine.public_cache import BroughtIn, PublicCache
+from app.engine.precapture import CapturedPage, capture_pages, cited_in
+from app.engine.public_cache import ImportSummary, PublicCache
 from app.engine.runtime import Runtime, open_runtime
 from app.progress import Stage
 from judges.errors import LLMRejected, ModelNotConfigured
@@ -127,7 +127,7 @@ async def test_pages_of_the_next_task_are_read_while_the_one_before_it_is_judged
     mark = tmp_path / "pages are there"
 
     class Marking(PublicCache):
-        async def bring_in(self, runtime: Runtime, agent: str, task_id: str, urls: Iterable[str]) -> BroughtIn:
+        async def bring_in(self, runtime: Runtime, agent: str, task_id: str, urls: Iterable[str]) -> ImportSummary:
             done = await super().bring_in(runtime, agent, task_id, urls)
             if task_id == "script":
                 mark.touch()
@@ -182,7 +182,7 @@ async def test_our_captures_are_written_where_others_read_them(folder: Folder, t
 
 
 async def test_capturing_ahead_counts_a_page_once_and_leaves_known_ones_alone(folder: Folder) -> None:
-    seen: list[Page] = []
+    seen: list[CapturedPage] = []
     submissions = read_folder(folder.root / "answers", "otter")
     cited = cited_in(submissions)["otter", "bridge"]
     async with open_runtime(folder.settings()) as runtime:

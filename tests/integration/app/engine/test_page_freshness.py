@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.evaluation import Evaluated
-from app.engine.page_freshness import PagesNow
+from app.engine.evaluation import AnswerEvaluation
+from app.engine.page_freshness import CurrentPages
 from app.engine.public_cache import PublicCache
 from app.engine.runtime import open_runtime
 from app.maintenance.reindex import rebuild
@@ -62,7 +62,7 @@ async def test_a_page_captured_anew_with_other_words_is_judged_again(folder: Fol
                 text=text,
             )
             await runtime.pages.add(url, seen)
-        pages = await PagesNow.open(settings.data_dir / "captures", None)
+        pages = await CurrentPages.open(settings.data_dir / "captures", None)
         (planned,) = folder.plan(settings, pages=pages)
         return planned.why
 
@@ -71,7 +71,7 @@ async def test_a_page_captured_anew_with_other_words_is_judged_again(folder: Fol
 
 
 async def test_an_index_that_was_lost_and_made_again_leads_to_the_same_result(folder: Folder) -> None:
-    def lasting(judged: Evaluated) -> str:
+    def lasting(judged: AnswerEvaluation) -> str:
         """A result without what every run has of its own: its name, what it took, and how it came by each verdict."""
 
         def without(value: object) -> object:

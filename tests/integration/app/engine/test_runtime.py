@@ -8,7 +8,7 @@ import pytest
 from answers.submission import Answer
 from app.engine.pipeline import evaluate
 from app.engine.runtime import open_runtime
-from app.errors import UnknownTask, WrongSettings
+from app.errors import InvalidSettings, UnknownTask
 from app.progress import Progress, Stage
 from cache.errors import BrowserUnavailable
 from judges.errors import JudgeNotLoadable, ModelNotConfigured
@@ -151,13 +151,13 @@ async def test_a_model_of_no_known_provider_is_refused_at_once(tmp_path: Path, m
 
 @pytest.mark.parametrize("blobs", ["ftp://host/folder", "nonsense", "file:///proc/nothing/here"])
 async def test_a_blob_store_that_cannot_be_used_is_refused_by_name(tmp_path: Path, blobs: str):
-    with pytest.raises(WrongSettings, match="ASSAY_BLOBS"):
+    with pytest.raises(InvalidSettings, match="ASSAY_BLOBS"):
         async with open_runtime(settings_for_tests(data_dir=tmp_path, blobs=blobs)):
             pass
 
 
 async def test_a_data_folder_that_is_a_file_is_refused(tmp_path: Path):
     (tmp_path / "data").write_text("a file")
-    with pytest.raises(WrongSettings, match="cannot be used"):
+    with pytest.raises(InvalidSettings, match="cannot be used"):
         async with open_runtime(settings_for_tests(data_dir=tmp_path / "data")):
             pass

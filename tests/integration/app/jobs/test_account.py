@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 
 from answers.submission import Answer
-from app.jobs.account import JobAccount
-from app.jobs.ledger import Ledger
+from app.jobs.account import AttemptAccounting
+from app.jobs.ledger import BudgetLedger
 from judges.context import JudgeContext
 from judges.errors import ShorterPage, UnusableKind, UnusableReply
 from judges.extractor import Extractor
 from judges.llm.cached import CachedLLM
-from judges.llm.checkpointed import KeptReply, checkpointed
+from judges.llm.checkpointed import CheckpointedReply, with_checkpoints
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.remote import RemoteLLM
 from judges.llm.wire import RawReply
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
-from judges.runner import JudgeTools, run
+from judges.runner import JudgeTools, run_judge
 from judges.verifier import Verifier
 from rubrics.verdict import Usage
 from tests.fakes.backend import ScriptedBackend
@@ -50,10 +50,12 @@ async def test_a_reply_comes_back_with_its_cost_and_what_came_before_it(
     usage = Usage(calls=1 + len(unusable), input_tokens=10, output_tokens=4, usd=1.0)
     before: dict[str, Any] = {"unusable": unusable, "shorter_page": shorter, "retried": ("429",) if shorter else ()}
     reply = LLMReply(text="{}", parsed=None, model="gpt-6-luna", usage=usage, **before)
-    async with Ledger(rig.database, limit_usd=None).running() as ledger:
-        await (await JobAccount.opened(rig.database, ledger, await rig.job(job_id))).keep("ab", reply)
-        taken_over = await JobAccount.opened(rig.database, ledger, await rig.job(job_id))
-    assert taken_over.recall("ab") == KeptReply(text="{}", model="gpt-6-luna", usage=usage, cached=False, **before)
+    async with BudgetLedger(rig.database, limit_usd=None).running() as ledger:
+        await (await AttemptAccounting.opened(rig.database, ledger, await rig.job(job_id))).keep("ab", reply)
+        taken_over = await AttemptAccounting.opened(rig.database, ledger, await rig.job(job_id))
+    assert taken_over.recall("ab") == CheckpointedReply(
+        text="{}", model="gpt-6-luna", usage=usage, cached=False, **before
+    )
     assert taken_over.recall("cd") is None
 
 
@@ -80,10 +82,10 @@ async def shared_claims(ctx: JudgeContext) -> None:
     ctx.verify("early", "The lamp is blue")
 
 
-async def judged(backend: ScriptedBackend, account: JobAccount) -> dict[str, Usage]:
+async def judged(backend: ScriptedBackend, account: AttemptAccounting) -> dict[str, Usage]:
     """The usage of each leaf."""
-    llm = checkpointed(CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(3)), None), account)
-    separator = Separator(b"0123456789abcdef")
+    llm = with_checkpoints(CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(3)), None), account)
+    separator = BlockBuilder(b"0123456789abcdef")
     pages = PagePreparer(separator)
     tools = JudgeTools(
         verifier=Verifier(llm, "gpt-4o", separator=separator, pages=pages),
@@ -91,14 +93,14 @@ async def judged(backend: ScriptedBackend, account: JobAccount) -> dict[str, Usa
         evidence_for=Shelf({}),
     )
     lamp = Judge(task="t", description="The lamp.", coroutine=shared_claims)
-    judgement = await run(lamp, Answer(name="answer_1.md", text="x"), tools)
+    judgement = await run_judge(lamp, Answer(name="answer_1.md", text="x"), tools)
     return {leaf.id: leaf.verdict.usage for leaf in judgement.rubric.leaves() if leaf.verdict is not None}
 
 
 async def test_a_job_that_is_taken_over_has_the_same_usage_of_each_leaf(rig: Rig):
     async def attempt(job_id: str, backend: ScriptedBackend, until: asyncio.Event | None = None) -> dict[str, Usage]:
-        async with Ledger(rig.database, limit_usd=None).running() as ledger:
-            account = await JobAccount.opened(rig.database, ledger, await rig.job(job_id))
+        async with BudgetLedger(rig.database, limit_usd=None).running() as ledger:
+            account = await AttemptAccounting.opened(rig.database, ledger, await rig.job(job_id))
             judging = asyncio.create_task(judged(backend, account))
             if until is None:
                 return await judging

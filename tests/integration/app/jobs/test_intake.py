@@ -9,7 +9,7 @@ from sqlalchemy import text
 from answers.submission import Answer, Submission
 from app.storage.database import Database
 from app.storage.errors import KeyInProgress, KeyReused
-from app.storage.idempotency import IdempotencyKey, recall
+from app.storage.idempotency import IdempotencyKey, find_response
 from app.storage.jobs import answer_text, jobs_of_submission
 from app.storage.submissions import get_submission
 from tests.fakes.services import Rig
@@ -93,8 +93,8 @@ async def test_the_same_key_of_another_owner_is_another_key(rig: Rig):
 
 
 async def test_a_key_under_way_is_told_to_come_back(rig: Rig):
-    async with rig.database.quickly() as connection, connection.transaction():
-        assert await recall(connection, KEY) is None
+    async with rig.database.pooled_connection() as connection, connection.transaction():
+        assert await find_response(connection, KEY) is None
         with pytest.raises(KeyInProgress):
             await accept(rig, submission("one"), key=KEY)
     assert await counts(rig) == (0, 0, 0)

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from app.jobs.following import ProgressWriter
 from app.progress import Progress, Stage
 from app.storage import jobs as rows
-from app.storage.database import connect
+from app.storage.database import connect_database
 from app.storage.records import JobStatus
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.services import Rig
@@ -24,9 +24,9 @@ async def test_many_jobs_are_each_begun_by_one_of_three_workers(rig: Rig, databa
     jobs = [job_id for _ in range(2) for job_id in await rig.submit(*(f"answer {nth}" for nth in range(100)))]
     evaluation = ScriptedEvaluation()
     async with (
-        connect(database_url) as second,
+        connect_database(database_url) as second,
         Rig.opened(second) as rig_2,
-        connect(database_url) as third,
+        connect_database(database_url) as third,
         Rig.opened(third) as rig_3,
         rig.working(evaluation, concurrency=20),
         rig_2.working(evaluation, concurrency=20),

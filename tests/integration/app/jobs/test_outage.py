@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from app.storage.database import connect
+from app.storage.database import connect_database
 from app.storage.embedded import EmbeddedPostgres
 from app.storage.migrate import migrate
 from app.storage.records import JobStatus
@@ -42,7 +42,7 @@ async def test_jobs_survive_a_crash_of_the_database(folder: Path):
     url = await asyncio.to_thread(server.start)
     try:
         async with AsyncExitStack() as stack:
-            database = await stack.enter_async_context(connect(url))
+            database = await stack.enter_async_context(connect_database(url))
             async with database.begin() as connection:
                 await migrate(connection)
             rig = await stack.enter_async_context(Rig.opened(database))

@@ -61,10 +61,10 @@ async def test_the_next_one_goes_ahead_only_when_the_first_has_come_to_something
         for job_id in job_ids:
             await until(rig, job_id, lambda job: job.paused)
     rig.models.states[None] = CircuitState.UNTRIED
-    assert [await rig.pausing.resume_some() for _ in range(3)] == [1, 0, 0]
+    assert [await rig.pausing.resume_ready_jobs() for _ in range(3)] == [1, 0, 0]
     assert [(await rig.job(job_id)).paused for job_id in job_ids] == [False, True]
     await rig.control.cancel(job_ids[0])
-    assert await rig.pausing.resume_some() == 1
+    assert await rig.pausing.resume_ready_jobs() == 1
 
 
 async def test_retry_resumes_a_paused_job_and_tells_the_model_so(rig: Rig):

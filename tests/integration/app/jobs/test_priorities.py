@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from answers.submission import Answer, Submission
-from app.jobs.intake import Terms
+from app.jobs.intake import JobOptions
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.services import Rig
 
@@ -18,7 +18,7 @@ async def submit(rig: Rig, priority: int, *names: str) -> list[str]:
         [Submission(agent="demo", task_id="task", answers=answers)],
         owner="local",
         respond=lambda receipts: receipts[0].as_json(),
-        terms=Terms(priority=priority),
+        terms=JobOptions(priority=priority),
     )
     return [job["id"] for job in accepted["jobs"]]
 

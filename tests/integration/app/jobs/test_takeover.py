@@ -13,9 +13,9 @@ from app.jobs.errors import JobSuperseded
 from app.jobs.following import ProgressWriter
 from app.jobs.queue import JobQueue
 from app.jobs.takeover import ATTEMPTS_EXHAUSTED, Takeover
-from app.progress import Progress, Report, Stage
+from app.progress import Progress, ProgressCallback, Stage
 from app.storage import jobs as rows
-from app.storage.database import Database, connect
+from app.storage.database import Database, connect_database
 from app.storage.records import Job, JobStatus
 from tests.fakes.evaluating import ScriptedEvaluation, result_json
 from tests.fakes.services import Rig
@@ -97,7 +97,7 @@ async def test_a_worker_that_gets_its_own_job_back_ends_the_older_attempt_first(
     asleep = ScriptedEvaluation(gate=asyncio.Event())
     older_ended: list[bool] = []
 
-    async def evaluate(job: Job, answer: Answer, *, result_id: str, progress: Report) -> dict[str, Any]:
+    async def evaluate(job: Job, answer: Answer, *, result_id: str, progress: ProgressCallback) -> dict[str, Any]:
         if job.attempts == 1:
             return await asleep(job, answer, result_id=result_id, progress=progress)
         older_ended.append(asleep.stopped.is_set())
@@ -127,14 +127,14 @@ async def test_a_superseded_worker_is_interrupted_by_its_next_sign_of_progress(r
         await asyncio.sleep(60)
 
     with pytest.raises(JobSuperseded):
-        await writer.run_beside(judging())
+        await writer.run_with(judging())
 
 
 async def test_sweeping_at_the_same_time_takes_a_job_over_once(rig: Rig, database_url: str):
     jobs = await rig.submit(*"abcdefgh")
     for job_id in jobs:
         await claimed_by_the_dead(rig, job_id)
-    async with connect(database_url) as other, Rig.opened(other) as second:
+    async with connect_database(database_url) as other, Rig.opened(other) as second:
         taken = await asyncio.gather(rig.takeover.sweep(), second.takeover.sweep(), rig.takeover.sweep())
         assert sum(taken) == len(jobs)
     assert [status for _, status in await entries(rig.database)] == ["todo"] * len(jobs)
@@ -166,7 +166,7 @@ async def test_after_a_restart_alone_on_the_database_jobs_are_taken_up_at_once(r
     running = asyncio.create_task(worker.run())
     await stuck.running.wait()
     async with (
-        connect(database_url, exclusive=True) as restarted,
+        connect_database(database_url, exclusive=True) as restarted,
         Rig.opened(restarted) as rig_again,
         rig_again.working(ScriptedEvaluation()),
     ):

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from app.maintenance.reindex import rebuild
-from app.storage.captures import PostgresIndex
+from app.storage.captures import PostgresCaptureIndex
 from app.storage.database import Database
 from cache.blobs import BlobStore
 from cache.capture import Capture, CaptureOutcome, Observation
@@ -145,7 +145,7 @@ async def test_a_process_killed_between_body_and_row_leaves_no_dangling_row_and_
 async def test_rows_of_the_database_are_made_again_and_stale_ones_mended(
     store: Store, database: Database, database_url: str
 ) -> None:
-    index = PostgresIndex(database)
+    index = PostgresCaptureIndex(database)
     pages = PageCache(Showing(), store.blobs, index)
     captures = [await pages.get(url) for url in (URL, f"{URL}/2", f"{URL}/3")]
     with psycopg.connect(database_url, autocommit=True) as connection:

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import text
 
 from app.maintenance.retention import missing_bodies, prune
-from app.storage.captures import PostgresIndex
+from app.storage.captures import PostgresCaptureIndex
 from app.storage.database import Database
 from app.storage.page_changes import ChangeAction, PageChange, insert_change, insert_undo
 from app.storage.records import JobStatus
@@ -72,7 +72,7 @@ class Shelf:
             title="",
             blobs={"text": blob},
         )
-        await PostgresIndex(self.database).record(capture)
+        await PostgresCaptureIndex(self.database).record(capture)
         if shown_in is not None:
             await self.run(
                 "INSERT INTO result_pages SELECT id, :page FROM results WHERE job_id = :job",
@@ -124,7 +124,7 @@ async def test_old_work_goes_with_all_that_only_it_needed_and_the_rest_stays(she
         "result_pages": 1,
         "bodies": 1,
     }
-    assert await PostgresIndex(shelf.database).get(kept) is not None
+    assert await PostgresCaptureIndex(shelf.database).get(kept) is not None
 
 
 async def test_evidence_of_a_result_that_stays_is_kept_however_old(shelf: Shelf):
@@ -132,7 +132,7 @@ async def test_evidence_of_a_result_that_stays_is_kept_however_old(shelf: Shelf)
     page = await shelf.page("https://example.org/old", age=OLD, shown_in=young)
     done = await shelf.prune()
     assert (done.rows.captures, done.bodies) == ((), 0)
-    found = await PostgresIndex(shelf.database).get(page)
+    found = await PostgresCaptureIndex(shelf.database).get(page)
     assert found is not None
     assert await shelf.blobs.get(found.blobs["text"].sha256) == b"https://example.org/old"
 
@@ -185,7 +185,7 @@ async def test_what_a_command_captured_without_the_service_is_kept_with_all_it_n
     forgotten = await shelf.page("https://example.org/forgotten", age=OLD, shown_in=old)
     in_both = await shelf.page("https://example.org/in-both", age=OLD, shown_in=old)
     records = await FolderIndex.open(shelf.folder.parent / "captures")
-    index = PostgresIndex(shelf.database)
+    index = PostgresCaptureIndex(shelf.database)
     kept: list[Capture] = []
     for capture_id in (forgotten, in_both):
         capture = await index.get(capture_id)

@@ -10,8 +10,8 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import ProgrammingError
 
-from app.errors import WrongSettings
-from app.storage.database import Database, connect, open_database
+from app.errors import InvalidSettings
+from app.storage.database import Database, connect_database, open_database
 from app.storage.errors import DatabaseTooNew, DatabaseUnavailable
 from app.storage.migrate import migrate
 from app.storage.tables import metadata
@@ -53,7 +53,7 @@ async def test_many_processes_may_start_on_an_empty_database_at_once(empty_url: 
 
 
 async def test_an_interrupted_migration_leaves_nothing_behind(empty_url: str):
-    async with connect(empty_url) as database:
+    async with connect_database(empty_url) as database:
         with pytest.raises(RuntimeError):
             async with database.begin() as connection:
                 await migrate(connection)
@@ -92,6 +92,6 @@ async def test_a_mistake_in_a_statement_is_not_taken_for_an_outage(database: Dat
 
 @pytest.mark.parametrize("url", ["mysql://host/name", "no url at all", "postgresql"])
 async def test_what_is_no_postgres_url_is_refused_by_name(url: str):
-    with pytest.raises(WrongSettings, match="ASSAY_DATABASE_URL"):
+    with pytest.raises(InvalidSettings, match="ASSAY_DATABASE_URL"):
         async with open_database(settings_for_tests(database_url=url)):
             pass

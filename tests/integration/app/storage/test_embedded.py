@@ -18,7 +18,7 @@ import pytest
 
 from app.storage.embedded import EmbeddedPostgres
 from app.storage.errors import DataFolderRefused
-from app.storage.folder import server_account
+from app.storage.folder import server_user
 
 pytestmark = pytest.mark.postgres
 
@@ -67,7 +67,7 @@ def another_process(folder: Path) -> subprocess.Popen[str]:
 def test_the_server_starts_keeps_its_data_and_stops(folder: Path):
     server = EmbeddedPostgres(folder)
     url = server.start()
-    assert server.was_alone
+    assert server.exclusive
     with psycopg.connect(url) as connection:
         connection.execute("CREATE TABLE kept (n int)")
     server.stop()
@@ -104,7 +104,7 @@ def test_after_kill_9_it_is_found_again_and_the_next_normal_stop_stops_it(folder
         other.wait()
     server = EmbeddedPostgres(folder)
     url = server.start()
-    assert server.was_alone
+    assert server.exclusive
     assert answers(url)
     server.stop()
     assert not answers(url)
@@ -114,7 +114,7 @@ def test_a_second_user_in_the_same_process_does_not_take_the_first_one_down(fold
     first, second = EmbeddedPostgres(folder), EmbeddedPostgres(folder)
     url = first.start()
     second.start()
-    assert not second.was_alone
+    assert not second.exclusive
     second.stop()
     assert answers(url)
     first.stop()
@@ -184,7 +184,7 @@ def test_a_folder_of_another_release_is_refused(folder: Path):
 
 
 def test_a_folder_that_holds_something_else_is_refused_and_left_alone(folder: Path):
-    account = server_account()
+    account = server_user()
     (folder / "postgres").mkdir()
     (folder / "postgres" / "letters.txt").write_text("mine")
     if account is not None:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import pytest
 from sqlalchemy import text
 
-from app.storage.database import connect
-from app.storage.model_lines import ModelLines
+from app.storage.database import connect_database
+from app.storage.model_lines import SharedProviderStatus
 from judges.errors import LLMCircuitOpen, LLMRejected, RejectionScope
-from judges.llm.circuit import Circuit, CircuitState
+from judges.llm.circuit import CircuitBreaker, CircuitState
 
 pytestmark = pytest.mark.postgres
 
@@ -29,7 +29,7 @@ class Provider:
     calls: int = 0
     seconds: float = 0.1
 
-    async def ask(self, circuit: Circuit) -> None:
+    async def ask(self, circuit: CircuitBreaker) -> None:
         await circuit.ready(MODEL)
         async with circuit.attempt(MODEL):
             self.calls += 1
@@ -40,8 +40,8 @@ class Provider:
 
 @dataclass
 class Process:
-    lines: ModelLines
-    circuit: Circuit
+    lines: SharedProviderStatus
+    circuit: CircuitBreaker
 
 
 @pytest.fixture
@@ -49,9 +49,9 @@ async def processes(database_url: str) -> AsyncIterator[list[Process]]:
     async with AsyncExitStack() as stack:
         found = []
         for _ in range(3):
-            database = await stack.enter_async_context(connect(database_url))
-            lines = ModelLines(database, redact=lambda said: said.replace("sk-canary", "[redacted]"))
-            circuit = Circuit()
+            database = await stack.enter_async_context(connect_database(database_url))
+            lines = SharedProviderStatus(database, redact=lambda said: said.replace("sk-canary", "[redacted]"))
+            circuit = CircuitBreaker()
             lines.join(KEY, circuit)
             listening = asyncio.create_task(lines.run())
             stack.callback(listening.cancel)
@@ -90,9 +90,9 @@ async def test_a_refusal_is_known_to_all_within_seconds_and_holds_no_secret(proc
 async def test_another_key_is_another_matter(processes: list[Process], database_url: str):
     with suppress(LLMRejected):
         await Provider().ask(processes[0].circuit)
-    async with connect(database_url) as database:
-        other = Circuit()
-        ModelLines(database, redact=str).join("openai:other", other)
+    async with connect_database(database_url) as database:
+        other = CircuitBreaker()
+        SharedProviderStatus(database, redact=str).join("openai:other", other)
         provider = Provider(works=True)
         await provider.ask(other)
     assert provider.calls == 1
@@ -103,7 +103,7 @@ async def test_that_it_was_mended_is_found_out_by_one_and_known_to_all(processes
         await Provider().ask(processes[0].circuit)
     for process in processes:
         await until(process, CircuitState.REFUSED)
-    async with connect(database_url) as database, database.begin() as connection:
+    async with connect_database(database_url) as database, database.begin() as connection:
         await connection.execute(text("UPDATE provider_status SET probed_at = probed_at - interval '10 s'"))
     processes[2].lines.probe_wanted("openai")
     for process in processes[:2]:
@@ -121,8 +121,8 @@ async def test_that_it_was_mended_is_found_out_by_one_and_known_to_all(processes
 
 async def test_without_the_database_each_goes_by_what_it_knows(processes: list[Process], database_url: str):
     circuit = processes[0].circuit
-    async with connect("postgresql://postgres@/nowhere?host=/nowhere") as lost:
-        lines = ModelLines(lost, redact=str)
+    async with connect_database("postgresql://postgres@/nowhere?host=/nowhere") as lost:
+        lines = SharedProviderStatus(lost, redact=str)
         lines.join(KEY, circuit)
         provider = Provider(works=True)
         await provider.ask(circuit)

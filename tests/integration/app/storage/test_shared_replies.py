@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import text
 
 from app.maintenance.retention import prune
-from app.storage.database import Database, connect
-from app.storage.kept_replies import clear_kept, kept_by_model, kept_size
-from app.storage.shared_replies import MAX_WAITING, Event, SharedReplies
+from app.storage.database import Database, connect_database
+from app.storage.kept_replies import cache_size, cache_size_by_model, clear_cache
+from app.storage.shared_replies import MAX_WAITING, Event, SharedLLMCache
 from cache.blobs import BlobStore
 from judges.llm.client import LLMReply
 from judges.llm.response_cache import StoredReply
@@ -35,7 +35,7 @@ class Process:
 
     def __init__(self, database: Database, *, max_bytes: int = MIB) -> None:
         self.database = database
-        self.replies = SharedReplies(database, max_bytes=max_bytes)
+        self.replies = SharedLLMCache(database, max_bytes=max_bytes)
         self.heard: Counter[str] = Counter()
         self.looks = 0
         self.replies.told = self._told
@@ -54,7 +54,7 @@ class Process:
 async def two(database_url: str) -> AsyncIterator[tuple[Process, Process]]:
     """Two workers with connections of their own."""
     async with AsyncExitStack() as stack:
-        first, second = [Process(await stack.enter_async_context(connect(database_url))) for _ in range(2)]
+        first, second = [Process(await stack.enter_async_context(connect_database(database_url))) for _ in range(2)]
         for process in (first, second):
             await stack.enter_async_context(process.replies.running())
         yield first, second
@@ -124,7 +124,7 @@ async def test_the_least_recently_used_go_when_there_is_no_room(database: Databa
                 process.replies.offer(f"{batch * 20 + number:064x}", reply("x" * 2_000))
             await process.heard_of("stored", 20 * (batch + 1))
         async with asyncio.timeout(120), database.begin() as connection:
-            while (await kept_size(connection)).bytes > 100_000:  # noqa: ASYNC110 - the state is in the database
+            while (await cache_size(connection)).bytes > 100_000:  # noqa: ASYNC110 - the state is in the database
                 await asyncio.sleep(0.02)
         assert await process.replies.get(f"{59:064x}") is not None
         assert await process.replies.get(f"{0:064x}") is None
@@ -194,11 +194,12 @@ async def test_they_are_listed_cleared_and_pruned_by_model_and_last_use(two: tup
     await change(database, f"{old} WHERE key IN ('{0:064x}', '{2:064x}', '{3:064x}')")
     async with database.begin() as connection:
         listed = {
-            each.model: (each.entries, each.newest - each.oldest > 86_400) for each in await kept_by_model(connection)
+            each.model: (each.entries, each.newest - each.oldest > 86_400)
+            for each in await cache_size_by_model(connection)
         }
         assert listed == {"small": (2, True), "large": (2, False)}
         before = now - timedelta(days=30)
-        assert (await clear_kept(connection, model="small", used_before=before)).entries == 1
+        assert (await clear_cache(connection, model="small", used_before=before)).entries == 1
     await second.replies.get(f"{3:064x}")
     second.replies.offer(OTHER, reply())
     await second.heard_of("stored")
@@ -208,5 +209,5 @@ async def test_they_are_listed_cleared_and_pruned_by_model_and_last_use(two: tup
     ]
     assert (rehearsed.rows.replies, done.rows.replies) == (1, 1), "of two old ones one was used again"
     async with database.begin() as connection:
-        assert (await clear_kept(connection)).entries == 3
-        assert (await kept_size(connection)).entries == 0
+        assert (await clear_cache(connection)).entries == 3
+        assert (await cache_size(connection)).entries == 0

@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 from sqlalchemy import text
 
-from app.storage.database import Database, connect
-from app.storage.shared_slots import Places, SharedSlots
+from app.storage.database import Database, connect_database
+from app.storage.shared_slots import SharedSemaphore, SharedSlots
 
 pytestmark = pytest.mark.postgres
 
@@ -21,7 +21,7 @@ class Crowd:
         self.most = 0
         self.done: list[str] = []
 
-    async def visit(self, places: Places, who: str, *, seconds: float = 0.02) -> None:
+    async def visit(self, places: SharedSemaphore, who: str, *, seconds: float = 0.02) -> None:
         async with places:
             self.now += 1
             self.most = max(self.most, self.now)
@@ -34,7 +34,7 @@ class Crowd:
 async def processes(database_url: str) -> AsyncIterator[list[SharedSlots]]:
     """Three processes with a connection of their own each; leases run out after a second."""
     async with AsyncExitStack() as stack:
-        databases = [await stack.enter_async_context(connect(database_url)) for _ in range(3)]
+        databases = [await stack.enter_async_context(connect_database(database_url)) for _ in range(3)]
         slots = [SharedSlots(database, ttl_s=1.0) for database in databases]
         for each in slots:
             stack.push_async_callback(each.aclose)

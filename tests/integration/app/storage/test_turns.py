@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from app.storage.captures import PostgresIndex
-from app.storage.database import Database, connect
-from app.storage.turns import TURN_S, PostgresPace, PostgresTurns
+from app.storage.captures import PostgresCaptureIndex
+from app.storage.database import Database, connect_database
+from app.storage.turns import LOCK_TTL_S, PostgresCaptureLocks, PostgresHostPacing
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Observation
 from cache.errors import IndexFailed
@@ -56,9 +56,9 @@ class Knocking:
 @asynccontextmanager
 async def worker(url: str, folder: Path, capturer: Knocking) -> AsyncIterator[PageCache]:
     """What one process has: its own connections, the shared database and store."""
-    async with connect(url) as database:
-        turns = PostgresTurns(database)
-        yield PageCache(capturer, BlobStore.open(folder.as_uri()), PostgresIndex(database), turns=turns)
+    async with connect_database(url) as database:
+        turns = PostgresCaptureLocks(database)
+        yield PageCache(capturer, BlobStore.open(folder.as_uri()), PostgresCaptureIndex(database), turns=turns)
 
 
 async def _raced(count: int, run: Callable[[int, int], Awaitable[str]]) -> None:
@@ -97,8 +97,8 @@ async def test_f18_a_hundred_races_of_two_workers_end_in_one_capture_each(databa
 async def test_f18_five_hundred_races_for_a_turn_let_one_in_at_a_time(database_url: str) -> None:
     inside: set[int] = set()
     winners: dict[int, int] = {}
-    async with connect(database_url) as one, connect(database_url) as two:
-        turns = PostgresTurns(one), PostgresTurns(two)
+    async with connect_database(database_url) as one, connect_database(database_url) as two:
+        turns = PostgresCaptureLocks(one), PostgresCaptureLocks(two)
 
         async def enter(worker: int, nth: int) -> str:
             async with turns[worker].turn(f"{URL}?nth={nth}"):
@@ -191,7 +191,7 @@ async def test_the_turn_of_a_process_that_died_runs_out_in_ten_seconds(
 ) -> None:
     async with processes((database_url, str(tmp_path), "60"), (database_url, str(tmp_path), "0")) as (holder, waiter):
         await begin(holder)
-        turns = PostgresTurns(database)
+        turns = PostgresCaptureLocks(database)
         async with asyncio.timeout(120):
             while await turns.is_free(URL):  # noqa: ASYNC110 - the turn is taken in another process
                 await asyncio.sleep(0.02)
@@ -201,11 +201,11 @@ async def test_the_turn_of_a_process_that_died_runs_out_in_ten_seconds(
         _, count = await ended(waiter)
         waited_s = time.monotonic() - began
     assert count == 1
-    assert TURN_S - 3 < waited_s < 10
+    assert LOCK_TTL_S - 3 < waited_s < 10
 
 
 async def test_a_turn_is_renewed_for_as_long_as_the_capture_takes(database: Database) -> None:
-    turns = PostgresTurns(database, turn_s=0.6, renew_s=0.1)
+    turns = PostgresCaptureLocks(database, turn_s=0.6, renew_s=0.1)
     async with turns.turn("k"):
         for _ in range(15):
             await asyncio.sleep(0.1)
@@ -214,7 +214,7 @@ async def test_a_turn_is_renewed_for_as_long_as_the_capture_takes(database: Data
 
 
 async def test_a_turn_ends_with_what_it_was_taken_for_however_that_ends(database: Database) -> None:
-    turns = PostgresTurns(database)
+    turns = PostgresCaptureLocks(database)
     with pytest.raises(ZeroDivisionError):
         async with turns.turn("k"):
             raise ZeroDivisionError
@@ -232,16 +232,16 @@ async def test_a_turn_ends_with_what_it_was_taken_for_however_that_ends(database
 
 
 async def test_without_a_database_there_is_no_turn_and_nobody_is_held_up() -> None:
-    async with connect("postgresql://nobody@127.0.0.1:1/nothing") as database:
+    async with connect_database("postgresql://nobody@127.0.0.1:1/nothing") as database:
         with pytest.raises(IndexFailed):
-            async with PostgresTurns(database).turn("k"):
+            async with PostgresCaptureLocks(database).turn("k"):
                 pass
-        await PostgresPace(database).wait("a.com", 5.0)
+        await PostgresHostPacing(database).wait("a.com", 5.0)
 
 
 async def test_visits_to_a_host_are_a_gap_apart_over_all_workers(database_url: str) -> None:
-    async with connect(database_url) as one, connect(database_url) as two:
-        paces = PostgresPace(one), PostgresPace(two)
+    async with connect_database(database_url) as one, connect_database(database_url) as two:
+        paces = PostgresHostPacing(one), PostgresHostPacing(two)
         at: list[float] = []
 
         async def visit(nth: int) -> None:

@@ -12,13 +12,13 @@ from typing import Any
 import psutil
 import pytest
 
-from cache.backends.confined import ChildReport, Frame
+from cache.backends.confined import ChildOutput, Frame
 from cache.backends.documents import (
     MAX_TEXT_CHARS,
     ByteKind,
     decode_html,
     decode_text,
-    from_report,
+    document_from_output,
     read_document,
     sniff,
 )
@@ -206,12 +206,12 @@ def test_pages_that_cannot_be_read_are_said_and_a_document_of_such_is_damaged(br
         page: dict[str, Any] = {"type": "page", "number": number, "hidden": "", "links": []}
         damage = {"text": "", "damage": "no such object"} if number <= broken else {"text": "Readable"}
         frames.append(Frame(header=page | damage, body=b""))
-    report = ChildReport(frames=(*frames, Frame(header={"type": "end"}, body=b"")), cut="")
+    report = ChildOutput(frames=(*frames, Frame(header={"type": "end"}, body=b"")), cut="")
     if broken == 2:
         with pytest.raises(DocumentRejected, match="no page of it can be read"):
-            from_report(PageKind.PDF, report, pdf=b"")
+            document_from_output(PageKind.PDF, report, pdf=b"")
     else:
-        assert "1 pages cannot be read: no such object" in from_report(PageKind.PDF, report, pdf=b"").partial
+        assert "1 pages cannot be read: no such object" in document_from_output(PageKind.PDF, report, pdf=b"").partial
 
 
 @pytest.mark.parametrize(("width", "height"), [(9000, 9000), (14400, 200), (200, 14400)])

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from cache.backends.patchright import BrowserCapturer
-from cache.egress.guard import EgressGuard
+from cache.egress.guard import EgressProxy
 from tests.fakes.processes import below, command, lives
 
 
@@ -36,7 +36,7 @@ def _drivers(program: Path) -> list[psutil.Process]:
 @pytest.mark.parametrize("times", [1, 2], ids=["cancelled once", "cancelled twice"])
 async def test_a_start_that_is_cancelled_leaves_no_driver_and_no_task(silent_driver: Path, times: int) -> None:
     """A task of the library that waits for a driver's answer would keep ``asyncio.run`` from ever returning."""
-    async with EgressGuard() as guard:
+    async with EgressProxy() as guard:
         before = asyncio.all_tasks()
         capturer = BrowserCapturer(Path("/bin/true"), guard, semaphore=asyncio.Semaphore(1), allow_unsandboxed=True)
         starting = asyncio.create_task(capturer.start())

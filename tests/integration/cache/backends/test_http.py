@@ -12,7 +12,7 @@ import pytest
 
 from cache.backends.http import USER_AGENT, HttpCapturer
 from cache.capture import CaptureOutcome, PageKind
-from cache.egress.guard import EgressGuard
+from cache.egress.guard import EgressProxy
 from tests.standin.documents import pdf_with_pages
 from tests.standin.tls import untrusted_server_context
 from tests.standin.web import Answer, Reply, StandInWeb, Visit
@@ -28,7 +28,7 @@ async def site() -> AsyncIterator[StandInWeb]:
 
 @pytest.fixture
 async def capturer(site: StandInWeb) -> AsyncIterator[HttpCapturer]:
-    async with EgressGuard(frozenset({site.place})) as guard:
+    async with EgressProxy(frozenset({site.place})) as guard:
         yield HttpCapturer(guard, semaphore=asyncio.Semaphore(5), deadline_s=60)
 
 
@@ -53,7 +53,7 @@ async def test_it_says_what_it_is_and_whom_to_write_to(site: StandInWeb, contact
         return Reply.html(ARTICLE)
 
     site.pages["/ada"] = answer
-    async with EgressGuard(frozenset({site.place})) as guard:
+    async with EgressProxy(frozenset({site.place})) as guard:
         await HttpCapturer(guard, semaphore=asyncio.Semaphore(1), contact=contact).capture(site.url("/ada"))
     assert named == [f"{USER_AGENT} (+{contact})" if contact else USER_AGENT]
 
@@ -136,7 +136,7 @@ async def test_a_packed_page_that_breaks_off_is_partial(site: StandInWeb, captur
 async def test_every_end_has_its_outcome(site: StandInWeb, reply: Answer, outcome: CaptureOutcome, gone: bool) -> None:
     site.pages["/page"] = reply
     deadline_s = 1 if outcome is CaptureOutcome.TIMEOUT else 60
-    async with EgressGuard(frozenset({site.place})) as guard:
+    async with EgressProxy(frozenset({site.place})) as guard:
         capturer = HttpCapturer(guard, semaphore=asyncio.Semaphore(1), deadline_s=deadline_s)
         seen = await capturer.capture(site.url("/page"))
     assert (seen.outcome, seen.gone) == (outcome, gone)
@@ -166,7 +166,7 @@ async def test_a_refused_connection_and_a_server_that_hangs_up_are_connect_error
 
     server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
     rude = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with EgressGuard(frozenset({closed, rude})) as guard:
+    async with EgressProxy(frozenset({closed, rude})) as guard:
         capturer = HttpCapturer(guard, semaphore=asyncio.Semaphore(1), deadline_s=60)
         for place in (closed, rude):
             seen = await capturer.capture(f"http://{place}/")
@@ -176,7 +176,7 @@ async def test_a_refused_connection_and_a_server_that_hangs_up_are_connect_error
 
 async def test_a_certificate_nobody_vouches_for_is_a_tls_error(tmp_path: Path) -> None:
     async with StandInWeb({"/": Reply.html(ARTICLE)}, tls=untrusted_server_context(tmp_path)) as site:
-        async with EgressGuard(frozenset({f"localhost:{site.port}"})) as guard:
+        async with EgressProxy(frozenset({f"localhost:{site.port}"})) as guard:
             capturer = HttpCapturer(guard, semaphore=asyncio.Semaphore(1), deadline_s=60)
             seen = await capturer.capture(f"https://localhost:{site.port}/")
         assert seen.outcome is CaptureOutcome.TLS_ERROR

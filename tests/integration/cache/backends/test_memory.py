@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 
-from cache.backends.memory import MemoryWarden
+from cache.backends.memory import MemoryLimiter
 
 MIB = 1024 * 1024
 HOARD = (
@@ -20,9 +20,9 @@ async def _process(size: int) -> asyncio.subprocess.Process:
 
 async def test_only_the_process_that_grows_too_large_is_killed() -> None:
     small, large = await _process(MIB), await _process(200 * MIB)
-    warden = MemoryWarden(os.getpid(), max_bytes=120 * MIB)
+    warden = MemoryLimiter(os.getpid(), max_bytes=120 * MIB)
     try:
-        async with warden.watching(), warden.watching():
+        async with warden.monitor(), warden.monitor():
             assert await asyncio.wait_for(large.wait(), 40) == -9
         assert warden.kills == 1
         assert small.returncode is None
@@ -32,8 +32,8 @@ async def test_only_the_process_that_grows_too_large_is_killed() -> None:
 
 
 async def test_nothing_is_watched_while_no_page_is_open() -> None:
-    warden = MemoryWarden(os.getpid(), max_bytes=120 * MIB)
-    async with warden.watching():
+    warden = MemoryLimiter(os.getpid(), max_bytes=120 * MIB)
+    async with warden.monitor():
         pass
     large = await _process(200 * MIB)
     try:
@@ -48,7 +48,7 @@ async def test_a_browser_that_is_gone_is_no_fault() -> None:
     ended = await _process(MIB)
     ended.kill()
     await ended.wait()
-    warden = MemoryWarden(ended.pid)
-    async with warden.watching():
+    warden = MemoryLimiter(ended.pid)
+    async with warden.monitor():
         await asyncio.sleep(0.05)
     assert warden.kills == 0

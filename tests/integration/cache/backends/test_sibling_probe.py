@@ -12,8 +12,8 @@ from cache.backends.http import HttpCapturer
 from cache.backends.router import RoutedCapturer
 from cache.backends.sibling_probe import SiblingProbe
 from cache.capture import CaptureOutcome, Observation
-from cache.egress.guard import EgressGuard
-from cache.egress.politeness import PoliteCapturer
+from cache.egress.guard import EgressProxy
+from cache.egress.politeness import PacedCapturer
 from tests.standin.documents import pdf_with_pages
 from tests.standin.web import Answer, Reply, StandInWeb, Visit
 
@@ -42,12 +42,12 @@ class Site(StandInWeb):
 
 
 async def _seen(site: StandInWeb, path: str = CITED, *, deadline_s: float = 60.0) -> Observation:
-    async with EgressGuard(frozenset({site.place})) as guard:
+    async with EgressProxy(frozenset({site.place})) as guard:
         return await _capturer(guard, deadline_s=deadline_s).capture(site.url(path))
 
 
 def _capturer(
-    guard: EgressGuard, *, deadline_s: float = 60.0, within_s: float = 60.0, max_bytes: int = 100_000
+    guard: EgressProxy, *, deadline_s: float = 60.0, within_s: float = 60.0, max_bytes: int = 100_000
 ) -> RoutedCapturer:
     """``deadline_s`` is for one request to the sibling, ``within_s`` for the whole probe."""
     slots = asyncio.Semaphore(2)
@@ -238,9 +238,9 @@ async def test_nobody_waits_for_long_to_be_let_in() -> None:
         async def wait(self, host: str, gap_s: float) -> None:
             await asyncio.sleep(60)
 
-    async with Site(lambda visit: Reply.html(SONG)) as site, EgressGuard(frozenset({site.place})) as guard:
+    async with Site(lambda visit: Reply.html(SONG)) as site, EgressProxy(frozenset({site.place})) as guard:
         fetch = HttpCapturer(guard, semaphore=asyncio.Semaphore(2))
-        polite = PoliteCapturer(fetch, Held(), gap_s=1.0)
+        polite = PacedCapturer(fetch, Held(), gap_s=1.0)
         seen = await RoutedCapturer(fetch, siblings=SiblingProbe(polite, within_s=0.2)).capture(site.url(CITED))
         assert site.hits.total() == 1
     assert seen.outcome is CaptureOutcome.SOFT_404

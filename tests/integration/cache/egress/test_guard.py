@@ -12,7 +12,7 @@ import psutil
 import pytest
 from structlog.testing import capture_logs
 
-from cache.egress.guard import EgressGuard, EgressLimits, Lane, RefusalReason, parse_place
+from cache.egress.guard import EgressLimits, EgressProxy, Lane, RefusalReason, parse_host_port
 from cache.egress.lane import MAX_REFUSALS_PER_HOST
 from cache.egress.resolver import SystemResolver
 from cache.errors import HostUnknown
@@ -79,7 +79,7 @@ async def test_no_spelling_of_an_inside_address_is_reached() -> None:
     assert len(INSIDE) >= 60
     async with StandInWeb() as inside, StandInWeb(host="::1") as inside6:
         ports = frozenset({inside.port, inside6.port})
-        async with EgressGuard(ports=ports, resolver=_names()) as guard, guard.lane() as lane:
+        async with EgressProxy(ports=ports, resolver=_names()) as guard, guard.lane() as lane:
             for host in INSIDE:
                 for port in ports:
                     place = f"{host}:{port}"
@@ -97,7 +97,7 @@ async def test_no_spelling_of_an_inside_address_is_reached() -> None:
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "POST"])
 async def test_other_methods_pass_the_same_guard(method: str) -> None:
     async with StandInWeb() as inside, StandInWeb({"/": Reply.html("hello")}) as site:
-        guard = EgressGuard(frozenset({site.place}), ports=frozenset({inside.port, site.port}))
+        guard = EgressProxy(frozenset({site.place}), ports=frozenset({inside.port, site.port}))
         async with guard, httpx.AsyncClient(proxy=guard.url, trust_env=False) as client:
             refused = await client.request(method, inside.url("/"))
             passed = await client.request(method, site.url("/"))
@@ -109,13 +109,13 @@ async def test_other_methods_pass_the_same_guard(method: str) -> None:
 
 async def test_the_same_server_is_reached_when_it_is_allowed() -> None:
     async with StandInWeb({"/": Reply.html("hello")}) as site:
-        async with EgressGuard(frozenset({site.place})) as guard:
+        async with EgressProxy(frozenset({site.place})) as guard:
             assert (await _get(guard, site.url("/"))).text == "hello"
         assert site.hits["/"] == 1
 
 
 async def test_an_allowed_place_opens_no_other_port_host_or_spelling() -> None:
-    async with StandInWeb() as site, EgressGuard(frozenset({site.place})) as guard:
+    async with StandInWeb() as site, EgressProxy(frozenset({site.place})) as guard:
         for other in (f"127.0.0.2:{site.port}", f"127.1:{site.port}", f"localhost:{site.port}", "127.0.0.1:81"):
             status = await _ask(guard.url, f"GET http://{other}/ HTTP/1.1".encode(), other)
             assert status.startswith(b"HTTP/1.1 403"), other
@@ -127,7 +127,7 @@ async def test_a_name_that_changes_its_mind_is_judged_at_every_connection() -> N
         # First answer public (where nothing listens), then the address of the internal server.
         names = NamesOf(rebind_test=[["203.0.114.1"], ["127.0.0.1"]])
         limits = EgressLimits(connect_s=0.2)
-        async with EgressGuard(limits=limits, ports=frozenset({inside.port}), resolver=names) as guard:
+        async with EgressProxy(limits=limits, ports=frozenset({inside.port}), resolver=names) as guard:
             for _ in range(3):
                 response = await _get(guard, f"http://rebind.test:{inside.port}/")
                 assert response.status_code in (403, 502)
@@ -145,14 +145,14 @@ async def test_a_public_address_of_this_machine_is_as_private_as_any(
         SimpleNamespace(family=psutil.AF_LINK, address="02:42:ac:11:00:02"),
     ]
     monkeypatch.setattr(psutil, "net_if_addrs", lambda: {"eth0": entries})
-    async with EgressGuard(resolver=NamesOf(me_test=[[spelling]])) as guard, guard.lane() as lane:
+    async with EgressProxy(resolver=NamesOf(me_test=[[spelling]])) as guard, guard.lane() as lane:
         assert (await _ask(lane.url, b"CONNECT me.test:443 HTTP/1.1", "me.test")).startswith(b"HTTP/1.1 403")
         assert ["of this machine" in refusal.detail for refusal in lane.refusals] == [True]
 
 
 async def test_a_port_that_is_not_the_webs_is_refused_before_the_name_is_looked_up() -> None:
     names = NamesOf()
-    async with EgressGuard(resolver=names) as guard, guard.lane() as lane:
+    async with EgressProxy(resolver=names) as guard, guard.lane() as lane:
         assert (await _ask(lane.url, b"CONNECT example.com:25 HTTP/1.1", "example.com")).startswith(b"HTTP/1.1 403")
         assert [refusal.reason for refusal in lane.refusals] == [RefusalReason.PORT]
         assert names.asked == []
@@ -173,13 +173,13 @@ async def test_a_port_that_is_not_the_webs_is_refused_before_the_name_is_looked_
     ],
 )
 async def test_a_request_that_is_no_proxy_request_is_refused(first: bytes) -> None:
-    async with EgressGuard() as guard:
+    async with EgressProxy() as guard:
         assert (await _ask(guard.url, first, "example.com")).startswith(b"HTTP/1.1 403")
 
 
 async def test_refusals_are_kept_with_their_reason_for_the_lane_they_happened_on() -> None:
     names = NamesOf()
-    async with EgressGuard(resolver=names) as guard, guard.lane() as one, guard.lane() as other:
+    async with EgressProxy(resolver=names) as guard, guard.lane() as one, guard.lane() as other:
         await _ask(one.url, b"GET http://127.0.0.1/ HTTP/1.1", "127.0.0.1")
         await _ask(one.url, b"GET http://nowhere.invalid/ HTTP/1.1", "nowhere.invalid")
         denied, unknown = one.refusal_of("http://127.0.0.1/x"), one.refusal_of("http://nowhere.invalid/")
@@ -194,14 +194,14 @@ async def test_refusals_are_kept_with_their_reason_for_the_lane_they_happened_on
 async def test_a_host_that_refuses_connections_is_named_so() -> None:
     async with StandInWeb() as closed:
         place = closed.place
-    async with EgressGuard(frozenset({place})) as guard, guard.lane() as lane:
+    async with EgressProxy(frozenset({place})) as guard, guard.lane() as lane:
         await _ask(lane.url, f"GET http://{place}/ HTTP/1.1".encode(), place)
         assert [refusal.reason for refusal in lane.refusals] == [RefusalReason.CONNECT_FAILED]
 
 
 async def test_a_page_that_asks_a_refused_host_again_and_again_waits_for_its_answers() -> None:
     with capture_logs() as logs:
-        async with EgressGuard() as guard, guard.lane() as lane, httpx.AsyncClient(proxy=lane.url) as page:
+        async with EgressProxy() as guard, guard.lane() as lane, httpx.AsyncClient(proxy=lane.url) as page:
             for _ in range(MAX_REFUSALS_PER_HOST):
                 assert (await page.get("http://127.0.0.1/again")).status_code == 403
             with pytest.raises(httpx.ReadTimeout):
@@ -222,7 +222,7 @@ async def test_a_page_that_asks_a_refused_host_again_and_again_waits_for_its_ans
 async def test_a_refused_host_that_a_page_retries_waits_with_its_answers_at_once_and_no_other_host() -> None:
     async with (
         StandInWeb({"/": Reply(body=b"here")}) as site,
-        EgressGuard(frozenset({site.place})) as guard,
+        EgressProxy(frozenset({site.place})) as guard,
         guard.lane() as lane,
         httpx.AsyncClient(proxy=lane.url, trust_env=False) as page,
     ):
@@ -237,7 +237,7 @@ async def test_a_refused_host_that_a_page_retries_waits_with_its_answers_at_once
 
 
 async def test_of_many_requests_to_a_refused_host_only_a_few_wait_for_their_answers() -> None:
-    async with EgressGuard() as guard, guard.lane() as lane, httpx.AsyncClient(proxy=lane.url) as page:
+    async with EgressProxy() as guard, guard.lane() as lane, httpx.AsyncClient(proxy=lane.url) as page:
         for _ in range(MAX_REFUSALS_PER_HOST):
             await page.get("http://127.0.0.1/")
         answers = await asyncio.gather(
@@ -251,7 +251,7 @@ async def test_of_many_requests_to_a_refused_host_only_a_few_wait_for_their_answ
 async def test_a_lane_is_cut_at_its_byte_budget() -> None:
     async with StandInWeb({"/big": Reply(body=b"x" * 3_000_000)}) as site:
         allowed = frozenset({site.place})
-        async with EgressGuard(allowed) as guard, guard.lane(max_bytes=1_000_000) as lane:
+        async with EgressProxy(allowed) as guard, guard.lane(max_bytes=1_000_000) as lane:
             async with httpx.AsyncClient(proxy=lane.url, trust_env=False) as client:
                 with pytest.raises(httpx.TransportError):
                     await client.get(site.url("/big"))
@@ -264,7 +264,7 @@ async def test_a_lane_is_cut_at_its_byte_budget() -> None:
 async def test_a_connection_ends_at_its_time_budget() -> None:
     async with StandInWeb({"/": Reply(body=b"x", hang=True)}) as site:
         limits = EgressLimits(connection_s=0.3)
-        async with EgressGuard(frozenset({site.place}), limits) as guard, guard.lane() as lane:
+        async with EgressProxy(frozenset({site.place}), limits) as guard, guard.lane() as lane:
             async with httpx.AsyncClient(proxy=lane.url, trust_env=False) as client:
                 with pytest.raises(httpx.TransportError):
                     await client.get(site.url("/"))
@@ -278,7 +278,7 @@ async def test_closing_a_lane_cuts_what_still_runs_on_it() -> None:
         arrived.set()
         return Reply(body=b"x", hang=True)
 
-    async with StandInWeb({"/": answer}) as site, EgressGuard(frozenset({site.place})) as guard:
+    async with StandInWeb({"/": answer}) as site, EgressProxy(frozenset({site.place})) as guard:
         async with guard.lane() as lane:
             pending = asyncio.create_task(_get(lane, site.url("/")))
             await arrived.wait()
@@ -287,7 +287,7 @@ async def test_closing_a_lane_cuts_what_still_runs_on_it() -> None:
 
 
 async def test_a_body_and_the_query_arrive_and_hop_headers_do_not() -> None:
-    async with StandInWeb({"/form": Reply.html("taken")}) as site, EgressGuard(frozenset({site.place})) as guard:
+    async with StandInWeb({"/form": Reply.html("taken")}) as site, EgressProxy(frozenset({site.place})) as guard:
         async with httpx.AsyncClient(proxy=guard.url, trust_env=False) as client:
             response = await client.post(site.url("/form?a=1"), content=b"x" * 200_000)
             again = await client.get(site.url("/form"))
@@ -305,7 +305,7 @@ async def test_a_websocket_upgrade_passes_both_ways() -> None:
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     place = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with EgressGuard(frozenset({place})) as guard:
+    async with EgressProxy(frozenset({place})) as guard:
         reader, writer = await asyncio.open_connection("127.0.0.1", int(guard.url.rpartition(":")[2]))
         head = f"GET http://{place}/ws HTTP/1.1\r\nHost: {place}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
         writer.write(head.encode())
@@ -318,7 +318,7 @@ async def test_a_websocket_upgrade_passes_both_ways() -> None:
 
 async def test_a_second_request_on_one_connection_never_goes_to_the_first_ones_server() -> None:
     keeps_open = Reply(headers={"Connection": "keep-alive"}, body=b"first")
-    async with StandInWeb({"/": keeps_open}) as site, EgressGuard(frozenset({site.place})) as guard:
+    async with StandInWeb({"/": keeps_open}) as site, EgressProxy(frozenset({site.place})) as guard:
         reader, writer = await asyncio.open_connection("127.0.0.1", int(guard.url.rpartition(":")[2]))
         writer.write(f"GET {site.url('/')} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         writer.write(b"GET http://10.0.0.1/ HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -342,7 +342,7 @@ async def test_an_unknown_host_is_told_apart_from_a_silent_name_server() -> None
         def close(self) -> None:
             pass
 
-    async with EgressGuard(limits=EgressLimits(resolve_s=0.1), resolver=Silent()) as guard, guard.lane() as lane:
+    async with EgressProxy(limits=EgressLimits(resolve_s=0.1), resolver=Silent()) as guard, guard.lane() as lane:
         await _ask(lane.url, b"GET http://slow.test/ HTTP/1.1", "slow.test")
         assert [refusal.reason for refusal in lane.refusals] == [RefusalReason.LOOKUP_FAILED]
 
@@ -350,9 +350,9 @@ async def test_an_unknown_host_is_told_apart_from_a_silent_name_server() -> None
 @pytest.mark.parametrize("entry", ["localhost", "http://a:1", "a:b", ":80", "a:80/x", ""])
 def test_an_allow_list_entry_must_be_host_and_port(entry: str) -> None:
     with pytest.raises(ValueError, match="host:port"):
-        parse_place(entry)
+        parse_host_port(entry)
 
 
-async def _get(way: EgressGuard | Lane, url: str) -> httpx.Response:
+async def _get(way: EgressProxy | Lane, url: str) -> httpx.Response:
     async with httpx.AsyncClient(proxy=way.url, trust_env=False) as client:
         return await client.get(url)

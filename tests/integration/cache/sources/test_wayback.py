@@ -12,8 +12,8 @@ import pytest
 from cache.backends.http import HttpCapturer
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, CaptureSource, Observation
-from cache.capture_locks import ProcessPace
-from cache.egress.guard import EgressGuard
+from cache.capture_locks import ProcessHostPacing
+from cache.egress.guard import EgressProxy
 from cache.pages import PageCache
 from cache.sources.wayback import Wayback
 from cache.store import MemoryIndex
@@ -37,7 +37,7 @@ DEAD = Observation(
 )
 
 
-class Paced(ProcessPace):
+class Paced(ProcessHostPacing):
     """Sleeps for nobody, and remembers whom it would have kept waiting for how long."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Paced(ProcessPace):
 
 @asynccontextmanager
 async def archive(standin: StandInArchive, pace: Paced | None = None) -> AsyncIterator[Wayback]:
-    async with standin, EgressGuard(frozenset({standin.place})) as guard:
+    async with standin, EgressProxy(frozenset({standin.place})) as guard:
         fetch = HttpCapturer(guard, semaphore=asyncio.Semaphore(2), deadline_s=10)
         address = standin.url("")
         yield Wayback(fetch, pace or Paced(), now=lambda: NOON, availability=address, archive=address)
@@ -138,7 +138,7 @@ async def test_private_addresses_and_pages_that_are_there_are_never_asked_for(ou
 
 async def test_the_page_cache_keeps_both_the_failure_and_the_copy_and_shows_the_copy() -> None:
     standin = StandInArchive({})
-    async with StandInWeb() as web, archive(standin) as wayback, EgressGuard(frozenset({web.place})) as guard:
+    async with StandInWeb() as web, archive(standin) as wayback, EgressProxy(frozenset({web.place})) as guard:
         url = web.url("/gone")
         standin.copies[url] = {"20250601080000": NEW}
         standin.pages[f"/web/20250601080000id_/{url}"] = Reply.html(NEW)

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from judges.errors import JudgeBug, ScriptStopped
-from judges.isolation.fork_server_pool import Nursery
+from judges.isolation.fork_server_pool import ForkServerPool
 from tests.fakes.confined import confined, nursery_with, script
 from tests.fakes.processes import below, lives
 
@@ -27,7 +27,7 @@ LIMITS = {"cpu_s": 20, "memory_bytes": 768 * 1024**2, "file_bytes": 1024**2}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def nursery() -> AsyncIterator[Nursery]:
+async def nursery() -> AsyncIterator[ForkServerPool]:
     async with nursery_with(**LIMITS) as opened:
         yield opened
 
@@ -78,7 +78,7 @@ ACCIDENTS = {
 
 @pytest.mark.parametrize("name", ACCIDENTS)
 async def test_an_accident_ends_with_a_reason_in_time_and_its_sibling_does_not_notice(
-    nursery: Nursery, tmp_path: Path, name: str
+    nursery: ForkServerPool, tmp_path: Path, name: str
 ):
     body, limit, said = ACCIDENTS[name]
     path, well = script(tmp_path, body), script(tmp_path, name="well")
@@ -94,7 +94,7 @@ async def test_an_accident_ends_with_a_reason_in_time_and_its_sibling_does_not_n
     assert await nothing_left(nursery) == []
 
 
-async def test_what_a_file_does_while_it_is_loaded_ends_the_same_way(nursery: Nursery, tmp_path: Path):
+async def test_what_a_file_does_while_it_is_loaded_ends_the_same_way(nursery: ForkServerPool, tmp_path: Path):
     with pytest.raises(ScriptStopped) as raised:
         await confined(script(tmp_path, above="while True: pass"), nursery, deadline_s=0.5)
     assert raised.value.limit == "time"
@@ -110,14 +110,14 @@ async def test_processor_time_is_bounded_however_long_a_script_may_take(tmp_path
     assert raised.value.limit == "cpu"
 
 
-async def test_a_traceback_names_the_line_of_the_file(nursery: Nursery, tmp_path: Path):
+async def test_a_traceback_names_the_line_of_the_file(nursery: ForkServerPool, tmp_path: Path):
     with pytest.raises(JudgeBug, match="ZeroDivisionError") as raised:
         await confined(script(tmp_path, "1 / 0"), nursery)
     assert str(tmp_path / "t.py") in raised.value.traceback
     assert "1 / 0" in raised.value.traceback
 
 
-async def test_the_last_words_of_a_process_that_died_are_kept(nursery: Nursery, tmp_path: Path):
+async def test_the_last_words_of_a_process_that_died_are_kept(nursery: ForkServerPool, tmp_path: Path):
     body = "print('before the end', flush=True)\nos._exit(3)"
     with pytest.raises(JudgeBug) as raised:
         await confined(script(tmp_path, body), nursery)
@@ -160,7 +160,7 @@ async def test_a_fork_storm_is_stopped_where_scripts_may_start_processes(tmp_pat
         assert await nothing_left(opened) == []
 
 
-async def test_a_run_that_is_called_off_is_killed_at_once(nursery: Nursery, tmp_path: Path):
+async def test_a_run_that_is_called_off_is_killed_at_once(nursery: ForkServerPool, tmp_path: Path):
     running = asyncio.create_task(confined(script(tmp_path, "while True: pass"), nursery, deadline_s=60))
     await asyncio.sleep(0.5)
     began = time.monotonic()
@@ -171,7 +171,7 @@ async def test_a_run_that_is_called_off_is_killed_at_once(nursery: Nursery, tmp_
     assert await nothing_left(nursery) == []
 
 
-async def test_temporary_files_are_removed_whatever_happens(nursery: Nursery, tmp_path: Path):
+async def test_temporary_files_are_removed_whatever_happens(nursery: ForkServerPool, tmp_path: Path):
     body = "import tempfile\nprint(tempfile.mkdtemp(), flush=True)\nos._exit(1)"
     with pytest.raises(JudgeBug) as raised:
         await confined(script(tmp_path, body), nursery)
@@ -191,7 +191,7 @@ async def test_a_fork_server_that_dies_is_replaced(tmp_path: Path):
         assert opened.server_pid != before
 
 
-async def nothing_left(nursery: Nursery) -> list[psutil.Process]:
+async def nothing_left(nursery: ForkServerPool) -> list[psutil.Process]:
     """The processes below the fork server, once those that are about to end have."""
     assert nursery.server_pid is not None
     for _ in range(100):

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from judges.errors import IsolationFailed
-from judges.isolation.fork_server_pool import Nursery
+from judges.isolation.fork_server_pool import ForkServerPool
 from tests.fakes.confined import confined, nursery_with, script
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
@@ -25,7 +25,7 @@ async def test_a_child_costs_a_small_part_of_what_starting_python_and_importing_
         server = psutil.Process(nursery.server_pid)
         before, spent = server.cpu_times(), 0.0
         for _ in range(CHILDREN):
-            async with nursery.child(NOTHING) as child:
+            async with nursery.spawn(NOTHING) as child:
                 ending = await child.ending(patience_s=5)
             assert ending.exit == 0
             spent += ending.cpu_s
@@ -65,7 +65,7 @@ async def test_what_reads_the_usual_values_is_made_before_a_script_is_forked(tmp
 
 
 async def test_a_module_that_cannot_be_imported_beforehand_is_told_and_not_worked_around():
-    nursery = Nursery(["there_is_no_such_module"])
+    nursery = ForkServerPool(["there_is_no_such_module"])
     with pytest.raises(IsolationFailed, match="exited during start-up"):
         await nursery.ready()
     await nursery.aclose()

@@ -16,7 +16,7 @@ import pytest_asyncio
 from cache.pages import PageCache
 from cache.store import MemoryIndex
 from judges.errors import JudgeBug, LLMRejected, LLMUnavailable, RejectionScope
-from judges.isolation.fork_server_pool import Nursery
+from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.lexical import LexicalClient
 from judges.loader import load_judge
@@ -36,13 +36,13 @@ pytestmark = [
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def nursery() -> AsyncIterator[Nursery]:
+async def nursery() -> AsyncIterator[ForkServerPool]:
     async with nursery_with() as opened:
         yield opened
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-async def test_whole_scripts_grow_the_trees_worked_out_by_hand(case: Case, nursery: Nursery):
+async def test_whole_scripts_grow_the_trees_worked_out_by_hand(case: Case, nursery: ForkServerPool):
     cache = page_cache()
     captures = [await cache.get(url) for url in PAGES]
     result = await run_hosted(case.path, Hosted(case), cache, case.answer, captures, nursery=nursery)
@@ -52,12 +52,12 @@ async def test_whole_scripts_grow_the_trees_worked_out_by_hand(case: Case, nurse
 
 
 @pytest.mark.parametrize("seed", [0, 3])
-async def test_results_are_equal_in_every_field(nursery: Nursery, seed: int):
+async def test_results_are_equal_in_every_field(nursery: ForkServerPool, seed: int):
     here, there = [await look(CHAIN, Rounds(seed), "x", look_ahead=False, nursery=each) for each in (None, nursery)]
     assert here == there
 
 
-async def test_look_ahead_goes_on_inside_the_process(nursery: Nursery):
+async def test_look_ahead_goes_on_inside_the_process(nursery: ForkServerPool):
     alone, ahead = Rounds(0, pass_rate=1.0), Rounds(0, pass_rate=1.0)
     plain = await look(CHAIN, alone, "x", look_ahead=False)
     scouted = await look(CHAIN, ahead, "x", look_ahead=True, nursery=nursery)
@@ -66,7 +66,7 @@ async def test_look_ahead_goes_on_inside_the_process(nursery: Nursery):
     assert ahead.rounds < alone.rounds
 
 
-async def test_a_page_the_script_puts_into_its_cache_is_judged_by(nursery: Nursery, tmp_path: Path):
+async def test_a_page_the_script_puts_into_its_cache_is_judged_by(nursery: ForkServerPool, tmp_path: Path):
     body = """
         cache.put_web("https://own.example/x", "Only the script knows that the lamp is red.", None)
         other = evaluator.add_leaf("other", "Another leaf")
@@ -79,7 +79,7 @@ async def test_a_page_the_script_puts_into_its_cache_is_judged_by(nursery: Nurse
     assert {page["url"] for page in result["pages"]} == {PAGE, "https://own.example/x"}
 
 
-async def test_what_a_script_reads_of_pages_itself_is_what_is_stored(nursery: Nursery, tmp_path: Path):
+async def test_what_a_script_reads_of_pages_itself_is_what_is_stored(nursery: ForkServerPool, tmp_path: Path):
     body = """
         shots, text = await evaluator.extractor.get_page_info("https://shop.example/one")
         missing = await evaluator.extractor.get_page_info("https://nowhere.example/")
@@ -92,7 +92,7 @@ async def test_what_a_script_reads_of_pages_itself_is_what_is_stored(nursery: Nu
     assert "The lamp on this page is green" in str(there["eval_breakdown"][0]["info"])
 
 
-async def test_a_script_may_ask_the_model_itself(nursery: Nursery, tmp_path: Path):
+async def test_a_script_may_ask_the_model_itself(nursery: ForkServerPool, tmp_path: Path):
     above = """
         from pydantic import BaseModel, field_validator
         class Colour(BaseModel):
@@ -122,7 +122,7 @@ async def test_a_script_may_ask_the_model_itself(nursery: Nursery, tmp_path: Pat
     assert asked[0].schema.model_json_schema()["properties"].keys() == {"name", "shade"}
 
 
-async def test_progress_and_log_lines_arrive(nursery: Nursery, tmp_path: Path, caplog: pytest.LogCaptureFixture):
+async def test_progress_and_log_lines_arrive(nursery: ForkServerPool, tmp_path: Path, caplog: pytest.LogCaptureFixture):
     seen: list[tuple[int, int]] = []
     caplog.set_level(logging.INFO)
     body = "logger.info('a line of the script')"
@@ -131,7 +131,9 @@ async def test_progress_and_log_lines_arrive(nursery: Nursery, tmp_path: Path, c
     assert "a line of the script" in caplog.text
 
 
-async def test_a_fault_of_the_model_is_no_verdict_and_its_refusal_is_known_here(nursery: Nursery, tmp_path: Path):
+async def test_a_fault_of_the_model_is_no_verdict_and_its_refusal_is_known_here(
+    nursery: ForkServerPool, tmp_path: Path
+):
     class Down(Says):
         async def complete(self, request: LLMRequest) -> LLMReply:
             raise LLMUnavailable("down", usage=Usage(calls=1))
@@ -150,7 +152,7 @@ async def test_a_fault_of_the_model_is_no_verdict_and_its_refusal_is_known_here(
     assert (raised.value.status, raised.value.scope) == (401, RejectionScope.ENDPOINT)
 
 
-async def test_calls_under_way_end_with_a_run_that_is_called_off(nursery: Nursery, tmp_path: Path):
+async def test_calls_under_way_end_with_a_run_that_is_called_off(nursery: ForkServerPool, tmp_path: Path):
     cancelled = asyncio.Event()
 
     class Slow(Says):
@@ -170,7 +172,7 @@ async def test_calls_under_way_end_with_a_run_that_is_called_off(nursery: Nurser
     assert cancelled.is_set()
 
 
-async def test_a_file_that_changed_after_it_was_loaded_is_run_as_it_was(nursery: Nursery, tmp_path: Path):
+async def test_a_file_that_changed_after_it_was_loaded_is_run_as_it_was(nursery: ForkServerPool, tmp_path: Path):
     path = script(tmp_path)
     judge = load_judge(path)
     path.write_text("raise ValueError('somebody edits this')")
@@ -200,7 +202,7 @@ async def lamps(ctx):
 """
 
 
-async def test_a_native_judge_declares_settles_and_reads_there(nursery: Nursery, tmp_path: Path):
+async def test_a_native_judge_declares_settles_and_reads_there(nursery: ForkServerPool, tmp_path: Path):
     path = tmp_path / "lamps.py"
     path.write_text(dedent(NATIVE))
 
@@ -218,7 +220,7 @@ async def test_a_native_judge_declares_settles_and_reads_there(nursery: Nursery,
     assert judged.prompts
 
 
-async def test_a_native_judge_that_fails_is_a_bug_with_its_line(nursery: Nursery, tmp_path: Path):
+async def test_a_native_judge_that_fails_is_a_bug_with_its_line(nursery: ForkServerPool, tmp_path: Path):
     path = tmp_path / "lamps.py"
     path.write_text(dedent(NATIVE).replace("    if await", "    1 / 0\n    if await"))
     llm = Says(lambda request: {"name": "Lux", "url": PAGE})
@@ -230,7 +232,7 @@ async def test_a_native_judge_that_fails_is_a_bug_with_its_line(nursery: Nursery
         await natively(path, nursery)
 
 
-async def test_the_judge_without_a_model_fills_a_files_own_classes(nursery: Nursery, tmp_path: Path):
+async def test_the_judge_without_a_model_fills_a_files_own_classes(nursery: ForkServerPool, tmp_path: Path):
     path = tmp_path / "lamps.py"
     path.write_text(dedent(NATIVE))
     judged = await natively(path, nursery, llm=LexicalClient(), answer="Name: Lux\nURL: https://shop.example/one\n")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from judges.isolation.fork_server_pool import Nursery
+from judges.isolation.fork_server_pool import ForkServerPool
 from tests.compat.test_tools import KEY, geocode, matrix
 from tests.compat.web import serving
 from tests.fakes.confined import confined, nursery_with, script
@@ -23,7 +23,7 @@ pytestmark = [
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def nursery() -> AsyncIterator[Nursery]:
+async def nursery() -> AsyncIterator[ForkServerPool]:
     async with nursery_with() as opened:
         yield opened
 
@@ -34,7 +34,7 @@ def said(result: dict[str, Any]) -> dict[str, Any]:
 
 
 async def test_maps_are_asked_by_the_service_which_has_the_key(
-    nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    nursery: ForkServerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("GOOGLE_MAPS_API_KEY", KEY)
     with serving({"/maps/api/geocode/json": geocode, "/maps/api/distancematrix/json": matrix}) as web:
@@ -63,7 +63,7 @@ async def test_maps_are_asked_by_the_service_which_has_the_key(
 
 
 async def test_without_a_key_at_the_service_making_the_tool_ends_the_script(
-    nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    nursery: ForkServerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.delenv("GOOGLE_MAPS_API_KEY", raising=False)
     body = """
@@ -77,7 +77,7 @@ async def test_without_a_key_at_the_service_making_the_tool_ends_the_script(
     assert noted == {"why": "GOOGLE_MAPS_API_KEY is not set"}
 
 
-async def test_a_pdf_is_taken_apart_by_the_service(nursery: Nursery, tmp_path: Path):
+async def test_a_pdf_is_taken_apart_by_the_service(nursery: ForkServerPool, tmp_path: Path):
     data = base64.b64encode(pdf_with_a_layer_switched_off("A lamp on paper.", "unseen")).decode()
     body = f"""
         import base64

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from judges.suites.errors import DataMissing, DataUnreadable
-from judges.suites.mind2web.errors import ScoresRefused
-from judges.suites.mind2web.scores import ScoreTable, convert, converted
+from judges.suites.mind2web.errors import ScoresRejected
+from judges.suites.mind2web.scores import ScoreTable, convert_pickle, parquet_of
 from tests.fakes.mind2web import ranks_of_nine_steps, write_scores
 
 
@@ -28,7 +28,7 @@ class Touch:
 
 def test_a_pickle_becomes_a_table_of_ranks(tmp_path: Path):
     ranks = ranks_of_nine_steps()
-    made = convert(write_scores(tmp_path / "scores.pkl", ranks), tmp_path / "deep" / "scores.parquet")
+    made = convert_pickle(write_scores(tmp_path / "scores.pkl", ranks), tmp_path / "deep" / "scores.parquet")
     assert (made.steps, made.candidates) == (9, sum(map(len, ranks.values())))
     assert made.sha256 == hashlib.sha256((tmp_path / "scores.pkl").read_bytes()).hexdigest()
     table = ScoreTable(made.path)
@@ -39,25 +39,25 @@ def test_a_pickle_becomes_a_table_of_ranks(tmp_path: Path):
 
 def test_many_steps_are_looked_up_in_any_order(tmp_path: Path):
     ranks = {f"T{n}": {str(id): id + n for id in range(3)} for n in range(1200)}
-    table = ScoreTable(convert(write_scores(tmp_path / "s.pkl", ranks), tmp_path / "s.parquet").path)
+    table = ScoreTable(convert_pickle(write_scores(tmp_path / "s.pkl", ranks), tmp_path / "s.parquet").path)
     assert all(table.of(f"T{n}") == ranks[f"T{n}"] for n in (1199, 0, 700, 255, 256, 1, 1199))
 
 
 def test_a_conversion_is_made_once_and_found_again(tmp_path: Path):
     file = write_scores(tmp_path / "s.pkl", ranks_of_nine_steps())
-    first = converted(file, tmp_path / "kept")
+    first = parquet_of(file, tmp_path / "kept")
     written = first.stat().st_mtime_ns
-    assert converted(file, tmp_path / "kept") == first
+    assert parquet_of(file, tmp_path / "kept") == first
     assert first.stat().st_mtime_ns == written
-    assert converted(first, tmp_path / "kept") == first  # Parquet needs no conversion
+    assert parquet_of(first, tmp_path / "kept") == first  # Parquet needs no conversion
 
 
 def test_a_hostile_pickle_is_refused_with_a_reason_and_leaves_nothing(tmp_path: Path):
     canary = tmp_path / "canary"
     file = tmp_path / "s.pkl"
     file.write_bytes(pickle.dumps({"scores": {}, "ranks": {"T": {"1": Touch(canary)}}}))
-    with pytest.raises(ScoresRefused, match=r"s\.pkl was rejected: it references posix\.system"):
-        convert(file, tmp_path / "out" / "s.parquet")
+    with pytest.raises(ScoresRejected, match=r"s\.pkl was rejected: it references posix\.system"):
+        convert_pickle(file, tmp_path / "out" / "s.parquet")
     assert not canary.exists()
     assert list((tmp_path / "out").iterdir()) == []
 
@@ -66,23 +66,23 @@ def test_a_pickle_that_asks_for_all_memory_is_refused(tmp_path: Path):
     file = tmp_path / "s.pkl"
     # A place in the memo beyond two thousand millions: the reader would make room up to there.
     file.write_bytes(b"\x80\x04N" + b"r" + (2**31 - 1).to_bytes(4, "little") + b".")
-    with pytest.raises(ScoresRefused, match="rejected"):
-        convert(file, tmp_path / "s.parquet")
+    with pytest.raises(ScoresRejected, match="rejected"):
+        convert_pickle(file, tmp_path / "s.parquet")
 
 
 def test_a_digest_that_was_pinned_must_fit(tmp_path: Path):
     file = write_scores(tmp_path / "s.pkl", ranks_of_nine_steps())
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    assert convert(file, tmp_path / "s.parquet", sha256=digest.upper()).sha256 == digest
-    with pytest.raises(ScoresRefused, match="SHA-256 is"):
-        convert(file, tmp_path / "s.parquet", sha256="0" * 64)
+    assert convert_pickle(file, tmp_path / "s.parquet", sha256=digest.upper()).sha256 == digest
+    with pytest.raises(ScoresRejected, match="SHA-256 is"):
+        convert_pickle(file, tmp_path / "s.parquet", sha256="0" * 64)
 
 
 def test_what_is_no_table_of_scores_is_named(tmp_path: Path):
     with pytest.raises(DataMissing):
         ScoreTable(tmp_path / "nowhere.parquet")
     with pytest.raises(DataMissing):
-        converted(tmp_path / "nowhere.pkl", tmp_path)
+        parquet_of(tmp_path / "nowhere.pkl", tmp_path)
     (tmp_path / "x.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(DataUnreadable, match=r"x\.parquet"):
         ScoreTable(tmp_path / "x.parquet")

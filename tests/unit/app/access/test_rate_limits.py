@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.access.rate_limits import Rates, Streams
+from app.access.rate_limits import RateLimiter, StreamLimiter
 
 
 class Hand:
@@ -19,7 +19,7 @@ class Hand:
 
 def test_a_burst_is_let_through_and_then_the_rate_holds():
     clock = Hand()
-    rates = Rates(10.0, monotonic_s=clock)
+    rates = RateLimiter(10.0, monotonic_s=clock)
     assert [rates.wait_s("one") for _ in range(20)] == [0.0] * 20
     assert rates.wait_s("one") == pytest.approx(0.1)
     clock.now_s += 0.1
@@ -28,21 +28,21 @@ def test_a_burst_is_let_through_and_then_the_rate_holds():
 
 
 def test_one_caller_does_not_use_up_what_another_may_ask():
-    rates = Rates(1.0, monotonic_s=Hand())
+    rates = RateLimiter(1.0, monotonic_s=Hand())
     while not rates.wait_s("greedy"):
         pass
     assert rates.wait_s("modest") == 0.0
 
 
 def test_without_a_rate_everything_is_let_through():
-    rates = Rates(0.0, monotonic_s=Hand())
+    rates = RateLimiter(0.0, monotonic_s=Hand())
     assert {rates.wait_s("one") for _ in range(100_000)} == {0.0}
 
 
 @given(per_s=st.floats(0.5, 1000), steps=st.lists(st.floats(0, 5), max_size=200))
 def test_over_any_time_no_more_is_let_through_than_burst_and_rate_allow(per_s: float, steps: list[float]):
     clock = Hand()
-    rates = Rates(per_s, monotonic_s=clock)
+    rates = RateLimiter(per_s, monotonic_s=clock)
     let_through = 0
     for step in steps:
         clock.now_s += step
@@ -51,8 +51,8 @@ def test_over_any_time_no_more_is_let_through_than_burst_and_rate_allow(per_s: f
 
 
 def test_a_stream_that_ends_makes_room_for_another():
-    streams = Streams(1)
-    with streams.one_more("one"):
+    streams = StreamLimiter(1)
+    with streams.open_stream("one"):
         assert streams.full("one")
         assert not streams.full("two")
     assert not streams.full("one")

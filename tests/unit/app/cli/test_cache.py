@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from judges.llm.client import LLMReply
-from judges.llm.response_cache import ReplyStore
+from judges.llm.response_cache import FolderReplyCache
 from rubrics.verdict import Usage
 from tests.unit.app.conftest import Call
 
@@ -21,7 +21,7 @@ DAY_S = 86_400
 def store(folder: Path, number: int, model: str, *, days_old: int = 0) -> None:
     key = f"{number:064x}"
     reply = LLMReply(text="{}", parsed=None, model=model, usage=Usage(calls=1))
-    asyncio.run(ReplyStore(folder).put(key, reply))
+    asyncio.run(FolderReplyCache(folder).put(key, reply))
     used = time.time() - days_old * DAY_S
     os.utime(folder / key[:2] / f"{key}.json", (used, used))
 

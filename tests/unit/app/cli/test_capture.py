@@ -6,11 +6,13 @@ from io import StringIO
 from rich.console import Console
 
 from app.cli.capture import CaptureTable
-from app.engine.precapture import Page
+from app.engine.precapture import CapturedPage
 from cache.capture import Capture, CaptureOutcome
 
 
-def page(url: str, outcome: CaptureOutcome, *, known: bool = False, gone: bool = False, detail: str = "") -> Page:
+def page(
+    url: str, outcome: CaptureOutcome, *, known: bool = False, gone: bool = False, detail: str = ""
+) -> CapturedPage:
     capture = Capture(
         id=url,
         url=url,
@@ -22,7 +24,7 @@ def page(url: str, outcome: CaptureOutcome, *, known: bool = False, gone: bool =
         detail=detail,
         gone=gone,
     )
-    return Page(url=url, capture=capture, known=known)
+    return CapturedPage(url=url, capture=capture, known=known)
 
 
 def test_pages_are_counted_by_outcome_and_listed_where_there_is_no_terminal() -> None:
@@ -64,4 +66,4 @@ def test_a_page_is_settled_when_a_judge_can_speak_about_it() -> None:
     assert page("u", CaptureOutcome.PARTIAL).settled
     assert page("u", CaptureOutcome.HTTP_ERROR, gone=True).settled
     assert not page("u", CaptureOutcome.HTTP_ERROR).settled
-    assert not Page(url="u", capture=None, error="the disk is full").settled
+    assert not CapturedPage(url="u", capture=None, error="the disk is full").settled

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from app.features.interop.judged import JudgedResult
+from app.features.interop.judged import ExportedResult
 from app.features.interop.public_layout import write_layout
 from rubrics.verdict import Outcome
 from tests.fakes.judged import leaf, result_of, rubric_of
@@ -26,7 +26,7 @@ def judged(tmp_path: Path) -> Path:
     """A result folder with two tasks of ``otter``."""
     rubric = rubric_of(leaf("a", Outcome.PASSED, claim="=1+1", sources=()), leaf("b", Outcome.FAILED, claim="No"))
     results = [
-        JudgedResult(
+        ExportedResult(
             result=result_of(rubric, agent_name="otter", task_id=task, answer_name=f"answer_{k}.md"),
             answer=f"Answer {k}.",
             created_at=AT,

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from app.client import Job
 from app.console.job_board import JobBoard
-from app.console.progress import Board
+from app.console.progress import ProgressBoard
 
 
 def job(status: str, **more: Any) -> Job:
@@ -17,7 +17,7 @@ def job(status: str, **more: Any) -> Job:
 
 def shown(*jobs: Job) -> list[str]:
     written = StringIO()
-    with Board(Console(file=written, width=80, highlight=False), 1) as board:
+    with ProgressBoard(Console(file=written, width=80, highlight=False), 1) as board:
         for one in jobs:
             JobBoard(board, {"j1": "otter bridge"}).show(one)
     return written.getvalue().splitlines()

@@ -4,7 +4,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from app.console.progress import Board, Step
+from app.console.progress import ProgressBoard, Step
 
 
 def plain() -> tuple[Console, StringIO]:
@@ -20,7 +20,7 @@ def terminal() -> tuple[Console, StringIO]:
 def test_without_a_terminal_each_change_of_stage_is_one_plain_line() -> None:
     console, written = plain()
 
-    with Board(console, 1) as board:
+    with ProgressBoard(console, 1) as board:
         board.update("otter bridge", Step(stage="capturing", done=0, total=3, unit="pages"))
         board.update("otter bridge", Step(stage="capturing", done=2, total=3, unit="pages"))
         board.update("otter bridge", Step(stage="judging", done=0, total=9, unit="checks"))
@@ -36,7 +36,7 @@ def test_without_a_terminal_each_change_of_stage_is_one_plain_line() -> None:
 def test_on_a_terminal_a_bar_shows_how_far_an_answer_is() -> None:
     console, written = terminal()
 
-    with Board(console, 2) as board:
+    with ProgressBoard(console, 2) as board:
         board.update("otter bridge", Step(stage="capturing", done=2, total=3, unit="pages"))
         board.update("otter tower", Step(stage="queued"))
         board.finish("otter bridge", "otter bridge  judged")
@@ -50,7 +50,7 @@ def test_on_a_terminal_a_bar_shows_how_far_an_answer_is() -> None:
 def test_what_comes_after_the_end_of_an_answer_is_not_shown() -> None:
     console, written = plain()
 
-    with Board(console, 1) as board:
+    with ProgressBoard(console, 1) as board:
         board.finish("otter", "otter  judged")
         board.update("otter", Step(stage="judging"))
         board.finish("otter", "otter  judged twice")
@@ -62,7 +62,7 @@ def test_names_of_any_length_fit_a_narrow_terminal() -> None:
     console, written = terminal()
     label = "a-very-long-agent-name some_even_longer_task_identifier answer_17.md"
 
-    with Board(console, 1) as board:
+    with ProgressBoard(console, 1) as board:
         board.update(label, Step(stage="capturing", done=1, total=20, unit="pages"))
 
     assert "answer_17.md" in written.getvalue()

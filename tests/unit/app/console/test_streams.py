@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.console.streams import near, print_error, print_json
+from app.console.streams import print_error, print_json, suggestion
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from app.console.streams import near, print_error, print_json
     ids=["near", "few", "none", "many"],
 )
 def test_what_was_meant_is_suggested(wanted: str, known: list[str], sentence: str) -> None:
-    assert near(wanted, known) == sentence
+    assert suggestion(wanted, known) == sentence
 
 
 def test_json_is_one_document_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:

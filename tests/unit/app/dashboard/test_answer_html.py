@@ -9,25 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser as HTMLParser
 
-from app.dashboard.answer_html import mark_of, show_answer
+from app.dashboard.answer_html import page_mark, render_answer
 
 URL = "https://a.example/page"
-MARK = mark_of(URL)
+MARK = page_mark(URL)
 
 
 def marked(text: str) -> list[str]:
     """The texts of the marked sentences."""
-    return [node.text() for node in HTMLParser(show_answer(text).html).css("[data-cites]")]
+    return [node.text() for node in HTMLParser(render_answer(text).html).css("[data-cites]")]
 
 
 def test_the_sentence_that_cites_a_page_is_marked():
     text = f"It is old. It was built in 1764 ([source]({URL})). Nobody knows more."
     assert marked(text) == ["It was built in 1764 (source). "]
-    assert show_answer(text).marks == {MARK}
+    assert render_answer(text).marks == {MARK}
 
 
 def test_a_bare_address_is_a_link_and_marks_its_sentence():
-    shown = show_answer(f"Built in 1764, see {URL}.\n\nNot this.")
+    shown = render_answer(f"Built in 1764, see {URL}.\n\nNot this.")
     assert f'href="{URL}"' in shown.html
     assert marked(f"Built in 1764, see {URL}.\n\nNot this.") == [f"Built in 1764, see {URL}."]
 
@@ -45,16 +45,16 @@ def test_a_list_with_an_item_for_its_sources_is_cited_as_a_whole():
 
 
 def test_no_sentence_ends_inside_of_emphasis():
-    shown = HTMLParser(show_answer(f"**One. Two [x]({URL}). Three** and four.").html)
+    shown = HTMLParser(render_answer(f"**One. Two [x]({URL}). Three** and four.").html)
     assert [node.text() for node in shown.css("[data-cites]")] == ["One. Two x. Three and four."]
 
 
 def test_two_spellings_of_an_address_are_one_page():
-    assert mark_of("http://www.a.example/page/") == mark_of("https://a.example/page")
+    assert page_mark("http://www.a.example/page/") == page_mark("https://a.example/page")
 
 
 def test_a_picture_becomes_a_link():
-    html = show_answer("![a chart](https://tracker.example/x.png)").html
+    html = render_answer("![a chart](https://tracker.example/x.png)").html
     assert "<img" not in html
     assert "image: a chart" in html
 
@@ -63,12 +63,12 @@ def test_a_picture_becomes_a_link():
     "target", ["javascript:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd", "/v1/x"]
 )
 def test_only_addresses_of_the_web_are_links(target: str):
-    links = HTMLParser(show_answer(f"[x]({target}) <{target}>").html).css("a")
+    links = HTMLParser(render_answer(f"[x]({target}) <{target}>").html).css("a")
     assert [link.attributes.get("href") for link in links if link.attributes.get("href")] == []
 
 
 def test_links_tell_the_other_site_nothing():
-    [link] = HTMLParser(show_answer(f"[x]({URL})").html).css("a")
+    [link] = HTMLParser(render_answer(f"[x]({URL})").html).css("a")
     assert set((link.attributes["rel"] or "").split()) >= {"noopener", "noreferrer", "nofollow"}
 
 
@@ -84,7 +84,7 @@ SHOWN = {
 
 @given(st.lists(st.sampled_from(PARTS), max_size=25).map("".join))
 def test_whatever_is_written_comes_out_as_harmless_elements(text: str):
-    shown = HTMLParser(show_answer(text).html)
+    shown = HTMLParser(render_answer(text).html)
     allowed = SHOWN | {"html", "head", "body", "-text"}
     for node in shown.css("*"):
         assert node.tag in allowed

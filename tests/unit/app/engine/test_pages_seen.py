@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.engine.pages_seen import PagesSeen
+from app.engine.pages_seen import AnswerPages
 from cache.blobs import BlobStore
 from cache.capture import Capture, Capturer, Observation
 from cache.errors import BrowserUnavailable, IndexFailed, NoEvidence
@@ -32,9 +32,9 @@ class FullIndex(MemoryIndex):
         await super().record(capture)
 
 
-def pages(capturer: Capturer | None = None, index: MemoryIndex | None = None) -> PagesSeen:
+def pages(capturer: Capturer | None = None, index: MemoryIndex | None = None) -> AnswerPages:
     known: Capturer = capturer or PagesByUrl({FRANCE: "Paris", SPAIN: "Madrid"})
-    return PagesSeen(PageCache(known, BlobStore.open("memory://"), index or MemoryIndex()))
+    return AnswerPages(PageCache(known, BlobStore.open("memory://"), index or MemoryIndex()))
 
 
 async def test_cited_pages_are_captured_and_kept_in_the_order_of_the_answer():

@@ -9,11 +9,11 @@ import pytest
 
 from answers.submission import Answer
 from app.engine.result_folder import (
-    Basis,
+    ResultInputs,
     ResultUnreadable,
     newest_result,
     read_outcomes,
-    why_again,
+    rejudge_reason,
     write_result,
     write_summaries,
 )
@@ -21,7 +21,7 @@ from app.summary import AnswerOutcome
 from judges.result_files import AnswerFolder
 
 AT = datetime(2026, 3, 4, 5, 6, 7).astimezone()  # in local time, as file names are
-BASIS = Basis(answer_sha256="a1", script_sha256="s1", model="openai/gpt-6-luna")
+BASIS = ResultInputs(answer_sha256="a1", script_sha256="s1", model="openai/gpt-6-luna")
 
 
 def folder(out: Path, k: int = 1, task_id: str = "bridge") -> AnswerFolder:
@@ -82,11 +82,11 @@ def test_a_damaged_result_file_is_named_and_not_taken_for_a_missing_one(tmp_path
     ],
 )
 def test_a_result_stands_until_something_it_rests_on_moves(changes: dict[str, Any], reason: str | None) -> None:
-    assert why_again(result(**changes), BASIS) == reason
+    assert rejudge_reason(result(**changes), BASIS) == reason
 
 
 def test_a_result_of_the_public_toolkit_stands_as_it_is() -> None:
-    assert why_again({"final_score": 0.0, "agent_name": "otter"}, BASIS) is None
+    assert rejudge_reason({"final_score": 0.0, "agent_name": "otter"}, BASIS) is None
 
 
 def test_summaries_are_written_for_tasks_with_a_result_only(tmp_path: Path) -> None:

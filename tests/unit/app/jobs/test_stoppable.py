@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from app.jobs import stoppable as module
-from app.jobs.stoppable import stoppable
+from app.jobs.stoppable import run_cancellable
 
 
 @pytest.fixture(autouse=True)
@@ -38,14 +38,14 @@ async def test_one_that_did_not_hear_it_is_told_again():
             await asyncio.sleep(60)
         await asyncio.sleep(60)
 
-    running = asyncio.create_task(stoppable(deaf_once(), drains=lambda: False))
+    running = asyncio.create_task(run_cancellable(deaf_once(), drains=lambda: False))
     await told_to_stop(running)
     assert running.cancelled()
 
 
 async def test_one_that_finishes_its_work_is_told_once_and_waited_for():
     told: list[str] = []
-    running = asyncio.create_task(stoppable(draining(told, for_s=0.1), drains=lambda: True))
+    running = asyncio.create_task(run_cancellable(draining(told, for_s=0.1), drains=lambda: True))
     await told_to_stop(running)
     assert running.cancelled()
     assert told == ["once", "finished"]
@@ -53,7 +53,7 @@ async def test_one_that_finishes_its_work_is_told_once_and_waited_for():
 
 async def test_told_a_second_time_nothing_is_waited_for():
     told: list[str] = []
-    running = asyncio.create_task(stoppable(draining(told, for_s=60), drains=lambda: True))
+    running = asyncio.create_task(run_cancellable(draining(told, for_s=60), drains=lambda: True))
     await asyncio.sleep(0.01)
     running.cancel()
     await asyncio.sleep(0.02)
@@ -67,4 +67,4 @@ async def test_what_ends_by_itself_ends_as_it_did():
         raise ConnectionError("the database went away")
 
     with pytest.raises(ConnectionError):
-        await stoppable(lost(), drains=lambda: False)
+        await run_cancellable(lost(), drains=lambda: False)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.maintenance.browser_log import sandboxed
+from app.maintenance.browser_log import browsers_sandboxed
 
 INSIDE = json.dumps({"event": "browser_started", "sandboxed": True})
 OUTSIDE = json.dumps({"event": "browser_started", "sandboxed": False})
@@ -23,4 +23,4 @@ OUTSIDE = json.dumps({"event": "browser_started", "sandboxed": False})
     ids=["empty", "no browser", "inside", "second outside", "first outside", "only the word"],
 )
 def test_one_browser_outside_its_sandbox_is_enough(lines: list[str], expected: bool | None) -> None:
-    assert sandboxed(lines) is expected
+    assert browsers_sandboxed(lines) is expected

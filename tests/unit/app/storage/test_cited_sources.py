@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.storage.captures import key_digest
-from app.storage.cited_sources import rows_of
+from app.storage.cited_sources import result_source_rows
 from cache.urls import canonical_key
 from tests.fakes.judged import FAILED, NOT_JUDGED, group, leaf, page_entry, result_of, rubric_of
 
@@ -18,7 +18,7 @@ ONE, TWO = "https://one.example/a", "https://two.example/"
 
 
 def counted(*nodes, pages=()):
-    found = rows_of("res_1", json.dumps(result_of(rubric_of(*nodes), pages=pages)))
+    found = result_source_rows("res_1", json.dumps(result_of(rubric_of(*nodes), pages=pages)))
     return {row["url"]: (row["leaves"], row["open_leaves"], row["calls"], row["usd"]) for row in found}
 
 
@@ -43,7 +43,7 @@ def test_a_price_that_is_not_known_is_not_zero():
     result = result_of(rubric_of(leaf("a", claim="x", sources=[ONE]), leaf("b", claim="y", sources=[ONE])))
     tree = result["eval_breakdown"][0]["verification_tree"]
     tree["children"][0]["usage"]["usd"] = None
-    [row] = rows_of("res_1", json.dumps(result))
+    [row] = result_source_rows("res_1", json.dumps(result))
     assert (row["leaves"], row["calls"], row["usd"]) == (2, 4, None)
 
 
@@ -53,7 +53,7 @@ def test_a_price_that_is_not_known_is_not_zero():
     )
 )
 def test_no_page_has_two_rows_and_no_leaf_is_lost(sources):
-    rows = rows_of(
+    rows = result_source_rows(
         "r", json.dumps(result_of(rubric_of(*(leaf(f"n{n}", claim="x", sources=s) for n, s in enumerate(sources)))))
     )
     keys = [row["key_sha256"] for row in rows]
@@ -67,4 +67,4 @@ def test_a_tree_without_bottom_does_not_break_it():
     for _ in range(300):
         tree = {"id": "node", "children": [tree]}
     body = json.dumps({"pages": [], "eval_breakdown": [{"verification_tree": tree}]})
-    assert [row["leaves"] for row in rows_of("r", body)] == [1]
+    assert [row["leaves"] for row in result_source_rows("r", body)] == [1]

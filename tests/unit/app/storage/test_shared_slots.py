@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.storage.shared_slots import share
+from app.storage.shared_slots import slot_share
 
 
 @dataclass
@@ -20,7 +20,7 @@ class Process:
 def turn(total: int, process: Process, everybody: list[Process]) -> None:
     """One renewal, and as much work begun as the places allow."""
     others = [(each.held, each.wanted) for each in everybody if each is not process and (each.held or each.wanted)]
-    process.held = share(
+    process.held = slot_share(
         total, in_use=process.in_use, wanted=process.wanted, kept=process.held if process.wanted else 0, others=others
     )
     process.in_use = min(process.wanted, max(process.in_use, process.held))

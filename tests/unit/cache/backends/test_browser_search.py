@@ -42,7 +42,7 @@ def test_an_explicit_one_is_used_alone(tmp_path: Path) -> None:
     mine = _program(tmp_path / "my-chromium")
     _program(tmp_path / "chromium-headless-shell")
     found = find_browser(mine, folders=(tmp_path,))
-    assert (found.full, found.shell, found.looked_in) == (mine, None, (mine,))
+    assert (found.full, found.shell, found.searched_paths) == (mine, None, (mine,))
 
 
 def test_an_explicit_shell_is_known_by_its_name(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_an_explicit_one_that_cannot_be_run_is_a_problem_and_not_replaced(tmp_pa
 def test_nothing_found_says_where_it_was_looked_for(tmp_path: Path) -> None:
     found = find_browser(folders=(tmp_path / "x",), downloads=(tmp_path / "y",))
     assert not found.usable
-    assert found.looked_in == (tmp_path / "x", tmp_path / "y")
+    assert found.searched_paths == (tmp_path / "x", tmp_path / "y")
 
 
 def test_a_folder_of_that_name_is_no_browser(tmp_path: Path) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from cache.backends.failures import of_browser_error, of_refusal
+from cache.backends.failures import failure_from_browser_error, failure_from_refusal
 from cache.capture import CaptureOutcome
 from cache.egress.guard import Refusal, RefusalReason
 
 
 @pytest.mark.parametrize("reason", list(RefusalReason))
 def test_every_refusal_has_an_outcome_that_is_no_evidence(reason: RefusalReason) -> None:
-    ending = of_refusal(Refusal(host="a.com", port=80, reason=reason, detail="why"))
+    ending = failure_from_refusal(Refusal(host="a.com", port=80, reason=reason, detail="why"))
     assert ending.outcome not in (CaptureOutcome.OK, CaptureOutcome.PARTIAL)
     assert ending.gone is (reason is RefusalReason.HOST_UNKNOWN)
     assert ending.detail.startswith("why")
@@ -27,7 +27,7 @@ def test_every_refusal_has_an_outcome_that_is_no_evidence(reason: RefusalReason)
     ],
 )
 def test_the_setting_that_would_allow_an_address_is_named(host: str, reason: RefusalReason, remedy: str) -> None:
-    assert of_refusal(Refusal(host=host, port=8080, reason=reason, detail="why")).detail == f"why{remedy}"
+    assert failure_from_refusal(Refusal(host=host, port=8080, reason=reason, detail="why")).detail == f"why{remedy}"
 
 
 @pytest.mark.parametrize(
@@ -48,10 +48,10 @@ def test_the_setting_that_would_allow_an_address_is_named(host: str, reason: Ref
     ],
 )
 def test_the_browsers_error_codes_are_told_apart(code: str, outcome: CaptureOutcome) -> None:
-    ending = of_browser_error(f"Page.goto: net::{code} at https://a.com/\nCall log:\n")
+    ending = failure_from_browser_error(f"Page.goto: net::{code} at https://a.com/\nCall log:\n")
     assert ending is not None
     assert (ending.outcome, ending.detail, ending.gone) == (outcome, code, False)
 
 
 def test_a_message_without_a_code_says_nothing() -> None:
-    assert of_browser_error("Page.goto: Timeout 3000ms exceeded.") is None
+    assert failure_from_browser_error("Page.goto: Timeout 3000ms exceeded.") is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cache.backends.requests import MAX_RETRIES, MAX_RETRIES_PER_HOST, Requests
+from cache.backends.requests import MAX_RETRIES, MAX_RETRIES_PER_HOST, RequestTracker
 
 
 class Session:
@@ -43,9 +43,9 @@ class Session:
         self._listeners["Network.loadingFailed"]({"requestId": request, **said})
 
 
-def _watched() -> tuple[Session, Requests]:
+def _watched() -> tuple[Session, RequestTracker]:
     session = Session()
-    return session, Requests(session, main_frame="main")
+    return session, RequestTracker(session, main_frame="main")
 
 
 def test_half_of_the_scripts_or_style_sheets_missing_is_noted_and_fewer_are_not() -> None:
@@ -96,7 +96,7 @@ def test_a_picture_is_open_but_brings_no_text_and_what_was_given_up_is_not_waite
     assert not requests.given_up
 
 
-def _flooded() -> tuple[Session, Requests, list[str]]:
+def _flooded() -> tuple[Session, RequestTracker, list[str]]:
     session, requests = _watched()
     told: list[str] = []
     requests.on_flood = told.append

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from cache.capture import CaptureOutcome, Suspicion
+from cache.capture import CaptureOutcome, Soft404Confidence
 from cache.classify.quality import PageFacts, classify
-from cache.classify.soft_404 import is_missing_headline, is_sent_home, is_sent_up
+from cache.classify.soft_404 import is_missing_headline, is_redirected_home, is_redirected_to_parent
 
 URL = "https://news.example/2024/story"
 ARTICLE = "The council met on Tuesday and agreed on the plan for the bridge, after a long debate. " * 12
@@ -225,19 +225,23 @@ def test_only_404_and_410_say_that_a_page_is_gone(status: int, gone: bool) -> No
     ("page", "outcome", "suspicion"),
     [
         (facts(ARTICLE), CaptureOutcome.OK, None),
-        (facts("Sorry. " * 9, title="Page not found"), CaptureOutcome.SOFT_404, Suspicion.SAID),
-        (facts("Listen to it. " * 9, title="Not Found"), CaptureOutcome.SOFT_404, Suspicion.LIKELY),
-        (facts("The page was not found.\n" * 9, title="Not Found"), CaptureOutcome.SOFT_404, Suspicion.SAID),
-        (facts("An even number. " * 9, headlines=("404",)), CaptureOutcome.SOFT_404, Suspicion.LIKELY),
-        (facts("Oops", headlines=("404",)), CaptureOutcome.SOFT_404, Suspicion.SAID),
-        (facts(ARTICLE, final_url="https://news.example/"), CaptureOutcome.SOFT_404, Suspicion.LIKELY),
-        (facts(ARTICLE, title="News", final_url="https://news.example/2024"), CaptureOutcome.OK, Suspicion.SLIGHT),
+        (facts("Sorry. " * 9, title="Page not found"), CaptureOutcome.SOFT_404, Soft404Confidence.STATED),
+        (facts("Listen to it. " * 9, title="Not Found"), CaptureOutcome.SOFT_404, Soft404Confidence.LIKELY),
+        (facts("The page was not found.\n" * 9, title="Not Found"), CaptureOutcome.SOFT_404, Soft404Confidence.STATED),
+        (facts("An even number. " * 9, headlines=("404",)), CaptureOutcome.SOFT_404, Soft404Confidence.LIKELY),
+        (facts("Oops", headlines=("404",)), CaptureOutcome.SOFT_404, Soft404Confidence.STATED),
+        (facts(ARTICLE, final_url="https://news.example/"), CaptureOutcome.SOFT_404, Soft404Confidence.LIKELY),
+        (
+            facts(ARTICLE, title="News", final_url="https://news.example/2024"),
+            CaptureOutcome.OK,
+            Soft404Confidence.SLIGHT,
+        ),
         (facts(ARTICLE, title="A story", final_url="https://news.example/2024"), CaptureOutcome.OK, None),
         (facts("no", final_url="https://news.example/2024", status=404), CaptureOutcome.HTTP_ERROR, None),
     ],
 )
 def test_what_may_stand_for_a_missing_page_is_suspect(
-    page: PageFacts, outcome: CaptureOutcome, suspicion: Suspicion | None
+    page: PageFacts, outcome: CaptureOutcome, suspicion: Soft404Confidence | None
 ) -> None:
     found = classify(page)
     assert (found.outcome, found.suspicion) == (outcome, suspicion)
@@ -263,7 +267,7 @@ def test_what_may_stand_for_a_missing_page_is_suspect(
     ],
 )
 def test_being_sent_to_an_address_above(cited: str, final: str, up: bool) -> None:
-    assert is_sent_up(cited, final, ("The news",)) is up
+    assert is_redirected_to_parent(cited, final, ("The news",)) is up
 
 
 def test_bytes_that_were_taken_for_text_are_no_page() -> None:
@@ -311,7 +315,7 @@ def test_headlines_that_do_not(headline: str) -> None:
     ],
 )
 def test_being_sent_home(cited: str, final: str, home: bool) -> None:
-    assert is_sent_home(cited, final) is home
+    assert is_redirected_home(cited, final) is home
 
 
 def test_the_detail_says_where_the_text_is_that_a_page_does_not_show() -> None:

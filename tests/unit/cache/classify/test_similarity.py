@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cache.classify.similarity import SAME, likeness, random_segment, sibling_of
+from cache.classify.similarity import MIN_SIMILARITY, random_segment, sibling_url, text_similarity
 
 AT, BESIDE = "https://a.example/news/harbour-lamps", "https://a.example/news/3f9c0d2a77e1b465"
 SORRY = "Sorry, there is nothing here. You may have followed an old link. Look into the index, or ask the editors."
 
 
 def _alike(text: str, other: str) -> float:
-    return likeness(text, AT, other, BESIDE)
+    return text_similarity(text, AT, other, BESIDE)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def _alike(text: str, other: str) -> float:
     ids=["equal", "case", "address", "number", "word", "no spaces", "one word"],
 )
 def test_what_says_the_same_is_the_same(text: str, other: str) -> None:
-    assert _alike(text, other) >= SAME
+    assert _alike(text, other) >= MIN_SIMILARITY
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_what_says_the_same_is_the_same(text: str, other: str) -> None:
     ["", "Nothing.", "The lamps of the harbour were lit by hand.", f"{SORRY} {'And much else besides, of late. ' * 4}"],
 )
 def test_what_says_something_else_is_not(other: str) -> None:
-    assert _alike(SORRY, other) < SAME
+    assert _alike(SORRY, other) < MIN_SIMILARITY
 
 
 def test_nothing_is_like_nothing_only_by_accident() -> None:
@@ -49,15 +49,15 @@ def test_nothing_is_like_nothing_only_by_accident() -> None:
 
 @given(st.text(max_size=300), st.text(max_size=300))
 def test_likeness_is_a_share_and_the_same_both_ways(text: str, other: str) -> None:
-    alike = likeness(text, AT, other, AT)
+    alike = text_similarity(text, AT, other, AT)
     assert 0.0 <= alike <= 1.0
-    assert alike == likeness(other, AT, text, AT)
+    assert alike == text_similarity(other, AT, text, AT)
 
 
 @given(st.from_regex(r"(/[a-z0-9%.-]{0,9}){0,5}", fullmatch=True), st.sampled_from(["", "?a=1", "#part", "?a=1#/b"]))
 def test_a_sibling_lies_in_the_same_folder_of_the_same_host(path: str, end: str) -> None:
     cited, beside = urlsplit(f"https://a.example:8443{path}{end}"), urlsplit("")
-    beside = urlsplit(sibling_of(cited.geturl(), "zq81"))
+    beside = urlsplit(sibling_url(cited.geturl(), "zq81"))
     assert (beside.scheme, beside.netloc, beside.query, beside.fragment) == ("https", "a.example:8443", cited.query, "")
     assert beside.path.count("/") == max(1, cited.path.count("/"))
     assert "zq81" in beside.path

@@ -7,7 +7,7 @@ import doctest
 import pytest
 
 from cache.egress import addresses
-from cache.egress.addresses import why_denied
+from cache.egress.addresses import denial_reason
 
 _DENIED_TEXT = """
 0.0.0.0 0.1.2.3 10.0.0.1 10.255.255.255 100.64.0.1 100.100.100.200 100.127.255.255 127.0.0.1 127.255.255.254
@@ -30,17 +30,17 @@ ALLOWED = _ALLOWED_TEXT.split()
 
 @pytest.mark.parametrize("address", DENIED)
 def test_an_address_that_is_not_public_is_denied(address: str) -> None:
-    assert why_denied(address)
+    assert denial_reason(address)
 
 
 @pytest.mark.parametrize("address", ALLOWED)
 def test_a_public_address_is_let_through(address: str) -> None:
-    assert why_denied(address) is None
+    assert denial_reason(address) is None
 
 
 def test_what_is_no_address_is_an_error() -> None:
     with pytest.raises(ValueError, match="not appear to be"):
-        why_denied("localhost")
+        denial_reason("localhost")
 
 
 def test_the_examples_hold() -> None:

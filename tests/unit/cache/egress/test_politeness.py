@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cache.capture_locks import ProcessPace
-from cache.egress.politeness import PoliteCapturer
+from cache.capture_locks import ProcessHostPacing
+from cache.egress.politeness import PacedCapturer
 from tests.unit.cache.scripted import Clock, ScriptedCapturer
 
 
@@ -17,13 +17,13 @@ class Seconds:
     async def sleep(self, seconds: float) -> None:
         self.slept.append(round(seconds, 3))
 
-    def pace(self) -> ProcessPace:
-        return ProcessPace(now=lambda: self.now, sleep=self.sleep)
+    def pace(self) -> ProcessHostPacing:
+        return ProcessHostPacing(now=lambda: self.now, sleep=self.sleep)
 
 
 async def test_visits_to_one_host_begin_a_gap_apart() -> None:
     time = Seconds()
-    polite = PoliteCapturer(ScriptedCapturer(Clock()), time.pace(), gap_s=0.5)
+    polite = PacedCapturer(ScriptedCapturer(Clock()), time.pace(), gap_s=0.5)
     for n in range(3):
         await polite.capture(f"https://a.com/{n}")
     await polite.capture("https://b.com/")
@@ -39,8 +39,8 @@ async def test_visits_to_one_host_begin_a_gap_apart() -> None:
 async def test_the_operators_own_hosts_and_a_gap_of_nothing_wait_for_nobody() -> None:
     time = Seconds()
     inner = ScriptedCapturer(Clock())
-    own = PoliteCapturer(inner, time.pace(), gap_s=5, is_own=lambda place: place == ("127.0.0.1", 8765))
-    hurried = PoliteCapturer(inner, time.pace(), gap_s=0)
+    own = PacedCapturer(inner, time.pace(), gap_s=5, is_own=lambda place: place == ("127.0.0.1", 8765))
+    hurried = PacedCapturer(inner, time.pace(), gap_s=0)
     for _ in range(3):
         await own.capture("http://127.0.0.1:8765/x")
         await hurried.capture("https://a.com/")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cache.egress.resolver import WORLD, SystemResolver
+from cache.egress.resolver import PUBLIC_HOST, SystemResolver
 from cache.errors import HostUnknown, LookupFailed
 
 
@@ -35,12 +35,12 @@ async def test_a_name_is_found_once_with_each_address() -> None:
 
 @pytest.mark.parametrize("fault", [socket.EAI_NONAME, socket.EAI_NODATA])
 async def test_a_name_server_that_knows_the_world_is_believed_and_not_asked_about_it_each_time(fault: int) -> None:
-    names = Names(WORLD, fault=fault)
+    names = Names(PUBLIC_HOST, fault=fault)
     resolver = SystemResolver(names)
     for _ in range(3):
         with pytest.raises(HostUnknown):
             await resolver.resolve("gone.test", 80)
-    assert names.asked.count(WORLD) == 1
+    assert names.asked.count(PUBLIC_HOST) == 1
     resolver.close()
 
 
@@ -48,10 +48,10 @@ async def test_one_that_knows_nothing_of_the_world_says_nothing_about_any_host()
     at = 0.0
     names = Names("intranet.test")
     resolver = SystemResolver(names, now=lambda: at)
-    with pytest.raises(LookupFailed, match=WORLD):
+    with pytest.raises(LookupFailed, match=PUBLIC_HOST):
         await resolver.resolve("gone.test", 80)
     assert await resolver.resolve("intranet.test", 80)
-    names.known.add(WORLD)  # the line is up again
+    names.known.add(PUBLIC_HOST)  # the line is up again
     at = 60.0
     with pytest.raises(HostUnknown):
         await resolver.resolve("gone.test", 80)

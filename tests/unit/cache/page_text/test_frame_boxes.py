@@ -7,17 +7,19 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cache.page_text.frame_boxes import Framed, View, pieces_of
+from cache.page_text.frame_boxes import FrameText, Viewport, insert_frames
 from cache.page_text.text_boxes import Line, Piece
 
-WINDOW = View(left=0, top=0, width=400, height=200)
+WINDOW = Viewport(left=0, top=0, width=400, height=200)
 
 
-def on_page(line: tuple[float, float, float, float], view: View = WINDOW, **hole: Any) -> Line:
+def on_page(line: tuple[float, float, float, float], view: Viewport = WINDOW, **hole: Any) -> Line:
     """One line of a frame that stands at (100, 50), 400 by 200 large."""
-    inside = Framed(pieces=(Piece(begins="in it", length=5, lines=(Line(0, *line),)),), view=view)
+    inside = FrameText(pieces=(Piece(begins="in it", length=5, lines=(Line(0, *line),)),), view=view)
     box = hole.get("box", [100, 50, 400, 200])
-    [piece] = pieces_of([[0, box, hole.get("shown", [box[0], box[1], box[0] + box[2], box[1] + box[3]])]], {0: inside})
+    [piece] = insert_frames(
+        [[0, box, hole.get("shown", [box[0], box[1], box[0] + box[2], box[1] + box[3]])]], {0: inside}
+    )
     assert piece.framed
     return piece.lines[0]
 
@@ -27,7 +29,7 @@ def test_a_line_is_moved_by_where_the_frame_stands():
 
 
 def test_a_scrolled_frame_moves_it_back():
-    assert on_page((10, 520, 300, 16), View(left=0, top=500, width=400, height=200)) == Line(0, 110, 70, 300, 16)
+    assert on_page((10, 520, 300, 16), Viewport(left=0, top=500, width=400, height=200)) == Line(0, 110, 70, 300, 16)
 
 
 def test_a_frame_that_is_drawn_larger_enlarges_it():
@@ -44,20 +46,21 @@ def test_what_is_half_seen_is_cut_to_what_is():
 
 
 def test_pieces_stand_in_the_order_of_the_text_and_lost_frames_cost_nothing():
-    inner = Framed(pieces=(Piece(begins="in it", length=5, lines=()),), view=WINDOW)
+    inner = FrameText(pieces=(Piece(begins="in it", length=5, lines=()),), view=WINDOW)
     noted = [
         ["before", 6, [[0, 1, 2, 3, 4]]],
         [1, [0, 0, 9, 9], [0, 0, 9, 9]],
         [0, [0, 0, 9, 9], [0, 0, 9, 9]],
         ["after", 5, []],
     ]
-    assert [piece.begins for piece in pieces_of(noted, {1: inner})] == ["before", "in it", "after"]
+    assert [piece.begins for piece in insert_frames(noted, {1: inner})] == ["before", "in it", "after"]
 
 
 def test_a_window_without_size_has_no_places():
     assert (
-        pieces_of(
-            [[0, [0, 0, 9, 9], [0, 0, 9, 9]]], {0: Framed(pieces=(), view=View(left=0, top=0, width=0, height=0))}
+        insert_frames(
+            [[0, [0, 0, 9, 9], [0, 0, 9, 9]]],
+            {0: FrameText(pieces=(), view=Viewport(left=0, top=0, width=0, height=0))},
         )
         == ()
     )

@@ -7,7 +7,7 @@ import json
 
 from PIL import Image, ImageDraw
 
-from cache.page_text.submitted_boxes import ToldPlaces, places_in
+from cache.page_text.submitted_boxes import SubmittedBoxes, validated_boxes
 from cache.page_text.text_boxes import Line, Piece
 
 TEXT = "The tower is high\nAnd it is old"
@@ -23,18 +23,18 @@ def picture(*tops: int, width: int = 500, height: int = 1000) -> bytes:
     return buffer.getvalue()
 
 
-def told(*pieces: tuple[str, float], width: float = 1000, height: float = 2000) -> ToldPlaces:
+def told(*pieces: tuple[str, float], width: float = 1000, height: float = 2000) -> SubmittedBoxes:
     """Pieces by their heights on the page, which is twice as large as its picture."""
     lines = {text: (Line(0, 100, top, 300, 22),) for text, top in pieces}
-    return ToldPlaces(
+    return SubmittedBoxes(
         width=width,
         height=height,
         pieces=tuple(Piece(begins=text, length=len(text), lines=at) for text, at in lines.items()),
     )
 
 
-def lines(told: ToldPlaces, *shots: bytes) -> list[list[int]]:
-    found = places_in(told, TEXT, shots)
+def lines(told: SubmittedBoxes, *shots: bytes) -> list[list[int]]:
+    found = validated_boxes(told, TEXT, shots)
     return [] if found is None else json.loads(found)["lines"]
 
 
@@ -62,7 +62,7 @@ def test_a_picture_of_other_proportions_is_of_something_else():
 
 def test_what_is_not_in_the_text_or_beyond_the_picture_has_no_place():
     assert lines(told(("Somebody else", 200), ("And it is old", 99_999)), picture(100)) == []
-    beside = ToldPlaces(
+    beside = SubmittedBoxes(
         width=1000, height=2000, pieces=(Piece(begins="The tower", length=9, lines=(Line(0, 900, 200, 900, 22),)),)
     )
     assert lines(beside, picture(100)) == []

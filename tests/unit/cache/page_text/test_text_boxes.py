@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cache.page_text.text_boxes import UNIT, Line, Piece, Sheet, places_json
+from cache.page_text.text_boxes import BOX_UNITS, Line, Piece, ScreenshotArea, places_json
 
-SHEET = Sheet(number=0, top=0, width=1000, height=2000)
+SHEET = ScreenshotArea(number=0, top=0, width=1000, height=2000)
 
 
 def lines_of(text: str, *pieces: Piece, sheets=(SHEET,)) -> list[list[int]]:
@@ -57,7 +57,7 @@ def test_what_is_not_in_the_text_costs_no_other_its_place():
 
 
 def test_a_line_stands_on_the_picture_that_shows_its_middle():
-    tiles = [Sheet(number=n, top=1000 * n, width=1000, height=1000) for n in range(2)]
+    tiles = [ScreenshotArea(number=n, top=1000 * n, width=1000, height=1000) for n in range(2)]
     found = lines_of("one two", piece("one", 995), piece("two", 1500), sheets=tiles)
     assert [line[2] for line in found] == [1, 1]
     assert found[1][4] == 5000
@@ -81,4 +81,4 @@ def test_whatever_a_page_says_boxes_lie_within_picture_and_text(text: str, begin
     for start, _, number, *box in lines_of(text, *pieces):
         assert 0 <= start <= len(text)
         assert number == 0
-        assert all(0 <= one <= UNIT for one in box)
+        assert all(0 <= one <= BOX_UNITS for one in box)

@@ -7,11 +7,14 @@ import json
 
 from PIL import Image, ImageDraw
 
-from cache.page_text.text_boxes import Line, Piece, Sheet, places_json
-from cache.page_text.unrendered_text import seen_after_all, shows_anything, without_undrawn
+from cache.page_text.text_boxes import Line, Piece, ScreenshotArea, places_json
+from cache.page_text.unrendered_text import hide_unrendered, shows_anything, visible_covered_texts
 from cache.page_text.visible_text import VisibleText
 
-SHEETS = (Sheet(number=0, top=0, width=1280, height=800), Sheet(number=1, top=800, width=1280, height=800))
+SHEETS = (
+    ScreenshotArea(number=0, top=0, width=1280, height=800),
+    ScreenshotArea(number=1, top=800, width=1280, height=800),
+)
 WORDS = [f"Line number {n} of the page" for n in range(6)]
 
 
@@ -52,34 +55,34 @@ def piece(number: int, *, width: float = 300) -> Piece:
 
 
 def test_what_the_picture_does_not_show_is_hidden_on_any_picture_of_the_page():
-    seen = without_undrawn(page(), SHEETS, shots(0, 2, 3, 5))
+    seen = hide_unrendered(page(), SHEETS, shots(0, 2, 3, 5))
     assert seen.text == "\n\n".join(WORDS[n] for n in (0, 2, 3, 5))
     assert seen.hidden == f"{WORDS[1]}\n{WORDS[4]}\nbefore"
 
 
 def test_what_is_left_has_its_places_in_the_text_that_is_left():
-    seen = without_undrawn(page(), SHEETS, shots(0, 2, 3, 4, 5))
+    seen = hide_unrendered(page(), SHEETS, shots(0, 2, 3, 4, 5))
     boxes = json.loads(places_json(seen.text, [(SHEETS, seen.places)]) or b"{}")["lines"]
     assert [seen.text[start:end] for start, end, *_ in boxes] == [WORDS[n] for n in (0, 2, 3, 4, 5)]
 
 
 def test_a_picture_that_shows_little_of_a_page_takes_nothing_away():
-    assert without_undrawn(page(), SHEETS, shots(0, 1)) == page()
-    assert without_undrawn(page(), SHEETS, shots()) == page()
+    assert hide_unrendered(page(), SHEETS, shots(0, 1)) == page()
+    assert hide_unrendered(page(), SHEETS, shots()) == page()
 
 
 def test_what_has_no_place_or_no_picture_is_left():
     pieces = (piece(0), piece(1, width=0), piece(2), piece(3), piece(4))
-    assert without_undrawn(page(*pieces), SHEETS, shots(0, 2, 3)[:1]) == page(*pieces)
-    assert without_undrawn(page(), SHEETS, [b"no picture"]) == page()
-    assert without_undrawn(page(), SHEETS, []) == page()
+    assert hide_unrendered(page(*pieces), SHEETS, shots(0, 2, 3)[:1]) == page(*pieces)
+    assert hide_unrendered(page(), SHEETS, [b"no picture"]) == page()
+    assert hide_unrendered(page(), SHEETS, []) == page()
 
 
 def test_a_piece_is_taken_out_only_when_none_of_its_lines_is_drawn():
     lines = (Line(0, 100, 0, 300, 20), Line(10, 100, 100, 300, 20))
     halves = Piece(begins=WORDS[0], length=len(WORDS[0]), lines=lines)
     rest = tuple(piece(n) for n in range(1, 6))
-    assert WORDS[0] in without_undrawn(page(halves, *rest), SHEETS, shots(0, 2, 3, 4, 5)).text
+    assert WORDS[0] in hide_unrendered(page(halves, *rest), SHEETS, shots(0, 2, 3, 4, 5)).text
 
 
 def test_of_two_that_say_the_same_the_one_that_is_not_drawn_goes():
@@ -95,7 +98,7 @@ def test_of_two_that_say_the_same_the_one_that_is_not_drawn_goes():
         truncated=False,
         places=(twin.places[0], again, twin.places[1]),
     )
-    assert without_undrawn(doubled, SHEETS, shots(0, 1)).text == f"{WORDS[0]}\n\nbetween\n\n{WORDS[1]}"
+    assert hide_unrendered(doubled, SHEETS, shots(0, 1)).text == f"{WORDS[0]}\n\nbetween\n\n{WORDS[1]}"
 
 
 def _shot(*marks: tuple[int, int, int, int], cover: str = "white") -> bytes:
@@ -111,12 +114,12 @@ def _shot(*marks: tuple[int, int, int, int], cover: str = "white") -> bytes:
 def test_a_text_that_leaves_a_trace_when_it_is_taken_away_can_be_seen() -> None:
     first, second = (20.0, 110.0, 60.0, 20.0), (20.0, 150.0, 60.0, 20.0)
     with_first, without = _shot((25, 14, 60, 24)), _shot()
-    assert seen_after_all([first, second], 100, 200, [with_first, without, with_first]) == [0]
+    assert visible_covered_texts([first, second], 100, 200, [with_first, without, with_first]) == [0]
 
 
 def test_what_changes_by_itself_says_nothing_of_the_text_below() -> None:
     shots = [_shot(cover="white"), _shot(cover="grey"), _shot(cover="black")]
-    assert seen_after_all([(20.0, 110.0, 60.0, 20.0)], 100, 200, shots) == []
+    assert visible_covered_texts([(20.0, 110.0, 60.0, 20.0)], 100, 200, shots) == []
 
 
 def test_a_picture_of_one_colour_shows_nothing() -> None:

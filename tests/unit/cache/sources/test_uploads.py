@@ -9,7 +9,7 @@ import pytest
 
 from cache.capture import CaptureOutcome, CaptureSource, Observation, PageKind
 from cache.errors import DocumentRejected
-from cache.sources.uploads import HandedIn, InBrowser, observe
+from cache.sources.uploads import BrowserPage, UploadedPage, observe_upload
 from tests.unit.cache.scripted import NOON
 from tests.unit.cache.sources.test_mhtml import HTML, saved
 
@@ -18,7 +18,7 @@ CAPTCHA = "<title>Just a moment...</title><script>window._cf_chl_opt = {}</scrip
 
 
 async def given(**fields: object) -> Observation:
-    return await observe(HandedIn(url=URL, by="key-1", at=NOON, **fields))  # type: ignore[arg-type]
+    return await observe_upload(UploadedPage(url=URL, by="key-1", at=NOON, **fields))  # type: ignore[arg-type]
 
 
 async def test_html_is_read_as_a_page_that_nobody_rendered() -> None:
@@ -110,9 +110,9 @@ async def test_what_cannot_be_shown_is_refused_in_words(fields: dict[str, object
     assert refused.value.detail
 
 
-def _shown(title: str, heading: str, form: str) -> tuple[str, InBrowser]:
+def _shown(title: str, heading: str, form: str) -> tuple[str, BrowserPage]:
     html = f"<!doctype html><title>{title}</title><h1>{heading}</h1>{form}"
-    return heading, InBrowser(title=title, html=html.encode(), inputs=1)
+    return heading, BrowserPage(title=title, html=html.encode(), inputs=1)
 
 
 async def test_a_user_field_in_what_a_browser_showed_is_a_sign_of_a_wall() -> None:

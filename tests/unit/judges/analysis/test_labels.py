@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges.analysis.labels import (
-    Human,
+    HumanDecision,
     Label,
     LabelledPage,
     LabelsUnreadable,
     RecordedVerdict,
+    label_from_leaf,
     label_line,
-    label_of,
     parse_labels,
     read_labels,
 )
@@ -45,15 +45,21 @@ RESULT = {
 
 
 def settled(**changes) -> Label:
-    said: dict = {"human": Human.FAILED, "reviewer": "Ada", "reason": "It says 430.", "at": AT, "answer": "410!"}
-    return label_of(RESULT, {**LEAF, **changes}, key="price", **said)
+    said: dict = {
+        "human": HumanDecision.FAILED,
+        "reviewer": "Ada",
+        "reason": "It says 430.",
+        "at": AT,
+        "answer": "410!",
+    }
+    return label_from_leaf(RESULT, {**LEAF, **changes}, key="price", **said)
 
 
 def test_a_settled_leaf_becomes_a_label_with_all_that_another_judge_needs() -> None:
     label = settled()
 
     assert (label.claim, label.sources, label.instruction) == (LEAF["claim"], tuple(LEAF["sources"]), "in crowns")
-    assert (label.task, label.answer, label.human) == ("What does it cost?", "410!", Human.FAILED)
+    assert (label.task, label.answer, label.human) == ("What does it cost?", "410!", HumanDecision.FAILED)
     assert label.judge == RecordedVerdict(outcome=Outcome.PASSED, model="gpt-6-luna", prompt="verify_page@1")
     # The same page under another spelling of its address; one that was never captured is named all the same.
     assert label.pages == (
@@ -71,7 +77,7 @@ TEXT = st.text(max_size=20)
 NAMES = st.one_of(st.none(), TEXT)
 LABELS = st.builds(
     Label,
-    human=st.sampled_from(Human),
+    human=st.sampled_from(HumanDecision),
     claim=NAMES,
     sources=st.one_of(st.none(), st.lists(TEXT, max_size=2).map(tuple)),
     instruction=NAMES,
@@ -105,7 +111,7 @@ def test_a_file_is_known_by_its_digest(tmp_path) -> None:
 
 def test_two_fields_are_enough_and_those_of_others_are_passed_over() -> None:
     (label,) = parse_labels([b'{"human": "unclear", "claim": "It rains", "mood": "good"}'])
-    assert label == Label(human=Human.UNCLEAR, claim="It rains")
+    assert label == Label(human=HumanDecision.UNCLEAR, claim="It rains")
 
 
 def test_every_line_that_is_no_label_is_named_with_what_is_wrong() -> None:

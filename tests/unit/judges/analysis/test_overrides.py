@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.analysis.overrides import JudgedNode, judged_leaves, judged_tree, overruled
+from judges.analysis.overrides import JudgedNode, judged_leaves, judged_tree, override_scores
 from rubrics.scoring import Score
 from rubrics.verdict import Quote
 from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, SKIPPED, group, judged_fields, leaf, rubric_of
@@ -21,7 +21,7 @@ def tree_of(result) -> JudgedNode:
 
 def score_of(*leaves, said, sequential=False, strict=False):
     root = tree_of(judged_fields(rubric_of(*leaves, sequential=sequential)))
-    found = overruled(root, said)
+    found = override_scores(root, said)
     score = found.score_strict if strict else found.score
     return score.value if score.value is not None else (score.low, score.high)
 
@@ -61,8 +61,8 @@ def test_what_a_leaf_requires_takes_it_down_when_a_person_fails_that():
     rubric = rubric_of(leaf("needed"), group("part", leaf("a"), leaf("b")), leaf("c"))
     rubric.require(rubric.find("part"), "needed")
     root = tree_of(judged_fields(rubric))
-    assert overruled(root, {}).score.value == 1.0
-    assert overruled(root, {"needed": False}).score.value == 1 / 3
+    assert override_scores(root, {}).score.value == 1.0
+    assert override_scores(root, {"needed": False}).score.value == 1 / 3
 
 
 def test_what_a_person_settled_counts_in_the_strict_score():
@@ -77,7 +77,7 @@ def test_leaves_with_one_id_have_keys_of_their_own():
     result = {"eval_breakdown": [{"verification_tree": {**node, "id": "root", "status": "partial", "children": twins}}]}
     assert list(judged_leaves(result)) == ["same", "same~2"]
     root = tree_of(result)
-    assert overruled(root, {"same~2": True}).score == Score(value=1.0, low=1.0, high=1.0)
+    assert override_scores(root, {"same~2": True}).score == Score(value=1.0, low=1.0, high=1.0)
 
 
 def test_a_result_without_a_tree_has_no_leaves():
@@ -94,6 +94,6 @@ def test_agreeing_with_the_judge_changes_no_score(drawn, sequential, data):
     fields = judged_fields(rubric_of(*leaves, sequential=sequential))
     judged = {f"n{n}": out is PASSED for n, (out, _, _) in enumerate(drawn) if out is not NOT_JUDGED}
     said = {key: judged[key] for key in data.draw(st.sets(st.sampled_from(sorted(judged))))} if judged else {}
-    found = overruled(tree_of(fields), said)
+    found = override_scores(tree_of(fields), said)
     assert {"value": found.score.value, "low": found.score.low, "high": found.score.high} == fields["score"]
     assert found.final_score == fields["final_score"]

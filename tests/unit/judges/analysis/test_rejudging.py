@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from judges.analysis.rejudging import Cause, compared
+from judges.analysis.rejudging import Cause, with_rejudged
 
 URL = "https://towns.example/paris"
 OTHER = "https://towns.example/lyon"
@@ -49,7 +49,7 @@ def result(*leaves: dict[str, Any], **facts: Any) -> dict[str, Any]:
 
 
 def told(now: dict[str, Any], before: dict[str, Any] | None) -> list[Any]:
-    tree = compared(now, before)["eval_breakdown"][0]["verification_tree"]
+    tree = with_rejudged(now, before)["eval_breakdown"][0]["verification_tree"]
     return [each["rejudged"] for each in tree["children"]]
 
 
@@ -58,7 +58,7 @@ def again(*because: str) -> dict[str, Any]:
 
 
 def test_the_first_result_of_an_answer_has_nothing_to_be_compared_with():
-    first = compared(result(), None)
+    first = with_rejudged(result(), None)
     assert first["rejudged"] is None
     assert told(result(), None) == [None]
 
@@ -66,7 +66,7 @@ def test_the_first_result_of_an_answer_has_nothing_to_be_compared_with():
 def test_votes_that_were_there_already_are_reused():
     now = result(leaf(cached=True), id="res_2")
     assert told(now, result()) == [{"reused": True, "because": []}]
-    assert compared(now, result())["rejudged"] == {"of": "res_1", "reused": 1, "again": 0, "because": {}}
+    assert with_rejudged(now, result())["rejudged"] == {"of": "res_1", "reused": 1, "again": 0, "because": {}}
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_leaves_of_one_name_are_told_apart_by_their_order():
 def test_the_summary_counts_leaves_and_causes():
     before = result(leaf("a"), leaf("b", sources=None), leaf("c"))
     now = result(leaf("a"), leaf("b", sources=None, cached=True), leaf("c"), pages=[page(text="b" * 64)], id="res_2")
-    summary = compared(now, before)["rejudged"]
+    summary = with_rejudged(now, before)["rejudged"]
     assert summary == {"of": "res_1", "reused": 1, "again": 2, "because": {"page": 2}}
 
 
@@ -161,7 +161,7 @@ def test_results_of_the_public_toolkit_are_no_stumbling_block():
 def test_a_result_is_not_changed_by_being_compared():
     now, before = result(), result()
     copies = copy.deepcopy((now, before))
-    compared(now, before)
+    with_rejudged(now, before)
     assert (now, before) == copies
 
 

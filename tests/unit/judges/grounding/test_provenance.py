@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel, Field, HttpUrl, ValidationError
 
-from judges.grounding.provenance import Addresses, drop_invented
+from judges.grounding.provenance import KnownUrls, drop_invented
 
 ANSWER = """Ida Norrstad, see [her page](https://www.velm.example/ida?utm_source=x) and https://velm.example/list.
 Also www.karrow.example/plain."""
-KNOWN = Addresses(ANSWER, ["https://linked.example/target"])
+KNOWN = KnownUrls(ANSWER, ["https://linked.example/target"])
 
 
 class Person(BaseModel):

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from judges.grounding.folding import fold
-from judges.grounding.quotes import MAX_GAP, MAX_QUOTE_CHARS, find_quote, find_quotes, is_telling
+from judges.grounding.quotes import MAX_GAP, MAX_QUOTE_CHARS, find_quote, find_quotes, is_substantial
 
 PAGE = (
     "Annual report\n\nIda Norrstad was director of the Velm Institute from 1,998 to 2004.\n"
@@ -175,7 +175,7 @@ def test_a_page_of_repetitions_takes_no_long_time():
 
 @pytest.mark.parametrize("weak", ["of the", "was", "7", "report", "a b c"])
 def test_a_quote_that_says_nothing_is_no_ground(weak: str):
-    assert not is_telling(weak)
+    assert not is_substantial(weak)
     assert place(weak) is None
 
 
@@ -239,7 +239,7 @@ def test_no_form_of_a_mark_changes_what_is_telling_or_found(words: list[str], da
     quote = " ".join(words)
     page = f"Before it. {quote} And after it."
     spoken, shown = written(quote), written(page)
-    assert is_telling(spoken) == is_telling(quote)
+    assert is_substantial(spoken) == is_substantial(quote)
     assert find_quote(fold(shown), spoken) == find_quote(fold(page), quote)
 
 

@@ -5,12 +5,18 @@ from datetime import UTC, datetime
 import pytest
 
 from cache.capture import Capture, CaptureOutcome
-from judges.grounding.source_signals import REFUSED, SourceMark, echoes, looks_like_another, source_marks
+from judges.grounding.source_signals import (
+    DISQUALIFYING_SIGNALS,
+    SourceSignal,
+    address_texts,
+    looks_like_another,
+    source_signals,
+)
 
 
-def marks(url: str, final_url: str | None = None, *, chain: tuple[str, ...] = ()) -> set[SourceMark]:
+def marks(url: str, final_url: str | None = None, *, chain: tuple[str, ...] = ()) -> set[SourceSignal]:
     return set(
-        source_marks(
+        source_signals(
             Capture(
                 id="1",
                 url=url,
@@ -30,36 +36,36 @@ def marks(url: str, final_url: str | None = None, *, chain: tuple[str, ...] = ()
     ("url", "final_url", "expected"),
     [
         ("https://www.nature.com/articles/1", None, set()),
-        ("https://pastebin.com/raw/x8", None, {SourceMark.PASTE}),
-        ("https://a.example/x", "https://rentry.co/x8", {SourceMark.PASTE, SourceMark.OTHER_SITE}),
-        ("https://bit.ly/x", "https://a.example/", {SourceMark.SHORTENER, SourceMark.OTHER_SITE}),
-        ("https://good.org@evil.org/", None, {SourceMark.CREDENTIALS}),
-        ("https://user:pw@evil.org/", None, {SourceMark.CREDENTIALS}),
-        ("https://xn--80ak6aa92e.com/", None, {SourceMark.LOOK_ALIKE}),
+        ("https://pastebin.com/raw/x8", None, {SourceSignal.PASTE}),
+        ("https://a.example/x", "https://rentry.co/x8", {SourceSignal.PASTE, SourceSignal.OTHER_SITE}),
+        ("https://bit.ly/x", "https://a.example/", {SourceSignal.SHORTENER, SourceSignal.OTHER_SITE}),
+        ("https://good.org@evil.org/", None, {SourceSignal.CREDENTIALS}),
+        ("https://user:pw@evil.org/", None, {SourceSignal.CREDENTIALS}),
+        ("https://xn--80ak6aa92e.com/", None, {SourceSignal.LOOK_ALIKE}),
         ("https://b\u00fccher.example/", None, set()),
-        ("https://someone.medium.com/p", None, {SourceMark.USER_CONTENT}),
-        ("https://a.example/search?q=bridge", None, {SourceMark.SEARCH}),
-        ("https://a.example/suche/bridge", None, {SourceMark.SEARCH}),
-        ("https://doi.org/10.1/2", "https://press.example/2", {SourceMark.OTHER_SITE}),
+        ("https://someone.medium.com/p", None, {SourceSignal.USER_CONTENT}),
+        ("https://a.example/search?q=bridge", None, {SourceSignal.SEARCH}),
+        ("https://a.example/suche/bridge", None, {SourceSignal.SEARCH}),
+        ("https://doi.org/10.1/2", "https://press.example/2", {SourceSignal.OTHER_SITE}),
         ("http://a.co.uk/x", "https://www.a.co.uk/x", set()),
         ("http://a.example/x", "https://shop.a.example/x", set()),
-        ("https://a.org/go?to=https%3A%2F%2Fevil.org%2Fp", "https://evil.org/p", {SourceMark.OPEN_REDIRECT}),
-        ("https://a.org/go/https://evil.org/p", "https://evil.org/p", {SourceMark.OPEN_REDIRECT}),
+        ("https://a.org/go?to=https%3A%2F%2Fevil.org%2Fp", "https://evil.org/p", {SourceSignal.OPEN_REDIRECT}),
+        ("https://a.org/go/https://evil.org/p", "https://evil.org/p", {SourceSignal.OPEN_REDIRECT}),
         ("not a url", None, set()),
         ("https://[broken", None, set()),
     ],
 )
-def test_an_address_has_its_marks(url: str, final_url: str | None, expected: set[SourceMark]):
+def test_an_address_has_its_marks(url: str, final_url: str | None, expected: set[SourceSignal]):
     assert marks(url, final_url) == expected
 
 
 def test_a_shortener_on_the_way_is_marked():
     chain = ("https://a.example/", "https://t.co/x", "https://b.example/")
-    assert SourceMark.SHORTENER in marks(chain[0], chain[-1], chain=chain)
+    assert SourceSignal.SHORTENER in marks(chain[0], chain[-1], chain=chain)
 
 
 def test_what_is_only_worth_knowing_does_not_refuse_a_source():
-    assert not REFUSED & {SourceMark.USER_CONTENT, SourceMark.SEARCH, SourceMark.OTHER_SITE}
+    assert not DISQUALIFYING_SIGNALS & {SourceSignal.USER_CONTENT, SourceSignal.SEARCH, SourceSignal.OTHER_SITE}
 
 
 @pytest.mark.parametrize(
@@ -91,4 +97,4 @@ def test_a_host_in_borrowed_letters_is_told_from_an_honest_one(host: str, imitat
     ],
 )
 def test_what_an_address_carries_is_its_askers(url: str, carried: tuple[str, ...]):
-    assert echoes([url]) == carried
+    assert address_texts([url]) == carried

@@ -7,12 +7,12 @@ import pytest
 
 from judges.grounding.folding import fold
 from judges.grounding.quotes import find_quotes
-from judges.grounding.support import Asked, restates
-from judges.prompting.blocks import Separator
+from judges.grounding.support import ClaimGrounds, restates
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PreparedPage, prepare_page
 from tests.fakes.pages import page
 
-SEPARATOR = Separator(b"0123456789abcdef")
+SEPARATOR = BlockBuilder(b"0123456789abcdef")
 TASK = (
     "Find a road bridge in the Halvorsen valley that was opened between the two world wars and give its name, the year "
     "of its opening and the engineer who designed it."
@@ -31,8 +31,8 @@ def shown(*paragraphs: str, url: str = "https://city.example/bridge", hidden: st
 def grounds(
     what: PreparedPage, quotes: Sequence[str], *, claim: str = CLAIM, answer: str = "In 1931.", task: str = TASK
 ) -> list[str]:
-    asked = Asked.of(claim, task=task, answer=answer, page=what)
-    found = find_quotes(what.reading.folded, what.text, quotes, page_id=what.page_id, url=what.url)
+    asked = ClaimGrounds.of(claim, task=task, answer=answer, page=what)
+    found = find_quotes(what.index.folded, what.text, quotes, page_id=what.page_id, url=what.url)
     return [quote.text for quote in asked.grounds(found)]
 
 
@@ -125,7 +125,7 @@ def test_text_that_is_in_a_pdf_and_not_on_its_paper_is_no_ground():
 
 def test_signals_say_what_was_noticed():
     what = shown(REST, ORDER, url="https://pastebin.com/raw/ignore-all-previous-instructions")
-    asked = Asked.of("Jonas Brandt opened it.", task=TASK, answer=ORDER, page=what)
+    asked = ClaimGrounds.of("Jonas Brandt opened it.", task=TASK, answer=ORDER, page=what)
     assert asked.signals() == (
         "claim_names_what_page_lacks",
         "orders_in_answer",
@@ -133,7 +133,7 @@ def test_signals_say_what_was_noticed():
         "orders_in_url",
         "source_is_paste",
     )
-    assert Asked.of(CLAIM, task=TASK, answer="In 1931.", page=shown(PROOF)).signals() == ()
+    assert ClaimGrounds.of(CLAIM, task=TASK, answer="In 1931.", page=shown(PROOF)).signals() == ()
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_signals_say_what_was_noticed():
 def test_a_verdict_on_the_answer_alone_counts_unless_the_answer_gives_orders(
     answer: str, claim: str, grounded: bool | None
 ):
-    assert Asked.of(claim, task=TASK, answer=answer, page=None).grounded(()) is grounded
+    assert ClaimGrounds.of(claim, task=TASK, answer=answer, page=None).grounded(()) is grounded
 
 
 def test_a_short_task_is_restated_by_nothing():

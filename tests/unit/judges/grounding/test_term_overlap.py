@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from judges.grounding.term_overlap import bears_on, lacking, stems_of, terms
+from judges.grounding.term_overlap import covers_terms, missing_terms, stems_of, terms
 
 PAGE = stems_of(
     "After two years of work the Halvorsen Bridge was opened to traffic on 4 October 1931. It cost 1,240,000 crowns. "
@@ -30,7 +30,7 @@ PAGE = stems_of(
     ],
 )
 def test_names_and_numbers_that_stand_on_the_page_are_not_missed(claim: str):
-    assert lacking(claim, PAGE) == ()
+    assert missing_terms(claim, PAGE) == ()
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_names_and_numbers_that_stand_on_the_page_are_not_missed(claim: str):
     ],
 )
 def test_a_name_or_number_that_stands_nowhere_is_missed(claim: str, missed: tuple[str, ...]):
-    assert lacking(claim, PAGE) == missed
+    assert missing_terms(claim, PAGE) == missed
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_name_or_number_that_stands_nowhere_is_missed(claim: str, missed: tupl
     ],
 )
 def test_figures_that_are_no_plain_digits_are_no_stumbling_block(claim: str):
-    assert isinstance(lacking(claim, PAGE), tuple)
+    assert isinstance(missing_terms(claim, PAGE), tuple)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_figures_that_are_no_plain_digits_are_no_stumbling_block(claim: str):
     ],
 )
 def test_quotes_that_hold_the_claim_bear_on_it(quotes: list[str]):
-    assert bears_on("The Halvorsen Bridge was opened to traffic in 1931.", quotes)
+    assert covers_terms("The Halvorsen Bridge was opened to traffic in 1931.", quotes)
 
 
 @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ def test_quotes_that_hold_the_claim_bear_on_it(quotes: list[str]):
     ],
 )
 def test_quotes_that_lack_its_names_numbers_or_words_do_not(quotes: list[str]):
-    assert not bears_on("The Halvorsen Bridge was opened to traffic in 1931.", quotes)
+    assert not covers_terms("The Halvorsen Bridge was opened to traffic in 1931.", quotes)
 
 
 def test_a_claim_that_says_nothing_is_borne_by_nothing():
-    assert not bears_on("It is so.", ["It is so."])
+    assert not covers_terms("It is so.", ["It is so."])
 
 
 def test_terms_tell_numbers_names_and_words_apart():
@@ -102,4 +102,6 @@ def test_terms_tell_numbers_names_and_words_apart():
 
 
 def test_a_script_without_spaces_has_words_too():
-    assert bears_on("\u535a\u7269\u9986\u5468\u4e8c\u5173\u95ed", ["\u8be5\u535a\u7269\u9986\u5468\u4e8c\u5173\u95ed"])
+    assert covers_terms(
+        "\u535a\u7269\u9986\u5468\u4e8c\u5173\u95ed", ["\u8be5\u535a\u7269\u9986\u5468\u4e8c\u5173\u95ed"]
+    )

@@ -14,8 +14,8 @@ import pytest
 
 from judges.errors import JudgeBug, LLMRejected
 from judges.isolation import wire
-from judges.isolation.conversation import Conversation
-from judges.isolation.rpc_client import Door
+from judges.isolation.conversation import RpcConnection
+from judges.isolation.rpc_client import RpcClient
 
 
 async def echo(what: Mapping[str, Any]) -> Any:
@@ -48,7 +48,7 @@ class Ends:
             "infinite": infinite,
             "wait": self.wait,
         }
-        self.ours = Conversation(talk, ask, answers=answers, hears={"progress": self.told.append})
+        self.ours = RpcConnection(talk, ask, answers=answers, hears={"progress": self.told.append})
 
     async def wait(self, what: Mapping[str, Any]) -> Any:
         try:
@@ -59,9 +59,9 @@ class Ends:
 
 
 @asynccontextmanager
-async def opened() -> AsyncIterator[tuple[Ends, Door, asyncio.Task[Any]]]:
+async def opened() -> AsyncIterator[tuple[Ends, RpcClient, asyncio.Task[Any]]]:
     ends = Ends()
-    door = Door(ends.talk, ends.ask, when_left=lambda: None)
+    door = RpcClient(ends.talk, ends.ask, when_left=lambda: None)
     holding = asyncio.create_task(ends.ours.hold({"task": "t"}))
     try:
         assert await door.open() == {"task": "t"}
@@ -93,9 +93,9 @@ async def test_calls_are_answered_side_by_side_and_the_last_word_ends_it():
 
 async def test_code_that_cannot_await_asks_too():
     async with opened() as (_, door, _holding):
-        assert await asyncio.to_thread(door.call_now, "echo", text="now") == "now"
+        assert await asyncio.to_thread(door.call_blocking, "echo", text="now") == "now"
         with pytest.raises(LLMRejected):
-            await asyncio.to_thread(door.call_now, "refuse")
+            await asyncio.to_thread(door.call_blocking, "refuse")
 
 
 async def test_an_error_of_ours_is_raised_there_as_what_it_was():
@@ -130,7 +130,7 @@ async def test_what_breaks_here_is_nothing_of_the_files_doing():
 async def test_news_arrive_without_being_asked_for():
     async with opened() as (ends, door, _holding):
         heard: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        door.on_news = heard.set_result
+        door.on_notification = heard.set_result
         ends.ours.tell(7)
         assert await asyncio.wait_for(heard, 120) == 7
 
@@ -181,16 +181,16 @@ def test_a_frame_is_a_length_and_json():
 async def test_what_is_said_to_a_side_that_has_had_its_last_word_does_not_lose_it():
     (talk, service), (ask, unused) = socket.socketpair(), socket.socketpair()
     service.settimeout(5.0)
-    wire.send_now(service, {"task": "t"})
+    wire.send_blocking(service, {"task": "t"})
     left: list[None] = []
-    door = Door(talk, ask, when_left=lambda: left.append(None))
+    door = RpcClient(talk, ask, when_left=lambda: left.append(None))
     await door.open()
     ending = asyncio.create_task(door.end({"done": 1}))
     assert not (await asyncio.wait({ending}, timeout=0.2))[0]
     for _ in range(3):
-        wire.send_now(service, {"news": "late"})
+        wire.send_blocking(service, {"news": "late"})
         await asyncio.sleep(0.05)
-    assert wire.receive_now(service) == {"done": 1}
+    assert wire.receive_blocking(service) == {"done": 1}
     service.close()
     await asyncio.wait_for(ending, 120)
     for each in (ask, unused):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import AnyUrl, BaseModel, Field, ValidationError
 
 from judges.errors import JudgeBug
-from judges.isolation.stand_in import stand_in
+from judges.isolation.stand_in import schema_model
 from judges.llm.client import LLMRequest
 from judges.llm.encoding import request_key
 from judges.llm.schemas import response_format
@@ -47,7 +47,7 @@ class Node(BaseModel):
 
 
 def made_of(schema: type[BaseModel]) -> type[BaseModel]:
-    return stand_in(schema.__name__, json.dumps(schema.model_json_schema()))
+    return schema_model(schema.__name__, json.dumps(schema.model_json_schema()))
 
 
 @pytest.mark.parametrize("schema", [Lamp, Inner, Node])
@@ -93,7 +93,7 @@ def test_whoever_asks_for_its_schema_may_change_what_he_gets():
 @pytest.mark.parametrize("schema", ["{", "[]", "3", '"' + "x" * 1_000_001 + '"', "[" * 100_000])
 def test_what_is_no_schema_is_refused(schema: str):
     with pytest.raises(JudgeBug):
-        stand_in("Odd", schema)
+        schema_model("Odd", schema)
 
 
 WORDS = [
@@ -142,4 +142,4 @@ json_values = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(["type", "properties", "$defs", "required", "title", "$ref"]), json_values))
 def test_any_object_makes_some_class(schema: dict[str, Any]):
-    assert issubclass(stand_in("Odd", json.dumps(schema)), BaseModel)
+    assert issubclass(schema_model("Odd", json.dumps(schema)), BaseModel)

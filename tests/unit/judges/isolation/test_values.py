@@ -22,15 +22,15 @@ from judges.errors import (
     UnusableKind,
 )
 from judges.isolation.values import (
-    as_bytes,
-    error_from,
-    error_value,
-    evidence_from,
-    evidence_value,
-    observation_from,
-    observation_value,
-    plain,
-    typed,
+    error_from_json,
+    error_to_json,
+    evidence_from_json,
+    evidence_to_json,
+    from_base64,
+    from_json_value,
+    observation_from_json,
+    observation_to_json,
+    to_json_value,
 )
 from rubrics.verdict import Outcome, Quote, Reason, Usage, Verdict, Vote
 
@@ -65,19 +65,19 @@ CAPTURE = Capture(
     ids=lambda error: type(error).__name__,
 )
 def test_errors_come_back_as_what_they_were(error: Exception):
-    again = error_from(json.loads(json.dumps(error_value(error))))
+    again = error_from_json(json.loads(json.dumps(error_to_json(error))))
     assert type(again) is type(error)
     assert str(again) == str(error)
     assert {**vars(again)} == {**vars(error)}
 
 
 def test_an_error_without_a_name_of_its_own_goes_as_the_nearest_one():
-    assert type(error_from(error_value(HostUnknown("a.example")))) is CacheError
+    assert type(error_from_json(error_to_json(HostUnknown("a.example")))) is CacheError
 
 
 def test_what_is_none_of_our_errors_does_not_go_over():
     with pytest.raises(TypeError, match="KeyError cannot be sent"):
-        error_value(KeyError("x"))
+        error_to_json(KeyError("x"))
 
 
 @pytest.mark.parametrize(
@@ -87,12 +87,12 @@ def test_what_is_none_of_our_errors_does_not_go_over():
         {"kind": "SystemExit", "text": "", "data": {}},
         {"kind": "LLMRejected", "text": "", "data": {}},
         {"kind": "JudgeBug", "text": "", "data": None},
-        {"kind": "LLMOutputUnusable", "text": "", "data": {"usage": plain(USAGE, Usage), "kind": "other"}},
+        {"kind": "LLMOutputUnusable", "text": "", "data": {"usage": to_json_value(USAGE, Usage), "kind": "other"}},
     ],
 )
 def test_an_error_that_is_none_is_refused(value: dict[str, object]):
     with pytest.raises(JudgeError):
-        raise error_from(value)
+        raise error_from_json(value)
 
 
 def test_a_verdict_comes_back_equal():
@@ -104,12 +104,12 @@ def test_a_verdict_comes_back_equal():
         grounded=True,
         signals=("a",),
     )
-    assert typed(json.loads(json.dumps(plain(verdict, Verdict))), Verdict) == verdict
+    assert from_json_value(json.loads(json.dumps(to_json_value(verdict, Verdict))), Verdict) == verdict
 
 
 def test_pages_and_observations_come_back_equal():
     page = Evidence(capture=CAPTURE, text="x\ud800", links=(("a", "b"),), screenshots=(b"\xff\x00",), digests=("d",))
-    assert Evidence(**evidence_from(json.loads(json.dumps(evidence_value(page))))) == page
+    assert Evidence(**evidence_from_json(json.loads(json.dumps(evidence_to_json(page))))) == page
     seen = Observation(
         url="u",
         outcome=CaptureOutcome.PARTIAL,
@@ -120,9 +120,9 @@ def test_pages_and_observations_come_back_equal():
         html=b"<p>",
         links=(("a", "b"),),
     )
-    assert observation_from(json.loads(json.dumps(observation_value(seen)))) == seen
+    assert observation_from_json(json.loads(json.dumps(observation_to_json(seen)))) == seen
 
 
 def test_bytes_that_are_not_in_base64_are_refused():
     with pytest.raises(JudgeBug):
-        as_bytes("§")
+        from_base64("§")

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from judges.errors import LLMRejected, LLMTimeout, LLMUnavailable, ModelNotConfigured, RejectionScope
-from judges.llm.bedrock import MAX_OUTPUT_TOKENS, BedrockBackend, message_body, open_bedrock, read_message
+from judges.llm.bedrock import MAX_OUTPUT_TOKENS, BedrockAdapter, message_body, open_bedrock, read_message
 from judges.llm.client import LLMRequest
 from judges.llm.images import DataURI, image_part
 from judges.llm.negotiation import Images
-from judges.llm.wire import Finish
+from judges.llm.wire import FinishReason
 from judges.prompting.verdict_reply import BinaryEvalResult
 
 REQUEST = LLMRequest(
@@ -51,7 +51,7 @@ def text(words: str) -> SimpleNamespace:
     return SimpleNamespace(type="text", text=words)
 
 
-def backend(reply: object) -> BedrockBackend:
+def backend(reply: object) -> BedrockAdapter:
     async def create(**body: object) -> object:
         if isinstance(reply, Exception):
             raise reply
@@ -61,7 +61,7 @@ def backend(reply: object) -> BedrockBackend:
         return None
 
     client = SimpleNamespace(messages=SimpleNamespace(create=create), close=close)
-    return BedrockBackend(client=client, sdk=SDK, region="eu-west-1")
+    return BedrockAdapter(client=client, sdk=SDK, region="eu-west-1")
 
 
 def test_a_request_becomes_rules_parts_and_a_forced_tool():
@@ -86,14 +86,15 @@ def test_free_text_forces_no_tool():
 def test_the_tools_input_is_the_reply():
     call = SimpleNamespace(type="tool_use", input={"reasoning": "x", "result": True})
     reply = read_message(message(text("Let me see."), call))
-    assert (reply.text, reply.finish) == ('{"reasoning": "x", "result": true}', Finish.STOP)
+    assert (reply.text, reply.finish) == ('{"reasoning": "x", "result": true}', FinishReason.STOP)
     assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (6, 2, 1)
 
 
 @pytest.mark.parametrize(
-    ("stop", "finish"), [("max_tokens", Finish.LENGTH), ("refusal", Finish.REFUSAL), ("end_turn", Finish.STOP)]
+    ("stop", "finish"),
+    [("max_tokens", FinishReason.LENGTH), ("refusal", FinishReason.REFUSAL), ("end_turn", FinishReason.STOP)],
 )
-def test_how_the_model_ended_is_told_in_one_vocabulary(stop: str, finish: Finish):
+def test_how_the_model_ended_is_told_in_one_vocabulary(stop: str, finish: FinishReason):
     assert read_message(message(text("x"), stop=stop)).finish is finish
 
 
@@ -155,13 +156,13 @@ async def test_the_setting_decides_whether_pictures_are_sent(
     images: Images, takes_images: bool, shown: list[bool], text_only: bool
 ):
     client = Asked(takes_images=takes_images)
-    backend = BedrockBackend(client=client, sdk=SDK, region="eu-west-1", images=images)
+    backend = BedrockAdapter(client=client, sdk=SDK, region="eu-west-1", images=images)
     assert [(await backend.send(REQUEST, {})).text_only for _ in range(2)] == [text_only] * 2
     assert client.shown == shown
 
 
 async def test_pictures_that_must_be_sent_are_refused_by_the_name_of_the_setting():
-    backend = BedrockBackend(client=Asked(takes_images=False), sdk=SDK, region="eu-west-1", images=Images.ON)
+    backend = BedrockAdapter(client=Asked(takes_images=False), sdk=SDK, region="eu-west-1", images=Images.ON)
     with pytest.raises(LLMRejected, match="ASSAY_IMAGES=on") as caught:
         await backend.send(REQUEST, {})
     assert caught.value.scope is RejectionScope.REQUEST

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from judges.errors import LLMBudgetExceeded, LLMOutputUnusable, LLMRejected, RejectionScope
-from judges.llm.budget import Budget, Estimate, estimate_cost
+from judges.llm.budget import Estimate, ProcessBudget, estimate_cost
 from judges.llm.client import LLMRequest
 from judges.llm.pricing import Prices, price_of
 from judges.llm.remote import RemoteLLM
-from judges.llm.wire import Finish, RawReply
+from judges.llm.wire import FinishReason, RawReply
 from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Reason, Usage
 from tests.fakes.backend import ScriptedBackend
@@ -21,16 +21,16 @@ ASKED = LLMRequest(model="o4-mini", messages=(), schema=BinaryEvalResult, purpos
 
 
 def reply(text: str = '{"reasoning": "r", "result": true}', model: str = "o4-mini") -> RawReply:
-    return RawReply(text=text, finish=Finish.STOP, model=model, input_tokens=1_000_000, output_tokens=0)
+    return RawReply(text=text, finish=FinishReason.STOP, model=model, input_tokens=1_000_000, output_tokens=0)
 
 
-def limited(backend: ScriptedBackend, budget: Budget, *, at_once: int = 1) -> RemoteLLM:
+def limited(backend: ScriptedBackend, budget: ProcessBudget, *, at_once: int = 1) -> RemoteLLM:
     return RemoteLLM(backend, semaphore=asyncio.Semaphore(at_once), budget=budget)
 
 
 async def test_nothing_is_asked_once_the_money_is_spent_however_much_waits_for_its_turn():
     backend = ScriptedBackend(reply())
-    llm = limited(backend, Budget(2.0))  # a request costs 1.10 USD
+    llm = limited(backend, ProcessBudget(2.0))  # a request costs 1.10 USD
     ended = await asyncio.gather(*(llm.complete(ASKED) for _ in range(10)), return_exceptions=True)
     refused = [one for one in ended if isinstance(one, LLMBudgetExceeded)]
     assert (len(backend.sent), len(refused)) == (2, 8)
@@ -38,7 +38,7 @@ async def test_nothing_is_asked_once_the_money_is_spent_however_much_waits_for_i
 
 
 async def test_replies_that_could_not_be_used_are_paid_for_too():
-    budget = Budget(100.0)
+    budget = ProcessBudget(100.0)
     with pytest.raises(LLMOutputUnusable):
         await limited(ScriptedBackend(reply("no")), budget).complete(ASKED)
     assert budget.spent_usd == pytest.approx(2.2)
@@ -47,7 +47,7 @@ async def test_replies_that_could_not_be_used_are_paid_for_too():
 async def test_a_repair_try_is_not_asked_for_either_once_the_money_is_spent():
     backend = ScriptedBackend(reply("no"), reply())
     with pytest.raises(LLMBudgetExceeded) as caught:
-        await limited(backend, Budget(1.0)).complete(ASKED)
+        await limited(backend, ProcessBudget(1.0)).complete(ASKED)
     assert len(backend.sent) == 1
     assert caught.value.usage.calls == 1
 
@@ -57,11 +57,11 @@ UNPRICED = Estimate(model="mine", usd=None, tokens=100)
 
 async def test_a_budget_in_usd_refuses_a_model_whose_price_is_unknown_and_says_how_to_fix_it():
     with pytest.raises(LLMBudgetExceeded, match=r"price of mine is unknown.*ASSAY_PRICES.*ASSAY_BUDGET_TOKENS"):
-        await Budget(1.0).reserve(UNPRICED)
+        await ProcessBudget(1.0).reserve(UNPRICED)
 
 
 async def test_a_model_whose_price_is_unknown_is_limited_by_tokens():
-    budget = Budget(1.0, 1_000)
+    budget = ProcessBudget(1.0, 1_000)
     await budget.reserve(UNPRICED)
     budget.settle(UNPRICED, Usage(calls=1, input_tokens=900, output_tokens=100, usd=None), "mine", "verify")
     with pytest.raises(LLMBudgetExceeded, match="1000 tokens is used up: raise ASSAY_BUDGET_TOKENS"):
@@ -70,7 +70,7 @@ async def test_a_model_whose_price_is_unknown_is_limited_by_tokens():
 
 
 async def test_tokens_limit_a_model_with_a_price_too():
-    llm = limited(ScriptedBackend(reply()), Budget(None, 1_500_000))  # a request takes a million
+    llm = limited(ScriptedBackend(reply()), ProcessBudget(None, 1_500_000))  # a request takes a million
     ended = await asyncio.gather(*(llm.complete(ASKED) for _ in range(4)), return_exceptions=True)
     assert sum(isinstance(one, LLMBudgetExceeded) for one in ended) == 2
 
@@ -90,7 +90,7 @@ class NotingPurse:
 
 
 async def test_the_purse_of_a_request_pays_and_the_clients_own_does_not():
-    own, purse = Budget(0.0), NotingPurse()
+    own, purse = ProcessBudget(0.0), NotingPurse()
     await limited(ScriptedBackend(reply()), own).complete(replace(ASKED, purse=purse))
     [(reserved, usage, model)] = purse.settled
     assert (purse.reserved, model) == ([reserved], "o4-mini")
@@ -102,13 +102,13 @@ async def test_what_was_set_aside_is_settled_however_the_request_ends():
     purse = NotingPurse()
     gate = asyncio.Event()
     backend = ScriptedBackend(gate=gate)
-    asking = asyncio.create_task(limited(backend, Budget(1.0)).complete(replace(ASKED, purse=purse)))
+    asking = asyncio.create_task(limited(backend, ProcessBudget(1.0)).complete(replace(ASKED, purse=purse)))
     await backend.started.wait()
     asking.cancel()
     await asyncio.wait({asking})
     refused = LLMRejected("no", scope=RejectionScope.REQUEST)
     with pytest.raises(LLMRejected):
-        await limited(ScriptedBackend(refused), Budget(1.0)).complete(replace(ASKED, purse=purse))
+        await limited(ScriptedBackend(refused), ProcessBudget(1.0)).complete(replace(ASKED, purse=purse))
     assert [usage for _, usage, _ in purse.settled] == [Usage(), Usage()]
 
 

@@ -11,7 +11,7 @@ from judges.errors import LLMOutputUnusable, LLMRejected
 from judges.llm.cached import CachedLLM
 from judges.llm.client import LLMRequest
 from judges.llm.remote import RemoteLLM
-from judges.llm.response_cache import ReplyStore, StoredReply
+from judges.llm.response_cache import FolderReplyCache, StoredReply
 from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
 from tests.fakes.backend import ScriptedBackend, long_page, raw
@@ -22,7 +22,7 @@ REQUEST = LLMRequest(
 
 
 def client(backend: ScriptedBackend, folder: Path | None = None) -> CachedLLM:
-    store = None if folder is None else ReplyStore(folder)
+    store = None if folder is None else FolderReplyCache(folder)
     return CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(30)), store)
 
 
@@ -103,7 +103,7 @@ async def test_a_joined_request_that_fails_is_charged_once():
 async def test_a_look_up_that_ends_after_the_reply_was_stored_does_not_ask_again(tmp_path: Path):
     gate, is_stored, reads = asyncio.Event(), asyncio.Event(), 0
 
-    class SlowStore(ReplyStore):
+    class SlowStore(FolderReplyCache):
         async def get(self, key: str) -> StoredReply | None:
             nonlocal reads
             reads += 1
@@ -129,7 +129,7 @@ async def test_unusable_replies_are_not_stored(tmp_path: Path):
     caching = client(ScriptedBackend(raw("no"), raw("no"), raw()), tmp_path)
     with pytest.raises(LLMOutputUnusable):
         await caching.complete(REQUEST)
-    assert (await ReplyStore(tmp_path).size()).entries == 0
+    assert (await FolderReplyCache(tmp_path).size()).entries == 0
     assert not (await caching.complete(REQUEST)).cached
 
 
@@ -185,4 +185,4 @@ async def test_a_reply_that_does_not_count_since_a_page_was_cut_is_not_stored(tm
     backend = ScriptedBackend(LLMRejected("400 too long", status=400, too_long=True), no)
     with pytest.raises(LLMRejected):
         await client(backend, tmp_path).complete(replace(REQUEST, messages=long_page()))
-    assert (await ReplyStore(tmp_path).size()).entries == 0
+    assert (await FolderReplyCache(tmp_path).size()).entries == 0

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from judges.errors import LLMCircuitOpen, LLMError, LLMProviderPaused, LLMRejected, LLMUnavailable, RejectionScope
-from judges.llm.circuit import Circuit, CircuitState
+from judges.llm.circuit import CircuitBreaker, CircuitState
 from tests.fakes.clock import FakeClock
 
 WRONG_KEY = LLMRejected("401 wrong key", status=401, scope=RejectionScope.ENDPOINT)
@@ -13,19 +13,19 @@ UNKNOWN_MODEL = LLMRejected("404", status=404, scope=RejectionScope.MODEL)
 TOO_LONG = LLMRejected("400 too long", status=400, scope=RejectionScope.REQUEST)
 
 
-async def attempt(circuit: Circuit, model: str = "m", fault: LLMError | None = None) -> None:
+async def attempt(circuit: CircuitBreaker, model: str = "m", fault: LLMError | None = None) -> None:
     async with circuit.attempt(model):
         if fault is not None:
             raise fault
 
 
-async def rejected(circuit: Circuit, fault: LLMRejected, model: str = "m") -> None:
+async def rejected(circuit: CircuitBreaker, fault: LLMRejected, model: str = "m") -> None:
     with pytest.raises(LLMRejected):
         await attempt(circuit, model, fault)
 
 
 async def test_a_wrong_key_stops_every_model():
-    circuit = Circuit()
+    circuit = CircuitBreaker()
     await rejected(circuit, WRONG_KEY)
     for model in ("m", "other"):
         with pytest.raises(LLMCircuitOpen, match="401 wrong key") as caught:
@@ -35,7 +35,7 @@ async def test_a_wrong_key_stops_every_model():
 
 
 async def test_an_unknown_model_stops_only_itself():
-    circuit = Circuit()
+    circuit = CircuitBreaker()
     await rejected(circuit, UNKNOWN_MODEL)
     with pytest.raises(LLMCircuitOpen):
         await attempt(circuit, "m")
@@ -46,7 +46,7 @@ async def test_an_unknown_model_stops_only_itself():
 
 @pytest.mark.parametrize("fault", [TOO_LONG, LLMUnavailable("503")])
 async def test_faults_of_one_request_stop_nothing(fault: LLMError):
-    circuit = Circuit()
+    circuit = CircuitBreaker()
     with pytest.raises(LLMError):
         await attempt(circuit, fault=fault)
     await attempt(circuit)
@@ -54,7 +54,7 @@ async def test_faults_of_one_request_stop_nothing(fault: LLMError):
 
 
 async def test_reset_closes_it():
-    circuit = Circuit()
+    circuit = CircuitBreaker()
     await rejected(circuit, WRONG_KEY)
     await rejected(circuit, UNKNOWN_MODEL, "m") if circuit.refusal("m") is None else circuit.reset()
     await attempt(circuit)
@@ -62,7 +62,7 @@ async def test_reset_closes_it():
 
 async def test_once_in_a_while_one_request_finds_out_whether_it_was_mended():
     clock = FakeClock()
-    circuit = Circuit(clock=clock, probe_after_s=60)
+    circuit = CircuitBreaker(clock=clock, probe_after_s=60)
     await rejected(circuit, WRONG_KEY)
     clock.now += 61
     await rejected(circuit, WRONG_KEY)
@@ -75,7 +75,7 @@ async def test_once_in_a_while_one_request_finds_out_whether_it_was_mended():
 
 async def test_without_probes_only_reset_closes_it():
     clock = FakeClock()
-    circuit = Circuit(clock=clock, probe_after_s=None)
+    circuit = CircuitBreaker(clock=clock, probe_after_s=None)
     await rejected(circuit, WRONG_KEY)
     clock.now += 1e9
     with pytest.raises(LLMCircuitOpen):
@@ -84,7 +84,7 @@ async def test_without_probes_only_reset_closes_it():
 
 async def test_an_answer_to_an_older_request_does_not_close_it():
     clock = FakeClock()
-    circuit = Circuit(clock=clock)
+    circuit = CircuitBreaker(clock=clock)
     async with circuit.attempt("m"):
         clock.now += 1
         await rejected(circuit, WRONG_KEY)
@@ -93,7 +93,7 @@ async def test_an_answer_to_an_older_request_does_not_close_it():
 
 
 async def test_requests_that_start_together_learn_of_a_wrong_key_from_the_first():
-    circuit, sent = Circuit(probe_wait_s=5), 0
+    circuit, sent = CircuitBreaker(probe_wait_s=5), 0
 
     async def request() -> None:
         nonlocal sent
@@ -109,7 +109,7 @@ async def test_requests_that_start_together_learn_of_a_wrong_key_from_the_first(
 
 
 async def test_the_others_do_not_wait_long_for_a_slow_first_reply():
-    circuit = Circuit(probe_wait_s=0.01)
+    circuit = CircuitBreaker(probe_wait_s=0.01)
     under_way = asyncio.Barrier(3)
 
     async def request() -> None:
@@ -122,7 +122,7 @@ async def test_the_others_do_not_wait_long_for_a_slow_first_reply():
 
 
 async def test_a_cancelled_first_request_leaves_the_way_free():
-    circuit = Circuit(probe_wait_s=5)
+    circuit = CircuitBreaker(probe_wait_s=5)
 
     async def request() -> None:
         async with circuit.attempt("m"):
@@ -138,7 +138,7 @@ async def test_a_cancelled_first_request_leaves_the_way_free():
 
 
 async def test_once_proven_nobody_waits():
-    circuit = Circuit(probe_wait_s=60)
+    circuit = CircuitBreaker(probe_wait_s=60)
     await attempt(circuit)
 
     async def request() -> None:
@@ -154,7 +154,7 @@ async def test_once_proven_nobody_waits():
 
 async def test_the_state_tells_what_would_become_of_the_next_request():
     clock = FakeClock()
-    circuit = Circuit(probe_after_s=60.0, clock=clock)
+    circuit = CircuitBreaker(probe_after_s=60.0, clock=clock)
     assert circuit.state("m") is CircuitState.UNTRIED
     await attempt(circuit)
     assert circuit.state("m") is CircuitState.ANSWERING
@@ -168,7 +168,7 @@ async def test_the_state_tells_what_would_become_of_the_next_request():
 
 async def test_somebodys_word_lets_one_request_through_after_a_while():
     clock = FakeClock()
-    circuit = Circuit(probe_after_s=None, asked_probe_after_s=5.0, clock=clock)
+    circuit = CircuitBreaker(probe_after_s=None, asked_probe_after_s=5.0, clock=clock)
     await rejected(circuit, WRONG_KEY)
     circuit.let_one_through("m")
     assert circuit.state("m") is CircuitState.REFUSED
@@ -181,7 +181,7 @@ async def test_somebodys_word_lets_one_request_through_after_a_while():
 
 
 async def test_held_nothing_is_sent_and_let_go_all_is_as_before():
-    circuit = Circuit()
+    circuit = CircuitBreaker()
     await attempt(circuit)
     circuit.hold("openai was paused by ops: too dear")
     assert circuit.state("m") is CircuitState.REFUSED
@@ -196,7 +196,7 @@ async def test_held_nothing_is_sent_and_let_go_all_is_as_before():
 
 
 async def test_what_is_under_way_when_it_is_held_goes_on():
-    circuit = Circuit()
+    circuit = CircuitBreaker()
     async with circuit.attempt("m"):
         circuit.hold("paused")
     assert circuit.state("m") is CircuitState.REFUSED

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from judges.llm.client import LLMRequest
-from judges.llm.context_windows import ContextWindows, Counts, counts
+from judges.llm.context_windows import ContextWindows, TokenCounts, parse_token_counts
 
 
 def request(tokens: int) -> LLMRequest:
@@ -35,7 +35,7 @@ def request(tokens: int) -> LLMRequest:
     ],
 )  # fmt: skip
 def test_the_counts_in_a_refusal_are_told_apart(words: str, limit: int | None, asked: int | None):
-    assert counts(words) == Counts(limit, asked)
+    assert parse_token_counts(words) == TokenCounts(limit, asked)
 
 
 def test_a_limit_alone_is_compared_with_the_estimate():
@@ -50,7 +50,7 @@ def test_a_limit_is_remembered_for_refusals_that_name_none():
 
 def test_the_models_own_count_corrects_the_estimate():
     windows = ContextWindows()
-    windows.accepted(request(1_000), 500)
+    windows.record_accepted(request(1_000), 500)
     assert windows.refused(request(20_000), "the limit is 8000 tokens") == pytest.approx(0.68)
     assert windows.refused(request(20_000), "your prompt has 40000 tokens") == pytest.approx(0.17)
 
@@ -58,7 +58,7 @@ def test_the_models_own_count_corrects_the_estimate():
 def test_what_fitted_before_is_asked_for_where_nothing_else_is_known():
     windows = ContextWindows()
     assert windows.refused(request(10_000), "too long") == 0.5
-    windows.accepted(request(8_000), None)
+    windows.record_accepted(request(8_000), None)
     assert windows.refused(request(10_000), "too long") == pytest.approx(0.68)
 
 

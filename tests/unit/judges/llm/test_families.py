@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from judges.llm.families import FAMILIES, family_of, params_for, reasons
+from judges.llm.families import FAMILIES, family_of, is_reasoning_model, params_for
 
 STEADY = (
     "gpt-4o gpt-4.1-mini gpt-3.5-turbo chatgpt-4o-latest gpt-5-chat-latest claude-sonnet-4-5 gemini-2.5-pro "
@@ -51,7 +51,7 @@ def test_only_the_default_model_is_sent_an_effort():
     "model", ["gpt-6.1-sol", "o3", "claude-opus-5-5", "us.anthropic.claude-haiku-5-5", "gemini-3-pro"]
 )
 def test_models_that_reason_are_known(model: str):
-    assert reasons(model)
+    assert is_reasoning_model(model)
     assert "temperature" not in params_for(model)
 
 

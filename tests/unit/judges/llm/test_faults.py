@@ -11,13 +11,13 @@ from judges.errors import (
     RejectionScope,
     UnusableKind,
 )
-from judges.llm.faults import StatusFault, status_fault
+from judges.llm.faults import ErrorResponse, error_for_response
 
 
 def fault(status: int, code: str = "", message: str = "", **headers: str) -> LLMError:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return status_fault(
-        StatusFault(provider="openai", status=status, code=code, message=message, headers=named), now=1000.0
+    return error_for_response(
+        ErrorResponse(provider="openai", status=status, code=code, message=message, headers=named), now=1000.0
     )
 
 

@@ -9,13 +9,13 @@ from datetime import date
 import pytest
 
 from judges.errors import LLMRejected, RejectionScope
-from judges.llm.faults import StatusFault, status_fault
+from judges.llm.faults import ErrorResponse, error_for_response
 from judges.llm.missing_models import (
     ListedModel,
     ModelList,
-    describe_missing,
+    is_missing_model_error,
+    missing_model_message,
     read_models,
-    says_no_such_model,
     shutdown_of,
     shutdown_warning,
     suggestions,
@@ -61,7 +61,7 @@ OTHERS = [
 
 @pytest.mark.parametrize(("status", "code", "message"), MISSING)
 def test_every_wording_of_a_missing_model_concerns_that_model_alone(status: int, code: str, message: str):
-    error = status_fault(StatusFault(provider="openai", status=status, code=code, message=message), now=0)
+    error = error_for_response(ErrorResponse(provider="openai", status=status, code=code, message=message), now=0)
     assert isinstance(error, LLMRejected)
     assert error.no_such_model
     assert error.scope is RejectionScope.MODEL
@@ -69,7 +69,7 @@ def test_every_wording_of_a_missing_model_concerns_that_model_alone(status: int,
 
 @pytest.mark.parametrize(("status", "code", "message"), OTHERS)
 def test_other_refusals_do_not_pass_for_a_missing_model(status: int, code: str, message: str):
-    assert not says_no_such_model(status, code, message)
+    assert not is_missing_model_error(status, code, message)
 
 
 @pytest.mark.parametrize(
@@ -107,11 +107,11 @@ def test_a_mistyped_name_gets_suggestions_of_models_that_can_be_used():
 
 
 def test_the_error_names_the_shutdown_the_suggestion_and_the_setting():
-    said = describe_missing("openai: 404 no such model", "gpt6-luna", (), Prices())
+    said = missing_model_message("openai: 404 no such model", "gpt6-luna", (), Prices())
     assert said.startswith("openai: 404 no such model (")
     assert "did you mean gpt-6-luna or gpt-5.6-luna?" in said
     assert "ASSAY_MODEL" in said
-    assert "o4-mini was shut down on 2026-10-23" in describe_missing("openai: 404", "o4-mini", (), Prices())
+    assert "o4-mini was shut down on 2026-10-23" in missing_model_message("openai: 404", "o4-mini", (), Prices())
 
 
 def test_entries_that_cannot_be_read_are_left_out():

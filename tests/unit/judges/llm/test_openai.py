@@ -5,7 +5,7 @@ import json
 import pytest
 
 from judges.llm.completions import MAX_BROKEN_CHARS, read_completion
-from judges.llm.wire import Finish
+from judges.llm.wire import FinishReason
 
 
 def body(**changes: object) -> str:
@@ -16,21 +16,21 @@ def body(**changes: object) -> str:
 
 def test_a_completion_is_read_with_its_tokens():
     reply = read_completion(body())
-    assert (reply.text, reply.finish, reply.model) == ("hello", Finish.STOP, "gpt-4o-2024-08-06")
+    assert (reply.text, reply.finish, reply.model) == ("hello", FinishReason.STOP, "gpt-4o-2024-08-06")
     assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (9, 3, 4)
 
 
 @pytest.mark.parametrize(
     ("changes", "finish"),
     [
-        ({"finish_reason": "length"}, Finish.LENGTH),
-        ({"finish_reason": "content_filter"}, Finish.FILTER),
-        ({"finish_reason": None}, Finish.STOP),
-        ({"finish_reason": "eos"}, Finish.STOP),
-        ({"message": {"content": None, "refusal": "No."}}, Finish.REFUSAL),
+        ({"finish_reason": "length"}, FinishReason.LENGTH),
+        ({"finish_reason": "content_filter"}, FinishReason.FILTER),
+        ({"finish_reason": None}, FinishReason.STOP),
+        ({"finish_reason": "eos"}, FinishReason.STOP),
+        ({"message": {"content": None, "refusal": "No."}}, FinishReason.REFUSAL),
     ],
 )
-def test_how_the_model_ended_is_told_in_one_vocabulary(changes: dict[str, object], finish: Finish):
+def test_how_the_model_ended_is_told_in_one_vocabulary(changes: dict[str, object], finish: FinishReason):
     assert read_completion(body(**changes)).finish is finish
 
 
@@ -40,7 +40,7 @@ def test_how_the_model_ended_is_told_in_one_vocabulary(changes: dict[str, object
 )
 def test_what_is_no_completion_is_broken_and_raises_nothing(broken: str):
     reply = read_completion(broken)
-    assert (reply.finish, reply.text) == (Finish.BROKEN, broken)
+    assert (reply.finish, reply.text) == (FinishReason.BROKEN, broken)
     assert len(read_completion("x" * 1_000_000).text) == MAX_BROKEN_CHARS
 
 
@@ -51,4 +51,4 @@ def test_the_words_of_a_refusal_are_what_the_model_wrote(content: str | None):
 
 def test_unreported_tokens_are_unknown_not_zero():
     reply = read_completion('{"choices": [{"message": {"content": "x"}}]}')
-    assert (reply.finish, reply.input_tokens, reply.output_tokens) == (Finish.STOP, None, None)
+    assert (reply.finish, reply.input_tokens, reply.output_tokens) == (FinishReason.STOP, None, None)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from judges.llm.pricing import LongContext, Price, Prices, WrongPrices, price_of, prices_as_of, shipped_prices
+from judges.llm.pricing import InvalidPrices, LongContext, Price, Prices, price_of, prices_as_of, shipped_prices
 
 
 @pytest.mark.parametrize(
@@ -143,6 +143,6 @@ def test_a_user_may_set_prices_in_a_file_which_go_before_the_shipped_ones(tmp_pa
     ],
 )
 def test_a_malformed_price_is_refused_with_its_row_and_the_fix(value: str, problem: str):
-    with pytest.raises(WrongPrices) as caught:
+    with pytest.raises(InvalidPrices) as caught:
         Prices.read(value)
     assert problem in str(caught.value)

@@ -9,7 +9,16 @@ import pytest
 from judges.errors import ModelNotConfigured
 from judges.llm.cached import CachedLLM
 from judges.llm.lexical import LexicalClient
-from judges.llm.providers import PROVIDERS, REMOTE, Access, ModelName, Provider, account_of, make_client, parse_model
+from judges.llm.providers import (
+    PROVIDERS,
+    REMOTE_PROVIDERS,
+    Access,
+    ModelName,
+    Provider,
+    account_identity,
+    make_client,
+    parse_model,
+)
 
 KEYED = Access(
     openai_api_key="sk-1",
@@ -72,18 +81,18 @@ def test_the_lexical_judge_needs_nothing():
     assert bare == "lexical"
 
 
-@pytest.mark.parametrize("row", REMOTE.values(), ids=lambda row: row.name)
+@pytest.mark.parametrize("row", REMOTE_PROVIDERS.values(), ids=lambda row: row.name)
 def test_every_provider_tells_its_accounts_apart(row: Provider):
     for name in row.account:
         values: list[dict[str, Any]] = [{name: "a"}, {name: "b"}]
-        one, other = (account_of(row.name, replace(Access(), **value)) for value in values)
+        one, other = (account_identity(row.name, replace(Access(), **value)) for value in values)
         assert one != other
     assert row.account
     assert row.key in row.account
     assert {field for group in row.required for field in group} <= set(row.account)
 
 
-@pytest.mark.parametrize("row", REMOTE.values(), ids=lambda row: row.name)
+@pytest.mark.parametrize("row", REMOTE_PROVIDERS.values(), ids=lambda row: row.name)
 def test_every_provider_names_what_it_needs(row: Provider):
     with pytest.raises(ModelNotConfigured) as caught:
         make_client(f"{row.name}/m", semaphore=asyncio.Semaphore(1), access=Access())

@@ -14,11 +14,18 @@ import pytest
 from judges.errors import LLMOutputUnusable, LLMUnavailable, ShorterPage, UnusableKind, UnusableReply
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.images import DataURI, image_part
-from judges.llm.overhearing import listening, overheard
-from judges.llm.recorded_calls import RecordedCalls, RecordUnreadable, asked_key, joined, read_calls, recorded_key
+from judges.llm.overhearing import recorded_client, recording_calls
+from judges.llm.recorded_calls import (
+    CallLogUnreadable,
+    ParsedCallLog,
+    join_pieces,
+    portable_request_key,
+    read_calls,
+    recorded_request_key,
+)
 from judges.llm.recording import CallRecorder, RecordingLLM
-from judges.llm.shrinking import CUT_MARK, with_page_of
-from judges.prompting.blocks import Separator
+from judges.llm.shrinking import TRUNCATION_NOTICE, with_shortened_page
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.prompts.library import load_prompt
 from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
@@ -30,7 +37,7 @@ JPEG = b"\xff\xd8 a picture"
 
 
 def request(claim: str, *, secret: bytes = b"one secret of many", vote: int = 0, picture: bool = False) -> LLMRequest:
-    separator = Separator(secret)
+    separator = BlockBuilder(secret)
     text = f"{separator.block('page', PAGE)}\n\n{separator.block('claim', claim)}"
     content = [image_part(DataURI.of_jpeg(JPEG))] if picture else []
     return LLMRequest(
@@ -47,7 +54,7 @@ def request(claim: str, *, secret: bytes = b"one secret of many", vote: int = 0,
     )
 
 
-async def recorded(*requests: LLMRequest, llm: Any = None, **options: Any) -> RecordedCalls:
+async def recorded(*requests: LLMRequest, llm: Any = None, **options: Any) -> ParsedCallLog:
     recorder = CallRecorder("res_1", **options)
     client = RecordingLLM(llm or RuleLLM(), recorder)
     for each in requests:
@@ -58,7 +65,7 @@ async def recorded(*requests: LLMRequest, llm: Any = None, **options: Any) -> Re
     return read_calls(body)
 
 
-def text_of(calls: RecordedCalls) -> Any:
+def text_of(calls: ParsedCallLog) -> Any:
     return lambda sha256: calls.piece(sha256).data.decode()
 
 
@@ -69,7 +76,7 @@ async def test_requests_and_replies_come_back_letter_by_letter():
     for call in calls.calls:
         written = next(each for each in asked if each.vote == call["vote"])
         found = call["messages"][1]["content"][0]["text"]
-        assert joined(found, text_of(calls)) == written.messages[1]["content"][0]["text"]
+        assert join_pieces(found, text_of(calls)) == written.messages[1]["content"][0]["text"]
         assert json.loads(call["reply"])["result"] is True
     assert calls.prompts == {PROMPT.ref: PROMPT.text}
     assert [schema["name"] for schema in calls.schemas.values()] == ["BinaryEvalResult"]
@@ -144,13 +151,13 @@ async def test_replies_that_could_not_be_used_are_kept_with_what_was_then_said(u
     assert (first["kind"], first["reply"], first["then"]) == ("malformed", UNUSABLE.text, [*UNUSABLE.then])
     assert [len(each["then"]) for each in call["unusable"]] == ([1] if usable else [1, 0])
     assert load_prompt("repair").ref in calls.prompts
-    assert recorded_key(call, text_of(calls)) == asked_key(request("the lamp is green"))
+    assert recorded_request_key(call, text_of(calls)) == portable_request_key(request("the lamp is green"))
 
 
 async def test_a_request_is_recognised_by_another_installation():
     calls = await recorded(request("the lamp is green", picture=True))
-    key = recorded_key(calls.calls[0], text_of(calls))
-    assert asked_key(request("the lamp is green", picture=True, secret=b"another secret of another")) == key
+    key = recorded_request_key(calls.calls[0], text_of(calls))
+    assert portable_request_key(request("the lamp is green", picture=True, secret=b"another secret of another")) == key
 
 
 @pytest.mark.parametrize(
@@ -164,7 +171,7 @@ async def test_a_request_is_recognised_by_another_installation():
 )
 async def test_another_request_is_another_one(other: LLMRequest):
     calls = await recorded(request("the lamp is green", picture=True))
-    assert asked_key(other) != recorded_key(calls.calls[0], text_of(calls))
+    assert portable_request_key(other) != recorded_request_key(calls.calls[0], text_of(calls))
 
 
 async def test_of_equal_questions_the_replies_stay_in_order():
@@ -182,9 +189,9 @@ async def test_what_has_no_room_is_named(monkeypatch: pytest.MonkeyPatch):
 
 async def test_clients_that_a_script_opens_itself_are_heard_while_it_runs():
     recorder = CallRecorder("res_1")
-    client = overheard(RuleLLM())
+    client = recorded_client(RuleLLM())
     await client.complete(request("before"))
-    with listening(recorder):
+    with recording_calls(recorder):
         await asyncio.gather(*(client.complete(request(f"claim {n}")) for n in range(5)))
     await client.complete(request("after"))
     assert recorder.calls == 5
@@ -195,7 +202,7 @@ async def test_clients_that_a_script_opens_itself_are_heard_while_it_runs():
     "body", [b"", b"ASSAYCALLS1\n", b"ASSAYCALLS1\n" + bytes(8) + b"x", b"ASSAYCALLS2\nabc", b"\0" * 40]
 )
 def test_what_is_no_record_is_refused(body: bytes):
-    with pytest.raises(RecordUnreadable):
+    with pytest.raises(CallLogUnreadable):
         read_calls(body)
 
 
@@ -242,14 +249,14 @@ async def test_both_requests_are_kept_where_a_page_was_too_long(end: str):
 
     def told(messages: Any) -> str:
         text = messages[1]["content"][1]["text"]
-        return text if isinstance(text, str) else joined(text, text_of(calls))
+        return text if isinstance(text, str) else join_pieces(text, text_of(calls))
 
     assert told(call["messages"]) == asked.messages[1]["content"][1]["text"]
-    assert told(second["messages"]) == with_page_of(asked, 700).messages[1]["content"][1]["text"]
-    assert CUT_MARK in told(second["messages"])
+    assert told(second["messages"]) == with_shortened_page(asked, 700).messages[1]["content"][1]["text"]
+    assert TRUNCATION_NOTICE in told(second["messages"])
     assert second["messages"][1]["content"][0] == call["messages"][1]["content"][0]  # the same picture, by its hash
     assert load_prompt("repair").ref in calls.prompts
-    assert recorded_key(call, text_of(calls)) == asked_key(asked)
+    assert recorded_request_key(call, text_of(calls)) == portable_request_key(asked)
 
 
 async def test_attempts_that_failed_are_kept_without_what_must_not_be_told():
@@ -265,7 +272,7 @@ async def test_attempts_that_failed_are_kept_without_what_must_not_be_told():
 async def test_a_call_whose_asker_goes_away_is_kept_as_one_that_nobody_heard_the_end_of():
     recorder, never = CallRecorder("res_1"), asyncio.Event()
     client = RecordingLLM(RuleLLM(pause=lambda asked: never.wait()), recorder)
-    asked = [request("the lamp is green"), replace(request("the lamp is red"), kept_only=True)]
+    asked = [request("the lamp is green"), replace(request("the lamp is red"), cache_only=True)]
     tasks = [asyncio.create_task(client.complete(each)) for each in asked]
     await asyncio.sleep(0)
     for task in tasks:
@@ -280,5 +287,5 @@ async def test_a_call_whose_asker_goes_away_is_kept_as_one_that_nobody_heard_the
     [call] = calls.calls  # what is only looked up is not sent, and what ends later belongs to no record
     assert call["called_off"] is True
     assert "reply" not in call and "fault" not in call
-    assert recorded_key(call, text_of(calls)) == asked_key(asked[0])
+    assert recorded_request_key(call, text_of(calls)) == portable_request_key(asked[0])
     assert all(task.cancelled() for task in (*tasks, late))

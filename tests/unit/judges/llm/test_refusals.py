@@ -4,7 +4,7 @@ import pytest
 
 from judges.errors import LLMCircuitOpen, LLMError, LLMQuotaExhausted, LLMRejected, LLMUnavailable, RejectionScope
 from judges.llm.client import LLMRequest
-from judges.llm.refusals import RefusalWatch
+from judges.llm.refusals import RejectionMonitor
 from judges.prompting.verdict_reply import BinaryEvalResult
 from tests.fakes.llm import RuleLLM
 
@@ -13,7 +13,7 @@ ASKED = LLMRequest(model="m", messages=(), schema=BinaryEvalResult)
 
 
 async def watched(fault: LLMError, model: str = "m") -> LLMRejected | None:
-    watch = RefusalWatch(RuleLLM(lambda request: fault), model)
+    watch = RejectionMonitor(RuleLLM(lambda request: fault), model)
     with pytest.raises(type(fault)):
         await watch.complete(ASKED)
     return watch.refusal

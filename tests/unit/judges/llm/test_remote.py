@@ -11,8 +11,8 @@ from judges.errors import LLMCircuitOpen, LLMOutputUnusable, LLMRejected, LLMUna
 from judges.llm.client import LLMRequest
 from judges.llm.remote import RemoteLLM
 from judges.llm.retry import Retrier, RetryPolicy
-from judges.llm.shrinking import with_page_of
-from judges.llm.wire import Finish
+from judges.llm.shrinking import with_shortened_page
+from judges.llm.wire import FinishReason
 from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
 from tests.fakes.backend import ScriptedBackend, long_page, raw
@@ -46,9 +46,9 @@ async def test_a_good_reply_is_parsed_counted_and_priced():
 @pytest.mark.parametrize(
     ("first", "kind"),
     [
-        (raw("{", Finish.LENGTH), "truncated"),
-        (raw("", Finish.REFUSAL), "refused"),
-        (raw("", Finish.FILTER), "filtered"),
+        (raw("{", FinishReason.LENGTH), "truncated"),
+        (raw("", FinishReason.REFUSAL), "refused"),
+        (raw("", FinishReason.FILTER), "filtered"),
         (raw(""), "empty"),
         (raw("no json"), "malformed"),
         (raw('{"x": 1}'), "off schema"),
@@ -87,7 +87,7 @@ async def test_free_text_is_asked_again_as_it_was():
 
 
 async def test_a_second_unusable_reply_is_the_end_and_both_are_paid_for():
-    backend = ScriptedBackend(raw("no json"), raw("", Finish.REFUSAL))
+    backend = ScriptedBackend(raw("no json"), raw("", FinishReason.REFUSAL))
     with pytest.raises(LLMOutputUnusable) as caught:
         await remote(backend).complete(request())
     assert caught.value.kind is UnusableKind.REFUSED
@@ -184,7 +184,7 @@ async def test_a_reply_to_a_shorter_page_says_what_came_before_it():
         None,
     )
     assert [each.kind for each in reply.unusable] == [UnusableKind.EMPTY]
-    less = with_page_of(asked, shorter.page_chars).messages
+    less = with_shortened_page(asked, shorter.page_chars).messages
     [whole, whole_again, sent, sent_again] = [sent.messages for sent, _ in backend.sent]
     assert (whole, sent) == (asked.messages, less) and whole != less
     assert whole_again == (*whole, *shorter.unusable[0].then)

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.llm.replies import MAX_REPLY_CHARS, read_reply
-from judges.llm.wire import Finish, RawReply
+from judges.llm.wire import FinishReason, RawReply
 from judges.prompting.verdict_reply import BinaryEvalResult
 
 GOOD = '{"reasoning": "so", "result": true, "quotes": ["a"]}'
@@ -23,7 +23,7 @@ class Year(BaseModel):
     year: int
 
 
-def raw(text: str, finish: Finish = Finish.STOP) -> RawReply:
+def raw(text: str, finish: FinishReason = FinishReason.STOP) -> RawReply:
     return RawReply(text=text, finish=finish, model="m")
 
 
@@ -73,10 +73,10 @@ def test_a_reply_whose_meaning_is_beyond_doubt_is_read(text: str):
 @pytest.mark.parametrize(
     ("reply", "kind"),
     [
-        (raw(GOOD, Finish.LENGTH), UnusableKind.TRUNCATED),
-        (raw("", Finish.REFUSAL), UnusableKind.REFUSED),
-        (raw(GOOD, Finish.FILTER), UnusableKind.FILTERED),
-        (raw("", Finish.BROKEN), UnusableKind.MALFORMED),
+        (raw(GOOD, FinishReason.LENGTH), UnusableKind.TRUNCATED),
+        (raw("", FinishReason.REFUSAL), UnusableKind.REFUSED),
+        (raw(GOOD, FinishReason.FILTER), UnusableKind.FILTERED),
+        (raw("", FinishReason.BROKEN), UnusableKind.MALFORMED),
         (raw(""), UnusableKind.EMPTY),
         (raw(" \n"), UnusableKind.EMPTY),
         (raw("The claim holds."), UnusableKind.MALFORMED),
@@ -111,13 +111,13 @@ def test_an_extraction_is_read_as_leniently_as_its_class():
     assert read_reply(raw('{"year": "2020"}'), Year, strict=False) == Year(year=2020)
 
 
-@pytest.mark.parametrize("finish", [Finish.STOP, Finish.LENGTH])
-def test_free_text_needs_no_shape(finish: Finish):
+@pytest.mark.parametrize("finish", [FinishReason.STOP, FinishReason.LENGTH])
+def test_free_text_needs_no_shape(finish: FinishReason):
     assert read_reply(raw("anything", finish), None, strict=False) is None
 
 
-@pytest.mark.parametrize("finish", [Finish.STOP, Finish.LENGTH, Finish.REFUSAL])
-def test_no_text_at_all_is_unusable_even_as_free_text(finish: Finish):
+@pytest.mark.parametrize("finish", [FinishReason.STOP, FinishReason.LENGTH, FinishReason.REFUSAL])
+def test_no_text_at_all_is_unusable_even_as_free_text(finish: FinishReason):
     kind_of(raw("", finish), None)
 
 

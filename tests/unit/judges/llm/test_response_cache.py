@@ -10,7 +10,7 @@ import pytest
 
 from judges.errors import ShorterPage, UnusableKind, UnusableReply
 from judges.llm.client import LLMReply
-from judges.llm.response_cache import ReplyStore, StoredReply, StoreSize
+from judges.llm.response_cache import CacheSize, FolderReplyCache, StoredReply
 from rubrics.verdict import Usage
 
 KEY = "ab" * 32
@@ -31,12 +31,12 @@ def stored_file(folder: Path, name: str = "*") -> Path:
 
 
 async def test_a_stored_reply_is_found_again_also_by_another_process(tmp_path: Path):
-    await ReplyStore(tmp_path / "replies").put(KEY, reply())
-    assert await ReplyStore(tmp_path / "replies").get(KEY) == StoredReply(text='{"x": 1}', model="m")
+    await FolderReplyCache(tmp_path / "replies").put(KEY, reply())
+    assert await FolderReplyCache(tmp_path / "replies").get(KEY) == StoredReply(text='{"x": 1}', model="m")
 
 
 async def test_what_was_never_stored_is_not_found(tmp_path: Path):
-    assert await ReplyStore(tmp_path / "missing").get(KEY) is None
+    assert await FolderReplyCache(tmp_path / "missing").get(KEY) is None
 
 
 def flip(path: Path) -> None:
@@ -62,7 +62,7 @@ def replace_by_list(path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [flip, truncate, empty, outdate, replace_by_list])
 async def test_a_damaged_entry_is_one_that_was_never_stored(tmp_path: Path, damage):
-    store = ReplyStore(tmp_path)
+    store = FolderReplyCache(tmp_path)
     await store.put(KEY, reply())
     damage(stored_file(tmp_path))
     assert await store.get(KEY) is None
@@ -71,7 +71,7 @@ async def test_a_damaged_entry_is_one_that_was_never_stored(tmp_path: Path, dama
 
 
 async def test_the_least_recently_used_go_first_when_the_folder_is_full(tmp_path: Path):
-    store = ReplyStore(tmp_path, max_bytes=3_000)
+    store = FolderReplyCache(tmp_path, max_bytes=3_000)
     for number in range(10):
         await store.put(key(number), reply("x" * 200))
         os.utime(stored_file(tmp_path, key(number)), (1000 + number, 1000 + number))
@@ -83,19 +83,19 @@ async def test_the_least_recently_used_go_first_when_the_folder_is_full(tmp_path
 
 
 async def test_size_and_clear_count_what_is_there(tmp_path: Path):
-    store = ReplyStore(tmp_path)
-    assert await store.size() == StoreSize(0, 0)
+    store = FolderReplyCache(tmp_path)
+    assert await store.size() == CacheSize(0, 0)
     for number in range(3):
         await store.put(key(number), reply())
     assert (await store.size()).entries == 3
     assert (await store.clear()).entries == 3
-    assert await store.size() == StoreSize(0, 0)
+    assert await store.size() == CacheSize(0, 0)
     await store.put(KEY, reply())
     assert await store.get(KEY) is not None
 
 
 async def test_what_is_stored_is_told_by_model(tmp_path: Path):
-    store = ReplyStore(tmp_path)
+    store = FolderReplyCache(tmp_path)
     for number, model in enumerate(["b", "a", "b"]):
         await store.put(key(number), replace(reply(), model=model))
         os.utime(stored_file(tmp_path, key(number)), (1000 + number, 1000 + number))
@@ -108,7 +108,7 @@ async def test_what_is_stored_is_told_by_model(tmp_path: Path):
 
 
 async def test_only_what_was_asked_for_is_cleared(tmp_path: Path):
-    store = ReplyStore(tmp_path)
+    store = FolderReplyCache(tmp_path)
     for number, model in enumerate(["b", "a", "b"]):
         await store.put(key(number), replace(reply(), model=model))
         os.utime(stored_file(tmp_path, key(number)), (1000 + number, 1000 + number))
@@ -119,20 +119,20 @@ async def test_only_what_was_asked_for_is_cleared(tmp_path: Path):
 
 async def test_a_folder_that_cannot_be_written_costs_the_entry_and_nothing_else(tmp_path: Path):
     (tmp_path / "file").write_text("in the way")
-    store = ReplyStore(tmp_path / "file")
+    store = FolderReplyCache(tmp_path / "file")
     await store.put(KEY, reply())
     assert await store.get(KEY) is None
 
 
 async def test_no_half_written_file_is_left(tmp_path: Path):
-    store = ReplyStore(tmp_path)
+    store = FolderReplyCache(tmp_path)
     (tmp_path / KEY[:2] / f"{KEY}.json").mkdir(parents=True)
     await store.put(KEY, reply())
     assert [path.name for path in (tmp_path / KEY[:2]).iterdir()] == [f"{KEY}.json"]
 
 
 async def test_text_of_any_kind_comes_back_as_it_was(tmp_path: Path):
-    store, text = ReplyStore(tmp_path), "\u20ac \U0001f600 \x00 \ud800"
+    store, text = FolderReplyCache(tmp_path), "\u20ac \U0001f600 \x00 \ud800"
     await store.put(KEY, reply(text))
     found = await store.get(KEY)
     assert found is not None and found.text == text
@@ -142,10 +142,10 @@ CUT = ShorterPage(refusal="openai: 400 too long \u20ac", page_chars=4_321)
 
 
 async def test_that_a_reply_is_one_to_a_shorter_page_comes_back_with_it(tmp_path: Path):
-    store = ReplyStore(tmp_path)
+    store = FolderReplyCache(tmp_path)
     unusable = UnusableReply(kind=UnusableKind.EMPTY, text="", detail="", model="m", usage=Usage())
     await store.put(KEY, replace(reply(), shorter_page=replace(CUT, unusable=(unusable,))))
-    found = await ReplyStore(tmp_path).get(KEY)
+    found = await FolderReplyCache(tmp_path).get(KEY)
     assert found == StoredReply(text='{"x": 1}', model="m", shorter_page=CUT)
     await store.put(KEY, found)  # as it goes from one place to another
     assert await store.get(KEY) == found
@@ -153,7 +153,7 @@ async def test_that_a_reply_is_one_to_a_shorter_page_comes_back_with_it(tmp_path
 
 @pytest.mark.parametrize("change", [{"shorter_page": None}, {"shorter_page": {"refusal": "no", "page_chars": 1}}])
 async def test_a_reply_to_a_shorter_page_cannot_pass_for_another_one(tmp_path: Path, change: dict[str, object]):
-    store = ReplyStore(tmp_path)
+    store = FolderReplyCache(tmp_path)
     await store.put(KEY, replace(reply(), shorter_page=CUT))
     file = stored_file(tmp_path)
     file.write_text(json.dumps(json.loads(file.read_text()) | change))
@@ -161,7 +161,7 @@ async def test_a_reply_to_a_shorter_page_cannot_pass_for_another_one(tmp_path: P
 
 
 async def test_entries_from_before_are_read_as_they_were(tmp_path: Path):
-    store = ReplyStore(tmp_path)
+    store = FolderReplyCache(tmp_path)
     await store.put(KEY, reply())
     entry = json.loads(stored_file(tmp_path).read_text())
     assert entry == {

@@ -7,10 +7,10 @@ import pytest
 from judges.llm.client import LLMRequest
 from judges.llm.context_windows import ContextWindows
 from judges.llm.encoding import KEY_VERSION
-from judges.llm.shrinking import CUT_MARK, page_chars_allowed, with_page_of
-from judges.prompting.blocks import Separator
+from judges.llm.shrinking import TRUNCATION_NOTICE, page_chars_allowed, with_shortened_page
+from judges.prompting.blocks import BlockBuilder
 
-SEPARATOR = Separator(b"the secret of a test")
+SEPARATOR = BlockBuilder(b"the secret of a test")
 PAGE = "the lamp shop " * 1000
 
 
@@ -26,7 +26,7 @@ def request(page: str = PAGE, *, parts: bool = True, purpose: Any = "verify") ->
 def shortened(asked: LLMRequest, refusal: str) -> LLMRequest | None:
     """The request as it is put once more."""
     allowed = page_chars_allowed(asked, ContextWindows().refused(asked, refusal))
-    return None if allowed is None else with_page_of(asked, allowed)
+    return None if allowed is None else with_shortened_page(asked, allowed)
 
 
 def text_of(asked: LLMRequest | None) -> str:
@@ -42,7 +42,7 @@ def test_the_beginning_of_the_page_stays_in_its_block_and_all_else_as_it_was(par
     assert less is not None
     before, after = text_of(whole), text_of(less)
     assert len(after) < 0.6 * len(before)
-    start, _, rest = after.partition(CUT_MARK)
+    start, _, rest = after.partition(TRUNCATION_NOTICE)
     assert before.startswith(start)
     assert before.endswith(rest)
     assert rest.startswith("\n</page ")
@@ -75,7 +75,7 @@ def test_how_a_page_is_cut_is_a_promise_to_what_was_kept_before():
     asked = request("lamp " * 1_000, parts=False)
     whole = text_of(asked)
     block, nonce = whole.partition(">")[0], whole[6:38]
-    assert text_of(with_page_of(asked, 12)) == (
+    assert text_of(with_shortened_page(asked, 12)) == (
         f"{block}>\nlamp lamp la\n[The page goes on; it was cut here, to fit.]\n</page {nonce}>"
         f"{whole.partition('</page')[2].partition('>')[2]}"
     )
@@ -85,4 +85,4 @@ def test_how_a_page_is_cut_is_a_promise_to_what_was_kept_before():
 
 @pytest.mark.parametrize("asked", [request("short"), LLMRequest(model="m", messages=(), purpose="verify")])
 def test_what_shows_no_page_to_cut_stays_as_it_is(asked: LLMRequest):
-    assert with_page_of(asked, 10) is asked
+    assert with_shortened_page(asked, 10) is asked

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cache.capture import SCREENSHOT_ROLE, Blob
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import (
-    CUT_MARK,
     MAX_LINKS_CHARS,
     MAX_TEXT_CHARS,
+    TRUNCATION_NOTICE,
     PagePreparer,
     cut_text,
     link_lines,
@@ -22,7 +22,7 @@ from tests.fakes.pages import page
 SECRET = b"0123456789abcdef"
 
 
-class CountingSeparator(Separator):
+class CountingSeparator(BlockBuilder):
     """Counts the blocks made, and in which threads."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ async def test_preparing_happens_off_the_event_loop():
 
 
 async def test_pictures_are_left_out_when_not_wanted():
-    pages = PagePreparer(Separator(SECRET))
+    pages = PagePreparer(BlockBuilder(SECRET))
     evidence = page(screenshots=(b"jpeg",))
     assert (await pages.prepare(evidence, use_screenshot=False)).images == ()
     assert len((await pages.prepare(evidence)).images) == 1
@@ -64,28 +64,28 @@ async def test_what_a_picture_hashes_to_is_known_by_the_digests_and_not_by_what_
     blobs = {f"{SCREENSHOT_ROLE}{place}": Blob(sha256="ef" * 32, size=4, media_type="image/jpeg") for place in "01"}
     evidence = replace(evidence, capture=replace(evidence.capture, blobs=blobs))
     for digests, known in (((), ["", ""]), (("11" * 32, "ab" * 32, "cd" * 32), ["ab" * 32, "cd" * 32])):
-        prepared = await PagePreparer(Separator(SECRET)).prepare(replace(evidence, digests=digests))
+        prepared = await PagePreparer(BlockBuilder(SECRET)).prepare(replace(evidence, digests=digests))
         assert [picture.picture_sha256 for picture in prepared.images] == known
 
 
 async def test_memory_is_bounded_and_the_page_used_last_stays():
-    pages = PagePreparer(Separator(SECRET), max_bytes=100_000)
+    pages = PagePreparer(BlockBuilder(SECRET), max_bytes=100_000)
     kept = [await pages.prepare(page(f"https://a.example/{n}", "word " * 1_000)) for n in range(20)]
-    assert 0 < pages.kept_bytes <= 100_000
+    assert 0 < pages.cached_bytes <= 100_000
     assert await pages.prepare(page("https://a.example/19", "word " * 1_000)) is kept[19]
     assert await pages.prepare(page("https://a.example/0", "word " * 1_000)) is not kept[0]
 
 
 async def test_a_page_larger_than_the_memory_is_still_prepared():
-    pages = PagePreparer(Separator(SECRET), max_bytes=10)
+    pages = PagePreparer(BlockBuilder(SECRET), max_bytes=10)
     assert (await pages.prepare(page(text="long enough"))).text == "long enough"
-    assert pages.kept_bytes == 0
+    assert pages.cached_bytes == 0
 
 
 def test_a_long_text_is_collapsed_and_cut_at_a_word():
     cut = cut_text("some words  \n " * 50_000)
-    assert cut.endswith(CUT_MARK)
-    body = cut.removesuffix(CUT_MARK)
+    assert cut.endswith(TRUNCATION_NOTICE)
+    body = cut.removesuffix(TRUNCATION_NOTICE)
     assert len(body) <= MAX_TEXT_CHARS
     assert body.endswith((" some", " words"))
     assert "  " not in body
@@ -106,12 +106,12 @@ def test_links_are_whole_lines_within_their_room():
 
 
 def test_what_is_not_shown_cannot_be_quoted():
-    shown = prepare_page(page(text="some words  \n " * 50_000 + "the end of it"), Separator(SECRET))
-    assert "the end of it" not in shown.reading.folded.text
-    assert shown.reading.folded.text.startswith("some words some words")
+    shown = prepare_page(page(text="some words  \n " * 50_000 + "the end of it"), BlockBuilder(SECRET))
+    assert "the end of it" not in shown.index.folded.text
+    assert shown.index.folded.text.startswith("some words some words")
 
 
 def test_as_much_of_a_text_is_shown_as_the_prompt_holds():
     for text in ("some words  \n " * 50_000, "a" * (MAX_TEXT_CHARS + 5), "a" + " " * MAX_TEXT_CHARS + "b", "short"):
         shown = " ".join(text[: shown_chars(text)].split())
-        assert shown == " ".join(cut_text(text).removesuffix(CUT_MARK).split())
+        assert shown == " ".join(cut_text(text).removesuffix(TRUNCATION_NOTICE).split())

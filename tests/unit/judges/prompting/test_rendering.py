@@ -7,14 +7,14 @@ import pytest
 
 from judges.llm.client import LLMRequest
 from judges.llm.images import DataURI
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PreparedPage, prepare_page
 from judges.prompting.prompts.library import load_prompt
 from judges.prompting.rendering import Question, Rendered, Style, render_claim, render_extraction
 from tests.fakes.pages import page
 from tests.injection.reading import read_request
 
-SEPARATOR = Separator(b"0123456789abcdef")
+SEPARATOR = BlockBuilder(b"0123456789abcdef")
 PAGE = prepare_page(
     page(
         "https://a.example/p",

@@ -6,17 +6,17 @@ import pytest
 
 from judges.errors import LLMUnavailable
 from judges.llm.client import LLMReply, LLMRequest
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.prompts.library import load_prompt
 from judges.prompting.rendering import TRANSCRIBE, Style
 from judges.prompting.transcription import ALMOST_NO_TEXT_CHARS, Transcription
 from judges.verifier import Verifier
-from rubrics.verdict import Claim, Origin, Outcome, Quote, Usage, Verdict
+from rubrics.verdict import Claim, Outcome, Quote, QuoteOrigin, Usage, Verdict
 from tests.fakes.llm import RuleLLM
 from tests.fakes.pages import page
 
-SEPARATOR = Separator(b"0123456789abcdef")
+SEPARATOR = BlockBuilder(b"0123456789abcdef")
 CLAIM = "The Halden Bridge opened in 1931"
 IN_PICTURE = "HALDEN BRIDGE - opened to traffic 4 May 1931"
 JPEG = b"\xff\xd8 a picture"
@@ -63,8 +63,8 @@ async def test_the_passage_of_a_picture_is_copied_out_by_one_call_and_labelled()
     verdict = await judged(llm)
     page_id = page(text="Menu", screenshots=(JPEG,)).page_id
     assert verdict.outcome is Outcome.PASSED
-    assert verdict.quotes == (Quote(text=IN_PICTURE, page_id=page_id, start=0, end=0, origin=Origin.IMAGE),)
-    assert (verdict.grounded, verdict.grounding) == (True, Origin.IMAGE)
+    assert verdict.quotes == (Quote(text=IN_PICTURE, page_id=page_id, start=0, end=0, origin=QuoteOrigin.IMAGE),)
+    assert (verdict.grounded, verdict.grounding) == (True, QuoteOrigin.IMAGE)
     assert [request.prompt for request in llm.requests].count(load_prompt(TRANSCRIBE).ref) == 1
     assert verdict.usage.calls == 3
     assert verdict.prompt == load_prompt("verify_page").ref
@@ -126,5 +126,5 @@ async def test_a_refuted_claim_or_a_quote_from_the_text_needs_no_picture():
     text = "The Halden Bridge opened in 1931."
     quoted = Transcriber([IN_PICTURE], quotes=lambda request: [text])
     verdict = await judged(quoted, text=text)
-    assert verdict.grounding is Origin.TEXT
+    assert verdict.grounding is QuoteOrigin.TEXT
     assert len(refuted.requests) == len(quoted.requests) == 2

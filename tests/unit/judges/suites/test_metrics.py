@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judges.suites import metrics
-from judges.suites.intervals import by_task
+from judges.suites.intervals import task_bootstrap_intervals
 from judges.suites.metrics import StepScore, bounds, score, token_f1
 
 
@@ -90,13 +90,17 @@ def test_whatever_an_unknown_step_would_be_the_score_lies_within_the_bounds(give
 
 def test_nothing_scores_nothing():
     assert score([]).micro.element == 0.0
-    assert by_task([]) is None
+    assert task_bootstrap_intervals([]) is None
 
 
 def test_intervals_are_drawn_by_task_and_depend_on_the_seed_alone():
     steps = [step(f"T{n}", n % 2, (n % 2) / (1 + n)) for n in range(40) for _ in range(3)]
-    found = by_task(steps, seed=1, resamples=400)
-    assert found == by_task(steps, seed=1, resamples=400) != by_task(steps, seed=2, resamples=400)
+    found = task_bootstrap_intervals(steps, seed=1, resamples=400)
+    assert (
+        found
+        == task_bootstrap_intervals(steps, seed=1, resamples=400)
+        != task_bootstrap_intervals(steps, seed=2, resamples=400)
+    )
     assert found is not None
     # Forty tasks, not a hundred and twenty steps: about 1.96 * 0.5 / sqrt(40) to each side.
     assert found["micro"]["element"]["low"] == pytest.approx(0.5 - 0.155, abs=0.04)

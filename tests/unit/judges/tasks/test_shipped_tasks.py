@@ -18,9 +18,9 @@ from cache.evidence import Evidence
 from judges.extractor import Extractor
 from judges.llm.lexical import MODEL, LexicalClient
 from judges.loader import load_judges
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.runner import Judgement, JudgeTools, run
+from judges.runner import Judgement, JudgeTools, run_judge
 from judges.tasks.karrow_visit import minutes
 from judges.verifier import Verifier
 from rubrics.lint import lint
@@ -37,14 +37,14 @@ async def judged(task: str, text: str) -> Judgement:
     async def gone(url: str) -> Evidence:
         raise NoEvidence(url, CaptureOutcome.HTTP_ERROR, "HTTP status 404", gone=True, capture=None)
 
-    llm, separator = LexicalClient(), Separator(b"any secret will do for a test")
+    llm, separator = LexicalClient(), BlockBuilder(b"any secret will do for a test")
     pages = PagePreparer(separator)
     tools = JudgeTools(
         verifier=Verifier(llm, MODEL, separator=separator, pages=pages),
         extractor=Extractor(llm, MODEL, separator=separator, pages=pages),
         evidence_for=gone,
     )
-    return await run(CATALOGUE.judges[task], Answer(name="answer_1.md", text=text), tools)
+    return await run_judge(CATALOGUE.judges[task], Answer(name="answer_1.md", text=text), tools)
 
 
 def test_the_shipped_tasks_load_and_nothing_else_is_there():

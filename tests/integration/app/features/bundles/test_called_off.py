@@ -9,7 +9,7 @@ from pathlib import Path
 from app.features.bundles.replaying import first_difference, replay
 from app.features.bundles.rerunning import rerun
 from app.features.bundles.verifying import verify
-from judges.errors import NotKept
+from judges.errors import ReplyNotCached
 from judges.llm.client import LLMRequest
 from tests.fakes.bundled import LAMPS, MUSEUM, JudgedWorld, member
 from tests.fakes.llm import RuleLLM
@@ -27,8 +27,8 @@ async def test_what_was_asked_and_called_off_is_in_it_and_is_not_missed(tmp_path
     never = asyncio.Event()
 
     async def pause(request: LLMRequest) -> None:
-        if request.kept_only:
-            raise NotKept  # as a client does that keeps replies: nobody is asked
+        if request.cache_only:
+            raise ReplyNotCached  # as a client does that keeps replies: nobody is asked
         await (never.wait() if "museum opens" in request.parts.get("page", "") else asyncio.sleep(0.05))
 
     llm = RuleLLM(pause=pause)
@@ -39,7 +39,7 @@ async def test_what_was_asked_and_called_off_is_in_it_and_is_not_missed(tmp_path
     bundle, _ = await world.bundle()
     assert verify(bundle).sound
     calls = [json.loads(line) for line in member(bundle, f"calls/{world.judged[0].id}.jsonl").splitlines()]
-    assert len(calls) == sum(not request.kept_only for request in llm.requests)
+    assert len(calls) == sum(not request.cache_only for request in llm.requests)
     off = [call for call in calls if call.get("called_off")]
     assert len(off) == len(llm.cancelled)
     assert all("reply" not in call and "fault" not in call and call["messages"] for call in off)

@@ -11,17 +11,17 @@ import pytest
 
 from answers.submission import Answer
 from app.features.bundles.errors import BundleRefused, NothingToBundle
-from app.features.bundles.exporting import Exported, export_bundle
+from app.features.bundles.exporting import ExportReport, export_bundle
 from app.features.bundles.replaying import first_difference, replay
-from app.features.bundles.roots import note_root
+from app.features.bundles.roots import record_root
 from app.features.bundles.sources import from_database
 from app.features.bundles.verifying import verify
 from app.maintenance.retention import prune
-from app.progress import Report
+from app.progress import ProgressCallback
 from app.storage.bundle_roots import roots_of
 from app.storage.overrides import Override, insert_override
 from app.storage.records import Job
-from cache.blobs import Shelf
+from cache.blobs import BlobArea
 from cache.errors import BlobMissing
 from judges.errors import JudgeBug
 from tests.fakes.bundled import ANSWER, JudgedWorld, changed, member
@@ -38,7 +38,7 @@ class Service:
         self.rig = rig
         self.world = JudgedWorld(folder, RuleLLM())
 
-    async def evaluate(self, job: Job, answer: Answer, *, result_id: str, progress: Report) -> dict[str, Any]:
+    async def evaluate(self, job: Job, answer: Answer, *, result_id: str, progress: ProgressCallback) -> dict[str, Any]:
         if "broken" in answer.text:
             raise JudgeBug("it broke")
         return await self.world.evaluate(answer, result_id=result_id)
@@ -48,10 +48,10 @@ class Service:
             ids = await self.rig.submit(*texts, agent="otter", task_id="museum")
             return [await self.rig.ended(job_id) for job_id in ids]
 
-    async def bundle(self, out: Path) -> Exported:
+    async def bundle(self, out: Path) -> ExportReport:
         evaluated = await from_database(self.rig.database, "otter", [])
         made = await export_bundle(self.world.kept, evaluated, out)
-        await note_root(self.rig.database, made, content=True)
+        await record_root(self.rig.database, made, content=True)
         return made
 
 
@@ -181,11 +181,11 @@ async def test_the_record_of_its_calls_is_forgotten_with_a_result(service: Servi
     sha256 = judged.result["calls"]["sha256"]
     blobs, now = service.world.blobs, datetime.now(UTC)
     await prune(service.rig.database, blobs, before=now - timedelta(days=1), now=now, rehearse=False)
-    assert await blobs.get_aside(Shelf.CALLS, sha256)
+    assert await blobs.get_from_area(BlobArea.CALLS, sha256)
     later = now + timedelta(days=2)
     await prune(service.rig.database, blobs, before=later, now=later, rehearse=True)
-    assert await blobs.get_aside(Shelf.CALLS, sha256)
+    assert await blobs.get_from_area(BlobArea.CALLS, sha256)
     await prune(service.rig.database, blobs, before=later, now=later, rehearse=False)
     with pytest.raises(BlobMissing):
-        await blobs.get_aside(Shelf.CALLS, sha256)
-    assert await blobs.get_aside(Shelf.SCRIPTS, judged.result["judge"]["script_sha256"])
+        await blobs.get_from_area(BlobArea.CALLS, sha256)
+    assert await blobs.get_from_area(BlobArea.SCRIPTS, judged.result["judge"]["script_sha256"])

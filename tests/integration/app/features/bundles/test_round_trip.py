@@ -19,7 +19,7 @@ from app.features.bundles.errors import BundleRefused
 from app.features.bundles.replaying import first_difference, replay
 from app.features.bundles.rerunning import rerun
 from app.features.bundles.verifying import verify
-from cache.blobs import Shelf
+from cache.blobs import BlobArea
 from judges.llm.client import LLMRequest
 from tests.fakes.bundled import ANSWER, JUDGE, LAMPS, MUSEUM, PAGES, JudgedWorld, PagesWithBodies, changed, member
 from tests.fakes.llm import RuleLLM
@@ -249,8 +249,8 @@ async def test_what_is_no_longer_kept_is_named_and_is_no_obstacle(world: JudgedW
     assert capture is not None
     await world.blobs.remove(capture.blobs["html"].sha256)
     await world.blobs.remove(capture.blobs["text"].sha256)
-    await world.blobs.remove_aside(Shelf.CALLS, result["calls"]["sha256"])
-    await world.blobs.remove_aside(Shelf.SCRIPTS, result["judge"]["script_sha256"])
+    await world.blobs.remove_from_area(BlobArea.CALLS, result["calls"]["sha256"])
+    await world.blobs.remove_from_area(BlobArea.SCRIPTS, result["judge"]["script_sha256"])
     bundle, made = await world.bundle()
     assert {each.path.partition("/")[0] for each in made.absent} == {"evidence", "calls", "scripts"}
     assert {each["path"] for each in json.loads(member(bundle, "bundle.json"))["absent"]} == {

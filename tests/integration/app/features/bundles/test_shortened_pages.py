@@ -16,13 +16,13 @@ from app.features.bundles.calls import call_files
 from app.features.bundles.replaying import first_difference, replay
 from app.features.bundles.rerunning import rerun
 from app.features.bundles.verifying import verify
-from cache.blobs import Shelf
-from judges.llm.dialects import IN_WORDS
+from cache.blobs import BlobArea
+from judges.llm.dialects import SCHEMA_IN_WORDS
 from judges.llm.providers import Access, make_client
 from judges.llm.recorded_calls import read_calls
-from judges.llm.response_cache import ReplyStore
+from judges.llm.response_cache import FolderReplyCache
 from judges.llm.schemas import response_format
-from judges.llm.shrinking import CUT_MARK
+from judges.llm.shrinking import TRUNCATION_NOTICE
 from judges.prompting.prompts.library import load_prompt
 from judges.prompting.verdict_reply import BinaryEvalResult
 from tests.fakes.bundled import LAMPS, JudgedWorld, PagesWithBodies, member
@@ -62,7 +62,7 @@ async def world(tmp_path: Path, model: StandInLLM) -> AsyncIterator[JudgedWorld]
         "openai/gpt-6-luna",
         semaphore=asyncio.Semaphore(4),
         access=Access(openai_base_url=model.base_url),
-        store=ReplyStore(tmp_path / "replies"),
+        store=FolderReplyCache(tmp_path / "replies"),
     )
     yield JudgedWorld(tmp_path, llm, capturer=PagesWithBodies({LAMPS: PAGE}))
     await llm.aclose()
@@ -105,7 +105,7 @@ def texts_of(bundle: Path, messages: list[dict[str, Any]]) -> str:
 
 def as_sent(messages: str, form: str) -> str:
     """The text of a request in the form that the record names."""
-    return f"{messages}\n\n{WORDS}" if IN_WORDS in form else messages
+    return f"{messages}\n\n{WORDS}" if SCHEMA_IN_WORDS in form else messages
 
 
 def exchanges(bundle: Path, call: dict[str, Any]) -> list[tuple[str, str]]:
@@ -136,7 +136,7 @@ async def test_every_request_that_was_sent_is_in_it_with_what_was_said_to_it(wor
     assert load_prompt("schema_words").text in member(bundle, "prompts/schema_words@1.md").decode()
     for sent, said in recorded:
         is_whole = SECRET_PLACE in sent
-        assert is_whole != (CUT_MARK in sent)
+        assert is_whole != (TRUNCATION_NOTICE in sent)
         assert ("maximum context length" in said) == is_whole
         if not is_whole and GREEN in sent:
             assert json.loads(said)["result"] is True
@@ -214,7 +214,7 @@ async def test_without_content_no_part_of_the_page_is_in_it(world: JudgedWorld):
 
 async def test_a_record_without_any_of_it_is_read_as_ever(world: JudgedWorld):
     result = await world.judge(judge(GREEN))
-    record = read_calls(await world.blobs.get_aside(Shelf.CALLS, result["calls"]["sha256"]))
+    record = read_calls(await world.blobs.get_from_area(BlobArea.CALLS, result["calls"]["sha256"]))
     for call in record.calls:
         del call["shortened"]
     for content in (True, False):

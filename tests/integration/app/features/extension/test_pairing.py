@@ -15,7 +15,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from app.features.extension import pairing
-from app.storage.database import connect
+from app.storage.database import connect_database
 from app.storage.tables import pairings
 from tests.integration.app.api.asking import problem
 from tests.integration.app.api.conftest import Open
@@ -203,7 +203,7 @@ async def test_only_hashes_of_codes_and_tokens_are_kept(open_api: Open, database
     async with open_api(workers=0) as api:
         code = await code_of(api)
         token = (await api.post("/v1/extension/pair", json={"code": code, "name": "x"})).json()["token"]
-        async with connect(database_url) as database, database.begin() as connection:
+        async with connect_database(database_url) as database, database.begin() as connection:
             stored = str((await connection.execute(pairings.select())).mappings().all())
         for secret in (code, code.replace("-", ""), token, token.rpartition("_")[2]):
             assert secret not in stored

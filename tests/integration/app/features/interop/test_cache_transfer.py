@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from answers.errors import ArchiveRefused
+from answers.errors import InvalidArchive
 from app.engine.runtime import Runtime, open_runtime
 from app.features.interop.cache_transfer import (
     TransferRefused,
     export_task,
     import_saved,
     import_task,
-    opened,
     saved_pages,
     task_caches,
+    unpacked_source,
     zip_folder,
 )
 from cache.capture import CaptureSource, PageKind
@@ -146,7 +146,7 @@ async def test_an_archive_is_the_same_as_its_folder(runtime: Runtime, tmp_path: 
     zip_folder(tmp_path / "theirs", tmp_path / "one.zip")
     zip_folder(tmp_path / "theirs", tmp_path / "two.zip")
     assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
-    with opened(tmp_path / "one.zip") as folder:
+    with unpacked_source(tmp_path / "one.zip") as folder:
         [cache] = task_caches(folder, None, ())
         assert pages_in(folder) == files
         assert (await import_task(runtime, cache)).new == 4
@@ -191,7 +191,7 @@ def tarred(path: Path, **fields: object) -> Path:
 )
 def test_a_hostile_archive_is_refused_and_nothing_is_left(tmp_path: Path, hostile) -> None:
     archive = hostile(tmp_path / "archive")
-    with pytest.raises(ArchiveRefused), opened(archive) as folder:
+    with pytest.raises(InvalidArchive), unpacked_source(archive) as folder:
         raise AssertionError(f"it was unpacked into {folder}")
     assert [path.name for path in tmp_path.iterdir()] == ["archive"]
 
@@ -200,7 +200,7 @@ def test_only_files_of_the_layout_are_unpacked(tmp_path: Path) -> None:
     archive = zipped(
         tmp_path / "a.zip", {"otter/bridge/index.json": b"{}", "otter/bridge/run.sh": b"x", "a/b/c/d/e.json": b"x"}
     )
-    with opened(archive) as folder:
+    with unpacked_source(archive) as folder:
         assert [path.name for path in folder.rglob("*") if path.is_file()] == ["index.json"]
 
 

@@ -19,13 +19,13 @@ from app.demo import examples_dir
 from app.demo.shipped import page_texts
 from app.engine.pipeline import evaluate
 from app.engine.runtime import Runtime, open_runtime
-from app.engine.text_judging import TextCapturer, with_pages_of
-from app.storage.captures import PostgresIndex
+from app.engine.text_judging import TextCapturer, runtime_with_pages
+from app.storage.captures import PostgresCaptureIndex
 from app.storage.database import Database
 from cache.blobs import BlobStore
 from cache.pages import PageCache
 from cache.store import CaptureIndex, FolderIndex
-from judges.analysis.labels import Human, label_line, label_of
+from judges.analysis.labels import HumanDecision, label_from_leaf, label_line
 from judges.analysis.meta_eval.certificate import read_certificates
 from judges.analysis.overrides import judged_leaves
 from tests.fakes.settings import settings_for_tests
@@ -38,11 +38,11 @@ def label_lines(result: dict[str, Any], answer: str) -> str:
     """What a person says who agrees with the judge, but for one leaf."""
     return "".join(
         label_line(
-            label_of(
+            label_from_leaf(
                 result,
                 node.data,
                 key=key,
-                human=Human.FAILED if key == "gauges/heron_2/price" else Human(node.outcome.value),
+                human=HumanDecision.FAILED if key == "gauges/heron_2/price" else HumanDecision(node.outcome.value),
                 reviewer="Ada",
                 reason="I looked.",
                 at=datetime(2026, 3, 1, tzinfo=UTC),
@@ -92,7 +92,7 @@ def meta_eval(folder: Path, *arguments: str, **environment: str) -> dict[str, An
 
 async def test_a_certified_judge_is_named_in_every_result_that_follows(tmp_path: Path) -> None:
     settings = settings_for_tests(data_dir=tmp_path / "data", reply_cache_bytes=0)
-    async with open_runtime(settings) as runtime, with_pages_of(runtime, TEXTS) as offline:
+    async with open_runtime(settings) as runtime, runtime_with_pages(runtime, TEXTS) as offline:
         before, text = await judged(offline)
         stored = await captured(settings.data_dir, await FolderIndex.open(settings.data_dir / "captures"))
         (tmp_path / "labels.jsonl").write_text(label_lines(seen_as(before, stored), text))
@@ -116,9 +116,9 @@ async def test_pages_of_a_service_are_found_in_its_database(
     tmp_path: Path, database: Database, database_url: str
 ) -> None:
     settings = settings_for_tests(data_dir=tmp_path / "data", reply_cache_bytes=0)
-    async with open_runtime(settings) as runtime, with_pages_of(runtime, TEXTS) as offline:
+    async with open_runtime(settings) as runtime, runtime_with_pages(runtime, TEXTS) as offline:
         result, text = await judged(offline)
-    stored = await captured(settings.data_dir, PostgresIndex(database))
+    stored = await captured(settings.data_dir, PostgresCaptureIndex(database))
     (tmp_path / "labels.jsonl").write_text(label_lines(seen_as(result, stored), text))
 
     asked = meta_eval(tmp_path, ASSAY_DATABASE_URL=database_url)["judges"][0]

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from app.features.suites.snapshots import build_snapshot
-from judges.suites.multimodal.snapshot import Draw
+from judges.suites.multimodal.snapshot import SamplingOptions
 from tests.fakes.multimodal import EXPECTED, STEPS, answers, colour, write_rows
 from tests.integration.app.api.asking import ended, problem
 from tests.integration.app.api.conftest import Open
@@ -32,7 +32,9 @@ def data(tmp_path: Path) -> Path:
     folder = tmp_path / "benchmarks"
     folder.mkdir()
     source = write_rows(tmp_path / "test_website.parquet", STEPS)
-    build_snapshot(source, folder / "snapshot.parquet", Draw(distractors=3), split=None, watch=lambda rows: None)
+    build_snapshot(
+        source, folder / "snapshot.parquet", SamplingOptions(distractors=3), split=None, watch=lambda rows: None
+    )
     return folder
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.features.bundles.drafts import draft_of, remove_left_over
+from app.features.bundles.drafts import atomic_file, remove_stale_drafts
 
 KILLED = """
 import os, signal, sys
@@ -23,7 +23,7 @@ with draft_of(Path(sys.argv[1])) as file:
 
 def test_it_gets_its_name_at_the_end(tmp_path: Path):
     target = tmp_path / "new" / "bundle.zip"
-    with draft_of(target) as file:
+    with atomic_file(target) as file:
         file.write(b"whole")
         assert not target.exists()
     assert target.read_bytes() == b"whole"
@@ -33,7 +33,7 @@ def test_it_gets_its_name_at_the_end(tmp_path: Path):
 def test_an_error_leaves_what_was_there(tmp_path: Path):
     target = tmp_path / "bundle.zip"
     target.write_bytes(b"before")
-    with pytest.raises(ZeroDivisionError), draft_of(target) as file:
+    with pytest.raises(ZeroDivisionError), atomic_file(target) as file:
         file.write(b"half")
         raise ZeroDivisionError
     assert target.read_bytes() == b"before"
@@ -46,8 +46,8 @@ def test_what_a_killed_process_left_goes_with_the_next_and_what_a_living_one_wri
     assert ended.returncode == -9
     assert not target.exists()
     assert len(list(tmp_path.iterdir())) == 1
-    with draft_of(tmp_path / "other.zip") as file:
+    with atomic_file(tmp_path / "other.zip") as file:
         file.write(b"whole")
-        assert remove_left_over(tmp_path) == 0
+        assert remove_stale_drafts(tmp_path) == 0
         assert len(list(tmp_path.iterdir())) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["other.zip"]

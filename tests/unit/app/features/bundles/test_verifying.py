@@ -14,7 +14,7 @@ import pytest
 
 from app.features.bundles.bag import BagWriter
 from app.features.bundles.errors import BundleRefused
-from app.features.bundles.opening import BundleLimits, opened
+from app.features.bundles.opening import BundleLimits, open_bundle
 from app.features.bundles.verifying import verify
 
 FILES = {
@@ -223,7 +223,7 @@ def test_a_file_that_is_not_there(tmp_path: Path):
 
 
 def test_members_are_read_by_name_within_a_bound(bundle: Path):
-    with opened(bundle) as found:
+    with open_bundle(bundle) as found:
         assert found.read("data/evidence/aa.txt") == FILES["evidence/aa.txt"]
         with pytest.raises(BundleRefused, match="more than 10 bytes"):
             found.read("data/evidence/aa.txt", at_most=10)

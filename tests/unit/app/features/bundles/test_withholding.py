@@ -6,9 +6,9 @@ import hashlib
 import json
 
 from app.features.bundles.withholding import MAX_QUOTE_CHARS, short_reply, short_values, without_pages
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 
-SEPARATOR = Separator(b"a secret of the tests")
+SEPARATOR = BlockBuilder(b"a secret of the tests")
 LONG = "What stands on somebody's page. " * 40
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.features.comparison.compared import Side, comparison_json
+from app.features.comparison.compared import ComparisonSide, comparison_json
 from app.summary import AnswerOutcome
 
 
@@ -17,17 +17,17 @@ def result(low: float, high: float | None = None) -> dict[str, Any]:
     return {"status": status, "score": {"value": value, "low": low, "high": high}, "final_score": low}
 
 
-def side(name: str, **scores: Any) -> Side:
+def side(name: str, **scores: Any) -> ComparisonSide:
     """Scores by task: a number, (low, high), a list of those for several answers, or None for no result."""
     outcomes = []
     for task, given in scores.items():
         for nth, each in enumerate(given if isinstance(given, list) else [given], start=1):
             found = None if each is None else result(*each) if isinstance(each, tuple) else result(each)
             outcomes.append(AnswerOutcome(task_id=task, answer_name=f"answer_{nth}.md", result=found))
-    return Side(name=name, outcomes=outcomes)
+    return ComparisonSide(name=name, outcomes=outcomes)
 
 
-def one(before: Side, after: Side) -> dict[str, Any]:
+def one(before: ComparisonSide, after: ComparisonSide) -> dict[str, Any]:
     [found] = comparison_json(before, [after])["comparisons"]
     return dict(found)
 

@@ -6,17 +6,24 @@ from typing import Any
 
 import pytest
 
-from app.features.comparison.flips import LONGEST_DESCRIPTION, Cause, Judged, add_flips, flips, judged
+from app.features.comparison.flips import (
+    MAX_DESCRIPTION_CHARS,
+    Cause,
+    ComparableResult,
+    add_flips,
+    comparable_result,
+    flips,
+)
 from tests.fakes.judged import FAILED, SKIPPED, leaf, page_entry, result_of, rubric_of
 
 URL = "https://a.example/"
 
 
-def side(*children: Any, task_id: str = "t", **changes: Any) -> Judged:
-    return judged(result_of(rubric_of(*children, task_id=task_id), **changes))
+def side(*children: Any, task_id: str = "t", **changes: Any) -> ComparableResult:
+    return comparable_result(result_of(rubric_of(*children, task_id=task_id), **changes))
 
 
-def why(before: Judged, after: Judged) -> set[Cause]:
+def why(before: ComparableResult, after: ComparableResult) -> set[Cause]:
     [flip] = flips([before], [after])
     return {cause for cause, _ in flip.causes}
 
@@ -105,5 +112,5 @@ def test_a_comparison_lists_so_many_and_counts_all():
 def test_a_long_description_is_cut_and_a_result_without_a_tree_has_no_leaves():
     told = result_of(rubric_of(leaf("a"), task_id="t"))
     told["eval_breakdown"][0]["verification_tree"]["children"][0]["desc"] = "x" * 9000
-    assert len(judged(told).leaves["a"].description) == LONGEST_DESCRIPTION
-    assert judged(told | {"eval_breakdown": []}).leaves == {}
+    assert len(comparable_result(told).leaves["a"].description) == MAX_DESCRIPTION_CHARS
+    assert comparable_result(told | {"eval_breakdown": []}).leaves == {}

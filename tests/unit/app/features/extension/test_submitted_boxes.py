@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.features.extension.submitted_boxes import told_places
+from app.features.extension.submitted_boxes import parse_submitted_boxes
 from cache.page_text.text_boxes import MAX_LINES, Line
 
 LINE = [0, 10, 20.5, 300, 18]
@@ -21,7 +21,7 @@ def sent(**changes: Any) -> str:
 
 
 def test_what_is_told_is_taken():
-    told = told_places(sent())
+    told = parse_submitted_boxes(sent())
     assert (told.width, told.height) == (1000, 2000)
     [piece] = told.pieces
     assert (piece.begins, piece.length, piece.lines) == ("The tower", 9, (Line(0, 10, 20.5, 300, 18),))
@@ -51,7 +51,7 @@ def test_what_is_told_is_taken():
 )
 def test_what_is_not_of_the_shape_is_refused_by_its_place(changes: dict[str, Any], where: str):
     with pytest.raises(ValueError, match=where):
-        told_places(sent(**changes))
+        parse_submitted_boxes(sent(**changes))
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ def test_what_is_not_of_the_shape_is_refused_by_its_place(changes: dict[str, Any
 )
 def test_what_is_no_json_is_refused(text: str):
     with pytest.raises(ValueError, match=r"\w"):
-        told_places(text)
+        parse_submitted_boxes(text)
 
 
 @given(st.text(max_size=200))
 def test_nothing_else_comes_of_any_text(text: str):
     with contextlib.suppress(ValueError):
-        told_places(text)
+        parse_submitted_boxes(text)

@@ -15,7 +15,7 @@ import pytest
 
 from app.features.interop.files import write_csv, write_json_lines, write_parquet
 from app.features.interop.inspect_log import file_name, inspect_log
-from app.features.interop.judged import JudgedResult, from_folder, in_order
+from app.features.interop.judged import ExportedResult, from_folder, sorted_results
 from app.features.interop.public_layout import NotExportable, write_layout
 from app.features.interop.rows import leaf_table, result_table
 from judges.result_files import AnswerFolder
@@ -28,7 +28,7 @@ FORMULA = '=HYPERLINK("https://evil.example";"x")'
 
 def judged(
     task: str = "bridge", answer: str = "answer_1.md", *, run: str | None = None, **changes: Any
-) -> JudgedResult:
+) -> ExportedResult:
     rubric = rubric_of(
         group("facts", leaf("old", Outcome.PASSED, claim=FORMULA, sources=("https://a.example", "https://b.example"))),
         leaf("new", Outcome.FAILED, claim="It is new", sources=()),
@@ -36,7 +36,7 @@ def judged(
         task_id=task,
     )
     result = result_of(rubric, **{"agent_name": "otter", "answer_name": answer, **changes})
-    return JudgedResult(result=result, answer="It is old.", created_at=AT, run=run)
+    return ExportedResult(result=result, answer="It is old.", created_at=AT, run=run)
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -122,7 +122,7 @@ def test_the_layout_has_no_place_for_two_runs_or_a_lost_text(tmp_path: Path) -> 
     with pytest.raises(NotExportable, match="--run"):
         write_layout(tmp_path / "out", [judged(run="a"), judged(run="b")])
     with pytest.raises(NotExportable, match="is not available"):
-        write_layout(tmp_path / "out", [JudgedResult(result=judged().result)])
+        write_layout(tmp_path / "out", [ExportedResult(result=judged().result)])
 
 
 def test_results_of_the_public_toolkit_are_read_and_named_by_their_folders(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_results_of_the_public_toolkit_are_read_and_named_by_their_folders(tmp_p
 
 
 def test_answers_are_in_natural_order() -> None:
-    names = [one.answer_name for one in in_order(judged(answer=f"answer_{n}.md") for n in (10, 2, 1))]
+    names = [one.answer_name for one in sorted_results(judged(answer=f"answer_{n}.md") for n in (10, 2, 1))]
     assert names == ["answer_1.md", "answer_2.md", "answer_10.md"]
 
 

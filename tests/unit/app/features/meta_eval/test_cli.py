@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.features.meta_eval.cli import VOTES
-from judges.analysis.labels import Human, Label, LabelledPage, RecordedVerdict, label_line
+from judges.analysis.labels import HumanDecision, Label, LabelledPage, RecordedVerdict, label_line
 from judges.analysis.meta_eval.certificate import read_certificates
 from judges.verifier import DEFAULT_TRIALS
 from rubrics.verdict import Outcome
@@ -18,7 +18,7 @@ URL = "https://pellard.example/heron-2"
 PAGE = LabelledPage(url=URL, text="The Heron 2 costs 430 crowns and weighs 310 grams.")
 
 
-def label(claim: str, human: Human, judge: Outcome = Outcome.PASSED, pages=(PAGE,)) -> Label:
+def label(claim: str, human: HumanDecision, judge: Outcome = Outcome.PASSED, pages=(PAGE,)) -> Label:
     return Label(
         human=human,
         claim=claim,
@@ -33,10 +33,10 @@ def label(claim: str, human: Human, judge: Outcome = Outcome.PASSED, pages=(PAGE
 
 
 LABELS = (
-    label("The Heron 2 costs 430 crowns", Human.PASSED),
-    label("The Heron 2 costs 410 crowns", Human.FAILED, Outcome.FAILED),
-    label("The Heron 2 weighs 310 grams", Human.FAILED),
-    label("The Heron 2 weighs 340 grams", Human.FAILED),
+    label("The Heron 2 costs 430 crowns", HumanDecision.PASSED),
+    label("The Heron 2 costs 410 crowns", HumanDecision.FAILED, Outcome.FAILED),
+    label("The Heron 2 weighs 310 grams", HumanDecision.FAILED),
+    label("The Heron 2 weighs 340 grams", HumanDecision.FAILED),
 )
 
 
@@ -80,7 +80,7 @@ def test_a_certificate_is_kept_where_results_will_find_it(assay: Call, labels: s
 
 
 def test_claims_that_could_not_be_judged_make_the_measurement_incomplete(assay: Call, tmp_path: Path) -> None:
-    lost = label("It is blue", Human.PASSED, pages=(LabelledPage(url=URL, page_id="page_unknown"),))
+    lost = label("It is blue", HumanDecision.PASSED, pages=(LabelledPage(url=URL, page_id="page_unknown"),))
     (tmp_path / "labels.jsonl").write_text("".join(map(label_line, (*LABELS, lost))))
 
     ended = assay("meta-eval", "labels.jsonl", "--model", "lexical", "--json")
@@ -112,7 +112,7 @@ def test_it_votes_as_answers_are_judged() -> None:
 
 
 def test_a_judge_that_spoke_on_nothing_gets_no_certificate(assay: Call, tmp_path: Path) -> None:
-    lost = label("It is blue", Human.PASSED, pages=(LabelledPage(url=URL, page_id="page_unknown"),))
+    lost = label("It is blue", HumanDecision.PASSED, pages=(LabelledPage(url=URL, page_id="page_unknown"),))
     (tmp_path / "labels.jsonl").write_text(label_line(lost))
     ended = assay("meta-eval", "labels.jsonl", "--model", "lexical", "--certify", "--json")
     assert ended.code == 3

@@ -6,7 +6,7 @@ import zlib
 import pytest
 from PIL import Image
 
-from app.features.suites.boxes import GOLD, PICKED, drawn_on, parsed_box
+from app.features.suites.boxes import GOLD, PICKED, draw_boxes, parse_box
 from app.features.suites.kinds import Box
 from judges.suites.errors import DataUnreadable
 from tests.fakes.multimodal import colour, picture
@@ -17,14 +17,14 @@ def box(role: str, x: float, y: float, width: float = 60, height: float = 40) ->
 
 
 def shown(*boxes: Box, of: bytes | None = None) -> Image.Image:
-    drawn, media_type = drawn_on(of or picture(), boxes)
+    drawn, media_type = draw_boxes(of or picture(), boxes)
     assert media_type == "image/jpeg"
     return Image.open(io.BytesIO(drawn)).convert("RGB")
 
 
 @pytest.mark.parametrize("written", ["", "1,2,3", "1,2,3,4,5", "a,b,c,d", "1,2,0,5", "1,2,inf,5", "1,2,3,1e9"])
 def test_what_is_no_box_is_none(written: str):
-    assert parsed_box(written) is None
+    assert parse_box(written) is None
 
 
 def test_right_and_picked_elements_have_their_colours():
@@ -52,7 +52,7 @@ def test_a_box_beyond_the_picture_does_no_harm(at: tuple[float, float]):
 @pytest.mark.parametrize("content", [b"", b"no picture", b"\x89PNG\r\n\x1a\n", picture()[:100]])
 def test_what_is_no_picture_is_refused(content: bytes):
     with pytest.raises(DataUnreadable, match="not a readable image"):
-        drawn_on(content, ())
+        draw_boxes(content, ())
 
 
 def test_a_picture_that_would_fill_the_memory_is_refused():
@@ -63,7 +63,7 @@ def test_a_picture_that_would_fill_the_memory_is_refused():
     bomb = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", size + size + b"\x08\x02\x00\x00\x00")
     bomb += chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
     with pytest.raises(DataUnreadable, match=r"pixels|not a readable image"):
-        drawn_on(bomb, ())
+        draw_boxes(bomb, ())
 
 
 def test_a_transparent_or_animated_picture_is_shown_too():

@@ -5,16 +5,16 @@ from typing import Any
 
 from rich.console import Console
 
-from app.features.suites.cli_progress import StepBoard
+from app.features.suites.cli_progress import StepProgress
 
 
 def scored(element: int, f1: float, success: int) -> dict[str, Any]:
     return {"status": "scored", "element_acc": element, "action_f1": f1, "step_acc": success}
 
 
-def board() -> tuple[StepBoard, io.StringIO]:
+def board() -> tuple[StepProgress, io.StringIO]:
     written = io.StringIO()
-    return StepBoard(Console(file=written, force_terminal=False, width=200)), written
+    return StepProgress(Console(file=written, force_terminal=False, width=200)), written
 
 
 def test_the_figures_so_far_are_means_over_scored_steps():

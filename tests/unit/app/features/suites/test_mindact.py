@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from app.features.suites.mindact import MindActPlan, Playing, prepare
+from app.features.suites.mindact import MindActPlan, PlayOptions, prepare
 from app.features.suites.mindact_run import MindActOptions, figures, official_rounds, run_identity, score_file
 from app.features.suites.records import without_trace
-from app.features.suites.running import Asking, run_steps
+from app.features.suites.running import SuiteModel, run_steps
 from judges.errors import LLMOutputUnusable, LLMUnavailable, UnusableKind
 from judges.llm.client import LLMReply, LLMRequest
 from judges.suites.errors import DataUnreadable
@@ -80,17 +80,17 @@ class Silent:
 
 def plan(folder: Path, tasks: Sequence[Any], *, ranks: Any = None, **playing: Any) -> MindActPlan:
     split = find_split(write_split(folder, tasks), "test_task")
-    return MindActPlan(split, split.count(), playing=Playing(**playing), ranks=ranks, template=shipped_template())
+    return MindActPlan(split, split.count(), playing=PlayOptions(**playing), ranks=ranks, template=shipped_template())
 
 
 def run(planned: MindActPlan, model: Model | None = None, journal: Kept | None = None) -> list[dict[str, Any]]:
-    asking = Asking(client=model or Model(), model="gpt-4o")
+    asking = SuiteModel(client=model or Model(), model="gpt-4o")
     return asyncio.run(run_steps(planned, journal or Kept(), asking, side_by_side=3, watcher=Silent()))
 
 
 def one(folder: Path, says: Says, **given: Any) -> dict[str, Any]:
     """The record of a task of one step."""
-    playing = {name: given.pop(name) for name in list(given) if name in Playing.__dataclass_fields__}
+    playing = {name: given.pop(name) for name in list(given) if name in PlayOptions.__dataclass_fields__}
     ranks = given.pop("ranks", None)
     texts = given.pop("texts", items(count=given.pop("count", 7)))
     [record] = run(plan(folder, [task("T", [action("a", texts, **given)])], ranks=ranks, **playing), Model(says))
@@ -138,7 +138,7 @@ def test_a_positive_outside_top_k_is_not_among_the_options(tmp_path: Path):
 def test_candidates_that_nobody_ranked_tell_nothing_about_a_ranker(tmp_path: Path):
     options = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o")
     records = run(plan(tmp_path, nine_steps()))
-    found = figures(options, options.surveyed(), records)
+    found = figures(options, options.open_data(), records)
     assert found["candidates"] == {"recall_cap": None, "top_k": 50, "steps": 0}
     assert (found["rank_origin"], found["gold_always_included"]) == ({"listed": 9}, True)
 
@@ -242,7 +242,7 @@ def report_of(folder: Path, model: Model, **more: Any) -> dict[str, Any]:
     options = MindActOptions(data=folder, split="test_task", model="openai/gpt-4o", **more)
     write_split(folder, nine_steps())
     records = run(plan(folder, nine_steps(), ranks=Table(NINE_RANKS)), model)
-    return figures(options, options.surveyed(), records)
+    return figures(options, options.open_data(), records)
 
 
 def approximately(value: Any) -> Any:
@@ -317,7 +317,7 @@ def test_a_stopped_run_goes_on_and_comes_to_the_same(tmp_path: Path):
 
 def orders(folder: Path, **playing: Any) -> list[tuple[str, ...]]:
     split = find_split(write_split(folder, nine_steps()), "test_task", max_steps=playing.pop("max_steps", None))
-    return [step.order for step in prepare(split, Playing(**playing), None)]
+    return [step.order for step in prepare(split, PlayOptions(**playing), None)]
 
 
 def test_the_order_of_play_depends_on_seed_and_step_alone(tmp_path: Path):
@@ -343,7 +343,7 @@ def test_predictions_are_scored_without_a_model(tmp_path: Path):
     given = [[record["id"], *record["prediction"]] for record in played if record["id"] != "T2_b"]
     file.write_text(json.dumps([*given, ["T9_z", "1", "CLICK "]]))
     options = MindActOptions(data=tmp_path, split="test_task", predictions=file)
-    metrics, records = score_file(options, options.surveyed())
+    metrics, records = score_file(options, options.open_data())
     assert [flags(record) for record in records if record["id"] != "T2_b"] == [
         flags(record) for record in played if record["id"] != "T2_b"
     ]
@@ -357,15 +357,15 @@ def test_rounds_that_were_recorded_give_the_predictions_again(tmp_path: Path):
     file = tmp_path / "outputs.json"
     file.write_text(json.dumps([[id, official_rounds(record)] for id, record in journal.kept.items()]))
     options = MindActOptions(data=tmp_path, split="test_task", predictions=file)
-    _, records = score_file(options, options.surveyed())
+    _, records = score_file(options, options.open_data())
     assert [record["prediction"] for record in records] == [record["prediction"] for record in played]
 
 
 def test_runs_are_told_apart_by_what_decides_their_steps(tmp_path: Path):
     write_split(tmp_path, nine_steps())
     options = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o")
-    first = run_identity(options, options.surveyed())
-    other = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o", playing=Playing(seed=1))
-    assert first != run_identity(other, other.surveyed())
+    first = run_identity(options, options.open_data())
+    other = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o", playing=PlayOptions(seed=1))
+    assert first != run_identity(other, other.open_data())
     longer = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o", max_examples=3)
-    assert first == run_identity(longer, longer.surveyed())  # what was judged of three steps serves all nine
+    assert first == run_identity(longer, longer.open_data())  # what was judged of three steps serves all nine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.features.suites.page_figures import by_split, parts, suite_run
-from app.features.suites.page_step import step_shown
+from app.features.suites.page_step import step_details
 
 RUN: dict[str, Any] = {
     "id": "job_1",
@@ -58,5 +58,5 @@ def test_a_suite_without_a_table_has_no_rows():
 
 def test_a_step_that_nobody_was_asked_about_can_be_looked_at():
     step = {"id": "t:0", "status": "skipped", "gold": None}
-    shown = step_shown({"step": step, "page": None, "page_problem": "no data", "boxes": [], "screenshot": None})
+    shown = step_details({"step": step, "page": None, "page_problem": "no data", "boxes": [], "screenshot": None})
     assert (shown.rounds, shown.wanted, shown.said, shown.page_problem) == ([], "", "", "no data")

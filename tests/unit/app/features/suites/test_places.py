@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.features.suites.errors import PathNotAllowed
-from app.features.suites.places import DataPlaces
+from app.features.suites.places import DataFolders
 
 
 @pytest.fixture
@@ -17,11 +17,11 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def places(root: Path) -> DataPlaces:
-    return DataPlaces((root / "allowed", root / "also"))
+def places(root: Path) -> DataFolders:
+    return DataFolders((root / "allowed", root / "also"))
 
 
-def test_a_path_is_absolute_or_below_one_of_the_folders(places: DataPlaces, root: Path):
+def test_a_path_is_absolute_or_below_one_of_the_folders(places: DataFolders, root: Path):
     found = root / "allowed/inner/rows.parquet"
     assert places.allowed("inner/rows.parquet") == found
     assert places.allowed(str(found)) == found
@@ -44,12 +44,12 @@ def test_a_path_is_absolute_or_below_one_of_the_folders(places: DataPlaces, root
         "/etc",
     ],
 )
-def test_everything_else_is_refused(path: str, places: DataPlaces):
+def test_everything_else_is_refused(path: str, places: DataFolders):
     with pytest.raises(PathNotAllowed):
         places.allowed(path)
 
 
-def test_a_missing_path_and_one_outside_are_not_told_apart(places: DataPlaces, root: Path):
+def test_a_missing_path_and_one_outside_are_not_told_apart(places: DataFolders, root: Path):
     said = []
     for path in (root / "outside/secret.jsonl", root / "outside/nothing.jsonl"):
         with pytest.raises(PathNotAllowed) as error:
@@ -58,7 +58,7 @@ def test_a_missing_path_and_one_outside_are_not_told_apart(places: DataPlaces, r
     assert said[0] == said[1]
 
 
-def test_links_are_followed_before_they_are_judged(places: DataPlaces, root: Path):
+def test_links_are_followed_before_they_are_judged(places: DataFolders, root: Path):
     (root / "allowed/out.jsonl").symlink_to(root / "outside/secret.jsonl")
     (root / "allowed/round").symlink_to(root / "allowed/round")
     (root / "allowed/in.jsonl").symlink_to(root / "also/more.jsonl")
@@ -68,7 +68,7 @@ def test_links_are_followed_before_they_are_judged(places: DataPlaces, root: Pat
     assert places.allowed("in.jsonl") == root / "also/more.jsonl"
 
 
-def test_a_folder_with_a_link_that_leads_out_is_refused(places: DataPlaces, root: Path):
+def test_a_folder_with_a_link_that_leads_out_is_refused(places: DataFolders, root: Path):
     (root / "allowed/inner/out.jsonl").symlink_to(root / "outside/secret.jsonl")
     for path in ("inner", ".", str(root / "allowed")):
         with pytest.raises(PathNotAllowed, match=r"out\.jsonl"):
@@ -78,19 +78,19 @@ def test_a_folder_with_a_link_that_leads_out_is_refused(places: DataPlaces, root
 def test_a_neighbour_with_a_longer_name_is_outside(root: Path):
     (root / "allowed2").mkdir()
     with pytest.raises(PathNotAllowed):
-        DataPlaces((root / "allowed",)).allowed("../allowed2")
+        DataFolders((root / "allowed",)).allowed("../allowed2")
 
 
 def test_an_allowed_folder_may_itself_be_a_link(root: Path):
     (root / "link").symlink_to(root / "allowed")
-    assert DataPlaces((root / "link",)).allowed("inner/rows.parquet") == root / "allowed/inner/rows.parquet"
+    assert DataFolders((root / "link",)).allowed("inner/rows.parquet") == root / "allowed/inner/rows.parquet"
 
 
 def test_without_folders_nothing_is_allowed(root: Path):
     with pytest.raises(PathNotAllowed, match="ASSAY_SUITE_DATA"):
-        DataPlaces(()).allowed(str(root / "allowed"))
+        DataFolders(()).allowed(str(root / "allowed"))
 
 
-def test_errors_do_not_say_where_the_folders_lie(places: DataPlaces, root: Path):
+def test_errors_do_not_say_where_the_folders_lie(places: DataFolders, root: Path):
     text = f"{root}/allowed/inner/rows.parquet is damaged; {root}/also has nothing"
-    assert places.without_folders(text) == "inner/rows.parquet is damaged; . has nothing"
+    assert places.hide_folders(text) == "inner/rows.parquet is damaged; . has nothing"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.features.suites.records import Record
-from app.features.suites.running import Asking, run_steps
+from app.features.suites.running import SuiteModel, run_steps
 from judges.errors import LLMRejected, LLMUnavailable, ModelNotConfigured, RejectionScope
 from judges.llm.client import LLMRequest
 from judges.suites.errors import DataUnreadable
@@ -37,7 +37,7 @@ class Counting:
     def step_id(self, step: int) -> str:
         return str(step)
 
-    async def judge(self, step: int, asking: Asking) -> Record:
+    async def judge(self, step: int, asking: SuiteModel) -> Record:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         await asyncio.sleep(0.001 * (step % 3))
@@ -75,7 +75,9 @@ class Kept:
 
 async def run(plan: Counting, journal: Any = None, *, side_by_side: int = 3) -> tuple[list[dict[str, Any]], Watching]:
     watching = Watching()
-    records = await run_steps(plan, journal or Kept(), Asking.nobody(), side_by_side=side_by_side, watcher=watching)
+    records = await run_steps(
+        plan, journal or Kept(), SuiteModel.without_model(), side_by_side=side_by_side, watcher=watching
+    )
     return records, watching
 
 
@@ -143,4 +145,4 @@ async def test_a_cancelled_run_leaves_nothing_behind():
 
 async def test_a_plan_that_asks_nobody_has_nobody_to_ask():
     with pytest.raises(ModelNotConfigured):
-        await Asking.nobody().client.complete(LLMRequest(model="m", messages=()))
+        await SuiteModel.without_model().client.complete(LLMRequest(model="m", messages=()))

@@ -7,14 +7,14 @@ import pytest
 from app.features.suites.snapshots import build_snapshot
 from judges.suites.errors import DataUnreadable
 from judges.suites.multimodal.row_files import read_rows
-from judges.suites.multimodal.snapshot import Draw
+from judges.suites.multimodal.snapshot import SamplingOptions
 from judges.suites.multimodal.snapshot_files import SnapshotUnwritable
 from tests.fakes.multimodal import STEPS, source_row, write_rows
 
-DRAW = Draw(distractors=3)
+DRAW = SamplingOptions(distractors=3)
 
 
-def built(source: Path, out: Path, *, split: str | None = None, draw: Draw = DRAW):
+def built(source: Path, out: Path, *, split: str | None = None, draw: SamplingOptions = DRAW):
     return build_snapshot(source, out, draw, split=split, watch=lambda rows: None)
 
 

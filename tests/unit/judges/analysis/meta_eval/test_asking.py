@@ -7,11 +7,11 @@ import pytest
 from cache.capture import CaptureOutcome
 from cache.errors import NoEvidence
 from cache.evidence import Evidence
-from judges.analysis.labels import Human, Label, LabelledPage
-from judges.analysis.meta_eval.asking import AT_ONCE, ask_all
+from judges.analysis.labels import HumanDecision, Label, LabelledPage
+from judges.analysis.meta_eval.asking import MAX_CONCURRENT_ITEMS, ask_all
 from judges.analysis.meta_eval.items import items_of
 from judges.errors import LLMUnavailable
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.text_pages import evidence_of
 from judges.verifier import Verifier
@@ -28,12 +28,12 @@ async def nothing_stored(page_id: str) -> Evidence:
 
 
 def priced(*pages: LabelledPage, claim: str = "The Heron 2 costs 430 crowns", **fields) -> Label:
-    said = {"human": Human.PASSED, "sources": (URL,), "task": "What does it cost?", "answer": "430 crowns."}
+    said = {"human": HumanDecision.PASSED, "sources": (URL,), "task": "What does it cost?", "answer": "430 crowns."}
     return Label(claim=claim, pages=pages, **(said | fields))
 
 
 async def asked_of(llm: RuleLLM, *labels: Label, stored=nothing_stored, votes: int = 3):
-    separator = Separator(b"x" * 32)
+    separator = BlockBuilder(b"x" * 32)
     judge = Verifier(llm, "scripted", separator=separator, pages=PagePreparer(separator))
     return await ask_all(items_of(labels), judge, stored=stored, votes=votes)
 
@@ -99,8 +99,10 @@ async def test_a_model_that_is_down_is_no_verdict() -> None:
 async def test_items_that_tell_nothing_are_not_asked_and_many_are_asked_a_few_at_a_time() -> None:
     llm = RuleLLM()
     page = LabelledPage(url=URL, text=TEXT)
-    unclear = priced(page, human=Human.UNCLEAR, claim="It is blue")
-    asked = await asked_of(llm, unclear, *(priced(page, claim=f"Claim {n}") for n in range(3 * AT_ONCE)), votes=1)
+    unclear = priced(page, human=HumanDecision.UNCLEAR, claim="It is blue")
+    asked = await asked_of(
+        llm, unclear, *(priced(page, claim=f"Claim {n}") for n in range(3 * MAX_CONCURRENT_ITEMS)), votes=1
+    )
 
-    assert [one.item.label.claim for one in asked] == [f"Claim {n}" for n in range(3 * AT_ONCE)]
-    assert llm.most_under_way <= AT_ONCE
+    assert [one.item.label.claim for one in asked] == [f"Claim {n}" for n in range(3 * MAX_CONCURRENT_ITEMS)]
+    assert llm.most_under_way <= MAX_CONCURRENT_ITEMS

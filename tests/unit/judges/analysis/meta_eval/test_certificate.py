@@ -5,19 +5,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from judges.analysis.labels import Human, Label
-from judges.analysis.meta_eval.asking import Asked
+from judges.analysis.labels import HumanDecision, Label
+from judges.analysis.meta_eval.asking import JudgedItem
 from judges.analysis.meta_eval.certificate import (
     CertificateUnreadable,
-    NothingToCertify,
+    NoVerdictsToCertify,
+    applicable_certificate,
     certificate_from,
     certify,
-    in_force,
     read_certificates,
     verdict_prompts,
 )
 from judges.analysis.meta_eval.items import items_of
-from judges.analysis.meta_eval.measuring import measured
+from judges.analysis.meta_eval.measuring import agreement_of_asked
 from rubrics.verdict import Outcome, Verdict, Vote
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
@@ -25,12 +25,14 @@ LABELS = {"sha256": "a" * 64, "usable": 1, "reviewers": ["Ada"]}
 
 
 def certificate(*, model="openai/x", prompts=("verify_answer@1", "verify_page@1"), at=DAY):
-    items = items_of(Label(human=Human.PASSED, claim=prompt) for prompt in prompts)
+    items = items_of(Label(human=HumanDecision.PASSED, claim=prompt) for prompt in prompts)
     asked = [
-        Asked(item=item, verdict=Verdict(outcome=Outcome.PASSED, votes=(Vote(result=True, model="x"),), prompt=prompt))
+        JudgedItem(
+            item=item, verdict=Verdict(outcome=Outcome.PASSED, votes=(Vote(result=True, model="x"),), prompt=prompt)
+        )
         for item, prompt in zip(items, prompts, strict=True)
     ]
-    return certify(measured(model, asked, votes=3), LABELS, at=at, tool_version="0.1.0")
+    return certify(agreement_of_asked(model, asked, votes=3), LABELS, at=at, tool_version="0.1.0")
 
 
 def test_a_certificate_says_who_was_measured_by_what_and_when() -> None:
@@ -56,7 +58,7 @@ def test_one_that_was_changed_afterwards_is_none() -> None:
 
 
 def test_a_judge_that_never_spoke_gets_none() -> None:
-    with pytest.raises(NothingToCertify):
+    with pytest.raises(NoVerdictsToCertify):
         certificate(prompts=())
 
 
@@ -66,11 +68,11 @@ def test_in_force_is_the_newest_of_the_model_that_covers_every_prompt() -> None:
     other = certificate(model="openai/y", at=DAY + timedelta(days=3))
     every = [new, old, moved, other]
 
-    assert in_force(every, model="openai/x", prompts=["verify_page@1"]) is new
-    assert in_force(every, model="openai/x", prompts=["verify_page@2"]) is moved
-    assert in_force(every, model="openai/x", prompts=["verify_page@1", "verify_page@2"]) is None
-    assert in_force(every, model="openai/z", prompts=["verify_page@1"]) is None
-    assert in_force(every, model="openai/x", prompts=[]) is None
+    assert applicable_certificate(every, model="openai/x", prompts=["verify_page@1"]) is new
+    assert applicable_certificate(every, model="openai/x", prompts=["verify_page@2"]) is moved
+    assert applicable_certificate(every, model="openai/x", prompts=["verify_page@1", "verify_page@2"]) is None
+    assert applicable_certificate(every, model="openai/z", prompts=["verify_page@1"]) is None
+    assert applicable_certificate(every, model="openai/x", prompts=[]) is None
 
 
 def test_the_prompts_of_a_result_are_those_of_its_claims() -> None:

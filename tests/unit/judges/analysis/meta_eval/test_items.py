@@ -5,55 +5,66 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.analysis.labels import Human, Label
-from judges.analysis.meta_eval.items import LeftOut, items_of
+from judges.analysis.labels import HumanDecision, Label
+from judges.analysis.meta_eval.items import Exclusion, items_of
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def label(human: Human, reviewer: str = "", *, hours: int = 0, claim: str | None = "It rains", **fields) -> Label:
+def label(
+    human: HumanDecision, reviewer: str = "", *, hours: int = 0, claim: str | None = "It rains", **fields
+) -> Label:
     return Label(human=human, claim=claim, reviewer=reviewer, at=NOON + timedelta(hours=hours), **fields)
 
 
 def test_the_majority_of_people_decides() -> None:
-    (item,) = items_of([label(Human.PASSED, "a"), label(Human.FAILED, "b"), label(Human.PASSED, "c")])
+    (item,) = items_of(
+        [label(HumanDecision.PASSED, "a"), label(HumanDecision.FAILED, "b"), label(HumanDecision.PASSED, "c")]
+    )
     assert (item.human, item.left_out, item.unanimous, item.reviewers) == (True, None, False, ("a", "b", "c"))
 
 
 def test_a_persons_newest_word_counts_wherever_it_stands_in_the_file() -> None:
-    (item,) = items_of([label(Human.PASSED, "a", hours=2), label(Human.FAILED, "a", hours=1)])
+    (item,) = items_of([label(HumanDecision.PASSED, "a", hours=2), label(HumanDecision.FAILED, "a", hours=1)])
     assert (item.human, len(item.labels)) == (True, 1)
 
 
 def test_whoever_gives_no_name_is_somebody_else_each_time() -> None:
-    (item,) = items_of([label(Human.FAILED), label(Human.FAILED), label(Human.PASSED, "a")])
+    (item,) = items_of([label(HumanDecision.FAILED), label(HumanDecision.FAILED), label(HumanDecision.PASSED, "a")])
     assert (item.human, len(item.labels)) == (False, 3)
 
 
 def test_people_who_disagree_say_nothing_of_a_judge() -> None:
-    (item,) = items_of([label(Human.PASSED, "a"), label(Human.FAILED, "b"), label(Human.UNCLEAR, "c")])
-    assert (item.human, item.left_out) == (None, LeftOut.DISPUTED)
+    (item,) = items_of(
+        [label(HumanDecision.PASSED, "a"), label(HumanDecision.FAILED, "b"), label(HumanDecision.UNCLEAR, "c")]
+    )
+    assert (item.human, item.left_out) == (None, Exclusion.DISPUTED)
 
 
 def test_what_nobody_could_tell_and_what_code_decided_are_left_out() -> None:
-    unclear, by_code = items_of([label(Human.UNCLEAR, "a"), label(Human.PASSED, "a", claim=None, leaf="given")])
-    assert (unclear.left_out, by_code.left_out) == (LeftOut.UNCLEAR, LeftOut.BY_CODE)
+    unclear, by_code = items_of(
+        [label(HumanDecision.UNCLEAR, "a"), label(HumanDecision.PASSED, "a", claim=None, leaf="given")]
+    )
+    assert (unclear.left_out, by_code.left_out) == (Exclusion.UNCLEAR, Exclusion.BY_CODE)
 
 
 def test_leaves_of_two_results_are_two_items_though_their_claims_are_the_same() -> None:
     found = items_of(
-        [label(Human.PASSED, result_id="res_1", leaf="x"), label(Human.PASSED, result_id="res_2", leaf="x")]
+        [
+            label(HumanDecision.PASSED, result_id="res_1", leaf="x"),
+            label(HumanDecision.PASSED, result_id="res_2", leaf="x"),
+        ]
     )
     assert len(found) == 2
 
 
 def test_labels_by_hand_are_of_one_item_when_claim_pages_and_answer_are_the_same() -> None:
-    same = [label(Human.PASSED, "a", answer="Rain."), label(Human.PASSED, "b", answer="Rain.")]
-    other = [label(Human.PASSED, "b", answer="Sun."), label(Human.PASSED, "b", claim="It snows")]
+    same = [label(HumanDecision.PASSED, "a", answer="Rain."), label(HumanDecision.PASSED, "b", answer="Rain.")]
+    other = [label(HumanDecision.PASSED, "b", answer="Sun."), label(HumanDecision.PASSED, "b", claim="It snows")]
     assert [len(item.labels) for item in items_of(same + other)] == [2, 1, 1]
 
 
-@given(words=st.lists(st.sampled_from(Human), min_size=1, max_size=9), order=st.randoms())
+@given(words=st.lists(st.sampled_from(HumanDecision), min_size=1, max_size=9), order=st.randoms())
 def test_the_order_of_people_does_not_matter(words, order) -> None:
     labels = [label(word, f"person {n}") for n, word in enumerate(words)]
     shuffled = list(labels)

@@ -2,18 +2,18 @@ from __future__ import annotations
 
 import json
 
-from judges.analysis.labels import Human, Label, LabelFile, RecordedVerdict
-from judges.analysis.meta_eval.asking import Asked
+from judges.analysis.labels import HumanDecision, Label, LabelFile, RecordedVerdict
+from judges.analysis.meta_eval.asking import JudgedItem
 from judges.analysis.meta_eval.items import items_of
-from judges.analysis.meta_eval.measuring import measured, recorded
+from judges.analysis.meta_eval.measuring import agreement_of_asked, agreement_of_recorded
 from judges.analysis.meta_eval.report import report_json
 from rubrics.verdict import Outcome, Reason, Usage, Verdict, Vote
 
-PASSED, FAILED = Human.PASSED, Human.FAILED
+PASSED, FAILED = HumanDecision.PASSED, HumanDecision.FAILED
 
 
 def label(
-    n: int, human: Human, judge: Outcome | None = None, *, model: str | None = "gpt-6-luna", task="gauges"
+    n: int, human: HumanDecision, judge: Outcome | None = None, *, model: str | None = "gpt-6-luna", task="gauges"
 ) -> Label:
     said = None if judge is None else RecordedVerdict(outcome=judge, model=model, prompt="verify_page@1")
     return Label(
@@ -38,7 +38,9 @@ JUDGE = [Outcome.PASSED] * 5 + [Outcome.FAILED] + [Outcome.FAILED] * 3 + [Outcom
 
 def test_verdicts_are_held_against_the_people() -> None:
     items = items_of(label(n, human, task="a" if n < 5 else "b") for n, human in enumerate(HUMANS))
-    got = measured("openai/x", [Asked(item=i, verdict=said(j)) for i, j in zip(items, JUDGE, strict=True)], votes=3)
+    got = agreement_of_asked(
+        "openai/x", [JudgedItem(item=i, verdict=said(j)) for i, j in zip(items, JUDGE, strict=True)], votes=3
+    )
 
     counts = got.agreement.confusion
     assert (counts.true_positive, counts.false_negative, counts.false_positive, counts.true_negative) == (5, 1, 1, 3)
@@ -54,7 +56,9 @@ def test_what_was_not_judged_is_counted_and_never_guessed_at() -> None:
         said(Outcome.NOT_JUDGED, votes=0, reason=Reason.CAPTURE_FAILED),
         said(Outcome.FAILED, votes=0, reason=Reason.SOURCE_GONE),
     ]
-    got = measured("m", [Asked(item=i, verdict=v) for i, v in zip(items, verdicts, strict=True)], votes=3)
+    got = agreement_of_asked(
+        "m", [JudgedItem(item=i, verdict=v) for i, v in zip(items, verdicts, strict=True)], votes=3
+    )
 
     assert got.agreement.confusion.n == 1
     assert [one.reason for one in got.unjudged] == ["capture_failed"]
@@ -72,7 +76,7 @@ def test_verdicts_that_the_labels_record_are_measured_by_model() -> None:
             label(6, PASSED),
         ]
     )
-    first, second = recorded(items)
+    first, second = agreement_of_recorded(items)
 
     assert (first.model, first.agreement.confusion.n, len(first.unjudged)) == ("gpt-6-luna", 2, 1)
     assert (second.model, second.agreement.confusion.false_negative) == ("other", 1)
@@ -81,7 +85,7 @@ def test_verdicts_that_the_labels_record_are_measured_by_model() -> None:
 def test_the_report_is_json_and_lists_every_disagreement_with_both_reasons() -> None:
     labels = tuple(label(n, human, judge) for n, (human, judge) in enumerate(zip(HUMANS, JUDGE, strict=True)))
     items = items_of(labels)
-    report = report_json(LabelFile(labels=labels, sha256="a" * 64), items, recorded(items))
+    report = report_json(LabelFile(labels=labels, sha256="a" * 64), items, agreement_of_recorded(items))
 
     assert json.loads(json.dumps(report, allow_nan=False)) == report
     assert report["labels"]["usable"] == 10

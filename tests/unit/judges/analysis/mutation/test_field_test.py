@@ -13,16 +13,16 @@ import pytest
 from answers.submission import Answer
 from cache.evidence import Evidence
 from judges.analysis.mutation.field_test import observe
-from judges.analysis.mutation.findings import Code, FieldReport, report
+from judges.analysis.mutation.findings import FieldReport, FindingCode, report
 from judges.analysis.mutation.places import JudgeFile
 from judges.extractor import Extractor
 from judges.llm.client import LLMClient
 from judges.llm.lexical import LexicalClient
 from judges.loader import load_judge
-from judges.prompting.blocks import Separator
+from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.result import native_summary
-from judges.runner import JudgeTools, run
+from judges.runner import JudgeTools, run_judge
 from judges.text_pages import evidence_of
 from judges.verifier import Verifier
 
@@ -110,7 +110,7 @@ async def any_page(url: str) -> Evidence:
 async def report_of(path: Path, source: str, answer: str = ANSWER) -> FieldReport:
     await asyncio.to_thread(path.write_text, source)
     judge = load_judge(path)
-    separator = Separator(b"a test needs no secret")
+    separator = BlockBuilder(b"a test needs no secret")
     preparer = PagePreparer(separator)
 
     async def judged(text: str, around: Callable[[LLMClient], LLMClient]) -> dict[str, Any]:
@@ -121,7 +121,7 @@ async def report_of(path: Path, source: str, answer: str = ANSWER) -> FieldRepor
             evidence_for=any_page,
             trials=1,
         )
-        return native_summary(await run(judge, Answer(name="answer_1.md", text=text), tools), agent_name="a")
+        return native_summary(await run_judge(judge, Answer(name="answer_1.md", text=text), tools), agent_name="a")
 
     observed = await observe(
         judged, answer, file=JudgeFile(source.encode()), page_text="", replies={}, refuted=frozenset()
@@ -149,7 +149,7 @@ class Broken:
     name: str
     old: str
     new: str
-    code: Code
+    code: FindingCode
     subject: str
 
 
@@ -158,44 +158,44 @@ OPENED = 'f"The museum was opened in {found.museum.opened}", sources=found.museu
 NAME = "light.name.casefold() == expected.casefold()"
 MUSEUM = GOOD[GOOD.index("    museum = ctx") :]
 BROKEN = [
-    Broken("sources_dropped", KEEPER, KEEPER.partition(", sources")[0], Code.ANSWER_ONLY, "light_0/keeper"),
-    Broken("sources_empty", OPENED, OPENED.replace("found.museum.sources", "[]"), Code.NO_SOURCES, "museum/opened"),
-    Broken("first_source_only", KEEPER, f"{KEEPER}[:1]", Code.CITATION_NOT_USED, "light_0/keeper"),
-    Broken("always_the_first_item", "items[number]", "items[0]", Code.SECTION_NOT_JUDGED, "lights[1]"),
+    Broken("sources_dropped", KEEPER, KEEPER.partition(", sources")[0], FindingCode.ANSWER_ONLY, "light_0/keeper"),
+    Broken("sources_empty", OPENED, OPENED.replace("found.museum.sources", "[]"), FindingCode.NO_SOURCES, "museum/opened"),
+    Broken("first_source_only", KEEPER, f"{KEEPER}[:1]", FindingCode.CITATION_NOT_USED, "light_0/keeper"),
+    Broken("always_the_first_item", "items[number]", "items[0]", FindingCode.SECTION_NOT_JUDGED, "lights[1]"),
     Broken("one_item_too_far", "[*found.lights, Light(), Light()][:2]", "[*found.lights, Light()][1:]",
-           Code.SECTION_NOT_JUDGED, "lights[0]"),
+           FindingCode.SECTION_NOT_JUDGED, "lights[0]"),
     Broken("sources_of_the_first_item", KEEPER, KEEPER.replace("light.sources", "items[0].sources"),
-           Code.WRONG_ITEM, "light_1/keeper"),
+           FindingCode.WRONG_ITEM, "light_1/keeper"),
     Broken("sources_of_all_items", KEEPER, KEEPER.replace("light.sources", "[u for i in items for u in i.sources]"),
-           Code.WRONG_ITEM, "light_0/keeper"),
+           FindingCode.WRONG_ITEM, "light_0/keeper"),
     Broken("value_of_the_first_item", KEEPER, KEEPER.replace("light.name", "items[0].name"),
-           Code.WRONG_ITEM, "light_1/keeper"),
-    Broken("check_true", f'verify("opened", {OPENED})', 'check("opened", True)', Code.CONSTANT_LEAF, "museum/opened"),
+           FindingCode.WRONG_ITEM, "light_1/keeper"),
+    Broken("check_true", f'verify("opened", {OPENED})', 'check("opened", True)', FindingCode.CONSTANT_LEAF, "museum/opened"),
     Broken("check_of_a_text_that_is_never_empty", "light.name and light.keeper and light.built and light.sources",
-           'f"{light.name} "', Code.CONSTANT_LEAF, "light_0/given"),
-    Broken("threshold_that_everything_meets", "visitors >= 400", "visitors >= -10**9", Code.CONSTANT_LEAF, "visitors"),
-    Broken("prefix_comparison", NAME, "light.name.startswith(expected)", Code.PARTIAL_COMPARISON, "light_0/name"),
+           'f"{light.name} "', FindingCode.CONSTANT_LEAF, "light_0/given"),
+    Broken("threshold_that_everything_meets", "visitors >= 400", "visitors >= -10**9", FindingCode.CONSTANT_LEAF, "visitors"),
+    Broken("prefix_comparison", NAME, "light.name.startswith(expected)", FindingCode.PARTIAL_COMPARISON, "light_0/name"),
     Broken("prefix_comparison_reversed", NAME, "expected.startswith(light.name)",
-           Code.PARTIAL_COMPARISON, "light_0/name"),
-    Broken("comparison_of_a_slice", NAME, "light.name[:5] == expected[:5]", Code.PARTIAL_COMPARISON, "light_0/name"),
+           FindingCode.PARTIAL_COMPARISON, "light_0/name"),
+    Broken("comparison_of_a_slice", NAME, "light.name[:5] == expected[:5]", FindingCode.PARTIAL_COMPARISON, "light_0/name"),
     Broken("year_inside_a_longer_number", "found.museum.opened and found.museum.curator",
-           'found.museum.opened.startswith("193")', Code.PARTIAL_COMPARISON, "museum/given"),
+           'found.museum.opened.startswith("193")', FindingCode.PARTIAL_COMPARISON, "museum/given"),
     Broken("hard_coded_source", OPENED, OPENED.replace("found.museum.sources", f"['{HOST}/museum']"),
-           Code.FIXED_SOURCES, "museum/opened"),
+           FindingCode.FIXED_SOURCES, "museum/opened"),
     Broken("hard_coded_source_besides", OPENED, OPENED.replace("found.museum.sources",
-           f"[*found.museum.sources, '{HOST}/museum']"), Code.FALLBACK_SOURCES, "museum/opened"),
+           f"[*found.museum.sources, '{HOST}/museum']"), FindingCode.FALLBACK_SOURCES, "museum/opened"),
     Broken("hard_coded_source_as_a_fallback", OPENED, f"{OPENED} or ['{HOST}/museum']",
-           Code.FALLBACK_SOURCES, "museum/opened"),
-    Broken("answer_as_a_fallback", OPENED, f"{OPENED} or None", Code.FALLBACK_SOURCES, "museum/opened"),
+           FindingCode.FALLBACK_SOURCES, "museum/opened"),
+    Broken("answer_as_a_fallback", OPENED, f"{OPENED} or None", FindingCode.FALLBACK_SOURCES, "museum/opened"),
     Broken("claim_without_the_value", "opened in {found.museum.opened}", "opened long ago",
-           Code.ONLY_PRESENCE, "museum.opened"),
+           FindingCode.ONLY_PRESENCE, "museum.opened"),
     Broken("expected_value_in_place_of_the_answers", "opened in {found.museum.opened}", "opened in 1931",
-           Code.ONLY_PRESENCE, "museum.opened"),
-    Broken("section_never_judged", MUSEUM, "", Code.SECTION_NOT_JUDGED, "museum"),
+           FindingCode.ONLY_PRESENCE, "museum.opened"),
+    Broken("section_never_judged", MUSEUM, "", FindingCode.SECTION_NOT_JUDGED, "museum"),
     Broken("section_never_extracted", MUSEUM + "|    museum: Museum = Museum()\n", "",
-           Code.SECTION_NOT_READ, "Museum"),
+           FindingCode.SECTION_NOT_READ, "Museum"),
     Broken("value_compared_with_itself", "'Nesshead Light' are", "'{found.choice.oldest}' are",
-           Code.ANSWER_ONLY, "oldest"),
+           FindingCode.ANSWER_ONLY, "oldest"),
 ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from judges.analysis.mutation.made_up import MadeUpClient, made_up
+from judges.analysis.mutation.made_up import GeneratedValuesClient, generate_values
 from judges.errors import LLMOutputUnusable
 from judges.llm.client import LLMRequest
 
@@ -33,21 +33,21 @@ class Survey(BaseModel):
 
 
 def test_every_field_is_filled_with_a_value_of_its_type() -> None:
-    values = Survey.model_validate(made_up(Survey))
+    values = Survey.model_validate(generate_values(Survey))
 
     assert (values.town, values.material, values.kind, values.finished) == ("the town", "stone", "road", True)
     assert len(values.bridges) == 3
 
 
 def test_the_entries_of_a_list_differ_so_that_claims_about_them_differ() -> None:
-    bridges = Survey.model_validate(made_up(Survey)).bridges
+    bridges = Survey.model_validate(generate_values(Survey)).bridges
 
     assert [bridge.name for bridge in bridges] == ["the name 1", "the name 2", "the name 3"]
     assert len({url for bridge in bridges for url in bridge.source_urls}) == 9
 
 
 def test_numbers_stay_within_their_limits() -> None:
-    assert [bridge.built for bridge in Survey.model_validate(made_up(Survey)).bridges] == [1001, 1000, 1000]
+    assert [bridge.built for bridge in Survey.model_validate(generate_values(Survey)).bridges] == [1001, 1000, 1000]
 
 
 def test_a_schema_that_contains_itself_ends() -> None:
@@ -55,11 +55,11 @@ def test_a_schema_that_contains_itself_ends() -> None:
         name: str
         parts: list[Part] = []
 
-    assert Part.model_validate(made_up(Part)).parts
+    assert Part.model_validate(generate_values(Part)).parts
 
 
 async def test_the_client_collects_its_texts_for_the_answer() -> None:
-    client = MadeUpClient()
+    client = GeneratedValuesClient()
     request = LLMRequest(model="made up", messages=(), purpose="extract", schema=Survey)
 
     reply = await client.complete(request)
@@ -70,4 +70,4 @@ async def test_the_client_collects_its_texts_for_the_answer() -> None:
 
 async def test_free_requests_are_refused() -> None:
     with pytest.raises(LLMOutputUnusable):
-        await MadeUpClient().complete(LLMRequest(model="made up", messages=(), purpose="free", schema=None))
+        await GeneratedValuesClient().complete(LLMRequest(model="made up", messages=(), purpose="free", schema=None))

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from judges.analysis.mutation.leaves import seen
-from judges.analysis.mutation.mutations import Kind, mutations_of
-from judges.analysis.mutation.report import Fate, report_json
+from judges.analysis.mutation.leaves import observed_run
+from judges.analysis.mutation.mutations import MutationKind, mutations_of
+from judges.analysis.mutation.report import ChangeResult, report_json
 from judges.analysis.mutation.trying import MutationTest
 from judges.result import native_summary
 from judges.trial import try_judge
@@ -96,7 +96,7 @@ async def test_a_sound_judge_notices_every_change(tmp_path: Path) -> None:
 
     assert (report["missed"], report["strays"], report["not_judged"]) == (0, 0, 0)
     assert report["leaves"]["never_tested"] == []
-    assert {change["kind"] for change in report["mutations"]} == {kind.value for kind in Kind}
+    assert {change["kind"] for change in report["mutations"]} == {kind.value for kind in MutationKind}
     assert all("moved" in each for each in fates(report).values())
 
 
@@ -141,7 +141,7 @@ async def test_an_extraction_that_keeps_what_the_answer_no_longer_says_is_deaf(t
     base = await testing.base()
     runs = await testing.run(base, PAGES, seed=0, per_kind=None)
     watched = [one for run in runs for one in run.watched]
-    assert watched and {one.fate for one in watched} == {Fate.DEAF}
+    assert watched and {one.fate for one in watched} == {ChangeResult.DEAF}
 
 
 async def test_a_judge_that_takes_the_answers_word_where_no_page_is_cited_is_told_so(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ async def test_what_was_not_judged_is_neither_caught_nor_missed(tmp_path: Path) 
 
 
 async def test_the_same_seed_makes_the_same_changes_and_another_makes_others(tmp_path: Path) -> None:
-    base = seen(native_summary(await try_judge(written(tmp_path), ANSWER, PAGES), agent_name="a"))
+    base = observed_run(native_summary(await try_judge(written(tmp_path), ANSWER, PAGES), agent_name="a"))
 
     def made(seed: int) -> tuple[object, ...]:
         return mutations_of(ANSWER, base, PAGES, seed=seed, per_kind=1, tells=lambda change: True)
@@ -226,14 +226,14 @@ async def test_the_same_seed_makes_the_same_changes_and_another_makes_others(tmp
 
 
 async def test_invented_values_stand_nowhere_and_keep_their_shape(tmp_path: Path) -> None:
-    base = seen(native_summary(await try_judge(written(tmp_path), ANSWER, PAGES), agent_name="a"))
+    base = observed_run(native_summary(await try_judge(written(tmp_path), ANSWER, PAGES), agent_name="a"))
     said = ANSWER + "".join(PAGES.values())
     for seed in range(30):
         for change in mutations_of(ANSWER, base, PAGES, seed=seed, per_kind=None, tells=lambda change: True):
-            if change.kind in (Kind.SWAP_NUMBER, Kind.SWAP_NAME):
+            if change.kind in (MutationKind.SWAP_NUMBER, MutationKind.SWAP_NAME):
                 assert change.by not in said
                 assert change.piece not in re.sub(r"https?://\S+", "", change.text)
-            if change.kind is Kind.SWAP_NUMBER:
+            if change.kind is MutationKind.SWAP_NUMBER:
                 assert re.fullmatch(r"[1-9]\d\d", change.by)
 
 

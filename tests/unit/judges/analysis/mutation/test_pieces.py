@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from judges.analysis.mutation.pieces import (
     cited_keys,
-    count,
+    count_value,
     names,
     numbers,
-    replaced,
+    replace_value,
     sections,
     with_citation_of,
     without_citation,
@@ -46,12 +46,15 @@ def test_names_are_runs_of_capitalised_words_and_no_day_or_month() -> None:
     [("12 and 12.", 2), ("12,5 112 1.12 12:30 x12", 0), ("Norrstad's", 0), ("(12)", 1)],
 )
 def test_a_value_is_counted_where_it_stands_by_itself(text: str, found: int) -> None:
-    assert count("12", text) == found
+    assert count_value("12", text) == found
 
 
 def test_a_value_is_replaced_everywhere_but_in_urls() -> None:
     text = "It costs 12 crowns, see [12](https://a.example/12) and https://a.example/12/."
-    assert replaced(text, "12", "25") == "It costs 25 crowns, see [25](https://a.example/12) and https://a.example/12/."
+    assert (
+        replace_value(text, "12", "25")
+        == "It costs 25 crowns, see [25](https://a.example/12) and https://a.example/12/."
+    )
     assert "a.example" not in without_urls(text)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from judges.analysis.replay.grounds import groundless
+from judges.analysis.replay.grounds import inconsistent_leaves
 from judges.analysis.replay.tree import tree_of
-from rubrics.verdict import Origin, Quote
+from rubrics.verdict import Quote, QuoteOrigin
 from tests.fakes.judged import FAILED, leaf, result_of, rubric_of
 
 TEXT = "The museum opens at nine."
@@ -16,7 +16,10 @@ QUOTE = Quote(text="opens at nine", page_id="page_1", start=11, end=24)
 
 def found(*leaves: Any, text: str | None = TEXT) -> list[str]:
     result = json.loads(json.dumps(result_of(rubric_of(*leaves))))
-    return [each.where for each in groundless(tree_of(result), lambda page_id: text if page_id == "page_1" else None)]
+    return [
+        each.where
+        for each in inconsistent_leaves(tree_of(result), lambda page_id: text if page_id == "page_1" else None)
+    ]
 
 
 def claimed(outcome: Any = None, **more: Any) -> Any:
@@ -38,7 +41,7 @@ def test_a_quote_that_stands_elsewhere_or_nowhere():
 
 
 def test_quotes_of_pictures_and_of_pages_that_are_left_out_are_not_looked_up():
-    picture = Quote(text="opens at nine", page_id="page_1", start=0, end=0, origin=Origin.IMAGE)
+    picture = Quote(text="opens at nine", page_id="page_1", start=0, end=0, origin=QuoteOrigin.IMAGE)
     assert found(claimed(quotes=[picture])) == []
     assert found(claimed(quotes=[QUOTE]), text=None) == []
 

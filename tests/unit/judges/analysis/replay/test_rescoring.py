@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges.analysis.replay.difference import NotRecomputable
-from judges.analysis.replay.rescoring import differences
+from judges.analysis.replay.rescoring import score_differences
 from judges.analysis.replay.tree import MAX_DEPTH
 from rubrics.rubric import Rubric
 from rubrics.tree import statistics
@@ -32,7 +32,7 @@ def tree(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def where(result: dict[str, Any]) -> list[str]:
-    return [each.where for each in differences(result)]
+    return [each.where for each in score_differences(result)]
 
 
 OUTCOMES = st.sampled_from([PASSED, FAILED, NOT_JUDGED])
@@ -44,7 +44,7 @@ def test_what_a_judge_wrote_is_what_comes_out(leaves, sequential: bool):
         leaf(f"l{n}", outcome, critical=critical, weight=weight) for n, (outcome, critical, weight) in enumerate(leaves)
     ]
     result = told(rubric_of(group("all", *nodes, sequential=sequential)))
-    assert list(differences(result)) == []
+    assert list(score_differences(result)) == []
 
 
 def test_a_large_tree_with_skipped_and_unknown_leaves():
@@ -65,7 +65,7 @@ def test_a_large_tree_with_skipped_and_unknown_leaves():
 )
 def test_a_figure_that_was_changed_is_named_with_what_it_should_be(name: str, value: Any):
     result = told(rubric_of(leaf("a"), leaf("b", FAILED)))
-    [found] = differences({**result, name: value})
+    [found] = score_differences({**result, name: value})
     assert found.where == name
     assert found.recorded == value
     assert found.recomputed == result[name] or name == "tree_statistics"
@@ -105,7 +105,7 @@ def test_a_passed_leaf_without_ground_counts_only_where_that_does_not_matter():
 def test_a_result_without_a_tree_cannot_be_recomputed(breakdown: Any, says: str):
     result = told(rubric_of(leaf("a"))) | {"eval_breakdown": breakdown}
     with pytest.raises(NotRecomputable, match=says):
-        list(differences(result))
+        list(score_differences(result))
 
 
 @pytest.mark.parametrize("weight", [0, -1, float("inf"), float("nan"), "heavy"])
@@ -113,7 +113,7 @@ def test_weights_that_no_score_can_be_made_of(weight: Any):
     result = told(rubric_of(leaf("a"), leaf("b")))
     tree(result)["children"][0]["weight"] = weight
     with pytest.raises(NotRecomputable):
-        list(differences(result))
+        list(score_differences(result))
 
 
 def test_a_tree_made_to_exhaust_the_stack():
@@ -121,7 +121,7 @@ def test_a_tree_made_to_exhaust_the_stack():
     for _ in range(MAX_DEPTH * 5):
         deep = {"children": [deep]}
     with pytest.raises(NotRecomputable, match="more than 200 levels deep"):
-        list(differences(told(rubric_of(leaf("a"))) | {"eval_breakdown": [{"verification_tree": deep}]}))
+        list(score_differences(told(rubric_of(leaf("a"))) | {"eval_breakdown": [{"verification_tree": deep}]}))
 
 
 def test_the_tree_of_a_script_that_was_cut_short_is_certain_only_behind_a_shut_gate():

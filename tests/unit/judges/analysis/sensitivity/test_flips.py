@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from judges.analysis.overrides import judged_tree
-from judges.analysis.sensitivity.flips import MOST_LEAVES, flips
+from judges.analysis.sensitivity.flips import MAX_LEAVES, flips
 from rubrics.tree import leaves_below
 from rubrics.verdict import Outcome
 from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, group, leaf, result_of, rubric_of
@@ -109,7 +109,7 @@ def rescored(result, key: str, to: Outcome) -> tuple[float, float]:
 
 
 def test_of_a_huge_tree_the_leaves_with_most_at_stake_are_tried():
-    many = [leaf(f"n{nth}", weight=1.0) for nth in range(MOST_LEAVES)]
+    many = [leaf(f"n{nth}", weight=1.0) for nth in range(MAX_LEAVES)]
     found = flips(result_of(rubric_of(leaf("heavy", weight=500), *many)))
     assert found is not None
     assert found.left_out == 1

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judges.analysis.overrides import JudgedNode, judged_tree
-from judges.analysis.sensitivity.many import Variants, fold_many
-from judges.analysis.sensitivity.variants import Ground
-from rubrics.scoring import bounds, fold
+from judges.analysis.sensitivity.many import Variants, score_variants
+from judges.analysis.sensitivity.variants import ScoredTree
+from rubrics.scoring import bounds, tree_score
 from rubrics.tree import leaves_below, walk
 from tests.fakes.judged import FAILED, SKIPPED, leaf
 from tests.unit.judges.analysis.sensitivity.trees import results, tree
@@ -47,7 +47,7 @@ def test_points_and_weights_are_folded_as_the_rubric_does(result, data):
         for node in walk(root)
     }
     points = {key: np.array([row[nth] for row in rows]) for nth, key in enumerate(leaves)}
-    found, there = fold_many(root, Variants(count=len(rows), points=points, factors=factors))
+    found, there = score_variants(root, Variants(count=len(rows), points=points, factors=factors))
     assert there is None
     for nth, row in enumerate(rows):
         weighed = reweighted(root, {key: float(each[nth]) for key, each in factors.items()})
@@ -55,7 +55,7 @@ def test_points_and_weights_are_folded_as_the_rubric_does(result, data):
 
 
 def folded(root: JudgedNode, points: dict[str, float]) -> float:
-    return fold(root, lambda each: points[each.key])
+    return tree_score(root, lambda each: points[each.key])
 
 
 def reweighted(node: JudgedNode, factors: dict[str, float]) -> JudgedNode:
@@ -68,7 +68,7 @@ def reweighted(node: JudgedNode, factors: dict[str, float]) -> JudgedNode:
 def test_a_leaf_left_out_is_a_tree_without_it(result):
     root = tree_of(result)
     keys = [each.key for each in leaves_below(root)]
-    low, high = Ground(root).without(keys)
+    low, high = ScoredTree(root).without_leaf(keys)
     for nth, key in enumerate(keys):
         rest = pruned(root, key)
         if rest is None:
@@ -89,23 +89,23 @@ def pruned(node: JudgedNode, key: str) -> JudgedNode | None:
 @settings(max_examples=40, deadline=None)
 @given(results())
 def test_the_tree_as_it_is_has_its_own_score(result):
-    low, high = Ground(tree_of(result)).judged([{}])
+    low, high = ScoredTree(tree_of(result)).judged([{}])
     assert (low[0], high[0]) == (pytest.approx(result["score"]["low"]), pytest.approx(result["score"]["high"]))
 
 
 def test_a_gate_left_out_is_open_and_what_lay_behind_unknown():
     root = tree(leaf("gate", FAILED, critical=True), leaf("behind", SKIPPED, blocked_by="gate"), leaf("beside"))
-    low, high = Ground(root).without(["gate", "behind", "no such leaf"])
+    low, high = ScoredTree(root).without_leaf(["gate", "behind", "no such leaf"])
     assert (low.tolist(), high.tolist()) == ([0.5, 0.0, 0.0], [1.0, 0.0, 0.0])
 
 
 def test_a_tiny_weight_does_not_round_a_miss_away():
     root = tree(leaf("all", weight=1e12), leaf("tiny", FAILED, weight=1e-6))
-    low, _ = Ground(root).judged([{}, {"tiny": True}])
+    low, _ = ScoredTree(root).judged([{}, {"tiny": True}])
     assert low[0] < 1.0 == low[1]
 
 
 def test_weights_beyond_what_can_be_added_up_are_folded():
     root = tree(leaf("a", weight=1e308), leaf("b", FAILED, weight=1e308))
-    low, _ = Ground(root).judged([{}])
+    low, _ = ScoredTree(root).judged([{}])
     assert low[0] == 0.5

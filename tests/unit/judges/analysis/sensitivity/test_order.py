@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from judges.analysis.sensitivity.order import Difference, Order, order
+from judges.analysis.sensitivity.order import Robustness, ScoreDifference, robustness
 from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, group, leaf
 from tests.unit.judges.analysis.sensitivity.trees import tree
 
@@ -15,25 +15,25 @@ def asked(name: str, outcome=PASSED, *, split: bool = False, weight: float = 1.0
     return leaf(name, outcome, claim=f"claim {name}", votes=votes, weight=weight, critical=critical)
 
 
-def held(a, b, **more) -> Order:
-    found = order(a, b, **more)
+def held(a, b, **more) -> Robustness:
+    found = robustness(a, b, **more)
     assert found is not None
     return found
 
 
 def test_two_sides_without_a_shared_task_have_no_order():
-    assert order({"x": [tree(asked("l"))]}, {"y": [tree(asked("l"))]}) is None
+    assert robustness({"x": [tree(asked("l"))]}, {"y": [tree(asked("l"))]}) is None
 
 
 def test_a_lead_on_one_leaf_is_lost_without_that_leaf():
     a = {"t": [tree(asked("same"), asked("decides", FAILED))]}
     b = {"t": [tree(asked("same"), asked("decides"))]}
     found = held(a, b)
-    assert (found.difference, found.difference.ahead) == (Difference(low=0.5, high=0.5), "b")
+    assert (found.difference, found.difference.ahead) == (ScoreDifference(low=0.5, high=0.5), "b")
     tally = found.leave_one_leaf_out.tally
     assert (tally.tried, tally.holds, tally.lost, tally.open) == (2, 1, 1, 0)
     [turn] = found.leave_one_leaf_out.turns
-    assert (turn.task_id, turn.leaf, turn.difference) == ("t", "decides", Difference(low=0.0, high=0.0))
+    assert (turn.task_id, turn.leaf, turn.difference) == ("t", "decides", ScoreDifference(low=0.0, high=0.0))
 
 
 def test_a_lead_of_the_first_side_is_held_against_the_same_changes():
@@ -52,7 +52,7 @@ def test_where_the_minority_wins_the_lead_may_turn():
     assert found.split_leaves == 2
     tally = found.minority_wins.tally
     assert (tally.tried, tally.holds, tally.lost) == (2, 0, 2)  # one leaf less is a tie
-    assert found.minority_wins_everywhere == Difference(low=-0.5, high=-0.5)
+    assert found.minority_wins_everywhere == ScoreDifference(low=-0.5, high=-0.5)
 
 
 def test_votes_drawn_again_turn_a_lead_as_often_as_two_of_three_votes_do():
@@ -76,7 +76,7 @@ def test_weights_decide_between_sides_that_are_right_on_different_leaves():
     b = {"t": [tree(asked("heavy", weight=1.1), asked("light", FAILED))]}
     found = held(a, b, draws=2000)
     assert found.difference.ahead == "b"
-    assert found.equal_weights == Difference(low=0.0, high=0.0)
+    assert found.equal_weights == ScoreDifference(low=0.0, high=0.0)
     tally = found.weights_redrawn.tally
     # Two log-uniform factors in [1/2, 2]: P(log2 f1 - log2 f2 > -log2 1.1) over a triangle on [-2, 2] = 0.5664.
     assert tally.holds / tally.tried == pytest.approx(0.5664, abs=0.03)
@@ -95,14 +95,14 @@ def test_open_leaves_leave_a_lead_open():
     a = {"t": [tree(asked("x"), asked("y", FAILED))]}
     b = {"t": [tree(asked("x"), asked("y", NOT_JUDGED))]}
     found = held(a, b)
-    assert (found.difference, found.difference.ahead) == (Difference(low=0.0, high=0.5), None)
+    assert (found.difference, found.difference.ahead) == (ScoreDifference(low=0.0, high=0.5), None)
     assert found.leave_one_leaf_out.tally.open == found.leave_one_leaf_out.tally.tried
     assert found.leave_one_leaf_out.turns == ()
 
 
 def test_an_answer_without_a_result_may_be_anything():
     found = held({"t": [tree(asked("x"))]}, {"t": [None, tree(asked("x"))]})
-    assert found.difference == Difference(low=-0.5, high=0.0)
+    assert found.difference == ScoreDifference(low=-0.5, high=0.0)
 
 
 def test_a_critical_leaf_left_out_frees_the_rest():
@@ -111,7 +111,7 @@ def test_a_critical_leaf_left_out_frees_the_rest():
     found = held(a, b)
     assert found.difference.ahead == "b"
     [turn] = [turn for turn in found.leave_one_leaf_out.turns if turn.leaf == "gate"]
-    assert turn.difference == Difference(low=-0.5, high=-0.5)
+    assert turn.difference == ScoreDifference(low=-0.5, high=-0.5)
 
 
 def test_the_same_seed_gives_the_same_and_another_something_else():

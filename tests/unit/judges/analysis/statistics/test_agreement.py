@@ -22,7 +22,7 @@ from judges.analysis.statistics.agreement import (
     agreement,
     confusion_of,
     kappa,
-    share,
+    share_estimate,
 )
 from judges.analysis.statistics.interval import Z_95
 
@@ -78,9 +78,9 @@ def test_ac1_and_its_error_are_those_of_irr_cac(table, n, value, irr_cac_error) 
 
 def test_a_share_has_wilsons_interval() -> None:
     # R. G. Newcombe, Statistics in Medicine 17 (1998), table I: 81 of 263, and 0 of 20.
-    found = share(81, 263, none="-")
+    found = share_estimate(81, 263, none="-")
     assert (found.low, found.high) == (pytest.approx(0.2553, abs=5e-5), pytest.approx(0.3662, abs=5e-5))
-    found = share(0, 20, none="-")
+    found = share_estimate(0, 20, none="-")
     assert (found.low, found.high) == (0.0, pytest.approx(0.1611, abs=5e-5))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from judges.analysis.statistics import bootstrap
-from judges.analysis.statistics.bootstrap import draws, mean_interval, over_runs, ratio_intervals
+from judges.analysis.statistics.bootstrap import draws, mean_interval, mean_over_runs_interval, ratio_intervals
 
 
 def test_every_resample_has_as_many_clusters_as_there_are():
@@ -71,6 +71,6 @@ def test_runs_are_averaged_each_over_the_tasks_it_has():
     """Run 2 has the second task only; a draw without that task is run 1 alone."""
     sums = np.array([[1.0, 0.0], [0.0, 1.0]])
     present = np.array([[1.0, 0.0], [1.0, 1.0]])
-    low, high = over_runs(sums, present, resamples=4000)
+    low, high = mean_over_runs_interval(sums, present, resamples=4000)
     # Draws: both tasks (0.5 + 1) / 2 = 0.75 in half of them, the first twice 1.0, the second twice (0 + 1) / 2 = 0.5.
     assert (low, high) == (0.5, 1.0)

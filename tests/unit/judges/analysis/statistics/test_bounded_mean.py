@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from judges.analysis.statistics.bounded_mean import bounded_mean, tails
+from judges.analysis.statistics.bounded_mean import bounded_mean, tail_probabilities
 from tests.bench.coverage import QUOTED, SHAPES, measured, samples
 
 pytestmark = pytest.mark.slow
@@ -53,7 +53,7 @@ def test_the_interval_covers_the_mean_mirrors_and_scales(values: list[float]):
 @settings(max_examples=60, deadline=None)
 @given(SCORES, st.floats(0.01, 0.99))
 def test_the_tails_say_on_which_side_of_the_interval_a_mean_is(values: list[float], at: float):
-    found, (below, above) = bounded_mean(values), tails(values, at)
+    found, (below, above) = bounded_mean(values), tail_probabilities(values, at)
     if abs(at - found.low) > 1e-4:
         assert (below >= 0.025) == (at > found.low)
     if abs(at - found.high) > 1e-4:

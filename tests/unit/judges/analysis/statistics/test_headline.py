@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judges.analysis.statistics.bounded_mean import bounded_mean
-from judges.analysis.statistics.headline import Figure, Headline, Passing, Trial, headline
-from judges.summary import ScoredAnswer, over_runs, pass_at_k
+from judges.analysis.statistics.headline import Figure, Headline, PassEstimate, Trial, headline
+from judges.summary import ScoredAnswer, mean_over_runs, pass_at_k
 
 
 def trial(task: str, run: int, low: float, high: float | None = None) -> Trial:
@@ -38,8 +38,8 @@ def test_the_figures_are_the_public_ones_at_both_bounds(trials: list[Trial]):
     found = figures(*trials)
     for end in ("low", "high"):
         scored = [ScoredAnswer(task_id=one.task_id, answer_name=one.run, score=getattr(one, end)) for one in trials]
-        assert getattr(found.score, end) == pytest.approx(over_runs(scored, lambda one: one.score).mean)
-        assert getattr(found.success, end) == pytest.approx(over_runs(scored, lambda one: one.success).mean)
+        assert getattr(found.score, end) == pytest.approx(mean_over_runs(scored, lambda one: one.score).mean)
+        assert getattr(found.success, end) == pytest.approx(mean_over_runs(scored, lambda one: one.success).mean)
         most = max(sum(other.task_id == one.task_id for other in trials) for one in trials)
         if all(sum(other.task_id == one.task_id for other in trials) == most for one in trials):
             assert getattr(found.pass_at[-1], end) == pytest.approx(pass_at_k(scored))
@@ -49,7 +49,7 @@ def test_the_figures_are_the_public_ones_at_both_bounds(trials: list[Trial]):
 @given(TRIALS)
 def test_every_interval_holds_its_figure_and_stays_in_range(trials: list[Trial]):
     found = figures(*trials)
-    quoted: list[Figure | Passing] = [*found.pass_at, *found.pass_hat, found.score, found.success]
+    quoted: list[Figure | PassEstimate] = [*found.pass_at, *found.pass_hat, found.score, found.success]
     for figure in quoted:
         assert 0 <= figure.interval.low <= figure.low + 1e-9
         assert figure.high - 1e-9 <= figure.interval.high <= 1

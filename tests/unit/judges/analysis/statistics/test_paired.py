@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from judges.analysis.statistics.paired import between_worlds, paired
+from judges.analysis.statistics.paired import interval_over_bounds, paired
 from tests.unit.judges.analysis.statistics.test_student import DARWIN
 
 
@@ -40,8 +40,8 @@ def test_an_interval_of_differences_stays_within_theirs():
 
 
 def test_open_tasks_widen_the_interval_to_both_worlds():
-    certain = between_worlds([0.1, 0.2, 0.3], [0.1, 0.2, 0.3])
-    found = between_worlds([0.1, 0.2, -0.5], [0.1, 0.2, 0.5])
+    certain = interval_over_bounds([0.1, 0.2, 0.3], [0.1, 0.2, 0.3])
+    found = interval_over_bounds([0.1, 0.2, -0.5], [0.1, 0.2, 0.5])
     assert certain is not None and found is not None
     assert found.low < certain.low < certain.high < found.high
-    assert between_worlds([0.1, 0.1], [0.1, 0.3]) is None
+    assert interval_over_bounds([0.1, 0.1], [0.1, 0.3]) is None

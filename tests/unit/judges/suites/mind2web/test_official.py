@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from judges.suites.metrics import StepScore
-from judges.suites.mind2web.errors import NothingPlayed
+from judges.suites.mind2web.errors import NoPlayedSteps
 from judges.suites.mind2web.official import official_results
 
 
@@ -67,6 +67,6 @@ def test_before_the_end_it_makes_no_difference():
 
 
 def test_with_the_quirk_a_split_in_which_nothing_is_played_has_no_figures():
-    with pytest.raises(NothingPlayed):
+    with pytest.raises(NoPlayedSteps):
         official_results([UNPLAYED], compat_trailing=True)
     assert official_results([UNPLAYED])["marco_step_acc"] == 0.0

@@ -7,7 +7,7 @@ from lxml import etree
 
 from judges.suites.mind2web.errors import PageUnusable
 from judges.suites.mind2web.page import Page
-from judges.suites.mind2web.representation import show
+from judges.suites.mind2web.representation import show_page
 
 
 def pruned(html: str, *ids: str) -> str:
@@ -90,8 +90,8 @@ def test_without_white_space_between_tags_choices_are_cut_elsewhere():
         '<r backend_node_id="0">\n <a backend_node_id="1"><text backend_node_id="2">one two</text></a>'
         '\n <b backend_node_id="3"><text backend_node_id="4">three</text></b></r>'
     )
-    spaced = show(Page.parse(html), ("0", "1"))
-    minified = show(Page.parse(html.replace("\n ", "")), ("0", "1"))
+    spaced = show_page(Page.parse(html), ("0", "1"))
+    minified = show_page(Page.parse(html.replace("\n ", "")), ("0", "1"))
     assert spaced.options[0][1] == "<r id=0> <a id=1>one two</a> <b>three</b></r>"
     assert minified.options[0][1] == "<r id=0><a id=1>one two</a><b>three</b></r>"
 
@@ -105,7 +105,7 @@ def test_a_page_that_is_no_xml_is_named_as_such(html: str):
 @pytest.mark.parametrize("id", ["7", ""])
 def test_a_candidate_that_the_page_lacks_is_named(id: str):
     with pytest.raises(PageUnusable, match="not in cleaned_html") as caught:
-        show(Page.parse('<a backend_node_id="1"/>'), (id,))
+        show_page(Page.parse('<a backend_node_id="1"/>'), (id,))
     assert caught.value.element == id
 
 
@@ -114,9 +114,9 @@ def test_entities_are_not_expanded():
         '<!DOCTYPE a [<!ENTITY x "xxxxxxxxxx"><!ENTITY y "&x;&x;&x;&x;&x;&x;&x;&x;">]>'
         '<a backend_node_id="1"><text backend_node_id="2">&y;&y;&y;</text></a>'
     )
-    assert "xxx" not in show(Page.parse(bomb), ("1",)).context
+    assert "xxx" not in show_page(Page.parse(bomb), ("1",)).context
 
 
 def test_a_page_can_be_shown_again_and_again():
     page = Page.parse(nested(4))
-    assert show(page, ("2",)) == show(page, ("2",))
+    assert show_page(page, ("2",)) == show_page(page, ("2",))

@@ -8,7 +8,7 @@ import pytest
 
 from judges.suites.errors import DataMissing, SuiteError
 from judges.suites.mind2web.predictions import RecordedRounds, read_predictions
-from judges.suites.mind2web.tournament import NOTHING, Prediction
+from judges.suites.mind2web.tournament import EMPTY_PREDICTION, Prediction
 
 ASKED = ["<html/>", "question", [["1", "<a id=0>"], ["2", "<a id=1>"]]]
 
@@ -21,11 +21,11 @@ def written(tmp_path: Path, content: Any) -> Path:
 
 def test_the_published_predictions(tmp_path: Path):
     found = read_predictions(written(tmp_path, [["T_a", "7", "TYPE x"], ["T_b", "", ""]]))
-    assert found == {"T_a": Prediction("7", "TYPE x"), "T_b": NOTHING}
+    assert found == {"T_a": Prediction("7", "TYPE x"), "T_b": EMPTY_PREDICTION}
 
 
 def test_an_operation_without_an_element_is_no_prediction(tmp_path: Path):
-    assert read_predictions(written(tmp_path, [["T_a", "", "CLICK "]])) == {"T_a": NOTHING}
+    assert read_predictions(written(tmp_path, [["T_a", "", "CLICK "]])) == {"T_a": EMPTY_PREDICTION}
 
 
 def outputs(tmp_path: Path, *raws: str, candidates: int) -> Prediction:
@@ -38,10 +38,10 @@ def outputs(tmp_path: Path, *raws: str, candidates: int) -> Prediction:
 
 def test_the_raw_answers_of_published_outputs_are_parsed_again(tmp_path: Path):
     assert outputs(tmp_path, "Answer: C.\nAction: TYPE\nValue: x", candidates=2) == Prediction("2", "TYPE x")
-    assert outputs(tmp_path, "Answer: A.", candidates=2) == NOTHING
-    assert outputs(tmp_path, "Answer: B.\nAction: CLICK", "Answer: F.", candidates=4) == NOTHING
+    assert outputs(tmp_path, "Answer: A.", candidates=2) == EMPTY_PREDICTION
+    assert outputs(tmp_path, "Answer: B.\nAction: CLICK", "Answer: F.", candidates=4) == EMPTY_PREDICTION
     # The pick went out again: two candidates and a pick, all asked about.
-    assert outputs(tmp_path, "Answer: B.\nAction: CLICK", "Answer: A.", candidates=3) == NOTHING
+    assert outputs(tmp_path, "Answer: B.\nAction: CLICK", "Answer: A.", candidates=3) == EMPTY_PREDICTION
     # The pick is left over, unconfirmed.
     assert outputs(tmp_path, "Answer: B.\nAction: CLICK", "Answer: A.", candidates=4) == Prediction("1", "CLICK ")
 

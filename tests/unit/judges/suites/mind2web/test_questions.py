@@ -9,18 +9,18 @@ from judges.suites.mind2web.errors import TemplateUnusable
 from judges.suites.mind2web.parsing import parse_llm
 from judges.suites.mind2web.questions import (
     Wording,
-    demonstrated,
     demonstrations,
+    last_message,
     load_template,
+    parse_demonstration,
     question,
     question_text,
     read_template,
     shipped_template,
-    with_page,
 )
-from judges.suites.mind2web.representation import Shown
+from judges.suites.mind2web.representation import ShownPage
 
-SHOWN = Shown(context="<html> <a id=0>x</a> </html>", options=(("7", "<a id=0>x</a>"), ("9", "<b id=1 />")))
+SHOWN = ShownPage(context="<html> <a id=0>x</a> </html>", options=(("7", "<a id=0>x</a>"), ("9", "<b id=1 />")))
 WORDING = Wording(ask="Do this:", choose="Which one?", none="None of the above")
 
 
@@ -33,7 +33,7 @@ def test_a_question_has_its_parts_in_order():
 
 
 def test_the_page_stands_before_the_question():
-    assert with_page("<html/>", "Do this") == "'''\n<html/>\n'''\n\nDo this"
+    assert last_message("<html/>", "Do this") == "'''\n<html/>\n'''\n\nDo this"
 
 
 def test_the_shipped_template_has_the_published_form():
@@ -52,14 +52,14 @@ def test_the_shipped_template_has_the_published_form():
 @pytest.mark.parametrize("place", range(3))
 def test_the_shipped_demonstrations_are_laid_out_as_questions_are(place: int):
     said, _ = demonstrations(shipped_template())[place]
-    found = demonstrated(said)
+    found = parse_demonstration(said)
     assert found is not None
     options = [line.partition(". ")[2] for line in found["options"].strip("\n").split("\n")]
     assert len(options) == 3
     assert all(len(option.split()) <= 10 for option in options)
     history = [] if found["history"] == "None" else found["history"].split("\n")
     asked = question_text(options, task=found["task"], history=history, wording=shipped_template().wording)
-    assert with_page(found["page"], asked).rstrip("\n") == said
+    assert last_message(found["page"], asked).rstrip("\n") == said
 
 
 def published_form(ask: str, choose: str) -> list[dict[str, str]]:

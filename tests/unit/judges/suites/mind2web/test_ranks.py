@@ -8,7 +8,7 @@ import pytest
 from judges.suites.mind2web.candidates import RankingMetrics, ranker_document, ranker_query, ranks_of
 from judges.suites.mind2web.errors import RankMissing
 from judges.suites.mind2web.page import Page
-from judges.suites.mind2web.ranks import RankOrigin, kept, ranked
+from judges.suites.mind2web.ranks import RankOrigin, ids_in_top_k, ranked
 from judges.suites.mind2web.steps import Candidate, Step
 
 STEP = Step(
@@ -42,7 +42,7 @@ class Table:
 def test_ranks_come_from_the_scores():
     step, origin = ranked(STEP, Table({"T_a": {"1": 60, "2": 0, "3": 49, "4": 50, "9": 1}}))
     assert origin is RankOrigin.SCORES
-    assert (kept(step.positives, 50), kept(step.negatives, 50)) == (["2"], ["3"])  # strictly below 50
+    assert (ids_in_top_k(step.positives, 50), ids_in_top_k(step.negatives, 50)) == (["2"], ["3"])  # strictly below 50
 
 
 def test_unknown_steps_and_candidates_are_named():

@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from judges.suites.mind2web.page import Page
-from judges.suites.mind2web.representation import show
+from judges.suites.mind2web.representation import show_page
 
 
 def context(inner: str, *ids: str, html_brackets: bool = True) -> str:
     page = Page.parse(f'<r backend_node_id="0">{inner}</r>')
-    return show(page, ids or ("0",), html_brackets=html_brackets).context
+    return show_page(page, ids or ("0",), html_brackets=html_brackets).context
 
 
 def element(attributes: str, text: str = "") -> str:
@@ -49,7 +49,7 @@ def test_texts_have_twenty_words():
 
 def test_candidates_are_numbered_in_document_order():
     inner = "".join(f'<b backend_node_id="{n}" title="t{n}"/>' for n in (5, 3, 9))
-    shown = show(Page.parse(f'<r backend_node_id="0">{inner}</r>'), ("9", "5"))
+    shown = show_page(Page.parse(f'<r backend_node_id="0">{inner}</r>'), ("9", "5"))
     assert shown.context == "<r><b id=0 t5 /><b t3 /><b id=1 t9 /></r>"
     assert shown.options == (("5", "<b id=0 t5 />"), ("9", "<b id=1 t9 />"))
     assert shown.numbers == {"5": 0, "9": 1}
@@ -57,7 +57,7 @@ def test_candidates_are_numbered_in_document_order():
 
 def test_an_option_is_the_first_ten_words():
     page = Page.parse(f'<r backend_node_id="0">{element("", " ".join("abcdefghijklm"))}</r>')
-    assert show(page, ("1",)).options == (("1", "<a id=0>a b c d e f g h i"),)
+    assert show_page(page, ("1",)).options == (("1", "<a id=0>a b c d e f g h i"),)
 
 
 def test_round_brackets_open_and_close():

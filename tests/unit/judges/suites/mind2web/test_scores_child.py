@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from judges.suites.mind2web.scores_child import Refused, read_scores, samples, write
+from judges.suites.mind2web.scores_child import PickleRejected, read_scores, samples, write
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 
@@ -77,7 +77,7 @@ def test_whatever_is_no_score_is_refused_and_nothing_happens(tmp_path: Path, nam
         hostile,
     ):
         written = pickle.dumps(place, protocol)
-        with pytest.raises(Refused):
+        with pytest.raises(PickleRejected):
             list(samples(read_scores(io.BytesIO(written))))
         assert not canary.exists()
 
@@ -101,7 +101,7 @@ def test_whatever_is_no_score_is_refused_and_nothing_happens(tmp_path: Path, nam
     ],
 )
 def test_broken_and_twisted_pickles_are_refused(written: bytes):
-    with pytest.raises(Refused):
+    with pytest.raises(PickleRejected):
         read_scores(io.BytesIO(written))
 
 
@@ -121,7 +121,7 @@ def test_broken_and_twisted_pickles_are_refused(written: bytes):
     ],
 )
 def test_values_of_other_types_are_refused(scores: Any, ranks: Any, said: str):
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(PickleRejected, match=said):
         read({"scores": scores, "ranks": ranks})
 
 
@@ -130,14 +130,14 @@ def test_maps_that_share_their_inside_cannot_grow_without_end(monkeypatch: pytes
     inside = {str(n): n for n in range(100)}
     bomb = {"scores": {}, "ranks": {f"T{n}": inside for n in range(1000)}}
     assert len(pickle.dumps(bomb)) < 20_000
-    with pytest.raises(Refused, match="more than 5000 entries"):
+    with pytest.raises(PickleRejected, match="more than 5000 entries"):
         read(bomb)
 
 
 def test_a_map_within_itself_is_refused():
     ranks: dict[str, Any] = {}
     ranks["T"] = ranks
-    with pytest.raises(Refused):
+    with pytest.raises(PickleRejected):
         read({"scores": {}, "ranks": ranks})
 
 

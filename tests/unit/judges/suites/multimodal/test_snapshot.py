@@ -11,19 +11,19 @@ import pytest
 from judges.suites.errors import DataUnreadable
 from judges.suites.mind2web.page import Page
 from judges.suites.multimodal.elements import root_id
-from judges.suites.multimodal.snapshot import Draw, drawn, element_text, tilde_values
+from judges.suites.multimodal.snapshot import SamplingOptions, element_text, sample_candidates, tilde_values
 from judges.suites.multimodal.source_rows import SourceStep, read_source_step
 from judges.suites.multimodal.tilde_rows import read_tilde_row
 from tests.fakes.multimodal import LABELS, element_id, page, picture, source_row
 
-DRAW = Draw(distractors=3, seed=42)
+DRAW = SamplingOptions(distractors=3, seed=42)
 
 
 def step(**changes: Any) -> SourceStep:
     return read_source_step(source_row("t1", 1, "TYPE", "rome", right=("Search", "Help")) | changes, place="p")
 
 
-def made(source: SourceStep | None = None, draw: Draw = DRAW) -> dict[str, Any]:
+def made(source: SourceStep | None = None, draw: SamplingOptions = DRAW) -> dict[str, Any]:
     return tilde_values(source or step(), draw, split="test_website")
 
 
@@ -58,7 +58,10 @@ def test_the_draw_is_uniform():
     source = step()
     parsed = Page.parse(source.page)
     for seed in range(600):
-        order = [one.id for one in drawn(source, parsed, source.positives, Draw(distractors=3, seed=seed))]
+        order = [
+            one.id
+            for one in sample_candidates(source, parsed, source.positives, SamplingOptions(distractors=3, seed=seed))
+        ]
         seen.update(order)
         places.update(place for place, id in enumerate(order) if id in right)
     # Each positive half of the time, each of six negatives half of the time, each place a quarter of the time.
@@ -83,7 +86,7 @@ def test_a_row_without_a_screenshot_is_not_valid():
 
 
 def test_a_small_page_has_fewer_distractors():
-    values = made(draw=Draw(distractors=20))
+    values = made(draw=SamplingOptions(distractors=20))
     assert (len(values["candidates"]), values["is_valid"]) == (7, True)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from judges.suites.errors import DataUnreadable
-from judges.suites.multimodal.messages import Picture, for_the_record, sent
+from judges.suites.multimodal.messages import ImagePart, api_messages, report_messages
 from judges.suites.multimodal.tilde_rows import read_tilde_row
 
 PICTURE = "data:image/png;base64,AAAA"
@@ -45,7 +45,7 @@ def read(**changes: Any):
 def test_a_row_is_read_whole():
     step = read()
     assert (step.id, step.op, step.value, step.valid) == ("t1:2", "CLICK", "", True)
-    assert step.first_turns[1].pictures == (Picture(url=PICTURE, detail="high"),)
+    assert step.first_turns[1].pictures == (ImagePart(url=PICTURE, detail="high"),)
     assert step.second_turns[0].text == "choose"
 
 
@@ -118,7 +118,7 @@ def test_prompts_are_not_needed_to_score():
 
 
 def test_unused_keys_of_parts_are_not_sent():
-    system, user = sent(read().first_turns)
+    system, user = api_messages(read().first_turns)
     assert system == {"role": "system", "content": "be a navigator"}
     assert user["content"] == [
         {"type": "text", "text": "look"},
@@ -128,11 +128,11 @@ def test_unused_keys_of_parts_are_not_sent():
 
 @pytest.mark.parametrize("url", [PICTURE, "https://pictures.example/x.png", 'data:image/png;base64,A"}],"x":1'])
 def test_a_picture_is_sent_exactly_as_given(url: str):
-    [message] = sent(read(prompt_0=[{"role": "user", "content": [part(image=url)]}]).first_turns)
+    [message] = api_messages(read(prompt_0=[{"role": "user", "content": [part(image=url)]}]).first_turns)
     assert json.loads(json.dumps(message["content"]))[0]["image_url"] == {"url": url}
 
 
 def test_a_report_names_a_picture_by_its_digest():
-    [_, user] = for_the_record(read().first_turns)
+    [_, user] = report_messages(read().first_turns)
     assert PICTURE not in user["text"]
     assert "sha256" in user["text"]
