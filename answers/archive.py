@@ -64,7 +64,7 @@ def read_members(file: BinaryIO, limits: ArchiveLimits = ANSWERS) -> Iterator[tu
     """Yield name and content of every regular member. ``file`` must be seekable and is read from the start.
 
     Raises:
-        ArchiveRefused: The archive has another format, is damaged, exceeds a limit, or contains members that
+        InvalidArchive: The archive has another format, is damaged, exceeds a limit, or contains members that
             are neither files nor folders.
     """
     file.seek(0)

@@ -79,7 +79,7 @@ def read_archive(file: BinaryIO) -> tuple[Submission, ...]:
     follow the layout. Blocks for seconds if the archive is large.
 
     Raises:
-        ArchiveRefused: The archive is damaged, exceeds a limit, or contains a member that does not follow the layout.
+        InvalidArchive: The archive is damaged, exceeds a limit, or contains a member that does not follow the layout.
         InvalidSubmission: Names or texts are invalid. All invalid members are listed.
     """
     files: dict[str, bytes] = {}

@@ -2,7 +2,7 @@
 
 AnswersError
 |- InvalidSubmission    invalid names, texts or metadata, with a list of all problems
-|  `- ArchiveRefused    an archive that is rejected as a whole
+|  `- InvalidArchive    an archive that is rejected as a whole
 `- AnswersNotFound      a folder without answers of the agent or task
 """
 

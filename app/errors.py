@@ -1,7 +1,7 @@
 """Base classes of the application's errors.
 
 AppError
-├── WrongSettings            a setting in the environment or .env is invalid
+├── InvalidSettings            a setting in the environment or .env is invalid
 ├── UnknownTask              no judge exists for this task
 ├── StorageError             (app/storage/errors.py)
 │   ├── DatabaseUnavailable

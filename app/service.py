@@ -120,7 +120,7 @@ async def open_service(
         host: Address the HTTP server listens on.
 
     Raises:
-        WrongSettings, StorageError: The service cannot start.
+        InvalidSettings, StorageError: The service cannot start.
     """
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings))
@@ -210,7 +210,7 @@ def job_evaluator(
     """Return the function with which a worker runs a job: with the job's model, checkpoints and budget.
 
     The function raises the errors of the pipeline and:
-        BudgetReached: A model request did not fit into the budget.
+        JobBudgetExhausted: A model request did not fit into the budget.
     """
 
     async def evaluate(job: Job, answer: Answer, *, result_id: str, progress: ProgressCallback) -> dict[str, Any]:

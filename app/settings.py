@@ -251,7 +251,7 @@ def load_settings(**overrides: Any) -> Settings:
     """Read the settings. ``overrides`` (by field name) take precedence over the environment.
 
     Raises:
-        WrongSettings: At least one setting is invalid. The message names each one, but never its value.
+        InvalidSettings: At least one setting is invalid. The message names each one, but never its value.
     """
     try:
         return Settings(**overrides)
@@ -269,7 +269,7 @@ def check_bind(host: str, *, keys: bool) -> None:
     """Check that a service without API keys listens on a loopback address.
 
     Raises:
-        WrongSettings: ``host`` is not a loopback address and no API key exists.
+        InvalidSettings: ``host`` is not a loopback address and no API key exists.
     """
     if keys or is_loopback(host):
         return

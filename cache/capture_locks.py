@@ -27,7 +27,7 @@ class HostPacing(Protocol):
 
 
 class NoCaptureLocks:
-    """CaptureTurns without locking, for an index that no other process shares."""
+    """CaptureLocks without locking, for an index that no other process shares."""
 
     @asynccontextmanager
     async def turn(self, key: str) -> AsyncIterator[None]:
@@ -35,7 +35,7 @@ class NoCaptureLocks:
 
 
 class ProcessHostPacing:
-    """HostPace for a single process."""
+    """HostPacing for a single process."""
 
     def __init__(
         self, *, now: Callable[[], float] = time.monotonic, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep

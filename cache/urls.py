@@ -89,9 +89,9 @@ def same_page(one: str, other: str) -> bool:
 def unfetchable_reason(url: str, *, max_chars: int = MAX_URL_CHARS) -> str | None:
     """Return why a URL may not be fetched, or None. The egress proxy checks the address that it resolves to.
 
-    >>> why_unfetchable("file:///etc/passwd")
+    >>> unfetchable_reason("file:///etc/passwd")
     'only http and https addresses are fetched'
-    >>> why_unfetchable("https://example.com/")
+    >>> unfetchable_reason("https://example.com/")
     """
     if len(url) > max_chars:
         return f"the address is longer than {max_chars} characters, which is the maximum"

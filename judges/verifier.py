@@ -182,7 +182,7 @@ class Verifier(ClaimJudge):
         """Return the verdict on a question.
 
         Raises:
-            NotKept: ``kept_only`` is set and a reply is not cached.
+            ReplyNotCached: ``cache_only`` is set and a reply is not cached.
         """
         page = question.page
         rendered = await run_cpu_bound(

@@ -24,9 +24,9 @@ NoMajority: TypeAlias = Literal[_NoMajority.NO_MAJORITY]
 def decide_votes(votes: Sequence[bool | None], trials: int) -> bool | NoMajority | None:
     """Return the certain outcome of ``votes`` (None = lost vote), or None while more votes are needed.
 
-    >>> decided([True, True], 3), decided([True, False], 3), decided([True, None], 3)
+    >>> decide_votes([True, True], 3), decide_votes([True, False], 3), decide_votes([True, None], 3)
     (True, None, None)
-    >>> decided([True, None, None], 3) is NO_MAJORITY
+    >>> decide_votes([True, None, None], 3) is NO_MAJORITY
     True
 
     Raises:
@@ -50,7 +50,7 @@ def votes_needed(votes: Sequence[bool | None], trials: int) -> int:
 
     The total number of requests is the same as with sequential voting.
 
-    >>> to_ask([], 3), to_ask([True, False], 3), to_ask([True, True], 3), to_ask([], 5)
+    >>> votes_needed([], 3), votes_needed([True, False], 3), votes_needed([True, True], 3), votes_needed([], 5)
     (2, 1, 0, 3)
     """
     if decide_votes(votes, trials) is not None:

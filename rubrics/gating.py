@@ -2,8 +2,8 @@
 
 Public judge scripts and native judges share these rules. A public script settles its leaves in any order, so
 ``first_blocker`` looks at all leaves that are settled at that moment. A native judge declares its whole rubric first:
-``settled_before`` returns what must be settled before a leaf, and ``settled_blocker`` looks only at that. Equal verdicts
-therefore give equal trees, in whichever order the leaves finish. The functions only read the tree.
+``settled_before`` returns what must be settled before a leaf, and ``settled_blocker`` looks only at that. Equal
+verdicts therefore give equal trees, in whichever order the leaves finish. The functions only read the tree.
 """
 
 from __future__ import annotations
@@ -101,8 +101,9 @@ def settled_blocker(
 ) -> N | None:
     """Return the first leaf that gates the native leaf at the end of ``path``; None if nothing gates it.
 
-    Call it after everything in ``settled_before`` and every leaf decided by code (``by_code``) is settled. Siblings that are
-    judged concurrently count only if code decides them, so the outcome does not depend on which one finishes first.
+    Call it after everything in ``settled_before`` and every leaf decided by code (``by_code``) is settled. Siblings
+    that are judged concurrently count only if code decides them, so the outcome does not depend on which one finishes
+    first.
     """
     for each in prerequisites(path, extra):
         for leaf in leaves_below(each.node):

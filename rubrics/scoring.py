@@ -1,8 +1,8 @@
 """Scoring of a rubric: the score by the rules of the public toolkit, with bounds for unknown leaves.
 
-Pure functions over any ``TreeNode``. The same rules compute the compatible score and status of every node (``score_nodes``),
-the score of the tree (``tree_score``) and its bounds if leaves are unknown (``bounds``). ``tree_score`` is monotone in every leaf,
-so the bounds are exact.
+Pure functions over any ``TreeNode``. The same rules compute the compatible score and status of every node
+(``score_nodes``), the score of the tree (``tree_score``) and its bounds if leaves are unknown (``bounds``).
+``tree_score`` is monotone in every leaf, so the bounds are exact.
 """
 
 from __future__ import annotations

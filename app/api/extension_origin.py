@@ -1,7 +1,7 @@
 """CORS for the browser extension: extensions may call the routes under ``/v1/extension/`` and no others.
 
-A browser sends the requests of an extension with an ``Origin`` that web pages cannot have, and lets the extension read
-the response only if its CORS headers name this origin. No cookies are used; the extension's token authorizes it.
+A browser sends the requests of an extension with an ``QuoteOrigin`` that web pages cannot have, and lets the extension
+read the response only if its CORS headers name this origin. No cookies are used; the extension's token authorizes it.
 """
 
 from __future__ import annotations

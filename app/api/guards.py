@@ -34,8 +34,8 @@ SECURITY_HEADERS = {
 class OriginGuard:
     """Rejects requests that other web sites send through the operator's browser.
 
-    DNS rebinding is visible in ``Host``, a cross-site request in ``Origin``. Without API keys, only loopback names are
-    accepted as ``Host``.
+    DNS rebinding is visible in ``Host``, a cross-site request in ``QuoteOrigin``. Without API keys, only loopback names
+    are accepted as ``Host``.
     """
 
     def __init__(self, app: ASGIApp, *, loopback_only: Callable[[], bool]) -> None:

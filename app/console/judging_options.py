@@ -84,7 +84,7 @@ def judging_settings(*, judges: Path | None = None, evidence: Path | None = None
 
     Raises:
         WrongUsage: The folder of judges does not exist.
-        WrongSettings: A setting is invalid.
+        InvalidSettings: A setting is invalid.
     """
     from app.settings import load_settings
 

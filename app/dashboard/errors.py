@@ -1,9 +1,9 @@
 """Errors of the dashboard.
 
 DashboardError
-├── FormRefused    form without a valid form token (CSRF protection)
-├── NothingGiven   empty form
-└── NothingThere   object not found
+├── InvalidFormToken    form without a valid form token (CSRF protection)
+├── EmptyForm   empty form
+└── NotFound   object not found
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class ResultCache:
 
         Raises:
             ApiError: No such result, or the viewer has no access to it.
-            NothingThere: The result is not that of an answer.
+            NotFound: The result is not that of an answer.
         """
         cached = self._cached.get(result_id)
         answer = await api.request("GET", f"/v1/results/{result_id}", tag=None if cached is None else cached.tag)

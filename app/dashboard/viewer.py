@@ -93,7 +93,7 @@ async def checked_form(request: Request, form_token: Annotated[str, Form()] = ""
     """Check the CSRF token of a form.
 
     Raises:
-        FormRefused: The form has no token of this session.
+        InvalidFormToken: The form has no token of this session.
     """
     dashboard = dashboard_of(request)
     if not dashboard.sessions.is_form_token(request.cookies.get(COOKIE), form_token):

@@ -43,7 +43,10 @@ class DemoAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoRun:
-    """Outcome of the demo. ``browsers_sandboxed`` tells whether the browser ran in its sandbox; None if no page was captured."""
+    """Outcome of the demo.
+
+    ``browsers_sandboxed`` tells whether the browser ran in its sandbox; None if no page was captured.
+    """
 
     answers: tuple[DemoAnswer, ...]
     sandboxed: bool | None

@@ -116,7 +116,7 @@ async def open_runtime(
     commands that work without a server. ``catalogue`` contains judges that are already loaded.
 
     Raises:
-        WrongSettings: A folder or store of the settings cannot be used.
+        InvalidSettings: A folder or store of the settings cannot be used.
         ModelNotConfigured: The model of the settings names no known provider.
     """
     parse_model(settings.model)

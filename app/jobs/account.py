@@ -32,7 +32,7 @@ _log = structlog.get_logger(__name__)
 
 
 class AttemptAccounting:
-    """Checkpoints and budget of one job attempt. Implements ``Checkpoints`` and ``Purse`` of ``judges.llm``."""
+    """Checkpoints and budget of one job attempt. Implements ``Checkpoints`` and ``RequestBudget`` of ``judges.llm``."""
 
     def __init__(
         self, ledger: BudgetLedger, job: Job, known: Mapping[str, CheckpointedReply], *, limits_usd: Mapping[str, float]
@@ -54,7 +54,7 @@ class AttemptAccounting:
         """Load the checkpoints and limits for a new attempt.
 
         Raises:
-            BudgetReached: A budget is already spent, and the job has no checkpoints to continue from.
+            JobBudgetExhausted: A budget is already spent, and the job has no checkpoints to continue from.
             DatabaseUnavailable: The database cannot be reached.
         """
         async with database.begin() as connection:

@@ -132,7 +132,7 @@ class JobExecutor:
                 result = await writer.run_with(work)
             await self._retry_write(lambda: self._store(job, result_id, result, writer.latest))
         except asyncio.CancelledError:
-            # The job was cancelled, or the worker is stopping. ``hand_back`` does nothing if the job has ended.
+            # The job was cancelled, or the worker is stopping. ``return_to_queue`` does nothing if the job has ended.
             await self._return_to_queue(job)
             raise
         except JobSuperseded:

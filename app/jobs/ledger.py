@@ -98,7 +98,7 @@ class BudgetLedger:
         """Reserve an amount in each budget. Wait if it could still fit after other reservations are settled.
 
         Raises:
-            PurseEmpty: The amount does not fit, even without the reservations of other requests.
+            BudgetExhausted: The amount does not fit, even without the reservations of other requests.
             DatabaseUnavailable: The budgets cannot be checked.
         """
         granted = asyncio.get_running_loop().create_future()
@@ -129,7 +129,7 @@ class BudgetLedger:
         """Check that no budget is spent.
 
         Raises:
-            PurseEmpty: One of the budgets is spent.
+            BudgetExhausted: One of the budgets is spent.
         """
         async with self._database.begin() as connection:
             limits = await self._limits(connection, budget_ids)

@@ -14,8 +14,8 @@ async def run_cancellable(working: Coroutine[Any, Any, None], *, drains: Callabl
 
     In Python 3.11 ``asyncio.wait_for`` drops a cancellation that arrives together with its result. The worker can lose
     a cancellation in this way while it gets a connection during startup. It is therefore cancelled again every
-    ``RECANCEL_INTERVAL_S`` seconds, unless ``drains`` returns True: then it has started and waits for its running entries. A
-    second cancellation would interrupt them.
+    ``RECANCEL_INTERVAL_S`` seconds, unless ``drains`` returns True: then it has started and waits for its running
+    entries. A second cancellation would interrupt them.
     """
     running = asyncio.create_task(working, name="queue worker")
     try:

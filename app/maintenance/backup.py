@@ -25,7 +25,7 @@ async def back_up(settings: Settings, database: Database, folder: Path) -> bool:
     """Write a backup to ``folder``, which must not exist. Return whether it includes the page bodies.
 
     Raises:
-        WrongSettings: The folder exists already, or cannot be written.
+        InvalidSettings: The folder exists already, or cannot be written.
         DatabaseUnavailable: The database could not be read completely.
     """
     partial = folder.with_name(f"{folder.name}.part")
@@ -45,7 +45,7 @@ async def restore(settings: Settings, database: Database, folder: Path) -> None:
     """Restore a backup into an empty database, and its page bodies into the configured folder.
 
     Raises:
-        WrongSettings: ``folder`` is not a backup, the database is not empty, or a file cannot be written.
+        InvalidSettings: ``folder`` is not a backup, the database is not empty, or a file cannot be written.
         DatabaseUnavailable: The database rejected the restore. It was not changed.
     """
     dumped = folder / DUMP_NAME

@@ -34,7 +34,7 @@ async def run_server(
     ``ready`` is called when the server accepts requests.
 
     Raises:
-        WrongSettings, StorageError, CacheError, JudgeError: The service cannot start.
+        InvalidSettings, StorageError, CacheError, JudgeError: The service cannot start.
     """
     port = int(listener.getsockname()[1])
     app = create_app(settings, host=host, workers=workers)
@@ -57,7 +57,7 @@ async def run_worker(settings: Settings, *, jobs: int, ready: Callable[[], None]
     """Run a worker with up to ``jobs`` concurrent jobs until SIGTERM or SIGINT.
 
     Raises:
-        WrongSettings, StorageError, CacheError, JudgeError: The worker cannot start.
+        InvalidSettings, StorageError, CacheError, JudgeError: The worker cannot start.
     """
     metrics = Metrics()
     runners = job_runners(FEATURES)
@@ -77,7 +77,7 @@ def _metrics_server(metrics: Metrics, bind: str) -> Iterator[None]:
     """Serve metrics at ``bind`` (host:port; empty: disabled) during the block.
 
     Raises:
-        WrongSettings: The server cannot listen on that address.
+        InvalidSettings: The server cannot listen on that address.
     """
     if not bind:
         yield

@@ -26,7 +26,7 @@ _EXCLUDED = """EXISTS (
     SELECT FROM page_change_captures e JOIN page_changes c ON c.id = e.change_id
     WHERE e.key_sha256 = k.key AND e.capture_id = p.id
     AND (e.effect = 'hides') <> EXISTS (SELECT FROM page_changes u WHERE u.undoes = c.id))"""
-"""Condition that a page change excludes capture ``p`` from key ``k``; the same as ``captures.put_aside``."""
+"""Condition that a page change excludes capture ``p`` from key ``k``; the same as ``captures.is_excluded``."""
 
 _ACTIVE = "NOT EXISTS (SELECT FROM page_changes u WHERE u.undoes = c.id)"
 

@@ -92,7 +92,7 @@ async def open_database(settings: Settings, *, migrated: bool = True) -> AsyncIt
     ``migrated``: apply missing migrations.
 
     Raises:
-        WrongSettings, DatabaseUnavailable, DatabaseTooNew, DataFolderRefused: The database cannot be opened.
+        InvalidSettings, DatabaseUnavailable, DatabaseTooNew, DataFolderRefused: The database cannot be opened.
     """
     async with AsyncExitStack() as stack:
         exclusive = False

@@ -37,7 +37,7 @@ async def load(database: Database, file: Path) -> None:
     """Restore ``file`` into an empty database in one transaction.
 
     Raises:
-        WrongSettings: The database is not empty.
+        InvalidSettings: The database is not empty.
         DatabaseUnavailable: ``pg_restore`` failed. Nothing was changed.
     """
     async with database.begin() as connection:

@@ -187,7 +187,7 @@ def _provider(key: str) -> str:
 
 
 class _KeyBoard:
-    """Shared status of one API key. Implements ``Board`` of ``judges.llm``."""
+    """Shared status of one API key. Implements ``ProviderStatusStore`` of ``judges.llm``."""
 
     def __init__(self, lines: SharedProviderStatus, key: str, circuit: CircuitBreaker) -> None:
         self._lines = lines

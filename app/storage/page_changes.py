@@ -2,7 +2,7 @@
 
 Users can add, correct, delete, flag and review a URL, and undo a change. Each action is one immutable row; an undo is
 another row. If a change affects which capture is used for a URL, the affected captures are stored with it (see
-``captures.put_aside``). Call every function inside a transaction.
+``captures.is_excluded``). Call every function inside a transaction.
 """
 
 from __future__ import annotations

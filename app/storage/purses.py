@@ -16,7 +16,7 @@ from app.storage.tables import budget_reservations, budgets, submissions
 
 INSTALLATION_BUDGET = "installation"
 """ID of the budget of ``ASSAY_BUDGET_USD``. A submission's budget has the ID of the submission."""
-INSTALLATION_TOKEN_BUDGET = "installation tokens"
+INSTALLATION_TOKEN_BUDGET = "installation tokens"  # noqa: S105
 """ID of the budget of ``ASSAY_BUDGET_TOKENS``. Its amounts are tokens, not USD."""
 
 

@@ -195,11 +195,11 @@ def slot_share(total: int, *, in_use: int, wanted: int, kept: int, others: Seque
         kept: Slots this process holds and would keep.
         others: (held, wanted) of the other live processes.
 
-    >>> share(10, in_use=0, wanted=20, kept=0, others=[])
+    >>> slot_share(10, in_use=0, wanted=20, kept=0, others=[])
     10
-    >>> share(10, in_use=4, wanted=20, kept=10, others=[(0, 5)])
+    >>> slot_share(10, in_use=4, wanted=20, kept=10, others=[(0, 5)])
     5
-    >>> share(10, in_use=9, wanted=9, kept=10, others=[(0, 5)])
+    >>> slot_share(10, in_use=9, wanted=9, kept=10, others=[(0, 5)])
     9
     """
     free = max(0, total - sum(held for held, _ in others))

@@ -301,7 +301,7 @@ llm_cache = Table(
     Column("used_at", DateTime(timezone=True), nullable=False),
 )
 
-# Spent amounts, by submission ID and for the whole installation (see ``budgets.INSTALLATION``).
+# Spent amounts, by submission ID and for the whole installation (see ``budgets.INSTALLATION_BUDGET``).
 budgets = Table(
     "budgets",
     metadata,

@@ -26,9 +26,9 @@ def random_segment() -> str:
 def sibling_url(url: str, segment: str) -> str:
     """Return a URL in the same folder with ``segment`` as its last segment. File extension and slash are preserved.
 
-    >>> sibling_of("https://a.com/news/story.html?from=x#top", "zq81")
+    >>> sibling_url("https://a.com/news/story.html?from=x#top", "zq81")
     'https://a.com/news/zq81.html?from=x'
-    >>> sibling_of("https://a.com/news/story/", "zq81"), sibling_of("https://a.com", "zq81")
+    >>> sibling_url("https://a.com/news/story/", "zq81"), sibling_url("https://a.com", "zq81")
     ('https://a.com/news/zq81/', 'https://a.com/zq81')
     """
     parts = urlsplit(url)

@@ -90,7 +90,7 @@ def is_missing_headline(headline: str) -> bool:
 def is_status_code_only(headline: str) -> bool:
     """Return whether only a status code in the headline says that the page is missing. It can be an article's title.
 
-    >>> is_only_a_code("HTTP 404 - Encyclopedia"), is_only_a_code("404 Not Found")
+    >>> is_status_code_only("HTTP 404 - Encyclopedia"), is_status_code_only("404 Not Found")
     (True, False)
     """
     missing = [piece for piece in _pieces(headline) if _MISSING.fullmatch(piece)]
@@ -102,9 +102,11 @@ def says_page_is_missing(headlines: Sequence[str], text: str) -> bool:
 
     A bare "not found" does not count, because it does not say what is missing.
 
-    >>> says_it_is_gone(["404"], "404 is the number of a reply."), says_it_is_gone(["404: page not found"], "")
-    (False, True)
-    >>> says_it_is_gone(["Not Found"], "Sorry, the page you requested could not be found. Go home?")
+    >>> says_page_is_missing(["404"], "404 is the number of a reply.")
+    False
+    >>> says_page_is_missing(["404: page not found"], "")
+    True
+    >>> says_page_is_missing(["Not Found"], "Sorry, the page you requested could not be found. Go home?")
     True
     """
     said = [piece for headline in headlines for piece in _pieces(headline)]
@@ -120,9 +122,9 @@ def _pieces(headline: str) -> list[str]:
 def is_redirected_home(cited: str, final: str) -> bool:
     """Return whether a URL with at least two path segments redirected to the home page of the same site.
 
-    >>> is_sent_home("https://a.com/news/2020/story.html", "https://www.a.com/")
+    >>> is_redirected_home("https://a.com/news/2020/story.html", "https://www.a.com/")
     True
-    >>> is_sent_home("https://a.com/index.html", "https://a.com/"), is_sent_home("https://a.com/en", "https://a.com/")
+    >>> is_redirected_home("https://a.com/index.html", "https://a.com/"), is_redirected_home("https://a.com/en", "https://a.com/")
     (False, False)
     """
     cited_parts, final_parts = urlsplit(canonical_key(cited)), urlsplit(canonical_key(final))
@@ -138,10 +140,11 @@ def is_redirected_to_parent(cited: str, final: str, headlines: Sequence[str]) ->
 
     This is a weak signal, because pages move.
 
-    >>> is_sent_up("https://a.com/news/2020/story", "https://a.com/news", ["News"]), is_sent_up(
-    ...     "https://a.com/news/blue-lamps", "https://a.com/news", ["Blue lamps"])
-    (True, False)
-    >>> is_sent_up("https://a.com/item/12345/lamp", "https://a.com/item/12345", ["A lamp"])
+    >>> is_redirected_to_parent("https://a.com/news/2020/story", "https://a.com/news", ["News"])
+    True
+    >>> is_redirected_to_parent("https://a.com/news/blue-lamps", "https://a.com/news", ["Blue lamps"])
+    False
+    >>> is_redirected_to_parent("https://a.com/item/12345/lamp", "https://a.com/item/12345", ["A lamp"])
     False
     """
     cited_parts, final_parts = urlsplit(canonical_key(cited)), urlsplit(canonical_key(final))

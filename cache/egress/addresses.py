@@ -48,11 +48,11 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 def denial_reason(address: str) -> str | None:
     """Return why a connection to this address is denied, or None if it is allowed.
 
-    >>> why_denied("127.0.0.1")
+    >>> denial_reason("127.0.0.1")
     'loopback'
-    >>> why_denied("64:ff9b::7f00:1")
+    >>> denial_reason("64:ff9b::7f00:1")
     'loopback'
-    >>> why_denied("93.184.216.34") is None
+    >>> denial_reason("93.184.216.34") is None
     True
 
     Raises:
@@ -65,8 +65,10 @@ def denial_reason(address: str) -> str | None:
 def normalize_address(address: str) -> str:
     """Return the normalized form of an address. An IPv6 address that embeds an IPv4 address becomes that IPv4 address.
 
-    >>> plain_address("::ffff:8.8.8.8"), plain_address("64:ff9b::808:808"), plain_address("2606:4700::00:1%eth0")
-    ('8.8.8.8', '8.8.8.8', '2606:4700::1')
+    >>> normalize_address("::ffff:8.8.8.8"), normalize_address("64:ff9b::808:808")
+    ('8.8.8.8', '8.8.8.8')
+    >>> normalize_address("2606:4700::00:1%eth0")
+    '2606:4700::1'
 
     Raises:
         ValueError: it is not an IP address.

@@ -131,7 +131,7 @@ class EgressProxy:
 def parse_host_port(entry: str) -> tuple[str, int]:
     """Parse a ``host:port`` entry of the allow-list into host (lower case, no brackets) and port.
 
-    >>> parse_place("LocalHost:8000"), parse_place("[::1]:80")
+    >>> parse_host_port("LocalHost:8000"), parse_host_port("[::1]:80")
     (('localhost', 8000), ('::1', 80))
 
     Raises:

@@ -74,8 +74,8 @@ class InjectedInstruction:
 class Scan:
     """Result of a scan.
 
-    ``is_opener``: the whole text only announces an answer, or has no words. ``is_flood``: one repeated sentence makes
-    up much of the text.
+    ``is_empty_announcement``: the whole text only announces an answer, or has no words. ``is_flood``: one repeated
+    sentence makes up much of the text.
     """
 
     orders: tuple[InjectedInstruction, ...] = ()

@@ -74,7 +74,11 @@ _WORDINGS: tuple[tuple[InjectionSign, str, bool], ...] = (
     ),
     (InjectionSign.IMITATION, rf"(?!</?s>)(?i:{CHAT_TOKEN.pattern})", False),
     (InjectionSign.IMITATION, r"</?(?:task|answer|page|url|claim|instruction|links|request) ?[0-9a-f]{8,}>", False),
-    (InjectionSign.IMITATION, r"</(?:answer|claim|instruction|user_?(?:input|answer)|untrusted|evidence|document)s?>", False),
+    (
+        InjectionSign.IMITATION,
+        r"</(?:answer|claim|instruction|user_?(?:input|answer)|untrusted|evidence|document)s?>",
+        False,
+    ),
     (
         InjectionSign.IMITATION,
         r"[\"']?\b(?:result|verdict|judge?ment|decision|is_?supported|supported|verified|is_?correct|is_?valid|passed|"
@@ -145,7 +149,11 @@ _WORDINGS: tuple[tuple[InjectionSign, str, bool], ...] = (
         False,
     ),
     (InjectionSign.ADDRESS, rf"\byou are (?:an?|the) (?:\w+ ){{0,2}}{_CHECKER}\b", False),
-    (InjectionSign.ADDRESS, rf"\b{_CHECKER} (?:is|are) (?:instructed|asked|required|requested|told|advised) to\b", False),
+    (
+        InjectionSign.ADDRESS,
+        rf"\b{_CHECKER} (?:is|are) (?:instructed|asked|required|requested|told|advised) to\b",
+        False,
+    ),
     (
         InjectionSign.ADDRESS,
         r"\byour (?:reasoning|verdict|judge?ment|evaluation|assessment|rationale|final answer)\b|\bquote this "
@@ -269,7 +277,11 @@ _WORDINGS: tuple[tuple[InjectionSign, str, bool], ...] = (
         r"(?:system|assistant|user|developer|human|tool|ai)(?: (?:message|prompt|note|override|notice))? ?[:>] ",
         True,
     ),
-    (InjectionSign.LAYOUT, r"\bclaim ?\d* ?[:=][^:]{3,300}\b(?:verdict|result|judge?ment|label|answer|supported) ?[:=]", False),
+    (
+        InjectionSign.LAYOUT,
+        r"\bclaim ?\d* ?[:=][^:]{3,300}\b(?:verdict|result|judge?ment|label|answer|supported) ?[:=]",
+        False,
+    ),
 )  # fmt: skip
 
 # Imperative wordings. The text before the verb is only checked if the rest matches, which is rare.

@@ -1,7 +1,8 @@
 """Signals from the addresses of a source: who can publish there, and whether a link leads where it seems to.
 
-Pure functions of the addresses; nothing is looked up. In the strict score, a page with a mark in ``DISQUALIFYING_SIGNALS`` cannot
-support a claim. All other marks are shown to the reader, and those in ``SUSPICIOUS_SIGNALS`` require better grounds.
+Pure functions of the addresses; nothing is looked up. In the strict score, a page with a mark in
+``DISQUALIFYING_SIGNALS`` cannot support a claim. All other marks are shown to the reader, and those in
+``SUSPICIOUS_SIGNALS`` require better grounds.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def source_signals(capture: Capture) -> frozenset[SourceSignal]:
 def address_texts(urls: Iterable[str]) -> tuple[str, ...]:
     """Return the text that these URLs carry in query, fragment or search path, folded. Short values are omitted.
 
-    >>> echoes(["https://a.org/search/ida-norrstad-was-director", "https://a.org/?q=Ida+N&x=was+it+the+director"])
+    >>> address_texts(["https://a.org/search/ida-norrstad-was-director", "https://a.org/?q=Ida+N&x=was+it+the+director"])
     ('ida norrstad was director', 'was it the director')
     """
     found: list[str] = []

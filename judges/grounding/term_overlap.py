@@ -1,8 +1,9 @@
 """Overlap of terms between a claim and a text: names and numbers that both contain. Pure functions.
 
-This is far less than understanding, so there are two tests of different strength. ``missing_terms`` applies to every page: a
-name or number of the claim that the page does not contain cannot come from it. ``covers_terms`` applies to quotes if there
-is reason to distrust the judge, so that a manipulated judge cannot support its verdict with an unrelated sentence.
+This is far less than understanding, so there are two tests of different strength. ``missing_terms`` applies to every
+page: a name or number of the claim that the page does not contain cannot come from it. ``covers_terms`` applies to
+quotes if there is reason to distrust the judge, so that a manipulated judge cannot support its verdict with an
+unrelated sentence.
 """
 
 from __future__ import annotations
@@ -69,9 +70,9 @@ class Terms:
 def covers_terms(claim: str, quotes: Iterable[str]) -> bool:
     """Return whether the quotes together contain every number and name of the claim and half of its other words.
 
-    >>> bears_on("The Halden Bridge opened in 1931.", ["In 1931 the Halden Bridge was opened."])
+    >>> covers_terms("The Halden Bridge opened in 1931.", ["In 1931 the Halden Bridge was opened."])
     True
-    >>> bears_on("The Halden Bridge opened in 1931.", ["In 1934 the Halden Bridge was opened."])
+    >>> covers_terms("The Halden Bridge opened in 1931.", ["In 1934 the Halden Bridge was opened."])
     False
     """
     asked = terms(claim)
@@ -89,7 +90,7 @@ def missing_terms(claim: str, stems: frozenset[str]) -> tuple[str, ...]:
     Ignored are terms that need not occur literally: small counts, compared or rounded numbers ("under 150", "about
     200"), months, and abbreviations. Of a name of several words, one is enough.
 
-    >>> lacking("Ida Norrstad led it since 1998.", stems_of("I. Norrstad has been its head since 1999"))
+    >>> missing_terms("Ida Norrstad led it since 1998.", stems_of("I. Norrstad has been its head since 1999"))
     ('1998',)
     """
     claim = fold_marks(claim)

@@ -29,7 +29,7 @@ def encode(frame: Frame) -> bytes:
     """Return the bytes of a frame.
 
     Raises:
-        TooLong: it exceeds ``MAX_FRAME_BYTES``.
+        FrameTooLarge: it exceeds ``MAX_FRAME_BYTES``.
         ValueError: it contains NaN or an infinity.
     """
     body = json.dumps(frame, separators=(",", ":"), allow_nan=False).encode("ascii")

@@ -31,8 +31,8 @@ class LLMRequest:
     including the part that was cut off.
 
     The last three fields do not affect the reply. ``purse`` is the budget that pays (None: the client's own budget).
-    With ``kept_only``, the client sends nothing and raises ``ReplyNotCached`` if the reply is not in its cache. ``form`` is
-    the request format (None: the format learned for the server).
+    With ``cache_only``, the client sends nothing and raises ``ReplyNotCached`` if the reply is not in its cache.
+    ``form`` is the request format (None: the format learned for the server).
     """
 
     model: str

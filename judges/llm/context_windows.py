@@ -83,10 +83,10 @@ class ContextWindows:
 def parse_token_counts(refusal: str) -> TokenCounts:
     """Parse the token counts in an error message.
 
-    >>> counts("openai: 400 maximum context length is 8,192 tokens, but your request has 9000 input tokens")
-    Counts(limit=8192, asked=9000)
-    >>> counts("the model takes at most 4096 tokens"), counts("5000 tokens are too many")
-    (Counts(limit=4096, asked=None), Counts(limit=None, asked=5000))
+    >>> parse_token_counts("openai: 400 maximum context length is 8,192 tokens, but your request has 9000 input tokens")
+    TokenCounts(limit=8192, asked=9000)
+    >>> parse_token_counts("the model takes at most 4096 tokens"), parse_token_counts("5000 tokens are too many")
+    (TokenCounts(limit=4096, asked=None), TokenCounts(limit=None, asked=5000))
     """
     text = _STATUS.sub("", refusal)
     limits, others = list[int](), list[int]()

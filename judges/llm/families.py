@@ -20,8 +20,8 @@ DEFAULT_EFFORT: Final = "max"
 class Family:
     """Models whose name matches ``pattern`` from its start, and their parameters.
 
-    The name is compared in lower case, without provider and vendor. ``is_reasoning_model``: the model generates reasoning tokens
-    before its reply, which count as output.
+    The name is compared in lower case, without provider and vendor. ``is_reasoning_model``: the model generates
+    reasoning tokens before its reply, which count as output.
     """
 
     name: str

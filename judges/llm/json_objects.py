@@ -1,7 +1,8 @@
 """Extraction of the one JSON object from a model's reply.
 
 Models wrap the requested object in reasoning, prose or Markdown fences, or write a Python ``dict`` instead.
-``parse_single_object`` accepts all of these if the result is unambiguous. Its running time is linear in the length of the text.
+``parse_single_object`` accepts all of these if the result is unambiguous. Its running time is linear in the length of
+the text.
 """
 
 from __future__ import annotations

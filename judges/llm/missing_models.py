@@ -67,9 +67,9 @@ def is_missing_model_error(status: int, code: str, message: str) -> bool:
 
     Every 404 does: the model or the endpoint is missing, so every request of the run would fail.
 
-    >>> says_no_such_model(400, "", "The model `o4-mini` has been deprecated")
+    >>> is_missing_model_error(400, "", "The model `o4-mini` has been deprecated")
     True
-    >>> says_no_such_model(400, "", "Unsupported parameter: 'temperature' is not supported with this model.")
+    >>> is_missing_model_error(400, "", "Unsupported parameter: 'temperature' is not supported with this model.")
     False
     """
     if status == _NOT_FOUND or code.lower() in _CODES:

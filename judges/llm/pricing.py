@@ -108,7 +108,7 @@ class Prices:
         """Parse rows from the user: the path of a TOML or JSON file, inline TOML, or an inline JSON object.
 
         Raises:
-            WrongPrices: the value is none of these, or a row is invalid.
+            InvalidPrices: the value is none of these, or a row is invalid.
         """
         trimmed = value.strip()
         text = trimmed
@@ -157,7 +157,7 @@ def _price(model: str, row: Any) -> Price:
     """Parse one row.
 
     Raises:
-        WrongPrices: the row is invalid.
+        InvalidPrices: the row is invalid.
     """
     where = f'row "{model}"'
     if not isinstance(row, Mapping):

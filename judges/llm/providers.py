@@ -150,7 +150,7 @@ PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
 def account_identity(provider: str, access: Access) -> tuple[str, ...]:
     """Return the values that identify an account at a provider. They contain secrets: do not log or display them.
 
-    >>> account_of("openai", Access(openai_api_key="a")) == account_of("openai", Access(openai_api_key="b"))
+    >>> account_identity("openai", Access(openai_api_key="a")) == account_identity("openai", Access(openai_api_key="b"))
     False
     """
     row = REMOTE_PROVIDERS.get(provider)

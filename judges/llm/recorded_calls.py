@@ -53,7 +53,7 @@ class ParsedCallLog:
         """Return one long text or image.
 
         Raises:
-            RecordUnreadable: the content does not match its hash.
+            CallLogUnreadable: the content does not match its hash.
         """
         place = self._places[sha256]
         packed = self._body[place["at"] : place["at"] + place["bytes"]]
@@ -67,7 +67,7 @@ def read_calls(record: bytes) -> ParsedCallLog:
     """Parse a call log that was read from the content store, which verifies its hash.
 
     Raises:
-        RecordUnreadable: the data is no call log, is damaged, or has another version.
+        CallLogUnreadable: the data is no call log, is damaged, or has another version.
     """
     if not record.startswith(MAGIC):
         raise CallLogUnreadable("it is not a call log of a version that this release can read")

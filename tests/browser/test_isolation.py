@@ -237,10 +237,10 @@ OWNER = """
 import asyncio, sys
 from pathlib import Path
 from cache.backends.patchright import BrowserCapturer
-from cache.egress.guard import EgressGuard
+from cache.egress.guard import EgressProxy
 
 async def main():
-    async with EgressGuard() as guard:
+    async with EgressProxy() as guard:
         slots, unsandboxed = asyncio.Semaphore(1), sys.argv[2] == "True"
         capturer = BrowserCapturer(Path(sys.argv[1]), guard, semaphore=slots, allow_unsandboxed=unsandboxed)
         await capturer.start()

@@ -60,7 +60,7 @@ def result_json(job: Job, answer: Answer, result_id: str, *, score: float = 1.0)
 
 
 class ScriptedEvaluation:
-    """An ``Evaluate`` that does what it is told: wait for a gate, raise, or give a result."""
+    """An ``EvaluateJob`` that does what it is told: wait for a gate, raise, or give a result."""
 
     def __init__(
         self,

@@ -149,7 +149,7 @@ def page_entry(
 
 
 class JudgedByText:
-    """An ``Evaluate`` that gives each answer the rubric that a test has laid down for its text."""
+    """An ``EvaluateJob`` that gives each answer the rubric that a test has laid down for its text."""
 
     def __init__(self) -> None:
         self._told: dict[str, Callable[[], Rubric]] = {}

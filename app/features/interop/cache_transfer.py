@@ -66,7 +66,7 @@ def unpacked_source(source: Path) -> Iterator[Path]:
 
     Raises:
         TransferRefused: the source does not exist.
-        ArchiveRefused: the archive is damaged, exceeds a limit, or contains something other than regular files.
+        InvalidArchive: the archive is damaged, exceeds a limit, or contains something other than regular files.
     """
     if source.is_dir():
         yield source

@@ -22,7 +22,7 @@ _JPEG_MAX = 65_000
 def parse_box(written: str) -> tuple[float, float, float, float] | None:
     """Parse ``x,y,w,h`` in page pixels. Return None for an invalid box and for the ``-1`` of an element without one.
 
-    >>> parsed_box("10,20.5,80,20"), parsed_box("-1,-1,-1,-1"), parsed_box("nan,0,1,1"), parsed_box("x")
+    >>> parse_box("10,20.5,80,20"), parse_box("-1,-1,-1,-1"), parse_box("nan,0,1,1"), parse_box("x")
     ((10.0, 20.5, 80.0, 20.0), None, None, None)
     """
     try:

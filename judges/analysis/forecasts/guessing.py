@@ -38,7 +38,8 @@ ODDS_IF_LEXICAL_PASSES: Final = 5.0
 ODDS_IF_LEXICAL_FAILS: Final = 8.0
 """Odds factors of the lexical judge's verdict on a claim about a page.
 
-``ODDS_IF_LEXICAL_PASSES`` multiplies the odds if the verdict is positive, ``ODDS_IF_LEXICAL_FAILS`` divides them if it is negative.
+``ODDS_IF_LEXICAL_PASSES`` multiplies the odds if the verdict is positive, ``ODDS_IF_LEXICAL_FAILS`` divides them if it
+is negative.
 """
 MAX_CLAIM_CHARS = 2_000
 _TWO_QUOTED = re.compile(r"['\"][^'\"]*['\"] [^'\"]*['\"].*['\"]")
@@ -116,7 +117,7 @@ class SimulatedLLM:
 
         Raises:
             LLMOutputUnusable: no reply can be guessed.
-            NotKept: ``kept_only`` is set and no cached reply exists.
+            ReplyNotCached: ``cache_only`` is set and no cached reply exists.
         """
         role = role_of(request)
         kept = await self._kept(request)

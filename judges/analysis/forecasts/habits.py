@@ -33,8 +33,8 @@ class PastResults:
     """Statistics of past results.
 
     ``verdict_tokens`` and ``extract_tokens`` are mean output tokens per request; None: unknown. ``calls`` are the calls
-    of each past run, including cached replies; ``calls_of_this`` only those of runs on this answer. ``said`` contains
-    the earlier verdicts on this answer.
+    of each past run, including cached replies; ``calls_for_answer`` only those of runs on this answer. ``said``
+    contains the earlier verdicts on this answer.
     """
 
     runs: int = 0

@@ -50,7 +50,7 @@ def certify(measured: JudgeAgreement, labels: Mapping[str, Any], *, at: datetime
     """Return the certificate of a judge that was asked. ``labels`` is the output of ``labels_json``.
 
     Raises:
-        NothingToCertify: the judge gave no verdict on any item.
+        NoVerdictsToCertify: the judge gave no verdict on any item.
     """
     found = measured.agreement
     if not found.confusion.n:

@@ -121,7 +121,7 @@ def agreement(confusion: Confusion) -> Agreement:
 def share_estimate(successes: int, trials: int, *, none: str) -> Estimate:
     """Return a share with Wilson's score interval. ``none`` is the reason to report if there is no trial.
 
-    >>> found = share(5, 10, none="no trial")
+    >>> found = share_estimate(5, 10, none="no trial")
     >>> found.value, round(found.low or 0, 4), round(found.high or 0, 4)
     (0.5, 0.2366, 0.7634)
     """

@@ -54,7 +54,7 @@ def parse_options(
     """Parse the keyword arguments of ``verify``; unknown ones are ignored.
 
     Raises:
-        WrongCall: the number of votes is not a positive odd number.
+        InvalidCall: the number of votes is not a positive odd number.
     """
     is_voted = config.default_majority_vote if majority_vote is _UNSET else majority_vote
     trials = 1
@@ -78,7 +78,7 @@ def sources_of(given: Any) -> tuple[str, ...] | None:
     """Return the pages for a claim: None for the answer alone; empty if none of the given values is a page.
 
     Raises:
-        WrongCall: ``given`` is neither None, a string nor a list.
+        InvalidCall: ``given`` is neither None, a string nor a list.
     """
     if given is None or given == []:
         return None
@@ -98,7 +98,7 @@ def prerequisites_of(node: Any, extra: Any) -> list[VerificationNode]:
     """Return the extra prerequisites of a node, given as None, one node or several.
 
     Raises:
-        WrongCall: ``node`` or a prerequisite is not a node, or a node is its own prerequisite.
+        InvalidCall: ``node`` or a prerequisite is not a node, or a node is its own prerequisite.
     """
     if not isinstance(node, VerificationNode):
         raise InvalidCall(f"the node to verify must be a VerificationNode, not {type(node).__name__}")

@@ -1,7 +1,7 @@
 """External services for the tools of judge scripts: keys, web, browser, decoding programs.
 
-The service's process uses them directly. An isolated child process has no keys, so it calls ``use_services`` once at its
-start to route all of them through the service.
+The service's process uses them directly. An isolated child process has no keys, so it calls ``use_services`` once at
+its start to route all of them through the service.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """RPC methods for the tools of an isolated judge script. The service has the keys; the child does not.
 
-``confined.Elsewhere`` is the child's side.
+``confined.RemoteServices`` is the child's side.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 SuiteError
 ├── PageUnusable          a page is not XML, or lacks a required element
 ├── RankMissing           a step or one of its candidates has no rank
-├── ScoresRefused         a pickle of candidate scores has unexpected content or is too large
+├── ScoresRejected         a pickle of candidate scores has unexpected content or is too large
 ├── TemplateUnusable      a prompt template is not a list of chat messages
 ├── PredictionsUnusable   a predictions file is not in a published format
-└── NothingPlayed         the published figures are undefined because no step was played
+└── NoPlayedSteps         the published figures are undefined because no step was played
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def official_results(steps: Sequence[StepScore], *, compat_trailing: bool = Fals
     effect, because it updates these means only after a step that was played.
 
     Raises:
-        NothingPlayed: ``compat_trailing`` is set and no step was played.
+        NoPlayedSteps: ``compat_trailing`` is set and no step was played.
     """
     counted = _until_last_played(steps) if compat_trailing else steps
     by_task = grouped(counted, lambda step: step.task_id)

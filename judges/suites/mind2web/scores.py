@@ -91,7 +91,7 @@ def convert_pickle(pickle: Path, target: Path, *, sha256: str | None = None) -> 
 
     Raises:
         DataMissing: the pickle does not exist.
-        ScoresRefused: the digest differs, or the pickle contains anything but scores.
+        ScoresRejected: the digest differs, or the pickle contains anything but scores.
     """
     digest = file_sha256(pickle)
     if sha256 is not None and digest != sha256.lower():
@@ -110,7 +110,7 @@ def parquet_of(file: Path, folder: Path, *, sha256: str | None = None) -> Path:
     """Return the Parquet file of a scores file: the file itself, an earlier conversion in ``folder``, or a new one.
 
     Raises:
-        DataMissing, ScoresRefused
+        DataMissing, ScoresRejected
     """
     if not file.is_file():
         raise DataMissing(f"{file} does not exist")

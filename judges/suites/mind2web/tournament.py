@@ -40,7 +40,7 @@ class StepOutcome:
 class Tournament:
     """State of the rounds of one step. ``queue`` contains the remaining candidates.
 
-    ``keeps_earlier`` controls a letter beyond the options: True ignores it (evaluation of fine-tuned models), False
+    ``keep_earlier_pick`` controls a letter beyond the options: True ignores it (evaluation of fine-tuned models), False
     discards the earlier pick.
     """
 

@@ -11,7 +11,7 @@ from app.jobs.stoppable import run_cancellable
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "UNHEARD_S", 0.01)
+    monkeypatch.setattr(module, "RECANCEL_INTERVAL_S", 0.01)
 
 
 async def told_to_stop(running: asyncio.Task[None]) -> None:

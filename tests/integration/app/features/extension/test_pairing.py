@@ -185,7 +185,7 @@ async def test_two_at_once_do_not_use_one_code(open_api: Open):
 
 async def test_an_old_code_and_an_old_token_open_nothing(open_api: Open, monkeypatch: pytest.MonkeyPatch):
     async with open_api(workers=0) as api:
-        monkeypatch.setattr(pairing, "CODE_LASTS", timedelta(seconds=-1))
+        monkeypatch.setattr(pairing, "CODE_LIFETIME", timedelta(seconds=-1))
         problem(await api.post("/v1/extension/pair", json={"code": await code_of(api), "name": "x"}), 403, "WRONG_CODE")
 
 

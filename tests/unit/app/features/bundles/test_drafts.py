@@ -13,8 +13,8 @@ from app.features.bundles.drafts import atomic_file, remove_stale_drafts
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from app.features.bundles.drafts import draft_of
-with draft_of(Path(sys.argv[1])) as file:
+from app.features.bundles.drafts import atomic_file
+with atomic_file(Path(sys.argv[1])) as file:
     file.write(b"half")
     file.flush()
     os.kill(os.getpid(), signal.SIGKILL)

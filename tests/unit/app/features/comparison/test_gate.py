@@ -124,11 +124,11 @@ def test_tasks_of_the_baseline_that_are_gone_leave_a_gate_open():
     found = held(now, before=BEFORE, max_regression=0.05)
     assert (states(found)["regression"], found.state) == (PASSED, OPEN)
     assert "t2, t3, t4, t5, t6, t7" in next(check.why for check in found.checks if check.name == "tasks")
-    assert held(now, before=BEFORE, max_regression=0.05, missing_tasks_are_fine=True).state is PASSED
+    assert held(now, before=BEFORE, max_regression=0.05, allow_missing_tasks=True).state is PASSED
 
 
 def test_nothing_to_compare_with_is_no_pass():
-    found = held({"x": 1.0}, before=BEFORE, max_regression=0.5, missing_tasks_are_fine=True)
+    found = held({"x": 1.0}, before=BEFORE, max_regression=0.5, allow_missing_tasks=True)
     assert found.state is FAILED
 
 
