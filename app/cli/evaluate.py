@@ -46,6 +46,22 @@ if TYPE_CHECKING:
     from judges.loader import JudgeCatalogue
 
 
+_MaxAnswersOption = Annotated[
+    int | None, typer.Option(min=1, help="Maximum concurrent answers of a task (default: 3).")
+]
+_OverwriteOption = Annotated[
+    bool, typer.Option("--overwrite", help="Judge all answers again, even if their results are still valid.")
+]
+_LookAheadOption = Annotated[
+    bool,
+    typer.Option(
+        "--look-ahead",
+        help="Send the requests of later claims of public judge scripts early. Faster, with the same results.",
+    ),
+]
+_DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost without judging.")]
+
+
 def evaluate(
     agent: AgentOption,
     task: TaskOption = None,
@@ -64,34 +80,20 @@ def evaluate(
     extract_temperature: RoleTemperatureOption = None,
     extract_max_output_tokens: RoleMaxOutputOption = None,
     max_tasks: Annotated[int | None, typer.Option(min=1, help="Maximum concurrent tasks (default: 2).")] = None,
-    max_answers: Annotated[
-        int | None, typer.Option(min=1, help="Maximum concurrent answers of a task (default: 3).")
-    ] = None,
+    max_answers: _MaxAnswersOption = None,
     max_pages: MaxPagesOption = None,
     max_llm: Annotated[int | None, typer.Option(min=1, help="Maximum concurrent model requests (default: 30).")] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Judge all answers again, even if their results are still valid.")
-    ] = False,
+    overwrite: _OverwriteOption = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Disable the reply cache.")] = False,
-    look_ahead: Annotated[
-        bool,
-        typer.Option(
-            "--look-ahead",
-            help="Send the requests of later claims of public judge scripts early. Faster, with the same results.",
-        ),
-    ] = False,
+    look_ahead: _LookAheadOption = False,
     isolate: IsolateOption = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost without judging.")
-    ] = False,
+    dry_run: _DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Judge a folder of answers without a server."""
     parameters = parameter_flags(locals())
     limits = {"max_tasks": max_tasks, "max_answers": max_answers, "max_pages": max_pages, "max_llm": max_llm}
-    submissions = find_answers(
-        answers, agent, task or ()
-    )  # before the slow imports, because this is the most frequent error
+    submissions = find_answers(answers, agent, task or ())  # the most frequent error, so before the slow imports
 
     from app.engine.public_cache import PublicCache
 

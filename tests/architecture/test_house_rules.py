@@ -146,6 +146,7 @@ def test_functions_fit_on_a_screen():
     long = [
         f"{place(path, line)} {name}: {length} lines"
         for path in SOURCES
+        if "migrations" not in path.parts  # a migration is a list of tables
         for line, name, length in long_functions(parsed(path), MAX_FUNCTION_LINES)
     ]
     assert long == []
