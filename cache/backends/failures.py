@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from cache.capture import CaptureOutcome
 from cache.egress.guard import Refusal, RefusalReason
+from cache.urls import host_and_port, unfetchable_reason
 
 MAX_REDIRECTS = 10
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -50,25 +51,48 @@ _BY_CODE: tuple[tuple[re.Pattern[str], CaptureOutcome], ...] = tuple(
         (r"ERR_", CaptureOutcome.CONNECT_ERROR),
     )
 )
+_UNSAFE_PORT = "ERR_UNSAFE_PORT"
 _CODE = re.compile(r"net::(ERR_[A-Z0-9_]+)")
 
 
 def failure_from_refusal(refusal: Refusal) -> CaptureFailure:
     """Convert a refusal of the egress proxy."""
     allowable = refusal.reason in (RefusalReason.ADDRESS, RefusalReason.PORT)
-    host = f"[{refusal.host}]" if ":" in refusal.host else refusal.host
-    remedy = f" (ASSAY_EGRESS_ALLOW={host}:{refusal.port} would allow it)" if allowable else ""
     return CaptureFailure(
         outcome=_BY_REASON[refusal.reason],
-        detail=refusal.detail + remedy,
+        detail=refusal.detail + (_remedy(refusal.host, refusal.port) if allowable else ""),
         gone=refusal.reason is RefusalReason.HOST_UNKNOWN,
     )
 
 
-def failure_from_browser_error(message: str) -> CaptureFailure | None:
-    """Convert a network error code of the browser (``net::ERR_…``). Return None if the message contains no code."""
+def of_target(url: str) -> CaptureFailure | None:
+    """Return the ending of a capture whose page leads to this URL. Return None if the URL can be fetched."""
+    refusal = unfetchable_reason(url, max_chars=MAX_HOP_CHARS)
+    if refusal is None:
+        return None
+    detail = f"redirect to {url[:100]}: {refusal}; no setting allows it"
+    return CaptureFailure(outcome=CaptureOutcome.EGRESS_DENIED, detail=detail)
+
+
+def _remedy(host: str, port: int) -> str:
+    """Return the note that names the setting that allows a host and port."""
+    named = f"[{host}]" if ":" in host else host
+    return f" (ASSAY_EGRESS_ALLOW={named}:{port} would allow it)"
+
+
+def failure_from_browser_error(message: str, url: str = "") -> CaptureFailure | None:
+    """Convert a network error code of the browser (``net::ERR_…``). Return None if the message contains no code.
+
+    Args:
+        message: Error message of the browser.
+        url: Requested URL. The browser refuses some ports unless ``ASSAY_EGRESS_ALLOW`` contains them; the detail
+            then names the setting.
+    """
     found = _CODE.search(message)
     if found is None:
         return None
     outcome = next(outcome for pattern, outcome in _BY_CODE if pattern.match(found[1]))
-    return CaptureFailure(outcome=outcome, detail=found[1])
+    detail = found[1]
+    if detail == _UNSAFE_PORT and url:
+        detail += _remedy(*host_and_port(url))
+    return CaptureFailure(outcome=outcome, detail=detail)

@@ -20,11 +20,11 @@ import httpx
 from cache.backends.documents import byte_limit
 from cache.backends.failures import (
     KEPT_HEADERS,
-    MAX_HOP_CHARS,
     MAX_REDIRECTS,
     REDIRECTS,
     CaptureFailure,
     failure_from_refusal,
+    of_target,
 )
 from cache.backends.inflate import ACCEPT_ENCODING, BoundedInflater
 from cache.backends.reading import read_content
@@ -227,9 +227,8 @@ def _redirect_target(response: _Response) -> str | None:
 
 
 def _check_redirect(target: str, chain: list[str]) -> str:
-    refusal = unfetchable_reason(target, max_chars=MAX_HOP_CHARS)
-    if refusal is not None:
-        ending = CaptureFailure(outcome=CaptureOutcome.EGRESS_DENIED, detail=f"redirect to {target[:100]}: {refusal}")
+    ending = of_target(target)
+    if ending is not None:
         raise _FetchFailed(ending, url=chain[-1], chain=tuple(chain))
     if len(chain) > MAX_REDIRECTS:
         ending = CaptureFailure(outcome=CaptureOutcome.REDIRECT_LOOP, detail=f"more than {MAX_REDIRECTS} redirects")

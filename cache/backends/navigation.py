@@ -11,10 +11,11 @@ from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import urljoin
 
 from cache.backends.devtools import DevTools, PageLost
 from cache.backends.documents import MAX_PAGE_BYTES, ByteKind, byte_limit, is_html_type, sniff
-from cache.backends.failures import KEPT_HEADERS, MAX_HOP_CHARS, MAX_REDIRECTS, REDIRECTS, CaptureFailure
+from cache.backends.failures import KEPT_HEADERS, MAX_REDIRECTS, REDIRECTS, CaptureFailure, of_target
 from cache.backends.requests import RequestTracker
 from cache.capture import CaptureOutcome
 from cache.urls import unfetchable_reason
@@ -60,6 +61,7 @@ class Navigation:
         come: Set when the requested document is shown or taken, or when it failed (see ``broken``).
         broken: Why the requested document failed, or empty.
         moved_to: URL that the page tried to navigate to after ``hold``.
+        target: Last requested URL, even if the browser itself refuses it.
         stopped: Set when no more content of the shown document will arrive.
         cut: Why the document is incomplete, or empty.
     """
@@ -72,6 +74,7 @@ class Navigation:
     answer: DocumentResponse | None = None
     ending: CaptureFailure | None = None
     moved_to: str = ""
+    target: str = ""
     broken: str = ""
     cut: str = ""
     taken: asyncio.Event = field(default_factory=asyncio.Event)
@@ -95,6 +98,7 @@ class Navigation:
         devtools.on("Network.dataReceived", navigation._on_data)
         devtools.on("Network.loadingFailed", navigation._on_failed)
         await devtools.send("Page.enable")
+        await devtools.send("Performance.enable")  # cannot be enabled while a script runs
         await devtools.send("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0})
         await devtools.send("Fetch.enable", {"patterns": _DOCUMENT_REQUESTS})
         return navigation
@@ -150,6 +154,8 @@ class Navigation:
         is_aborted = event.get("canceled") or event.get("errorText") == "net::ERR_ABORTED"
         if event["requestId"] == self._answered_request and not is_aborted:
             self._mark_cut(str(event["errorText"]))
+        elif event["requestId"] == self._request and not is_aborted:
+            self.broken = str(event["errorText"])  # more precise than the error of the paused request
 
     def _mark_cut(self, why: str) -> None:
         self.cut = f"the connection broke off: {why}"
@@ -174,7 +180,7 @@ class Navigation:
                 self._mark_cut(str(event["responseErrorReason"]))
                 await self._continue(event)
             elif "responseErrorReason" in event:
-                self.broken = str(event["responseErrorReason"])
+                self.broken = self.broken or str(event["responseErrorReason"])
                 self.document_ready.set()
                 await self._continue(event)
             else:
@@ -190,10 +196,9 @@ class Navigation:
             await self._abort(event)
             return
         self.chain.append(url)
-        refusal = unfetchable_reason(url, max_chars=MAX_HOP_CHARS)
-        if refusal is not None:
-            self.ending = CaptureFailure(outcome=CaptureOutcome.EGRESS_DENIED, detail=f"{url[:100]}: {refusal}")
-        elif len(self.chain) > MAX_REDIRECTS + 1:
+        self.target = url
+        self.ending = self.ending or of_target(url)
+        if self.ending is None and len(self.chain) > MAX_REDIRECTS + 1:
             self.ending = CaptureFailure(
                 outcome=CaptureOutcome.REDIRECT_LOOP, detail=f"more than {MAX_REDIRECTS} redirects"
             )
@@ -212,6 +217,7 @@ class Navigation:
         status = int(event["responseStatusCode"])
         answer = DocumentResponse(url=str(event["request"]["url"]), status=status, headers=headers)
         if status in REDIRECTS and headers.get("location"):
+            self._note_target(answer.url, headers["location"])
             await self._continue(event)
             return
         previous, self.answer = self.answer, answer
@@ -230,6 +236,10 @@ class Navigation:
             self.document_ready.set()
             return
         await self._continue(event)
+
+    def _note_target(self, url: str, location: str) -> None:
+        with suppress(ValueError):  # the browser reports an invalid URL itself
+            self.target = urljoin(url, location.strip())
 
     async def _keep_page(self, event: dict[str, Any], previous: DocumentResponse) -> None:
         """Keep the page if it starts a download of an unreadable type by itself, as browsers do."""

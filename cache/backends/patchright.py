@@ -24,7 +24,7 @@ from cache.backends.launching import FLAGS, SANDBOX_ERRORS, Launch, prepare_laun
 from cache.backends.main_document import MainDocument
 from cache.backends.memory import MemoryLimiter
 from cache.backends.pool import BrowserLease, BrowserPool
-from cache.backends.readiness import HEIGHT_PX, WIDTH_PX
+from cache.backends.readiness import HEIGHT_PX, WIDTH_PX, ClockStuck
 from cache.backends.visit import READING_S, Visit
 from cache.capture import CaptureOutcome, Observation
 from cache.egress.guard import EgressProxy, Lane
@@ -146,21 +146,28 @@ class BrowserCapturer:
         await self._pool.aclose()
 
     async def _visit_with_retry(self, blank: Observation, deadline: float) -> Observation:
-        """Visit the URL. Retry once in a new page if the browser or its page was lost."""
+        """Visit the URL. Retry once in a new page.
+
+        The retry follows a lost browser or page, or a script that needs the real clock.
+        """
         seen = blank
+        real_clock = False
         for _ in range(_ATTEMPTS):
             try:
                 async with asyncio.timeout(deadline - time.monotonic()):
-                    return await self._visit(blank, deadline - _MARGIN_S)
+                    return await self._visit(blank, deadline - _MARGIN_S, real_clock=real_clock)
             except TimeoutError:
                 return blank
             except PageLost as lost:
                 seen = replace(blank, outcome=CaptureOutcome.CRASH, detail=str(lost)[:300])
+            except ClockStuck:
+                real_clock = True
+                seen = replace(blank, detail="a script blocked the page")
             except _MemoryExceeded:
                 return replace(blank, outcome=CaptureOutcome.TOO_LARGE, detail="the page took too much memory")
         return seen
 
-    async def _visit(self, blank: Observation, deadline: float) -> Observation:
+    async def _visit(self, blank: Observation, deadline: float, *, real_clock: bool) -> Observation:
         async with self._pool.lease() as lease, lease.browser.memory_limiter.monitor(), self._guard.lane() as lane:
             kills = lease.browser.memory_limiter.kills
             sandbox = "on" if lease.browser.sandboxed else "off"
@@ -168,11 +175,17 @@ class BrowserCapturer:
             reading_s = min(READING_S, self._deadline_s / 4)
             try:
                 async with _fresh_page(lease, lane) as page, page.until_crash():
-                    return await Visit(page, lane, replace(blank, versions=versions), deadline, reading_s).run()
+                    seen = replace(blank, versions=versions)
+                    return await Visit(page, lane, seen, deadline, reading_s, real_clock=real_clock).run()
             except PageLost as lost:
                 if lease.browser.memory_limiter.kills > kills:
                     raise _MemoryExceeded from lost
                 raise
+
+    def _allowed_ports(self) -> list[str]:
+        """Return the browser flag that allows otherwise refused ports. The egress proxy checks the hosts."""
+        ports = ",".join(map(str, sorted(self._guard.allowed_ports)))
+        return [f"--explicitly-allowed-ports={ports}"] if ports else []
 
     async def _start(self) -> _Running:
         try:
@@ -197,7 +210,7 @@ class BrowserCapturer:
                 executable_path=launch.script,
                 headless=True,
                 chromium_sandbox=sandboxed,
-                args=FLAGS,
+                args=[*FLAGS, *self._allowed_ports()],
                 env=dict(launch.environment),
                 proxy={"server": _DISCARD_PROXY, "bypass": "<-loopback>"},
                 timeout=_LAUNCH_MS,

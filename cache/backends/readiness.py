@@ -3,6 +3,9 @@
 The page's clock is virtual. It is advanced faster than real time and pauses while requests are open, so text that a
 timer adds after five seconds takes milliseconds. Lazy parts are loaded by growing the viewport to the page's height and
 sending scroll events. Waiting ends when the text is stable and nothing open can add text.
+
+The virtual clock does not advance while a script runs. A script that waits for the clock in a loop therefore never
+ends: see ``ClockStuck``.
 """
 
 from __future__ import annotations
@@ -42,6 +45,9 @@ _FRAMES_WATCHED = 5
 _FRAMES_MAX_S = 1.0
 _FLOODED_S = 4.0
 _END_CHECKS = 25
+_HANG_CHECK_S = 1.0
+_REAL_CLOCK_VISIT_S = 25.0
+"""Minimum time for a second visit with the real clock."""
 _MAX_RESTARTS = 5
 _LITTLE_CHARS = 300
 _MUCH_TEXT_CHARS = 2000
@@ -61,6 +67,9 @@ _LOADED = """() => document.readyState === "complete" ||
   new Promise((resolve) => addEventListener("load", () => resolve(true), { once: true }))"""
 _NEXT_FRAME = "() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true))))"
 
+_TIMER = "(ms) => new Promise((resolve) => setTimeout(() => resolve(true), ms))"
+_CPU_METRIC = "ThreadTime"
+
 _FRAMES = """(wanted) => new Promise((resolve) => {
   const next = () => wanted-- > 0 ? requestAnimationFrame(next) : resolve(true);
   next();
@@ -76,6 +85,28 @@ class Readiness:
     cut: str = ""
 
 
+class ClockStuck(Exception):
+    """A script blocked the page while its clock was virtual. It may wait for that clock.
+
+    Visit the URL again in a new page with the real clock.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _HangLimit:
+    """Time that a script may block the page, in real seconds and in CPU seconds. A script must exceed both.
+
+    On a busy machine, real time passes without CPU time for the script.
+    """
+
+    real_s: float
+    cpu_s: float
+
+
+_VIRTUAL_CLOCK_LIMIT = _HangLimit(real_s=3.0, cpu_s=1.0)
+_REAL_CLOCK_LIMIT = _HangLimit(real_s=10.0, cpu_s=2.0)
+
+
 class PageLoader:
     """Waits until one page is ready. At ``deadline`` (monotonic time), the page is used as it is."""
 
@@ -87,6 +118,7 @@ class PageLoader:
         deadline: float,
         framed_chars: Callable[[], Awaitable[int]],
         lane: Lane,
+        real_clock: bool = False,
     ) -> None:
         """Create the waiting for one page.
 
@@ -96,7 +128,13 @@ class PageLoader:
             deadline: Monotonic time at which waiting ends.
             framed_chars: Returns the number of characters of text in the page's frames.
             lane: Lane of the page. If the page floods it with failing requests, the page's scripts are stopped.
+            real_clock: Wait for the page's timers in real time instead of advancing its clock.
         """
+        self._real_clock = real_clock
+        self._is_clock_virtual = False
+        self._hung = self._hung_with_virtual_clock = False
+        self._scripts_stopped = asyncio.Event()
+        """Set when the page's scripts and timers are stopped."""
         self._lane = lane
         self._scripts_run = True
         self._devtools = devtools
@@ -113,14 +151,23 @@ class PageLoader:
         devtools.on("Target.attachedToTarget", self._on_target)
 
     async def run(self) -> Readiness:
-        """Wait until the page is ready. Error pages are not waited for. Raises PageLost if the page is closed."""
-        await self._devtools.send("Target.setAutoAttach", _ATTACH_WORKERS)
-        watch = asyncio.create_task(self._watch_for_flood())
+        """Wait until the page is ready. Error pages are not waited for.
+
+        Raises:
+            PageLost: The page is closed.
+            ClockStuck: A script blocked the page while its clock was virtual. The page's scripts are stopped.
+        """
+        watches = {asyncio.create_task(self._watch_for_flood()), asyncio.create_task(self._watch_for_hang())}
         try:
-            return await self._wait_until_ready()
+            await self._devtools.send("Target.setAutoAttach", _ATTACH_WORKERS)
+            ready = await self._wait_until_ready()
         finally:
-            watch.cancel()
-            await asyncio.wait({watch})
+            for watch in watches:
+                watch.cancel()
+            await asyncio.wait(watches)
+        if self._hung_with_virtual_clock and self._deadline - time.monotonic() >= _REAL_CLOCK_VISIT_S:
+            raise ClockStuck
+        return ready
 
     async def _wait_until_ready(self) -> Readiness:
         parsed = await self._load_document()
@@ -130,8 +177,11 @@ class PageLoader:
         else:
             height = await self._load_late_parts()
             await self._wait_for_promises()
-        if self._lane.flooded.is_set():
+        if self._lane.flooded.is_set() or self._hung:
             parsed = await self._finish_without_scripts() or parsed
+        if self._hung:
+            cut = "a script blocked the page and was stopped"
+            return Readiness(height_px=height, viewport_px=self._viewport_px, cut=cut)
         late = "the deadline expired" if self._deadline <= time.monotonic() else ""
         cut = late if parsed else "the document was still loading"
         return Readiness(height_px=height, viewport_px=self._viewport_px, cut=cut)
@@ -145,6 +195,54 @@ class PageLoader:
         with suppress(PageLost):  # the next command to the page raises it
             await self._stop_scripts()
 
+    async def _watch_for_hang(self) -> None:
+        """Stop the page's scripts if one of them blocks the page for too long."""
+        with suppress(PageLost):  # the next command to the page raises it
+            while not self._lane.flooded.is_set():
+                if await self._is_blocked():
+                    self._hung, self._hung_with_virtual_clock = True, self._is_clock_virtual
+                    await self._stop_scripts()
+                    return
+                await asyncio.sleep(_HANG_CHECK_S)
+
+    async def _is_blocked(self) -> bool:
+        """Return whether a script blocks the page for too long.
+
+        Layout and loading of large content also block the page, but then it does not report its CPU time either.
+        """
+        probe = asyncio.ensure_future(self._devtools.send("Runtime.evaluate", {"expression": "0"}))
+        limit = _VIRTUAL_CLOCK_LIMIT if self._is_clock_virtual else _REAL_CLOCK_LIMIT
+        began, began_cpu_s = time.monotonic(), -1.0
+        try:
+            while not self._lane.flooded.is_set():
+                await asyncio.wait({probe}, timeout=_POLL_S)
+                if probe.done():
+                    probe.result()
+                    return False
+                cpu_s = await self._cpu_s(probe)
+                began_cpu_s = cpu_s if began_cpu_s < 0 else began_cpu_s
+                if time.monotonic() - began >= limit.real_s and cpu_s - began_cpu_s >= limit.cpu_s:
+                    return True
+            return False
+        finally:
+            probe.cancel()
+
+    async def _cpu_s(self, probe: asyncio.Future[dict[str, Any]]) -> float:
+        """Return the CPU seconds of the page's main thread, or -1 if ``probe`` completes first.
+
+        This is one of the few commands that a page responds to while a script runs.
+        """
+        metrics = asyncio.ensure_future(self._devtools.send("Performance.getMetrics"))
+        try:
+            await asyncio.wait({metrics, probe}, return_when=asyncio.FIRST_COMPLETED)
+            if not metrics.done():
+                return -1.0
+            return next(
+                (float(each["value"]) for each in metrics.result()["metrics"] if each["name"] == _CPU_METRIC), -1.0
+            )
+        finally:
+            metrics.cancel()
+
     async def _stop_scripts(self) -> None:
         """Stop the page's scripts permanently, even in an infinite loop.
 
@@ -154,10 +252,14 @@ class PageLoader:
             self._scripts_run = False
             disabling = self._devtools.send("Emulation.setScriptExecutionDisabled", {"value": True})
             stopping = asyncio.gather(disabling, self._devtools.send("Runtime.terminateExecution"))
-            # The replies may be queued behind thousands of events of the loop.
-            await asyncio.wait({stopping}, timeout=_FRAMES_REAL_S)
-            await self._navigation.cut_off()
-            await stopping
+            try:
+                # The replies may be queued behind thousands of events of the loop.
+                await asyncio.wait({stopping}, timeout=_FRAMES_REAL_S)
+                await self._navigation.cut_off()
+                await stopping
+            finally:
+                stopping.cancel()
+                self._scripts_stopped.set()
 
     async def _finish_without_scripts(self) -> bool:
         """Stop the page's scripts, and wait for the document that they may block. Return whether it is complete."""
@@ -317,6 +419,9 @@ class PageLoader:
         """
         requests = self._requests
         self._page_ms += budget_ms
+        if self._real_clock:
+            await self._wait_for_timers(budget_ms)
+            return
         if requests.any_open or not requests.given_up:
             await self._set_clock("pauseIfNetworkFetchesPending", budget_ms)
             began = time.monotonic()
@@ -329,12 +434,24 @@ class PageLoader:
         await self._set_clock("advance", budget_ms)
         await self._has_expired(min(_STUCK_REAL_S, self._left_s()))
 
+    async def _wait_for_timers(self, budget_ms: int) -> None:
+        """Wait for a timer of the page. A running script delays it."""
+        passed = asyncio.ensure_future(self._devtools.run(_TIMER, budget_ms))
+        ends = (self._navigation.restarted, self._scripts_stopped)
+        waits = {passed, *(asyncio.ensure_future(each.wait()) for each in ends)}
+        try:
+            await asyncio.wait(waits, timeout=max(0.0, self._left_s()), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
     async def _set_clock(self, policy: str, budget_ms: int) -> None:
         self._expired.clear()
         await self._devtools.send(
             "Emulation.setVirtualTimePolicy",
             {"policy": policy, "budget": budget_ms, "maxVirtualTimeTaskStarvationCount": 1000},
         )
+        self._is_clock_virtual = True
 
     async def _has_expired(self, limit_s: float) -> bool:
         """Wait until the clock has advanced by the requested time. Return whether it has."""

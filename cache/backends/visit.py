@@ -11,7 +11,7 @@ from typing import Protocol
 
 from cache.backends.devtools import DevTools
 from cache.backends.documents import read_document
-from cache.backends.failures import CaptureFailure, failure_from_browser_error, failure_from_refusal
+from cache.backends.failures import CaptureFailure, failure_from_browser_error, failure_from_refusal, of_target
 from cache.backends.main_document import MainDocument
 from cache.backends.navigation import DocumentResponse, Navigation
 from cache.backends.readiness import MAX_GROWN_PX, WIDTH_PX, PageLoader, Readiness
@@ -57,6 +57,7 @@ class Visit:
         blank: Observation to fill in.
         deadline: In monotonic time.
         reading_s: Part of the time that is reserved for reading the page.
+        real_clock: Use the real clock instead of a virtual one, because a script of the page waits for the clock.
     """
 
     page: Page
@@ -64,9 +65,15 @@ class Visit:
     blank: Observation
     deadline: float
     reading_s: float = READING_S
+    real_clock: bool = False
 
     async def run(self) -> Observation:
-        """Capture the page. Raises PageLost if the browser or the page is lost."""
+        """Capture the page.
+
+        Raises:
+            PageLost: The browser or the page is lost.
+            ClockStuck: A script blocks the page while its clock is virtual (see ``PageLoader``).
+        """
         navigation = await Navigation.watch(self.page)
         navigation.requests.on_flood = self.lane.delay_refusals
         try:
@@ -122,13 +129,11 @@ class Visit:
         if answer is not None and (answer.status >= 400 or answer.status == 204):
             finding = classify(PageFacts(url=self.blank.url, final_url=answer.url, status=answer.status))
             return CaptureFailure(outcome=finding.outcome, detail=finding.detail, gone=finding.gone)
+        target = navigation.target or self.blank.url
+        refused = of_target(target) or failure_from_browser_error(error, target)
         if navigation.broken:
-            return failure_from_browser_error(error) or CaptureFailure(
-                outcome=CaptureOutcome.CONNECT_ERROR, detail=navigation.broken
-            )
-        return failure_from_browser_error(error) or CaptureFailure(
-            outcome=CaptureOutcome.TIMEOUT, detail="no response in time"
-        )
+            return refused or CaptureFailure(outcome=CaptureOutcome.CONNECT_ERROR, detail=navigation.broken)
+        return refused or CaptureFailure(outcome=CaptureOutcome.TIMEOUT, detail="no response in time")
 
     def _with_response(self, navigation: Navigation) -> Observation:
         """Return the observation with the metadata of the response."""
@@ -166,6 +171,7 @@ class Visit:
             deadline=until,
             framed_chars=self.page.framed_chars,
             lane=self.lane,
+            real_clock=self.real_clock,
         )
         ready = await settling.run()
         # The page may have navigated to a document that is not a web page, or to an error.
@@ -270,7 +276,7 @@ class Visit:
         drawing = asyncio.ensure_future(self.page.send("Page.captureScreenshot", request))
         try:
             await asyncio.wait({drawing}, timeout=_DRAW_WAIT_S)
-            if not drawing.done():
+            if not drawing.done() and not self.real_clock:
                 await self.page.send("Emulation.setVirtualTimePolicy", {"policy": "advance", "budget": _ADVANCE_MS})
             return base64.b64decode((await drawing)["data"])
         finally:

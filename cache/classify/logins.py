@@ -111,3 +111,24 @@ def may_be_login_address(url: str) -> bool:
     values = (value for _, value in parse_qsl(parts.query[:4096], keep_blank_values=False))
     in_query = any(_IN_QUERY.fullmatch(value) for value in values)
     return in_query or is_login_address(url) or _ACCOUNT_PATH.search(unquote(parts.path)) is not None
+
+
+_ACCOUNTS = re.compile(
+    r"passwor|password|passcode|account|\blog(?:ged)?[ -]?(?:in|on)|\bsign(?:ed)?[ -]?(?:in|up|on)|user ?name|e-?mail"
+    r"|member|subscri|regist|cookie|privacy|terms of|support|welcome|free trial|demo"
+    r"|passwort|kennwort|konto|anmeld|einlogg|benutzer|mitglied|abonn|wachtwoord|inlogg|gebruiker|lösenord|adgangskode|passord"
+    r"|salasana|kirjau|mot de passe|compte|connect|connex|identifi|inscri|contraseñ|cuenta|sesión|usuari|regíst"
+    r"|accedi|accesso|utente|iscri|senha|conta\b|entrar|hasło|logow|zalog|konta|heslo|přihl|účet|jelsz|fiók|şifre|giriş|hesap"
+    r"|парол|аккаунт|войти|вход|регистр|учётн|учетн|κωδικ|σύνδεσ|λογαριασμ"
+    r"|ログイン|パスワード|アカウント|会員|登录|登入|密码|密碼|账号|帳號|会员|로그인|비밀번호|계정|회원|كلمة المرور|تسجيل|حساب|पासवर्ड|लॉग",
+    re.IGNORECASE,
+)
+
+
+def mentions_accounts(text: str) -> bool:
+    """Return whether a text mentions accounts, passwords or registration, as login pages do.
+
+    >>> mentions_accounts("Enter the password that we sent you."), mentions_accounts("The bridge is closed.")
+    (True, False)
+    """
+    return _ACCOUNTS.search(text) is not None

@@ -12,7 +12,13 @@ from urllib.parse import urlsplit
 
 from cache.capture import CaptureOutcome, Soft404Confidence
 from cache.classify.challenges import CAPTCHA_WIDGET, CHALLENGE_TITLE, CHALLENGE_URL, CHALLENGES
-from cache.classify.logins import is_login_address, is_login_title, is_registration_title, may_be_login_address
+from cache.classify.logins import (
+    is_login_address,
+    is_login_title,
+    is_registration_title,
+    may_be_login_address,
+    mentions_accounts,
+)
 from cache.classify.placeholders import (
     error_in_title,
     has_crashed,
@@ -49,6 +55,9 @@ _ERROR_TEXT = 200
 _PROSE_LINE = 100
 _PROSE_BESIDE = 300
 _WHOLE_PAGE = 1500
+_POSTS = 4
+_POST_LINE = 25
+_POST_CHARS = 150
 _FEW_SIGNS = 10
 _GARBLED_SHARE = 0.05
 
@@ -154,7 +163,7 @@ def classify(facts: PageFacts) -> Finding:
 
 def _prose(text: str) -> int:
     """Return the number of characters in long lines. Content has them; forms and link lists do not."""
-    sizes = (len(line) + len(_WIDE.findall(line)) for line in text.splitlines())
+    sizes = map(_weighted_length, text.splitlines())
     return sum(size for size in sizes if size >= _PROSE_LINE)
 
 
@@ -162,6 +171,25 @@ def _sentences(text: str) -> int:
     """Return the number of characters in long lines with sentences. Menus can be long lines too."""
     lines = (line for line in text.splitlines() if _SENTENCE.search(line))
     return _prose("\n".join(lines))
+
+
+def _has_posts(facts: PageFacts) -> bool:
+    """Return whether a page with a login form contains short posts, for example a forum thread.
+
+    The title must contain a heading of the page. The page must have several different short sentences, with more text
+    than the login form. Sentences about accounts and passwords do not count.
+    """
+    title = facts.title.casefold()
+    if not any(headline.strip() and headline.strip().casefold() in title for headline in facts.headlines):
+        return False
+    lines = {line.strip() for line in facts.text.splitlines() if _SENTENCE.search(line) and not mentions_accounts(line)}
+    sizes = [size for size in map(_weighted_length, lines) if size >= _POST_LINE]
+    return len(sizes) >= _POSTS and sum(sizes) > max(_POST_CHARS, facts.login_form_chars)
+
+
+def _weighted_length(line: str) -> int:
+    """Return the length of a line. Characters that represent words or syllables count twice."""
+    return len(line) + len(_WIDE.findall(line))
 
 
 def _browser_error(facts: PageFacts, chars: int) -> Finding | None:
@@ -229,7 +257,7 @@ def _login_wall(facts: PageFacts, chars: int) -> Finding | None:
     beside = chars - facts.login_form_chars
     prose = _prose(facts.text) - facts.login_form_chars
     sentences = _sentences(facts.text)
-    is_bare = beside < _LOGIN_BESIDE and prose < _PROSE_BESIDE
+    is_bare = beside < _LOGIN_BESIDE and prose < _PROSE_BESIDE and not _has_posts(facts)
     called = (facts.title, *facts.headlines)
     is_called_login = any(map(is_login_title, called))
     registers = facts.is_registration or (not is_called_login and any(map(is_registration_title, called)))
@@ -324,6 +352,6 @@ def _where_the_text_is(facts: PageFacts, chars: int) -> list[str]:
     notes = []
     if facts.script_chars >= max(_MOSTLY_ELSEWHERE, 2 * chars):
         notes.append(f"{chars} characters visible; most text is in scripts")
-    if facts.hidden_chars >= max(_MOSTLY_ELSEWHERE, chars + 1):
+    if facts.hidden_chars >= (max(_MOSTLY_ELSEWHERE, chars + 1) if chars else _MUCH_HIDDEN):
         notes.append(f"most of its text is hidden ({facts.hidden_chars} of {chars + facts.hidden_chars} characters)")
     return notes

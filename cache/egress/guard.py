@@ -56,6 +56,11 @@ class EgressProxy:
             raise RuntimeError("the egress proxy is not running")
         return self._shared.url
 
+    @property
+    def allowed_ports(self) -> frozenset[int]:
+        """Ports of the ``allow`` entries."""
+        return frozenset(port for _, port in self._allow)
+
     async def __aenter__(self) -> EgressProxy:
         self._own_addresses = await asyncio.to_thread(_own_addresses)
         shared = Lane(self._dial, self._limits, max_bytes=None)

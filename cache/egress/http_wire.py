@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from ipaddress import IPv6Address
 from urllib.parse import urlsplit
 
 MAX_HEAD_BYTES = 64 * 1024
@@ -83,6 +84,8 @@ def parse_request(head: Head) -> Request:
         raise BadMessage("invalid request line") from odd
     try:
         parts = urlsplit(f"//{target}" if method == "CONNECT" else target)
+        if parts.netloc.count(":") > 1 and "[" not in parts.netloc:
+            parts = parts._replace(netloc=_with_brackets(parts.netloc, head, is_tunnel=method == "CONNECT"))
         port = parts.port
     except ValueError as odd:
         raise BadMessage("invalid request target") from odd
@@ -105,6 +108,23 @@ def parse_request(head: Head) -> Request:
     return Request(
         head=head, host=host, port=80 if port is None else port, origin_line=origin_line, body_bytes=int(length)
     )
+
+
+def _with_brackets(place: str, head: Head, *, is_tunnel: bool) -> str:
+    """Return host and port of an IPv6 address that was sent without brackets, as httpx does.
+
+    A CONNECT target always ends with a port. For other requests, only the Host header distinguishes address and port.
+
+    Raises:
+        ValueError: the host is not an IPv6 address.
+    """
+    if is_tunnel:
+        host, _, port = place.rpartition(":")
+        whole = f"[{host}]:{port}"
+    else:
+        whole = (head.value(b"host") or b"").decode("ascii", "replace")
+    IPv6Address(urlsplit(f"//{whole}").hostname or "")
+    return whole
 
 
 def status_of(head: Head) -> int:

@@ -89,17 +89,35 @@
   const holds = (outer, el) => outer === el || outer.contains(el);
   const inWindow = (x, y) => x >= 0 && y >= 0 && x < innerWidth && y < innerHeight;
 
-  // Whether an opaque element, which neither contains the text nor floats, covers the text completely.
+  // Floating element that permanently hides the whole page, or null. It covers the window, contains almost no text, and
+  // has no control to close it.
+  const CONTROLS = "a[href], button, input, select, textarea, summary, iframe, frame, video, [role=button], [role=link], [onclick], [tabindex]";
+  const MAX_OVERLAY_CHARS = 100;
+  const isClosable = (el) => el.matches(CONTROLS) || el.querySelector(CONTROLS) !== null || el.closest("dialog, [role=dialog], [role=alertdialog]") !== null ||
+    [el, ...[...el.querySelectorAll("*")].slice(0, 200)].some((at) => getComputedStyle(at).cursor === "pointer");
+  const fillsWindow = (rect) => rect.left <= 1 && rect.top <= 1 && rect.right >= innerWidth - 20 && rect.bottom >= innerHeight - 1;
+  const overlay = (() => {
+    const spots = [0.1, 0.5, 0.9].flatMap((x) => [0.02, 0.5, 0.98].map((y) => document.elementFromPoint(x * innerWidth, y * innerHeight)));
+    let at = spots[0];
+    while (at && at !== root && !(fillsWindow(at.getBoundingClientRect()) && opaque(at, getComputedStyle(at)))) at = at.parentElement;
+    if (!at || at === root || !floats(at) || /^(CANVAS|IFRAME|VIDEO)$/.test(at.tagName) || !spots.every((spot) => spot && holds(at, spot))) return null;
+    return squeeze(at.innerText || "").length > MAX_OVERLAY_CHARS || isClosable(at) ? null : at;
+  })();
+
+  // Whether an opaque element, which neither contains the text nor floats, covers the text completely. The page-wide
+  // overlay counts although it floats.
   let under = false;  // whether a floating element covers the last checked text
   const covered = (el, rect) => {
     under = false;
     if (hitTests++ > limits.hitTests) return false;
     const y = rect.top + rect.height / 2;
+    if (overlay && !holds(overlay, el) && !inWindow(rect.left + rect.width / 2, y)) return true;  // covered at every scroll position
     return [0.1, 0.5, 0.9].every((share) => {
       const x = rect.left + rect.width * share;
       const top = inWindow(x, y) ? document.elementFromPoint(x, y) : null;
       if (!top || el.getRootNode() !== document) return false;
       if (holds(top, el)) return sinksBehind(top, el) && opaque(top, getComputedStyle(top));
+      if (overlay && holds(overlay, top)) return true;
       if (!opaque(top, getComputedStyle(top))) return false;
       under = floats(top);
       return !under;

@@ -121,6 +121,23 @@ async def test_other_schemes_are_never_opened(rig: Rig, target: str) -> None:
     assert "root:" not in moved.text
 
 
+async def test_a_port_refused_by_the_browser_names_the_setting_that_allows_it(rig: Rig) -> None:
+    place = "127.0.0.1:6667"
+    remedy = f"ERR_UNSAFE_PORT (ASSAY_EGRESS_ALLOW={place} would allow it)"
+    move = Reply.html(f"<meta http-equiv=refresh content='0;url=http://{place}/'><p>Moving</p>")
+    rig.site.pages |= {"/to-port": Reply.redirect(f"http://{place}/"), "/moves-to-port": move}
+    urls = [f"http://{place}/", rig.site.url("/to-port"), rig.site.url("/moves-to-port")]
+    refused = [await rig.capturer.capture(url) for url in urls]
+    assert {(each.outcome, each.detail) for each in refused} == {(CaptureOutcome.EGRESS_DENIED, remedy)}
+    async with EgressProxy(frozenset({rig.site.place, place})) as guard:
+        capturer = _another(rig, guard)
+        try:
+            allowed = await capturer.capture(f"http://{place}/")
+        finally:
+            await capturer.aclose()
+    assert allowed.outcome is not CaptureOutcome.EGRESS_DENIED
+
+
 async def test_a_certificate_that_nobody_vouches_for_is_refused(rig: Rig, tmp_path: Path) -> None:
     async with StandInWeb({"/": Reply.html(PROSE)}, tls=untrusted_server_context(tmp_path)) as site:
         place = f"localhost:{site.port}"

@@ -15,7 +15,7 @@ from cache.egress.guard import EgressProxy
 from tests.fakes.sandbox import unsandboxed_here
 from tests.page_shapes.articles import ARTICLES
 from tests.page_shapes.captured import captured, faults
-from tests.page_shapes.loops import DOWN, LOOPS, STOPPED
+from tests.page_shapes.loops import DOWN, ENDLESS, LOOPS, STOPPED, WAITING
 from tests.page_shapes.lost import COVERED, NOTED, OVERLAYS
 from tests.page_shapes.shapes import Shape
 from tests.page_shapes.short import EMPTY, SHORT
@@ -23,7 +23,9 @@ from tests.page_shapes.varied import VARIED
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
-ALL: Mapping[str, Shape] = {**SHORT, **EMPTY, **OVERLAYS, **COVERED, **NOTED, **ARTICLES, **VARIED, **DOWN, **LOOPS}
+ALL: Mapping[str, Shape] = {
+    **SHORT, **EMPTY, **OVERLAYS, **COVERED, **NOTED, **ARTICLES, **VARIED, **DOWN, **LOOPS,
+}  # fmt: skip
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -33,6 +35,17 @@ async def seen(browser_program: Path) -> Mapping[str, Observation]:
         return BrowserCapturer(browser_program, guard, semaphore=slots, allow_unsandboxed=unsandboxed_here())
 
     return await captured(make, ALL)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def busy(browser_program: Path) -> Mapping[str, Observation]:
+    """Pages that block their renderer. They have their own browser, because pages of one browser may share one."""
+
+    def make(guard: EgressProxy) -> Capturer:
+        slots = asyncio.Semaphore(2)
+        return BrowserCapturer(browser_program, guard, semaphore=slots, allow_unsandboxed=unsandboxed_here())
+
+    return await captured(make, {**ENDLESS, **WAITING})
 
 
 def _wrong(shapes: Mapping[str, Shape], seen: Mapping[str, Observation]) -> dict[str, list[str]]:
@@ -81,6 +94,18 @@ async def test_pages_of_other_languages_and_frameworks_are_called_what_they_are(
 async def test_a_loop_of_failing_requests_is_ended_and_costs_no_text(seen: Mapping[str, Observation]) -> None:
     assert _wrong(LOOPS, seen) == {}
     assert {seen[name].outcome for name in LOOPS} == {CaptureOutcome.OK}
+
+
+async def test_a_script_that_blocks_the_page_is_stopped_and_the_capture_is_partial(
+    busy: Mapping[str, Observation],
+) -> None:
+    assert _wrong(ENDLESS, busy) == {}
+    assert {busy[name].outcome for name in ENDLESS} == {CaptureOutcome.PARTIAL}
+
+
+async def test_a_script_may_wait_for_the_clock_in_a_loop(busy: Mapping[str, Observation]) -> None:
+    assert _wrong(WAITING, busy) == {}
+    assert {busy[name].outcome for name in WAITING} == {CaptureOutcome.OK}
 
 
 async def test_a_page_with_much_on_a_host_that_is_down_is_no_loop(seen: Mapping[str, Observation]) -> None:

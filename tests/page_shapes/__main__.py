@@ -5,6 +5,7 @@ Run ``python -m tests.page_shapes [name ...]``.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import statistics
 import sys
@@ -17,10 +18,12 @@ from cache.backends.patchright import BrowserCapturer
 from tests.fakes.sandbox import installed_browser, unsandboxed_here
 from tests.page_shapes.articles import ARTICLES
 from tests.page_shapes.captured import faults, served
-from tests.page_shapes.loops import DOWN, LOOPS
+from tests.page_shapes.loops import DOWN, ENDLESS, LOOPS, WAITING
 from tests.page_shapes.lost import COVERED, NOTED, OVERLAYS
 from tests.page_shapes.short import EMPTY, SHORT
-from tests.page_shapes.varied import OPEN, VARIED
+from tests.page_shapes.varied import VARIED
+
+SHAPES = {**SHORT, **EMPTY, **OVERLAYS, **COVERED, **NOTED, **ARTICLES, **VARIED, **DOWN, **LOOPS, **ENDLESS, **WAITING}
 
 
 def _cpu_s() -> float:
@@ -39,10 +42,9 @@ def _cpu_s() -> float:
 
 async def _main(program: Path, wanted: list[str], *, allow_unsandboxed: bool) -> None:
     print(f"{'page':26} {'outcome':10} {'s':>6} {'CPU s':>6}  faults and detail")
-    shapes = {**SHORT, **EMPTY, **OVERLAYS, **COVERED, **NOTED, **ARTICLES, **VARIED, **OPEN, **DOWN, **LOOPS}
     taken: list[tuple[float, float]] = []
     wrong = found = all_shown = 0
-    async with served({name: shape for name, shape in shapes.items() if not wanted or name in wanted}) as (guard, urls):
+    async with served({name: SHAPES[name] for name in wanted or SHAPES}) as (guard, urls):
         capturer = BrowserCapturer(
             program,
             guard,
@@ -56,12 +58,12 @@ async def _main(program: Path, wanted: list[str], *, allow_unsandboxed: bool) ->
                 began, cpu = time.monotonic(), _cpu_s()
                 seen = await capturer.capture(url)
                 taken.append((time.monotonic() - began, _cpu_s() - cpu))
-                problems = faults(shapes[name], seen)
+                problems = faults(SHAPES[name], seen)
                 wrong += bool(problems)
-                if shapes[name].evidence:
+                if SHAPES[name].evidence:
                     text = " ".join(seen.text.split()) if seen.is_evidence else ""
-                    all_shown += len(shapes[name].shown)
-                    found += sum(each in text for each in shapes[name].shown)
+                    all_shown += len(SHAPES[name].shown)
+                    found += sum(each in text for each in SHAPES[name].shown)
                 said = "; ".join([*problems[:2], f"({len(problems)})" * (len(problems) > 2), seen.detail])
                 print(
                     f"{name:26} {seen.outcome.value:10} {taken[-1][0]:6.2f} {taken[-1][1]:6.2f}  {said[:150]}",
@@ -75,8 +77,23 @@ async def _main(program: Path, wanted: list[str], *, allow_unsandboxed: bool) ->
     print(f"median {statistics.median(seconds):.2f} s, {statistics.median(cpu_seconds):.2f} CPU s; p95 {slowest:.2f} s")
 
 
+def _wanted(arguments: list[str]) -> list[str]:
+    """Return the page names on the command line. Exit with a message if one is unknown."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.page_shapes",
+        description="Capture pages of the set and print outcome, seconds and CPU seconds of each.",
+    )
+    parser.add_argument("names", nargs="*", metavar="name", help="name of a page (default: all pages)")
+    wanted = list(dict.fromkeys(parser.parse_args(arguments).names))
+    unknown = [name for name in wanted if name not in SHAPES]
+    if unknown:
+        parser.error(f"unknown page: {', '.join(unknown)}. Pages: {', '.join(SHAPES)}")
+    return wanted
+
+
 if __name__ == "__main__":
+    wanted_pages = _wanted(sys.argv[1:])
     browser = installed_browser()
     if browser is None:
         sys.exit("No Chromium on this machine: run `make setup`.")
-    asyncio.run(_main(browser, sys.argv[1:], allow_unsandboxed=unsandboxed_here()))
+    asyncio.run(_main(browser, wanted_pages, allow_unsandboxed=unsandboxed_here()))

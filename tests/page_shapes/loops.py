@@ -46,6 +46,34 @@ LOOPS: Mapping[str, Shape] = {
     ),
     "pictures-from-unsafe-port": _loop("pictures-from-unsafe-port", _picture(_UNSAFE)),
 }
+BLOCKED = "a script blocked the page and was stopped"
+
+
+def _endless(name: str, script: str) -> Shape:
+    return Shape(reply=page(f"{article(name)}<script>{script}</script>"), shown=paragraphs(name), detail=(BLOCKED,))
+
+
+ENDLESS: Mapping[str, Shape] = {
+    "endless-at-once": _endless("endless-at-once", "for (;;) {}"),
+    "endless-later": _endless("endless-later", "setTimeout(() => { for (;;) {} }, 1500)"),
+    "endless-promises": _endless("endless-promises", "const go = () => fetch('file:///x').then(go, go); go()"),
+}
+"""Pages with a script that blocks the page forever."""
+
+
+def _waits(name: str, clock: str) -> Shape:
+    script = f"const until = {clock} + 50; while ({clock} < until) {{}} said.textContent = 'It waited for the clock.'"
+    return Shape(
+        reply=page(f"{article(name)}<p id=said></p><script>setTimeout(() => {{ {script} }}, 1500)</script>"),
+        shown=(*paragraphs(name), "It waited for the clock."),
+    )
+
+
+WAITING: Mapping[str, Shape] = {
+    "waits-for-now": _waits("waits-for-now", "performance.now()"),
+    "waits-for-the-date": _waits("waits-for-the-date", "Date.now()"),
+}
+"""Pages with a script that waits for the clock in a loop."""
 DOWN: Mapping[str, Shape] = {
     "many-pictures-down": Shape(
         reply=page(

@@ -215,9 +215,6 @@ VARIED: Mapping[str, Shape] = {
         ),
         shown=("Solicitud de amarre", "Respondemos en tres días."),
     ),
-}
-OPEN: Mapping[str, Shape] = {
-    # Not captured correctly yet. The command measures them; no test covers them.
     "curtain-that-stays": Shape(
         reply=page(
             "<div style='position:fixed;inset:0;background:#fff;z-index:99'><svg width=40 height=40></svg></div>"
@@ -227,6 +224,19 @@ OPEN: Mapping[str, Shape] = {
         unseen=_HI,
         detail=("most of its text is hidden", "1 of 1 scripts could not be loaded"),
         evidence=False,
+    ),
+    "curtain-with-a-button": Shape(
+        reply=page(
+            "<div style='position:fixed;inset:0;background:#fff;z-index:99'><p>Vítejte</p><button>Vstoupit</button></div>"
+            f"<h1>Přístav</h1>{_paragraphs(_PL)}"
+        ),
+        shown=("Vítejte", "Přístav", *_PL),
+    ),
+    "application-in-a-fixed-box": Shape(
+        reply=page(
+            f"<div style='position:fixed;inset:0;background:#fff;overflow:auto'><h1>Satama</h1>{_paragraphs(_FI)}</div>"
+        ),
+        shown=("Satama", *_FI),
     ),
     "forum-with-quick-login": Shape(
         reply=page(

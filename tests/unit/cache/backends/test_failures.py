@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cache.backends.failures import failure_from_browser_error, failure_from_refusal
+from cache.backends.failures import failure_from_browser_error, failure_from_refusal, of_target
 from cache.capture import CaptureOutcome
 from cache.egress.guard import Refusal, RefusalReason
 
@@ -51,6 +51,21 @@ def test_the_browsers_error_codes_are_told_apart(code: str, outcome: CaptureOutc
     ending = failure_from_browser_error(f"Page.goto: net::{code} at https://a.com/\nCall log:\n")
     assert ending is not None
     assert (ending.outcome, ending.detail, ending.gone) == (outcome, code, False)
+
+
+def test_a_port_that_the_browser_refuses_can_be_allowed() -> None:
+    ending = failure_from_browser_error("Page.goto: net::ERR_UNSAFE_PORT at http://a.com:6667/", "http://a.com:6667/")
+    assert ending is not None
+    assert ending.detail == "ERR_UNSAFE_PORT (ASSAY_EGRESS_ALLOW=a.com:6667 would allow it)"
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://a.com/x", "http://user:word@a.com/"])
+def test_a_redirect_to_what_is_never_fetched_says_that_no_setting_allows_it(url: str) -> None:
+    ending = of_target(url)
+    assert ending is not None
+    assert ending.outcome is CaptureOutcome.EGRESS_DENIED
+    assert ending.detail.endswith("; no setting allows it")
+    assert of_target("http://10.0.0.1/") is None  # the egress proxy checks the address
 
 
 def test_a_message_without_a_code_says_nothing() -> None:

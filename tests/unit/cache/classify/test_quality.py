@@ -52,6 +52,14 @@ GOOD: dict[str, PageFacts] = {
     "a comment form with a captcha": facts(ARTICLE, "<div class='h-captcha'></div>", inputs=3),
     "an article with a login box": facts(LONG, has_password_field=True, login_form_chars=60, inputs=2),
     "a forum thread with a login box": facts(ARTICLE, has_password_field=True, login_form_chars=40, inputs=2),
+    "a thread of short posts with a login box": facts(
+        "\n".join(f"Boat {n} came in before noon, said the crew." for n in range(5)),
+        title="Boats at the quay - Harbour forum",
+        headlines=("Boats at the quay",),
+        has_password_field=True,
+        login_form_chars=40,
+        inputs=2,
+    ),
     "the manual of a login page": facts(ARTICLE, final_url="https://docs.example/guide/login", title="Login"),
     "a story about signing in": facts(ARTICLE, url="https://a.example/sign-in", final_url="https://a.example/sign-in"),
     "a banner over an article": facts(ARTICLE + " We use cookies. Accept", consent_chars=25),
@@ -140,6 +148,39 @@ BAD: dict[str, tuple[PageFacts, CaptureOutcome]] = {
     ),
     "a login form": (
         facts("Sign in to continue. Email Password Forgot it?", has_password_field=True, login_form_chars=30, inputs=2),
+        CaptureOutcome.LOGIN_WALL,
+    ),
+    "a login form with short sentences about accounts": (
+        facts(
+            "\n".join(f"{what} needs an account of this harbour." for what in ("A berth", "A crane", "A tug", "A key")),
+            title="Harbour - Members",
+            headlines=("Harbour",),
+            has_password_field=True,
+            login_form_chars=40,
+            inputs=2,
+        ),
+        CaptureOutcome.LOGIN_WALL,
+    ),
+    "a login form under a slogan": (
+        facts(
+            "Boats come in all day.\nThe quay is open at night.\nThe crane lifts forty tons.",
+            title="Harbour",
+            headlines=("Harbour",),
+            has_password_field=True,
+            login_form_chars=40,
+            inputs=2,
+        ),
+        CaptureOutcome.LOGIN_WALL,
+    ),
+    "a login form under a title of another thing": (
+        facts(
+            "\n".join(f"Boat {n} came in before noon, said the crew." for n in range(5)),
+            title="Portal",
+            headlines=("Good morning",),
+            has_password_field=True,
+            login_form_chars=40,
+            inputs=2,
+        ),
         CaptureOutcome.LOGIN_WALL,
     ),
     "a login form with a long foot": (
