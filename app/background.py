@@ -19,3 +19,11 @@ async def cancellable_sleep(seconds: float) -> None:
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
     await asyncio.sleep(seconds)
+
+
+def first_exception(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first leaf exception of a group, at any depth."""
+    found: BaseException = group
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found

@@ -191,7 +191,7 @@ class ShorterPage:
     Attributes:
         refusal: Message of the provider.
         page_chars: Number of characters of the page that were kept, from its beginning. Together with the request, this
-            determines the shorter request (see ``judges.llm.shrinking``).
+            determines the shorter request (see ``judges.llm.context_windows``).
         unusable: Unusable replies to the full request, before it was rejected.
         text: Reply to the shorter request that does not count because the rest of the page was not shown.
         model: Model that sent ``text``.

@@ -17,9 +17,8 @@ from threading import Lock
 from types import CodeType, ModuleType
 
 from judges.errors import JudgeNotLoadable
-from judges.judge_code import judge_import
 from judges.registry import MARK, TASK_PATTERN, Judge, JudgeKind
-from judges.source_code import compile_judge, run_as_module
+from judges.source_code import compile_judge, judge_import, run_as_module
 
 SCRIPT_FUNCTION = "evaluate_answer"
 _parse_lock = Lock()

@@ -16,17 +16,17 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from answers.submission import Answer
+from cache.capture import Evidence
 from cache.errors import CacheError
-from cache.evidence import Evidence
 from judges.context import JudgeContext, extraction_failed_verdict
 from judges.errors import ExtractionFailed, JudgeBug
 from judges.extractor import ExtractorBase
-from judges.judge_code import judge_code
 from judges.leaf_usage import assign_usage_in_tree_order
 from judges.prompting.prompts.library import load_prompt
 from judges.prompting.rendering import TRANSCRIBE
 from judges.registry import Judge
 from judges.settling import JudgeClaim, Progress, Settler
+from judges.source_code import judge_code
 from judges.source_policy import verdict_without_evidence
 from judges.verifier import DEFAULT_TRIALS, ClaimJudge, EvidenceLookup
 from rubrics.node import RubricNode

@@ -6,9 +6,8 @@ import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from cache.capture import Blob, Capture, CaptureOutcome
+from cache.capture import Blob, Capture, CaptureOutcome, Evidence
 from cache.errors import NoEvidence
-from cache.evidence import Evidence
 from cache.urls import canonical_key
 
 CAPTURED_AT = datetime(2000, 1, 1, tzinfo=UTC)

@@ -1,6 +1,9 @@
 """ASGI middleware for all requests: origin check, early authentication, body limits and security headers.
 
 These are plain ASGI classes so that bodies are counted while they arrive and event streams are not buffered.
+
+A browser sends the requests of an extension with an ``QuoteOrigin`` that web pages cannot have, and lets the extension
+read the response only if its CORS headers name this origin. No cookies are used; the extension's token authorizes it.
 """
 
 from __future__ import annotations
@@ -12,9 +15,9 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.extension_origin import PAIRING_PATH, from_extension
 from app.api.problems import Problem, ProblemWhileReading
 from app.observability.metrics import Metrics
 from app.settings import is_loopback
@@ -203,3 +206,47 @@ class ResponseHeaders:
             await send(message)
 
         await self._app(scope, receive, finished)
+
+
+EXTENSION_PATHS = "/v1/extension/"
+PAIRING_PATH = f"{EXTENSION_PATHS}pair"
+_SCHEMES = ("chrome-extension://", "moz-extension://")
+_LASTS_S = 600
+
+
+def from_extension(origin: str, path: str) -> bool:
+    """Return whether a browser extension sends this request to one of the extension routes."""
+    return path.startswith(EXTENSION_PATHS) and origin.startswith(_SCHEMES)
+
+
+class ExtensionOrigin:
+    """ASGI middleware that answers CORS preflight requests of extensions and adds CORS headers to responses."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        origin = Headers(scope=scope).get("origin", "") if scope["type"] == "http" else ""
+        if not from_extension(origin, scope.get("path", "")):
+            await self._app(scope, receive, send)
+            return
+        if scope["method"] == "OPTIONS":
+            allowed = {
+                "Access-Control-Allow-Origin": origin,
+                "Access-Control-Allow-Methods": "GET, POST, DELETE",
+                "Access-Control-Allow-Headers": "Authorization, Content-Type",
+                "Access-Control-Max-Age": str(_LASTS_S),
+                "Vary": "Origin",
+            }
+            await Response(status_code=204, headers=allowed)(scope, receive, send)
+            return
+
+        async def named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["Access-Control-Allow-Origin"] = origin
+                headers["Access-Control-Expose-Headers"] = "Retry-After"
+                headers.add_vary_header("Origin")
+            await send(message)
+
+        await self._app(scope, receive, named)

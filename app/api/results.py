@@ -1,22 +1,28 @@
-"""Routes for results."""
+"""Routes for results.
+
+The stored JSON stays unchanged, byte for byte; the added fields follow it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Response
 
 from app.api.access import ReaderDep, ServiceDep
-from app.api.additions import Additions
 from app.api.models import LintFindingOut, ListOut
+from app.api.overrides import override_fields, time_json
 from app.api.paging import IdPath, NameFilter, PageRequestDep
 from app.api.problems import not_found
-from app.api.result_schema import result_schema
 from app.storage import results as rows
-from app.storage.bundle_roots import roots_by_result
-from app.storage.overrides import overrides_of
+from app.storage.bundle_roots import BundleRoot, roots_by_result
+from app.storage.overrides import Override, overrides_of
 from judges.analysis.rubric_lint import finding_json, lint_of_result
 
 router = APIRouter(prefix="/v1", tags=["results"])
@@ -86,3 +92,49 @@ async def _served(body: str, added: Additions) -> str:
 async def schema() -> dict[str, Any]:
     """Return the JSON Schema of a result."""
     return result_schema()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Additions:
+    """Overrides and bundles of one result, oldest first. Both lists only grow."""
+
+    overrides: Sequence[Override] = ()
+    bundles: Sequence[BundleRoot] = ()
+
+    @classmethod
+    def to(
+        cls, result_id: str, overrides: Mapping[str, Sequence[Override]], roots: Mapping[str, Sequence[BundleRoot]]
+    ) -> Additions:
+        """Select the overrides and bundles of this result."""
+        return cls(overrides=overrides.get(result_id, ()), bundles=roots.get(result_id, ()))
+
+    @property
+    def none(self) -> bool:
+        return not (self.overrides or self.bundles)
+
+    def tag(self, result_id: str) -> str:
+        """Return the entity tag of the result with these additions."""
+        newest = [self.overrides[-1].id] if self.overrides else []
+        bundles = [f"b{len(self.bundles)}"] if self.bundles else []
+        return f'"{".".join([result_id, *newest, *bundles])}"'
+
+    def append_to(self, body: str) -> str:
+        """Append the additions to the JSON of a stored result. Blocks for a few milliseconds per megabyte."""
+        added: dict[str, Any] = {}
+        if self.overrides:
+            added |= override_fields(json.loads(body), self.overrides)
+        if self.bundles:
+            added["bundles"] = [bundle_json(root) for root in self.bundles]
+        return f"{body.rstrip().removesuffix('}')},{json.dumps(added)[1:]}" if added else body
+
+
+def bundle_json(root: BundleRoot) -> dict[str, Any]:
+    """Return one bundle as results list it."""
+    return {"root_sha256": root.root_sha256, "content": root.content, "created_at": time_json(root.created_at)}
+
+
+@cache
+def result_schema() -> dict[str, Any]:
+    """Return the schema. Do not modify the returned value; it is cached."""
+    schema: dict[str, Any] = json.loads(resources.files("app.api").joinpath("result_schema.json").read_text("utf-8"))
+    return schema

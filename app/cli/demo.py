@@ -14,8 +14,7 @@ from rich.markup import escape
 
 from app.console.connection import URL, JsonOption
 from app.console.errors import Incomplete, Interrupted, ToolFailed
-from app.console.job_board import JobBoard
-from app.console.progress import ProgressBoard
+from app.console.progress import JobBoard, ProgressBoard
 from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:

@@ -55,8 +55,7 @@ def submit(
 
 def watch(client: Client, labels: dict[str, str], *, timeout_s: float | None = None) -> list[Job]:
     """Wait for jobs and show their progress on stderr. ``labels`` maps job ids to displayed names."""
-    from app.console.job_board import JobBoard
-    from app.console.progress import ProgressBoard
+    from app.console.progress import JobBoard, ProgressBoard
 
     with ProgressBoard(stderr_console(), len(labels)) as board:
         return client.wait(labels, timeout_s=timeout_s, on_update=JobBoard(board, labels).show)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.table import Table
@@ -11,6 +12,9 @@ from rich.text import Text
 from app.summary import AnswerOutcome, ScorecardRow, leaves, leaves_not_judged, score_of, seconds_of
 from rubrics.scoring import Score
 from rubrics.verdict import Outcome
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def score_text(score: Score | None) -> str:
@@ -83,3 +87,35 @@ def finished_line(label: str, outcome: AnswerOutcome) -> str:
         return f"{label}  [red]no result[/] ({outcome.error_code})"
     mark = "[green]judged[/]" if outcome.complete else "[yellow]incomplete[/]"
     return f"{label}  {mark}  {score_text(score_of(outcome.result))}  {seconds_of(outcome.result):.1f} s"
+
+
+_UNWRAPPED = ("job", "result", "score", "status")
+"""Columns that are never wrapped, because users copy ids from them."""
+
+
+def plain_table(*headings: str) -> Table:
+    """Return a table with these columns. Cells are markup, so escape text that may contain brackets."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for heading in headings:
+        table.add_column(heading, overflow="fold", no_wrap=heading in _UNWRAPPED)
+    return table
+
+
+def number_text(value: Any) -> str:
+    return "-" if value is None else f"{value:g}"
+
+
+def bounds_text(figure: Mapping[str, Any] | None, *, sign: str = "") -> str:
+    """Format a figure: ``0.8333``, or ``0.5 to 0.8333`` while answers that were not judged could change it."""
+    if figure is None or figure["low"] is None:
+        return "-"
+    low, high = (f"{round(figure[end], 6) + 0.0:{sign}.4g}" for end in ("low", "high"))
+    return low if low == high else f"{low} to {high}"
+
+
+def interval_text(interval: Mapping[str, Any] | None, *, sign: str = "") -> str:
+    """Format an interval."""
+    return "-" if interval is None else f"{interval['low']:{sign}.4f} to {interval['high']:{sign}.4f}"

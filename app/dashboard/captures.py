@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
 from fastapi.responses import JSONResponse, RedirectResponse
 
+from app.dashboard.answer_html import page_mark
 from app.dashboard.api_access import FormField
-from app.dashboard.dependents import Dependent, dependent
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.errors import EmptyForm, NotFound
 from app.dashboard.jobs import IdPath, IdQuery
 from app.dashboard.leaf_view import screenshot_numbers
 from app.dashboard.newest_results import results_of
-from app.dashboard.outline import Node
+from app.dashboard.outline import Node, outline
 from app.dashboard.pages_route import HtmlRoute
 from app.dashboard.passages import pieces
 from app.dashboard.rendering import HEADERS
@@ -141,3 +142,38 @@ def _captured(request: Request, page: Mapping[str, Any]) -> Response:
     state = "Still a problem" if page["problem"] else "Repaired"
     message = f"{state}, {state_words(page['outcome'])}: {page['url']}"
     return JSONResponse({"url": page["url"], "message": message, "repaired": not page["problem"]}, headers=HEADERS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependent:
+    """Result with leaves that cite a page. ``usd`` is the cost of these leaves; None: unknown."""
+
+    result_id: str
+    job_id: str
+    agent: str
+    task_id: str
+    answer_name: str
+    leaves: Sequence[Node]
+    usd: float | None
+
+
+def dependent(origin: Mapping[str, Any], result: Mapping[str, Any], url: str) -> Dependent | None:
+    """Return the result with the leaves that cite this URL, or None if no leaf cites it."""
+    mark = page_mark(url)
+    leaves = [leaf for leaf in outline(result).leaves if mark in _marks(leaf)]
+    if not leaves:
+        return None
+    costs = [(leaf.facts.get("usage") or {}).get("usd") for leaf in leaves]
+    return Dependent(
+        result_id=str(origin["result_id"]),
+        job_id=str(origin["job_id"]),
+        agent=str(origin["agent"]),
+        task_id=str(origin["task_id"]),
+        answer_name=str(origin["answer_name"]),
+        leaves=leaves,
+        usd=None if None in costs else float(sum(cost or 0.0 for cost in costs)),
+    )
+
+
+def _marks(leaf: Node) -> set[str]:
+    return {page_mark(url) for url in leaf.facts.get("sources") or ()}

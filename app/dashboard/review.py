@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from app.csv_tables import Cell
-from app.dashboard.doubt import DoubtfulLeaf, doubtful_leaves
 from app.dashboard.downloads import Format, csv_file
+from app.dashboard.effects import Effect, effects
 from app.dashboard.home import NAME
 from app.dashboard.jobs import IdQuery
+from app.dashboard.leaf_overrides import LeafOverride, result_overrides
 from app.dashboard.newest_results import MAX_RESULTS, agents_of, newest_origins, results_of
+from app.dashboard.outline import Node, Outline, outline
 from app.dashboard.pages_route import HtmlRoute
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import Viewer, ViewerDep, query_of
+from app.dashboard.wording import signal_words
+from rubrics.verdict import Outcome
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
@@ -124,3 +129,76 @@ def _row(one: DoubtfulLeaf) -> tuple[str | float | None, ...]:
 def _agreement_row(group: Mapping[str, Any]) -> list[Cell]:
     figures = [group[name][part] for name in FIGURES for part in ("value", "low", "high")]
     return [group["task_id"], group["model"], *(group[name] for name in _COUNTS), *figures]
+
+
+_ORDERS = "orders_in_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoubtfulLeaf:
+    """Leaf with a doubtful verdict.
+
+    ``doubt`` and ``worth`` (the share of the score at stake) are in 0..1, ``reasons`` explains the doubt in words, and
+    ``override`` is the override in force.
+    """
+
+    result_id: str
+    agent: str
+    task_id: str
+    answer_name: str
+    leaf: Node
+    doubt: float
+    worth: float
+    reasons: Sequence[str]
+    override: LeafOverride | None
+
+    @property
+    def rank(self) -> float:
+        return self.doubt * self.worth
+
+
+def doubtful_leaves(result: Mapping[str, Any]) -> list[DoubtfulLeaf]:
+    """Return the leaves of a result with a doubtful verdict, highest rank first."""
+    tree: Outline = outline(result)
+    worth: Mapping[str, Effect] = effects(tree)
+    overrides = result_overrides(result).in_force
+    found = []
+    for leaf in tree.leaves:
+        reasons = list(_reasons(leaf))
+        if not reasons:
+            continue
+        found.append(
+            DoubtfulLeaf(
+                result_id=str(result["id"]),
+                agent=str(result["agent_name"]),
+                task_id=str(result["task_id"]),
+                answer_name=str(result["answer_name"]),
+                leaf=leaf,
+                doubt=max(doubt for doubt, _ in reasons),
+                worth=worth[leaf.key].worth,
+                reasons=[reason for _, reason in reasons],
+                override=overrides.get(leaf.key),
+            )
+        )
+    return sorted(found, key=lambda one: -one.rank)
+
+
+def _reasons(leaf: Node) -> Iterable[tuple[float, str]]:
+    """Yield (doubt, reason) pairs. Doubt is from 0 (none) to 1 (nothing is known)."""
+    votes = [vote.get("result") for vote in leaf.facts.get("votes") or ()]
+    yes, no = votes.count(True), votes.count(False)
+    if leaf.outcome == Outcome.NOT_JUDGED:
+        yield 1.0, "it was not judged"
+    elif yes and no:
+        yield 2 * min(yes, no) / len(votes), f"the votes are split, {yes} to {no}"
+    signals = [str(signal) for signal in leaf.facts.get("signals") or ()]
+    for signal in signals:
+        yield 0.9 if signal.startswith(_ORDERS) else 0.4, _clause(signal_words(signal))
+    if leaf.outcome == Outcome.PASSED and leaf.facts.get("grounded") is False:
+        yield 0.6, "it has no valid quote, so the strict score differs"
+    if leaf.outcome == Outcome.UNDECIDED:
+        yield 0.5, "the judge script never settled it"
+
+
+def _clause(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:].rstrip(".")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from app.demo.errors import DemoPortTaken
-from app.demo.expected import EXPECTED, ExpectedScore
-from app.demo.shipped import examples_dir
-from app.demo.site import DemoSite
+from app.demo.expected import EXPECTED, ExpectedScore, examples_dir
+from app.demo.site import DemoPortTaken, DemoSite
 
 __all__ = ["EXPECTED", "DemoPortTaken", "DemoSite", "ExpectedScore", "examples_dir"]

@@ -5,11 +5,14 @@ Determined by hand from the texts of the pages; ``docs/demo.md`` explains them. 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+import answers
 from rubrics.verdict import Outcome, Reason
 
 _GONE = (Outcome.FAILED, Reason.SOURCE_GONE)
@@ -122,3 +125,14 @@ EXPECTED: Final[Mapping[str, Mapping[str, ExpectedScore]]] = MappingProxyType(
     }
 )
 """By agent, then by task."""
+
+
+def examples_dir() -> Path:
+    """Return the folder of the shipped answers, in the public layout ``<agent>/<task_id>/answer_<k>.md``."""
+    return Path(answers.__path__[0]) / "examples"
+
+
+def page_texts() -> dict[str, str]:
+    """Return the visible texts of the cited pages by URL, for tests of judges without a browser."""
+    texts: dict[str, str] = json.loads((Path(__file__).parent / "page_texts.json").read_text(encoding="utf-8"))
+    return texts

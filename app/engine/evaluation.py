@@ -13,13 +13,13 @@ from typing import Any, Protocol
 
 from answers.citations import unique_urls
 from answers.submission import Answer, Submission
+from app.background import first_exception
 from app.engine import pipeline
 from app.engine.page_freshness import CurrentPages
 from app.engine.public_cache import ImportSummary, PublicCache
 from app.engine.result_folder import ResultInputs, newest_result, rejudge_reason, write_result
 from app.engine.runtime import Runtime
 from app.errors import script_error_code
-from app.exceptions import first_exception
 from app.progress import Progress
 from app.summary import AnswerOutcome
 from cache.errors import BrowserUnavailable

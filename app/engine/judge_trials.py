@@ -31,10 +31,9 @@ from app.settings import load_settings
 from judges.analysis.mutation.field_test import observe
 from judges.analysis.mutation.findings import report
 from judges.analysis.mutation.leaves import ObservedRun
-from judges.analysis.mutation.made_up import PAGE, GeneratedValuesClient
 from judges.analysis.mutation.places import JudgeFile
-from judges.analysis.mutation.report import report_json
-from judges.analysis.mutation.trying import MutationTest
+from judges.analysis.mutation.replay import PAGE, GeneratedValuesClient
+from judges.analysis.mutation.report import MutationTest, report_json
 from judges.analysis.rubric_lint import finding_json, lint_of_result
 from judges.errors import JudgeError
 from judges.isolation.confining import apply_limits, exit_with_parent

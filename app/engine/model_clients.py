@@ -17,7 +17,6 @@ from judges.errors import ModelNotConfigured
 from judges.llm.budget import ProcessBudget, unknown_price_message
 from judges.llm.circuit import CircuitBreaker, CircuitState, not_sent_error
 from judges.llm.client import LLMClient
-from judges.llm.joined_replies import SharedReplyCache, TwoLevelReplyCache
 from judges.llm.missing_models import ListedModel, ModelList, shutdown_of, shutdown_warning
 from judges.llm.negotiation import FormatFile
 from judges.llm.providers import (
@@ -30,7 +29,7 @@ from judges.llm.providers import (
     parse_model,
 )
 from judges.llm.refusals import rejects_all_requests
-from judges.llm.response_cache import FolderReplyCache, ReplyCache
+from judges.llm.response_cache import FolderReplyCache, ReplyCache, SharedReplyCache, TwoLevelReplyCache
 from judges.llm.retry import RetryPolicy
 from judges.llm.wire import ProviderAdapter
 

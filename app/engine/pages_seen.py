@@ -8,9 +8,8 @@ from datetime import datetime
 
 import structlog
 
-from cache.capture import Capture
+from cache.capture import Capture, Evidence
 from cache.errors import BrowserUnavailable, CacheError, NoEvidence
-from cache.evidence import Evidence
 from cache.pages import PageCache
 
 _log = structlog.get_logger(__name__)

@@ -8,19 +8,24 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
+
+import structlog
 
 from answers.citations import unique_urls
 from answers.submission import Answer
-from app.engine.call_log import CallLog
 from app.engine.certificates import certificates_folder, find_certificate
 from app.engine.pages_seen import AnswerPages
 from app.engine.runtime import Runtime
 from app.progress import Progress, ProgressCallback, Stage, ignore_progress
 from app.settings import Settings
+from cache.blobs import BlobArea
+from cache.errors import BlobStoreFailed
 from judges.analysis.rejudging import with_rejudged
 from judges.errors import JudgeBug
 from judges.extractor import Extractor
@@ -30,6 +35,7 @@ from judges.llm.client import LLMClient, LLMRequest
 from judges.llm.metered import UsageMeter
 from judges.llm.parameters import TOOLKIT_DEFAULTS, ParameterizedLLM, RunParameters
 from judges.llm.providers import parse_model
+from judges.llm.recording import CallRecorder, RecordingLLM, recording_calls
 from judges.llm.refusals import RejectionMonitor
 from judges.registry import Judge, JudgeKind
 from judges.result import build_result, native_summary
@@ -309,3 +315,45 @@ class _Stopwatch:
 
     def seconds(self) -> dict[str, float]:
         return {**self._laps, "total_s": round(self.total_s, 3)}
+
+
+_log = structlog.get_logger(__name__)
+
+
+class CallLog:
+    """Call log of one answer. Use it as a context manager: it records until the block ends."""
+
+    def __init__(self, runtime: Runtime, pages: AnswerPages, result_id: str | None) -> None:
+        self._runtime = runtime
+        self._pages = pages
+        self._stack = ExitStack()
+        self._recorder = CallRecorder(result_id, kept=self._is_page_body, mask=runtime.redactor.redact)
+
+    def recording(self, client: LLMClient) -> LLMClient:
+        """Return a client that records the requests to ``client``."""
+        return RecordingLLM(client, self._recorder)
+
+    async def kept(self, judge: Judge) -> dict[str, Any] | None:
+        """Store the log. Return its entry in the result, or None if the store fails, which does not fail the job."""
+        try:
+            if judge.source is not None:
+                await self._runtime.blobs.put_in_area(BlobArea.SCRIPTS, judge.source)
+            record = await self._recorder.finished()
+            sha256 = await self._runtime.blobs.put_in_area(BlobArea.CALLS, record)
+        except BlobStoreFailed as error:
+            _log.warning("call log not stored", task_id=judge.task, error=str(error))
+            return None
+        return {"sha256": sha256, "bytes": len(record), "count": self._recorder.calls}
+
+    def _is_page_body(self, sha256: str) -> bool:
+        return any(blob.sha256 == sha256 for capture in self._pages.seen for blob in capture.blobs.values())
+
+    def __enter__(self) -> Self:
+        self._stack.enter_context(recording_calls(self._recorder))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+        self._recorder.close()

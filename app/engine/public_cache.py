@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
 
+from app.background import first_exception
 from app.engine.runtime import Runtime
 from app.engine.stored_pages import equals_capture, read_stored_page, urls_in
-from app.exceptions import first_exception
 from cache.capture import Capture
 from cache.errors import CacheError
 from cache.page_text.tiles import join_tiles

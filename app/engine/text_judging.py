@@ -16,7 +16,7 @@ from cache.errors import CacheError
 from cache.pages import PageCache
 from cache.store import MemoryIndex
 from cache.urls import canonical_key
-from judges.analysis.mutation.trying import JudgeText
+from judges.analysis.mutation.report import JudgeText
 from judges.llm.client import LLMClient
 from judges.registry import Judge
 from judges.text_pages import CAPTURED_AT

@@ -6,7 +6,8 @@ the job is in its own row.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,6 @@ from procrastinate.jobs import Status
 from procrastinate.types import JSONDict
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.jobs.stoppable import run_cancellable
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 
@@ -144,3 +144,34 @@ def _database_errors() -> Iterator[None]:
         yield
     except (exceptions.ConnectorException, psycopg.OperationalError, psycopg.InterfaceError) as error:
         raise DatabaseUnavailable(f"The job queue is unavailable: {error}") from error
+
+
+RECANCEL_INTERVAL_S = 1.0
+
+
+async def run_cancellable(working: Coroutine[Any, Any, None], *, drains: Callable[[], bool]) -> None:
+    """Run procrastinate's worker so that cancelling this call always stops it.
+
+    In Python 3.11 ``asyncio.wait_for`` drops a cancellation that arrives together with its result. The worker can lose
+    a cancellation in this way while it gets a connection during startup. It is therefore cancelled again every
+    ``RECANCEL_INTERVAL_S`` seconds, unless ``drains`` returns True: then it has started and waits for its running
+    entries. A second cancellation would interrupt them.
+    """
+    running = asyncio.create_task(working, name="queue worker")
+    try:
+        await asyncio.wait({running})
+    except asyncio.CancelledError:
+        has_work = drains()
+        running.cancel()
+        while not running.done():
+            try:
+                await asyncio.wait({running}, timeout=None if has_work else RECANCEL_INTERVAL_S)
+            except asyncio.CancelledError:
+                running.cancel()  # second cancellation of this call: do not wait for running entries
+            else:
+                if not has_work:
+                    running.cancel()
+        if not running.cancelled() and (error := running.exception()) is not None:
+            raise error from None
+        raise
+    await running

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import platform
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,7 +24,6 @@ from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients
 from app.engine.runtime import load_catalogue, open_blobs, open_runtime
 from app.errors import AppError
-from app.maintenance.browser_log import browsers_sandboxed
 from app.maintenance.retention import missing_bodies
 from app.observability.logs import configure_logging
 from app.observability.redaction import Redactor
@@ -306,3 +306,21 @@ async def check_access(settings: Settings) -> Check:
     else:
         detail = f"{stored} stored key(s) and {len(settings.api_keys)} of ASSAY_API_KEYS are valid"
     return Check(name="access", state=State.OK, detail=detail)
+
+
+STARTED = "browser_started"
+
+
+def browsers_sandboxed(log_lines: Iterable[str]) -> bool | None:
+    """Return False if any browser started without a sandbox, None if no browser was started."""
+    found: bool | None = None
+    for line in log_lines:
+        if STARTED not in line:
+            continue
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict) and event.get("event") == STARTED:
+            found = bool(event.get("sandboxed")) and found is not False
+    return found

@@ -16,7 +16,7 @@ import structlog
 from cache.blobs import BlobStore
 from cache.capture import Capture
 from cache.errors import BlobCorrupt, BlobMissing, IndexFailed
-from cache.record import capture_from_bytes, capture_to_bytes
+from cache.store import capture_from_bytes, capture_to_bytes
 from cache.urls import canonical_key
 
 _log = structlog.get_logger(__name__)

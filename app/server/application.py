@@ -29,8 +29,7 @@ from app.api import (
 from app.api.access import authenticate
 from app.api.bounded_http import LimitedHttpProtocol
 from app.api.description import install_openapi
-from app.api.extension_origin import ExtensionOrigin
-from app.api.guards import BodyLimit, KeyGuard, OriginGuard, ResponseHeaders
+from app.api.guards import BodyLimit, ExtensionOrigin, KeyGuard, OriginGuard, ResponseHeaders
 from app.api.problems import Problem, as_problem, install_problems
 from app.dashboard.install import install_dashboard
 from app.feature import Feature, TokenCheck, job_runners

@@ -18,7 +18,7 @@ from app.storage.storable import storable_text
 from app.storage.tables import captures, page_change_captures, page_changes, result_pages, results
 from cache.capture import EVIDENCE_OUTCOMES, Capture
 from cache.errors import IndexFailed
-from cache.record import capture_from_json, capture_to_json
+from cache.store import capture_from_json, capture_to_json
 
 _EVIDENCE = tuple(sorted(EVIDENCE_OUTCOMES))
 _BATCH = 500

@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.progress import NO_PROGRESS, Progress
 from app.storage.direct import DirectConnection
-from app.storage.records import PAUSED, TERMINAL, Fence, Job, JobError, JobKind, JobStatus
+from app.storage.records import PAUSED, TERMINAL, Fence, Job, JobError, JobKind, JobStatus, SubmissionRecord
 from app.storage.tables import answers, jobs, submissions
 
 CHANNEL = "assay_jobs"
@@ -342,3 +342,22 @@ def _job(row: RowMapping | dict[str, Any]) -> Job:
     values["kind"] = JobKind(row["kind"])
     values["error"] = None if row["error"] is None else JobError(**json.loads(row["error"]))
     return Job(**values)
+
+
+async def get_submission(
+    connection: AsyncConnection, submission_id: str, *, owner: str | None = None
+) -> SubmissionRecord | None:
+    """Return one submission, or None. ``owner`` limits the query to one owner."""
+    query = select(submissions).where(submissions.c.id == submission_id)
+    if owner is not None:
+        query = query.where(submissions.c.owner == owner)
+    row = (await connection.execute(query)).mappings().first()
+    return None if row is None else SubmissionRecord(**{**row, "metadata": json.loads(row["metadata"])})
+
+
+async def set_budget(
+    connection: AsyncConnection, submission_id: str, budget_usd: float | None, *, owner: str | None = None
+) -> None:
+    """Set the budget of a submission. ``owner`` limits the update to one owner."""
+    query = update(submissions).where(submissions.c.id == submission_id).values(budget_usd=budget_usd)
+    await connection.execute(query if owner is None else query.where(submissions.c.owner == owner))

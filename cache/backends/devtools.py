@@ -1,9 +1,16 @@
-"""Interface of the DevTools protocol that captures need from a browser adapter."""
+"""Interface of the DevTools protocol that captures need from a browser adapter.
+
+It is read in an isolated world that is created over the DevTools session. There, closed shadow roots that the browser
+resolves can be passed to the walker.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
+
+from cache.page_text.visible_text import FrameView
 
 
 class PageLost(Exception):
@@ -19,3 +26,84 @@ class DevTools(Protocol):
 
     async def run(self, script: str, argument: object = None) -> Any:
         """Return the value of a JavaScript function, called in an isolated world of the main document."""
+
+
+MAX_DEPTH = 4
+"""Maximum nesting depth of closed shadow roots that are opened."""
+_WORLD = "assay"
+_HOSTS = "() => globalThis.__assayHosts || []"
+_SAVE_ROOT = "function () { (globalThis.__assayRoots ||= new Map()).set(this.host, this) }"
+
+Children = Callable[[], Awaitable[Sequence[tuple[str, FrameView]]]]
+
+
+class MainDocument:
+    """FrameView of the main document. Raises PageLost if the page is closed."""
+
+    def __init__(self, devtools: DevTools, children: Children) -> None:
+        """``children`` returns the inner frames."""
+        self._devtools = devtools
+        self._children = children
+
+    async def run(self, function: str, argument: object) -> Any:
+        """Call the function, again after opening closed shadow roots. ``hosts`` in its result counts possible hosts."""
+        world = await self._world()
+        found = await self._call(world, function, argument)
+        for _ in range(MAX_DEPTH):
+            if not found.get("hosts") or not await self._open_roots(world):
+                break
+            found = await self._call(world, function, argument)
+        return found
+
+    async def call(self, function: str, argument: object) -> Any:
+        """Call the function once, in the same isolated world."""
+        return await self._call(await self._world(), function, argument)
+
+    async def children(self) -> Sequence[tuple[str, FrameView]]:
+        return await self._children()
+
+    async def _world(self) -> int:
+        tree = await self._devtools.send("Page.getFrameTree")
+        made = await self._devtools.send(
+            "Page.createIsolatedWorld", {"frameId": tree["frameTree"]["frame"]["id"], "worldName": _WORLD}
+        )
+        return int(made["executionContextId"])
+
+    async def _call(self, world: int, function: str, argument: object) -> Any:
+        answer = await self._devtools.send(
+            "Runtime.callFunctionOn",
+            {
+                "functionDeclaration": function,
+                "executionContextId": world,
+                "arguments": [{"value": argument}],
+                "returnByValue": True,
+                "awaitPromise": True,
+            },
+        )
+        if "exceptionDetails" in answer:
+            description = answer["exceptionDetails"].get("exception", {}).get("description", "")
+            raise PageLost(f"reading the page failed: {description[:300]}")
+        return answer["result"].get("value")
+
+    async def _open_roots(self, world: int) -> int:
+        """Pass the closed shadow roots of all possible hosts to the world. Return their number."""
+        listed = await self._devtools.send(
+            "Runtime.callFunctionOn", {"functionDeclaration": _HOSTS, "executionContextId": world}
+        )
+        suspects = await self._devtools.send(
+            "Runtime.getProperties", {"objectId": listed["result"]["objectId"], "ownProperties": True}
+        )
+        ids = [each["value"]["objectId"] for each in suspects["result"] if "objectId" in each.get("value", {})]
+        described = await asyncio.gather(*(self._devtools.send("DOM.describeNode", {"objectId": one}) for one in ids))
+        roots = [
+            root["backendNodeId"]
+            for each in described
+            for root in each["node"].get("shadowRoots", ())
+            if root.get("shadowRootType") == "closed"
+        ]
+        for root in roots:
+            inside = await self._devtools.send("DOM.resolveNode", {"backendNodeId": root, "executionContextId": world})
+            await self._devtools.send(
+                "Runtime.callFunctionOn", {"functionDeclaration": _SAVE_ROOT, "objectId": inside["object"]["objectId"]}
+            )
+        return len(roots)

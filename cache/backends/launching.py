@@ -7,16 +7,82 @@ the pipe that this process holds open is closed, however this process ends.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pwd
 import shlex
 import shutil
 import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from io import RawIOBase
 from pathlib import Path
+from typing import Any
+
+import psutil
+import structlog
 
 from cache.errors import BrowserUnavailable, SandboxUnavailable
+
+_STOP_S = 1.0
+_POLL_S = 0.01
+
+
+class Driver:
+    """Driver process: a child process that passes commands to the browser."""
+
+    def __init__(self, manager: Any) -> None:
+        """``manager`` is what the library's ``async_playwright()`` returns."""
+        self._manager = manager
+
+    async def start(self) -> Any:
+        """Start the driver. If this fails or is cancelled, no process or task is left behind.
+
+        The library makes a cancelled command wait for the driver's confirmation. If the start itself is cancelled,
+        that confirmation is never read, and the event loop could not be closed.
+        """
+        starting = asyncio.ensure_future(self._manager.start())
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await _wait_until_done(asyncio.ensure_future(self._abandon(starting)))
+            raise
+
+    async def stop(self) -> None:
+        """Ask the driver to exit; kill it if it does not do so in time."""
+        stopping = asyncio.ensure_future(self._manager.__aexit__())
+        try:
+            await asyncio.wait({stopping}, timeout=_STOP_S)
+        finally:
+            if not stopping.done():
+                _log.info("browser_driver_killed")
+                self._kill()
+                await _wait_until_done(stopping)
+
+    async def _abandon(self, starting: asyncio.Future[Any]) -> None:
+        while not starting.done() and not self._kill():  # there may be no process yet
+            await asyncio.wait({starting}, timeout=_POLL_S)
+        await asyncio.wait({starting})
+        if not starting.cancelled() and starting.exception() is None:
+            await self.stop()
+
+    def _kill(self) -> bool:
+        """Kill the process. Return whether there is one. The library has no call for this."""
+        process = getattr(self._manager._connection._transport, "_proc", None)
+        if process is None:
+            return False
+        with suppress(ProcessLookupError):
+            process.kill()
+        return True
+
+
+async def _wait_until_done(ending: asyncio.Future[None]) -> None:
+    """Wait for a task that ends soon. Ignores cancellation, because the caller is already ending."""
+    while not ending.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait({ending})
+
 
 FLAGS: tuple[str, ...] = (
     # Allow only traffic through the proxy: no UDP, no prefetching, no vendor services.
@@ -146,3 +212,57 @@ for argument in "$@"; do case "$argument" in --user-data-dir=*) profile=${{argum
 setsid sh -c {shlex.quote(watchdog)} {owner} "$profile" "$$" {folder} </dev/null >/dev/null 2>&1 3<&- 4>&- &
 exec {shlex.join([*drop.command, str(executable)])} "$@"
 """
+
+
+_log = structlog.get_logger(__name__)
+
+MAX_PROCESS_BYTES = 1200 * 1024 * 1024
+_INTERVAL_S = 0.5
+
+
+class MemoryLimiter:
+    """Monitors the processes of one browser while it has open pages. ``kills`` counts the killed processes."""
+
+    def __init__(self, browser_pid: int, *, max_bytes: int = MAX_PROCESS_BYTES) -> None:
+        self._browser_pid = browser_pid
+        self._max_bytes = max_bytes
+        self._callers = 0
+        self._task: asyncio.Task[None] | None = None
+        self.kills = 0
+
+    @asynccontextmanager
+    async def monitor(self) -> AsyncIterator[None]:
+        """Monitor the processes as long as at least one caller is in this context."""
+        self._callers += 1
+        if self._task is None:
+            self._task = asyncio.create_task(self._watch(), name="memory warden")
+        try:
+            yield
+        finally:
+            self._callers -= 1
+            if not self._callers and self._task is not None:
+                task, self._task = self._task, None
+                task.cancel()
+                await asyncio.wait([task])
+
+    async def _watch(self) -> None:
+        while True:
+            self.kills += await asyncio.to_thread(self._kill_oversized)
+            await asyncio.sleep(_INTERVAL_S)
+
+    def _kill_oversized(self) -> int:
+        try:
+            processes = psutil.Process(self._browser_pid).children(recursive=True)
+        except psutil.Error:
+            return 0
+        killed = 0
+        for process in processes:
+            try:
+                size = process.memory_info().rss
+                if size > self._max_bytes:
+                    process.kill()
+                    killed += 1
+                    _log.warning("browser_process_killed", pid=process.pid, bytes=size)
+            except psutil.Error:
+                continue
+        return killed

@@ -18,11 +18,8 @@ from typing import Any
 import structlog
 from patchright.async_api import Browser, BrowserContext, CDPSession, Error, Frame, Page, Playwright, async_playwright
 
-from cache.backends.devtools import PageLost
-from cache.backends.driver import Driver
-from cache.backends.launching import FLAGS, SANDBOX_ERRORS, Launch, prepare_launch
-from cache.backends.main_document import MainDocument
-from cache.backends.memory import MemoryLimiter
+from cache.backends.devtools import MainDocument, PageLost
+from cache.backends.launching import FLAGS, SANDBOX_ERRORS, Driver, Launch, MemoryLimiter, prepare_launch
 from cache.backends.pool import BrowserLease, BrowserPool
 from cache.backends.readiness import HEIGHT_PX, WIDTH_PX, ClockStuck
 from cache.backends.visit import READING_S, Visit

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from cache.backends.devtools import DevTools
+from cache.backends.devtools import DevTools, MainDocument
 from cache.backends.documents import read_document
 from cache.backends.failures import CaptureFailure, failure_from_browser_error, failure_from_refusal, of_target
-from cache.backends.main_document import MainDocument
 from cache.backends.navigation import DocumentResponse, Navigation
 from cache.backends.readiness import MAX_GROWN_PX, WIDTH_PX, PageLoader, Readiness
 from cache.capture import ALT_TEXT_HEADING, CaptureOutcome, Observation, Soft404Confidence

@@ -11,8 +11,7 @@ from typing import Any, Protocol
 
 from cache.capture import ALT_TEXT_HEADING
 from cache.page_scripts import script
-from cache.page_text.frame_boxes import FrameText, Viewport, insert_frames
-from cache.page_text.text_boxes import Piece
+from cache.page_text.text_boxes import FrameText, Piece, Viewport, insert_frames
 
 MAX_TEXT_CHARS = 24_000_000
 MAX_HIDDEN_CHARS = 200_000

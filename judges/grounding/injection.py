@@ -18,8 +18,7 @@ from typing import Final
 
 from judges.grounding.confusables import confusable_skeleton
 from judges.grounding.folding import FoldedText, fold
-from judges.grounding.injection_multilingual import EMPTY_ANNOUNCEMENT, MULTILINGUAL_PATTERNS
-from judges.grounding.injection_patterns import ENGLISH_PATTERNS
+from judges.grounding.injection_patterns import EMPTY_ANNOUNCEMENT, ENGLISH_PATTERNS, MULTILINGUAL_PATTERNS
 from judges.grounding.injection_signals import (
     REQUIRED_COMPANIONS,
     SINGLE_SENTENCE_SIGNS,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from answers.submission import Answer
-from cache.evidence import Evidence
+from cache.capture import Evidence
 from judges.errors import JudgeBug
 from judges.extractor import Extractor
 from judges.isolation.confined import JudgeJob, run_isolated

@@ -9,8 +9,7 @@ from typing import Any
 import structlog
 from pydantic import BaseModel
 
-from cache.capture import Capture
-from cache.evidence import Evidence
+from cache.capture import Capture, Evidence
 from judges.errors import ExtractionFailed, LLMOutputUnusable, UnusableKind
 from judges.extractor import Extraction, ExtractionReply, ExtractorBase, S
 from judges.isolation.rpc_client import RpcClient

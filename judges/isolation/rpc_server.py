@@ -15,8 +15,7 @@ from typing import Any, Final, Protocol
 
 import structlog
 
-from cache.capture import Capture
-from cache.evidence import Evidence
+from cache.capture import Capture, Evidence
 from cache.lru import LRUCache
 from judges.errors import JudgeBug, UnusableKind
 from judges.extractor import ExtractorBase

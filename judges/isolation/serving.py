@@ -24,11 +24,11 @@ from judges.isolation.rpc_client import RpcClient
 from judges.isolation.rpc_server import REAL_RUN
 from judges.isolation.values import error_to_json, to_json_value
 from judges.isolation.wire import Frame, FrameTooLarge, encode
-from judges.judge_code import judge_code
 from judges.loader import run_native_file
 from judges.prompting.rendering import Style
 from judges.result import native_summary
 from judges.runner import JudgeTools, run_judge
+from judges.source_code import judge_code
 from rubrics.verdict import Usage
 
 MAX_RESULT_BYTES: Final = 16 * 1024 * 1024

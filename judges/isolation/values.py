@@ -10,7 +10,7 @@ from typing import Any, Final, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from cache.capture import Capture, CaptureOutcome, Observation
+from cache.capture import Capture, CaptureOutcome, Evidence, Observation
 from cache.errors import (
     BlobCorrupt,
     BlobMissing,
@@ -22,7 +22,6 @@ from cache.errors import (
     NoEvidence,
     SandboxUnavailable,
 )
-from cache.evidence import Evidence
 from judges.errors import (
     ExtractionFailed,
     JudgeBug,

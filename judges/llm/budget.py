@@ -40,7 +40,7 @@ class RequestBudget(Protocol):
     def settle(self, estimate: Estimate, usage: Usage, model: str, role: str) -> None:
         """Replace a reservation with the actual cost of the reply of ``model``, whether usable or not.
 
-        ``role`` is the role of the request (``judges.llm.roles``).
+        ``role`` is the role of the request (``judges.llm.client``).
         """
 
 

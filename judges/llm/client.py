@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from pydantic import BaseModel
 
@@ -80,3 +80,14 @@ class LLMClient(Protocol):
     async def complete(self, request: LLMRequest) -> LLMReply: ...
 
     async def aclose(self) -> None: ...
+
+
+OWN_ROLE: Final = "own"
+"""Role of requests with messages that a judge file writes itself."""
+
+
+def role_of(request: LLMRequest) -> str:
+    """Return ``verify``, ``extract``, or else the name of the prompt (``transcribe``, ``mindact`` ...), or ``own``."""
+    if request.purpose != "free":
+        return request.purpose
+    return OWN_ROLE if request.prompt is None else request.prompt.partition("@")[0]

@@ -8,8 +8,7 @@ from operator import add
 from typing import Any
 
 from judges.errors import LLMError
-from judges.llm.client import LLMClient, LLMReply, LLMRequest
-from judges.llm.roles import role_of
+from judges.llm.client import LLMClient, LLMReply, LLMRequest, role_of
 from rubrics.verdict import Usage
 
 

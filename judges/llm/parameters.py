@@ -11,9 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, Self, TypeAlias, get_args
 
 from judges.errors import ModelNotConfigured
-from judges.llm.client import LLMClient, LLMReply, LLMRequest
+from judges.llm.client import OWN_ROLE, LLMClient, LLMReply, LLMRequest, role_of
 from judges.llm.families import DEFAULT_MODEL, family_of, is_reasoning_model, params_for
-from judges.llm.roles import OWN_ROLE, role_of
 
 Effort: TypeAlias = Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: Final = get_args(Effort)

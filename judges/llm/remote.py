@@ -24,8 +24,8 @@ from judges.errors import (
 )
 from judges.llm.budget import RequestBudget, estimate_cost
 from judges.llm.circuit import CircuitBreaker
-from judges.llm.client import LLMReply, LLMRequest
-from judges.llm.context_windows import ContextWindows
+from judges.llm.client import LLMReply, LLMRequest, role_of
+from judges.llm.context_windows import ContextWindows, page_chars_allowed, with_shortened_page
 from judges.llm.dialects import DEFAULT_OUTPUT_LIMIT, RequestFormat
 from judges.llm.families import params_for
 from judges.llm.missing_models import ModelList, missing_model_message
@@ -34,8 +34,6 @@ from judges.llm.parameters import LONG_EFFORTS
 from judges.llm.pricing import Prices
 from judges.llm.replies import read_reply
 from judges.llm.retry import Retrier, RetryPolicy
-from judges.llm.roles import role_of
-from judges.llm.shrinking import page_chars_allowed, with_shortened_page
 from judges.llm.wire import FinishReason, ProviderAdapter, RawReply
 from judges.prompting.prompts.library import load_prompt
 from rubrics.verdict import Usage

@@ -14,9 +14,9 @@ from typing import Any, Final
 from pydantic import AliasChoices, BaseModel, RootModel, ValidationError
 
 from judges.errors import JudgeBug, LLMOutputUnusable, UnusableKind
-from judges.judge_code import judge_code
 from judges.llm.json_objects import NoSingleObject, parse_single_object
 from judges.llm.wire import FinishReason, RawReply
+from judges.source_code import judge_code
 
 MAX_REPLY_CHARS: Final = 2_000_000
 MAX_WRAPPINGS: Final = 3

@@ -3,6 +3,8 @@
 Each reply is one small file, because several processes share the folder and files are replaced atomically. Only usable
 replies are stored. An unreadable file counts as a cache miss. If the folder is full, the least recently used files are
 deleted.
+
+The local cache is read first. A reply found only in the shared cache is copied to the local one.
 """
 
 from __future__ import annotations
@@ -242,3 +244,34 @@ def _digest(model: str, text: str, at: str, cut: Mapping[str, Any] | None) -> st
         # Part of the digest, so that a version without this field does not use it as a reply to the whole page.
         bound = f"{json.dumps(cut, sort_keys=True)}\0{bound}"
     return hashlib.sha256(bound.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class SharedReplyCache(Protocol):
+    """Shared cache. It never raises: if it fails, ``get`` returns None and ``offer`` drops the reply."""
+
+    async def get(self, key: str) -> StoredReply | None: ...
+
+    def offer(self, key: str, reply: LLMReply) -> None:
+        """Store a reply in the background."""
+        ...
+
+
+class TwoLevelReplyCache:
+    """Implementation of ``Replies`` with both levels."""
+
+    def __init__(self, local: FolderReplyCache, shared: SharedReplyCache) -> None:
+        self._local = local
+        self._shared = shared
+
+    async def get(self, key: str) -> StoredReply | None:
+        found = await self._local.get(key)
+        if found is not None:
+            return found
+        found = await self._shared.get(key)
+        if found is not None:
+            await self._local.put(key, found)
+        return found
+
+    async def put(self, key: str, reply: LLMReply) -> None:
+        self._shared.offer(key, reply)
+        await self._local.put(key, reply)

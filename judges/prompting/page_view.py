@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Final, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
-from cache.evidence import Evidence
+from cache.capture import Evidence
 from cache.lru import LRUCache
 from cache.single_flight import SingleFlight
 from judges.grounding.injection import Scan, scan_url
@@ -194,3 +194,14 @@ def link_lines(links: Sequence[tuple[str, str]]) -> str:
             break
         lines.append(line)
     return "\n".join(lines)
+
+
+T = TypeVar("T")
+
+LARGE_TEXT_CHARS: Final = 50_000
+"""Below this size, the work takes 1-2 ms, which is about the cost of a thread switch."""
+
+
+async def run_cpu_bound(work: Callable[[], T], *texts: str) -> T:
+    """Return the result of ``work``, run in a thread if ``texts`` are long."""
+    return work() if sum(map(len, texts)) < LARGE_TEXT_CHARS else await asyncio.to_thread(work)

@@ -24,7 +24,7 @@ import psutil
 import pytest
 
 from app.demo import EXPECTED
-from app.demo.shipped import page_texts
+from app.demo.expected import page_texts
 from app.demo.site import PORT
 from app.summary import leaves
 

@@ -20,7 +20,7 @@ MAY_READ_ENVIRONMENT = {
     "mind2web2.environment": "public scripts make clients without naming a key, and expect it from there",
 }
 MAY_CATCH_EVERYTHING = {
-    "judges.judge_code": "a judge file may raise anything while it is imported or run",
+    "judges.source_code": "a judge file may raise anything while it is imported or run",
     "app.jobs.execution": "one job's fault must not stop the others",
     "cache.backends.patchright": "the browser library raises plain exceptions when its driver is gone",
     "mind2web2.foreign_client": "a public script may bring a client of its own, which may raise anything",

@@ -60,7 +60,7 @@ def miniature(tmp_path: Path) -> Path:
     ("file", "line"),
     [
         ("rubrics/node.py", "import answers"),
-        ("answers/report.py", "import cache"),
+        ("answers/citations.py", "import cache"),
         ("cache/urls.py", "import judges"),
         ("judges/context.py", "import mind2web2"),
         ("judges/llm/client.py", "import app"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from app.dashboard.places import places_of
+from app.dashboard.leaf_view import places_of
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import Observation
 from cache.egress.guard import EgressProxy

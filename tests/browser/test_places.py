@@ -8,7 +8,7 @@ import json
 import pytest
 from PIL import Image
 
-from app.dashboard.places import places_of
+from app.dashboard.leaf_view import places_of
 from cache.capture import Observation
 from tests.browser.conftest import Rig
 from tests.standin.documents import pdf_with_pages

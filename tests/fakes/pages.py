@@ -6,9 +6,8 @@ import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from cache.capture import Blob, Capture, CaptureOutcome
+from cache.capture import Blob, Capture, CaptureOutcome, Evidence
 from cache.errors import CacheError, NoEvidence
-from cache.evidence import Evidence
 
 CAPTURED_AT = datetime(2025, 8, 1, 12, 0, tzinfo=UTC)
 

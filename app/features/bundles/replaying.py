@@ -30,10 +30,8 @@ from app.features.bundles.contents import (
 )
 from app.features.bundles.errors import BundleRefused
 from app.features.bundles.opening import LIMITS, BundleLimits, BundleReader, open_bundle
-from judges.analysis.replay.difference import NotRecomputable, ReplayDifference
-from judges.analysis.replay.grounds import inconsistent_leaves
-from judges.analysis.replay.rescoring import score_differences
-from judges.analysis.replay.tree import tree_of
+from judges.analysis.replay.rescoring import inconsistent_leaves, score_differences
+from judges.analysis.replay.tree import NotRecomputable, ReplayDifference, tree_of
 from rubrics.errors import RubricError
 
 MAX_TEXT_BYTES = 64 * 1024 * 1024

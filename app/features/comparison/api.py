@@ -7,14 +7,40 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
 
 from app.api.access import ReaderDep, ServiceDep
 from app.api.models import ListOut
 from app.api.paging import PositionPageRequestDep
-from app.features.comparison.api_models import FlipOut
 from app.features.comparison.api_sides import SIDE, SideQuery, load_side
 from app.features.comparison.compared import comparison_json
-from app.features.comparison.flips import Flip, add_flips, flips
+from app.features.comparison.flips import Cause, Flip, add_flips, flips
+
+
+class FlipCauseOut(BaseModel):
+    """Cause of a flip: something that differs between the two sides."""
+
+    cause: Cause
+    detail: str
+
+
+class FlipOut(BaseModel):
+    """Leaf whose outcome differs. An outcome is null if the tree of that side has no such leaf."""
+
+    task_id: str
+    answer_name: str
+    leaf: str
+    description: str = Field(description="First 500 characters of the description")
+    before: str | None
+    after: str | None
+    causes: list[FlipCauseOut]
+    result_before: str
+    result_after: str
+
+    @classmethod
+    def of(cls, flip: Flip) -> FlipOut:
+        return cls.model_validate(flip.json())
+
 
 router = APIRouter(prefix="/v1/compare", tags=["results"])
 

@@ -78,7 +78,7 @@ def outcomes_in(folder: Path) -> Sequence[AnswerOutcome]:
     Raises:
         WrongUsage: there is none.
     """
-    from app.features.comparison.judged_folder import read_attempts
+    from app.engine.result_folder import read_attempts
 
     found = read_attempts(folder.parent, folder.name)
     if not found:

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from app.console.connection import URL, JsonOption, UrlOption, connect
+from app.console.scorecard import bounds_text, interval_text, number_text, plain_table
 from app.console.streams import print_json, stdout_console
-from app.console.tables import bounds_text, interval_text, number_text, plain_table
 
 
 def summary(

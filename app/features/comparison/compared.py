@@ -15,10 +15,9 @@ from typing import Any
 from app.features.comparison.figures import interval_json
 from app.features.comparison.flips import ComparableResult
 from app.summary import AnswerOutcome, score_of
-from judges.analysis.statistics.holm import holm
 from judges.analysis.statistics.interval import LEVEL
 from judges.analysis.statistics.paired import MIN_TASKS_FOR_T, Paired, interval_over_bounds, paired
-from judges.analysis.statistics.sign_flip import MIN_TASKS_FOR_TEST
+from judges.analysis.statistics.sign_flip import MIN_TASKS_FOR_TEST, holm
 from judges.result import score_json
 from rubrics.scoring import Score
 

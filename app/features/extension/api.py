@@ -7,18 +7,20 @@ who submitted it and when. It is accepted only for a URL that needs work, so it 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Annotated, Any, Final, TypeAlias
 
 import structlog
 from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from starlette.datastructures import FormData, UploadFile
 
 from app.api.access import ServiceDep
-from app.api.extension_origin import EXTENSION_PATHS
+from app.api.guards import EXTENSION_PATHS
 from app.api.models import PageOut
 from app.api.page_models import CodeIn, FlaggedListOut, FlaggedOut, PairingOut, TokenOut
 from app.api.page_repairs import check_upload, store_upload
 from app.api.problems import Problem
+from app.api.request_fields import WHOLE_NUMBER
 from app.api.strict_json import StrictJsonRoute
 from app.features.extension.pairing import (
     TOKEN_LIFETIME,
@@ -28,15 +30,78 @@ from app.features.extension.pairing import (
     token_digest,
     too_many_requests,
 )
-from app.features.extension.submitted_boxes import MAX_CHARS, PLACES_SCHEMA, parse_submitted_boxes
 from app.service import Service
 from app.storage.captures import key_digest
 from app.storage.cited_urls import list_urls
 from app.storage.pairings import Pairing, revoke_pairing, use_code
 from app.storage.storable import storable_text
 from cache.page_text.submitted_boxes import SubmittedBoxes
+from cache.page_text.text_boxes import MAX_LINES, Line, Piece
 from cache.sources.uploads import BrowserPage, UploadedPage
 from cache.urls import MAX_URL_CHARS, canonical_key
+
+MAX_CHARS = 4 * 1024 * 1024
+_MOST_PX = 1_000_000
+_Px: TypeAlias = Annotated[float, Field(ge=-_MOST_PX, le=_MOST_PX, allow_inf_nan=False)]
+_Size: TypeAlias = Annotated[float, Field(ge=0, le=_MOST_PX, allow_inf_nan=False)]
+_Start: TypeAlias = Annotated[int, Field(ge=0, le=MAX_CHARS), WHOLE_NUMBER]
+_Line: TypeAlias = tuple[_Start, _Px, _Px, _Size, _Size]
+_Piece: TypeAlias = tuple[
+    Annotated[str, Field(max_length=40)],
+    Annotated[int, Field(ge=1, le=MAX_CHARS), WHOLE_NUMBER],
+    Annotated[list[_Line], Field(min_length=1, max_length=MAX_LINES)],
+]
+
+
+class SubmittedBoxesIn(BaseModel):
+    """Text boxes of a screenshot.
+
+    ``pieces`` are tuples of a text's beginning, its length in characters, and its lines. A line is its start within the
+    piece and its box (left, top, width, height) in CSS pixels of the page. The screenshot shows ``width`` by ``height``
+    of these pixels.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    width: float = Field(gt=0, le=_MOST_PX, allow_inf_nan=False)
+    height: float = Field(gt=0, le=_MOST_PX, allow_inf_nan=False)
+    pieces: list[_Piece] = Field(max_length=MAX_LINES)
+
+    @model_validator(mode="after")
+    def _bounded(self) -> SubmittedBoxesIn:
+        if sum(len(lines) for _, _, lines in self.pieces) > MAX_LINES:
+            raise ValueError(f"has more than {MAX_LINES} lines")
+        for _, length, lines in self.pieces:
+            starts = [line[0] for line in lines]
+            if starts != sorted(starts) or starts[-1] > length:
+                raise ValueError("has lines that are not in text order, or that start beyond the end of the text")
+        return self
+
+
+PLACES_SCHEMA: Final = SubmittedBoxesIn.model_json_schema() | {
+    "description": "Boxes of the text in ``image``. The lines of a piece are in text order and start within it; "
+    f"at most {MAX_LINES} lines in total"
+}
+
+
+def parse_submitted_boxes(text: str) -> SubmittedBoxes:
+    """Parse and validate submitted text boxes.
+
+    Raises:
+        ValueError: the text does not match the schema. The message names the location.
+    """
+    try:
+        given = SubmittedBoxesIn.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{where}: {first['msg']}" if where else str(first["msg"])) from error
+    pieces = tuple(
+        Piece(begins=begins, length=length, lines=tuple(Line(*line) for line in lines))
+        for begins, length, lines in given.pieces
+    )
+    return SubmittedBoxes(width=given.width, height=given.height, pieces=pieces)
+
 
 router = APIRouter(prefix=EXTENSION_PATHS.rstrip("/"), tags=["extension"], route_class=StrictJsonRoute)
 

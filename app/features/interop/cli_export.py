@@ -110,10 +110,9 @@ def _read_results(
 
 def _write(found: Sequence[ExportedResult], format: Format, rows: Rows | None, out: Path, agent: str) -> str:
     """Write the results and return a summary of the output."""
-    from app.features.interop.files import write_csv, write_json_lines, write_parquet
     from app.features.interop.inspect_log import file_name, inspect_log
     from app.features.interop.public_layout import write_layout
-    from app.features.interop.rows import leaf_table, result_table
+    from app.features.interop.rows import leaf_table, result_table, write_csv, write_json_lines, write_parquet
     from judges.result_files import write_json
 
     if format is Format.MIND2WEB2:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich import box
+from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 
 from app.console import event_loop
 from app.console.connection import JsonOption
@@ -22,12 +25,23 @@ from app.console.judging_options import (
     quiet_logging,
 )
 from app.console.streams import print_json, stderr_console, stdout_console
+from app.engine.runtime import Runtime
+from cache.capture import CaptureOutcome, Evidence
+from cache.errors import NoEvidence
+from judges.analysis.meta_eval.asking import JudgedItem, ask_all
+from judges.analysis.meta_eval.items import Item
+from judges.analysis.meta_eval.measuring import JudgeAgreement, agreement_of_asked
+from judges.llm.parameters import ParameterizedLLM
+from judges.llm.providers import parse_model
+from judges.llm.refusals import RejectionMonitor
+from judges.verifier import Verifier
 
 if TYPE_CHECKING:
     from app.settings import Settings
     from judges.analysis.labels import LabelFile
     from judges.analysis.meta_eval.items import Item
     from judges.analysis.meta_eval.measuring import JudgeAgreement
+
 
 VOTES = 3
 """Votes per claim when answers are judged. Certificates require the same number."""
@@ -86,7 +100,6 @@ def meta_eval(
 
 
 def _show(report: dict[str, Any], out: Path | None, *, as_json: bool) -> None:
-    from app.features.meta_eval.cli_tables import print_report
     from judges.result_files import write_json
 
     if as_json:
@@ -115,7 +128,6 @@ async def _measure(
     from rich.progress import Progress
 
     from app.console.runtime import open_command_runtime
-    from app.features.meta_eval.evaluation import measure
 
     # Captured pages are in the database of the service. Labels that contain the page text do not need it.
     stored = any(page.page_id and page.text is None for item in items for page in item.label.pages)
@@ -150,3 +162,104 @@ def _certify(settings: Settings, labels: dict[str, Any], measured: Sequence[Judg
         stderr_console().print(f"certificate {certificate.id} of {one.model}: {path}", markup=False, soft_wrap=True)
         issued.append(dict(certificate.document))
     return issued
+
+
+SHOWN = 20
+"""Maximum number of printed disagreements per judge. ``--json`` has all of them."""
+
+_FIGURES = ("raw", "kappa", "ac1", "tpr", "tnr")
+
+
+def print_report(console: Console, report: dict[str, Any]) -> None:
+    """Print the output of ``report_json``."""
+    _print_labels(console, report["labels"])
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("judge", overflow="fold")
+    for heading in ("n", "raw", "kappa", "AC1", "TPR", "TNR", "not judged", "USD"):
+        table.add_column(heading, justify="right")
+    for one in report["judges"]:
+        figures = (_figure(one[name]) for name in _FIGURES)
+        table.add_row(escape(_name(one)), str(one["n"]), *figures, str(len(one["not_judged"])), _usd(one))
+    console.print(table)
+    for one in report["judges"]:
+        _print_judge(console, one)
+
+
+def _print_labels(console: Console, labels: dict[str, Any]) -> None:
+    left_out = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in labels["left_out"].items() if count)
+    line = f"{labels['labels']} label(s) on {labels['items']} claim(s), {labels['usable']} usable"
+    _line(console, f"{line} ({left_out})" if left_out else line)
+    several = labels["labelled_by_several"]
+    if several["items"]:
+        _line(console, f"people agree on {several['unanimous']} of {several['items']} claim(s) with several labels")
+
+
+def _print_judge(console: Console, one: dict[str, Any]) -> None:
+    counts = one["confusion"]
+    _line(
+        console,
+        f"{_name(one)}: labelled passed: {counts['true_positive']} judged passed, {counts['false_negative']} judged "
+        f"failed; labelled failed: {counts['false_positive']} judged passed, {counts['true_negative']} judged failed",
+    )
+    for each in one["disagreements"][:SHOWN]:
+        location = " ".join(str(each[key]) for key in ("task_id", "leaf") if each[key])
+        _line(console, f"  judge {each['judge']}, people {each['human']}: {each['claim']}  [{location}]")
+        for opinion in each["people"]:
+            if opinion["reason"]:
+                _line(console, f"      {opinion['reviewer'] or 'anonymous'}: {opinion['reason']}")
+        if each["judge_reasoning"]:
+            _line(console, f"      judge: {each['judge_reasoning']}")
+    if len(one["disagreements"]) > SHOWN:
+        _line(console, f"  and {len(one['disagreements']) - SHOWN} more: use --json to list all")
+    for each in one["not_judged"][:SHOWN]:
+        _line(console, f"  not judged ({each['reason']}): {each['claim']}  {each['detail']}")
+
+
+def _line(console: Console, text: str) -> None:
+    """Print text without markup: it may come from people or pages."""
+    console.print(text, markup=False, soft_wrap=True)
+
+
+def _name(one: dict[str, Any]) -> str:
+    return f"{one['model']} (as recorded)" if one["verdicts"] == "recorded" else str(one["model"])
+
+
+def _usd(one: dict[str, Any]) -> str:
+    if one["verdicts"] == "recorded":
+        return "-"
+    usd = one["usage"]["usd"]
+    return "?" if usd is None else f"{usd:.4f}"
+
+
+def _figure(estimate: dict[str, Any]) -> str:
+    if estimate["value"] is None:
+        return "-"
+    if estimate["low"] is None:
+        return f"{estimate['value']:.2f}"
+    return f"{estimate['value']:.2f} [{estimate['low']:.2f}, {estimate['high']:.2f}]"
+
+
+async def measure(
+    runtime: Runtime, items: Sequence[Item], model: str, *, votes: int, done: Callable[[JudgedItem], None]
+) -> JudgeAgreement:
+    """Ask ``model`` (``provider/model``) about the usable items. No page is captured.
+
+    Raises:
+        ModelNotConfigured: the model does not exist or its API key is missing.
+        LLMRejected: the provider refuses every request.
+    """
+
+    async def stored(page_id: str) -> Evidence:
+        capture = await runtime.index.get(page_id)
+        if capture is None:
+            raise NoEvidence(page_id, CaptureOutcome.EMPTY, "this capture is not stored", gone=False, capture=None)
+        return await runtime.pages.evidence(capture)
+
+    client, name = runtime.models.client(model)
+    watch = RejectionMonitor(client, name)
+    asking = ParameterizedLLM(watch, runtime.settings.parameters, provider=parse_model(model).provider, model=name)
+    judge = Verifier(asking, name, separator=runtime.separator, pages=runtime.page_preparer)
+    asked = await ask_all(items, judge, stored=stored, votes=votes, done=done)
+    if watch.refusal is not None:
+        raise watch.refusal
+    return agreement_of_asked(str(parse_model(model)), asked, votes=votes)

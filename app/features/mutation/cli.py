@@ -173,7 +173,7 @@ def _material(
         return read_answers(answer)[0][1], texts
     if agent is not None:
         return find_answers(answers, agent, [task_id])[0].answers[0].text, texts
-    from app.demo.shipped import examples_dir, page_texts
+    from app.demo.expected import examples_dir, page_texts
 
     shipped = examples_dir() / "demo" / task_id / "answer_1.md"
     if not shipped.is_file():
@@ -211,7 +211,7 @@ async def _run(settings: Settings, case: _Case) -> _Run:
     from app.engine.runtime import open_runtime
     from app.engine.text_judging import runtime_with_pages, text_judge, texts_of
     from judges.analysis.mutation.replay import RecordingClient
-    from judges.analysis.mutation.trying import MutationTest
+    from judges.analysis.mutation.report import MutationTest
 
     console = stderr_console()
     replies: dict[str, str] = {}

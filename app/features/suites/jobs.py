@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,11 +17,13 @@ from app.features.suites.orders import SuiteRunIn
 from app.features.suites.places import DataFolders
 from app.features.suites.records import Record
 from app.features.suites.running import SuiteModel, run_steps
-from app.features.suites.step_journal import StepJournal
 from app.features.suites.tilde_kind import TildeKind
+from app.jobs.errors import JobSuperseded
 from app.progress import Progress, ProgressCallback, Stage
 from app.storage.database import Database
-from app.storage.records import Job
+from app.storage.jobs import is_fence_valid
+from app.storage.records import Fence, Job
+from app.storage.suite_steps import StepRow, begin_run, keep_steps, known_records
 from judges.llm.client import LLMClient
 from judges.suites.errors import SuiteError
 
@@ -107,3 +110,60 @@ class _ProgressWatcher:
 
     def step(self, record: Record, *, done: int, total: int, reused: bool) -> None:
         self._report(_progress(done, total))
+
+
+_MAX_BATCH = 200
+
+
+class StepJournal:
+    """``Journal`` of one attempt. A record is stored when its transaction is committed."""
+
+    def __init__(self, database: Database, fence: Fence) -> None:
+        self._database = database
+        self._fence = fence
+        self._waiting: list[tuple[Record, asyncio.Future[None]]] = []
+        self._lock = asyncio.Lock()
+
+    async def begin(self, identity: Mapping[str, Any], total: int) -> None:
+        """Register the run. Steps of an attempt with another identity are deleted.
+
+        Raises:
+            JobSuperseded: another attempt of the job has taken over.
+            DatabaseUnavailable: the database cannot be reached.
+        """
+        async with self._database.begin() as connection:
+            if not await is_fence_valid(connection, self._fence):
+                raise JobSuperseded(self._fence.job_id)
+            identity_json = json.dumps(identity, sort_keys=True)
+            await begin_run(connection, self._fence.job_id, identity=identity_json, total=total)
+
+    async def known(self) -> Mapping[str, dict[str, Any]]:
+        async with self._database.begin() as connection:
+            records = await known_records(connection, self._fence.job_id)
+        return {record["id"]: record for record in records}
+
+    async def keep(self, record: Record) -> None:
+        """Store a record. Raises JobSuperseded, DatabaseUnavailable."""
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((record, stored))
+        # Group commit: records that arrive during a transaction are written together by the next one.
+        async with self._lock:
+            if not stored.done():
+                await self._write()
+        await stored
+
+    async def _write(self) -> None:
+        batch, self._waiting = self._waiting[:_MAX_BATCH], self._waiting[_MAX_BATCH:]
+        try:
+            rows = await asyncio.to_thread(lambda: [StepRow.of(record) for record, _ in batch])
+            async with self._database.begin() as connection:
+                if not await is_fence_valid(connection, self._fence):
+                    raise JobSuperseded(self._fence.job_id)
+                await keep_steps(connection, self._fence.job_id, rows)
+        except BaseException:
+            # Put the batch back for the other waiters: possibly only this task was cancelled.
+            self._waiting = [(record, stored) for record, stored in batch if not stored.done()] + self._waiting
+            raise
+        for _, stored in batch:
+            if not stored.done():
+                stored.set_result(None)

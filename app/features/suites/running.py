@@ -7,13 +7,17 @@ Journalled steps are never asked again, so a killed run can resume. An error of 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from app.background import first_exception
+from app.engine.limits import Limits
+from app.engine.model_clients import ModelClients, reply_store
 from app.errors import AppError
-from app.exceptions import first_exception
 from app.features.suites.records import Record, is_settled, without_trace
+from app.settings import Settings
 from judges.errors import JudgeError, LLMError, LLMRejected, ModelNotConfigured
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.refusals import rejects_all_requests
@@ -145,3 +149,27 @@ async def _judged(plan: Plan[S], step: S, asking: SuiteModel) -> Record:
         return plan.not_judged(step, error)
     except LLMError as error:
         return plan.not_judged(step, error)
+
+
+@asynccontextmanager
+async def open_suite_model(settings: Settings) -> AsyncIterator[SuiteModel]:
+    """Open a client for the configured model, with the same limits, retries, budget and reply cache as for judges.
+
+    Raises:
+        ModelNotConfigured: the provider does not exist or its API key is missing.
+    """
+    models = ModelClients(settings, Limits.from_settings(settings), reply_store(settings))
+    try:
+        yield _model_for(models, settings.model)
+    finally:
+        await models.aclose()
+
+
+def _model_for(models: ModelClients, model: str) -> SuiteModel:
+    """Return the client of a model.
+
+    Raises:
+        ModelNotConfigured: the provider does not exist or its API key is missing.
+    """
+    client, name = models.client(model)
+    return SuiteModel(client=client, model=name)

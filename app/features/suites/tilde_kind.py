@@ -10,8 +10,15 @@ from functools import partial
 
 from app.features.suites.boxes import GOLD, PICKED, parse_box
 from app.features.suites.kinds import Box, PreparedRun, StepView
-from app.features.suites.multimodal import NAME, PredictionsPlan, TildePlan
-from app.features.suites.multimodal_run import TildeOptions, figures, run_identity, summary_score
+from app.features.suites.multimodal import (
+    NAME,
+    PredictionsPlan,
+    TildeOptions,
+    TildePlan,
+    figures,
+    run_identity,
+    summary_score,
+)
 from app.features.suites.orders import MultimodalRunIn
 from app.features.suites.places import DataFolders
 from app.features.suites.records import TRACE, Record
@@ -20,9 +27,9 @@ from judges.suites.errors import DataMissing, DataUnreadable
 from judges.suites.mind2web.errors import PageUnusable
 from judges.suites.mind2web.page import ID, Page
 from judges.suites.mind2web.representation import show_page
-from judges.suites.multimodal.elements import root_id
 from judges.suites.multimodal.predictions import read_predictions
 from judges.suites.multimodal.row_files import Row, read_row
+from judges.suites.multimodal.scoring import root_id
 from judges.suites.multimodal.tilde_rows import TildeRow, read_tilde_row
 
 _TILDE_ID = re.compile(r"(\s)bnid=")

@@ -11,9 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from cache.capture import CaptureOutcome
+from cache.capture import CaptureOutcome, Evidence
 from cache.errors import CacheError, NoEvidence
-from cache.evidence import Evidence
 from cache.urls import canonical_key
 from judges.analysis.labels import Label, LabelledPage
 from judges.analysis.meta_eval.items import Item

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from judges.analysis.replay.difference import NotRecomputable, ReplayDifference
-from judges.analysis.replay.tree import RecordedNode, tree_of
+from judges.analysis.replay.tree import NotRecomputable, RecordedNode, RecordedQuote, ReplayDifference, tree_of
 from rubrics.errors import RubricError
 from rubrics.scoring import NodeScore, Score, bounds, compatible_score, score_nodes, unknown_leaves
 from rubrics.tree import leaves_below, statistics
-from rubrics.verdict import Outcome, Verdict
+from rubrics.verdict import Outcome, QuoteOrigin, Verdict
 
 COMPLETE, INCOMPLETE = "complete", "incomplete"
 _UNKNOWN_SCORE = Score(value=None, low=0.0, high=1.0)
@@ -103,3 +102,87 @@ def _same(recorded: Any, recomputed: Any) -> bool:
     if isinstance(recomputed, dict):
         return isinstance(recorded, Mapping) and all(recorded.get(name) == value for name, value in recomputed.items())
     return bool(recorded == recomputed)
+
+
+_SHOWN_CHARS = 120
+
+
+def inconsistent_leaves(root: RecordedNode, text_of: Callable[[str], str | None]) -> Iterator[ReplayDifference]:
+    """Yield the leaves whose votes or quotes contradict their outcome.
+
+    ``text_of`` returns the text of a page by its id, or None if it is unavailable; its quotes are then not checked.
+    """
+    for leaf in root.leaves():
+        yield from _check_votes(leaf)
+        for quote in leaf.quotes:
+            if quote.origin == QuoteOrigin.TEXT:
+                yield from _check_quote(leaf, quote, text_of(quote.page_id))
+
+
+def _check_votes(leaf: RecordedNode) -> Iterator[ReplayDifference]:
+    """Check the votes. Each page of a claim has its own votes, so one matching vote suffices."""
+    needed = {Outcome.PASSED: True, Outcome.FAILED: False}.get(leaf.outcome)
+    cast = [vote.result for vote in leaf.votes if vote.result is not None]
+    if needed is not None and cast and needed not in cast:
+        yield ReplayDifference(where=f"votes of leaf {leaf.id}", recorded=leaf.outcome.value, recomputed=cast)
+
+
+def _check_quote(leaf: RecordedNode, quote: RecordedQuote, text: str | None) -> Iterator[ReplayDifference]:
+    if text is None:
+        return
+    found = text[quote.start : quote.end] if 0 <= quote.start <= quote.end else ""
+    if found != quote.text:
+        yield ReplayDifference(
+            where=f"quote of leaf {leaf.id} in page {quote.page_id}",
+            recorded=quote.text[:_SHOWN_CHARS],
+            recomputed=found[:_SHOWN_CHARS],
+        )
+
+
+_FIGURES = ("status", "final_score", "score", "score_strict", "tree_statistics")
+_NODE_FIELDS = (
+    "id", "desc", "critical", "weight", "strategy", "score", "status", "outcome", "reason", "claim", "instruction",
+    "sources", "blocked_by", "grounded", "low", "high",
+)  # fmt: skip
+
+
+def rejudged_differences(recorded: Mapping[str, Any], judged: Mapping[str, Any]) -> Iterator[ReplayDifference]:
+    """Yield differences of nodes from the root down, then of figures.
+
+    An early difference is usually the cause of later ones.
+    """
+    before, after = (_trees(result) for result in (recorded, judged))
+    if len(before) != len(after):
+        yield ReplayDifference(where="number of trees", recorded=len(before), recomputed=len(after))
+    for one, other in zip(before, after, strict=False):
+        yield from _node_differences(one, other)
+    for name in _FIGURES:
+        if recorded.get(name) != judged.get(name):
+            yield ReplayDifference(
+                where=f"judged again, {name}", recorded=recorded.get(name), recomputed=judged.get(name)
+            )
+
+
+def _trees(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return _mappings(part.get("verification_tree") for part in _mappings(result.get("eval_breakdown")))
+
+
+def _mappings(values: object) -> list[Mapping[str, Any]]:
+    """Return the values that are mappings. One of the two results is untrusted."""
+    return [each for each in values if isinstance(each, Mapping)] if isinstance(values, Iterable) else []
+
+
+def _node_differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[ReplayDifference]:
+    where = f"judged again, node {one.get('id')}"
+    for name in _NODE_FIELDS:
+        if one.get(name) != other.get(name):
+            yield ReplayDifference(where=f"{where}, {name}", recorded=one.get(name), recomputed=other.get(name))
+    votes = [[vote.get("result") for vote in _mappings(node.get("votes"))] for node in (one, other)]
+    if votes[0] != votes[1]:
+        yield ReplayDifference(where=f"{where}, votes", recorded=votes[0], recomputed=votes[1])
+    children = [_mappings(node.get("children")) for node in (one, other)]
+    if len(children[0]) != len(children[1]):
+        ids = [[child.get("id") for child in each] for each in children]
+        yield ReplayDifference(where=f"{where}, children", recorded=ids[0], recomputed=ids[1])
+    for child, same in zip(*children, strict=False):
+        yield from _node_differences(child, same)

@@ -7,11 +7,11 @@ used.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from judges.analysis.replay.difference import NotRecomputable
 from rubrics.node import Status, Strategy
 from rubrics.verdict import Outcome, Reason
 
@@ -103,3 +103,19 @@ def _depth(document: Any) -> int:
         level = [child for each in children if isinstance(each, list) for child in each]
         depth += 1
     return depth
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayDifference:
+    """One figure that differs: its position in the result, the recorded and the recomputed value."""
+
+    where: str
+    recorded: Any
+    recomputed: Any
+
+    def __str__(self) -> str:
+        return f"{self.where}: the result says {self.recorded!r}, recomputed {self.recomputed!r}"
+
+
+class NotRecomputable(Exception):
+    """The result lacks the data that its figures are computed from. The message names it."""

@@ -6,8 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from judges.analysis.overrides import JudgedNode
-from judges.analysis.sensitivity.leaf_votes import vote_counts
+from judges.analysis.overrides import JudgedNode, vote_counts
 from judges.analysis.sensitivity.variants import ScoredTree, ScoreRange
 from rubrics.tree import walk
 from rubrics.verdict import Outcome

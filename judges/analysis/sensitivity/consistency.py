@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from math import comb
 from typing import Any
 
-from judges.analysis.overrides import JudgedNode, judged_leaves
-from judges.analysis.sensitivity.leaf_votes import vote_counts
+from judges.analysis.overrides import JudgedNode, judged_leaves, vote_counts
 from judges.analysis.statistics.interval import Interval
 from judges.analysis.statistics.wilson import wilson
 from rubrics.verdict import Outcome

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from judges.analysis.overrides import JudgedNode, judged_tree
-from judges.analysis.sensitivity.leaf_votes import vote_counts
+from judges.analysis.overrides import JudgedNode, judged_tree, vote_counts
 from judges.analysis.sensitivity.variants import ScoredTree
 from rubrics.scoring import Score
 from rubrics.tree import leaves_below, walk

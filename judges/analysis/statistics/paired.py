@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from judges.analysis.statistics import bootstrap, student
-from judges.analysis.statistics.detectable import paired_detectable
 from judges.analysis.statistics.interval import Interval
 from judges.analysis.statistics.sign_flip import SignFlip, sign_flip
+from judges.analysis.statistics.student import paired_detectable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

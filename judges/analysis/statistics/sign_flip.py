@@ -16,6 +16,7 @@ from judges.analysis.statistics.bootstrap import SEED
 if TYPE_CHECKING:
     from judges.analysis.statistics.bootstrap import Floats
 
+
 MIN_TASKS_FOR_TEST = 6
 """With fewer differing tasks, p cannot be below 0.05: for five the minimum is 2 of 32 sign patterns, or 0.0625."""
 EXACT_UP_TO = 40
@@ -109,3 +110,20 @@ def _drawn(sizes: Sequence[float], least: float, *, seed: int, draws: int) -> in
         signs = random.integers(0, 2, size=(min(_BLOCK, draws - start), len(values)))
         reached += int((np.abs((2 * signs - 1) @ values) >= least).sum())
     return reached
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return adjusted p values in the given order. All comparisons with a value below a hold jointly at level a.
+
+    S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979).
+    The comparisons may depend on each other in any way.
+
+    >>> [round(p, 4) for p in holm([0.01, 0.04, 0.03])]
+    [0.03, 0.06, 0.06]
+    """
+    order = sorted(range(len(p_values)), key=lambda nth: p_values[nth])
+    adjusted, highest = [0.0] * len(p_values), 0.0
+    for rank, nth in enumerate(order):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[nth]))
+        adjusted[nth] = highest
+    return adjusted

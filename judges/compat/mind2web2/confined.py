@@ -20,15 +20,14 @@ from judges.isolation.rpc_client import RpcClient
 from judges.isolation.rpc_server import REAL_RUN, SCOUTING_RUN
 from judges.isolation.serving import JobMessage, code_in, run_job
 from judges.isolation.values import from_base64, from_json_value, observation_from_json, to_base64
-from judges.judge_code import judge_import
 from judges.llm.client import LLMClient
 from judges.prompting.rendering import Style
 from judges.settling import Progress
+from judges.source_code import judge_import
 from judges.verifier import ClaimJudge
-from mind2web2.fetching import DEADLINE_S
 from mind2web2.hosting import EvidenceSource, HostedClient
 from mind2web2.look_ahead import Scout
-from mind2web2.outside import LiveBrowser, use_services
+from mind2web2.outside import DEADLINE_S, LiveBrowser, use_services
 from mind2web2.playing import run_with_look_ahead
 from mind2web2.scouting import ScriptArguments
 from mind2web2.utils.load_eval_script import EvaluateAnswer, script_in

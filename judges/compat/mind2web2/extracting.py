@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, PydanticUserError
 
+from cache.capture import Evidence
 from cache.errors import CacheError, NoEvidence
-from cache.evidence import Evidence
 from judges.errors import ExtractionFailed
 from mind2web2.asking import instruction_of, page_addresses
 from mind2web2.config import NO_INSTRUCTION

@@ -14,13 +14,12 @@ from cache.blobs import BlobStore
 from cache.capture import Capture
 from judges.errors import JudgeBug
 from judges.isolation.fork_server_pool import ForkServerPool
-from judges.judge_code import judge_import
 from judges.llm.client import LLMClient
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
 from judges.settling import Progress
-from judges.source_code import compile_judge
+from judges.source_code import compile_judge, judge_import
 from mind2web2.confining import IsolatedScriptRun
 from mind2web2.hosting import EvidenceSource, HostedClient, LocalJudgeFactory
 from mind2web2.look_ahead import Scout

@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from cache.capture import Capture, PageKind
+from cache.capture import Capture, Evidence, PageKind
 from cache.errors import BlobError
-from cache.evidence import Evidence
 from cache.page_text.tiles import join_tiles
 from cache.urls import canonical_key
 from judges.extractor import Extractor, ExtractorBase

@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from cache.capture import Blob, Capture, CaptureOutcome, Observation, PageKind
+from cache.capture import Blob, Capture, CaptureOutcome, Evidence, Observation, PageKind
 from cache.errors import BlobCorrupt, CacheError, DocumentRejected, NoEvidence
-from cache.evidence import Evidence
 from cache.lru import LRUCache
 from cache.page_text.tiles import join_tiles
 from cache.single_flight import SingleFlight
@@ -27,9 +26,8 @@ from judges.prompting.page_view import MAX_TEXT_CHARS, cut_text
 from mind2web2.config import EvaluatorConfig
 from mind2web2.foreign_client import foreign_object
 from mind2web2.outside import external_services
-from mind2web2.page_addresses import address_of
 from mind2web2.page_facts import PageMetadata
-from mind2web2.page_keys import file_stems, layout_key
+from mind2web2.page_keys import address_of, file_stems, layout_key
 from mind2web2.screenshots import shown_jpeg
 from mind2web2.utils.misc import normalize_url_markdown
 

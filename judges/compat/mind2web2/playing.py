@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from typing import Any, Protocol
 
 from judges.errors import JudgeBug
-from judges.judge_code import judge_code
+from judges.source_code import judge_code
 from mind2web2.hosting import EvidenceSource, HostedClient
 from mind2web2.look_ahead import Scout
 from mind2web2.scouting import Replies, ScriptArguments, scouting_run

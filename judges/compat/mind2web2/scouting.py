@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from answers.submission import Answer
 from cache.capture import Capture
 from judges.errors import JudgeBug, JudgeError
-from judges.judge_code import judge_code
+from judges.source_code import judge_code
 from mind2web2.asked_once import Answers, cancel_pending, share_replies
 from mind2web2.hosting import Bodies, EvidenceSource, HostedCache, HostedClient
 from mind2web2.look_ahead import Scout

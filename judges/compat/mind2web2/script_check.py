@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from judges.errors import JudgeNotLoadable
-from judges.judge_code import judge_import
 from judges.loader import load_judge
 from judges.registry import JudgeKind
+from judges.source_code import judge_import
 from mind2web2.utils.load_eval_script import load_eval_script
 
 MEMORY_BYTES = 1024**3

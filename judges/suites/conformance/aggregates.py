@@ -7,8 +7,8 @@ from typing import Any
 
 from judges.suites.conformance.comparing import GoldenCase, differences
 from judges.suites.metrics import StepScore
-from judges.suites.mind2web.official import official_results
 from judges.suites.mind2web.parsing import gold_op_string
+from judges.suites.mind2web.report import official_results
 from judges.suites.mind2web.tournament import Prediction, score_prediction
 
 _PLACES = {"first": 0, "second": 1, "third": 2, "last": -1}

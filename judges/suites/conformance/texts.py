@@ -15,10 +15,10 @@ from judges.suites.mind2web.questions import (
     question_text,
     read_template,
 )
-from judges.suites.multimodal.operations import operation_f1, operation_string
 from judges.suites.multimodal.options import option_lines, option_name
 from judges.suites.multimodal.readings import Counting, Reading
 from judges.suites.multimodal.report import report
+from judges.suites.multimodal.scoring import operation_f1, operation_string
 from judges.suites.multimodal.seeact_parse import parse_seeact
 from judges.suites.multimodal.vocabulary import token_ids
 

@@ -2,18 +2,34 @@
 
 Figures appear under official and descriptive names, and for both policies for steps without a positive. A figure is
 None if any step was not judged; ``bounds`` then contains its lowest and highest value.
+
+The keys are the published ones, including the spelling ``marco_``.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
-from judges.suites.intervals import task_bootstrap_intervals, task_success_interval
-from judges.suites.metrics import GroupScore, Rates, ScoreBounds, StepScore, SuiteScore, bounds
+from judges.suites.metrics import (
+    GroupScore,
+    Rates,
+    ScoreBounds,
+    StepScore,
+    SuiteScore,
+    bounds,
+    error_ratio,
+    grouped,
+    macro,
+    mean,
+    micro,
+    task_bootstrap_intervals,
+    task_success_interval,
+)
 from judges.suites.mind2web.candidates import RankingMetrics
-from judges.suites.mind2web.official import official_results
+from judges.suites.mind2web.errors import NoPlayedSteps
 from judges.suites.mind2web.rules import WITHOUT_POSITIVE, Metric, NoPositive
 
 Scored = Mapping[str, Any]
@@ -139,3 +155,100 @@ def _candidates(steps: Sequence[Scored], top_k: int) -> dict[str, Any]:
         metrics.add(ranks)
         within += min(ranks, default=top_k) < top_k
     return {**metrics.report(), "recall_cap": within / known if known else None, "top_k": top_k, "steps": known}
+
+
+OFFICIAL_KEYS = (
+    "element_acc",
+    "action_f1",
+    "step_acc",
+    "marco_element_acc",
+    "marco_action_f1",
+    "marco_step_acc",
+    "error_ratio",
+    "acc_per_website",
+)
+
+
+def official_results(steps: Sequence[StepScore], *, compat_trailing: bool = False) -> dict[str, Any]:
+    """Return the figures of steps that are all judged, in the order of the data.
+
+    ``compat_trailing``: exclude trailing steps without a positive from means over tasks. The published loop has this
+    effect, because it updates these means only after a step that was played.
+
+    Raises:
+        NoPlayedSteps: ``compat_trailing`` is set and no step was played.
+    """
+    counted = _until_last_played(steps) if compat_trailing else steps
+    by_task = grouped(counted, lambda step: step.task_id)
+    over_steps, over_tasks = micro(steps), macro(by_task.values())
+    return {
+        "element_acc": over_steps.element,
+        "action_f1": over_steps.operation,
+        "step_acc": over_steps.step,
+        "marco_element_acc": over_tasks.element,
+        "marco_action_f1": over_tasks.operation,
+        "marco_step_acc": over_tasks.step,
+        "error_ratio": error_ratio(by_task.values()),
+        "acc_per_website": _acc_per_website(counted),
+    }
+
+
+def _until_last_played(steps: Sequence[StepScore]) -> Sequence[StepScore]:
+    last = max((place for place, step in enumerate(steps) if step.played), default=None)
+    if last is None:
+        raise NoPlayedSteps("no step has a positive candidate within top-k: the published evaluation crashes on this")
+    return steps[: last + 1]
+
+
+def _acc_per_website(steps: Sequence[StepScore]) -> dict[str, list[float | int]]:
+    """Return the mean step accuracy over the tasks of each website, and the number of tasks."""
+    sites: dict[str, list[float | int]] = {}
+    for name, members in grouped(steps, lambda step: step.website).items():
+        tasks = [micro(task).step for task in grouped(members, lambda step: step.task_id).values()]
+        sites[name] = [mean(tasks), len(tasks)]
+    return sites
+
+
+SPLITS: Final = ("test_task", "test_website", "test_domain")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedRow:
+    """Published figures of one system on one split, in percent. None: not published."""
+
+    system: str
+    setting: str
+    split: str
+    element: float
+    operation: float | None = None
+    step: float | None = None
+    task_success: float | None = None
+
+
+_TOP_50 = "top 50"
+_FEW = "top 10, 50 tasks"
+_PAPER: Final = (
+    ("DeBERTa-B classification", "", ((26.8,), (21.6,), (24.5,))),
+    ("Flan-T5-B generation", "", ((20.2, 52.0, 17.5, 0.0), (13.9, 44.7, 11.0, 0.0), (14.2, 44.7, 11.9, 0.4))),
+    ("MindAct Flan-T5-B", _TOP_50, ((43.6, 76.8, 41.0, 4.0), (32.1, 67.6, 29.5, 1.7), (33.9, 67.3, 31.6, 1.6))),
+    ("MindAct Flan-T5-L", _TOP_50, ((53.4, 75.7, 50.3, 7.1), (39.2, 67.1, 35.3, 1.1), (39.7, 67.2, 37.3, 2.7))),
+    ("MindAct Flan-T5-XL", _TOP_50, ((55.1, 75.7, 52.0, 5.2), (42.0, 65.2, 38.9, 5.1), (42.1, 66.5, 39.6, 2.9))),
+    ("GPT-3.5, 3 examples", _TOP_50, ((20.3, 56.6, 17.4, 0.8), (19.3, 48.8, 16.2, 0.6), (21.6, 52.8, 18.6, 1.0))),
+    ("GPT-4, 3 examples", _FEW, ((41.6, 60.6, 36.2, 2.0), (35.8, 51.1, 30.1, 2.0), (37.1, 46.5, 26.4, 2.0))),
+)
+RANKER_RECALL_AT_50: Final = {"test_task": 88.9, "test_website": 85.3, "test_domain": 85.7}
+
+
+def published(split: str) -> list[PublishedRow]:
+    """Return the rows of the paper's Table 2 for a split, or an empty list for an unknown split."""
+    if split not in SPLITS:
+        return []
+    place = SPLITS.index(split)
+    return [
+        PublishedRow(system=system, setting=setting, split=split, **_named(figures[place]))
+        for system, setting, figures in _PAPER
+    ]
+
+
+def _named(figures: tuple[float, ...]) -> dict[str, float]:
+    return dict(zip(("element", "operation", "step", "task_success"), figures, strict=False))

@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from judges.suites.intervals import task_bootstrap_intervals, task_success_interval
-from judges.suites.metrics import StepScore, SuiteScore, bounds
+from judges.suites.metrics import StepScore, SuiteScore, bounds, task_bootstrap_intervals, task_success_interval
 from judges.suites.multimodal.readings import Reading
 
 Scored = Mapping[str, Any]

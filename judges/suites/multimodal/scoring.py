@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from judges.suites.multimodal.elements import is_one_of
-from judges.suites.multimodal.operations import operation_f1, operation_string
+from judges.suites.metrics import token_f1
 from judges.suites.multimodal.options import option_index
 from judges.suites.multimodal.readings import Counting, Reading
 from judges.suites.multimodal.seeact_parse import INVALID, SeeActReply
 from judges.suites.multimodal.tilde_rows import TildeRow
+from judges.suites.multimodal.vocabulary import token_ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,3 +53,46 @@ def score_answer(row: TildeRow, answer: SeeActReply) -> StepVerdict:
 def _picked(row: TildeRow, element: str) -> str | None:
     index = None if element == INVALID else option_index(element)
     return row.candidates[index] if index is not None and index < len(row.candidates) else None
+
+
+_ROOT = re.compile(r"""\s*<[A-Za-z][\w:.-]*\s(?:[^<>]*?\s)?bnid=["']?(?P<bnid>[^\s"'<>/]+)""")
+
+
+def root_id(element: str) -> str | None:
+    """Return the ``bnid`` of the outermost element, quoted or not, or None.
+
+    >>> root_id("<a bnid=36929><text bnid=36932>Fox</text></a>"), root_id('<a role="x" bnid="7"/>'), root_id("<a/>")
+    ('36929', '7', None)
+    """
+    found = _ROOT.match(element)
+    return None if found is None else found["bnid"]
+
+
+def is_one_of(element: str, targets: Iterable[str]) -> bool:
+    """Return whether an element is among the targets: by id, or by text if one of the two has no id."""
+    own = root_id(element)
+    for target in targets:
+        other = root_id(target)
+        if element == target if own is None or other is None else own == other:
+            return True
+    return False
+
+
+CLICK = "CLICK"
+
+
+def operation_string(op: str, value: str, *, keep_click_value: bool = False) -> str:
+    """Return an operation as the string that is compared.
+
+    >>> operation_string("CLICK", "None"), operation_string("TYPE", "New York")
+    ('click', 'type new york')
+    >>> operation_string("CLICK", "None", keep_click_value=True)
+    'click none'
+    """
+    dropped = op == CLICK and not keep_click_value
+    return (op if dropped else f"{op} {value}").strip().lower()
+
+
+def operation_f1(predicted: str, gold: str, counting: Counting = Counting.SET) -> float:
+    """Return the token F1 of two operation strings."""
+    return token_f1(token_ids(predicted), token_ids(gold), multiset=counting is Counting.MULTISET)

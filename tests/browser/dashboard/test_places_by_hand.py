@@ -13,7 +13,7 @@ import pytest_asyncio
 from patchright.async_api import Browser
 from PIL import Image
 
-from app.dashboard.places import Places, places_of
+from app.dashboard.leaf_view import Places, places_of
 from app.features.extension.archive import write
 from cache.backends.browser_search import find_browser
 from rubrics.rubric import Rubric

@@ -19,7 +19,7 @@ import pytest
 
 from answers.bundle import read_folder
 from answers.citations import unique_urls
-from app.demo.shipped import examples_dir, page_texts
+from app.demo.expected import examples_dir, page_texts
 from app.engine.evaluation import AnswerEvaluation, PlannedAnswer, evaluate_all, plan
 from app.engine.planned_forecasts import forecast_plan
 from app.engine.public_cache import PublicCache

@@ -14,9 +14,8 @@ import pytest
 import judges.tasks
 from answers.citations import unique_urls
 from app.demo import EXPECTED, examples_dir
-from app.demo.shipped import page_texts
-from judges.analysis.mutation.report import report_json
-from judges.analysis.mutation.trying import MutationTest
+from app.demo.expected import page_texts
+from judges.analysis.mutation.report import MutationTest, report_json
 from judges.result import native_summary
 from judges.trial import try_judge
 

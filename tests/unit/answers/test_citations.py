@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from answers.citations import Citation, CitationKind, citations, unique_urls
-from answers.url_scan import MAX_URL_CHARS
+from answers.citations import MAX_URL_CHARS, Citation, CitationKind, citations, unique_urls
 
 A = "https://a.example/x"
 B = "https://b.example/y"

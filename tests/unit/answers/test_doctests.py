@@ -5,10 +5,10 @@ from types import ModuleType
 
 import pytest
 
-from answers import submission, url_scan
+from answers import citations, submission
 
 
-@pytest.mark.parametrize("module", [submission, url_scan])
+@pytest.mark.parametrize("module", [citations, submission])
 def test_examples_in_the_documentation_are_right(module: ModuleType) -> None:
     outcome = doctest.testmod(module)
     assert outcome.attempted > 0

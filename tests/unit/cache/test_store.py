@@ -11,8 +11,7 @@ import pytest
 
 from cache.capture import Blob, Capture, CaptureOutcome, CaptureSource, PageKind
 from cache.errors import IndexFailed
-from cache.record import capture_from_json, capture_to_json
-from cache.store import CaptureIndex, CombinedIndex, FolderIndex, MemoryIndex
+from cache.store import CaptureIndex, CombinedIndex, FolderIndex, MemoryIndex, capture_from_json, capture_to_json
 from cache.urls import canonical_key
 from tests.unit.cache.scripted import NOON
 

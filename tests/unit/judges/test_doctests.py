@@ -6,14 +6,14 @@ from types import ModuleType
 import pytest
 
 from judges import voting
-from judges.analysis.statistics import agreement, holm, passing, student, wilson
+from judges.analysis.statistics import agreement, headline, sign_flip, student, wilson
 from judges.grounding import folding
 from judges.llm import families, pricing, providers, retry
 from judges.prompting import blocks
 
 
 @pytest.mark.parametrize(
-    "module", [agreement, blocks, families, folding, holm, passing, pricing, providers, retry, student, voting, wilson]
+    "module", [agreement, blocks, families, folding, headline, pricing, providers, retry, sign_flip, student, voting, wilson]
 )
 def test_examples_in_the_documentation_are_right(module: ModuleType):
     outcome = doctest.testmod(module)

@@ -20,9 +20,15 @@ from pydantic import BaseModel
 from judges.extractor import Extractor
 from judges.llm.cached import CachedLLM
 from judges.llm.client import LLMReply, LLMRequest
-from judges.llm.joined_replies import TwoLevelReplyCache
 from judges.llm.remote import RemoteLLM
-from judges.llm.response_cache import FolderReplyCache, ReplyCache, StoredReply, parse_entry, to_entry
+from judges.llm.response_cache import (
+    FolderReplyCache,
+    ReplyCache,
+    StoredReply,
+    TwoLevelReplyCache,
+    parse_entry,
+    to_entry,
+)
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import MAX_TEXT_CHARS, PagePreparer
 from judges.prompting.rendering import Question, Style, render_claim

@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from cache.capture import CaptureOutcome
-from cache.evidence import Evidence
+from cache.capture import CaptureOutcome, Evidence
 from judges.errors import LLMCircuitOpen, LLMOutputUnusable, LLMTimeout, LLMUnavailable, UnusableKind
 from judges.llm.client import LLMRequest
 from judges.prompting.blocks import BlockBuilder

@@ -20,8 +20,8 @@ from pydantic import BaseModel
 from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.openai import AZURE_API_VERSION
-from judges.llm.overhearing import recorded_client
 from judges.llm.providers import DEFAULT_PROVIDER, Access, make_client, parse_model
+from judges.llm.recording import recorded_client
 from judges.prompting.verdict_reply import BinaryEvalResult
 from mind2web2.environment import model_name, value_of
 from mind2web2.loop_end import close_with_loop

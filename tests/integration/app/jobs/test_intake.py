@@ -10,8 +10,7 @@ from answers.submission import Answer, Submission
 from app.storage.database import Database
 from app.storage.errors import KeyInProgress, KeyReused
 from app.storage.idempotency import IdempotencyKey, find_response
-from app.storage.jobs import answer_text, jobs_of_submission
-from app.storage.submissions import get_submission
+from app.storage.jobs import answer_text, get_submission, jobs_of_submission
 from tests.fakes.services import Rig
 
 pytestmark = pytest.mark.postgres

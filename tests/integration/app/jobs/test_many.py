@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-from app.jobs.following import ProgressWriter
+from app.jobs.execution import ProgressWriter
 from app.progress import Progress, Stage
 from app.storage import jobs as rows
 from app.storage.database import connect_database

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from answers.submission import Answer
 from app.clock import SystemClock
 from app.jobs.errors import JobSuperseded
-from app.jobs.following import ProgressWriter
+from app.jobs.execution import ProgressWriter
 from app.jobs.queue import JobQueue
 from app.jobs.takeover import ATTEMPTS_EXHAUSTED, Takeover
 from app.progress import Progress, ProgressCallback, Stage

@@ -19,8 +19,7 @@ from app.storage.records import JobStatus
 from cache.blobs import BlobStore
 from cache.capture import Capture, CaptureOutcome, PageKind
 from cache.errors import IndexFailed
-from cache.record import capture_to_bytes
-from cache.store import FolderIndex
+from cache.store import FolderIndex, capture_to_bytes
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.services import Rig
 

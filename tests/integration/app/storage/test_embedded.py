@@ -16,9 +16,8 @@ import psutil
 import psycopg
 import pytest
 
-from app.storage.embedded import EmbeddedPostgres
+from app.storage.embedded import EmbeddedPostgres, server_user
 from app.storage.errors import DataFolderRefused
-from app.storage.folder import server_user
 
 pytestmark = pytest.mark.postgres
 

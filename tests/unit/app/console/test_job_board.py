@@ -7,8 +7,7 @@ import pytest
 from rich.console import Console
 
 from app.client import Job
-from app.console.job_board import JobBoard
-from app.console.progress import ProgressBoard
+from app.console.progress import JobBoard, ProgressBoard
 
 
 def job(status: str, **more: Any) -> Job:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.dashboard.doubt import doubtful_leaves
+from app.dashboard.review import doubtful_leaves
 from rubrics.verdict import Quote
 from tests.fakes.judged import FAILED, NOT_JUDGED, leaf, result_of, rubric_of
 

@@ -7,7 +7,7 @@ import asyncio
 import httpx
 import pytest
 
-from app.dashboard.in_process import InProcessTransport
+from app.dashboard.api_access import InProcessTransport
 
 
 async def echo(scope, receive, send):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.dashboard.places import Box, places_of
+from app.dashboard.leaf_view import Box, places_of
 
 KNOWN = {
     "version": 1,

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from app.demo.pages import SITE_FOLDER, demo_app
+from app.demo.site import SITE_FOLDER, demo_app
 
 PAGES = sorted(
     "/" + path.relative_to(SITE_FOLDER).with_suffix("").as_posix()

@@ -13,8 +13,7 @@ from answers.bundle import read_folder
 from answers.citations import unique_urls
 from answers.submission import Submission
 from app.demo import EXPECTED, examples_dir
-from app.demo.pages import SITE_FOLDER, demo_app
-from app.demo.site import HOST, PORT
+from app.demo.site import HOST, PORT, SITE_FOLDER, demo_app
 from rubrics.verdict import Outcome, Reason
 
 ROOT = Path(__file__).parents[4]

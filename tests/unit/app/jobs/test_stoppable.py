@@ -5,8 +5,8 @@ from contextlib import suppress
 
 import pytest
 
-from app.jobs import stoppable as module
-from app.jobs.stoppable import run_cancellable
+from app.jobs import queue as module
+from app.jobs.queue import run_cancellable
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.maintenance.browser_log import browsers_sandboxed
+from app.maintenance.doctor import browsers_sandboxed
 
 INSIDE = json.dumps({"event": "browser_started", "sandboxed": True})
 OUTSIDE = json.dumps({"event": "browser_started", "sandboxed": False})

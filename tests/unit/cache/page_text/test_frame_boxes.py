@@ -7,8 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cache.page_text.frame_boxes import FrameText, Viewport, insert_frames
-from cache.page_text.text_boxes import Line, Piece
+from cache.page_text.text_boxes import FrameText, Line, Piece, Viewport, insert_frames
 
 WINDOW = Viewport(left=0, top=0, width=400, height=200)
 

@@ -166,6 +166,6 @@ def test_a_result_is_not_changed_by_being_compared():
 
 
 def test_every_cause_is_in_the_published_schema():
-    from app.api.result_schema import result_schema
+    from app.api.results import result_schema
 
     assert result_schema()["$defs"]["cause"]["enum"] == [cause.value for cause in Cause]

@@ -11,9 +11,9 @@ from pydantic import AnyUrl, BaseModel, Field, ValidationError
 
 from judges.errors import JudgeBug
 from judges.isolation.stand_in import schema_model
+from judges.llm.chat_body import response_format
 from judges.llm.client import LLMRequest
 from judges.llm.encoding import request_key
-from judges.llm.schemas import response_format
 
 
 class Colour(StrEnum):

@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cache.capture import Capture, CaptureOutcome, Observation
+from cache.capture import Capture, CaptureOutcome, Evidence, Observation
 from cache.errors import BlobCorrupt, BrowserUnavailable, CacheError, HostUnknown, NoEvidence
-from cache.evidence import Evidence
 from judges.errors import (
     ExtractionFailed,
     JudgeBug,

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from judges.errors import ShorterPage
 from judges.llm.client import LLMReply
-from judges.llm.joined_replies import TwoLevelReplyCache
-from judges.llm.response_cache import FolderReplyCache, StoredReply, parse_entry, to_entry
+from judges.llm.response_cache import FolderReplyCache, StoredReply, TwoLevelReplyCache, parse_entry, to_entry
 from rubrics.verdict import Usage
 
 KEY = "ab" * 32

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from judges.llm.completions import MAX_BROKEN_CHARS, read_completion
+from judges.llm.openai import MAX_BROKEN_CHARS, read_completion
 from judges.llm.wire import FinishReason
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from judges.errors import LLMOutputUnusable, LLMUnavailable, ShorterPage, UnusableKind, UnusableReply
 from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.context_windows import TRUNCATION_NOTICE, with_shortened_page
 from judges.llm.images import DataURI, image_part
-from judges.llm.overhearing import recorded_client, recording_calls
 from judges.llm.recorded_calls import (
     CallLogUnreadable,
     ParsedCallLog,
@@ -23,8 +23,7 @@ from judges.llm.recorded_calls import (
     read_calls,
     recorded_request_key,
 )
-from judges.llm.recording import CallRecorder, RecordingLLM
-from judges.llm.shrinking import TRUNCATION_NOTICE, with_shortened_page
+from judges.llm.recording import CallRecorder, RecordingLLM, recorded_client, recording_calls
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.prompts.library import load_prompt
 from judges.prompting.verdict_reply import BinaryEvalResult

@@ -9,9 +9,9 @@ from pydantic import BaseModel
 
 from judges.errors import LLMCircuitOpen, LLMOutputUnusable, LLMRejected, LLMUnavailable, RejectionScope, UnusableKind
 from judges.llm.client import LLMRequest
+from judges.llm.context_windows import with_shortened_page
 from judges.llm.remote import RemoteLLM
 from judges.llm.retry import Retrier, RetryPolicy
-from judges.llm.shrinking import with_shortened_page
 from judges.llm.wire import FinishReason
 from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage

@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 import pytest
 from pydantic import BaseModel
 
-from judges.llm.schemas import response_format
+from judges.llm.chat_body import response_format
 from judges.prompting.verdict_reply import BinaryEvalResult
 
 T = TypeVar("T")

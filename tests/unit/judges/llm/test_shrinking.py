@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from judges.llm.client import LLMRequest
-from judges.llm.context_windows import ContextWindows
+from judges.llm.context_windows import TRUNCATION_NOTICE, ContextWindows, page_chars_allowed, with_shortened_page
 from judges.llm.encoding import KEY_VERSION
-from judges.llm.shrinking import TRUNCATION_NOTICE, page_chars_allowed, with_shortened_page
 from judges.prompting.blocks import BlockBuilder
 
 SEPARATOR = BlockBuilder(b"the secret of a test")

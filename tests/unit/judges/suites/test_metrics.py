@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judges.suites import metrics
-from judges.suites.intervals import task_bootstrap_intervals
-from judges.suites.metrics import StepScore, bounds, score, token_f1
+from judges.suites.metrics import StepScore, bounds, score, task_bootstrap_intervals, token_f1
 
 
 def step(task: str, element: float, operation: float, *, website: str = "w", judged: bool = True) -> StepScore:

@@ -12,9 +12,8 @@ import pytest
 import judges.tasks
 from answers.submission import Answer
 from app.demo import EXPECTED, examples_dir
-from cache.capture import CaptureOutcome
+from cache.capture import CaptureOutcome, Evidence
 from cache.errors import NoEvidence
-from cache.evidence import Evidence
 from judges.extractor import Extractor
 from judges.llm.lexical import MODEL, LexicalClient
 from judges.loader import load_judges

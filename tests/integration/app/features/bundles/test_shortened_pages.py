@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from app.features.bundles.calls import call_files
+from app.features.bundles.exporting import call_files
 from app.features.bundles.replaying import first_difference, replay
 from app.features.bundles.rerunning import rerun
 from app.features.bundles.verifying import verify
 from cache.blobs import BlobArea
+from judges.llm.chat_body import response_format
+from judges.llm.context_windows import TRUNCATION_NOTICE
 from judges.llm.dialects import SCHEMA_IN_WORDS
 from judges.llm.providers import Access, make_client
 from judges.llm.recorded_calls import read_calls
 from judges.llm.response_cache import FolderReplyCache
-from judges.llm.schemas import response_format
-from judges.llm.shrinking import TRUNCATION_NOTICE
 from judges.prompting.prompts.library import load_prompt
 from judges.prompting.verdict_reply import BinaryEvalResult
 from tests.fakes.bundled import LAMPS, JudgedWorld, PagesWithBodies, member

@@ -14,9 +14,9 @@ import pytest
 from openapi_schema_validator import OAS31Validator
 
 from answers.submission import Answer
-from app.api.result_schema import result_schema
+from app.api.results import result_schema
 from app.demo import examples_dir
-from app.demo.shipped import page_texts
+from app.demo.expected import page_texts
 from app.engine.pipeline import evaluate
 from app.engine.runtime import Runtime, open_runtime
 from app.engine.text_judging import TextCapturer, runtime_with_pages

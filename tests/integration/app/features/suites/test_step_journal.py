@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.features.suites.step_journal import StepJournal
+from app.features.suites.jobs import StepJournal
 from app.jobs.errors import JobSuperseded
 from app.storage import jobs as rows
 from app.storage.database import Database

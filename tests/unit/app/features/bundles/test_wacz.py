@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from app.features.bundles import wacz
-from app.features.bundles.wacz import CapturesArchive
-from app.features.bundles.warc import gzip_member
+from app.features.bundles.wacz import CapturesArchive, gzip_member
 from cache.capture import Capture, CaptureOutcome
 
 AT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.features.extension.submitted_boxes import parse_submitted_boxes
+from app.features.extension.api import parse_submitted_boxes
 from cache.page_text.text_boxes import MAX_LINES, Line
 
 LINE = [0, 10, 20.5, 300, 18]

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.features.suites.multimodal import Survey
-from app.features.suites.multimodal_run import TildeOptions, figures
+from app.features.suites.multimodal import Survey, TildeOptions, figures
 from judges.suites.multimodal.protocol import request_params
 
 

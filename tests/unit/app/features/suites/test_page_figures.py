@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.features.suites.page_figures import by_split, parts, suite_run
-from app.features.suites.page_step import step_details
+from app.features.suites.pages import step_details
 
 RUN: dict[str, Any] = {
     "id": "job_1",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.features.suites.page_figures import by_split, suite_run
-from app.features.suites.page_tables import FIGURES_CSV, RUNS_CSV, figure_rows, run_rows
+from app.features.suites.page_figures import FIGURES_CSV, RUNS_CSV, by_split, figure_rows, run_rows, suite_run
 from tests.unit.app.features.suites.test_page_figures import RUN, TILDE
 
 PUBLISHED = {"system": "MindAct", "setting": "top 50", "element_acc": 43.6, "op_f1": None, "step_success": 41.0}

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from app.features.suites.snapshots import build_snapshot
+from app.features.suites.cli_mm_mind2web import build_snapshot
 from judges.suites.errors import DataUnreadable
 from judges.suites.multimodal.row_files import read_rows
-from judges.suites.multimodal.snapshot import SamplingOptions
-from judges.suites.multimodal.snapshot_files import SnapshotUnwritable
+from judges.suites.multimodal.snapshot import SamplingOptions, SnapshotUnwritable
 from tests.fakes.multimodal import STEPS, source_row, write_rows
 
 DRAW = SamplingOptions(distractors=3)

@@ -4,9 +4,8 @@ import hashlib
 
 import pytest
 
-from cache.capture import CaptureOutcome
+from cache.capture import CaptureOutcome, Evidence
 from cache.errors import NoEvidence
-from cache.evidence import Evidence
 from judges.analysis.labels import HumanDecision, Label, LabelledPage
 from judges.analysis.meta_eval.asking import MAX_CONCURRENT_ITEMS, ask_all
 from judges.analysis.meta_eval.items import items_of

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from answers.submission import Answer
-from cache.evidence import Evidence
+from cache.capture import Evidence
 from judges.analysis.mutation.field_test import observe
 from judges.analysis.mutation.findings import FieldReport, FindingCode, report
 from judges.analysis.mutation.places import JudgeFile

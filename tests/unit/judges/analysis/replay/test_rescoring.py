@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.analysis.replay.difference import NotRecomputable
 from judges.analysis.replay.rescoring import score_differences
-from judges.analysis.replay.tree import MAX_DEPTH
+from judges.analysis.replay.tree import MAX_DEPTH, NotRecomputable
 from rubrics.rubric import Rubric
 from rubrics.tree import statistics
 from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, SKIPPED, group, leaf, many_leaves, result_of, rubric_of

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judges.analysis.overrides import JudgedNode, judged_tree
-from judges.analysis.sensitivity.many import Variants, score_variants
-from judges.analysis.sensitivity.variants import ScoredTree
+from judges.analysis.sensitivity.variants import ScoredTree, Variants, score_variants
 from rubrics.scoring import bounds, tree_score
 from rubrics.tree import leaves_below, walk
 from tests.fakes.judged import FAILED, SKIPPED, leaf

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judges.analysis.statistics.detectable import (
+from judges.analysis.statistics.student import (
     paired_detectable,
     paired_power,
     unpaired_detectable,

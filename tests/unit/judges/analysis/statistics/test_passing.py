@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.analysis.statistics.passing import pass_at_k, pass_hat_k
+from judges.analysis.statistics.headline import pass_at_k, pass_hat_k
 
 
 @given(st.integers(1, 9).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))))

@@ -4,7 +4,7 @@ import pytest
 
 from judges.suites.metrics import StepScore
 from judges.suites.mind2web.errors import NoPlayedSteps
-from judges.suites.mind2web.official import official_results
+from judges.suites.mind2web.report import official_results
 
 
 def step(task: str, element: float, f1: float, *, website: str = "s", played: bool = True) -> StepScore:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from judges.suites.multimodal.elements import is_one_of, root_id
+from judges.suites.multimodal.scoring import is_one_of, root_id
 
 FOX = "<a bnid=36929><span bnid=36931><text bnid=36932>Fox Terrier (Smooth)</text></span></a>"
 

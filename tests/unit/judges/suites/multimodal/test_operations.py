@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges.suites.errors import DataUnreadable
-from judges.suites.multimodal.operations import operation_f1, operation_string
 from judges.suites.multimodal.readings import Counting, Reading
+from judges.suites.multimodal.scoring import operation_f1, operation_string
 from judges.suites.multimodal.vocabulary import RANKS_SHA256, token_ids, unpacked_ranks
 
 
