@@ -19,13 +19,13 @@ from app.clock import SystemClock
 from app.engine import pipeline
 from app.engine.metering import MeteredClient
 from app.engine.runtime import Runtime, open_runtime
-from app.jobs.account import AttemptAccounting
+from app.jobs.attempt_accounting import AttemptAccounting
+from app.jobs.budget_ledger import BudgetLedger
 from app.jobs.control import JobControl
 from app.jobs.errors import JobBudgetExhausted
 from app.jobs.events import JobEvents
 from app.jobs.execution import EvaluateJob, JobExecutor
 from app.jobs.intake import Intake
-from app.jobs.ledger import BudgetLedger
 from app.jobs.pausing import JobPauser
 from app.jobs.queue import JobQueue, WorkerOptions
 from app.jobs.room import QueueLimit

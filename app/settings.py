@@ -16,7 +16,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import InvalidSettings
 from judges.llm.families import DEFAULT_MODEL
-from judges.llm.negotiation import Images
+from judges.llm.learned_formats import Images
 from judges.llm.parameters import ROLES, Effort, Parameters, RunParameters
 from judges.llm.pricing import Prices
 

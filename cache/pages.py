@@ -21,11 +21,11 @@ import structlog
 
 from cache.blobs import BlobStore
 from cache.capture import SCREENSHOT_ROLE, Blob, Capture, CaptureOutcome, Capturer, Evidence, Observation, PageKind
+from cache.capture_index import CaptureIndex, capture_to_bytes
 from cache.capture_locks import CaptureLocks, NoCaptureLocks
 from cache.errors import BlobCorrupt, BlobMissing, NoEvidence
 from cache.lru import LRUCache
 from cache.single_flight import SingleFlight
-from cache.store import CaptureIndex, capture_to_bytes
 from cache.urls import canonical_key, unfetchable_reason
 
 

@@ -57,7 +57,7 @@ class LLMError(JudgeError):
     retried: tuple[str, ...] = ()
     key: str = ""
     form: Any = None
-    """Request format (a ``judges.llm.dialects.RequestFormat``), if the provider has several."""
+    """Request format (a ``judges.llm.request_formats.RequestFormat``), if the provider has several."""
 
     def __init__(self, message: str, *, usage: Usage | None = None) -> None:
         super().__init__(message)

@@ -18,7 +18,7 @@ from datetime import datetime
 
 import structlog
 
-from app.background import cancellable_sleep
+from app.async_tools import cancellable_sleep
 from app.clock import Clock
 from app.settings import Settings
 from app.storage.database import Database

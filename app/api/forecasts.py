@@ -19,12 +19,12 @@ from app.api.problems import Problem, not_found
 from app.api.request_fields import Model, Name
 from app.api.strict_json import StrictJsonRoute
 from app.engine.forecasting import ForecastRequest, checkpoint_lookup, forecast_all, forecast_runtime
-from app.jobs.account import checkpointed_replies
+from app.jobs.attempt_accounting import checkpointed_replies
 from app.service import Service
 from app.storage.jobs import answer_text, get_job
 from app.storage.records import JobKind
 from app.storage.results import earlier_result, list_results
-from judges.analysis.forecasts.figures import EMPTY_FORECAST
+from judges.analysis.forecasts.forecast import EMPTY_FORECAST
 from judges.llm.pricing import prices_as_of
 from judges.llm.providers import parse_model
 

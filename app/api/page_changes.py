@@ -32,7 +32,7 @@ from app.storage.page_changes import (
     insert_undo,
     list_changes,
 )
-from app.storage.storable import storable_text
+from app.storage.text_cleanup import storable_text
 from cache.capture import Capture
 from cache.urls import MAX_URL_CHARS, canonical_key, unfetchable_reason
 

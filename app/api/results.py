@@ -23,7 +23,7 @@ from app.api.problems import not_found
 from app.storage import results as rows
 from app.storage.bundle_roots import BundleRoot, roots_by_result
 from app.storage.overrides import Override, overrides_of
-from judges.analysis.rubric_lint import finding_json, lint_of_result
+from judges.analysis.result_lint import finding_json, lint_of_result
 
 router = APIRouter(prefix="/v1", tags=["results"])
 

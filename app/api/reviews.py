@@ -28,7 +28,7 @@ from app.service import Service
 from app.storage import overrides as rows
 from app.storage.overrides import Override, Review
 from app.storage.results import get_result
-from app.storage.storable import storable_text
+from app.storage.text_cleanup import storable_text
 from judges.analysis.overrides import JudgedNode, judged_leaves, overrides_in_force
 from judges.analysis.statistics.agreement import Agreement, Estimate, confusion_of
 from judges.analysis.statistics.agreement import agreement as agreement_of

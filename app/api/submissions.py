@@ -31,9 +31,9 @@ from app.api.request_fields import Model
 from app.api.strict_json import StrictJsonRoute
 from app.jobs.intake import JobOptions, SubmissionReceipt
 from app.service import Service
+from app.storage.budgets import get_spent
 from app.storage.idempotency import IdempotencyKey
 from app.storage.jobs import get_submission, jobs_of_submission, set_budget
-from app.storage.purses import get_spent
 
 router = APIRouter(prefix="/v1/submissions", tags=["submissions"], route_class=StrictJsonRoute)
 

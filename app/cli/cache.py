@@ -105,7 +105,7 @@ def _is_shared(cache: Path | None) -> bool:
 
 
 def _shared_by_model() -> tuple[CachedModelReplies, ...]:
-    from app.storage.kept_replies import cache_size_by_model
+    from app.storage.llm_cache import cache_size_by_model
 
     async def listed(settings: Settings, database: Database) -> tuple[CachedModelReplies, ...]:
         async with database.begin() as connection:
@@ -115,7 +115,7 @@ def _shared_by_model() -> tuple[CachedModelReplies, ...]:
 
 
 def _clear_shared(model: str | None, used_before: float | None) -> CacheSize:
-    from app.storage.kept_replies import clear_cache
+    from app.storage.llm_cache import clear_cache
 
     before = None if used_before is None else _time(used_before)
 

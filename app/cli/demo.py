@@ -86,8 +86,8 @@ class _ConsoleWatcher:
 
 
 def _print_scores(console: Console, answers: Sequence[DemoAnswer], out: Path) -> None:
+    from app.agent_summary import scorecard_row
     from app.console.scorecard import answer_table, scorecard
-    from app.summary import scorecard_row
 
     agents = sorted({one.agent for one in answers})
     console.print(answer_table((one.agent, one.outcome) for one in answers))
@@ -113,7 +113,7 @@ def _print_scores(console: Console, answers: Sequence[DemoAnswer], out: Path) ->
 
 
 def _as_json(answers: Sequence[DemoAnswer]) -> dict[str, object]:
-    from app.summary import agent_summary
+    from app.agent_summary import agent_summary
 
     agents = sorted({one.agent for one in answers})
     return {

@@ -226,9 +226,9 @@ def _label(planned: PlannedAnswer) -> str:
 
 def _report(agent: str, out: Path, evaluated: Sequence[AnswerEvaluation], *, as_json: bool) -> None:
     """Write the summaries and print the scores. Exit with INCOMPLETE if an answer is incomplete."""
+    from app.agent_summary import scorecard_row
     from app.console.scorecard import answer_table, scorecard
     from app.engine.result_folder import write_summaries
-    from app.summary import scorecard_row
 
     outcomes = [one.outcome for one in evaluated]
     summary = write_summaries(out, agent, [outcome for outcome in outcomes if outcome.result is None])

@@ -67,8 +67,8 @@ def results(
     if as_json:
         print_json({"items": found})
         return
+    from app.agent_summary import score_of
     from app.console.scorecard import score_text
-    from app.summary import score_of
 
     table = plain_table("result", "agent", "task", "answer", "score", "status")
     for result in found:

@@ -60,7 +60,7 @@ async def _reindex(settings: Settings, *, check: bool) -> list[tuple[str, Rebuil
     from app.maintenance.reindex import rebuild
     from app.storage.captures import PostgresCaptureIndex
     from app.storage.database import open_database
-    from cache.store import FolderIndex
+    from cache.capture_index import FolderIndex
 
     blobs = await asyncio.to_thread(open_blobs, settings)
     async with AsyncExitStack() as stack:

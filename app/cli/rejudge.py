@@ -71,7 +71,7 @@ def newest_of_each(client: Client, agent: str | None, task: str | None) -> list[
 
 def leaves_of(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the leaves that a model judged in this or the earlier result."""
-    from app.summary import leaves
+    from app.agent_summary import leaves
 
     return (leaf for leaf in leaves(result) if leaf.get("rejudged") is not None)
 
@@ -105,8 +105,8 @@ def _print(pairs: Sequence[tuple[Job, dict[str, Any] | None, dict[str, Any] | No
     from rich import box
     from rich.table import Table
 
+    from app.agent_summary import score_of
     from app.console.scorecard import score_text
-    from app.summary import score_of
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for heading in ("task", "answer"):

@@ -100,8 +100,8 @@ def _print_receipt(receipt: Receipt, base: str, *, as_json: bool) -> None:
 
 
 def _print_scores(receipt: Receipt, ended: Sequence[tuple[Job, dict[str, Any] | None]], base: str) -> None:
+    from app.agent_summary import AnswerOutcome
     from app.console.scorecard import answer_table
-    from app.summary import AnswerOutcome
 
     names = {job.id: job.answer for job in receipt.jobs}
     outcomes = [

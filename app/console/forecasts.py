@@ -11,14 +11,14 @@ from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
     from app.engine.evaluation import PlannedAnswer
-    from judges.analysis.forecasts.figures import Forecast
+    from judges.analysis.forecasts.forecast import Forecast
 
 
 def print_plan(
     planned: Sequence[PlannedAnswer], forecasts: Sequence[Forecast | None], model: str, *, as_json: bool
 ) -> None:
     """Print a plan of ``assay evaluate`` with the forecast of each answer and the total."""
-    from judges.analysis.forecasts.figures import EMPTY_FORECAST
+    from judges.analysis.forecasts.forecast import EMPTY_FORECAST
     from judges.llm.pricing import prices_as_of
 
     total = sum((one for one in forecasts if one is not None), EMPTY_FORECAST).as_json()

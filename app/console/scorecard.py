@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from app.summary import AnswerOutcome, ScorecardRow, leaves, leaves_not_judged, score_of, seconds_of
+from app.agent_summary import AnswerOutcome, ScorecardRow, leaves, leaves_not_judged, score_of, seconds_of
 from rubrics.scoring import Score
 from rubrics.verdict import Outcome
 

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
 
-from app.dashboard.agent_figures import CSV_HEADER, AgentFigures, agent_figures, csv_row
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.errors import NotFound
-from app.dashboard.pages_route import HtmlRoute
+from app.dashboard.html_route import HtmlRoute
+from app.dashboard.leaderboard import CSV_HEADER, AgentFigures, agent_figures, csv_row
 from app.dashboard.viewer import Viewer, ViewerDep
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)

@@ -13,7 +13,7 @@ from fastapi.responses import RedirectResponse, StreamingResponse
 from app.client.errors import ClientError
 from app.csv_tables import Cell
 from app.dashboard.downloads import Format, csv_file
-from app.dashboard.pages_route import HtmlRoute
+from app.dashboard.html_route import HtmlRoute
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import FormCheck, Viewer, ViewerDep, query_of, viewer_of
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 
 from app.client import wire
 from app.dashboard.errors import NotFound
-from app.dashboard.pages_route import HtmlRoute
+from app.dashboard.html_route import HtmlRoute
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import ViewerDep
 

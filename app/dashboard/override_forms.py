@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Form, Response
 from fastapi.responses import RedirectResponse
 
+from app.dashboard.html_route import HtmlRoute
 from app.dashboard.jobs import IdPath
-from app.dashboard.pages_route import HtmlRoute
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import FormCheck, ViewerDep
 

@@ -23,9 +23,9 @@ from app.client.errors import ApiError
 from app.dashboard.answer_html import page_mark, render_answer
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.errors import NotFound
+from app.dashboard.html_route import HtmlRoute
 from app.dashboard.jobs import IdPath, IdQuery
 from app.dashboard.leaf_view import screenshot_numbers
-from app.dashboard.pages_route import HtmlRoute
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import FormCheck, Viewer, ViewerDep, query_of
 

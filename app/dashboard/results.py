@@ -14,11 +14,11 @@ from app.dashboard.answer_html import RenderedAnswer, render_answer
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.effects import Effect
 from app.dashboard.errors import NotFound
+from app.dashboard.html_route import HtmlRoute
 from app.dashboard.jobs import IdPath
 from app.dashboard.leaf_overrides import LeafOverride
 from app.dashboard.leaf_view import leaf_view
 from app.dashboard.outline import Node
-from app.dashboard.pages_route import HtmlRoute
 from app.dashboard.result_cache import Tree
 from app.dashboard.viewer import ViewerDep
 

@@ -14,11 +14,11 @@ from app.csv_tables import Cell
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.effects import Effect, effects
 from app.dashboard.home import NAME
+from app.dashboard.html_route import HtmlRoute
 from app.dashboard.jobs import IdQuery
 from app.dashboard.leaf_overrides import LeafOverride, result_overrides
 from app.dashboard.newest_results import MAX_RESULTS, agents_of, newest_origins, results_of
 from app.dashboard.outline import Node, Outline, outline
-from app.dashboard.pages_route import HtmlRoute
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import Viewer, ViewerDep, query_of
 from app.dashboard.wording import signal_words

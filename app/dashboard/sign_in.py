@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 from starlette.types import ASGIApp
 
 from app.dashboard.api_access import Api
-from app.dashboard.pages_route import HtmlRoute
+from app.dashboard.html_route import HtmlRoute
 from app.dashboard.rendering import HEADERS
 from app.dashboard.sessions import COOKIE, LASTS_S
 from app.dashboard.viewer import FormCheck, ViewerDep, dashboard_of

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from answers.bundle import read_folder
 from answers.submission import Submission
+from app.agent_summary import AnswerOutcome, score_of
 from app.client import AsyncClient, ClientError, Job
 from app.clock import SystemClock
 from app.demo.expected import EXPECTED, examples_dir
@@ -28,9 +29,8 @@ from app.engine.result_folder import write_result, write_summaries
 from app.errors import AppError
 from app.maintenance.doctor import browsers_sandboxed
 from app.settings import Settings
-from app.summary import AnswerOutcome, score_of
+from judges.public_summary import word_count
 from judges.result_files import AnswerFolder
-from judges.summary import word_count
 
 MODEL = "lexical"
 WAIT_S = 600.0

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 from answers.citations import unique_urls
 from answers.submission import Answer, Submission
-from app.background import first_exception
+from app.agent_summary import AnswerOutcome
+from app.async_tools import first_exception
 from app.engine import pipeline
 from app.engine.page_freshness import CurrentPages
 from app.engine.public_cache import ImportSummary, PublicCache
@@ -21,14 +22,13 @@ from app.engine.result_folder import ResultInputs, newest_result, rejudge_reason
 from app.engine.runtime import Runtime
 from app.errors import script_error_code
 from app.progress import Progress
-from app.summary import AnswerOutcome
 from cache.errors import BrowserUnavailable
 from judges.errors import JudgeBug, LLMRejected, ModelNotConfigured, ScriptStopped
 from judges.llm.parameters import RunParameters
 from judges.loader import JudgeCatalogue
+from judges.public_summary import word_count
 from judges.registry import Judge
 from judges.result_files import AnswerFolder
-from judges.summary import word_count
 
 NO_JUDGE, BROKEN_JUDGE = "UNKNOWN_TASK", "JUDGE_BUG"
 

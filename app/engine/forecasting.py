@@ -26,12 +26,13 @@ from app.observability.redaction import Redactor
 from app.settings import Settings
 from cache.blobs import BlobStore
 from cache.capture import Capture, CaptureOutcome, Observation
+from cache.capture_index import CaptureIndex, FolderIndex, MemoryIndex
 from cache.errors import BlobMissing
 from cache.pages import PageCache
-from cache.store import CaptureIndex, FolderIndex, MemoryIndex
 from cache.urls import canonical_key
-from judges.analysis.forecasts.figures import EstimatedUsage, Forecast, UsageByRole, forecast_from_runs, scale_to_calls
-from judges.analysis.forecasts.guessing import (
+from judges.analysis.forecasts.forecast import EstimatedUsage, Forecast, UsageByRole, forecast_from_runs, scale_to_calls
+from judges.analysis.forecasts.past_results import PastResults, past_results_of
+from judges.analysis.forecasts.simulation import (
     BOUNDS,
     LIKELY,
     CachedReply,
@@ -40,7 +41,6 @@ from judges.analysis.forecasts.guessing import (
     RunAssumptions,
     SimulatedLLM,
 )
-from judges.analysis.forecasts.habits import PastResults, past_results_of
 from judges.errors import JudgeBug, JudgeError, ModelNotConfigured
 from judges.llm.cached import CachedLLM, parse_stored
 from judges.llm.checkpointed import CheckpointedReply

@@ -30,15 +30,15 @@ from app.observability.redaction import Redactor
 from app.settings import load_settings
 from judges.analysis.mutation.field_test import observe
 from judges.analysis.mutation.findings import report
+from judges.analysis.mutation.judge_file import JudgeFile
 from judges.analysis.mutation.leaves import ObservedRun
-from judges.analysis.mutation.places import JudgeFile
+from judges.analysis.mutation.mutation_test import MutationTest, report_json
 from judges.analysis.mutation.replay import PAGE, GeneratedValuesClient
-from judges.analysis.mutation.report import MutationTest, report_json
-from judges.analysis.rubric_lint import finding_json, lint_of_result
+from judges.analysis.result_lint import finding_json, lint_of_result
 from judges.errors import JudgeError
-from judges.isolation.confining import apply_limits, exit_with_parent
 from judges.isolation.fork_server_pool import clean_environment
 from judges.isolation.limits import MIB, ScriptLimits
+from judges.isolation.process_limits import apply_limits, exit_with_parent
 from judges.llm.client import LLMClient
 from judges.llm.providers import LEXICAL
 from judges.loader import load_judge

@@ -17,8 +17,9 @@ from judges.errors import ModelNotConfigured
 from judges.llm.budget import ProcessBudget, unknown_price_message
 from judges.llm.circuit import CircuitBreaker, CircuitState, not_sent_error
 from judges.llm.client import LLMClient
+from judges.llm.learned_formats import FormatFile
 from judges.llm.missing_models import ListedModel, ModelList, shutdown_of, shutdown_warning
-from judges.llm.negotiation import FormatFile
+from judges.llm.provider_adapter import ProviderAdapter
 from judges.llm.providers import (
     LEXICAL,
     REMOTE_PROVIDERS,
@@ -28,14 +29,13 @@ from judges.llm.providers import (
     make_client,
     parse_model,
 )
-from judges.llm.refusals import rejects_all_requests
+from judges.llm.rejections import rejects_all_requests
 from judges.llm.response_cache import FolderReplyCache, ReplyCache, SharedReplyCache, TwoLevelReplyCache
 from judges.llm.retry import RetryPolicy
-from judges.llm.wire import ProviderAdapter
 
 if TYPE_CHECKING:
     # A suite run uses models but no database, and the database libraries take seconds to import.
-    from app.storage.model_lines import SharedProviderStatus
+    from app.storage.provider_status import SharedProviderStatus
 
 
 def reply_store(settings: Settings, shared: SharedReplyCache | None = None) -> ReplyCache | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from app.engine.public_cache import PublicCache
 from app.engine.stored_pages import same_bodies, stored_bodies
-from cache.store import FolderIndex
+from cache.capture_index import FolderIndex
 from cache.urls import canonical_key
 from mind2web2.utils.cache_filesys import CacheFileSys
 

@@ -19,8 +19,8 @@ import structlog
 
 from answers.citations import unique_urls
 from answers.submission import Answer
+from app.engine.answer_pages import AnswerPages
 from app.engine.certificates import certificates_folder, find_certificate
-from app.engine.pages_seen import AnswerPages
 from app.engine.runtime import Runtime
 from app.progress import Progress, ProgressCallback, Stage, ignore_progress
 from app.settings import Settings
@@ -31,12 +31,12 @@ from judges.errors import JudgeBug
 from judges.extractor import Extractor
 from judges.isolation.native import judge_isolated
 from judges.llm.cached import CachedLLM
+from judges.llm.call_recording import CallRecorder, RecordingLLM, recording_calls
 from judges.llm.client import LLMClient, LLMRequest
-from judges.llm.metered import UsageMeter
 from judges.llm.parameters import TOOLKIT_DEFAULTS, ParameterizedLLM, RunParameters
 from judges.llm.providers import parse_model
-from judges.llm.recording import CallRecorder, RecordingLLM, recording_calls
-from judges.llm.refusals import RejectionMonitor
+from judges.llm.rejections import RejectionMonitor
+from judges.llm.usage_meter import UsageMeter
 from judges.registry import Judge, JudgeKind
 from judges.result import build_result, native_summary
 from judges.runner import JudgeTools, run_judge

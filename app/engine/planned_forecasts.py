@@ -12,7 +12,7 @@ from app.engine.forecasting import ForecastRequest, forecast_all, forecast_runti
 from app.engine.public_cache import PublicCache
 from app.engine.result_folder import newest_result
 from app.settings import Settings
-from judges.analysis.forecasts.figures import Forecast
+from judges.analysis.forecasts.forecast import Forecast
 from judges.loader import JudgeCatalogue
 from judges.result_files import judged_answers
 

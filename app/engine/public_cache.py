@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
 
-from app.background import first_exception
+from app.async_tools import first_exception
 from app.engine.runtime import Runtime
 from app.engine.stored_pages import equals_capture, read_stored_page, urls_in
 from cache.capture import Capture

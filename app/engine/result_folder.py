@@ -1,6 +1,6 @@
 """Result folders of ``assay evaluate`` in the public layout: reading and writing.
 
-``judges.result_files`` defines paths and names, ``judges.summary`` the calculations.
+``judges.result_files`` defines paths and names, ``judges.public_summary`` the calculations.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from answers.submission import Answer
+from app.agent_summary import AnswerOutcome, agent_summary, scored_answers
 from app.errors import AppError
-from app.summary import AnswerOutcome, agent_summary, scored_answers
 from judges import result_files
+from judges.public_summary import task_summary, word_count
 from judges.result_files import AnswerFolder, write_atomic, write_json
-from judges.summary import task_summary, word_count
 
 Result = Mapping[str, Any]
 

@@ -18,17 +18,17 @@ from typing import TypeAlias
 
 import judges.tasks
 from app.clock import Clock, IdGenerator, SortableIdGenerator, SystemClock
+from app.engine.import_check import ImportCheck, with_description
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients, reply_store
-from app.engine.script_check import ImportCheck, with_description
 from app.errors import InvalidSettings, UnknownTask
 from app.observability.redaction import Redactor
 from app.settings import Settings
+from app.storage.capture_locks import PostgresCaptureLocks, PostgresHostPacing
 from app.storage.captures import PostgresCaptureIndex
 from app.storage.database import Database
-from app.storage.shared_replies import SharedLLMCache
-from app.storage.sharing import SharedState, open_shared_state
-from app.storage.turns import PostgresCaptureLocks, PostgresHostPacing
+from app.storage.shared_llm_cache import SharedLLMCache
+from app.storage.shared_state import SharedState, open_shared_state
 from cache.backends.browser_search import find_browser
 from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
@@ -36,14 +36,14 @@ from cache.backends.router import RoutedCapturer
 from cache.backends.sibling_probe import PROBE_BYTES, PROBE_S, SiblingProbe
 from cache.blobs import BlobStore
 from cache.capture import Capturer, Observation
+from cache.capture_index import CaptureIndex, CombinedIndex, FolderIndex
 from cache.capture_locks import HostPacing, ProcessHostPacing
 from cache.daemon_threads import DaemonThreadPool
-from cache.egress.guard import EgressProxy, parse_host_port
-from cache.egress.politeness import PacedCapturer
+from cache.egress.paced_capturer import PacedCapturer
+from cache.egress.proxy import EgressProxy, parse_host_port
 from cache.errors import BrowserUnavailable
 from cache.pages import Archive, PageCache
 from cache.sources.wayback import Wayback
-from cache.store import CaptureIndex, CombinedIndex, FolderIndex
 from judges.errors import JudgeNotLoadable
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.isolation.limits import ScriptLimits
@@ -52,7 +52,7 @@ from judges.loader import JudgeCatalogue, load_judges
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge, JudgeKind
-from mind2web2.confining import PRELOADED
+from mind2web2.isolated_run import PRELOADED
 
 _SECRET_BYTES = 32
 _PROBES_AT_ONCE = 4

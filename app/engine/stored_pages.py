@@ -16,8 +16,8 @@ from cache.backends.documents import read_document
 from cache.capture import SCREENSHOT_ROLE, Capture, CaptureOutcome, CaptureSource, Observation, PageKind
 from cache.errors import DocumentRejected
 from cache.page_text.tiles import split_tall
-from mind2web2.page_facts import PageMetadata
 from mind2web2.page_keys import layout_key
+from mind2web2.page_metadata import PageMetadata
 from mind2web2.screenshots import fits
 from mind2web2.utils.cache_filesys import CacheFileSys
 

@@ -12,11 +12,11 @@ from app.engine.pipeline import evaluate
 from app.engine.runtime import Runtime
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Observation
+from cache.capture_index import MemoryIndex
 from cache.errors import CacheError
 from cache.pages import PageCache
-from cache.store import MemoryIndex
 from cache.urls import canonical_key
-from judges.analysis.mutation.report import JudgeText
+from judges.analysis.mutation.mutation_test import JudgeText
 from judges.llm.client import LLMClient
 from judges.registry import Judge
 from judges.text_pages import CAPTURED_AT

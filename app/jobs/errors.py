@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.errors import AppError
-from app.storage.purses import INSTALLATION_TOKEN_BUDGET
+from app.storage.budgets import INSTALLATION_TOKEN_BUDGET
 
 
 class JobsError(AppError):

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import psycopg
 import structlog
 
-from app.background import cancellable_sleep
+from app.async_tools import cancellable_sleep
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 from app.storage.jobs import CHANNEL, get_jobs

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 import structlog
 
 from answers.submission import Answer
-from app.background import cancellable_sleep
+from app.async_tools import cancellable_sleep
 from app.clock import Clock, IdGenerator
 from app.errors import UnknownTask, script_error_code
 from app.jobs.errors import JobBudgetExhausted, JobSuperseded
@@ -28,7 +28,7 @@ from app.storage.errors import DatabaseUnavailable
 from app.storage.jobs import write_progress
 from app.storage.records import Fence, Job, JobError, JobKind, NewResult
 from app.storage.results import insert_result
-from app.storage.storable import storable_text
+from app.storage.text_cleanup import storable_text
 from cache.errors import BrowserUnavailable
 from judges.errors import JudgeBug, LLMRejected, ModelNotConfigured, ScriptStopped
 from judges.suites.errors import SuiteError

@@ -18,7 +18,7 @@ from app.clock import Clock, IdGenerator
 from app.jobs.queue import QUEUE, TASK
 from app.jobs.room import QueueLimit
 from app.storage.database import Database
-from app.storage.direct import DirectConnection
+from app.storage.direct_pool import DirectConnection
 from app.storage.idempotency import IdempotencyKey, find_response, store_response
 from app.storage.records import JobKind, JobStatus, SubmissionRecord
 

@@ -18,13 +18,13 @@ from datetime import datetime
 import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.background import cancellable_sleep
+from app.async_tools import cancellable_sleep
 from app.jobs.errors import JobBudgetExhausted
 from app.jobs.queue import JobQueue
 from app.storage import jobs as rows
+from app.storage.budgets import INSTALLATION_BUDGET, INSTALLATION_TOKEN_BUDGET
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
-from app.storage.purses import INSTALLATION_BUDGET, INSTALLATION_TOKEN_BUDGET
 from app.storage.records import Fence, Job, JobError, NewResult
 from app.storage.results import insert_result
 from judges.errors import LLMProviderPaused, LLMRejected, ModelNotConfigured

@@ -10,10 +10,10 @@ import time
 
 import structlog
 
-from app.background import cancellable_sleep
+from app.async_tools import cancellable_sleep
 from app.jobs.errors import QueueFull
 from app.storage.database import Database
-from app.storage.direct import DirectConnection
+from app.storage.direct_pool import DirectConnection
 from app.storage.errors import DatabaseUnavailable
 
 _INTERVAL_S = 1.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import structlog
 from sqlalchemy import text
 
-from app.background import cancellable_sleep
+from app.async_tools import cancellable_sleep
 from app.clock import Clock
 from app.jobs.queue import JobQueue
 from app.storage import jobs as rows

@@ -6,7 +6,7 @@ import asyncio
 
 import structlog
 
-from app.background import cancellable_sleep
+from app.async_tools import cancellable_sleep
 from app.jobs.execution import JobExecutor
 from app.jobs.pausing import JobPauser
 from app.jobs.queue import JobQueue, WorkerOptions

@@ -15,8 +15,8 @@ import structlog
 
 from cache.blobs import BlobStore
 from cache.capture import Capture
+from cache.capture_index import capture_from_bytes, capture_to_bytes
 from cache.errors import BlobCorrupt, BlobMissing, IndexFailed
-from cache.store import capture_from_bytes, capture_to_bytes
 from cache.urls import canonical_key
 
 _log = structlog.get_logger(__name__)

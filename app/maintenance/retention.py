@@ -17,7 +17,7 @@ from app.storage.database import Database
 from app.storage.retention import RemovedRows, body_references, remove_old_rows
 from cache.blobs import BlobArea, BlobStore
 from cache.capture import Capture
-from cache.store import FolderIndex, capture_from_bytes
+from cache.capture_index import FolderIndex, capture_from_bytes
 
 _log = structlog.get_logger(__name__)
 

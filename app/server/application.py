@@ -10,14 +10,14 @@ import uvicorn
 from fastapi import FastAPI
 
 from app.api import (
-    cited_urls,
     forecasts,
     health,
     history,
     jobs,
     page_changes,
-    page_repairs,
+    page_uploads,
     pages,
+    pages_by_url,
     providers,
     results,
     review_export,
@@ -27,9 +27,9 @@ from app.api import (
     usage,
 )
 from app.api.access import authenticate
-from app.api.bounded_http import LimitedHttpProtocol
 from app.api.description import install_openapi
-from app.api.guards import BodyLimit, ExtensionOrigin, KeyGuard, OriginGuard, ResponseHeaders
+from app.api.http_limits import LimitedHttpProtocol
+from app.api.middleware import BodyLimit, ExtensionOrigin, KeyGuard, OriginGuard, ResponseHeaders
 from app.api.problems import Problem, as_problem, install_problems
 from app.dashboard.install import install_dashboard
 from app.feature import Feature, TokenCheck, job_runners
@@ -48,10 +48,10 @@ _ROUTERS = (
     reviews.router,
     history.router,
     tasks.router,
-    cited_urls.router,
+    pages_by_url.router,
     page_changes.router,
     pages.router,
-    page_repairs.router,
+    page_uploads.router,
     providers.router,
     forecasts.router,
     usage.router,

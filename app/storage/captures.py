@@ -14,11 +14,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
-from app.storage.storable import storable_text
 from app.storage.tables import captures, page_change_captures, page_changes, result_pages, results
+from app.storage.text_cleanup import storable_text
 from cache.capture import EVIDENCE_OUTCOMES, Capture
+from cache.capture_index import capture_from_json, capture_to_json
 from cache.errors import IndexFailed
-from cache.store import capture_from_json, capture_to_json
 
 _EVIDENCE = tuple(sorted(EVIDENCE_OUTCOMES))
 _BATCH = 500
@@ -27,7 +27,7 @@ HIDES, SHOWS = "hides", "shows"
 
 
 class PostgresCaptureIndex:
-    """``cache.store.CaptureIndex`` in the database, shared by all workers."""
+    """``cache.capture_index.CaptureIndex`` in the database, shared by all workers."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

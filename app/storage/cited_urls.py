@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.tables import captures
 from cache.capture import EVIDENCE_OUTCOMES, Capture
-from cache.store import capture_from_json
+from cache.capture_index import capture_from_json
 
 _PARAMETERS = ", ".join(f"CAST(:{name} AS text) AS {name}" for name in ("owner", "agent", "task", "key"))
 _EVIDENCE = ", ".join(f"'{outcome.value}'" for outcome in sorted(EVIDENCE_OUTCOMES))

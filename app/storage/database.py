@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from app.errors import InvalidSettings
 from app.settings import Settings
-from app.storage.direct import DISK_FULL, DirectConnection, DirectPool
+from app.storage.direct_pool import DISK_FULL, DirectConnection, DirectPool
 from app.storage.embedded import EmbeddedPostgres
 from app.storage.errors import DatabaseUnavailable, StorageFull
 from app.storage.migrate import migrate

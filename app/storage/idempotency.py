@@ -10,7 +10,7 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.storage.direct import DirectConnection
+from app.storage.direct_pool import DirectConnection
 from app.storage.errors import KeyInProgress, KeyReused
 
 

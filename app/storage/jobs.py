@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Float, RowMapping, and_, case, func, liter
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.progress import NO_PROGRESS, Progress
-from app.storage.direct import DirectConnection
+from app.storage.direct_pool import DirectConnection
 from app.storage.records import PAUSED, TERMINAL, Fence, Job, JobError, JobKind, JobStatus, SubmissionRecord
 from app.storage.tables import answers, jobs, submissions
 

@@ -9,8 +9,8 @@ from sqlalchemy import ColumnElement, RowMapping, and_, func, insert, or_, selec
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.storage.cited_sources import insert_sources
 from app.storage.records import Job, JobKind, JobStatus, JudgedAnswer, NewResult, ResultRecord
+from app.storage.result_sources import insert_sources
 from app.storage.tables import answers, jobs, result_pages, results, submissions
 
 _COLUMNS = (results.c.id, results.c.job_id, results.c.body, results.c.created_at)

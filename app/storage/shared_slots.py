@@ -18,7 +18,7 @@ from typing import Final, Self
 import structlog
 from sqlalchemy import text
 
-from app.background import cancellable_sleep
+from app.async_tools import cancellable_sleep
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from w3lib.encoding import html_body_declared_encoding
 
-from cache.backends.confined import ChildOutput, Frame, decode_in_child
+from cache.backends.document_decoder import ChildOutput, Frame, decode_in_child
 from cache.capture import CaptureOutcome, Observation, PageKind
 from cache.errors import DocumentRejected
 from cache.page_text.text_boxes import Line, Piece, ScreenshotArea, places_json

@@ -18,6 +18,7 @@ from urllib.parse import urljoin
 
 import httpx
 
+from cache.backends.content import read_content
 from cache.backends.documents import SNIFFED_BYTES, byte_limit
 from cache.backends.failures import (
     KEPT_HEADERS,
@@ -27,9 +28,8 @@ from cache.backends.failures import (
     failure_from_refusal,
     of_target,
 )
-from cache.backends.reading import read_content
 from cache.capture import CaptureOutcome, Observation
-from cache.egress.guard import EgressProxy, Lane
+from cache.egress.proxy import EgressProxy, Lane
 from cache.errors import DocumentRejected
 from cache.pages import utc_now
 from cache.urls import unfetchable_reason

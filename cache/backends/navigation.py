@@ -16,7 +16,7 @@ from urllib.parse import urljoin
 from cache.backends.devtools import DevTools, PageLost
 from cache.backends.documents import MAX_PAGE_BYTES, ByteKind, byte_limit, is_html_type, sniff
 from cache.backends.failures import KEPT_HEADERS, MAX_REDIRECTS, REDIRECTS, CaptureFailure, of_target
-from cache.backends.requests import RequestTracker
+from cache.backends.request_tracker import RequestTracker
 from cache.capture import CaptureOutcome
 from cache.urls import unfetchable_reason
 

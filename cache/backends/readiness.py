@@ -19,7 +19,7 @@ from typing import Any
 
 from cache.backends.devtools import DevTools, PageLost
 from cache.backends.navigation import Navigation
-from cache.egress.guard import Lane
+from cache.egress.proxy import Lane
 from cache.page_scripts import script
 
 WIDTH_PX = 1280

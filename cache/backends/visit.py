@@ -16,7 +16,7 @@ from cache.backends.navigation import DocumentResponse, Navigation
 from cache.backends.readiness import MAX_GROWN_PX, WIDTH_PX, PageLoader, Readiness
 from cache.capture import ALT_TEXT_HEADING, CaptureOutcome, Observation, Soft404Confidence
 from cache.classify.quality import PageFacts, classify
-from cache.egress.guard import Lane, Refusal
+from cache.egress.proxy import Lane, Refusal
 from cache.errors import DocumentRejected
 from cache.page_scripts import script
 from cache.page_text.text_boxes import ScreenshotArea, places_json

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from cache.capture import CaptureOutcome, Soft404Confidence
-from cache.classify.challenges import CAPTCHA_WIDGET, CHALLENGE_TITLE, CHALLENGE_URL, CHALLENGES
 from cache.classify.logins import (
     is_login_address,
     is_login_title,
@@ -34,6 +33,7 @@ from cache.classify.soft_404 import (
     is_status_code_only,
     says_page_is_missing,
 )
+from cache.classify.walls import CAPTCHA_WIDGET, CHALLENGE_TITLE, CHALLENGE_URL, CHALLENGES
 
 GONE_STATUSES = frozenset({404, 410})
 _BLOCK_STATUSES = frozenset({401, 403, 429, 503})

@@ -1,6 +1,6 @@
 """IP addresses that captures may not connect to. An explicit table, because ``ipaddress.is_global`` misses some.
 
-Checks addresses only. ``cache.egress.guard`` resolves a host name when it connects and checks every address.
+Checks addresses only. ``cache.egress.proxy`` resolves a host name when it connects and checks every address.
 """
 
 from __future__ import annotations

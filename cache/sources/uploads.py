@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from cache.backends.content import read_content, read_page
 from cache.backends.documents import (
     MAX_PAGE_BYTES,
     MAX_TEXT_CHARS,
@@ -25,7 +26,6 @@ from cache.backends.documents import (
     sniff,
 )
 from cache.backends.plain_html import read_html
-from cache.backends.reading import read_content, read_page
 from cache.capture import CaptureOutcome, CaptureSource, Observation, PageKind
 from cache.classify.quality import PageFacts, classify
 from cache.errors import DocumentRejected

@@ -25,7 +25,7 @@ from judges.grounding.injection_signals import (
     SUFFICIENT_SIGNS,
     InjectionSign,
 )
-from judges.grounding.phrase_search import PatternSearch
+from judges.grounding.pattern_search import PatternSearch
 
 MAX_SCAN_CHARS: Final = 500_000
 NEAR_CHARS: Final = 200

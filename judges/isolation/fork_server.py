@@ -24,9 +24,9 @@ from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 from judges.gc_tuning import freeze_loaded_objects, raise_gc_thresholds
-from judges.isolation.confining import apply_limits, become_subreaper, exit_with_parent, forbid_new_processes
 from judges.isolation.limits import ScriptLimits
-from judges.isolation.watching import COUNT_INTERVAL_S, SupervisedProcess, Supervisor, descendants, kill_descendants
+from judges.isolation.process_limits import apply_limits, become_subreaper, exit_with_parent, forbid_new_processes
+from judges.isolation.supervisor import COUNT_INTERVAL_S, SupervisedProcess, Supervisor, descendants, kill_descendants
 
 _FIRST_FD: Final = 3
 

@@ -10,10 +10,10 @@ from answers.submission import Answer
 from cache.capture import Evidence
 from judges.errors import JudgeBug
 from judges.extractor import Extractor
-from judges.isolation.confined import JudgeJob, run_isolated
 from judges.isolation.fork_server_pool import ForkServerPool
+from judges.isolation.judge_job import JudgeJob, run_isolated
 from judges.isolation.rpc_server import REAL_RUN, Bodies, RpcServer, RunServices
-from judges.isolation.values import from_json_value
+from judges.isolation.serialization import from_json_value
 from judges.llm.client import LLMClient
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
@@ -22,7 +22,7 @@ from judges.settling import Progress
 from judges.verifier import Verifier
 from rubrics.verdict import Usage
 
-ENTRY = "judges.isolation.serving:run_native_judge"
+ENTRY = "judges.isolation.judge_main:run_native_judge"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,10 @@ from cache.capture import Capture, Evidence
 from judges.errors import ExtractionFailed, LLMOutputUnusable, UnusableKind
 from judges.extractor import Extraction, ExtractionReply, ExtractorBase, S
 from judges.isolation.rpc_client import RpcClient
-from judges.isolation.values import evidence_from_json, evidence_to_json, from_json_value, to_json_value
+from judges.isolation.serialization import evidence_from_json, evidence_to_json, from_json_value, to_json_value
 from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.replies import read_reply
-from judges.llm.wire import FinishReason, RawReply
 from judges.prompting.rendering import Style
 from judges.verifier import DEFAULT_TRIALS, ClaimJudge
 from rubrics.verdict import Claim, Usage, Verdict

@@ -13,8 +13,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from judges.isolation.values import error_from_json
-from judges.isolation.wire import Frame, encode, read_frame, receive_blocking, send_blocking
+from judges.isolation.rpc_framing import Frame, encode, read_frame, receive_blocking, send_blocking
+from judges.isolation.serialization import error_from_json
 
 Told = Callable[[Any], None]
 

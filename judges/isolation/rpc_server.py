@@ -19,9 +19,15 @@ from cache.capture import Capture, Evidence
 from cache.lru import LRUCache
 from judges.errors import JudgeBug, UnusableKind
 from judges.extractor import ExtractorBase
-from judges.isolation.conversation import RpcHandler
-from judges.isolation.stand_in import schema_model
-from judges.isolation.values import evidence_from_json, evidence_to_json, from_json_value, to_base64, to_json_value
+from judges.isolation.rpc_connection import RpcHandler
+from judges.isolation.schema_model import schema_model
+from judges.isolation.serialization import (
+    evidence_from_json,
+    evidence_to_json,
+    from_json_value,
+    to_base64,
+    to_json_value,
+)
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.remote import repair_request
 from judges.prompting.verdict_reply import BinaryEvalResult

@@ -16,10 +16,10 @@ from typing import Any
 from judges.errors import ModelNotConfigured
 from judges.llm.chat_body import has_images, without_images
 from judges.llm.client import LLMRequest, Message
-from judges.llm.dialects import says_no_images
-from judges.llm.faults import ErrorResponse, connection_error, error_for_response, images_rejected, timeout_error
-from judges.llm.negotiation import Images, LearnedFormats
-from judges.llm.wire import FinishReason, RawReply
+from judges.llm.error_mapping import ErrorResponse, connection_error, error_for_response, images_rejected, timeout_error
+from judges.llm.learned_formats import Images, LearnedFormats
+from judges.llm.provider_adapter import FinishReason, RawReply
+from judges.llm.request_formats import says_no_images
 
 MAX_OUTPUT_TOKENS = 8192
 REPLY_TOOL = "reply"

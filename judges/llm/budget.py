@@ -1,6 +1,7 @@
 """Budgets for model calls: reserve the likely cost before a request is sent, settle the actual cost after it.
 
-``ProcessBudget`` is the budget of one process. The service has a budget that all workers share (``app.jobs.ledger``).
+``ProcessBudget`` is the budget of one process. The service has a budget that all workers share
+(``app.jobs.budget_ledger``).
 """
 
 from __future__ import annotations

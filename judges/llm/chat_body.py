@@ -13,7 +13,7 @@ from openai import pydantic_function_tool
 from pydantic import BaseModel
 
 from judges.llm.client import LLMRequest, Message
-from judges.llm.dialects import RequestFormat, RequestParts, SchemaMode
+from judges.llm.request_formats import RequestFormat, RequestParts, SchemaMode
 from judges.prompting.prompts.library import load_prompt
 
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from judges.errors import ShorterPage, UnusableReply
 from judges.llm.budget import RequestBudget
-from judges.llm.dialects import RequestFormat
+from judges.llm.request_formats import RequestFormat
 from rubrics.verdict import Usage
 
 Message: TypeAlias = Mapping[str, Any]

@@ -25,16 +25,8 @@ import openai
 from judges.errors import LLMError, LLMRejected, LLMUnavailable
 from judges.llm.chat_body import chat_body, has_images, sent_parts
 from judges.llm.client import LLMRequest
-from judges.llm.dialects import (
-    RequestFormat,
-    RequestParts,
-    adapt_format,
-    is_ambiguous,
-    next_untried_format,
-    says_no_images,
-)
 from judges.llm.encoding import JsonBody
-from judges.llm.faults import (
+from judges.llm.error_mapping import (
     ErrorResponse,
     connection_error,
     error_for_response,
@@ -43,8 +35,16 @@ from judges.llm.faults import (
     read_error_body,
     timeout_error,
 )
-from judges.llm.negotiation import FormatFile, Images, LearnedFormats
-from judges.llm.wire import FinishReason, RawReply
+from judges.llm.learned_formats import FormatFile, Images, LearnedFormats
+from judges.llm.provider_adapter import FinishReason, RawReply
+from judges.llm.request_formats import (
+    RequestFormat,
+    RequestParts,
+    adapt_format,
+    is_ambiguous,
+    next_untried_format,
+    says_no_images,
+)
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 AZURE_API_VERSION = "2024-10-21"

@@ -13,8 +13,8 @@ from pydantic import BaseModel
 from judges.errors import LLMError, ModelNotConfigured
 from judges.llm.cached import CachedLLM
 from judges.llm.client import LLMRequest
-from judges.llm.dialects import to_json
 from judges.llm.images import DataURI, image_part
+from judges.llm.request_formats import to_json
 
 _WORD = "lighthouse"
 _ASK = f'Fill the form: "word" is the word {_WORD}, "holds" is true.'

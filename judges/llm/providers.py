@@ -16,15 +16,15 @@ from judges.llm.cached import CachedLLM
 from judges.llm.circuit import CircuitBreaker
 from judges.llm.client import LLMClient
 from judges.llm.families import DEFAULT_MODEL
+from judges.llm.learned_formats import FormatFile, Images
 from judges.llm.lexical import LexicalClient
 from judges.llm.missing_models import ModelList
-from judges.llm.negotiation import FormatFile, Images
 from judges.llm.openai import AZURE_API_VERSION, open_azure, open_openai
 from judges.llm.pricing import Prices
+from judges.llm.provider_adapter import ProviderAdapter
 from judges.llm.remote import RemoteLLM
 from judges.llm.response_cache import ReplyCache
 from judges.llm.retry import RetryPolicy
-from judges.llm.wire import ProviderAdapter
 
 DEFAULT_PROVIDER: Final = "openai"
 LEXICAL: Final = "lexical"

@@ -26,15 +26,15 @@ from judges.llm.budget import RequestBudget, estimate_cost
 from judges.llm.circuit import CircuitBreaker
 from judges.llm.client import LLMReply, LLMRequest, role_of
 from judges.llm.context_windows import ContextWindows, page_chars_allowed, with_shortened_page
-from judges.llm.dialects import DEFAULT_OUTPUT_LIMIT, RequestFormat
 from judges.llm.families import params_for
+from judges.llm.learned_formats import Images, LearnedFormats
 from judges.llm.missing_models import ModelList, missing_model_message
-from judges.llm.negotiation import Images, LearnedFormats
 from judges.llm.parameters import LONG_EFFORTS
 from judges.llm.pricing import Prices
+from judges.llm.provider_adapter import FinishReason, ProviderAdapter, RawReply
 from judges.llm.replies import read_reply
+from judges.llm.request_formats import DEFAULT_OUTPUT_LIMIT, RequestFormat
 from judges.llm.retry import Retrier, RetryPolicy
-from judges.llm.wire import FinishReason, ProviderAdapter, RawReply
 from judges.prompting.prompts.library import load_prompt
 from rubrics.verdict import Usage
 

@@ -15,7 +15,7 @@ from pydantic import AliasChoices, BaseModel, RootModel, ValidationError
 
 from judges.errors import JudgeBug, LLMOutputUnusable, UnusableKind
 from judges.llm.json_objects import NoSingleObject, parse_single_object
-from judges.llm.wire import FinishReason, RawReply
+from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.source_code import judge_code
 
 MAX_REPLY_CHARS: Final = 2_000_000

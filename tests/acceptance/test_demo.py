@@ -23,10 +23,10 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
+from app.agent_summary import leaves
 from app.demo import EXPECTED
 from app.demo.expected import page_texts
 from app.demo.site import PORT
-from app.summary import leaves
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.timeout(900)]
 

@@ -75,7 +75,7 @@ def miniature(tmp_path: Path) -> Path:
         ("judges/context.py", "from openai import AsyncOpenAI"),
         ("cache/backends/http.py", "from patchright.async_api import Page"),
         ("app/api/jobs.py", "import sqlalchemy"),
-        ("cache/store.py", "import psycopg"),
+        ("cache/capture_index.py", "import psycopg"),
         ("judges/context.py", "import typer"),
     ],
 )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from cache.capture import CaptureOutcome, Capturer, Observation
-from cache.egress.guard import EgressProxy
+from cache.egress.proxy import EgressProxy
 from tests.awkward.forms import BESIDES, CONTENT, EXPECTED, PROSE
 from tests.standin.web import Answer, Reply, StandInWeb
 

@@ -21,9 +21,9 @@ import psutil
 from cache.backends.patchright import BrowserCapturer
 from cache.backends.router import RoutedCapturer
 from cache.blobs import BlobStore
-from cache.egress.guard import EgressProxy
+from cache.capture_index import FolderIndex
+from cache.egress.proxy import EgressProxy
 from cache.pages import PageCache
-from cache.store import FolderIndex
 from tests.bench.bare_browser import per_minute
 from tests.bench.model import ROOT
 from tests.bench.pages import prose

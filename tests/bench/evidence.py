@@ -10,7 +10,7 @@ import structlog
 
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import Capturer
-from cache.egress.guard import EgressProxy
+from cache.egress.proxy import EgressProxy
 from tests.awkward.captured import Awkward
 from tests.awkward.captured import captured as captured_awkward
 from tests.fakes.sandbox import installed_browser, unsandboxed_here

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import psutil
 
-from judges.isolation.conversation import RpcConnection
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.isolation.rpc_client import RpcClient
-from mind2web2.confining import PRELOADED
+from judges.isolation.rpc_connection import RpcConnection
+from mind2web2.isolated_run import PRELOADED
 
 CHILDREN = 100
 ROUND_TRIPS = 20_000

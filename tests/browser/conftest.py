@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import Observation
-from cache.egress.guard import EgressProxy
+from cache.egress.proxy import EgressProxy
 from tests.fakes.sandbox import installed_browser, unsandboxed_here
 from tests.standin.web import Answer, StandInWeb
 

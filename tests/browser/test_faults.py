@@ -17,7 +17,7 @@ import pytest
 from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome, Capturer, Observation
-from cache.egress.guard import EgressLimits, EgressProxy
+from cache.egress.proxy import EgressLimits, EgressProxy
 from tests.browser.conftest import Rig
 from tests.fakes.sandbox import unsandboxed_here
 from tests.standin.names import NameClient, StandInNames

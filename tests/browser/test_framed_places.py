@@ -15,7 +15,7 @@ import pytest_asyncio
 from app.dashboard.leaf_view import places_of
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import Observation
-from cache.egress.guard import EgressProxy
+from cache.egress.proxy import EgressProxy
 from tests.browser.test_places import framed, red_in
 from tests.fakes.sandbox import unsandboxed_here
 from tests.standin.web import Reply, StandInWeb

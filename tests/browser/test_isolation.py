@@ -13,7 +13,7 @@ import pytest
 
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome
-from cache.egress.guard import EgressProxy
+from cache.egress.proxy import EgressProxy
 from cache.errors import BrowserUnavailable, SandboxUnavailable
 from tests.browser.conftest import Rig
 from tests.fakes.processes import command, lives
@@ -254,7 +254,7 @@ OWNER = """
 import asyncio, sys
 from pathlib import Path
 from cache.backends.patchright import BrowserCapturer
-from cache.egress.guard import EgressProxy
+from cache.egress.proxy import EgressProxy
 
 async def main():
     async with EgressProxy() as guard:

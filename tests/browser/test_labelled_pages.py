@@ -9,7 +9,7 @@ import pytest
 
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import Capturer
-from cache.egress.guard import EgressProxy
+from cache.egress.proxy import EgressProxy
 from tests.fakes.sandbox import unsandboxed_here
 from tests.labelled.captured import captured
 from tests.labelled.labels import detection

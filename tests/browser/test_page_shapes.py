@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome, Capturer, Observation
-from cache.egress.guard import EgressProxy
+from cache.egress.proxy import EgressProxy
 from tests.fakes.sandbox import unsandboxed_here
 from tests.page_shapes.articles import ARTICLES
 from tests.page_shapes.captured import captured, faults

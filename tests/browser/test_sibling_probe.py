@@ -12,7 +12,7 @@ from cache.backends.patchright import BrowserCapturer
 from cache.backends.router import RoutedCapturer
 from cache.backends.sibling_probe import PROBE_BYTES, PROBE_S, SiblingProbe
 from cache.capture import CaptureOutcome, Observation, Soft404Confidence
-from cache.egress.guard import EgressProxy
+from cache.egress.proxy import EgressProxy
 from tests.fakes.sandbox import unsandboxed_here
 from tests.standin.web import Reply, StandInWeb, Visit
 

@@ -10,7 +10,7 @@ import pytest
 
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome
-from cache.egress.guard import EgressProxy
+from cache.egress.proxy import EgressProxy
 from tests.browser.conftest import Rig
 from tests.fakes.sandbox import unsandboxed_here
 from tests.standin.web import Reply

@@ -17,7 +17,7 @@ import pytest
 from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome, Capturer
-from cache.egress.guard import EgressLimits, EgressProxy
+from cache.egress.proxy import EgressLimits, EgressProxy
 from tests.browser.conftest import Rig
 from tests.fakes.processes import below, command
 from tests.fakes.sandbox import unsandboxed_here

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, field_validator
 from pydantic.v1 import BaseModel as OldModel
 
 from judges.errors import LLMOutputUnusable, UnusableKind
+from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.replies import read_reply
-from judges.llm.wire import FinishReason, RawReply
 from mind2web2 import LLMClient
 from tests.compat.scripted import ScriptedClient, set_up
 from tests.standin.llm import StandInLLM

@@ -14,8 +14,8 @@ import pytest
 
 from answers.submission import Answer
 from cache.blobs import BlobStore
+from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
-from cache.store import MemoryIndex
 from judges.errors import JudgeBug, LLMUnavailable
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.client import LLMReply, LLMRequest

@@ -12,8 +12,8 @@ import pytest
 from answers.submission import Answer
 from cache.blobs import BlobStore
 from cache.capture import Capture
+from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
-from cache.store import MemoryIndex
 from judges.errors import JudgeBug, LLMUnavailable
 from judges.llm.client import LLMReply, LLMRequest
 from judges.loader import load_judge

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from judges.llm.client import LLMRequest, Message
-from judges.llm.negotiation import LearnedFormats
-from judges.llm.wire import FinishReason, RawReply
+from judges.llm.learned_formats import LearnedFormats
+from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.prompting.blocks import BlockBuilder
 
 GOOD_TEXT = '{"reasoning": "so", "result": true, "quotes": []}'

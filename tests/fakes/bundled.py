@@ -13,13 +13,13 @@ from app.engine import pipeline
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients
 from app.engine.runtime import Runtime
+from app.features.bundles.agent_results import AgentResults, SourceResult
 from app.features.bundles.exporting import EvidenceStores, ExportReport, export_bundle
-from app.features.bundles.sources import AgentResults, SourceResult
 from app.observability.redaction import Redactor
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Capturer, Observation, PageKind
+from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
-from cache.store import MemoryIndex
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.client import LLMClient
 from judges.loader import JudgeCatalogue, load_judge

@@ -11,8 +11,8 @@ from typing import Any
 
 from answers.submission import Answer
 from cache.blobs import BlobStore
+from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
-from cache.store import MemoryIndex
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.isolation.limits import ScriptLimits
 from judges.isolation.native import judge_isolated
@@ -21,8 +21,8 @@ from judges.loader import load_judge
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
-from mind2web2.confining import PRELOADED
 from mind2web2.host import run_script
+from mind2web2.isolated_run import PRELOADED
 from rubrics.verdict import Usage
 from tests.compat.seen import SeenPages
 

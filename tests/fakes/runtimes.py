@@ -14,7 +14,7 @@ from app.observability.redaction import Redactor
 from app.settings import Settings
 from app.storage.captures import PostgresCaptureIndex
 from app.storage.database import Database
-from app.storage.sharing import open_shared_state
+from app.storage.shared_state import open_shared_state
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Observation, PageKind
 from cache.pages import PageCache

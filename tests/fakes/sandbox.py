@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 
 from cache.backends.browser_search import find_browser
 from cache.backends.patchright import BrowserCapturer
-from cache.egress.guard import EgressProxy
+from cache.egress.proxy import EgressProxy
 from cache.errors import BrowserUnavailable, SandboxUnavailable
 
 

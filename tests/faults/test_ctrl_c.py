@@ -24,7 +24,7 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
     return {{}}
 """
 PATIENT = """
-import app.engine.script_check as check
+import app.engine.import_check as check
 check.SCRIPT_S = check.TOTAL_S = 100_000.0
 from app.cli import main
 main()

@@ -9,7 +9,7 @@ import pytest
 
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import Capturer
-from cache.egress.guard import EgressProxy
+from cache.egress.proxy import EgressProxy
 from tests.browser.conftest import browser_program  # noqa: F401 - a fixture
 from tests.fakes.sandbox import unsandboxed_here
 from tests.injection.trial import attacked, changed, materials, wrong_with

@@ -18,10 +18,10 @@ from answers.submission import Answer
 from cache.backends.http import HttpCapturer
 from cache.blobs import BlobStore
 from cache.capture import Capturer
-from cache.egress.guard import EgressProxy
+from cache.capture_index import MemoryIndex
+from cache.egress.proxy import EgressProxy
 from cache.errors import CacheError
 from cache.pages import PageCache
-from cache.store import MemoryIndex
 from judges.context import JudgeContext
 from judges.extractor import Extractor
 from judges.llm.client import LLMClient, LLMRequest

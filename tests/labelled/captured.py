@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from cache.capture import Capturer, Observation
-from cache.egress.guard import EgressProxy
+from cache.egress.proxy import EgressProxy
 from tests.labelled.labels import LabelledPage, labelled_pages
 from tests.standin.documents import image_bytes
 from tests.standin.web import Reply, StandInWeb, Visit

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from cache.capture import Capturer, Observation
-from cache.egress.guard import EgressProxy
+from cache.egress.proxy import EgressProxy
 from tests.page_shapes.shapes import Shape
 from tests.standin.web import Answer, Reply, StandInWeb, Visit
 from tests.standin.web_hosts import OnlyHosts

@@ -100,9 +100,9 @@ async def _export_from_service(
     settings: Settings, database: Database, agent: str, tasks: list[str], out: Path, options: dict[str, bool]
 ) -> ExportReport:
     from app.engine.runtime import open_blobs
+    from app.features.bundles.agent_results import from_database
     from app.features.bundles.exporting import EvidenceStores, export_bundle
     from app.features.bundles.roots import record_root
-    from app.features.bundles.sources import from_database
     from app.observability.redaction import Redactor
     from app.storage.captures import PostgresCaptureIndex
 
@@ -119,11 +119,11 @@ def _export_from_folder(
     from app.console.judging_options import judging_settings, quiet_logging
     from app.engine.public_cache import PublicCache
     from app.engine.runtime import open_blobs
+    from app.features.bundles.agent_results import from_folder
     from app.features.bundles.exporting import EvidenceStores, export_bundle
     from app.features.bundles.roots import record_root_in_files
-    from app.features.bundles.sources import from_folder
     from app.observability.redaction import Redactor
-    from cache.store import FolderIndex
+    from cache.capture_index import FolderIndex
 
     settings = judging_settings(evidence=None if cache is None else PublicCache(cache).evidence_folder(agent))
     quiet_logging(settings)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
-from app.features.bundles.contents import (
+from app.features.bundles.layout import (
     INDEX,
     WACZ,
     Index,

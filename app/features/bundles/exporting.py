@@ -17,8 +17,12 @@ from typing import Any, BinaryIO, Protocol
 
 from answers.submission import NAME_PATTERN, Answer
 from app.api.overrides import override_fields
+from app.features.bundles.agent_results import AgentResults, SourceResult
+from app.features.bundles.atomic_file import atomic_file
 from app.features.bundles.bag import BagWriter
-from app.features.bundles.contents import (
+from app.features.bundles.crate import crate_of, preview_of
+from app.features.bundles.errors import BundleError
+from app.features.bundles.layout import (
     CRATE,
     INDEX,
     PREVIEW,
@@ -39,19 +43,15 @@ from app.features.bundles.contents import (
     text_path,
     tree_path,
 )
-from app.features.bundles.contents import json_bytes as as_json
-from app.features.bundles.crate import crate_of, preview_of
-from app.features.bundles.drafts import atomic_file
-from app.features.bundles.errors import BundleError
-from app.features.bundles.sources import AgentResults, SourceResult
+from app.features.bundles.layout import json_bytes as as_json
 from app.features.bundles.wacz import CapturesArchive
 from app.features.bundles.withholding import short_reply, short_values, shortened, without_pages
 from app.observability.redaction import Redactor
 from cache.blobs import BlobArea, BlobStore
 from cache.capture import Capture
+from cache.capture_index import capture_to_json
 from cache.errors import BlobCorrupt, BlobMissing
-from cache.store import capture_to_json
-from judges.llm.recorded_calls import CallLogUnreadable, ParsedCallLog, join_pieces, read_calls
+from judges.llm.call_log_reader import CallLogUnreadable, ParsedCallLog, join_pieces, read_calls
 from judges.registry import JudgeKind
 
 

@@ -15,7 +15,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from app.api.overrides import scores_with_overrides
-from app.features.bundles.contents import (
+from app.features.bundles.bundle_reader import LIMITS, BundleLimits, BundleReader, open_bundle
+from app.features.bundles.errors import BundleRefused
+from app.features.bundles.layout import (
     IndexedResultIn,
     IndexIn,
     answer_path,
@@ -28,9 +30,7 @@ from app.features.bundles.contents import (
     script_path,
     tree_path,
 )
-from app.features.bundles.errors import BundleRefused
-from app.features.bundles.opening import LIMITS, BundleLimits, BundleReader, open_bundle
-from judges.analysis.replay.rescoring import inconsistent_leaves, score_differences
+from judges.analysis.replay.recomputation import inconsistent_leaves, score_differences
 from judges.analysis.replay.tree import NotRecomputable, ReplayDifference, tree_of
 from rubrics.errors import RubricError
 

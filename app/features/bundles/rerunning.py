@@ -29,7 +29,9 @@ from app.engine import pipeline
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients
 from app.engine.runtime import Runtime, create_fork_server_pool, load_catalogue
-from app.features.bundles.contents import (
+from app.features.bundles.bundle_reader import BundleReader, open_bundle
+from app.features.bundles.errors import BundleRefused
+from app.features.bundles.layout import (
     IndexedResultIn,
     answer_path,
     calls_path,
@@ -41,18 +43,16 @@ from app.features.bundles.contents import (
     script_path,
     text_path,
 )
-from app.features.bundles.errors import BundleRefused
-from app.features.bundles.opening import BundleReader, open_bundle
 from app.features.bundles.replaying import ReplayedResult
 from app.observability.redaction import Redactor
 from app.settings import Settings
 from cache.backends.documents import Document, read_document
 from cache.blobs import BlobStore
 from cache.capture import Capture, CaptureOutcome, Observation
+from cache.capture_index import MemoryIndex, capture_from_json
 from cache.errors import IndexFailed
 from cache.pages import PageCache
-from cache.store import MemoryIndex, capture_from_json
-from judges.analysis.replay.rescoring import rejudged_differences
+from judges.analysis.replay.recomputation import rejudged_differences
 from judges.analysis.replay.tree import ReplayDifference
 from judges.errors import (
     JudgeError,
@@ -66,15 +66,15 @@ from judges.errors import (
 )
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.cached import parse_stored
+from judges.llm.call_log_reader import portable_request_key, recorded_request_key
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.parameters import RunParameters
 from judges.llm.providers import LEXICAL
-from judges.llm.recorded_calls import portable_request_key, recorded_request_key
 from judges.llm.response_cache import StoredReply
 from judges.loader import JudgeCatalogue
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from mind2web2.outside import LiveBrowser, LocalServices, use_services
+from mind2web2.external_services import LiveBrowser, LocalServices, use_services
 from rubrics.verdict import Reason, Usage
 
 UNKNOWN_REQUEST_TIMEOUT_S: Final = 2.0

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from app.api.overrides import time_json
+from app.features.bundles.agent_results import AgentResults
 from app.features.bundles.exporting import ExportReport
 from app.features.bundles.root_notes import with_root, without_roots
-from app.features.bundles.sources import AgentResults
 from app.storage.bundle_roots import BundleRoot, note
 from app.storage.database import Database
 from judges.result_files import write_atomic

@@ -18,8 +18,8 @@ from app.features.bundles.bag import (
     root_of,
     tag_manifest_file,
 )
+from app.features.bundles.bundle_reader import LIMITS, BundleLimits, BundleReader, open_bundle
 from app.features.bundles.errors import BundleRefused
-from app.features.bundles.opening import LIMITS, BundleLimits, BundleReader, open_bundle
 from app.features.bundles.stored_zip import Entry, first_wrong_byte
 
 MAX_TAG_FILE_BYTES = 256 * 1024 * 1024

@@ -13,8 +13,8 @@ from app.api.access import ReaderDep, ServiceDep
 from app.api.models import ListOut
 from app.api.paging import PositionPageRequestDep
 from app.features.comparison.api_sides import SIDE, SideQuery, load_side
-from app.features.comparison.compared import comparison_json
 from app.features.comparison.flips import Cause, Flip, add_flips, flips
+from app.features.comparison.paired_comparison import comparison_json
 
 
 class FlipCauseOut(BaseModel):

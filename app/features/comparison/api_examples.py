@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from app.agent_summary import AnswerOutcome
 from app.api.examples import EXAMPLE_ID, EXAMPLE_RESULT
-from app.features.comparison.compared import ComparisonSide, comparison_json
 from app.features.comparison.figures import full_summary
 from app.features.comparison.flips import Cause, Flip, add_flips
-from app.features.comparison.sensitivities import consistency_json, flips_json, order_json
-from app.summary import AnswerOutcome
+from app.features.comparison.paired_comparison import ComparisonSide, comparison_json
+from app.features.comparison.sensitivity_json import consistency_json, flips_json, order_json
 
 _FLIP = Flip(
     task_id="yu_lineage",

@@ -12,7 +12,7 @@ from app.api.access import ReaderDep, ServiceDep
 from app.api.paging import IdPath, NameFilter, NamePath
 from app.api.problems import not_found
 from app.features.comparison.api_sides import SideQuery, load_side
-from app.features.comparison.sensitivities import consistency_json, flips_json, order_json
+from app.features.comparison.sensitivity_json import consistency_json, flips_json, order_json
 from app.storage import results as rows
 
 router = APIRouter(prefix="/v1", tags=["results"])

@@ -10,15 +10,15 @@ from typing import Annotated, Any
 from fastapi import Query
 
 from app.access.keys import Caller
+from app.agent_summary import AnswerOutcome
 from app.api.paging import NAME
 from app.api.problems import not_found
-from app.features.comparison.compared import ComparisonSide
 from app.features.comparison.flips import ComparableResult
 from app.features.comparison.flips import comparable_result as leaves_of
+from app.features.comparison.paired_comparison import ComparisonSide
 from app.service import Service
 from app.storage import results as rows
 from app.storage.records import JudgedAnswer
-from app.summary import AnswerOutcome
 
 SEPARATOR = "@"
 """Separates agent and run. Neither name can contain it."""

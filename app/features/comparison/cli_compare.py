@@ -10,7 +10,7 @@ import typer
 from app.console.connection import URL, JsonOption, UrlOption
 from app.console.scorecard import bounds_text, interval_text, plain_table
 from app.console.streams import print_json, stdout_console
-from app.features.comparison.cli_sides import SIDES, compared
+from app.features.comparison.cli_comparison_sides import SIDES, compared
 
 _VERDICTS = {
     "b_higher": "{b} is higher than {a}",

@@ -14,7 +14,7 @@ from app.console.connection import URL, JsonOption, UrlOption
 from app.console.errors import Exit, ToolFailed, WrongUsage
 from app.console.scorecard import plain_table
 from app.console.streams import print_json, stderr_console, stdout_console
-from app.features.comparison.cli_sides import SIDES, compared
+from app.features.comparison.cli_comparison_sides import SIDES, compared
 from app.features.comparison.cli_summary import summary_of
 from app.features.comparison.gate import Check, Gate, Rule, State, Thresholds
 from app.features.comparison.gate import gate as run_gate

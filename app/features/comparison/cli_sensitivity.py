@@ -13,7 +13,7 @@ from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.errors import WrongUsage
 from app.console.scorecard import bounds_text, interval_text, plain_table
 from app.console.streams import print_json, stdout_console
-from app.features.comparison.cli_sides import SIDES, is_folder, order_of
+from app.features.comparison.cli_comparison_sides import SIDES, is_folder, order_of
 
 _SHOWN = 20
 
@@ -35,7 +35,7 @@ def result(
 ) -> None:
     """Flip each leaf of a result, one at a time, and show the changes of its score."""
     if is_folder(result_id) or result_id.endswith(".json"):
-        from app.features.comparison.sensitivities import flips_json
+        from app.features.comparison.sensitivity_json import flips_json
 
         found = flips_json(_read(Path(result_id)))
     else:
@@ -112,7 +112,7 @@ def judge(
         with connect(url) as client:
             found = client.consistency(task)
     else:
-        from app.features.comparison.sensitivities import consistency_json
+        from app.features.comparison.sensitivity_json import consistency_json
 
         found = {"task_id": task, **consistency_json(_results(out, task))}
     if as_json:

@@ -41,7 +41,7 @@ def summary_of(agent: str, *, run: str | None, out: Path | None, url: str) -> di
         with connect(url) as client:
             return client.summary(agent, run=run)
     from app.console.errors import WrongUsage
-    from app.features.comparison.cli_sides import outcomes_in
+    from app.features.comparison.cli_comparison_sides import outcomes_in
     from app.features.comparison.figures import full_summary
 
     if run is not None:

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from app.summary import AnswerOutcome, agent_summary, score_of
+from app.agent_summary import AnswerOutcome, agent_summary, score_of
 from judges.analysis.statistics.headline import Figure, Headline, PassEstimate, Trial, headline
 from judges.analysis.statistics.interval import LEVEL, Interval
-from judges.summary import Summary
+from judges.public_summary import Summary
 
 
 def full_summary(

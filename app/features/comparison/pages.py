@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Response
 
 from app.csv_tables import Cell
 from app.dashboard.downloads import Format, csv_file
-from app.dashboard.pages_route import HtmlRoute
+from app.dashboard.html_route import HtmlRoute
 from app.dashboard.viewer import Viewer, ViewerDep, query_of
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)

@@ -28,7 +28,7 @@ def _pages() -> "Sequence[APIRouter]":
 
 
 def _token_checks() -> Mapping[str, TokenCheck]:
-    from app.api.guards import EXTENSION_PATHS
+    from app.api.middleware import EXTENSION_PATHS
     from app.features.extension.pairing import pairing_of
 
     return {EXTENSION_PATHS: pairing_of}

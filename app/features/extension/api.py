@@ -15,10 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from starlette.datastructures import FormData, UploadFile
 
 from app.api.access import ServiceDep
-from app.api.guards import EXTENSION_PATHS
+from app.api.middleware import EXTENSION_PATHS
 from app.api.models import PageOut
 from app.api.page_models import CodeIn, FlaggedListOut, FlaggedOut, PairingOut, TokenOut
-from app.api.page_repairs import check_upload, store_upload
+from app.api.page_uploads import check_upload, store_upload
 from app.api.problems import Problem
 from app.api.request_fields import WHOLE_NUMBER
 from app.api.strict_json import StrictJsonRoute
@@ -34,7 +34,7 @@ from app.service import Service
 from app.storage.captures import key_digest
 from app.storage.cited_urls import list_urls
 from app.storage.pairings import Pairing, revoke_pairing, use_code
-from app.storage.storable import storable_text
+from app.storage.text_cleanup import storable_text
 from cache.page_text.submitted_boxes import SubmittedBoxes
 from cache.page_text.text_boxes import MAX_LINES, Line, Piece
 from cache.sources.uploads import BrowserPage, UploadedPage

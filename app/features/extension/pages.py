@@ -8,8 +8,8 @@ from fastapi import APIRouter, Response
 from fastapi.responses import RedirectResponse
 
 from app.dashboard.downloads import Format, csv_file
+from app.dashboard.html_route import HtmlRoute
 from app.dashboard.jobs import IdPath
-from app.dashboard.pages_route import HtmlRoute
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import FormCheck, Viewer, ViewerDep
 from app.features.extension.archive import archive, version

@@ -17,7 +17,7 @@ from app.console.judging_options import AgentOption, TaskOption
 from app.console.streams import stderr_console, suggestion
 
 if TYPE_CHECKING:
-    from app.features.interop.judged import ExportedResult
+    from app.features.interop.exported_results import ExportedResult
 
 
 class Format(StrEnum):
@@ -88,7 +88,7 @@ def _read_results(
     agent: str, tasks: Sequence[str], run: str | None, folder: Path | None, url: str
 ) -> list[ExportedResult]:
     from answers.submission import name_problems
-    from app.features.interop.judged import from_folder, from_server
+    from app.features.interop.exported_results import from_folder, from_server
 
     for problem in name_problems(agent, "agent"):
         raise WrongUsage(f"agent {agent!r} {problem.message}")
@@ -112,7 +112,7 @@ def _write(found: Sequence[ExportedResult], format: Format, rows: Rows | None, o
     """Write the results and return a summary of the output."""
     from app.features.interop.inspect_log import file_name, inspect_log
     from app.features.interop.public_layout import write_layout
-    from app.features.interop.rows import leaf_table, result_table, write_csv, write_json_lines, write_parquet
+    from app.features.interop.tables import leaf_table, result_table, write_csv, write_json_lines, write_parquet
     from judges.result_files import write_json
 
     if format is Format.MIND2WEB2:

@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from statistics import fmean
 from typing import Any, Final
 
-from app.features.interop.judged import ExportedResult
-from app.summary import leaves, score_of, seconds_of, usage_of
+from app.agent_summary import leaves, score_of, seconds_of, usage_of
+from app.features.interop.exported_results import ExportedResult
 from rubrics.verdict import Outcome, Usage
 
 LOG_VERSION: Final = 2

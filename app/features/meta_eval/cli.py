@@ -28,19 +28,19 @@ from app.console.streams import print_json, stderr_console, stdout_console
 from app.engine.runtime import Runtime
 from cache.capture import CaptureOutcome, Evidence
 from cache.errors import NoEvidence
-from judges.analysis.meta_eval.asking import JudgedItem, ask_all
+from judges.analysis.meta_eval.ask import JudgedItem, ask_all
 from judges.analysis.meta_eval.items import Item
-from judges.analysis.meta_eval.measuring import JudgeAgreement, agreement_of_asked
+from judges.analysis.meta_eval.judge_agreement import JudgeAgreement, agreement_of_asked
 from judges.llm.parameters import ParameterizedLLM
 from judges.llm.providers import parse_model
-from judges.llm.refusals import RejectionMonitor
+from judges.llm.rejections import RejectionMonitor
 from judges.verifier import Verifier
 
 if TYPE_CHECKING:
     from app.settings import Settings
     from judges.analysis.labels import LabelFile
     from judges.analysis.meta_eval.items import Item
-    from judges.analysis.meta_eval.measuring import JudgeAgreement
+    from judges.analysis.meta_eval.judge_agreement import JudgeAgreement
 
 
 VOTES = 3
@@ -73,7 +73,7 @@ def meta_eval(
     file = _read(labels)
 
     from judges.analysis.meta_eval.items import items_of
-    from judges.analysis.meta_eval.measuring import agreement_of_recorded
+    from judges.analysis.meta_eval.judge_agreement import agreement_of_recorded
     from judges.analysis.meta_eval.report import report_json
 
     items = items_of(file.labels)

@@ -31,8 +31,8 @@ from app.console.streams import print_json, stderr_console, stdout_console, sugg
 if TYPE_CHECKING:
     from app.settings import Settings
     from judges.analysis.mutation.leaves import ObservedRun
+    from judges.analysis.mutation.mutation_test import MutationResult
     from judges.analysis.mutation.mutations import Mutation
-    from judges.analysis.mutation.report import MutationResult
     from judges.registry import Judge
 
 LEXICAL = "lexical"
@@ -116,7 +116,7 @@ def _tested(settings: Settings, case: _Case) -> dict[str, Any]:
         raise WrongUsage(f"the judge of {case.judge.task!r} was not loaded from a file")
     if case.model == LEXICAL and case.pages is not None:
         return field_test(case.judge.path, case.answer, case.pages, answer_changes=(case.seed, case.per_kind))
-    from judges.analysis.mutation.report import report_json
+    from judges.analysis.mutation.mutation_test import report_json
     from rubrics.verdict import Outcome
 
     run = asyncio.run(_run(settings, case))
@@ -210,8 +210,8 @@ async def _run(settings: Settings, case: _Case) -> _Run:
     from answers.citations import unique_urls
     from app.engine.runtime import open_runtime
     from app.engine.text_judging import runtime_with_pages, text_judge, texts_of
+    from judges.analysis.mutation.mutation_test import MutationTest
     from judges.analysis.mutation.replay import RecordingClient
-    from judges.analysis.mutation.report import MutationTest
 
     console = stderr_console()
     replies: dict[str, str] = {}

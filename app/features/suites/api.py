@@ -26,12 +26,12 @@ from app.api.problems import Problem, not_found
 from app.api.strict_json import StrictJsonRoute
 from app.api.submissions import KeyHeader
 from app.features.suites.boxes import draw_boxes
+from app.features.suites.data_folders import DataFolders
 from app.features.suites.errors import PathNotAllowed
 from app.features.suites.jobs import as_submission, suite_kinds
-from app.features.suites.orders import Mind2WebRunIn, MultimodalRunIn, SuiteRunIn
-from app.features.suites.places import DataFolders
 from app.features.suites.records import Record, StepStatus
 from app.features.suites.reports import prediction
+from app.features.suites.run_options import Mind2WebRunIn, MultimodalRunIn, SuiteRunIn
 from app.jobs.intake import JobOptions, SubmissionReceipt
 from app.service import Service
 from app.storage import jobs as rows

@@ -28,7 +28,7 @@ def conformance(
     files: Annotated[list[Path], typer.Argument(help="Golden files. Their keys determine their kind.")],
 ) -> None:
     """Check golden cases and print the failures. The last line is `N passed, M failed`."""
-    from judges.suites.conformance.kinds import check_file
+    from judges.suites.conformance.golden_files import check_file
     from judges.suites.errors import SuiteError
 
     console, notes = stdout_console(), stderr_console()

@@ -171,7 +171,7 @@ async def _run(
     options: MindActOptions, surveyed: MindActSurvey, settings: Settings, journal: Any
 ) -> list[dict[str, Any]]:
     from app.features.suites.cli_progress import StepProgress
-    from app.features.suites.running import open_suite_model, run_steps
+    from app.features.suites.step_loop import open_suite_model, run_steps
 
     async with open_suite_model(settings) as asking:
         with StepProgress(stderr_console()) as board:

@@ -154,7 +154,7 @@ def _ask(options: TildeOptions, surveyed: Survey, settings: Settings, folder: Pa
 async def _run(options: TildeOptions, surveyed: Survey, settings: Settings, journal: Any) -> list[dict[str, Any]]:
     from app.features.suites.cli_progress import StepProgress
     from app.features.suites.multimodal import TildePlan
-    from app.features.suites.running import open_suite_model, run_steps
+    from app.features.suites.step_loop import open_suite_model, run_steps
 
     plan = TildePlan(surveyed, counting=options.counting)
     async with open_suite_model(settings) as asking:

@@ -10,13 +10,13 @@ from typing import Any
 
 from answers.submission import Answer, Submission
 from app.engine.runtime import Runtime
+from app.features.suites.data_folders import DataFolders
 from app.features.suites.errors import PathNotAllowed
-from app.features.suites.kinds import PreparedRun, SuiteKind
 from app.features.suites.mindact_kind import MindActKind
-from app.features.suites.orders import SuiteRunIn
-from app.features.suites.places import DataFolders
 from app.features.suites.records import Record
-from app.features.suites.running import SuiteModel, run_steps
+from app.features.suites.run_options import SuiteRunIn
+from app.features.suites.step_loop import SuiteModel, run_steps
+from app.features.suites.suite_kind import PreparedRun, SuiteKind
 from app.features.suites.tilde_kind import TildeKind
 from app.jobs.errors import JobSuperseded
 from app.progress import Progress, ProgressCallback, Stage

@@ -8,17 +8,17 @@ from random import Random
 from typing import Any
 
 from app.features.suites.records import Record, StepStatus
-from app.features.suites.running import SuiteModel
+from app.features.suites.step_loop import SuiteModel
 from judges.errors import LLMError
 from judges.suites.errors import DataUnreadable
 from judges.suites.mind2web.data import Split
 from judges.suites.mind2web.errors import PageUnusable, RankMissing
 from judges.suites.mind2web.parsing import gold_op_string
-from judges.suites.mind2web.playing import PlayedStep, StepPlayer
 from judges.suites.mind2web.predictions import RecordedPrediction, RecordedRounds
 from judges.suites.mind2web.questions import Template, last_message
 from judges.suites.mind2web.ranks import RankLookup, RankOrigin, ids_in_top_k, ranked
 from judges.suites.mind2web.rules import WITHOUT_POSITIVE, Metric, NoPositive, Shuffle, Unplayed
+from judges.suites.mind2web.step_player import PlayedStep, StepPlayer
 from judges.suites.mind2web.steps import Step
 from judges.suites.mind2web.tournament import EMPTY_PREDICTION, Prediction, score_prediction, shuffled
 from rubrics.verdict import Usage

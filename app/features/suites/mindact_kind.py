@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 
 from app.features.suites.boxes import GOLD, PICKED, parse_box
-from app.features.suites.kinds import Box, PreparedRun, StepView
+from app.features.suites.data_folders import DataFolders
 from app.features.suites.mindact import NAME, PlayOptions
 from app.features.suites.mindact_run import MindActOptions, figures, run_identity, summary_score
-from app.features.suites.orders import Mind2WebRunIn
-from app.features.suites.places import DataFolders
 from app.features.suites.records import TRACE, Record
+from app.features.suites.run_options import Mind2WebRunIn
+from app.features.suites.suite_kind import Box, PreparedRun, StepView
 from app.settings import Settings
 from judges.suites.errors import DataMissing
 from judges.suites.mind2web.data import ROW_SUFFIXES, find_split

@@ -19,13 +19,13 @@ from app.features.suites.reports import atomic_text_file, not_judged, tool_versi
 from judges.llm.providers import parse_model
 from judges.suites.errors import DataMissing
 from judges.suites.mind2web.data import Split, find_split
-from judges.suites.mind2web.playing import request_params
 from judges.suites.mind2web.predictions import RecordedPrediction, read_predictions
 from judges.suites.mind2web.questions import Template, load_template, shipped_template
 from judges.suites.mind2web.ranks import RankOrigin
 from judges.suites.mind2web.report import OFFICIAL_KEYS, RANKER_RECALL_AT_50, PublishedRow, published, report
 from judges.suites.mind2web.rules import STEP_RULES
 from judges.suites.mind2web.scores import ScoreTable
+from judges.suites.mind2web.step_player import request_params
 
 _EDGE_BYTES = 1 << 20
 _MAX_UNKNOWN = 200

@@ -12,7 +12,7 @@ from typing import Any
 
 from app.features.suites.records import Record, StepStatus
 from app.features.suites.reports import not_judged, tool_version, usage
-from app.features.suites.running import SuiteModel
+from app.features.suites.step_loop import SuiteModel
 from judges.errors import LLMError
 from judges.llm.providers import parse_model
 from judges.suites.errors import DataMissing, DataUnreadable

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from app.features.suites.boxes import GOLD, PICKED, parse_box
-from app.features.suites.kinds import Box, PreparedRun, StepView
+from app.features.suites.data_folders import DataFolders
 from app.features.suites.multimodal import (
     NAME,
     PredictionsPlan,
@@ -19,9 +19,9 @@ from app.features.suites.multimodal import (
     run_identity,
     summary_score,
 )
-from app.features.suites.orders import MultimodalRunIn
-from app.features.suites.places import DataFolders
 from app.features.suites.records import TRACE, Record
+from app.features.suites.run_options import MultimodalRunIn
+from app.features.suites.suite_kind import Box, PreparedRun, StepView
 from app.settings import Settings
 from judges.suites.errors import DataMissing, DataUnreadable
 from judges.suites.mind2web.errors import PageUnusable

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from judges.analysis.meta_eval.measuring import JudgeAgreement
+from judges.analysis.meta_eval.judge_agreement import JudgeAgreement
 from judges.analysis.meta_eval.report import FIGURES
 from judges.errors import JudgeError
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from judges.analysis.labels import LabelFile
 from judges.analysis.meta_eval.items import Exclusion, Item
-from judges.analysis.meta_eval.measuring import ComparedItem, JudgeAgreement, UnjudgedItem
+from judges.analysis.meta_eval.judge_agreement import ComparedItem, JudgeAgreement, UnjudgedItem
 from judges.analysis.statistics.agreement import Agreement
 
 REPORT_VERSION: Final = 1

@@ -23,8 +23,8 @@ from judges.analysis.mutation.fields import (
     value_at,
     with_value,
 )
-from judges.analysis.mutation.pieces import count_value, replace_value, without_citation
 from judges.analysis.mutation.replay import Extracted
+from judges.analysis.mutation.text_parts import count_value, replace_value, without_citation
 
 _MAX_WRONG = 3
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from cache.urls import canonical_key
 from judges.analysis.mutation.leaves import ObservedRun
-from judges.analysis.mutation.pieces import (
+from judges.analysis.mutation.text_parts import (
     cited_keys,
     count_value,
     names,

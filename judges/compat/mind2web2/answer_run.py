@@ -18,7 +18,7 @@ from typing import Any
 from judges.errors import JudgeBug, JudgeError
 from judges.result_files import AnswerFolder, write_atomic, write_json
 from judges.source_code import judge_code
-from mind2web2.playing import checked_result
+from mind2web2.script_run import checked_result
 from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.load_eval_script import EvaluateAnswer
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger

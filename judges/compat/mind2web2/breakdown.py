@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from judges.leaf_usage import assign_usage_in_tree_order
-from mind2web2.ledger import Decisions, LeafState, missed_steps
+from mind2web2.decisions import Decisions, LeafState, missed_steps
 from mind2web2.verification_tree import VerificationNode
 from rubrics.schema import leaf_json
 from rubrics.scoring import Score, bounds

@@ -11,10 +11,10 @@ from typing import Any
 
 from judges import result_files
 from judges.gc_tuning import raised_gc_thresholds
+from judges.public_summary import ScoredAnswer, Summary, agent_summary, merge, task_summary, word_count
 from judges.result_files import AnswerFolder, write_json
-from judges.summary import ScoredAnswer, Summary, agent_summary, merge, task_summary, word_count
 from mind2web2.answer_run import FAILURE_FILE, AnswerEvaluation, read_object
-from mind2web2.browser_sharing import shared_manager
+from mind2web2.browser_managers import shared_manager
 from mind2web2.environment import model_name
 from mind2web2.semaphores import DualSemaphore
 from mind2web2.utils.cache_filesys import CacheFileSys

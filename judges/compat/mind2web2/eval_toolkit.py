@@ -6,7 +6,7 @@ from typing import Any
 
 from judges.llm.families import DEFAULT_MODEL
 from judges.prompting.verdict_reply import BinaryEvalResult
-from mind2web2.browser_sharing import default_manager
+from mind2web2.browser_managers import default_manager
 from mind2web2.config import EvaluatorConfig
 from mind2web2.evaluator_base import BaseEvaluator
 from mind2web2.extracting import Extractor

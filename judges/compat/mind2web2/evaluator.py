@@ -12,17 +12,17 @@ from pydantic import BaseModel
 from cache.capture import Capture
 from judges.llm.families import DEFAULT_MODEL
 from judges.result import page_json
-from mind2web2.asking import InvalidCall, prerequisites_of
 from mind2web2.breakdown import COMPLETE, Breakdown
-from mind2web2.browser_sharing import stop_manager
+from mind2web2.browser_managers import stop_manager
 from mind2web2.config import NO_INSTRUCTION
+from mind2web2.decisions import gated_verdict
 from mind2web2.eval_toolkit import Extractor, Verifier, create_evaluator
 from mind2web2.extracting import as_recorded
-from mind2web2.growing import TreeBuilder
-from mind2web2.hosting import HostedClient
-from mind2web2.ledger import gated_verdict
+from mind2web2.hosted_objects import HostedClient
 from mind2web2.page_source import NOT_KNOWN
+from mind2web2.tree_builder import TreeBuilder
 from mind2web2.verification_tree import AggregationStrategy, VerificationNode, as_status
+from mind2web2.verify_options import InvalidCall, prerequisites_of
 from rubrics.gating import Prerequisite, first_blocker, prerequisites
 from rubrics.node import Status
 from rubrics.tree import find_path

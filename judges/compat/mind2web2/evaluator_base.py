@@ -18,11 +18,11 @@ from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer, cut_text
 from judges.verifier import ClaimJudge
 from mind2web2.api_tools.tool_pdf import PDFParser
-from mind2web2.browser_sharing import as_live_pages, default_manager
+from mind2web2.browser_managers import as_live_pages, default_manager
 from mind2web2.config import EvaluatorConfig
+from mind2web2.decisions import Decisions
 from mind2web2.foreign_client import ForeignClient
-from mind2web2.hosting import HostedCache, HostedClient, HostedPages, JudgeFactory, LocalJudgeFactory
-from mind2web2.ledger import Decisions
+from mind2web2.hosted_objects import HostedCache, HostedClient, HostedPages, JudgeFactory, LocalJudgeFactory
 from mind2web2.look_ahead import Scout
 from mind2web2.page_source import CachedPages, PageSource
 from mind2web2.semaphores import slot

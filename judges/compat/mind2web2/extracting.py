@@ -9,9 +9,9 @@ from pydantic import BaseModel, PydanticUserError
 from cache.capture import Evidence
 from cache.errors import CacheError, NoEvidence
 from judges.errors import ExtractionFailed
-from mind2web2.asking import instruction_of, page_addresses
 from mind2web2.config import NO_INSTRUCTION
 from mind2web2.evaluator_base import BaseEvaluator
+from mind2web2.verify_options import instruction_of, page_addresses
 
 __all__ = ["Extractor"]
 

@@ -20,11 +20,11 @@ from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
 from judges.settling import Progress
 from judges.source_code import compile_judge, judge_import
-from mind2web2.confining import IsolatedScriptRun
-from mind2web2.hosting import EvidenceSource, HostedClient, LocalJudgeFactory
+from mind2web2.hosted_objects import EvidenceSource, HostedClient, LocalJudgeFactory
+from mind2web2.isolated_run import IsolatedScriptRun
 from mind2web2.look_ahead import Scout
-from mind2web2.playing import run_with_look_ahead
 from mind2web2.scouting import ScriptArguments
+from mind2web2.script_run import run_with_look_ahead
 from mind2web2.shared_replies import SharedReplies
 from mind2web2.utils.load_eval_script import EvaluateAnswer, script_in
 from rubrics.verdict import Usage

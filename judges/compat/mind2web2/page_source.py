@@ -24,10 +24,10 @@ from cache.urls import canonical_key
 from judges.isolation.remote import EvidenceReference
 from judges.prompting.page_view import MAX_TEXT_CHARS, cut_text
 from mind2web2.config import EvaluatorConfig
+from mind2web2.external_services import external_services
 from mind2web2.foreign_client import foreign_object
-from mind2web2.outside import external_services
-from mind2web2.page_facts import PageMetadata
 from mind2web2.page_keys import address_of, file_stems, layout_key
+from mind2web2.page_metadata import PageMetadata
 from mind2web2.screenshots import shown_jpeg
 from mind2web2.utils.misc import normalize_url_markdown
 

@@ -16,7 +16,7 @@ from cache.capture import Capture
 from judges.errors import JudgeBug, JudgeError
 from judges.source_code import judge_code
 from mind2web2.asked_once import Answers, cancel_pending, share_replies
-from mind2web2.hosting import Bodies, EvidenceSource, HostedCache, HostedClient
+from mind2web2.hosted_objects import Bodies, EvidenceSource, HostedCache, HostedClient
 from mind2web2.look_ahead import Scout
 from mind2web2.semaphores import DualSemaphore
 from mind2web2.utils.load_eval_script import EvaluateAnswer

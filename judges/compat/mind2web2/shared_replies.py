@@ -15,8 +15,8 @@ from typing import TypeAlias
 from judges.errors import LLMError, ReplyNotCached
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.encoding import request_key
+from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.replies import read_reply
-from judges.llm.wire import FinishReason, RawReply
 from rubrics.verdict import Usage
 
 _Key: TypeAlias = tuple[str, int]

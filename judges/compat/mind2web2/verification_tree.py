@@ -1,7 +1,7 @@
 """Verification tree of the public toolkit, scored by the rules of ``rubrics.scoring``.
 
 The model has the public fields in the public order, plus ``weight``. All other data about a node (for example why a
-leaf was not judged) is in ``mind2web2.ledger``, so that ``model_dump`` returns what judge scripts expect.
+leaf was not judged) is in ``mind2web2.decisions``, so that ``model_dump`` returns what judge scripts expect.
 """
 
 from __future__ import annotations

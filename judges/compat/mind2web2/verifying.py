@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from mind2web2.asking import InvalidCall, VerifyOptions, parse_options, sources_of
 from mind2web2.config import NO_INSTRUCTION
+from mind2web2.decisions import not_judged
 from mind2web2.evaluator_base import BaseEvaluator
-from mind2web2.ledger import not_judged
 from mind2web2.verification_tree import VerificationNode
+from mind2web2.verify_options import InvalidCall, VerifyOptions, parse_options, sources_of
 from rubrics.verdict import Claim, Outcome, Reason, Verdict
 
 __all__ = ["Verifier"]

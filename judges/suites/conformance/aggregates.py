@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from judges.suites.conformance.comparing import GoldenCase, differences
-from judges.suites.metrics import StepScore
+from judges.suites.conformance.golden_case import GoldenCase, differences
 from judges.suites.mind2web.parsing import gold_op_string
 from judges.suites.mind2web.report import official_results
 from judges.suites.mind2web.tournament import Prediction, score_prediction
+from judges.suites.step_metrics import StepScore
 
 _PLACES = {"first": 0, "second": 1, "third": 2, "last": -1}
 

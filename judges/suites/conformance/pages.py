@@ -9,11 +9,11 @@ from typing import Any
 
 from lxml import etree
 
-from judges.suites.conformance.comparing import GoldenCase
-from judges.suites.mind2web.candidates import RankingMetrics, ranker_document, ranker_query, ranks_of
+from judges.suites.conformance.golden_case import GoldenCase
 from judges.suites.mind2web.errors import PageUnusable
 from judges.suites.mind2web.page import Element, Page
 from judges.suites.mind2web.parsing import NONE_LETTER, gold_op_string, gold_text, parse_llm, parse_seq2seq
+from judges.suites.mind2web.ranker import RankingMetrics, ranker_document, ranker_query, ranks_of
 from judges.suites.mind2web.representation import show_page
 from judges.suites.mind2web.tournament import Prediction, Tournament, score_prediction, shuffled
 

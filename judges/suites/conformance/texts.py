@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from judges.suites.conformance.comparing import GoldenCase
-from judges.suites.mind2web import port
+from judges.suites.conformance import guide_port
+from judges.suites.conformance.golden_case import GoldenCase
 from judges.suites.mind2web.parsing import op_f1, op_f1_without_punctuation, parse_llm, parse_seq2seq
 from judges.suites.mind2web.questions import (
     demonstrations,
@@ -84,7 +84,7 @@ def seeact_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
 
 def port_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     """Check the integration guide's port, which differs from the published evaluation."""
-    readers = {"seed_commit": port.parse_first, "head": port.parse_later}
+    readers = {"seed_commit": guide_port.parse_first, "head": guide_port.parse_later}
     for number, given in enumerate(golden.get("parse", ())):
         case = GoldenCase(str(given.get("id", f"parse {number}: {given['raw'][:40]!r}")))
         with case.running():
@@ -97,12 +97,12 @@ def port_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
         case = GoldenCase(str(given.get("id", f"operation_f1_head {number}")))
         with case.running():
             args = (given["gold_op"], given["gold_value"], given["pred_op"], given["pred_value"])
-            case.expect("f1", given["f1"], port.operation_f1(*args))
+            case.expect("f1", given["f1"], guide_port.operation_f1(*args))
         yield case
     for index, label in golden.get("labels", {}).items():
         case = GoldenCase(f"label {index}")
         with case.running():
-            case.expect("label", label, port.label(int(index)))
+            case.expect("label", label, guide_port.label(int(index)))
         yield case
 
 

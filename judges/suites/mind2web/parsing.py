@@ -10,7 +10,7 @@ import re
 import string
 from dataclasses import dataclass
 
-from judges.suites.metrics import token_f1
+from judges.suites.step_metrics import token_f1
 
 NONE_LETTER = "A"
 LETTERS = "ABCDEF"

@@ -13,7 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from judges.suites.metrics import (
+from judges.suites.mind2web.errors import NoPlayedSteps
+from judges.suites.mind2web.ranker import RankingMetrics
+from judges.suites.mind2web.rules import WITHOUT_POSITIVE, Metric, NoPositive
+from judges.suites.step_metrics import (
     GroupScore,
     Rates,
     ScoreBounds,
@@ -28,9 +31,6 @@ from judges.suites.metrics import (
     task_bootstrap_intervals,
     task_success_interval,
 )
-from judges.suites.mind2web.candidates import RankingMetrics
-from judges.suites.mind2web.errors import NoPlayedSteps
-from judges.suites.mind2web.rules import WITHOUT_POSITIVE, Metric, NoPositive
 
 Scored = Mapping[str, Any]
 """Record of a step.

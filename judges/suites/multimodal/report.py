@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from judges.suites.metrics import StepScore, SuiteScore, bounds, task_bootstrap_intervals, task_success_interval
 from judges.suites.multimodal.readings import Reading
+from judges.suites.step_metrics import StepScore, SuiteScore, bounds, task_bootstrap_intervals, task_success_interval
 
 Scored = Mapping[str, Any]
 """Record of a step: ``task_id``, ``website``, ``domain``, ``status`` (scored or not_judged) and, if scored,

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from judges.suites.metrics import token_f1
 from judges.suites.multimodal.options import option_index
 from judges.suites.multimodal.readings import Counting, Reading
 from judges.suites.multimodal.seeact_parse import INVALID, SeeActReply
 from judges.suites.multimodal.tilde_rows import TildeRow
 from judges.suites.multimodal.vocabulary import token_ids
+from judges.suites.step_metrics import token_f1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from tests.browser.dashboard.test_capturing_by_hand import Person
 from tests.browser.test_places import red_in
 from tests.fakes.judged import leaf, page_entry, rubric_of
 from tests.fakes.toolbar import toolbar
-from tests.integration.app.api.test_page_repairs import png
+from tests.integration.app.api.test_page_uploads import png
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
 

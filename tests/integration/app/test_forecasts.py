@@ -27,8 +27,8 @@ from app.engine.runtime import load_catalogue, open_runtime
 from app.progress import Progress
 from app.settings import Settings
 from cache.capture import CaptureOutcome, Observation
-from judges.analysis.forecasts.figures import EMPTY_FORECAST, Forecast
-from judges.isolation.stand_in import schema_model
+from judges.analysis.forecasts.forecast import EMPTY_FORECAST, Forecast
+from judges.isolation.schema_model import schema_model
 from judges.llm.lexical import decide, fill
 from judges.llm.pricing import price_of
 from judges.prompting.blocks import neutralise

@@ -15,8 +15,8 @@ import pytest_asyncio
 
 from answers.submission import Answer
 from cache.blobs import BlobStore
+from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
-from cache.store import MemoryIndex
 from judges.extractor import Extractor
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.client import LLMClient

@@ -22,9 +22,9 @@ from judges.errors import (
     LLMUnavailable,
 )
 from judges.llm.client import LLMReply, LLMRequest
-from judges.llm.dialects import LADDER
 from judges.llm.openai import open_openai
 from judges.llm.remote import RemoteLLM
+from judges.llm.request_formats import LADDER
 from judges.llm.retry import Retrier, RetryPolicy
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer

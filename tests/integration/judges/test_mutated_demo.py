@@ -15,7 +15,7 @@ import judges.tasks
 from answers.citations import unique_urls
 from app.demo import EXPECTED, examples_dir
 from app.demo.expected import page_texts
-from judges.analysis.mutation.report import MutationTest, report_json
+from judges.analysis.mutation.mutation_test import MutationTest, report_json
 from judges.result import native_summary
 from judges.trial import try_judge
 

@@ -11,11 +11,11 @@ import pytest
 
 from judges.errors import LLMCircuitOpen, LLMRejected, RejectionScope
 from judges.llm.client import LLMRequest
-from judges.llm.dialects import DEFAULT_OUTPUT_LIMIT, RequestFormat, SchemaMode
 from judges.llm.images import DataURI, image_part
-from judges.llm.negotiation import MAX_AGE_S, FormatFile, Images
+from judges.llm.learned_formats import MAX_AGE_S, FormatFile, Images
 from judges.llm.openai import open_openai
 from judges.llm.remote import RemoteLLM
+from judges.llm.request_formats import DEFAULT_OUTPUT_LIMIT, RequestFormat, SchemaMode
 from judges.llm.retry import Retrier, RetryPolicy
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer

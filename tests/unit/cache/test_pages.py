@@ -14,9 +14,9 @@ import pytest
 
 from cache.blobs import BlobStore
 from cache.capture import Capture, CaptureOutcome, CaptureSource, Observation
+from cache.capture_index import FolderIndex, MemoryIndex
 from cache.errors import BlobCorrupt, NoEvidence
 from cache.pages import PageCache
-from cache.store import FolderIndex, MemoryIndex
 from tests.unit.cache.scripted import NOON, Clock, ScriptedCapturer
 
 URL = "https://a.com/page"

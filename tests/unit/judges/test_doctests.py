@@ -13,7 +13,8 @@ from judges.prompting import blocks
 
 
 @pytest.mark.parametrize(
-    "module", [agreement, blocks, families, folding, headline, pricing, providers, retry, sign_flip, student, voting, wilson]
+    "module",
+    [agreement, blocks, families, folding, headline, pricing, providers, retry, sign_flip, student, voting, wilson],
 )
 def test_examples_in_the_documentation_are_right(module: ModuleType):
     outcome = doctest.testmod(module)

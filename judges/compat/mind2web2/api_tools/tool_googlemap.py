@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, Final
 
 from mind2web2.asked_once import ask_once
-from mind2web2.outside import external_services
+from mind2web2.external_services import external_services
 
 __all__ = ["GoogleMapsTool"]
 

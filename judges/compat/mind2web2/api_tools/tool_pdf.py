@@ -17,7 +17,7 @@ from cache.backends.documents import ByteKind, sniff
 from cache.capture import PageKind
 from cache.errors import CacheError
 from cache.urls import is_fetchable
-from mind2web2.outside import external_services
+from mind2web2.external_services import external_services
 
 __all__ = ["PDFParser", "is_pdf", "is_pdf_by_suffix", "make_blank_png_b64"]
 

@@ -18,14 +18,14 @@ from weakref import WeakKeyDictionary
 from pydantic import BaseModel
 
 from judges.errors import LLMOutputUnusable, UnusableKind
+from judges.llm.call_recording import recorded_client
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.openai import AZURE_API_VERSION
 from judges.llm.providers import DEFAULT_PROVIDER, Access, make_client, parse_model
-from judges.llm.recording import recorded_client
 from judges.prompting.verdict_reply import BinaryEvalResult
 from mind2web2.environment import model_name, value_of
-from mind2web2.loop_end import close_with_loop
-from mind2web2.outside import external_services
+from mind2web2.external_services import external_services
+from mind2web2.loop_cleanup import close_with_loop
 from rubrics.verdict import Usage
 
 __all__ = ["AsyncProviderClient", "ProviderClient", "Response"]

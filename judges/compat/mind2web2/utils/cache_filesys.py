@@ -17,8 +17,8 @@ from typing import Literal, TypeAlias
 from uuid import uuid4
 
 from cache.urls import canonical_key
-from mind2web2.page_facts import FACTS_FILE, PageMetadata, facts_text, read_facts
 from mind2web2.page_keys import file_stems, forgiving_key, layout_key
+from mind2web2.page_metadata import FACTS_FILE, PageMetadata, facts_text, read_facts
 from mind2web2.screenshots import image_bytes, stored_jpeg
 
 __all__ = ["CacheFileSys"]

@@ -13,7 +13,7 @@ from cache.capture import Observation, PageKind
 from cache.errors import CacheError
 from cache.page_text.tiles import join_tiles
 from mind2web2.api_tools.tool_pdf import make_blank_png_b64
-from mind2web2.outside import external_services
+from mind2web2.external_services import external_services
 
 __all__ = ["BatchBrowserManager", "PageManager", "html_to_markdown", "make_blank_png_b64"]
 

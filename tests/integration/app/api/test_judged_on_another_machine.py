@@ -19,7 +19,7 @@ from pydantic import SecretStr
 
 from app.server.application import create_app
 from app.storage.database import Database
-from app.storage.kept_replies import cache_size
+from app.storage.llm_cache import cache_size
 from tests.fakes.running import environment_for, run
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests

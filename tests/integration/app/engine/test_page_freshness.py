@@ -17,7 +17,7 @@ from app.engine.runtime import open_runtime
 from app.maintenance.reindex import rebuild
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Observation
-from cache.store import FolderIndex
+from cache.capture_index import FolderIndex
 from cache.urls import canonical_key
 from tests.integration.app.judged_folder import Folder
 

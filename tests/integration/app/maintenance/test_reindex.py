@@ -17,8 +17,8 @@ from app.storage.captures import PostgresCaptureIndex
 from app.storage.database import Database
 from cache.blobs import BlobStore
 from cache.capture import Capture, CaptureOutcome, Observation
+from cache.capture_index import FolderIndex
 from cache.pages import PageCache
-from cache.store import FolderIndex
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 URL = "https://towns.example/benches"

@@ -18,8 +18,8 @@ from app.storage.page_changes import ChangeAction, PageChange, insert_change, in
 from app.storage.records import JobStatus
 from cache.blobs import BlobStore
 from cache.capture import Capture, CaptureOutcome, PageKind
+from cache.capture_index import FolderIndex, capture_to_bytes
 from cache.errors import IndexFailed
-from cache.store import FolderIndex, capture_to_bytes
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.services import Rig
 

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from cache.backends.confined import ChildOutput, Frame
+from cache.backends.document_decoder import ChildOutput, Frame
 from cache.backends.documents import (
     MAX_TEXT_CHARS,
     ByteKind,

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from cache.backends.patchright import BrowserCapturer
-from cache.egress.guard import EgressProxy
+from cache.egress.proxy import EgressProxy
 from tests.fakes.processes import below, command, lives
 
 

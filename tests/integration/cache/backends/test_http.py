@@ -12,7 +12,7 @@ import pytest
 
 from cache.backends.http import USER_AGENT, HttpCapturer
 from cache.capture import CaptureOutcome, PageKind
-from cache.egress.guard import EgressProxy
+from cache.egress.proxy import EgressProxy
 from tests.standin.documents import pdf_with_pages
 from tests.standin.tls import untrusted_server_context
 from tests.standin.web import Answer, Reply, StandInWeb, Visit

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 
-from cache.backends.launching import MemoryLimiter
+from cache.backends.browser_process import MemoryLimiter
 
 MIB = 1024 * 1024
 HOARD = (

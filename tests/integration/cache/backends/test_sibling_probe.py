@@ -12,8 +12,8 @@ from cache.backends.http import HttpCapturer
 from cache.backends.router import RoutedCapturer
 from cache.backends.sibling_probe import SiblingProbe
 from cache.capture import CaptureOutcome, Observation
-from cache.egress.guard import EgressProxy
-from cache.egress.politeness import PacedCapturer
+from cache.egress.paced_capturer import PacedCapturer
+from cache.egress.proxy import EgressProxy
 from tests.standin.documents import pdf_with_pages
 from tests.standin.web import Answer, Reply, StandInWeb, Visit
 

@@ -12,11 +12,11 @@ import pytest
 from cache.backends.http import HttpCapturer
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, CaptureSource, Observation
+from cache.capture_index import MemoryIndex
 from cache.capture_locks import ProcessHostPacing
-from cache.egress.guard import EgressProxy
+from cache.egress.proxy import EgressProxy
 from cache.pages import PageCache
 from cache.sources.wayback import Wayback
-from cache.store import MemoryIndex
 from tests.standin.archive import StandInArchive
 from tests.standin.web import Reply, StandInWeb
 

@@ -58,7 +58,7 @@ async def test_what_reads_the_usual_values_is_made_before_a_script_is_forked(tmp
         await evaluator.verify("Paris is the capital of France.", None)
         evaluator.add_custom_info({"late": _adapter.cache_info().misses - made})
     """
-    above = "from judges.isolation.values import _adapter\nmade = _adapter.cache_info().misses\n"
+    above = "from judges.isolation.serialization import _adapter\nmade = _adapter.cache_info().misses\n"
     async with nursery_with() as nursery:
         result = await confined(script(tmp_path, body, above=above), nursery)
     assert result["eval_breakdown"][0]["info"] == [{"custom": {"late": 0}}]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
-from cache.store import MemoryIndex
 from judges.errors import JudgeBug, LLMRejected, LLMUnavailable, RejectionScope
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.client import LLMReply, LLMRequest

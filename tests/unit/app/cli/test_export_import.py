@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from app.features.interop.judged import ExportedResult
+from app.features.interop.exported_results import ExportedResult
 from app.features.interop.public_layout import write_layout
 from rubrics.verdict import Outcome
 from tests.fakes.judged import leaf, result_of, rubric_of

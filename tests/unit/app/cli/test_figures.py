@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from app.agent_summary import AnswerOutcome
 from app.engine.result_folder import write_summaries
-from app.summary import AnswerOutcome
 from judges.result_files import AnswerFolder, write_json
 from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, leaf, result_of, rubric_of
 from tests.unit.app.conftest import Call

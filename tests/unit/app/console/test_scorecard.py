@@ -5,8 +5,8 @@ from typing import Any
 
 from rich.console import Console
 
+from app.agent_summary import AnswerOutcome, scorecard_row
 from app.console.scorecard import answer_table, finished_line, score_text, scorecard
-from app.summary import AnswerOutcome, scorecard_row
 from rubrics.scoring import Score
 
 

@@ -10,8 +10,8 @@ from judges.errors import LLMRejected, LLMTimeout, LLMUnavailable, ModelNotConfi
 from judges.llm.bedrock import MAX_OUTPUT_TOKENS, BedrockAdapter, message_body, open_bedrock, read_message
 from judges.llm.client import LLMRequest
 from judges.llm.images import DataURI, image_part
-from judges.llm.negotiation import Images
-from judges.llm.wire import FinishReason
+from judges.llm.learned_formats import Images
+from judges.llm.provider_adapter import FinishReason
 from judges.prompting.verdict_reply import BinaryEvalResult
 
 REQUEST = LLMRequest(

@@ -11,8 +11,8 @@ from judges.errors import LLMBudgetExceeded, LLMOutputUnusable, LLMRejected, Rej
 from judges.llm.budget import Estimate, ProcessBudget, estimate_cost
 from judges.llm.client import LLMRequest
 from judges.llm.pricing import Prices, price_of
+from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.remote import RemoteLLM
-from judges.llm.wire import FinishReason, RawReply
 from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Reason, Usage
 from tests.fakes.backend import ScriptedBackend

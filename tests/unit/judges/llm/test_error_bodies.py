@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from judges.llm.faults import MAX_CHARS, ErrorBody, read_error_body
+from judges.llm.error_mapping import MAX_CHARS, ErrorBody, read_error_body
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from datetime import date
 import pytest
 
 from judges.errors import LLMRejected, RejectionScope
-from judges.llm.faults import ErrorResponse, error_for_response
+from judges.llm.error_mapping import ErrorResponse, error_for_response
 from judges.llm.missing_models import (
     ListedModel,
     ModelList,

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from judges.llm.openai import MAX_BROKEN_CHARS, read_completion
-from judges.llm.wire import FinishReason
+from judges.llm.provider_adapter import FinishReason
 
 
 def body(**changes: object) -> str:

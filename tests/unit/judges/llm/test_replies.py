@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from judges.errors import LLMOutputUnusable, UnusableKind
+from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.replies import MAX_REPLY_CHARS, read_reply
-from judges.llm.wire import FinishReason, RawReply
 from judges.prompting.verdict_reply import BinaryEvalResult
 
 GOOD = '{"reasoning": "so", "result": true, "quotes": ["a"]}'

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from answers.submission import Answer
+from app.features.bundles.agent_results import from_database
 from app.features.bundles.errors import BundleRefused, NothingToBundle
 from app.features.bundles.exporting import ExportReport, export_bundle
 from app.features.bundles.replaying import first_difference, replay
 from app.features.bundles.roots import record_root
-from app.features.bundles.sources import from_database
 from app.features.bundles.verifying import verify
 from app.maintenance.retention import prune
 from app.progress import ProgressCallback

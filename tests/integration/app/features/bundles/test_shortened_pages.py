@@ -17,11 +17,11 @@ from app.features.bundles.replaying import first_difference, replay
 from app.features.bundles.rerunning import rerun
 from app.features.bundles.verifying import verify
 from cache.blobs import BlobArea
+from judges.llm.call_log_reader import read_calls
 from judges.llm.chat_body import response_format
 from judges.llm.context_windows import TRUNCATION_NOTICE
-from judges.llm.dialects import SCHEMA_IN_WORDS
 from judges.llm.providers import Access, make_client
-from judges.llm.recorded_calls import read_calls
+from judges.llm.request_formats import SCHEMA_IN_WORDS
 from judges.llm.response_cache import FolderReplyCache
 from judges.prompting.prompts.library import load_prompt
 from judges.prompting.verdict_reply import BinaryEvalResult

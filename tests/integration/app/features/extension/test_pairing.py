@@ -19,7 +19,7 @@ from app.storage.database import connect_database
 from app.storage.tables import pairings
 from tests.integration.app.api.asking import problem
 from tests.integration.app.api.conftest import Open
-from tests.integration.app.api.test_page_repairs import png
+from tests.integration.app.api.test_page_uploads import png
 
 pytestmark = pytest.mark.postgres
 

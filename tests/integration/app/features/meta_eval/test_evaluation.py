@@ -23,8 +23,8 @@ from app.engine.text_judging import TextCapturer, runtime_with_pages
 from app.storage.captures import PostgresCaptureIndex
 from app.storage.database import Database
 from cache.blobs import BlobStore
+from cache.capture_index import CaptureIndex, FolderIndex
 from cache.pages import PageCache
-from cache.store import CaptureIndex, FolderIndex
 from judges.analysis.labels import HumanDecision, label_from_leaf, label_line
 from judges.analysis.meta_eval.certificate import read_certificates
 from judges.analysis.overrides import judged_leaves

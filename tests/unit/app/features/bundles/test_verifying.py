@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from app.features.bundles.bag import BagWriter
+from app.features.bundles.bundle_reader import BundleLimits, open_bundle
 from app.features.bundles.errors import BundleRefused
-from app.features.bundles.opening import BundleLimits, open_bundle
 from app.features.bundles.verifying import verify
 
 FILES = {

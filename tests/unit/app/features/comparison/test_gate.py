@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.agent_summary import AnswerOutcome
 from app.features.comparison.cli_gate import gate_json, gate_junit, gate_markdown
-from app.features.comparison.compared import comparison_json
 from app.features.comparison.figures import full_summary
 from app.features.comparison.gate import Gate, Rule, State, Thresholds, gate
-from app.summary import AnswerOutcome
-from tests.unit.app.features.comparison.test_compared import side
+from app.features.comparison.paired_comparison import comparison_json
+from tests.unit.app.features.comparison.test_paired_comparison import side
 
 PASSED, FAILED, OPEN = State.PASSED, State.FAILED, State.OPEN
 

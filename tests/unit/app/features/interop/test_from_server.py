@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from app.client import ApiError, Client
-from app.features.interop.judged import from_server
+from app.features.interop.exported_results import from_server
 
 
 def origin(result_id: str, task: str, *, run: str | None = None, name: str = "answer_1.md") -> dict[str, object]:

@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from app.features.interop.exported_results import ExportedResult, from_folder, sorted_results
 from app.features.interop.inspect_log import file_name, inspect_log
-from app.features.interop.judged import ExportedResult, from_folder, sorted_results
 from app.features.interop.public_layout import NotExportable, write_layout
-from app.features.interop.rows import leaf_table, result_table, write_csv, write_json_lines, write_parquet
+from app.features.interop.tables import leaf_table, result_table, write_csv, write_json_lines, write_parquet
 from judges.result_files import AnswerFolder
 from rubrics.verdict import Outcome
 from tests.fakes.judged import group, leaf, result_of, rubric_of

@@ -18,7 +18,7 @@ import pytest
 from app.features.suites.mindact import MindActPlan, PlayOptions, prepare
 from app.features.suites.mindact_run import MindActOptions, figures, official_rounds, run_identity, score_file
 from app.features.suites.records import without_trace
-from app.features.suites.running import SuiteModel, run_steps
+from app.features.suites.step_loop import SuiteModel, run_steps
 from judges.errors import LLMOutputUnusable, LLMUnavailable, UnusableKind
 from judges.llm.client import LLMReply, LLMRequest
 from judges.suites.errors import DataUnreadable

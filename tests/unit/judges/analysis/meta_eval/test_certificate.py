@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from judges.analysis.labels import HumanDecision, Label
-from judges.analysis.meta_eval.asking import JudgedItem
+from judges.analysis.meta_eval.ask import JudgedItem
 from judges.analysis.meta_eval.certificate import (
     CertificateUnreadable,
     NoVerdictsToCertify,
@@ -17,7 +17,7 @@ from judges.analysis.meta_eval.certificate import (
     verdict_prompts,
 )
 from judges.analysis.meta_eval.items import items_of
-from judges.analysis.meta_eval.measuring import agreement_of_asked
+from judges.analysis.meta_eval.judge_agreement import agreement_of_asked
 from rubrics.verdict import Outcome, Verdict, Vote
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)

@@ -14,7 +14,7 @@ from answers.submission import Answer
 from cache.capture import Evidence
 from judges.analysis.mutation.field_test import observe
 from judges.analysis.mutation.findings import FieldReport, FindingCode, report
-from judges.analysis.mutation.places import JudgeFile
+from judges.analysis.mutation.judge_file import JudgeFile
 from judges.extractor import Extractor
 from judges.llm.client import LLMClient
 from judges.llm.lexical import LexicalClient

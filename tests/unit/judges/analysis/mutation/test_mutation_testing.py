@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from judges.analysis.mutation.leaves import observed_run
+from judges.analysis.mutation.mutation_test import ChangeResult, MutationTest, report_json
 from judges.analysis.mutation.mutations import MutationKind, mutations_of
-from judges.analysis.mutation.report import ChangeResult, MutationTest, report_json
 from judges.result import native_summary
 from judges.trial import try_judge
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from judges.analysis.statistics.bounded_mean import bounded_mean
 from judges.analysis.statistics.headline import Figure, Headline, PassEstimate, Trial, headline
-from judges.summary import ScoredAnswer, mean_over_runs, pass_at_k
+from judges.public_summary import ScoredAnswer, mean_over_runs, pass_at_k
 
 
 def trial(task: str, run: int, low: float, high: float | None = None) -> Trial:

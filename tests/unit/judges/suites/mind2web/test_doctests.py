@@ -5,10 +5,11 @@ from types import ModuleType
 
 import pytest
 
-from judges.suites.mind2web import candidates, parsing, playing, port
+from judges.suites.conformance import guide_port
+from judges.suites.mind2web import parsing, ranker, step_player
 
 
-@pytest.mark.parametrize("module", [candidates, parsing, playing, port])
+@pytest.mark.parametrize("module", [ranker, parsing, step_player, guide_port])
 def test_examples_in_the_documentation_are_right(module: ModuleType):
     outcome = doctest.testmod(module)
     assert outcome.attempted > 0

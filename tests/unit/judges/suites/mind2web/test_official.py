@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from judges.suites.metrics import StepScore
 from judges.suites.mind2web.errors import NoPlayedSteps
 from judges.suites.mind2web.report import official_results
+from judges.suites.step_metrics import StepScore
 
 
 def step(task: str, element: float, f1: float, *, website: str = "s", played: bool = True) -> StepScore:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from judges.suites.mind2web.candidates import RankingMetrics, ranker_document, ranker_query, ranks_of
 from judges.suites.mind2web.errors import RankMissing
 from judges.suites.mind2web.page import Page
+from judges.suites.mind2web.ranker import RankingMetrics, ranker_document, ranker_query, ranks_of
 from judges.suites.mind2web.ranks import RankOrigin, ids_in_top_k, ranked
 from judges.suites.mind2web.steps import Candidate, Step
 

@@ -1,0 +1,199 @@
+"""Summary and scorecard of one agent, computed from its judged answers.
+
+Pure functions. ``judges.public_summary`` implements the averages of the public toolkit. This module adds answers
+without a result, score bounds, cost and time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+from judges import public_summary as public
+from judges.public_summary import ScoredAnswer, Summary
+from rubrics.scoring import Score
+from rubrics.verdict import Outcome, Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerOutcome:
+    """Outcome of one answer: a ``result`` (JSON as in the HTTP API), or None and an ``error_code``.
+
+    ``answer_name`` ends in ``.md``. ``words`` is the word count of the answer.
+    """
+
+    task_id: str
+    answer_name: str
+    words: int = 0
+    result: Mapping[str, Any] | None = None
+    error_code: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        return self.result is not None and self.result.get("status", "complete") == "complete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScorecardRow:
+    """Scorecard row of one agent.
+
+    ``partial``, ``success`` and ``pass_at_k`` are in [0, 1], or None if the agent has no answers. ``k`` is the number
+    of runs. ``incomplete`` counts answers with leaves that were not judged, ``without_result`` answers that ended in an
+    error. ``usage.usd`` is None if a price is unknown.
+    """
+
+    agent: str
+    tasks: int
+    answers: int
+    k: int
+    partial: Score | None
+    success: Score | None
+    pass_at_k: Score | None
+    incomplete: int
+    without_result: int
+    leaves_not_judged: int
+    seconds: float
+    usage: Usage
+
+    @property
+    def answers_not_judged(self) -> int:
+        return self.incomplete + self.without_result
+
+
+def score_of(result: Mapping[str, Any] | None) -> Score:
+    """Return the score of a result with its bounds. Without a result the bounds are 0 and 1.
+
+    A result of the public toolkit has a single number, so both bounds equal the score.
+    """
+    if result is None:
+        return Score(value=None, low=0.0, high=1.0)
+    score = result.get("score")
+    if isinstance(score, Mapping):
+        return Score(value=score["value"], low=score["low"], high=score["high"])
+    final = float(result["final_score"])
+    return Score(value=final, low=final, high=final)
+
+
+def leaves(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the leaves of a result's trees, in order."""
+    for part in result.get("eval_breakdown") or []:
+        yield from _leaves_below(part["verification_tree"])
+
+
+def leaves_not_judged(result: Mapping[str, Any]) -> int:
+    return sum(leaf.get("outcome") == Outcome.NOT_JUDGED for leaf in leaves(result))
+
+
+def seconds_of(result: Mapping[str, Any] | None) -> float:
+    """Return the seconds that judging an answer took, including capture; 0.0 if unknown."""
+    timing = {} if result is None else result.get("timing") or {}
+    return float(timing.get("total_s") or 0.0)
+
+
+def usage_of(result: Mapping[str, Any] | None) -> Usage:
+    usage = {} if result is None else result.get("usage") or {}
+    return Usage(
+        calls=usage.get("calls", 0),
+        cached_calls=usage.get("cached_calls", 0),
+        input_tokens=usage.get("input_tokens", 0),
+        output_tokens=usage.get("output_tokens", 0),
+        usd=usage.get("usd", 0.0),
+    )
+
+
+def scorecard_row(agent: str, outcomes: Iterable[AnswerOutcome]) -> ScorecardRow:
+    """Return the scorecard row of one agent. An answer without a result has the bounds 0 and 1."""
+    known = tuple(outcomes)
+    return ScorecardRow(
+        agent=agent,
+        tasks=len({one.task_id for one in known}),
+        answers=len(known),
+        k=len({one.answer_name for one in known}),
+        partial=_bounded(known, lambda scored: public.mean_over_runs(scored, lambda one: one.score).mean),
+        success=_bounded(known, lambda scored: public.mean_over_runs(scored, lambda one: one.success).mean),
+        pass_at_k=_bounded(known, public.pass_at_k),
+        incomplete=sum(one.result is not None and not one.complete for one in known),
+        without_result=sum(one.result is None for one in known),
+        leaves_not_judged=sum(leaves_not_judged(one.result) for one in known if one.result is not None),
+        seconds=sum(seconds_of(one.result) for one in known),
+        usage=reduce(add, (usage_of(one.result) for one in known), Usage()),
+    )
+
+
+def agent_summary(agent: str, outcomes: Iterable[AnswerOutcome]) -> Summary:
+    """Return the summary of an agent: the fields of the public toolkit and ours.
+
+    The averages are None if no answer has a result.
+    """
+    known = sorted(outcomes, key=lambda one: (one.task_id, one.answer_name))
+    row = scorecard_row(agent, known)
+    return (public.agent_summary(agent, scored_answers(known)) or _nothing_scored(agent)) | {
+        "num_answers": row.answers,
+        "not_judged": {
+            "answers": row.answers_not_judged,
+            "incomplete": row.incomplete,
+            "without_result": row.without_result,
+            "leaves": row.leaves_not_judged,
+        },
+        "without_result": [
+            {"task_id": one.task_id, "answer_name": one.answer_name, "error_code": one.error_code}
+            for one in known
+            if one.result is None
+        ],
+        "bounds": {
+            "score": _as_json(row.partial),
+            "success": _as_json(row.success),
+            "pass_at_k": _as_json(row.pass_at_k),
+        },
+        "usage": {
+            "calls": row.usage.calls,
+            "cached_calls": row.usage.cached_calls,
+            "input_tokens": row.usage.input_tokens,
+            "output_tokens": row.usage.output_tokens,
+            "usd": row.usage.usd,
+        },
+        "seconds": round(row.seconds, 3),
+    }
+
+
+def scored_answers(outcomes: Iterable[AnswerOutcome]) -> list[ScoredAnswer]:
+    """Return the answers that have a result, with the score that the public toolkit would report."""
+    return [_scored(one, float(one.result["final_score"])) for one in outcomes if one.result is not None]
+
+
+def _bounded(known: Sequence[AnswerOutcome], average: Callable[[list[ScoredAnswer]], float]) -> Score | None:
+    """Return ``average`` with bounds: over the lowest and over the highest possible score of each answer."""
+    if not known:
+        return None
+    low = average([_scored(one, score_of(one.result).low) for one in known])
+    high = average([_scored(one, score_of(one.result).high) for one in known])
+    return Score(value=low if low == high else None, low=low, high=high)
+
+
+def _scored(outcome: AnswerOutcome, score: float) -> ScoredAnswer:
+    return ScoredAnswer(task_id=outcome.task_id, answer_name=outcome.answer_name, score=score, words=outcome.words)
+
+
+def _leaves_below(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    children = node.get("children") or []
+    if not children:
+        yield node
+    for child in children:
+        yield from _leaves_below(child)
+
+
+def _as_json(score: Score | None) -> Summary | None:
+    if score is None:
+        return None
+    places = public.SHARE_DECIMALS
+    value = None if score.value is None else round(score.value, places)
+    return {"value": value, "low": round(score.low, places), "high": round(score.high, places)}
+
+
+def _nothing_scored(agent: str) -> Summary:
+    averages = ("avg_score", "success_rate", "avg_answer_word_count")
+    unknown = {name: None for average in averages for name in (average, f"{average}_std")}
+    return {"agent_name": agent, "num_tasks": 0, "num_runs": 0, **unknown, "per_run": {}, "tasks": {}}

@@ -1,0 +1,193 @@
+"""Layout of a bundle: the paths of its files, and the index ``bundle.json`` that relates them to results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from app.features.bundles.bundle_reader import BundleReader
+from app.features.bundles.errors import BundleRefused
+
+FORMAT: Final = 1
+INDEX: Final = "bundle.json"
+CRATE: Final = "ro-crate-metadata.json"
+PREVIEW: Final = "ro-crate-preview.html"
+WACZ: Final = "evidence/captures.wacz"
+MAX_JSON_BYTES: Final = 64 * 1024 * 1024
+
+_EXTENSIONS: Final[Mapping[str, str]] = {
+    "text/plain; charset=utf-8": "txt",
+    "text/html": "html",
+    "application/pdf": "pdf",
+    "application/json": "json",
+    "image/jpeg": "jpg",
+    "image/png": "png",
+    "image/webp": "webp",
+    "image/gif": "gif",
+}
+
+
+def evidence_path(sha256: str, media_type: str) -> str:
+    """Return the path of a capture body, named by its hash."""
+    return f"evidence/{sha256}.{_EXTENSIONS.get(media_type, 'bin')}"
+
+
+def capture_path(page_id: str) -> str:
+    return f"captures/{page_id}.json"
+
+
+def answer_path(sha256: str) -> str:
+    return f"answers/{sha256}.md"
+
+
+def script_path(sha256: str) -> str:
+    return f"scripts/{sha256}.py"
+
+
+def result_path(result_id: str) -> str:
+    return f"results/{result_id}.json"
+
+
+def tree_path(result_id: str) -> str:
+    return f"trees/{result_id}.json"
+
+
+def overrides_path(result_id: str) -> str:
+    return f"overrides/{result_id}.json"
+
+
+def calls_path(result_id: str) -> str:
+    return f"calls/{result_id}.jsonl"
+
+
+def text_path(sha256: str) -> str:
+    return f"texts/{sha256}.txt"
+
+
+def prompt_path(ref: str) -> str:
+    return f"prompts/{ref}.md"
+
+
+def schema_path(sha256: str) -> str:
+    return f"schemas/{sha256}.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbsentFile:
+    """File that is missing from the bundle: its ``path``, and a sentence ``why``."""
+
+    path: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedResult:
+    """Result in the index with its related files. None means that the file is not in the bundle."""
+
+    result_id: str
+    task_id: str
+    answer_name: str
+    answer: str | None
+    script: str | None
+    kind: str
+    calls: int | None
+    pages: tuple[str, ...]
+    overrides: int
+    """Number of overrides at the time of the export."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Index:
+    """Contents of ``data/bundle.json`` during an export."""
+
+    agent: str
+    content: bool
+    results: list[IndexedResult] = field(default_factory=list)
+    without_result: list[dict[str, Any]] = field(default_factory=list)
+    absent: list[AbsentFile] = field(default_factory=list)
+
+    def as_bytes(self) -> bytes:
+        document = {
+            "format": FORMAT,
+            "agent": self.agent,
+            "content": self.content,
+            "results": [asdict(each) for each in self.results],
+            "without_result": self.without_result,
+            "absent": sorted(
+                ({"path": each.path, "why": each.why} for each in self.absent), key=lambda each: each["path"]
+            ),
+        }
+        return json_bytes(document)
+
+
+def json_bytes(document: Any) -> bytes:
+    """Return canonical JSON: equal values give equal bytes."""
+    return (json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1) + "\n").encode("utf-8", "replace")
+
+
+_SHA256 = r"^[0-9a-f]{64}$"
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$"
+
+
+class _FrozenModel(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class IndexedResultIn(_FrozenModel):
+    """Result as listed in the index of a bundle."""
+
+    result_id: str = Field(pattern=_NAME)
+    task_id: str = Field(pattern=_NAME)
+    answer_name: str = Field(max_length=200)
+    answer: str | None = Field(pattern=_SHA256)
+    script: str | None = Field(pattern=_SHA256)
+    kind: str
+    calls: int | None
+    pages: tuple[str, ...]
+    overrides: int = 0
+
+
+class AbsentFileIn(_FrozenModel):
+    path: str
+    why: str
+
+
+class IndexIn(_FrozenModel):
+    """Index as read from a bundle. The bundle may come from an untrusted source."""
+
+    format: int
+    agent: str = Field(max_length=200)
+    content: bool
+    results: tuple[IndexedResultIn, ...]
+    absent: tuple[AbsentFileIn, ...] = ()
+
+
+def read_index(bundle: BundleReader) -> IndexIn:
+    """Return the index of an open bundle.
+
+    Raises:
+        BundleRefused: the index is missing, invalid or in another format version.
+    """
+    try:
+        index = IndexIn.model_validate(read_json(bundle, INDEX))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise BundleRefused(f"data/{INDEX} is invalid at {where}: {first['msg']}") from error
+    if index.format != FORMAT:
+        raise BundleRefused(
+            f"data/{INDEX} has format version {index.format}; this version of assay reads only {FORMAT}"
+        )
+    return index
+
+
+def read_json(bundle: BundleReader, path: str) -> Any:
+    """Read one JSON file of the payload. Raises BundleRefused."""
+    try:
+        return json.loads(bundle.read(f"data/{path}", at_most=MAX_JSON_BYTES))
+    except (ValueError, RecursionError) as error:
+        raise BundleRefused(f"data/{path} is not valid JSON: {error}") from error

@@ -1,0 +1,89 @@
+"""Sides of a comparison on the command line: agents, runs and results of a server, or local result folders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.console.connection import connect
+from app.console.errors import WrongUsage
+
+if TYPE_CHECKING:
+    from app.agent_summary import AnswerOutcome
+    from app.features.comparison.paired_comparison import ComparisonSide
+
+SIDES = "agent, agent@run or result id on the server, or a result folder OUT/AGENT"
+
+
+def compared(url: str, first: str, others: Sequence[str]) -> dict[str, Any]:
+    """Compare ``first`` with each of ``others``.
+
+    Raises:
+        WrongUsage: the names mix folders with others, or one has no judged answer.
+        ToolFailed: the server does not answer.
+    """
+    if not _folders(first, *others):
+        with connect(url) as client:
+            return client.compare(first, others)
+    from app.features.comparison.paired_comparison import comparison_json
+
+    before, *after = map(_side, (first, *others))
+    return comparison_json(before, after)
+
+
+def order_of(url: str, first: str, second: str) -> dict[str, Any]:
+    """Check whether the leading side of two keeps its lead.
+
+    Raises:
+        WrongUsage, ToolFailed: as for ``compared``.
+    """
+    if not _folders(first, second):
+        with connect(url) as client:
+            return client.order_sensitivity(first, second)
+    from app.features.comparison.sensitivity_json import order_json
+
+    return order_json(_side(first), _side(second))
+
+
+def _folders(*names: str) -> bool:
+    """Return True if all names are result folders, False if none is.
+
+    Raises:
+        WrongUsage: only some are.
+    """
+    folders = [is_folder(name) for name in names]
+    if any(folders) and not all(folders):
+        raise WrongUsage(
+            f"{' and '.join(names)}: folders can only be compared with folders",
+            hint="A name that contains / is a result folder; other names refer to the server.",
+        )
+    return all(folders)
+
+
+def _side(name: str) -> ComparisonSide:
+    from app.features.comparison.paired_comparison import ComparisonSide
+
+    return ComparisonSide(name=name, outcomes=outcomes_in(Path(name)))
+
+
+def is_folder(name: str) -> bool:
+    """Return whether a side is a result folder. Names of agents, runs and results never contain a slash."""
+    return "/" in name
+
+
+def outcomes_in(folder: Path) -> Sequence[AnswerOutcome]:
+    """Return the judged answers below ``OUT/AGENT``.
+
+    Raises:
+        WrongUsage: there is none.
+    """
+    from app.engine.result_folder import read_attempts
+
+    found = read_attempts(folder.parent, folder.name)
+    if not found:
+        raise WrongUsage(
+            f"{folder}: contains no judged answer",
+            hint="Give the folder of an agent below --out of `assay evaluate`, for example eval_results/my-agent",
+        )
+    return found

@@ -1,0 +1,214 @@
+"""Paired comparison of agents, runs or results on shared tasks. Pure functions; results are JSON values.
+
+Each task is a pair of mean scores over its answers. A difference is B - A. If an answer was not judged, the difference
+of its task has bounds instead of a value. Such tasks are left out of the tests, and their possible effect is reported
+next to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from app.agent_summary import AnswerOutcome, score_of
+from app.features.comparison.figures import interval_json
+from app.features.comparison.flips import ComparableResult
+from judges.analysis.statistics.interval import LEVEL
+from judges.analysis.statistics.paired import MIN_TASKS_FOR_T, Paired, interval_over_bounds, paired
+from judges.analysis.statistics.sign_flip import MIN_TASKS_FOR_TEST, holm
+from judges.result import score_json
+from rubrics.scoring import Score
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonSide:
+    """Side of a comparison. ``name`` is as requested: ``agent``, ``agent@run`` or a result id.
+
+    ``judged`` has the leaves of its results, if they were requested.
+    """
+
+    name: str
+    outcomes: Sequence[AnswerOutcome]
+    judged: Sequence[ComparableResult] = ()
+
+
+def comparison_json(first: ComparisonSide, others: Sequence[ComparisonSide]) -> dict[str, Any]:
+    """Compare ``first`` with each of ``others``. The p values are Holm-corrected for the number of comparisons."""
+    found = [_Comparison(first, other) for other in others]
+    corrected = {figure: holm([each.figures[figure].p for each in found]) for figure in _FIGURES}
+    return {
+        "level": LEVEL,
+        "a": _side_json(first),
+        "comparisons": [
+            each.json({figure: corrected[figure][nth] for figure in _FIGURES}, comparisons=len(found))
+            for nth, each in enumerate(found)
+        ],
+    }
+
+
+def _success(score: Score) -> Score:
+    low, high = float(score.low == 1.0), float(score.high == 1.0)
+    return Score(value=low if low == high else None, low=low, high=high)
+
+
+_FIGURES: Mapping[str, Callable[[Score], Score]] = {"score": lambda score: score, "success": _success}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    """One figure of one task on both sides."""
+
+    task_id: str
+    before: Score
+    after: Score
+
+    @property
+    def difference(self) -> Score:
+        certain = self.before.value is not None and self.after.value is not None
+        return Score(
+            value=self.after.low - self.before.low if certain else None,
+            low=self.after.low - self.before.high,
+            high=self.after.high - self.before.low,
+        )
+
+
+class _Figure:
+    """One figure over the shared tasks of both sides."""
+
+    def __init__(self, tasks: Sequence[_Task]) -> None:
+        self.tasks = tasks
+        differences = [task.difference for task in tasks]
+        self._lows = [each.low for each in differences]
+        self._highs = [each.high for each in differences]
+        self.certain = [each.value for each in differences if each.value is not None]
+        self.paired: Paired | None = paired(self.certain)
+
+    @property
+    def p(self) -> float:
+        return 1.0 if self.paired is None else self.paired.sign_flip.p
+
+    def json(self, p_holm: float, *, comparisons: int) -> dict[str, Any]:
+        found = self.paired
+        return {
+            "a": _mean([task.before for task in self.tasks]),
+            "b": _mean([task.after for task in self.tasks]),
+            "tasks": len(self.tasks),
+            "certain": len(self.certain),
+            "difference": None if found is None else found.difference,
+            "low": fmean(self._lows) if self._lows else None,
+            "high": fmean(self._highs) if self._highs else None,
+            "student_t": None if found is None else interval_json(found.student),
+            "bootstrap": None if found is None else interval_json(found.bootstrap),
+            "whatever_is_open": interval_json(interval_over_bounds(self._lows, self._highs)),
+            "sign_flip": None if found is None else _test_json(found, p_holm),
+            "smallest_detectable_difference": None if found is None else found.detectable,
+            "verdict": self._verdict(p_holm),
+            "warnings": list(self._warnings(comparisons)),
+        }
+
+    def _warnings(self, comparisons: int) -> Iterator[str]:
+        """Yield the limits of what the number of tasks can show."""
+        if self.paired is None:
+            return
+        n, test = self.paired.n, self.paired.sign_flip
+        if test.smallest_p * comparisons >= 1 - LEVEL:
+            yield (
+                f"{test.n} of {n} tasks differ, so the sign-flip test cannot give a p below "
+                f"{min(1.0, test.smallest_p * comparisons):.4g}{', Holm-corrected' if comparisons > 1 else ''}: "
+                "no difference between these sides can be significant at 0.05"
+            )
+        if n < MIN_TASKS_FOR_T:
+            yield (
+                f"with {n} tasks, fewer than {MIN_TASKS_FOR_T}, the 95 % interval of the difference can be too narrow: "
+                "rare and large differences are easily missed"
+            )
+
+    def _verdict(self, p_holm: float) -> str:
+        if self.paired is None:
+            return "nothing_to_compare"
+        if p_holm < 1 - LEVEL:
+            return "b_higher" if self.paired.difference > 0 else "b_lower"
+        return "too_few_tasks" if len(self.certain) < MIN_TASKS_FOR_TEST else "not_told_apart"
+
+
+class _Comparison:
+    """Comparison of two sides."""
+
+    def __init__(self, first: ComparisonSide, other: ComparisonSide) -> None:
+        before, after = _by_task(first), _by_task(other)
+        self.other = other
+        self.shared = sorted(before.keys() & after.keys())
+        self.only_a = sorted(before.keys() - after.keys())
+        self.only_b = sorted(after.keys() - before.keys())
+        self.figures = {
+            name: _Figure(
+                [
+                    _Task(
+                        task_id=task,
+                        before=_mean_score(before[task], figure_of),
+                        after=_mean_score(after[task], figure_of),
+                    )
+                    for task in self.shared
+                ]
+            )
+            for name, figure_of in _FIGURES.items()
+        }
+
+    def json(self, p_holm: Mapping[str, float], *, comparisons: int) -> dict[str, Any]:
+        return {
+            "b": _side_json(self.other),
+            **{name: figure.json(p_holm[name], comparisons=comparisons) for name, figure in self.figures.items()},
+            "tasks": [
+                {
+                    "task_id": task.task_id,
+                    "a": score_json(task.before),
+                    "b": score_json(task.after),
+                    "difference": score_json(task.difference),
+                }
+                for task in self.figures["score"].tasks
+            ],
+            "only_a": self.only_a,
+            "only_b": self.only_b,
+        }
+
+
+def _by_task(side: ComparisonSide) -> dict[str, list[Score]]:
+    found: dict[str, list[Score]] = {}
+    for outcome in side.outcomes:
+        found.setdefault(outcome.task_id, []).append(score_of(outcome.result))
+    return found
+
+
+def _mean_score(scores: Sequence[Score], figure_of: Callable[[Score], Score]) -> Score:
+    """Return the mean score over the answers of one task."""
+    found = [figure_of(score) for score in scores]
+    low, high = fmean(each.low for each in found), fmean(each.high for each in found)
+    return Score(value=low if all(each.value is not None for each in found) else None, low=low, high=high)
+
+
+def _mean(scores: Sequence[Score]) -> dict[str, float | None] | None:
+    return score_json(_mean_score(scores, lambda score: score)) if scores else None
+
+
+def _side_json(side: ComparisonSide) -> dict[str, Any]:
+    return {
+        "name": side.name,
+        "tasks": len({one.task_id for one in side.outcomes}),
+        "answers": len(side.outcomes),
+        "not_judged": sum(not one.complete for one in side.outcomes),
+    }
+
+
+def _test_json(found: Paired, p_holm: float) -> dict[str, Any]:
+    test = found.sign_flip
+    return {
+        "p": test.p,
+        "p_holm": p_holm,
+        "exact": test.exact,
+        "patterns": test.patterns,
+        "tasks_that_differ": test.n,
+        "smallest_p": test.smallest_p,
+        "method": test.method,
+    }

@@ -1,0 +1,242 @@
+"""Tables of results: one row per result or per leaf. ``docs/interop.md`` lists the columns. Pure functions."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from app.agent_summary import leaves, seconds_of, usage_of
+from app.csv_tables import Cell, to_csv
+from app.features.interop.exported_results import ExportedResult
+from judges.public_summary import is_success, word_count
+from judges.result_files import write_atomic
+
+Value: TypeAlias = str | int | float | bool | tuple[str, ...] | None
+
+
+class Kind(StrEnum):
+    """Type of a column. All columns are nullable."""
+
+    TEXT = "text"
+    COUNT = "count"
+    NUMBER = "number"
+    FLAG = "flag"
+    TEXTS = "texts"
+    """List of texts, joined by line breaks in formats without lists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Columns by name, in order, and rows with one value per column."""
+
+    columns: Mapping[str, Kind]
+    rows: Sequence[Sequence[Value]]
+
+    def objects(self) -> Iterator[dict[str, Value]]:
+        """Return every row as an object."""
+        return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
+
+
+Cells: TypeAlias = dict[str, tuple[Kind, Value]]
+
+
+def result_table(results: Iterable[ExportedResult]) -> Table:
+    """Return one row per result."""
+    return _table(_RESULT_COLUMNS, (_result_row(one) for one in results))
+
+
+def leaf_table(results: Iterable[ExportedResult]) -> Table:
+    """Return one row per leaf of each result, in tree order."""
+    return _table(_LEAF_COLUMNS, (_leaf_row(one, leaf) for one in results for leaf in leaves(one.result)))
+
+
+_KEY_COLUMNS: Final = {
+    "result_id": Kind.TEXT,
+    "agent": Kind.TEXT,
+    "task_id": Kind.TEXT,
+    "run": Kind.TEXT,
+    "answer_name": Kind.TEXT,
+}
+_RESULT_COLUMNS: Final[Mapping[str, Kind]] = {
+    **_KEY_COLUMNS,
+    "status": Kind.TEXT,
+    "final_score": Kind.NUMBER,
+    "success": Kind.FLAG,
+    **{f"{score}_{part}": Kind.NUMBER for score in ("score", "strict") for part in ("value", "low", "high")},
+    "leaves": Kind.COUNT,
+    **{f"leaves_{outcome}": Kind.COUNT for outcome in ("passed", "failed", "skipped", "not_judged", "undecided")},
+    "words": Kind.COUNT,
+    "pages": Kind.COUNT,
+    "model": Kind.TEXT,
+    "prompts": Kind.TEXTS,
+    "judge_version": Kind.TEXT,
+    "judge_sha256": Kind.TEXT,
+    "answer_sha256": Kind.TEXT,
+    "certificate": Kind.TEXT,
+    "calls": Kind.COUNT,
+    "cached_calls": Kind.COUNT,
+    "input_tokens": Kind.COUNT,
+    "output_tokens": Kind.COUNT,
+    "usd": Kind.NUMBER,
+    "seconds": Kind.NUMBER,
+    "created_at": Kind.TEXT,
+    "tool_version": Kind.TEXT,
+}
+_LEAF_COLUMNS: Final[Mapping[str, Kind]] = {
+    **_KEY_COLUMNS,
+    "leaf": Kind.TEXT,
+    "description": Kind.TEXT,
+    "critical": Kind.FLAG,
+    "weight": Kind.NUMBER,
+    "outcome": Kind.TEXT,
+    "reason": Kind.TEXT,
+    "claim": Kind.TEXT,
+    "sources": Kind.TEXTS,
+    "instruction": Kind.TEXT,
+    "blocked_by": Kind.TEXT,
+    "votes_for": Kind.COUNT,
+    "votes_against": Kind.COUNT,
+    "votes_lost": Kind.COUNT,
+    "grounded": Kind.FLAG,
+    "grounding": Kind.TEXT,
+    "quotes": Kind.TEXTS,
+    "signals": Kind.TEXTS,
+    "prompt": Kind.TEXT,
+    "model": Kind.TEXT,
+    "usd": Kind.NUMBER,
+    "reasoning": Kind.TEXT,
+}
+
+
+def _table(columns: Mapping[str, Kind], rows: Iterable[Mapping[str, Value]]) -> Table:
+    return Table(columns=columns, rows=[[row.get(name) for name in columns] for row in rows])
+
+
+def _key_cells(one: ExportedResult) -> dict[str, Value]:
+    return {
+        "result_id": _text(one.result.get("id")),
+        "agent": one.agent,
+        "task_id": one.task_id,
+        "run": one.run,
+        "answer_name": one.answer_name,
+    }
+
+
+def _result_row(one: ExportedResult) -> dict[str, Value]:
+    result = one.result
+    judge, usage = result.get("judge") or {}, usage_of(result)
+    outcomes = Counter(str(leaf.get("outcome") or leaf.get("status")) for leaf in leaves(result))
+    final = float(result["final_score"])
+    certificate = result.get("certificate") or {}
+    return {
+        **_key_cells(one),
+        "status": str(result.get("status") or "complete"),
+        "final_score": final,
+        "success": is_success(final),
+        **_score("score", result.get("score")),
+        **_score("strict", result.get("score_strict")),
+        "leaves": sum(outcomes.values()),
+        **{
+            f"leaves_{outcome}": outcomes[outcome]
+            for outcome in ("passed", "failed", "skipped", "not_judged", "undecided")
+        },
+        "words": None if one.answer is None else word_count(one.answer),
+        "pages": len(result.get("pages") or ()),
+        "model": _text(result.get("model") or result.get("judge_model")),
+        "prompts": tuple(result.get("prompts") or ()),
+        "judge_version": _text(judge.get("version")),
+        "judge_sha256": _text(judge.get("script_sha256")),
+        "answer_sha256": _text(result.get("answer_sha256")),
+        "certificate": _text(certificate.get("id")),
+        "calls": usage.calls,
+        "cached_calls": usage.cached_calls,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "usd": usage.usd,
+        "seconds": seconds_of(result),
+        "created_at": None if one.created_at is None else one.created_at.isoformat(),
+        "tool_version": _text(result.get("tool_version")),
+    }
+
+
+def _leaf_row(one: ExportedResult, leaf: Mapping[str, Any]) -> dict[str, Value]:
+    votes = [vote.get("result") for vote in leaf.get("votes") or ()]
+    readers: dict[str, Callable[[Any], Value]] = dict.fromkeys(
+        ("reason", "claim", "instruction", "blocked_by", "grounding", "prompt", "model", "reasoning"), _text
+    )
+    return {
+        **_key_cells(one),
+        **{name: read(leaf.get(name)) for name, read in readers.items()},
+        "leaf": str(leaf.get("id")),
+        "description": _text(leaf.get("desc")),
+        "critical": bool(leaf.get("critical")),
+        "weight": float(leaf.get("weight") or 1.0),
+        "outcome": str(leaf.get("outcome") or leaf.get("status")),
+        "sources": None if leaf.get("sources") is None else tuple(leaf["sources"]),
+        "votes_for": votes.count(True),
+        "votes_against": votes.count(False),
+        "votes_lost": votes.count(None),
+        "grounded": leaf.get("grounded"),
+        "quotes": tuple(str(quote.get("text")) for quote in leaf.get("quotes") or ()),
+        "signals": tuple(leaf.get("signals") or ()),
+        "usd": (leaf.get("usage") or {}).get("usd"),
+    }
+
+
+def _score(name: str, score: object) -> dict[str, Value]:
+    if not isinstance(score, Mapping):
+        return {}
+    return {f"{name}_{part}": score.get(part) for part in ("value", "low", "high")}
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def write_csv(path: Path, rows: Table) -> None:
+    """Write CSV as the dashboard does: UTF-8 with a byte order mark, with formulas escaped."""
+    text = to_csv(list(rows.columns), ([_cell(value) for value in row] for row in rows.rows))
+    write_atomic(path, text.encode("utf-8", "replace"))
+
+
+def write_parquet(path: Path, rows: Table) -> None:
+    """Write Parquet with typed, nullable columns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds = {
+        Kind.TEXT: pa.string(),
+        Kind.COUNT: pa.int64(),
+        Kind.NUMBER: pa.float64(),
+        Kind.FLAG: pa.bool_(),
+        Kind.TEXTS: pa.list_(pa.string()),
+    }
+    fields = [pa.field(name, kinds[kind]) for name, kind in rows.columns.items()]
+    columns = [[_storable(row[index]) for row in rows.rows] for index in range(len(fields))]
+    arrays = [pa.array(column, type=field.type) for column, field in zip(columns, fields, strict=True)]
+    out = BytesIO()
+    pq.write_table(pa.Table.from_arrays(arrays, schema=pa.schema(fields)), out)
+    write_atomic(path, out.getvalue())
+
+
+def write_json_lines(path: Path, objects: Iterable[Mapping[str, Any]]) -> None:
+    """Write one object per line, UTF-8."""
+    lines = (json.dumps(dict(each), ensure_ascii=False, default=str) + "\n" for each in objects)
+    write_atomic(path, "".join(lines).encode("utf-8", "replace"))
+
+
+def _cell(value: Value) -> Cell:
+    return "\n".join(value) if isinstance(value, tuple) else value
+
+
+def _storable(value: Value) -> Any:
+    """Replace lone surrogates, which UTF-8 (and therefore Parquet) cannot store."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    return [_storable(each) for each in value] if isinstance(value, tuple) else value

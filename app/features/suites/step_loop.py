@@ -1,0 +1,175 @@
+"""Main loop of all suites: stream steps from the data, judge them concurrently and journal each one.
+
+Journalled steps are never asked again, so a killed run can resume. An error of the model makes a single step
+``not_judged``. If the provider refuses every request (for example, an invalid API key), the run ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from app.async_tools import first_exception
+from app.engine.limits import Limits
+from app.engine.model_clients import ModelClients, reply_store
+from app.errors import AppError
+from app.features.suites.records import Record, is_settled, without_trace
+from app.settings import Settings
+from judges.errors import JudgeError, LLMError, LLMRejected, ModelNotConfigured
+from judges.llm.client import LLMClient, LLMReply, LLMRequest
+from judges.llm.rejections import rejects_all_requests
+
+S_contra = TypeVar("S_contra", contravariant=True)
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteModel:
+    """Client and model name for the requests of a run."""
+
+    client: LLMClient
+    model: str
+
+    @classmethod
+    def without_model(cls) -> SuiteModel:
+        """Return a value for plans that ask no model."""
+        return cls(client=_NoModel(), model="")
+
+
+class _NoModel:
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        raise ModelNotConfigured("this run asks no model")
+
+    async def aclose(self) -> None:
+        """Do nothing: no connection was opened."""
+
+
+class Plan(Protocol[S]):
+    """Suite with data and options. All methods except ``judge`` block and are called in a thread."""
+
+    @property
+    def total(self) -> int:
+        """Number of steps that ``steps`` yields."""
+        ...
+
+    def steps(self) -> Iterator[S]:
+        """Yield the steps to judge in data order."""
+        ...
+
+    def step_id(self, step: S) -> str: ...
+
+    async def judge(self, step: S, asking: SuiteModel) -> Record:
+        """Ask the model, if the plan uses one, and score the step. Raises LLMError if the model does not answer."""
+        ...
+
+    def not_judged(self, step: S, error: LLMError) -> Record: ...
+
+
+class Journal(Protocol):
+    """Storage for records."""
+
+    async def known(self) -> Mapping[str, dict[str, Any]]:
+        """Return the stored records without traces, by step id."""
+        ...
+
+    async def keep(self, record: Record) -> None:
+        """Store a record durably."""
+        ...
+
+
+class StepWatcher(Protocol):
+    """Observer of finished steps. ``reused`` steps were journalled by an earlier run."""
+
+    def step(self, record: Record, *, done: int, total: int, reused: bool) -> None: ...
+
+
+@dataclass(slots=True)
+class _Run:
+    total: int
+    watcher: StepWatcher
+    records: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, record: Record, *, reused: bool = False) -> None:
+        self.records.append(without_trace(record))
+        self.watcher.step(record, done=len(self.records), total=self.total, reused=reused)
+
+
+async def run_steps(
+    plan: Plan[S], journal: Journal, asking: SuiteModel, *, side_by_side: int, watcher: StepWatcher
+) -> list[dict[str, Any]]:
+    """Judge every unsettled step. Return all records without traces, by position.
+
+    Raises:
+        LLMRejected: the provider refuses every request. Steps judged before are journalled.
+        SuiteError: the data are damaged.
+    """
+    known = await journal.known()
+    run = _Run(total=plan.total, watcher=watcher)
+    slots = asyncio.Semaphore(side_by_side)
+
+    async def one(step: S) -> None:
+        try:
+            record = await _judged(plan, step, asking)
+            await journal.keep(record)
+            run.add(record)
+        finally:
+            slots.release()
+
+    steps = await asyncio.to_thread(lambda: iter(plan.steps()))
+    failed: BaseException | None = None
+    try:
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await slots.acquire()  # before reading the next step, to bound the number of steps in memory
+                step = await asyncio.to_thread(next, steps, None)
+                if step is None:
+                    break
+                before = known.get(plan.step_id(step))
+                if before is not None and is_settled(before):
+                    run.add(before, reused=True)
+                    slots.release()
+                    continue
+                group.create_task(one(step))
+    except* (JudgeError, AppError) as errors:
+        failed = first_exception(errors)
+    if failed is not None:
+        raise failed
+    return sorted(run.records, key=lambda record: record["position"])
+
+
+async def _judged(plan: Plan[S], step: S, asking: SuiteModel) -> Record:
+    try:
+        return await plan.judge(step, asking)
+    except LLMRejected as error:
+        if rejects_all_requests(error):
+            raise
+        return plan.not_judged(step, error)
+    except LLMError as error:
+        return plan.not_judged(step, error)
+
+
+@asynccontextmanager
+async def open_suite_model(settings: Settings) -> AsyncIterator[SuiteModel]:
+    """Open a client for the configured model, with the same limits, retries, budget and reply cache as for judges.
+
+    Raises:
+        ModelNotConfigured: the provider does not exist or its API key is missing.
+    """
+    models = ModelClients(settings, Limits.from_settings(settings), reply_store(settings))
+    try:
+        yield _model_for(models, settings.model)
+    finally:
+        await models.aclose()
+
+
+def _model_for(models: ModelClients, model: str) -> SuiteModel:
+    """Return the client of a model.
+
+    Raises:
+        ModelNotConfigured: the provider does not exist or its API key is missing.
+    """
+    client, name = models.client(model)
+    return SuiteModel(client=client, model=name)

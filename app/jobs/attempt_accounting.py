@@ -1,0 +1,156 @@
+"""Checkpoints and budget of one job attempt.
+
+Replies that an earlier attempt paid for are reused. Each new request reserves budget first and settles its cost after.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.jobs.budget_ledger import BudgetLedger
+from app.jobs.errors import BudgetExhausted, JobBudgetExhausted
+from app.storage.budgets import INSTALLATION_BUDGET, INSTALLATION_TOKEN_BUDGET, limits_of
+from app.storage.checkpoints import Checkpoint, checkpoints_of
+from app.storage.database import Database
+from app.storage.errors import DatabaseUnavailable
+from app.storage.model_usage import UsageKey
+from app.storage.records import Job
+from app.storage.text_cleanup import storable_text
+from judges.errors import LLMBudgetExceeded, LLMUnavailable, ShorterPage, UnusableKind, UnusableReply
+from judges.llm.budget import Estimate, unknown_price_message
+from judges.llm.checkpointed import CheckpointedReply
+from judges.llm.client import LLMReply
+from rubrics.verdict import Usage
+
+_log = structlog.get_logger(__name__)
+
+
+class AttemptAccounting:
+    """Checkpoints and budget of one job attempt. Implements ``Checkpoints`` and ``RequestBudget`` of ``judges.llm``."""
+
+    def __init__(
+        self, ledger: BudgetLedger, job: Job, known: Mapping[str, CheckpointedReply], *, limits_usd: Mapping[str, float]
+    ) -> None:
+        """``known``: stored replies by request key. ``limits_usd``: limits in USD by budget ID."""
+        self._ledger = ledger
+        self._job_id = job.id
+        self._for = (job.owner, job.agent, job.task_id)
+        self._budget_ids: Sequence[str] = (INSTALLATION_BUDGET, job.submission_id, INSTALLATION_TOKEN_BUDGET)
+        self._usd_budget_ids = (INSTALLATION_BUDGET, job.submission_id)
+        self._known = dict(known)
+        self._limits_usd = dict(limits_usd)
+        self._limited = bool(limits_usd) or ledger.limit_tokens is not None
+        self.empty: BudgetExhausted | None = None
+        """Set when a request did not fit into a budget: the first such error."""
+
+    @classmethod
+    async def opened(cls, database: Database, ledger: BudgetLedger, job: Job) -> AttemptAccounting:
+        """Load the checkpoints and limits for a new attempt.
+
+        Raises:
+            JobBudgetExhausted: A budget is already spent, and the job has no checkpoints to continue from.
+            DatabaseUnavailable: The database cannot be reached.
+        """
+        async with database.begin() as connection:
+            kept = await checkpoints_of(connection, job.id)
+            limits_usd = await limits_of(connection, [job.submission_id])
+        if ledger.limit_usd is not None:
+            limits_usd[INSTALLATION_BUDGET] = ledger.limit_usd
+        account = cls(ledger, job, {one.key: _read(one) for one in kept}, limits_usd=limits_usd)
+        if kept:
+            _log.info("job continues from checkpoints", replies=len(kept))
+        if account._limited and not kept:
+            try:
+                await ledger.left(account._budget_ids)
+            except BudgetExhausted as error:
+                raise JobBudgetExhausted(error, None) from error
+        return account
+
+    def recall(self, key: str) -> CheckpointedReply | None:
+        """Return the stored reply for ``key``. Its cost is counted only the first time."""
+        found = self._known.get(key)
+        if found is not None and not found.counted:
+            self._known[key] = replace(found, counted=True)
+        return found
+
+    async def keep(self, key: str, reply: LLMReply) -> None:
+        kept = CheckpointedReply(
+            text=reply.text,
+            model=reply.model,
+            usage=reply.usage,
+            cached=reply.cached,
+            counted=True,
+            unusable=reply.unusable,
+            shorter_page=reply.shorter_page,
+            retried=reply.retried,
+            text_only=reply.text_only,
+        )
+        # Set before the write: an equal request that arrives during the write must not be sent again.
+        self._known[key] = kept
+        await self._ledger.keep(Checkpoint(job_id=self._job_id, key=key, reply=_written(kept)))
+
+    async def reserve(self, estimate: Estimate) -> None:
+        if not self._limited:
+            return
+        try:
+            if estimate.usd is None and self._limits_usd and self._ledger.limit_tokens is None:
+                budget_id, limit = next(iter(self._limits_usd.items()))
+                raise BudgetExhausted(budget_id, limit, 0.0, problem=unknown_price_message(estimate.model))
+            await self._ledger.reserve(self._amounts(estimate.usd, estimate.tokens))
+        except BudgetExhausted as error:
+            self.empty = self.empty or error
+            raise LLMBudgetExceeded(str(error)) from error
+        except DatabaseUnavailable as error:
+            raise LLMUnavailable(f"Cannot check the budget: {error}") from error
+
+    def settle(self, estimate: Estimate, usage: Usage, model: str, role: str) -> None:
+        reserved = self._amounts(estimate.usd, estimate.tokens) if self._limited else {}
+        self._ledger.settle(reserved, self._amounts(usage.usd, usage.input_tokens + usage.output_tokens))
+        self._ledger.used(UsageKey(*self._for, model, role), usage)
+
+    def _amounts(self, usd: float | None, tokens: int) -> dict[str, float]:
+        """Return the amount for each budget. If ``usd`` is unknown, only the token budget is charged."""
+        return {**dict.fromkeys(self._usd_budget_ids, usd or 0.0), INSTALLATION_TOKEN_BUDGET: float(tokens)}
+
+
+async def checkpointed_replies(connection: AsyncConnection, job: Job) -> dict[str, CheckpointedReply]:
+    """Return the checkpoints of a job, by request key. Call inside a transaction."""
+    return {one.key: _read(one) for one in await checkpoints_of(connection, job.id)}
+
+
+def _written(reply: CheckpointedReply) -> str:
+    values = asdict(reply)
+    del values["counted"]
+    for rare in ("unusable", "shorter_page", "retried", "text_only"):
+        if not values[rare]:
+            del values[rare]
+    return storable_text(json.dumps(values, ensure_ascii=False))
+
+
+def _read(checkpoint: Checkpoint) -> CheckpointedReply:
+    values = json.loads(checkpoint.reply)
+    read: dict[str, Any] = {"usage": Usage(**values["usage"]), "unusable": _all_unusable(values)}
+    read["retried"] = tuple(values.get("retried", ()))
+    if "shorter_page" in values:
+        shorter = values["shorter_page"]
+        read["shorter_page"] = ShorterPage(**shorter | {"unusable": _all_unusable(shorter)})
+    return CheckpointedReply(**values | read, counted=checkpoint.counted)
+
+
+def _all_unusable(values: Mapping[str, Any]) -> tuple[UnusableReply, ...]:
+    return tuple(map(_unusable, values.get("unusable", ())))
+
+
+def _unusable(values: Mapping[str, Any]) -> UnusableReply:
+    read = {
+        "kind": UnusableKind(values["kind"]),
+        "usage": Usage(**values["usage"]),
+        "then": tuple(values["then"]),
+    }
+    return UnusableReply(**{**values, **read})

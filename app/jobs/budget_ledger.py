@@ -1,0 +1,277 @@
+"""Budget reservations, costs and checkpoints of model requests, written in batches.
+
+While one transaction runs, new entries are collected for the next one, so a model request costs the database little. A
+reply and its cost are written in the same transaction. A request is sent only if its estimated cost fits into every
+budget that applies, over all workers. Reservations of running requests expire if their worker is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.async_tools import cancellable_sleep
+from app.jobs.errors import BudgetExhausted
+from app.storage import budgets as rows
+from app.storage.checkpoints import Checkpoint, insert_checkpoints
+from app.storage.database import Database
+from app.storage.errors import DatabaseUnavailable
+from app.storage.model_usage import UsageKey, UsageTotals, add_usage
+from rubrics.verdict import Usage
+
+_RETRY_FOR_S = 60.0
+_RETRY_INTERVAL_S = 0.5
+_RESERVATION_TTL_S = 30.0
+_MIN_AMOUNT = 1e-9
+_WAITING_INTERVAL_S = 0.25
+"""Interval at which waiting reservations are tried again."""
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class _Reservation:
+    amounts: Mapping[str, float]
+    granted: asyncio.Future[None]
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Entries that one transaction writes."""
+
+    checkpoints: list[tuple[Checkpoint, asyncio.Future[None]]] = field(default_factory=list)
+    reservations: list[_Reservation] = field(default_factory=list)
+    spent: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    released: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    used: dict[UsageKey, UsageTotals] = field(default_factory=dict)
+
+    @property
+    def empty(self) -> bool:
+        return not (self.checkpoints or self.reservations or self.spent or self.released or self.used)
+
+
+class BudgetLedger:
+    """Writer of budgets and checkpoints. One per process; use it inside ``running``.
+
+    ``limit_usd`` and ``limit_tokens`` are the limits of the installation (None: no limit). Amounts are in USD, except
+    those of the token budget.
+    """
+
+    def __init__(self, database: Database, *, limit_usd: float | None, limit_tokens: int | None = None) -> None:
+        self._database = database
+        self.limit_usd = limit_usd
+        self.limit_tokens = limit_tokens
+        self._holder = secrets.token_hex(8)
+        self._next = _Batch()
+        self._reserved: dict[str, float] = {}
+        self._waiting: list[_Reservation] = []
+        self._wake = asyncio.Event()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[BudgetLedger]:
+        """Run the writer during the block. Write the remaining entries on exit."""
+        writing = asyncio.create_task(self._run(), name="ledger")
+        try:
+            yield self
+        finally:
+            writing.cancel()
+            await asyncio.wait({writing})
+            with suppress(DatabaseUnavailable):
+                await self._write(self._take())
+
+    async def keep(self, checkpoint: Checkpoint) -> None:
+        """Store a reply. Return when it is committed, or when the database was unavailable for too long."""
+        written = asyncio.get_running_loop().create_future()
+        self._next.checkpoints.append((checkpoint, written))
+        self._wake.set()
+        await written
+
+    async def reserve(self, amounts: Mapping[str, float]) -> None:
+        """Reserve an amount in each budget. Wait if it could still fit after other reservations are settled.
+
+        Raises:
+            BudgetExhausted: The amount does not fit, even without the reservations of other requests.
+            DatabaseUnavailable: The budgets cannot be checked.
+        """
+        granted = asyncio.get_running_loop().create_future()
+        self._next.reservations.append(_Reservation(amounts, granted))
+        self._wake.set()
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if granted.done() and not granted.cancelled() and granted.exception() is None:
+                self.settle(amounts, {})  # granted at the moment of cancellation
+            raise
+
+    def settle(self, reserved: Mapping[str, float], spent: Mapping[str, float]) -> None:
+        """Add the actual cost to each budget and release the reservation."""
+        for budget_id, amount in reserved.items():
+            self._next.released[budget_id] += amount
+        for budget_id in {**reserved, **spent}:
+            self._next.spent[budget_id] += spent.get(budget_id, 0.0)
+        self._wake.set()
+
+    def used(self, account: UsageKey, usage: Usage) -> None:
+        """Add a request to the usage statistics."""
+        if usage.calls:
+            self._next.used[account] = self._next.used.get(account, UsageTotals()) + UsageTotals.of(usage)
+            self._wake.set()
+
+    async def left(self, budget_ids: Sequence[str]) -> None:
+        """Check that no budget is spent.
+
+        Raises:
+            BudgetExhausted: One of the budgets is spent.
+        """
+        async with self._database.begin() as connection:
+            limits = await self._limits(connection, budget_ids)
+            for budget_id, limit in limits.items():
+                if (already := await rows.get_spent(connection, budget_id)) >= limit:
+                    raise BudgetExhausted(budget_id, limit, already)
+
+    async def _run(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_WAITING_INTERVAL_S if self._waiting else _RESERVATION_TTL_S / 3):
+                    await self._wake.wait()
+            self._wake.clear()
+            batch = self._take()
+            if not batch.empty or self._reserved:
+                await self._retry_write(batch)
+            await cancellable_sleep(0.0)
+
+    def _take(self) -> _Batch:
+        """Return the collected entries together with the waiting reservations, and start a new batch."""
+        batch, self._next = self._next, _Batch()
+        batch.reservations = [one for one in (*self._waiting, *batch.reservations) if not one.granted.done()]
+        self._waiting = []
+        return batch
+
+    async def _retry_write(self, batch: _Batch) -> None:
+        deadline = time.monotonic() + _RETRY_FOR_S
+        while True:
+            try:
+                return await self._write(batch)
+            except DatabaseUnavailable as error:
+                _log.warning("budget writer waits for the database", replies=len(batch.checkpoints), detail=str(error))
+                if time.monotonic() > deadline:
+                    # Without the database these jobs cannot finish either. They will be run again.
+                    for _, written in batch.checkpoints:
+                        _resolve(written)
+                    for one in batch.reservations:
+                        _resolve(one.granted, error)
+                    return
+            except asyncio.CancelledError:
+                self._restore(batch)
+                raise
+            await cancellable_sleep(_RETRY_INTERVAL_S)
+
+    def _restore(self, batch: _Batch) -> None:
+        """Return the entries of a failed batch, so the final write includes them."""
+        self._next.checkpoints = batch.checkpoints + self._next.checkpoints
+        for budget_id, amount in batch.spent.items():
+            self._next.spent[budget_id] += amount
+        for budget_id, amount in batch.released.items():
+            self._next.released[budget_id] += amount
+        for account, spent in batch.used.items():
+            self._next.used[account] = self._next.used.get(account, UsageTotals()) + spent
+
+    async def _write(self, batch: _Batch) -> None:
+        """Write a batch in one transaction. Notify the callers after the commit."""
+        reserved_here = dict(self._reserved)
+        for budget_id, amount in batch.released.items():
+            reserved_here[budget_id] = max(0.0, reserved_here.get(budget_id, 0.0) - amount)
+        decided: list[tuple[_Reservation, BudgetExhausted | None]] = []
+        async with self._database.begin() as connection:
+            changed = {*batch.spent, *(budget_id for one in batch.reservations for budget_id in one.amounts)}
+            if changed:
+                spent = await rows.add_spent(
+                    connection, {budget_id: batch.spent.get(budget_id, 0.0) for budget_id in changed}
+                )
+                if batch.reservations:
+                    decided = await self._decide(connection, batch.reservations, spent, reserved_here)
+            if reserved_here:
+                await rows.set_reservations(connection, reserved_here, holder=self._holder, for_s=_RESERVATION_TTL_S)
+            await add_usage(connection, batch.used, day=datetime.now(UTC).date())
+            if batch.checkpoints:
+                await insert_checkpoints(connection, [checkpoint for checkpoint, _ in batch.checkpoints])
+        self._reserved = {budget_id: amount for budget_id, amount in reserved_here.items() if amount > _MIN_AMOUNT}
+        answered = [one for one, _ in decided]
+        self._waiting = [one for one in batch.reservations if one not in answered]
+        for one, error in decided:
+            self._answer(one, error)
+        for _, written in batch.checkpoints:
+            _resolve(written)
+
+    async def _decide(
+        self,
+        connection: AsyncConnection,
+        reservations: Sequence[_Reservation],
+        spent: Mapping[str, float],
+        reserved_here: dict[str, float],
+    ) -> list[tuple[_Reservation, BudgetExhausted | None]]:
+        """Return the reservations that fit (and add them to ``reserved_here``) and those that never will.
+
+        Reservations that are not returned have to wait.
+        """
+        limits = await self._limits(connection, spent)
+        reserved_elsewhere = await rows.reserved_by_others(connection, limits, holder=self._holder)
+        decided: list[tuple[_Reservation, BudgetExhausted | None]] = []
+        for one in reservations:
+            limited = [budget_id for budget_id in one.amounts if budget_id in limits]
+            empty = next(
+                (
+                    budget_id
+                    for budget_id in limited
+                    if not _fits(spent[budget_id], one.amounts[budget_id], limits[budget_id])
+                ),
+                None,
+            )
+            if empty is not None:
+                decided.append((one, BudgetExhausted(empty, limits[empty], spent[empty])))
+                continue
+            taken = {
+                budget_id: spent[budget_id] + reserved_elsewhere.get(budget_id, 0.0) + reserved_here.get(budget_id, 0.0)
+                for budget_id in limited
+            }
+            if all(_fits(taken[budget_id], one.amounts[budget_id], limits[budget_id]) for budget_id in limited):
+                for budget_id, amount in one.amounts.items():
+                    reserved_here[budget_id] = reserved_here.get(budget_id, 0.0) + amount
+                decided.append((one, None))
+        return decided
+
+    async def _limits(self, connection: AsyncConnection, budget_ids: Iterable[str]) -> dict[str, float]:
+        limits = await rows.limits_of(connection, budget_ids)
+        if self.limit_usd is not None and rows.INSTALLATION_BUDGET in budget_ids:
+            limits[rows.INSTALLATION_BUDGET] = self.limit_usd
+        if self.limit_tokens is not None and rows.INSTALLATION_TOKEN_BUDGET in budget_ids:
+            limits[rows.INSTALLATION_TOKEN_BUDGET] = self.limit_tokens
+        return limits
+
+    def _answer(self, one: _Reservation, error: BudgetExhausted | None) -> None:
+        if one.granted.done():  # the caller was cancelled
+            if error is None:
+                self.settle(one.amounts, {})
+        else:
+            _resolve(one.granted, error)
+
+
+def _fits(taken: float, amount: float, limit: float) -> bool:
+    return taken < limit and taken + amount <= limit
+
+
+def _resolve(waiting: asyncio.Future[None], error: Exception | None = None) -> None:
+    if waiting.done():
+        return
+    if error is None:
+        waiting.set_result(None)
+    else:
+        waiting.set_exception(error)

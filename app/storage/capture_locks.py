@@ -1,0 +1,153 @@
+"""Capture locks and host pacing for all workers on one database.
+
+Only one worker captures a page at a time; the others wait for its capture. Visits to one host are spaced out. Both are
+rows with an expiry time by the database's clock. A lock that is not renewed expires after ``LOCK_TTL_S``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from uuid import uuid4
+
+import structlog
+from sqlalchemy import delete, func, or_, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+
+from app.async_tools import cancellable_sleep
+from app.storage.database import Database
+from app.storage.errors import DatabaseUnavailable
+from app.storage.tables import capture_locks, host_visits
+from cache.errors import IndexFailed
+
+LOCK_TTL_S = 8.0
+RENEW_S = 2.0
+_POLL_S = 0.2
+_ACQUIRE_TIMEOUT_S = 300.0
+_DELETE_AFTER_S = 3600.0
+_MAX_GAP_S = 60.0
+_log = structlog.get_logger(__name__)
+
+
+class PostgresCaptureLocks:
+    """Locks of page captures. Implements ``cache.capture_locks.CaptureLocks`` for all processes on one database."""
+
+    def __init__(self, database: Database, *, turn_s: float = LOCK_TTL_S, renew_s: float = RENEW_S) -> None:
+        """``turn_s``: time to live of a lock. It is renewed every ``renew_s`` while it is held."""
+        self._database = database
+        self._turn_s = turn_s
+        self._renew_s = renew_s
+
+    @asynccontextmanager
+    async def turn(self, key: str) -> AsyncIterator[None]:
+        hashed, holder = _digest(key), uuid4().hex
+        await self._acquire(hashed, holder)
+        renewing = asyncio.create_task(self._renew(hashed, holder), name=f"turn {hashed[:12]}")
+        try:
+            yield
+        finally:
+            renewing.cancel()
+            with suppress(asyncio.CancelledError):
+                await renewing
+            await asyncio.shield(self._release(hashed, holder))
+
+    async def is_free(self, key: str) -> bool:
+        """Return whether no process holds the lock of ``key``.
+
+        Raises:
+            DatabaseUnavailable: The database cannot be reached.
+        """
+        taken = select(capture_locks.c.holder).where(
+            capture_locks.c.key_sha256 == _digest(key), capture_locks.c.expires_at >= func.clock_timestamp()
+        )
+        async with self._database.begin() as connection:
+            return (await connection.execute(taken)).first() is None
+
+    async def _acquire(self, hashed: str, holder: str) -> None:
+        try:
+            async with asyncio.timeout(_ACQUIRE_TIMEOUT_S):
+                while not await self._try_acquire(hashed, holder):  # noqa: ASYNC110 - other processes release the lock
+                    await asyncio.sleep(_POLL_S)
+        except TimeoutError as late:
+            raise IndexFailed(
+                f"Another worker has been capturing this page for {_ACQUIRE_TIMEOUT_S:g} s: retry later"
+            ) from late
+        except DatabaseUnavailable as absent:
+            raise IndexFailed(str(absent)) from absent
+
+    async def _try_acquire(self, hashed: str, holder: str) -> bool:
+        until = func.clock_timestamp() + _interval(self._turn_s)
+        row = {"key_sha256": hashed, "holder": holder, "expires_at": until}
+        take = (
+            insert(capture_locks)
+            .values(row)
+            .on_conflict_do_update(
+                index_elements=["key_sha256"],
+                set_={"holder": holder, "expires_at": until},
+                where=capture_locks.c.expires_at < func.clock_timestamp(),
+            )
+        )
+        async with self._database.begin() as connection:
+            return (await connection.execute(take.returning(capture_locks.c.holder))).first() is not None
+
+    async def _renew(self, hashed: str, holder: str) -> None:
+        until = func.clock_timestamp() + _interval(self._turn_s)
+        owned = capture_locks.c.key_sha256 == hashed, capture_locks.c.holder == holder
+        while True:
+            await cancellable_sleep(self._renew_s)
+            try:
+                async with self._database.begin() as connection:
+                    renewed = await connection.execute(update(capture_locks).where(*owned).values(expires_at=until))
+            except DatabaseUnavailable:
+                continue  # retry before the lock expires
+            if not renewed.rowcount:
+                # The lock has expired. The worst case is a second capture of the page.
+                _log.warning("capture_turn_lost", key_sha256=hashed)
+                return
+
+    async def _release(self, hashed: str, holder: str) -> None:
+        owned = (capture_locks.c.key_sha256 == hashed) & (capture_locks.c.holder == holder)
+        forgotten = capture_locks.c.expires_at < func.clock_timestamp() - _interval(_DELETE_AFTER_S)
+        try:
+            async with self._database.begin() as connection:
+                await connection.execute(delete(capture_locks).where(or_(owned, forgotten)))
+        except DatabaseUnavailable:
+            _log.warning("capture_turn_left", key_sha256=hashed)  # the lock expires
+
+
+class PostgresHostPacing:
+    """Pacing of visits to hosts. Implements ``cache.capture_locks.HostPacing`` for all processes on one database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def wait(self, host: str, gap_s: float) -> None:
+        """Reserve the next time slot of ``host`` and wait for it. If the database is unavailable, do not wait."""
+        gap = _interval(min(gap_s, _MAX_GAP_S))
+        now = func.clock_timestamp()
+        reserve = (
+            insert(host_visits)
+            .values(host=host, next_at=now + gap)
+            .on_conflict_do_update(
+                index_elements=["host"], set_={"next_at": func.greatest(host_visits.c.next_at, now) + gap}
+            )
+            .returning(func.extract("epoch", host_visits.c.next_at - gap - func.clock_timestamp()))
+        )
+        forget = delete(host_visits).where(host_visits.c.next_at < now - _interval(_DELETE_AFTER_S))
+        try:
+            async with self._database.begin() as connection:
+                wait_s = float((await connection.execute(reserve)).scalar_one())
+                await connection.execute(forget)
+        except DatabaseUnavailable:
+            return  # storing the capture will fail and report the error
+        await asyncio.sleep(max(0.0, wait_s))
+
+
+def _digest(key: str) -> str:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _interval(seconds: float) -> object:
+    return text(f"interval '{float(seconds)!r} seconds'")

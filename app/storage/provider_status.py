@@ -1,0 +1,241 @@
+"""Provider status that all workers share: circuit breaker state per API key and model.
+
+A row per key (and per model of a key) stores whether the provider accepts or rejects requests, and the time of the last
+probe. A wrong key therefore costs one request, regardless of the number of workers. Times are those of the database.
+Workers read the table once per second, not per model request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+from sqlalchemy import text
+
+from app.async_tools import cancellable_sleep
+from app.storage.database import Database
+from app.storage.errors import DatabaseUnavailable
+from app.storage.provider_pauses import paused_providers
+from judges.errors import LLMRejected, RejectionScope
+from judges.llm.circuit import CircuitBreaker
+
+_INTERVAL_S: Final = 1.0
+_FIRST_REQUEST_S: Final = 2.0
+"""Time limit for the first request of a process, during which the others wait."""
+_FRESH_S: Final = 10.0
+"""Time after a success during which other processes need not send a first request one by one."""
+_WAIT_S: Final = 0.5
+_POLL_S: Final = 0.05
+_MIN_PROBE_INTERVAL_S: Final = 5.0
+"""Time after a rejection before a newly started process may send a probe."""
+_LEEWAY: Final = 0.8
+"""Factor on probe intervals. The database records a rejection slightly later than the process that received it. That
+delay must not make the process miss its probe."""
+_ENDPOINT: Final = ""
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderStatusRow:
+    """Status row. ``age_s`` and ``probed_s`` are seconds since the last change and the last probe."""
+
+    model: str
+    state: str
+    rejection: str | None
+    age_s: float
+    probed_s: float
+
+
+class SharedProviderStatus:
+    """Access of one process to the shared provider status. ``redact`` removes secrets from provider messages."""
+
+    def __init__(self, database: Database, *, redact: Callable[[str], str]) -> None:
+        self._database = database
+        self._redact = redact
+        self._circuits: dict[str, CircuitBreaker] = {}
+        self._pauses: dict[str, str] = {}
+        self._writing: set[asyncio.Task[None]] = set()
+
+    def join(self, key: str, circuit: CircuitBreaker) -> None:
+        """Share the state of ``circuit`` with all processes that use the same ``key`` (provider:fingerprint)."""
+        circuit.status_store = _KeyBoard(self, key, circuit)
+        self._circuits[key] = circuit
+        circuit.hold(self._pauses.get(_provider(key)))
+
+    async def run(self) -> None:
+        """Update the circuits from the shared status until cancelled."""
+        while True:
+            await self.update_pauses()
+            for key, circuit in list(self._circuits.items()):
+                circuit.hold(self._pauses.get(_provider(key)))
+                for line in await self.read_status(key):
+                    apply_status(circuit, line)
+            await cancellable_sleep(_INTERVAL_S)
+
+    async def update_pauses(self) -> None:
+        """Read which providers the operator has paused. If the database is unavailable, keep the known pauses."""
+        try:
+            async with self._database.begin() as connection:
+                pauses = await paused_providers(connection)
+        except DatabaseUnavailable as error:
+            _log.warning("provider pauses not updated", detail=str(error))
+            return
+        self._pauses = {
+            name: f"{name} was paused by {pause.paused_by}: {self._redact(pause.reason)}"
+            for name, pause in pauses.items()
+        }
+
+    async def read_status(self, key: str) -> list[ProviderStatusRow]:
+        """Return the status rows of a key; none if the database is unavailable."""
+        query = (
+            "SELECT model, state, rejection,"
+            " extract(epoch FROM clock_timestamp() - changed_at)::float8 AS age_s,"
+            " extract(epoch FROM clock_timestamp() - probed_at)::float8 AS probed_s"
+            " FROM provider_status WHERE credential_id = :key"
+        )
+        return [ProviderStatusRow(**row) for row in await self._execute(query, {"key": key})]
+
+    async def ask_first(self, key: str, model: str) -> bool:
+        """Return whether the caller should send the first request to ``model`` while others wait."""
+        query = (
+            "INSERT INTO provider_status AS line (credential_id, model, state, changed_at, probed_at)"
+            " VALUES (:key, :model, 'asking', clock_timestamp(), clock_timestamp())"
+            " ON CONFLICT (credential_id, model) DO UPDATE"
+            " SET state = 'asking', rejection = NULL, changed_at = clock_timestamp(), probed_at = clock_timestamp()"
+            " WHERE (line.state = 'asking' AND line.changed_at < clock_timestamp() - make_interval(secs => :asking))"
+            " OR (line.state = 'answering' AND line.changed_at < clock_timestamp() - make_interval(secs => :fresh))"
+            " RETURNING 1"
+        )
+        values = {"key": key, "model": model, "asking": _FIRST_REQUEST_S, "fresh": _FRESH_S}
+        return bool(await self._execute(query, values, otherwise=[{}]))
+
+    async def may_probe(self, key: str, model: str, *, after_s: float) -> bool:
+        """Return whether the caller may send a probe. At most one process gets True per interval of ``after_s``."""
+        query = (
+            "UPDATE provider_status SET state = 'refused', probed_at = clock_timestamp()"
+            " WHERE credential_id = :key AND model = :model AND (state = 'probe_wanted'"
+            " OR (state = 'refused' AND probed_at <= clock_timestamp() - make_interval(secs => :after))) RETURNING 1"
+        )
+        values = {"key": key, "model": model, "after": _LEEWAY * after_s}
+        return bool(await self._execute(query, values, otherwise=[{}]))
+
+    def refused(self, key: str, model: str, refusal: LLMRejected) -> None:
+        """Record a rejection, in the background."""
+        details = {
+            "message": self._redact(str(refusal)),
+            "status": refusal.status,
+            "scope": refusal.scope.value,
+            "no_such_model": refusal.no_such_model,
+        }
+        query = (
+            "INSERT INTO provider_status (credential_id, model, state, rejection, changed_at, probed_at)"
+            " VALUES (:key, :model, 'refused', :refusal, clock_timestamp(), clock_timestamp())"
+            " ON CONFLICT (credential_id, model) DO UPDATE SET state = 'refused', rejection = excluded.rejection,"
+            " changed_at = clock_timestamp(), probed_at = clock_timestamp()"
+        )
+        self._in_background(query, {"key": key, "model": model, "refusal": json.dumps(details)})
+
+    def answered(self, key: str, model: str) -> None:
+        """Record that the provider accepts the key and the model, in the background."""
+        query = (
+            "INSERT INTO provider_status (credential_id, model, state, changed_at, probed_at)"
+            " SELECT :key, name, 'answering', clock_timestamp(), clock_timestamp()"
+            " FROM unnest(ARRAY['', CAST(:model AS text)]) AS name ORDER BY name"
+            " ON CONFLICT (credential_id, model) DO UPDATE"
+            " SET state = 'answering', rejection = NULL, changed_at = clock_timestamp(), probed_at = clock_timestamp()"
+        )
+        self._in_background(query, {"key": key, "model": model})
+
+    def probe_wanted(self, provider: str) -> None:
+        """Allow the next request to a rejected provider as a probe, at most once per ``_MIN_PROBE_INTERVAL_S``."""
+        query = (
+            "UPDATE provider_status SET state = 'probe_wanted' WHERE credential_id LIKE :keys AND state = 'refused'"
+            " AND probed_at <= clock_timestamp() - make_interval(secs => :after)"
+        )
+        self._in_background(query, {"keys": f"{provider}:%", "after": _LEEWAY * _MIN_PROBE_INTERVAL_S})
+
+    def _in_background(self, query: str, values: Mapping[str, Any]) -> None:
+        task = asyncio.create_task(self._write(query, values))
+        self._writing.add(task)
+        task.add_done_callback(self._writing.discard)
+
+    async def _write(self, query: str, values: Mapping[str, Any]) -> None:
+        await self._execute(query, values)
+
+    async def _execute(
+        self, query: str, values: Mapping[str, Any], *, otherwise: list[Mapping[str, Any]] | None = None
+    ) -> list[Mapping[str, Any]]:
+        """Run a query and return its rows, or ``otherwise`` if the database is unavailable.
+
+        Without the database each process relies on its own circuit state.
+        """
+        try:
+            async with self._database.begin() as connection:
+                found = await connection.execute(text(query), values)
+                return [dict(row) for row in found.mappings()] if found.returns_rows else []
+        except DatabaseUnavailable as error:
+            _log.warning("provider status not shared", detail=str(error))
+            return otherwise or []
+
+
+def _provider(key: str) -> str:
+    return key.partition(":")[0]
+
+
+class _KeyBoard:
+    """Shared status of one API key. Implements ``ProviderStatusStore`` of ``judges.llm``."""
+
+    def __init__(self, lines: SharedProviderStatus, key: str, circuit: CircuitBreaker) -> None:
+        self._lines = lines
+        self._key = key
+        self._circuit = circuit
+
+    async def ask_first(self, model: str) -> None:
+        """Wait until another process knows whether ``model`` accepts requests, or until this process may find out.
+
+        A process that has just started may send a probe soon after a rejection, because operators fix keys by
+        restarting the service.
+        """
+        for _ in range(round(_WAIT_S / _POLL_S)):
+            lines = [line for line in await self._lines.read_status(self._key) if line.model in (_ENDPOINT, model)]
+            refused = [line for line in lines if line.state in ("refused", "probe_wanted")]
+            if refused:
+                for line in refused:
+                    if not await self._lines.may_probe(self._key, line.model, after_s=_MIN_PROBE_INTERVAL_S):
+                        apply_status(self._circuit, line)
+                return
+            if await self._lines.ask_first(self._key, model):
+                return
+            if any(line.model == model and line.state == "answering" for line in lines):
+                return
+            await asyncio.sleep(_POLL_S)
+
+    async def may_probe(self, model: str | None, *, after_s: float) -> bool:
+        return await self._lines.may_probe(self._key, model or _ENDPOINT, after_s=after_s)
+
+    def refused(self, model: str | None, refusal: LLMRejected) -> None:
+        self._lines.refused(self._key, model or _ENDPOINT, refusal)
+
+    def answered(self, model: str) -> None:
+        self._lines.answered(self._key, model)
+
+
+def apply_status(circuit: CircuitBreaker, line: ProviderStatusRow) -> None:
+    """Update a circuit from a status row."""
+    model = line.model or None
+    if line.rejection is not None:
+        details = json.loads(line.rejection)
+        refusal = LLMRejected(
+            details["message"],
+            status=details["status"],
+            scope=RejectionScope(details["scope"]),
+            no_such_model=details.get("no_such_model", False),
+        )
+        wanted = line.state == "probe_wanted"
+        circuit.apply_rejection(model, refusal, age_s=line.probed_s, probe_wanted=wanted)
+    elif line.state == "answering":
+        circuit.apply_success(model, age_s=line.age_s)

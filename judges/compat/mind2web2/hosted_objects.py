@@ -1,0 +1,268 @@
+"""Client and cache objects that the service passes to a judge script.
+
+The script sees the public interfaces. The evaluators of this package recognise these objects and use the service's
+model and page cache directly, which apply their own limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from cache.capture import Capture, Evidence, PageKind
+from cache.errors import BlobError
+from cache.page_text.tiles import join_tiles
+from cache.urls import canonical_key
+from judges.extractor import Extractor, ExtractorBase
+from judges.llm.client import LLMClient
+from judges.prompting.blocks import BlockBuilder
+from judges.prompting.page_view import PagePreparer
+from judges.prompting.rendering import Style
+from judges.settling import Progress
+from judges.verifier import ClaimJudge
+from mind2web2.config import EvaluatorConfig
+from mind2web2.llm_client.provider_client import Response, as_request, respond
+from mind2web2.look_ahead import Scout
+from mind2web2.page_keys import forgiving_key, layout_key
+from mind2web2.page_metadata import PageMetadata
+from mind2web2.page_source import StoredPages
+from mind2web2.utils.cache_filesys import CacheFileSys, PageType
+from mind2web2.verify_options import StrictVerifier
+
+
+class EvidenceSource(Protocol):
+    """Source of evidence by URL: the service's page cache, or a wrapper that records accesses."""
+
+    async def evidence_for(self, url: str) -> Evidence: ...
+
+
+class JudgeFactory(Protocol):
+    """Factory of claim judges and extractors for one run of a script."""
+
+    def claim_judge(self, model: str) -> ClaimJudge: ...
+
+    def value_reader(self, model: str) -> ExtractorBase: ...
+
+    def shown(self, pages: EvidenceSource) -> EvidenceSource:
+        """Return ``pages`` as these judges need them: complete, or only references to pages in the service."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalJudgeFactory:
+    """Judges in this process. ``separator`` and ``preparer`` belong to the installation."""
+
+    llm: LLMClient
+    separator: BlockBuilder
+    preparer: PagePreparer
+
+    def claim_judge(self, model: str) -> ClaimJudge:
+        return StrictVerifier(self.llm, model, separator=self.separator, pages=self.preparer, style=Style.COMPAT)
+
+    def value_reader(self, model: str) -> ExtractorBase:
+        return Extractor(self.llm, model, separator=self.separator, pages=self.preparer, style=Style.COMPAT)
+
+    def shown(self, pages: EvidenceSource) -> EvidenceSource:
+        return pages
+
+
+class Bodies(Protocol):
+    """Store of bodies by SHA-256, as ``BlobStore``."""
+
+    async def get(self, sha256: str) -> bytes: ...
+
+
+class HostedEvaluator(Protocol):
+    """Interface that the host needs of a script's evaluators."""
+
+    def cut_short(self, why: str) -> None:
+        """End the run: leaves that are still open are not judged, for this reason."""
+
+    @property
+    def extraction_failed(self) -> bool: ...
+
+    def get_summary(self) -> dict[str, Any]: ...
+
+    def let_go(self) -> None:
+        """Drop references to the host after the run."""
+
+
+class HostedClient:
+    """Model client for a script that uses the service's model. ``evaluators`` are those initialized with it."""
+
+    provider = "hosted"
+    is_async = True
+
+    def __init__(
+        self,
+        *,
+        llm: LLMClient,
+        judging: JudgeFactory,
+        progress: Progress | None = None,
+        scout: Scout | None = None,
+        scouted_by: Scout | None = None,
+    ) -> None:
+        """Create a client.
+
+        Args:
+            judging: Factory of claim judges and extractors.
+            progress: Called with the numbers of settled and known leaves.
+            scout: Set for the scouting run of look-ahead.
+            scouted_by: Set for the real run of look-ahead.
+        """
+        self.llm = llm
+        self.judging = judging
+        self.scout = scout
+        self.scouted_by = scouted_by
+        self.progress = progress
+        self.evaluators: list[HostedEvaluator] = []
+        self._asked: Counter[str] = Counter()
+
+    async def async_response(self, *, count_token: bool = False, **keywords: Any) -> Response:
+        """Send a request with the arguments of a chat completion, like ``LLMClient.async_response``.
+
+        Raises:
+            judges.errors.LLMError: there was no usable reply.
+        """
+        request = as_request(**keywords)
+        # Equal calls of one run are numbered, so that a rerun finds the same cached replies.
+        key = f"{request.model} {request.schema} {request.messages} {request.params}"
+        number = self._asked[key]
+        self._asked[key] += 1
+        return await respond(self.llm, replace(request, vote=number), count_token=count_token)
+
+    @property
+    def client(self) -> HostedProvider:
+        """Object in place of the provider's own client."""
+        return HostedProvider(self)
+
+    def let_go(self) -> None:
+        """Drop the evaluators after the run. They reference this client and the pages they have read.
+
+        Otherwise the reference cycle would keep the pages in memory until the next garbage collection.
+        """
+        for evaluator in self.evaluators:
+            evaluator.let_go()
+        self.evaluators.clear()
+
+    def response(self, **_: Any) -> Response:
+        """Raise ValueError: this client is asynchronous."""
+        raise ValueError("this client is asynchronous: use `await client.async_response(...)`")
+
+
+@dataclass(frozen=True, slots=True)
+class HostedProvider:
+    """The service's model in the form of a provider's asynchronous client."""
+
+    _client: HostedClient
+
+    async def response(self, *, count_token: bool = False, **request: Any) -> Response:
+        """Like ``AsyncProviderClient.response``, with the same errors."""
+        return await self._client.async_response(count_token=count_token, **request)
+
+
+class HostedCache(CacheFileSys):
+    """Page cache of one answer: captures of the service, plus pages that the script stores."""
+
+    def __init__(self, folder: Path, *, pages: EvidenceSource, blobs: Bodies, captures: Iterable[Capture]) -> None:
+        """``folder`` is for pages that the script stores. It must exist for the whole run."""
+        super().__init__(folder)
+        self.pages = pages
+        self._blobs = blobs
+        self._captured: dict[str, Capture] = {}
+        for capture in captures:
+            if capture.is_evidence:
+                self._captured.setdefault(canonical_key(capture.url), capture)
+        self._forgiving = {forgiving_key(capture.url): capture for capture in self._captured.values()}
+
+    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
+        capture = self.captured(url)
+        if capture is None or _type_of(capture) != "web":
+            return super().get_web(url, get_screenshot)
+        text = self._body(capture, "text") or b""
+        roles = capture.screenshot_roles if get_screenshot else ()
+        return text.decode("utf-8"), join_tiles([self._body(capture, role) or b"" for role in roles])
+
+    def get_pdf(self, url: str) -> bytes:
+        capture = self.captured(url)
+        if capture is None or _type_of(capture) != "pdf":
+            return super().get_pdf(url)
+        return self._body(capture, "pdf") or b""
+
+    def has(self, url: str) -> PageType | None:
+        capture = self.captured(url)
+        return super().has(url) if capture is None else _type_of(capture)
+
+    def has_web(self, url: str) -> bool:
+        return self.has(url) == "web"
+
+    def has_pdf(self, url: str) -> bool:
+        return self.has(url) == "pdf"
+
+    def get_all_urls(self) -> list[str]:
+        return [*(layout_key(capture.url) for capture in self._captured.values()), *super().get_all_urls()]
+
+    def summary(self) -> dict[str, int]:
+        types = [self.has(url) for url in self.get_all_urls()]
+        return {"total_urls": len(types), "web_pages": types.count("web"), "pdf_pages": types.count("pdf")}
+
+    def captured(self, url: str) -> Capture | None:
+        """Return the capture of a cited page, in any spelling of its URL.
+
+        None if there is none, or if the script stored its own page for this URL.
+        """
+        if super().has(url) is not None:
+            return None
+        return self._captured.get(canonical_key(url)) or self._forgiving.get(forgiving_key(url))
+
+    def _body(self, capture: Capture, role: str) -> bytes | None:
+        """Return a stored body. Runs an event loop in another thread, because the caller is synchronous."""
+        blob = capture.blobs.get(role)
+        if blob is None:
+            return None
+        with ThreadPoolExecutor(1, thread_name_prefix="mind2web2-page") as thread:
+            try:
+                return thread.submit(lambda: asyncio.run(self._blobs.get(blob.sha256))).result()
+            except BlobError as error:
+                raise KeyError(capture.url) from error
+
+
+class HostedPages(StoredPages):
+    """Pages of a run: those that the script stored in its cache, then the service's."""
+
+    def __init__(self, cache: HostedCache, pages: EvidenceSource, *, config: EvaluatorConfig) -> None:
+        super().__init__(_PutByScript(cache), config=config)
+        self._cited = cache
+        self._pages = pages
+
+    async def _look(self, url: str, address: str) -> Evidence:
+        # The public look-up ignores more spelling differences of a cited URL than ``canonical_key`` does.
+        cited = self._cited.captured(url)
+        return await self._pages.evidence_for(address if cited is None else cited.url)
+
+
+class _PutByScript:
+    """View of a cache that contains only the pages stored by the script."""
+
+    def __init__(self, cache: HostedCache) -> None:
+        self._cache = cache
+
+    def has(self, url: str) -> PageType | None:
+        return CacheFileSys.has(self._cache, url)
+
+    def facts(self, url: str) -> PageMetadata | None:
+        return CacheFileSys.facts(self._cache, url)
+
+    def get_web(self, url: str) -> tuple[str, bytes | None]:
+        return CacheFileSys.get_web(self._cache, url)
+
+    def get_pdf(self, url: str) -> bytes:
+        return CacheFileSys.get_pdf(self._cache, url)
+
+
+def _type_of(capture: Capture) -> PageType:
+    return "pdf" if capture.kind is PageKind.PDF and "pdf" in capture.blobs else "web"

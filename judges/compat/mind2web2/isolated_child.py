@@ -1,0 +1,218 @@
+"""Run of a public judge script in a child process, from the child's side (``confining`` is the service's side)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import googlemaps  # type: ignore[import-untyped]
+
+from answers.submission import Answer
+from cache.backends.documents import Document
+from cache.capture import Capture, Observation, PageKind
+from judges.extractor import ExtractorBase
+from judges.isolation.judge_main import JobMessage, code_in, run_job
+from judges.isolation.remote import RemoteClaimJudge, RemoteExtractor, RemoteModel, RemotePages
+from judges.isolation.rpc_client import RpcClient
+from judges.isolation.rpc_server import REAL_RUN, SCOUTING_RUN
+from judges.isolation.serialization import from_base64, from_json_value, observation_from_json, to_base64
+from judges.llm.client import LLMClient
+from judges.prompting.rendering import Style
+from judges.settling import Progress
+from judges.source_code import judge_import
+from judges.verifier import ClaimJudge
+from mind2web2.external_services import DEADLINE_S, LiveBrowser, use_services
+from mind2web2.hosted_objects import EvidenceSource, HostedClient
+from mind2web2.look_ahead import Scout
+from mind2web2.scouting import ScriptArguments
+from mind2web2.script_run import run_with_look_ahead
+from mind2web2.utils.load_eval_script import EvaluateAnswer, script_in
+
+_log = logging.getLogger("mind2web2.host")
+
+
+def run_script(talk: socket.socket, ask: socket.socket) -> None:
+    """Run a public judge script. Entry point for ``script_process``."""
+    run_job(talk, ask, _run)
+
+
+async def _run(door: RpcClient, order: JobMessage) -> Any:
+    use_services(RemoteServices(door))
+    text = str(order["answer"]["text"])
+    play = ScriptArguments(
+        task_id=str(order["task"]),
+        answer=Answer(name=str(order["answer"]["name"]), text=text),
+        agent_name=str(order["agent"]),
+        model=str(order["model"]),
+        blobs=_Bodies(door),
+        captures=from_json_value(order["captures"], tuple[Capture, ...]),
+        outside={} if order["look_ahead"] else None,
+    )
+    code, path = code_in(order), Path(order["path"])
+
+    async def load() -> EvaluateAnswer:
+        with judge_import(f"loading the judge script of {play.task_id!r} failed"):
+            return script_in(code, path)
+
+    replies = _RemoteReplies()
+    door.on_notification = replies.count
+    return await run_with_look_ahead(
+        play,
+        load,
+        client_for=_ClientFor(door, text),
+        replies=replies,
+        pages=RemotePages(door, REAL_RUN),
+        ahead=RemotePages(door, SCOUTING_RUN) if order["look_ahead"] else None,
+        logger=_log,
+        deadline_s=order["deadline_s"],
+    )
+
+
+class _RemoteReplies:
+    """Number of shared replies, as reported by the service, which shares them between the runs."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def count(self, asked: Any) -> None:
+        """Set the number of requests, as notified by the service."""
+        self.asked = int(asked)
+
+    async def aclose(self) -> None:
+        """Do nothing: the service cancels the requests of this process."""
+
+
+@dataclass(frozen=True, slots=True)
+class _RemoteJudging:
+    """Judges that call the service, for one run. ``answer`` is the text that the service already has."""
+
+    door: RpcClient
+    run: str
+    answer: str
+
+    def claim_judge(self, model: str) -> ClaimJudge:
+        return RemoteClaimJudge(self.door, self.run, model, answer=self.answer)
+
+    def value_reader(self, model: str) -> ExtractorBase:
+        return RemoteExtractor(self.door, self.run, model, answer=self.answer, style=Style.COMPAT)
+
+    def shown(self, pages: EvidenceSource) -> EvidenceSource:
+        return _RemotePageReferences(pages) if isinstance(pages, RemotePages) else pages
+
+
+@dataclass(frozen=True, slots=True)
+class _RemotePageReferences:
+    """Pages whose content stays in the service."""
+
+    pages: RemotePages
+
+    async def evidence_for(self, url: str) -> Any:
+        return await self.pages.reference(url)
+
+
+@dataclass(frozen=True, slots=True)
+class _ClientFor:
+    """Creates the clients of the runs in this process."""
+
+    door: RpcClient
+    answer: str
+
+    def __call__(self, *, scout: Scout | None = None, scouted_by: Scout | None = None) -> HostedClient:
+        run = REAL_RUN if scout is None else SCOUTING_RUN
+        progress: Progress | None = None
+        if scout is None:
+
+            def progress(done: int, total: int) -> None:
+                self.door.tell("progress", done=done, total=total)
+
+        return HostedClient(
+            llm=RemoteModel(self.door, "ask", run=run),
+            judging=_RemoteJudging(self.door, run, self.answer),
+            progress=progress,
+            scout=scout,
+            scouted_by=scouted_by,
+        )
+
+
+class _Bodies:
+    """Store of bodies in the service."""
+
+    def __init__(self, door: RpcClient) -> None:
+        self._door = door
+
+    async def get(self, sha256: str) -> bytes:
+        """Return a body. Raises BlobError if it is not available."""
+        return from_base64(await self._door.call("body", sha256=sha256))
+
+
+class RemoteServices:
+    """External services for tools, called through the service."""
+
+    def __init__(self, door: RpcClient) -> None:
+        self._door = door
+        self._providers: set[str] = set()
+
+    async def fetch(self, url: str, *, deadline_s: float = DEADLINE_S) -> Observation:
+        return observation_from_json(await self._door.call("fetch", url=url, deadline_s=deadline_s))
+
+    async def read_document(self, data: bytes, content_type: str, *, deadline_s: float) -> Document:
+        encoded = await asyncio.to_thread(to_base64, data)
+        found = await self._door.call("document", data=encoded, content_type=content_type, deadline_s=deadline_s)
+        shots = tuple(from_base64(shot) for shot in found["screenshots"])
+        return Document(kind=PageKind(found["kind"]), text=str(found["text"]), screenshots=shots)
+
+    def live_pages(self, max_pages: int) -> LiveBrowser:
+        return _LivePages(self._door)
+
+    def maps(self, *, base_url: str, timeout_s: float) -> Any:
+        client = RemoteMaps(self._door, base_url, timeout_s)
+        client.ask(None)
+        return client
+
+    def model(self, provider: str) -> LLMClient | None:
+        if provider not in self._providers:
+            self._door.call_blocking("provider", provider=provider)
+            self._providers.add(provider)
+        return RemoteModel(self._door, "provider_ask", provider=provider)
+
+
+class _LivePages:
+    """The service's browser for this script. The service closes it."""
+
+    def __init__(self, door: RpcClient) -> None:
+        self._door = door
+
+    async def observe(self, url: str) -> Observation:
+        return observation_from_json(await self._door.call("observe", url=url))
+
+    async def open(self) -> None:
+        await self._door.call("browser")
+
+    async def aclose(self) -> None:
+        """Do nothing: other managers of this script may still use the browser. The service closes it after the run."""
+
+
+class RemoteMaps:
+    """Replacement of ``googlemaps.Client`` that calls the service, which has the key."""
+
+    def __init__(self, door: RpcClient, base_url: str, timeout_s: float) -> None:
+        self._door = door
+        self._which = {"base_url": base_url, "timeout_s": timeout_s}
+
+    def __getattr__(self, method: str) -> Any:
+        if method.startswith("_"):
+            raise AttributeError(method)
+        return lambda *args, **keywords: self.ask(method, *args, **keywords)
+
+    def ask(self, method: str | None, /, *args: Any, **keywords: Any) -> Any:
+        """Call a method of the Maps client. Raises ValueError, TypeError or an error of ``googlemaps.exceptions``."""
+        found = self._door.call_blocking("maps", method=method, args=list(args), keywords=keywords, **self._which)
+        if "raised" not in found:
+            return found["said"]
+        kinds = {"ValueError": ValueError, "TypeError": TypeError}
+        kind = kinds.get(found["raised"]) or getattr(googlemaps.exceptions, found["raised"])
+        raise kind(*found["args"])

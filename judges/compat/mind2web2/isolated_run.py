@@ -1,0 +1,255 @@
+"""Run of a public judge script in a child process, from the service's side (``confined`` is the child's side).
+
+``confined.RemoteServices`` is the child's side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import googlemaps  # type: ignore[import-untyped]
+
+from cache.backends.documents import Document
+from cache.capture import Capture
+from judges.errors import JudgeBug
+from judges.extractor import Extractor
+from judges.isolation.fork_server_pool import ForkServerPool
+from judges.isolation.judge_job import JudgeJob, run_isolated
+from judges.isolation.rpc_connection import RpcHandler
+from judges.isolation.rpc_server import REAL_RUN, SCOUTING_RUN, RpcServer, RunServices, reply_value, request_of
+from judges.isolation.serialization import from_base64, from_json_value, observation_to_json, to_base64, to_json_value
+from judges.llm.client import LLMClient
+from judges.prompting.blocks import BlockBuilder
+from judges.prompting.page_view import PagePreparer
+from judges.prompting.rendering import Style
+from judges.registry import Judge
+from judges.settling import Progress
+from mind2web2.external_services import LiveBrowser, external_services
+from mind2web2.hosted_objects import EvidenceSource
+from mind2web2.llm_client.provider_client import open_provider
+from mind2web2.scouting import ScriptArguments
+from mind2web2.shared_replies import SharedReplies
+from mind2web2.verify_options import StrictVerifier
+
+ENTRY = "mind2web2.isolated_child:run_script"
+PRELOADED = (
+    "judges.isolation.judge_main",
+    "judges.isolation.serialization",
+    "mind2web2.isolated_child",
+    "mind2web2.eval_runner",
+    "mind2web2.prompts.cache_prompts",
+    "mind2web2.utils.path_config",
+)
+"""Modules that the fork server imports before it forks, for public and native judge files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsolatedScriptRun:
+    """Run of one script in a child process. ``replies`` are shared by its two runs if ``ahead`` is set."""
+
+    judge: Judge
+    play: ScriptArguments
+    llm: LLMClient
+    replies: SharedReplies
+    separator: BlockBuilder
+    preparer: PagePreparer
+    pages: EvidenceSource
+    ahead: EvidenceSource | None
+
+    async def run(
+        self, nursery: ForkServerPool, *, logger: logging.Logger, progress: Progress | None, deadline_s: float | None
+    ) -> dict[str, Any]:
+        """Run the script and return its result. Raises the same errors as ``run_isolated``."""
+        play = self.play
+        desk = RpcServer(self._lanes(), answer=play.answer.text, bodies=play.blobs)
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self.replies.aclose)
+            tools = ToolsRpcServer()
+            stack.push_async_callback(tools.aclose)
+            errand = JudgeJob(
+                entry=ENTRY,
+                judge=self.judge,
+                answer=play.answer,
+                agent=play.agent_name,
+                model=play.model,
+                answers={**desk.answers(), **tools.answers()},
+                deadline_s=deadline_s,
+                progress=progress,
+                logger=logger,
+                on_open=self._report_requests,
+                extra_fields={
+                    "captures": [to_json_value(capture, Capture) for capture in play.captures],
+                    "look_ahead": self.ahead is not None,
+                },
+            )
+            result = await run_isolated(nursery, errand)
+        if not isinstance(result, dict):
+            raise JudgeBug(f"the judge script of {self.judge.task!r} returned {type(result).__name__}, not a dict")
+        return result
+
+    def _report_requests(self, tell: Callable[[Any], None]) -> None:
+        """Notify the child of the number of requests, which its scout needs and only the service knows."""
+        if self.ahead is not None:
+            self.replies.on_request = tell
+
+    def _lanes(self) -> dict[str, RunServices]:
+        if self.ahead is None:
+            return {REAL_RUN: self._lane(self.llm, self.pages)}
+        return {
+            REAL_RUN: self._lane(self.replies.view(real=True), self.pages),
+            SCOUTING_RUN: self._lane(self.replies.view(real=False), self.ahead),
+        }
+
+    def _lane(self, llm: LLMClient, pages: EvidenceSource) -> RunServices:
+        own = PagePreparer(self.separator)
+
+        def preparer(apart: bool) -> PagePreparer:
+            return own if apart else self.preparer
+
+        return RunServices(
+            llm=llm,
+            judge=lambda model, apart: StrictVerifier(
+                llm, model, separator=self.separator, pages=preparer(apart), style=Style.COMPAT
+            ),
+            reader=lambda asked, model, apart: Extractor(
+                asked, model, separator=self.separator, pages=preparer(apart), style=Style.COMPAT
+            ),
+            evidence_for=pages.evidence_for,
+        )
+
+
+LIVE_PAGES = 5
+MAPS_QUESTIONS = frozenset(
+    {
+        "directions",
+        "distance_matrix",
+        "elevation",
+        "elevation_along_path",
+        "find_place",
+        "geocode",
+        "geolocate",
+        "nearest_roads",
+        "place",
+        "places",
+        "places_autocomplete",
+        "places_nearby",
+        "reverse_geocode",
+        "snap_to_roads",
+        "timezone",
+    }
+)
+"""Methods of ``googlemaps.Client`` that send requests."""
+
+
+class ToolsRpcServer:
+    """Tools of one script, run with the service's keys. ``aclose`` closes everything that was opened for it."""
+
+    def __init__(self) -> None:
+        self._live: LiveBrowser | None = None
+        self._models: dict[str, LLMClient] = {}
+        self._maps: dict[tuple[str, float], Any] = {}
+
+    def answers(self) -> dict[str, RpcHandler]:
+        """Return the handlers by method name."""
+        return {
+            "fetch": self._fetch,
+            "document": self._document,
+            "observe": self._observe,
+            "browser": self._browser,
+            "maps": self._ask_maps,
+            "provider": self._provider,
+            "provider_ask": self._provider_ask,
+        }
+
+    async def aclose(self) -> None:
+        if self._live is not None:
+            await self._live.aclose()
+        for model in self._models.values():
+            await model.aclose()
+
+    async def _fetch(self, what: Mapping[str, Any]) -> Any:
+        seen = await external_services().fetch(
+            from_json_value(what["url"], str), deadline_s=from_json_value(what["deadline_s"], float)
+        )
+        return await asyncio.to_thread(observation_to_json, seen)
+
+    async def _document(self, what: Mapping[str, Any]) -> Any:
+        found = await external_services().read_document(
+            from_base64(from_json_value(what["data"], str)),
+            from_json_value(what["content_type"], str),
+            deadline_s=from_json_value(what["deadline_s"], float),
+        )
+        return await asyncio.to_thread(_document_value, found)
+
+    async def _observe(self, what: Mapping[str, Any]) -> Any:
+        return await asyncio.to_thread(
+            observation_to_json, await self._live_pages().observe(from_json_value(what["url"], str))
+        )
+
+    async def _browser(self, _: Mapping[str, Any]) -> Any:
+        await self._live_pages().open()
+
+    def _live_pages(self) -> LiveBrowser:
+        self._live = self._live or external_services().live_pages(LIVE_PAGES)
+        return self._live
+
+    async def _provider(self, what: Mapping[str, Any]) -> Any:
+        """Open a provider's client. Raises ModelNotConfigured."""
+        provider = from_json_value(what.get("provider"), str)
+        if provider not in self._models:
+            self._models[provider] = open_provider(provider)
+
+    async def _provider_ask(self, what: Mapping[str, Any]) -> Any:
+        await self._provider(what)
+        return reply_value(await self._models[str(what["provider"])].complete(request_of(what)))
+
+    async def _ask_maps(self, what: Mapping[str, Any]) -> Any:
+        """Return the reply of the Maps API, or the error. Without ``method``, only check that there is a key."""
+        try:
+            client = self._maps_client(
+                from_json_value(what.get("base_url"), str), from_json_value(what.get("timeout_s"), float)
+            )
+            method = what.get("method")
+            if method is None:
+                return {"said": None}
+            if method not in MAPS_QUESTIONS:
+                raise JudgeBug(f"{method!r} is not an allowed method of the Maps API")
+            args, keywords = (
+                from_json_value(what.get("args"), list[Any]),
+                from_json_value(what.get("keywords"), dict[str, Any]),
+            )
+            return {"said": await asyncio.to_thread(getattr(client, method), *args, **keywords)}
+        except googlemaps.exceptions.ApiError as error:
+            return _raised("ApiError", error.status, error.message)
+        except googlemaps.exceptions.HTTPError as error:
+            return _raised("HTTPError", error.status_code)
+        except googlemaps.exceptions.Timeout:
+            return _raised("Timeout")
+        except googlemaps.exceptions.TransportError as error:
+            # Its message contains the requested URL, and with it the key.
+            return _raised("TransportError", type(error.base_exception).__name__)
+        except (ValueError, TypeError) as error:
+            return _raised(type(error).__name__ if type(error) is TypeError else "ValueError", str(error))
+
+    def _maps_client(self, base_url: str, timeout_s: float) -> Any:
+        which = (base_url, timeout_s)
+        if which not in self._maps:
+            self._maps[which] = external_services().maps(base_url=base_url, timeout_s=timeout_s)
+        return self._maps[which]
+
+
+def _raised(kind: str, *args: Any) -> dict[str, Any]:
+    return {"raised": kind, "args": list(args)}
+
+
+def _document_value(found: Document) -> dict[str, Any]:
+    return {
+        "kind": found.kind.value,
+        "text": found.text,
+        "screenshots": [to_base64(shot) for shot in found.screenshots],
+    }

@@ -1,0 +1,102 @@
+"""Execution of a judge script, alone or with look-ahead, in any process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any, Protocol
+
+from judges.errors import JudgeBug
+from judges.source_code import judge_code
+from mind2web2.hosted_objects import EvidenceSource, HostedClient
+from mind2web2.look_ahead import Scout
+from mind2web2.scouting import Replies, ScriptArguments, scouting_run
+from mind2web2.utils.load_eval_script import EvaluateAnswer
+
+Load = Callable[[], Awaitable[EvaluateAnswer]]
+"""Returns the script's function from a newly created module."""
+
+
+class ClientFor(Protocol):
+    """Creates the client of a run. ``scout`` is set for a scouting run, ``scouted_by`` for its real run."""
+
+    def __call__(self, *, scout: Scout | None = None, scouted_by: Scout | None = None) -> HostedClient: ...
+
+
+async def run_with_look_ahead(
+    play: ScriptArguments,
+    load: Load,
+    *,
+    client_for: ClientFor,
+    replies: Replies,
+    pages: EvidenceSource,
+    ahead: EvidenceSource | None,
+    logger: logging.Logger,
+    deadline_s: float | None,
+) -> dict[str, Any]:
+    """Run the script and return its result as JSON values. ``ahead`` are the pages of a scouting run, if there is one.
+
+    Raises:
+        JudgeBug: the script cannot be loaded, raised (except after a failed extraction), returned no dict, or had no
+            tree at the deadline.
+        JudgeError: the script did not catch an error of the model.
+    """
+    script = await load()
+    scout = None if ahead is None else Scout(replies)
+    client = client_for(scouted_by=scout)
+    limit = asyncio.timeout(deadline_s)
+    async with AsyncExitStack() as stack:
+        stack.callback(client.let_go)
+        if scout is not None and ahead is not None:
+            scouting = scouting_run(play, load, client_for(scout=scout), replies=replies, scout=scout, pages=ahead)
+            await stack.enter_async_context(scouting)
+        try:
+            async with limit:
+                returned = await play.run(script, client, pages, logger)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            why = f"the judge script of {play.task_id!r} did not return within {deadline_s:g} s"
+            returned = _partial_summary(client, why, error)
+        except JudgeBug as error:
+            if not any(evaluator.extraction_failed for evaluator in client.evaluators):
+                raise
+            # Caused by the empty values after a failed extraction, so it is not the script's fault.
+            returned = _partial_summary(client, str(error), error)
+    return _with_defaults(checked_result(returned, play.task_id))
+
+
+def checked_result(returned: Any, task_id: str) -> dict[str, Any]:
+    """Return a script's result as JSON values. Unsupported values are converted with ``str``.
+
+    Raises:
+        JudgeBug: it is not a dict, or its ``final_score`` is not a number.
+    """
+    if not isinstance(returned, dict):
+        raise JudgeBug(f"the judge script of {task_id!r} returned {type(returned).__name__}, not a dict")
+    with judge_code(f"the result of the judge script of {task_id!r} cannot be written as JSON"):
+        text = json.dumps(returned, default=str, skipkeys=True, ensure_ascii=False).encode("utf-8", errors="replace")
+        plain: dict[str, Any] = json.loads(text, parse_constant=str)
+    score = plain.get("final_score", 0.0)
+    if isinstance(score, bool) or not isinstance(score, int | float):
+        raise JudgeBug(f"the judge script of {task_id!r} returned an invalid final_score: {score!r}")
+    return plain
+
+
+def _partial_summary(client: HostedClient, why: str, error: Exception) -> dict[str, Any]:
+    """Return the summary of the script's last evaluator, with open leaves not judged."""
+    if not client.evaluators:
+        raise JudgeBug(why) from error
+    evaluator = client.evaluators[-1]
+    evaluator.cut_short(why)
+    return evaluator.get_summary()
+
+
+def _with_defaults(result: dict[str, Any]) -> dict[str, Any]:
+    """Add missing keys to a result that the script built without our evaluator. Its score is then taken as certain."""
+    known = float(result.get("final_score", 0.0))
+    certain = {"value": known, "low": known, "high": known}
+    return {"final_score": known, "status": "complete", "score": certain, "score_strict": certain} | result

@@ -1,0 +1,157 @@
+"""Run of one judge file in a child process, from the service's side: the job, its RPC connection and its result."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import marshal
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from answers.submission import Answer
+from judges.errors import JudgeBug, ScriptStopped
+from judges.isolation.fork_server_pool import ForkServerPool, JudgeProcess, ProcessExit
+from judges.isolation.limits import MIB, ScriptLimits
+from judges.isolation.rpc_connection import NotificationHandler, RpcConnection, RpcHandler
+from judges.isolation.serialization import error_from_json
+from judges.registry import Judge
+from judges.settling import Progress
+from judges.source_code import compile_judge
+
+DEADLINE_GRACE_S: Final = 3.0
+"""Time after the deadline for the child to return a partial result. Then it is killed."""
+SHUTDOWN_GRACE_S: Final = 2.0
+"""Time for a child to exit after it has closed its connection."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeJob:
+    """Job for one child process.
+
+    Attributes:
+        entry: Entry point, ``module:function``.
+        more: Additional fields for this entry point.
+        answers: RPC methods that the child may call.
+        on_open: Called with a function that sends a notification to the child.
+    """
+
+    entry: str
+    judge: Judge
+    answer: Answer
+    agent: str
+    model: str
+    answers: Mapping[str, RpcHandler]
+    deadline_s: float | None = None
+    progress: Progress | None = None
+    logger: logging.Logger = _log
+    on_open: Callable[[Callable[[Any], None]], None] | None = None
+    extra_fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+async def run_isolated(nursery: ForkServerPool, errand: JudgeJob) -> Any:
+    """Run a judge file and return its result as JSON values.
+
+    Raises:
+        ScriptStopped: it exceeded a resource limit, or did not return in time.
+        JudgeBug: it raised, or exited without a result.
+        JudgeError: it did not catch an error raised by the service.
+        IsolationFailed: no process could be started.
+    """
+    order = await asyncio.to_thread(_job_message, errand)
+    async with nursery.spawn(errand.entry) as child:
+        hears: dict[str, NotificationHandler] = {
+            "log": lambda what: _take_log(errand.logger, what),
+            "progress": lambda what: _take_progress(errand.progress, what),
+        }
+        conversation = RpcConnection(child.talk, child.ask, answers=errand.answers, hears=hears)
+        if errand.on_open is not None:
+            errand.on_open(conversation.tell)
+        limit = asyncio.timeout(None if errand.deadline_s is None else errand.deadline_s + DEADLINE_GRACE_S)
+        try:
+            async with limit:
+                last = await conversation.hold(order)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise await _overdue(child, errand) from error
+        finally:
+            conversation.close()
+        if last is None:
+            raise _as_error(await child.ending(patience_s=SHUTDOWN_GRACE_S), errand.judge, nursery.limits)
+        if "failed" in last:
+            raise error_from_json(last["failed"])
+        return last["done"]
+
+
+def _job_message(errand: JudgeJob) -> dict[str, Any]:
+    judge = errand.judge
+    if judge.source is None or judge.path is None:
+        raise JudgeBug(f"the judge of {judge.task!r} was not loaded from a file")
+    try:
+        code = compile_judge(judge.source, str(judge.path))
+    except (SyntaxError, ValueError) as error:
+        raise JudgeBug(f"the judge of {judge.task!r} cannot be compiled: {error}") from error
+    return {
+        "task": judge.task,
+        "path": str(judge.path),
+        "code": base64.b64encode(marshal.dumps(code)).decode("ascii"),
+        "answer": {"name": errand.answer.name, "text": errand.answer.text},
+        "agent": errand.agent,
+        "model": errand.model,
+        "deadline_s": errand.deadline_s,
+        "log_level": errand.logger.getEffectiveLevel(),
+        **errand.extra_fields,
+    }
+
+
+async def _overdue(child: JudgeProcess, errand: JudgeJob) -> ScriptStopped:
+    ending = await child.ending()
+    return ScriptStopped(
+        f"the judge of {errand.judge.task!r} did not return within {errand.deadline_s:g} s and was killed",
+        limit="time",
+        traceback=ending.tail,
+    )
+
+
+def _as_error(ending: ProcessExit, judge: Judge, limits: ScriptLimits) -> JudgeBug:
+    """Return the error for a process that ended without a result, from how it ended."""
+    subject = f"the judge of {judge.task!r}"
+    stopped = {
+        "output": ("output", f"printed more than {limits.output_bytes} bytes"),
+        "processes": ("processes", f"started more than {limits.processes} processes"),
+    }.get(ending.stopped or "")
+    if stopped is None and _met_cpu_limit(ending, limits):
+        stopped = ("cpu", f"used more than {limits.cpu_s} s of CPU time")
+    if stopped is None and (ending.tail.rstrip().endswith("MemoryError") or _was_killed_from_outside(ending)):
+        stopped = ("memory", f"exceeded its memory limit ({limits.memory_bytes // MIB} MiB)")
+    if stopped is not None:
+        limit, what = stopped
+        return ScriptStopped(f"{subject} {what}", limit=limit, traceback=ending.tail)
+    if ending.signal is not None:
+        return JudgeBug(f"{subject} was killed by {signal.Signals(ending.signal).name}", traceback=ending.tail)
+    return JudgeBug(f"{subject} exited (status {ending.exit}) without a result", traceback=ending.tail)
+
+
+def _met_cpu_limit(ending: ProcessExit, limits: ScriptLimits) -> bool:
+    return ending.signal == signal.SIGXCPU or (ending.signal == signal.SIGKILL and ending.cpu_s >= limits.cpu_s)
+
+
+def _was_killed_from_outside(ending: ProcessExit) -> bool:
+    """Return whether the kernel killed the process, usually because the machine ran out of memory."""
+    return ending.signal == signal.SIGKILL and ending.stopped is None
+
+
+def _take_log(logger: logging.Logger, what: Mapping[str, Any]) -> None:
+    level, name, text = what.get("level"), what.get("name"), what.get("text")
+    if isinstance(level, int) and isinstance(name, str) and isinstance(text, str):
+        logger.log(level, "%s", text, extra={"judge_logger": name[:100]})
+
+
+def _take_progress(progress: Progress | None, what: Mapping[str, Any]) -> None:
+    done, total = what.get("done"), what.get("total")
+    if progress is not None and isinstance(done, int) and isinstance(total, int) and 0 <= done <= total:
+        progress(done, total)

@@ -1,0 +1,150 @@
+"""Main program of a judge file's process, from its first frame to its last."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import errno
+import logging
+import marshal
+import os
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from types import CodeType
+from typing import Any, Final, TypeAlias
+
+from answers.submission import Answer
+from cache.errors import CacheError
+from judges.errors import JudgeBug, JudgeError, ScriptStopped
+from judges.isolation.remote import RemoteClaimJudge, RemoteExtractor, RemotePages
+from judges.isolation.rpc_client import RpcClient
+from judges.isolation.rpc_framing import Frame, FrameTooLarge, encode
+from judges.isolation.rpc_server import REAL_RUN
+from judges.isolation.serialization import error_to_json, to_json_value
+from judges.loader import run_native_file
+from judges.prompting.rendering import Style
+from judges.result import native_summary
+from judges.runner import JudgeTools, run_judge
+from judges.source_code import judge_code
+from rubrics.verdict import Usage
+
+MAX_RESULT_BYTES: Final = 16 * 1024 * 1024
+MAX_LOG_LINES: Final = 5_000
+MAX_LOG_CHARS: Final = 2_000
+
+JobMessage: TypeAlias = Mapping[str, Any]
+JobFunction: TypeAlias = Callable[[RpcClient, JobMessage], Awaitable[Any]]
+"""Runs a job and returns the result as JSON values."""
+
+_LIMITS: Final = {errno.EFBIG: "file size", errno.EMFILE: "open files"}
+
+
+def run_native_judge(talk: socket.socket, ask: socket.socket) -> None:
+    """Run a native judge file. Entry point for ``script_process``."""
+    run_job(talk, ask, _judge)
+
+
+def run_job(talk: socket.socket, ask: socket.socket, work: JobFunction) -> None:
+    """Run one job and send its result."""
+    asyncio.run(_serve(RpcClient(talk, ask), work))
+
+
+async def _serve(door: RpcClient, work: JobFunction) -> None:
+    order = await door.open()
+    _install_log_handler(door, int(order["log_level"]))
+    try:
+        last = _result(await work(door, order))
+    except JudgeBug as error:
+        last = {"failed": error_to_json(_limit_error(error))}
+    except (JudgeError, CacheError) as error:
+        last = {"failed": error_to_json(error)}
+    await door.end(last)
+    sys.stdout.flush()
+    # Threads of the judge file are not joined.
+    os._exit(0)
+
+
+def _result(value: Any) -> Frame:
+    """Return the last frame of a successful run.
+
+    Raises:
+        ScriptStopped: the result is too large.
+        JudgeBug: the result contains NaN or an infinity.
+    """
+    frame = {"done": value}
+    try:
+        if len(encode(frame)) <= MAX_RESULT_BYTES:
+            return frame
+    except FrameTooLarge:
+        pass  # handled like any oversized result below
+    except ValueError as error:
+        raise JudgeBug(f"the result cannot be written as JSON: {error}") from error
+    raise ScriptStopped(f"the result is larger than {MAX_RESULT_BYTES} bytes", limit="result")
+
+
+async def _judge(door: RpcClient, order: JobMessage) -> Any:
+    text, model = str(order["answer"]["text"]), str(order["model"])
+    task, path = str(order["task"]), str(order["path"])
+    judge = run_native_file(code_in(order), path, task)
+    tools = JudgeTools(
+        verifier=RemoteClaimJudge(door, REAL_RUN, model, answer=text),
+        extractor=RemoteExtractor(door, REAL_RUN, model, answer=text, style=Style.NATIVE),
+        evidence_for=RemotePages(door, REAL_RUN).reference,
+    )
+    judgement = await run_judge(
+        judge,
+        Answer(name=str(order["answer"]["name"]), text=text),
+        tools,
+        progress=lambda done, total: door.tell("progress", done=done, total=total),
+        deadline_s=order["deadline_s"],
+    )
+    with judge_code(f"the declarations of the judge of {task!r} cannot be written as JSON"):
+        summary = native_summary(judgement, agent_name=str(order["agent"]))
+    return {"summary": summary, "prompts": list(judgement.prompts), "usage": to_json_value(judgement.usage, Usage)}
+
+
+def code_in(order: JobMessage) -> CodeType:
+    """Return the code that the service compiled from the bytes whose digest it knows."""
+    try:
+        code = marshal.loads(base64.b64decode(order["code"]))  # noqa: S302 - sent by the service, same Python version
+    except (ValueError, EOFError, TypeError, binascii.Error) as error:
+        raise JudgeBug(f"the code of {Path(order['path']).name} was not received") from error
+    if not isinstance(code, CodeType):
+        raise JudgeBug(f"the code of {Path(order['path']).name} was not received")
+    return code
+
+
+def _limit_error(error: JudgeBug) -> JudgeBug:
+    """Return a ``ScriptStopped`` if the error was caused by a resource limit, else the error itself."""
+    cause = error.__cause__
+    limit = "memory" if isinstance(cause, MemoryError) else None
+    if isinstance(cause, OSError):
+        limit = _LIMITS.get(cause.errno or 0)
+    if limit is None or isinstance(error, ScriptStopped):
+        return error
+    return ScriptStopped(f"{error} (limit exceeded: {limit})", limit=limit, traceback=error.traceback)
+
+
+def _install_log_handler(door: RpcClient, level: int) -> None:
+    root = logging.getLogger()
+    root.handlers[:] = [_Handler(door)]
+    root.setLevel(level)
+
+
+class _Handler(logging.Handler):
+    """Log handler that sends records to the service, up to ``MAX_LOG_LINES``."""
+
+    def __init__(self, door: RpcClient) -> None:
+        super().__init__()
+        self._door = door
+        self._left = MAX_LOG_LINES
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._left <= 0:
+            return
+        self._left -= 1
+        text = self.format(record)[:MAX_LOG_CHARS] if self._left else "further log lines of this judge file are dropped"
+        self._door.tell("log", level=record.levelno, name=record.name, text=text)

@@ -1,0 +1,149 @@
+"""RPC connection to one judge file's process, from the service's side: reads calls, answers them, returns the result.
+
+Messages of the child may be invalid, so they are validated. Their size and the number of concurrent calls are limited.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from cache.errors import CacheError
+from judges.errors import JudgeBug, JudgeError
+from judges.isolation.rpc_framing import LARGE_BYTES, Frame, encode, read_frame
+from judges.isolation.serialization import error_to_json
+
+MAX_CALLS: Final = 1000
+"""Maximum number of concurrent calls. Further calls wait in the socket."""
+
+RpcHandler: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[Any]]
+"""Handler of one RPC method. Raises only JudgeError and CacheError, which are then raised in the child."""
+NotificationHandler: TypeAlias = Callable[[Mapping[str, Any]], None]
+"""Handler of one kind of notification."""
+
+
+class RpcConnection:
+    """RPC connection over two sockets, which it closes.
+
+    ``answers`` maps method names to handlers, ``hears`` names of notifications.
+    """
+
+    def __init__(
+        self,
+        talk: socket.socket,
+        ask: socket.socket,
+        *,
+        answers: Mapping[str, RpcHandler],
+        hears: Mapping[str, NotificationHandler],
+    ) -> None:
+        self._sockets = (talk, ask)
+        self._answers = answers
+        self._hears = hears
+        self._free = asyncio.Semaphore(MAX_CALLS)
+        self._pending: dict[tuple[int, int], asyncio.Task[None]] = {}
+        self._failure: asyncio.Future[Frame | None] = asyncio.get_running_loop().create_future()
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def hold(self, order: Frame) -> Frame | None:
+        """Send the job and answer calls until the child is done. Return its last frame, or None without one.
+
+        Raises:
+            JudgeBug: the child sent an invalid message.
+            Exception: a handler failed; not a fault of the child.
+        """
+        loops = []
+        for place, each in enumerate(self._sockets):
+            reader, writer = await asyncio.open_connection(sock=each)
+            self._writers.append(writer)
+            if place == 0:
+                data = await asyncio.to_thread(encode, order)
+                writer.write(data)
+            loops.append(asyncio.create_task(self._read(place, reader, writer)))
+        loops[1].add_done_callback(self._on_side_socket_closed)
+        try:
+            await asyncio.wait([loops[0], self._failure], return_when=asyncio.FIRST_COMPLETED)
+            return self._failure.result() if self._failure.done() else loops[0].result()
+        finally:
+            for task in (*loops, *self._pending.values()):
+                task.cancel()
+            await asyncio.gather(*loops, *self._pending.values(), return_exceptions=True)
+            self._failure.cancel()
+
+    def tell(self, news: Any) -> None:
+        """Send a notification to the child, unless the connection is closed."""
+        if self._writers and not self._writers[0].is_closing():
+            self._writers[0].write(encode({"news": news}))
+
+    def close(self) -> None:
+        for writer in self._writers:
+            writer.close()
+        for each in self._sockets[len(self._writers) :]:
+            each.close()
+
+    async def _read(self, place: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Frame | None:
+        while (frame := await read_frame(reader)) is not None:
+            match frame:
+                case {"call": str(name), "id": int(number), "with": dict(what)}:
+                    await self._free.acquire()
+                    task = asyncio.create_task(self._answer(number, name, what, writer))
+                    self._pending[place, number] = task
+                    task.add_done_callback(partial(self._on_answered, (place, number)))
+                case {"cancel": int(number)}:
+                    if (unwanted := self._pending.get((place, number))) is not None:
+                        unwanted.cancel()
+                case {"tell": str(name), "with": dict(what)} if name in self._hears:
+                    self._hears[name](what)
+                case {"done": _} | {"failed": dict()}:
+                    return frame
+                case _:
+                    raise JudgeBug(f"the judge file's process sent an unknown message: {str(frame)[:200]}")
+        return None
+
+    def _on_side_socket_closed(self, side: asyncio.Task[Frame | None]) -> None:
+        """End the conversation if the side socket failed. A closed side socket alone means nothing."""
+        if not side.cancelled() and (error := side.exception()) is not None and not self._failure.done():
+            self._failure.set_exception(error)
+
+    def _on_answered(self, key: tuple[int, int], _: asyncio.Task[None]) -> None:
+        self._pending.pop(key, None)
+        self._free.release()
+
+    async def _answer(self, number: int, name: str, what: Mapping[str, Any], writer: asyncio.StreamWriter) -> None:
+        try:
+            answering = self._answers.get(name)
+            if answering is None:
+                raise JudgeBug(f"unknown call {name!r}")
+            reply: Frame = {"re": number, "ok": await answering(what)}
+        except (JudgeError, CacheError) as error:
+            reply = {"re": number, "error": error_to_json(error)}
+        except asyncio.CancelledError as cancelled:
+            # Drop the traceback: up to Python 3.12, the frames of a TaskGroup reference the error and the error
+            # references the frames. This cycle would keep the pages in memory until the next garbage collection.
+            raise cancelled.with_traceback(None) from None
+        except BaseException as error:
+            if not self._failure.done():
+                self._failure.set_exception(error)
+            raise
+        data = await _encoded(reply)
+        if not writer.is_closing():
+            writer.write(data)
+
+
+async def _encoded(reply: Frame) -> bytes:
+    """Return the bytes of a reply; a reply that cannot be sent becomes an error."""
+    try:
+        return encode(reply) if _size(reply.get("ok")) < LARGE_BYTES else await asyncio.to_thread(encode, reply)
+    except ValueError as error:
+        return encode({"re": reply["re"], "error": error_to_json(JudgeBug(f"the reply cannot be sent: {error}"))})
+
+
+def _size(value: Any) -> int:
+    """Return the approximate size of a value in characters."""
+    if isinstance(value, dict):
+        return sum(_size(each) for each in value.values())
+    if isinstance(value, list):
+        return sum(_size(each) for each in value)
+    return len(value) if isinstance(value, str) else 8

@@ -1,0 +1,407 @@
+"""Call log: the model requests of one answer with their replies or faults, for display and replay.
+
+A call log is one body: a JSON head, followed by the long texts and images. Each of these pieces is stored once, even if
+many requests contain it. Texts are split at block tags, so that a page shown with fifty claims is one piece.
+
+    ASSAYCALLS1\\n  8 bytes: length of the head  head (zlib)  concatenated pieces
+
+The calls are added to the call log of the answer for which the client is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+import re
+import struct
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict
+from functools import lru_cache
+from threading import Lock
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from judges.errors import LLMError, ShorterPage, UnusableReply
+from judges.llm.client import LLMClient, LLMReply, LLMRequest, Message
+from judges.llm.context_windows import with_shortened_page
+from judges.llm.images import DataURI
+from judges.llm.remote import sent_params
+from judges.llm.request_formats import SCHEMA_IN_WORDS
+from judges.prompting.prompts.library import load_prompt
+
+MAGIC: Final = b"ASSAYCALLS1\n"
+HEAD: Final = struct.Struct(">Q")
+LONG_CHARS: Final = 1024
+"""Texts of at least this length are stored as pieces."""
+MAX_PIECES_BYTES: Final = 128 * 1024 * 1024
+"""Limit per call log. Of further pieces only the hash is stored, in ``left_out``."""
+
+_IN_MEMORY_BYTES = 512 * 1024
+_THREAD_FROM_CHARS = 64 * 1024
+_MAX_CACHED_TEXTS = 16
+_FASTEST_LEVEL = 1
+_TAG = re.compile(r"</?[a-z_]+ [0-9a-f]{32}>")
+
+
+class CallRecorder:
+    """Writer of the call log of one answer. Call ``close`` when done; an unfinished log is discarded.
+
+    ``of`` is the id of the result. It makes each log unique, so that it can be deleted with its result. ``kept``
+    returns whether an image with a hash is already stored elsewhere. ``mask`` redacts secrets in error messages.
+    """
+
+    def __init__(
+        self,
+        of: str | None,
+        *,
+        kept: Callable[[str], bool] = lambda sha256: False,
+        mask: Callable[[str], str] = lambda text: text,
+    ) -> None:
+        self._of = of
+        self._is_stored_elsewhere = kept
+        self._mask = mask
+        self._spool = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115 - closed by close()
+        self._pieces: dict[str, dict[str, Any]] = {}
+        self._left_out: set[str] = set()
+        self._image_hashes: dict[str, str] = {}
+        self._texts: dict[str, list[Any]] = {}
+        self._prompts: dict[str, str] = {}
+        self._schemas: dict[str, Any] = {}
+        self._calls: list[tuple[dict[str, Any], Mapping[str, Any]]] = []
+        # Clients that a script creates may run in another thread with another event loop.
+        self._lock = Lock()
+        self._is_finished = False
+
+    @property
+    def calls(self) -> int:
+        """Return the number of finished calls."""
+        return len(self._calls)
+
+    async def record_reply(self, request: LLMRequest, reply: LLMReply) -> None:
+        """Record a call with its reply."""
+        await self._add(request, reply_outcome(reply, self._mask))
+
+    async def failed(self, request: LLMRequest, error: LLMError) -> None:
+        """Record a call without a usable reply."""
+        await self._add(request, fault_outcome(error, self._mask))
+
+    def record_cancelled(self, request: LLMRequest) -> None:
+        """Record a cancelled call. Not a coroutine, because the cancelled task must not wait."""
+        self._put_locked(request, CANCELLED_OUTCOME)
+
+    async def finished(self) -> bytes:
+        """Return the call log. The order of the calls does not depend on which finished first."""
+        return await asyncio.to_thread(self._finish)
+
+    def close(self) -> None:
+        self._is_finished = True
+        self._spool.close()
+
+    async def _add(self, request: LLMRequest, outcome: Mapping[str, Any]) -> None:
+        if _chars(request.messages) < _THREAD_FROM_CHARS and self._lock.acquire(blocking=False):
+            try:
+                self._put(request, outcome)
+            finally:
+                self._lock.release()
+        else:
+            await asyncio.to_thread(self._put_locked, request, outcome)
+
+    def _put_locked(self, request: LLMRequest, outcome: Mapping[str, Any]) -> None:
+        with self._lock:
+            self._put(request, outcome)
+
+    def _put(self, request: LLMRequest, outcome: Mapping[str, Any]) -> None:
+        if self._is_finished:
+            return  # the log is complete; calls that end later are dropped
+        if request.prompt is not None and request.prompt not in self._prompts:
+            prompt = load_prompt(request.prompt.partition("@")[0])
+            if prompt.ref == request.prompt:
+                self._prompts[prompt.ref] = prompt.text
+        if was_repaired(outcome):
+            repair = load_prompt("repair")
+            self._prompts[repair.ref] = repair.text
+        if has_schema_in_words(outcome):
+            words = load_prompt("schema_words")
+            self._prompts[words.ref] = words.text
+        schema = None if request.schema is None else schema_of(request.schema)
+        if schema is not None:
+            self._schemas.setdefault(*schema)
+        request_fields = {
+            "model": request.model,
+            "purpose": request.purpose,
+            "prompt": request.prompt,
+            "vote": request.vote,
+            "params": sent_params(request),
+            "schema": schema and schema[0],
+            "evidence": list(request.evidence),
+            "messages": self._messages(request.messages),
+        }
+        page_chars = page_chars_of(outcome)
+        if page_chars is not None:
+            sent = self._messages(with_shortened_page(request, page_chars).messages)
+            outcome = {**outcome, "shortened": {**outcome["shortened"], "messages": sent}}
+        self._calls.append((request_fields, outcome))
+
+    def _messages(self, messages: Sequence[Message]) -> list[Any]:
+        """Return the messages with long texts and images replaced by their hashes."""
+        return [{**message, "content": self._content(message.get("content"))} for message in messages]
+
+    def _content(self, content: Any) -> Any:
+        if isinstance(content, DataURI):
+            return self._image(content)
+        if isinstance(content, str):
+            return self._text(content)
+        if isinstance(content, Mapping):
+            return {key: self._content(value) for key, value in content.items()}
+        if isinstance(content, list | tuple):
+            return [self._content(each) for each in content]
+        return content
+
+    def _text(self, text: str) -> Any:
+        """Return a short text unchanged. For a long text, return its pieces: strings, and hashes of long pieces."""
+        if len(text) < LONG_CHARS:
+            return text
+        # Every claim and vote on a page repeats its text. Images are not cached because they need much memory.
+        pieces = self._texts.get(text)
+        if pieces is None:
+            if len(self._texts) >= _MAX_CACHED_TEXTS:
+                del self._texts[next(iter(self._texts))]
+            pieces = self._texts[text] = self._pieces_of(text)
+        return {"pieces": pieces}
+
+    def _pieces_of(self, text: str) -> list[Any]:
+        pieces: list[Any] = []
+        for piece in _cut(text):
+            if len(piece) >= LONG_CHARS:
+                pieces.append(
+                    {"sha256": self._store_piece(piece.encode("utf-8", "replace"), "text"), "chars": len(piece)}
+                )
+            elif pieces and isinstance(pieces[-1], str):
+                pieces[-1] += piece
+            else:
+                pieces.append(piece)
+        return pieces
+
+    def _image(self, uri: DataURI) -> Any:
+        media_type = uri[: uri.index(";")].removeprefix("data:")
+        sha256 = self._image_hashes.get(uri.sha256)
+        if sha256 is None and uri.picture_sha256 and self._is_stored_elsewhere(uri.picture_sha256):
+            sha256 = self._image_hashes[uri.sha256] = uri.picture_sha256
+        elif sha256 is None:
+            data = base64.b64decode(uri.partition(";base64,")[2])
+            sha256 = self._image_hashes[uri.sha256] = hashlib.sha256(data).hexdigest()
+            if not self._is_stored_elsewhere(sha256):
+                self._store_piece(data, media_type)
+        return {"picture": sha256, "media_type": media_type}
+
+    def _store_piece(self, data: bytes, kind: str) -> str:
+        sha256 = hashlib.sha256(data).hexdigest()
+        if sha256 not in self._pieces and sha256 not in self._left_out:
+            packed = zlib.compress(data, _FASTEST_LEVEL) if kind == "text" else data
+            at = self._spool.tell()
+            if at + len(packed) > MAX_PIECES_BYTES:
+                self._left_out.add(sha256)
+            else:
+                self._spool.write(packed)
+                self._pieces[sha256] = {"kind": kind, "at": at, "bytes": len(packed)}
+        return sha256
+
+    def _finish(self) -> bytes:
+        with self._lock:
+            self._is_finished = True
+        # Sorted by request. The sort is stable, so the first reply to equal requests stays first.
+        calls = sorted(self._calls, key=lambda call: json.dumps(call[0], sort_keys=True, default=str))
+        head = {
+            "of": self._of,
+            "prompts": self._prompts,
+            "schemas": self._schemas,
+            "pieces": self._pieces,
+            "left_out": sorted(self._left_out),
+            "calls": [{**request_fields, **outcome} for request_fields, outcome in calls],
+        }
+        text = json.dumps(head, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
+        packed = zlib.compress(text.encode("utf-8", "replace"), _FASTEST_LEVEL)
+        self._spool.seek(0)
+        return b"".join((MAGIC, HEAD.pack(len(packed)), packed, self._spool.read()))
+
+
+class RecordingLLM:
+    """``LLMClient`` of one answer that records its calls. It wraps a shared client, which it does not close."""
+
+    def __init__(self, inner: LLMClient, recorder: CallRecorder) -> None:
+        self._inner = inner
+        self._recorder = recorder
+
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        try:
+            reply = await self._inner.complete(request)
+        except LLMError as error:
+            await self._recorder.failed(request, error)
+            raise
+        except asyncio.CancelledError:
+            if not request.cache_only:
+                self._recorder.record_cancelled(request)
+            raise
+        await self._recorder.record_reply(request, reply)
+        return reply
+
+    async def aclose(self) -> None:
+        """Do nothing: the wrapped client is shared."""
+
+
+def _cut(text: str) -> list[str]:
+    """Split a text into block tags and the texts between them. Joined, the pieces are the text again."""
+    pieces, at = [], 0
+    for tag in _TAG.finditer(text):
+        pieces += [text[at : tag.start()], tag[0]]
+        at = tag.end()
+    return [*pieces, text[at:]]
+
+
+def _chars(messages: Sequence[Message]) -> int:
+    """Return the approximate length of messages, including images."""
+    total = 0
+    for message in messages:
+        content = message.get("content")
+        parts = content if isinstance(content, list | tuple) else [content]
+        for part in parts:
+            total += len(part) if isinstance(part, str) else len(str(part.get("text", ""))) if part else 0
+            if isinstance(part, Mapping) and "image_url" in part:
+                total += _THREAD_FROM_CHARS
+    return total
+
+
+@lru_cache(maxsize=256)
+def schema_of(schema: type[BaseModel]) -> tuple[str, Any]:
+    """Return the hash and the JSON schema of a reply class."""
+    written = {"name": schema.__name__, "schema": schema.model_json_schema()}
+    text = json.dumps(written, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), json.loads(text)
+
+
+_active_recorder: ContextVar[CallRecorder | None] = ContextVar("listening", default=None)
+
+
+@contextmanager
+def recording_calls(recorder: CallRecorder) -> Iterator[None]:
+    """Record the calls of ``recorded_client`` clients inside this context, including the tasks started in it."""
+    token = _active_recorder.set(recorder)
+    try:
+        yield
+    finally:
+        _active_recorder.reset(token)
+
+
+def recorded_client(client: LLMClient) -> LLMClient:
+    """Wrap a client that a judge script created, so that the active recorder receives its calls."""
+    return _RecordedIfActive(client)
+
+
+class _RecordedIfActive:
+    def __init__(self, inner: LLMClient) -> None:
+        self._inner = inner
+
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        recorder = _active_recorder.get()
+        client = self._inner if recorder is None else RecordingLLM(self._inner, recorder)
+        return await client.complete(request)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+CANCELLED_OUTCOME: Final[Mapping[str, Any]] = {"called_off": True}
+"""Outcome of a cancelled call. It may or may not have been sent."""
+
+Mask = Callable[[str], str]
+"""Redacts secrets in error messages of providers."""
+
+
+def reply_outcome(reply: LLMReply, mask: Mask) -> dict[str, Any]:
+    """Return the outcome of a call with a usable reply."""
+    text = reply.text
+    if not text and reply.parsed is not None:
+        text = reply.parsed.model_dump_json(by_alias=True)
+    outcome = {"reply": text, "by": reply.model, "usage": asdict(reply.usage), "cached": reply.cached}
+    counted = {"reply": text, "by": reply.model}
+    if reply.text_only:
+        outcome["text_only"] = True
+    if reply.form:
+        outcome["form"] = reply.form
+    return outcome | _optional_keys(reply.unusable, reply.shorter_page, reply.retried, counted, mask)
+
+
+def fault_outcome(error: LLMError, mask: Mask) -> dict[str, Any]:
+    """Return the outcome of a call without a usable reply, or whose reply does not count."""
+    fault = {"error": type(error).__name__, "reason": error.reason, "message": mask(str(error))}
+    shorter = error.shorter_page
+    counted = {} if shorter is None or shorter.text is None else {"reply": shorter.text, "by": shorter.model}
+    outcome = {"fault": fault, "usage": asdict(error.usage)}
+    return outcome | _optional_keys(error.unusable, shorter, error.retried, counted, mask)
+
+
+def page_chars_of(outcome: Mapping[str, Any]) -> int | None:
+    """Return the number of characters to which the page was shortened; None if it was not."""
+    shorter = outcome.get("shortened")
+    return None if shorter is None else int(shorter["page_chars"])
+
+
+def was_repaired(outcome: Mapping[str, Any]) -> bool:
+    """Return whether a repair request was sent."""
+    requests = (outcome, outcome.get("shortened", {}))
+    return any(each["then"] for part in requests for each in part.get("unusable", ()))
+
+
+def has_schema_in_words(outcome: Mapping[str, Any]) -> bool:
+    """Return whether a request of the call contained its schema in words (the prompt ``schema_words``)."""
+    requests = (outcome, outcome.get("shortened", {}))
+    forms = [part.get(name, "") for part in requests for name in ("form", "refused_form")]
+    forms += [each.get("form", "") for part in requests for each in part.get("unusable", ())]
+    return any(SCHEMA_IN_WORDS in form for form in forms)
+
+
+def _optional_keys(
+    unusable: Sequence[UnusableReply],
+    shorter: ShorterPage | None,
+    retried: Sequence[str],
+    last: Mapping[str, Any],
+    mask: Mask,
+) -> dict[str, Any]:
+    """Return the optional keys: failed attempts, unusable replies, and the shortened page.
+
+    ``last`` is the reply to the shortened page. Unusable replies are listed with the request that they belong to.
+    """
+    found: dict[str, Any] = {"retried": [mask(each) for each in retried]} if retried else {}
+    if shorter is None:
+        return found | _unusable(unusable, mask)
+    second = {"refusal": mask(shorter.refusal), "page_chars": shorter.page_chars, **last}
+    if shorter.form:
+        second["refused_form"] = shorter.form
+    return found | _unusable(shorter.unusable, mask) | {"shortened": second | _unusable(unusable, mask)}
+
+
+def _unusable(unusable: Sequence[UnusableReply], mask: Mask) -> dict[str, Any]:
+    """Return the unusable replies of a call, each with the messages that were added to the request after it."""
+    if not unusable:
+        return {}
+    return {
+        "unusable": [
+            {
+                "kind": each.kind.value,
+                "reply": each.text,
+                "detail": mask(each.detail),
+                "by": each.model,
+                "usage": asdict(each.usage),
+                "then": [dict(message) for message in each.then],
+            }
+            | ({"form": each.form} if each.form else {})
+            for each in unusable
+        ]
+    }

@@ -1,0 +1,72 @@
+"""Provider adapter interface: the protocol ``ProviderAdapter`` and the ``RawReply`` of one attempt.
+
+Every response with status 200 is a raw reply. ``replies`` decides whether it is usable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from judges.llm.client import LLMRequest
+from judges.llm.learned_formats import LearnedFormats
+from judges.llm.request_formats import RequestFormat
+
+
+class FinishReason(StrEnum):
+    """Why the model stopped, in the same terms for all providers."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    REFUSAL = "refusal"
+    FILTER = "filter"
+    BROKEN = "broken"
+    """The body of the HTTP response does not follow the provider's API."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawReply:
+    """Raw reply of one attempt. ``text`` is the text of the model, ``detail`` the provider's message about a reply.
+
+    ``text`` also contains the text of a refusal, or the beginning of an invalid body, for the call log; no verdict is
+    read from these. ``input_tokens`` includes ``cached_tokens``, read from the provider's prompt cache, and
+    ``cache_write_tokens``, written to it. Token counts are None if the provider does not report them. ``form`` is the
+    request format (None: the provider has only one). ``text_only``: images were left out.
+    """
+
+    text: str
+    finish: FinishReason
+    model: str
+    detail: str = ""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    form: RequestFormat | None = None
+    text_only: bool = False
+
+
+class ProviderAdapter(Protocol):
+    """Provider adapter. It sends a request without retries, repair or accounting.
+
+    It raises only ``LLMUnavailable``, ``LLMRejected``, ``LLMOutputUnusable`` and ``CancelledError``.
+    """
+
+    @property
+    def provider(self) -> str: ...
+
+    @property
+    def endpoint(self) -> str:
+        """Return the base URL or region. With ``provider`` it is part of the cache key."""
+        ...
+
+    @property
+    def dialects(self) -> LearnedFormats | None:
+        """Return the request formats of the server's models; None if there is only one format."""
+        ...
+
+    async def send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply: ...
+
+    async def aclose(self) -> None: ...

@@ -1,0 +1,211 @@
+"""Kinds of golden files: recognition by their keys, and check of their cases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from judges.suites.conformance import aggregates, pages, texts
+from judges.suites.conformance.golden_case import MALFORMED, REMARKS, FieldDifference, GoldenCase
+from judges.suites.errors import DataMissing, DataUnreadable
+
+Golden: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """Kind of golden file. ``recognised`` inspects the keys of the file and of its cases; ``check`` runs the cases.
+
+    ``keys`` are the allowed top-level keys; a trailing ``*`` matches any suffix.
+    """
+
+    name: str
+    recognised: Callable[[Golden], bool]
+    check: Callable[[Golden], Iterator[GoldenCase]]
+    keys: frozenset[str]
+
+
+def _cases_with(*names: str) -> Callable[[Golden], bool]:
+    """Return a predicate: some case has one of these keys."""
+
+    def recognised(golden: Golden) -> bool:
+        cases = golden.get("cases")
+        return isinstance(cases, list) and any(isinstance(one, dict) and set(names) & one.keys() for one in cases)
+
+    return recognised
+
+
+def _parse_with(*names: str) -> Callable[[Golden], bool]:
+    """Return a predicate: some entry of ``parse`` has one of these keys."""
+
+    def recognised(golden: Golden) -> bool:
+        parse = golden.get("parse")
+        return isinstance(parse, list) and any(isinstance(one, dict) and set(names) & one.keys() for one in parse)
+
+    return recognised
+
+
+def _any_key(*names: str) -> Callable[[Golden], bool]:
+    return lambda golden: any(key.startswith(names) for key in golden)
+
+
+KINDS = (
+    Kind(
+        name="aggregate",
+        recognised=lambda golden: isinstance(golden.get("steps"), list) and "results" in golden,
+        check=aggregates.aggregate_cases,
+        keys=frozenset({"steps", "results", "task_success_rate"}),
+    ),
+    Kind(
+        name="candidate ranking",
+        recognised=lambda golden: isinstance(golden.get("instances"), list) and "scores" in golden,
+        check=pages.ranking_cases,
+        keys=frozenset({"scores", "instances", "query_for_first", "pickle", "results", "format_candidate_real"})
+        | {"cleaned_html", "page_html", "html", "sample"},
+    ),
+    Kind(
+        name="page",
+        recognised=lambda golden: isinstance(golden.get("sample"), dict) and isinstance(golden.get("cases"), list),
+        check=pages.dom_cases,
+        keys=frozenset({"sample", "cases"}),
+    ),
+    Kind(
+        name="tournament",
+        recognised=_cases_with("rounds", "shuffled_order"),
+        check=pages.tournament_cases,
+        keys=frozenset({"cases", "page_html*"}),
+    ),
+    Kind(
+        name="operation F1",
+        recognised=_cases_with("f1_multichoice", "f1_generation_variant"),
+        check=texts.op_f1_cases,
+        keys=frozenset({"cases"}),
+    ),
+    Kind(
+        name="parsed output",
+        recognised=_cases_with("llm", "seq2seq"),
+        check=texts.parse_cases,
+        keys=frozenset({"cases"}),
+    ),
+    Kind(
+        name="trailing steps",
+        recognised=_any_key("order_no_positive"),
+        check=aggregates.trailing_cases,
+        keys=frozenset({"order_*"}),
+    ),
+    Kind(
+        name="port",
+        recognised=lambda golden: _parse_with("seed_commit", "head")(golden) or "operation_f1_head" in golden,
+        check=texts.port_cases,
+        keys=frozenset({"parse", "operation_f1_head", "labels"}),
+    ),
+    Kind(
+        name="SeeAct",
+        recognised=lambda golden: _parse_with("parsed")(golden) or _any_key("option_names", "option_lines")(golden),
+        check=texts.seeact_cases,
+        keys=frozenset({"parse", "option_names", "option_lines*"}),
+    ),
+    Kind(
+        name="~ metrics",
+        recognised=_any_key("tokens", "is_valid_example"),
+        check=texts.tilde_cases,
+        keys=frozenset({"tokens", "is_valid_example*"}),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """One field of a failed case, with expected and actual value."""
+
+    file: str
+    case: str
+    field: str
+    expected: Any
+    got: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReport:
+    """Result of one golden file. ``not_checked`` lists (case, key) pairs that no check covers."""
+
+    file: str
+    kind: str
+    passed: int
+    failed: int
+    failures: tuple[Failure, ...]
+    not_checked: tuple[tuple[str, str], ...]
+
+
+def check_file(path: Path) -> FileReport:
+    """Run every case of a golden file. Blocks.
+
+    A file of unknown kind and a case that cannot run count as failures.
+
+    Raises:
+        DataMissing, DataUnreadable: the file does not exist, or is not JSON.
+    """
+    try:
+        written = path.read_text("utf-8")
+        golden = json.loads(written)
+    except FileNotFoundError as error:
+        raise DataMissing(f"{path} does not exist") from error
+    except OSError as error:
+        raise DataUnreadable(str(path), f"cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise DataUnreadable(path.name, f"is not valid JSON: {error}") from error
+    if isinstance(golden, list) and golden and all(isinstance(one, dict) and "role" in one for one in golden):
+        return _report(path, "prompt template", texts.template_cases(written), [])
+    kind = next((kind for kind in KINDS if isinstance(golden, dict) and kind.recognised(golden)), None)
+    if kind is None:
+        return _unknown(path, golden)
+    return _report(path, kind.name, kind.check(golden), _unknown_keys(golden, kind))
+
+
+def _report(path: Path, kind: str, cases: Iterator[GoldenCase], unknown_keys: list[str]) -> FileReport:
+    failures: list[Failure] = []
+    not_checked = [("the file", key) for key in unknown_keys]
+    passed = failed = 0
+    name = "the first case"
+    try:
+        for case in cases:
+            name = f"the case after {case.name}"
+            passed, failed = passed + (not case.differences), failed + bool(case.differences)
+            failures += [_failure(path, case.name, difference) for difference in case.differences]
+            not_checked += [(case.name, key) for key in case.not_checked]
+    except MALFORMED as error:
+        failed += 1
+        got = f"{type(error).__name__}: {error}"
+        failures.append(Failure(file=path.name, case=name, field="(all)", expected="a case that runs", got=got))
+    if not passed and not failed:
+        failed = 1
+        failures.append(Failure(file=path.name, case="(all)", field="cases", expected="at least one", got="none"))
+    return FileReport(
+        file=path.name,
+        kind=kind,
+        passed=passed,
+        failed=failed,
+        failures=tuple(failures),
+        not_checked=tuple(not_checked),
+    )
+
+
+def _failure(path: Path, case: str, difference: FieldDifference) -> Failure:
+    return Failure(file=path.name, case=case, field=difference.field, expected=difference.expected, got=difference.got)
+
+
+def _unknown(path: Path, golden: Any) -> FileReport:
+    keys = ", ".join(sorted(map(str, golden))[:12]) if isinstance(golden, dict) else f"a {type(golden).__name__}"
+    known = ", ".join([*(kind.name for kind in KINDS), "prompt template"])
+    failure = Failure(file=path.name, case="(all)", field="kind", expected=f"one of: {known}", got=f"keys {keys}")
+    return FileReport(file=path.name, kind="unknown", passed=0, failed=1, failures=(failure,), not_checked=())
+
+
+def _unknown_keys(golden: Golden, kind: Kind) -> list[str]:
+    def known(key: str) -> bool:
+        return key in kind.keys or any(one.endswith("*") and key.startswith(one[:-1]) for one in kind.keys)
+
+    return [key for key in sorted(golden) if not known(key) and key not in REMARKS]

@@ -1,0 +1,120 @@
+"""What a job was told is told again, whole, to whoever goes on with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from answers.submission import Answer
+from app.jobs.attempt_accounting import AttemptAccounting
+from app.jobs.budget_ledger import BudgetLedger
+from judges.context import JudgeContext
+from judges.errors import ShorterPage, UnusableKind, UnusableReply
+from judges.extractor import Extractor
+from judges.llm.cached import CachedLLM
+from judges.llm.checkpointed import CheckpointedReply, with_checkpoints
+from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.provider_adapter import RawReply
+from judges.llm.remote import RemoteLLM
+from judges.prompting.blocks import BlockBuilder
+from judges.prompting.page_view import PagePreparer
+from judges.registry import Judge
+from judges.runner import JudgeTools, run_judge
+from judges.verifier import Verifier
+from rubrics.verdict import Usage
+from tests.fakes.backend import ScriptedBackend
+from tests.fakes.pages import Shelf
+from tests.fakes.services import Rig
+
+pytestmark = pytest.mark.postgres
+
+UNUSABLE = UnusableReply(
+    kind=UnusableKind.MALFORMED,
+    text="I think so. \u20ac",
+    detail="it stopped",
+    model="gpt-6-luna",
+    usage=Usage(calls=1, input_tokens=5, output_tokens=2, usd=0.5),
+    then=({"role": "user", "content": "Once more."},),
+)
+
+
+@pytest.mark.parametrize("shorter", [None, ShorterPage(refusal="400", page_chars=5_000, unusable=(UNUSABLE,))])
+@pytest.mark.parametrize("unusable", [(), (UNUSABLE,)])
+async def test_a_reply_comes_back_with_its_cost_and_what_came_before_it(
+    rig: Rig, unusable: tuple[UnusableReply, ...], shorter: ShorterPage | None
+):
+    [job_id] = await rig.submit("an answer")
+    usage = Usage(calls=1 + len(unusable), input_tokens=10, output_tokens=4, usd=1.0)
+    before: dict[str, Any] = {"unusable": unusable, "shorter_page": shorter, "retried": ("429",) if shorter else ()}
+    reply = LLMReply(text="{}", parsed=None, model="gpt-6-luna", usage=usage, **before)
+    async with BudgetLedger(rig.database, limit_usd=None).running() as ledger:
+        await (await AttemptAccounting.opened(rig.database, ledger, await rig.job(job_id))).keep("ab", reply)
+        taken_over = await AttemptAccounting.opened(rig.database, ledger, await rig.job(job_id))
+    assert taken_over.recall("ab") == CheckpointedReply(
+        text="{}", model="gpt-6-luna", usage=usage, cached=False, **before
+    )
+    assert taken_over.recall("cd") is None
+
+
+class Counted(ScriptedBackend):
+    """A provider that stops replying after ``replies`` replies."""
+
+    def __init__(self, replies: int) -> None:
+        super().__init__()
+        self._replies = replies
+        self.has_stopped = asyncio.Event()
+
+    async def send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
+        if len(self.sent) >= self._replies:
+            self.has_stopped.set()
+            await asyncio.Event().wait()
+        return await super().send(request, params)
+
+
+async def shared_claims(ctx: JudgeContext) -> None:
+    for n in range(2):
+        chain = ctx.sequential(f"chain{n}", f"Chain {n}")
+        chain.verify("gate", f"Gate {n} is open", critical=True)
+        chain.verify("shared", "The lamp is blue")
+    ctx.verify("early", "The lamp is blue")
+
+
+async def judged(backend: ScriptedBackend, account: AttemptAccounting) -> dict[str, Usage]:
+    """The usage of each leaf."""
+    llm = with_checkpoints(CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(3)), None), account)
+    separator = BlockBuilder(b"0123456789abcdef")
+    pages = PagePreparer(separator)
+    tools = JudgeTools(
+        verifier=Verifier(llm, "gpt-4o", separator=separator, pages=pages),
+        extractor=Extractor(llm, "gpt-4o", separator=separator, pages=pages),
+        evidence_for=Shelf({}),
+    )
+    lamp = Judge(task="t", description="The lamp.", coroutine=shared_claims)
+    judgement = await run_judge(lamp, Answer(name="answer_1.md", text="x"), tools)
+    return {leaf.id: leaf.verdict.usage for leaf in judgement.rubric.leaves() if leaf.verdict is not None}
+
+
+async def test_a_job_that_is_taken_over_has_the_same_usage_of_each_leaf(rig: Rig):
+    async def attempt(job_id: str, backend: ScriptedBackend, until: asyncio.Event | None = None) -> dict[str, Usage]:
+        async with BudgetLedger(rig.database, limit_usd=None).running() as ledger:
+            account = await AttemptAccounting.opened(rig.database, ledger, await rig.job(job_id))
+            judging = asyncio.create_task(judged(backend, account))
+            if until is None:
+                return await judging
+            await until.wait()
+            judging.cancel()
+            await asyncio.wait([judging])
+            return {}
+
+    whole, *others = await rig.submit("one", *(f"taken over after {n}" for n in range(1, 6)))
+    undisturbed = await attempt(whole, backend := ScriptedBackend())
+    assert len(backend.sent) == 6
+    assert [usage.calls for usage in undisturbed.values()] == [2, 2, 2, 0, 0]
+    for replies, job_id in enumerate(others, 1):
+        stopping, resumed = Counted(replies), ScriptedBackend()
+        await attempt(job_id, stopping, stopping.has_stopped)
+        assert await attempt(job_id, resumed) == undisturbed, f"after {replies} replies"
+        assert len(resumed.sent) <= 6 - replies + 3

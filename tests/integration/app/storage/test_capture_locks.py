@@ -1,0 +1,258 @@
+"""Whose turn it is, over real processes on one real database: one captures, the others find what it captured."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from app.storage.capture_locks import LOCK_TTL_S, PostgresCaptureLocks, PostgresHostPacing
+from app.storage.captures import PostgresCaptureIndex
+from app.storage.database import Database, connect_database
+from cache.blobs import BlobStore
+from cache.capture import CaptureOutcome, Observation
+from cache.errors import IndexFailed
+from cache.pages import PageCache
+
+pytestmark = pytest.mark.postgres
+
+URL = "https://towns.example/benches"
+RACES_AT_ONCE = 25
+
+
+class Knocking:
+    """A capturer that takes a moment and counts."""
+
+    def __init__(self, takes_s: float = 0.02) -> None:
+        self.takes_s = takes_s
+        self.count = 0
+
+    async def capture(self, url: str) -> Observation:
+        self.count += 1
+        await asyncio.sleep(self.takes_s)
+        now = datetime.now(UTC)
+        return Observation(
+            url=url,
+            outcome=CaptureOutcome.OK,
+            captured_at=now,
+            duration_s=0.0,
+            backend="test",
+            text=f"Benches of {url}",
+        )
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+@asynccontextmanager
+async def worker(url: str, folder: Path, capturer: Knocking) -> AsyncIterator[PageCache]:
+    """What one process has: its own connections, the shared database and store."""
+    async with connect_database(url) as database:
+        turns = PostgresCaptureLocks(database)
+        yield PageCache(capturer, BlobStore.open(folder.as_uri()), PostgresCaptureIndex(database), turns=turns)
+
+
+async def _raced(count: int, run: Callable[[int, int], Awaitable[str]]) -> None:
+    """``run(worker, nth)`` by both workers at the same moment, ``count`` times, and with the same end."""
+    at_once = asyncio.Semaphore(RACES_AT_ONCE)
+
+    async def race(nth: int) -> None:
+        barrier = asyncio.Barrier(2)
+
+        async def one(worker: int) -> str:
+            await barrier.wait()
+            return await run(worker, nth)
+
+        async with at_once:
+            first, second = await asyncio.gather(*(one(worker) for worker in ((0, 1) if nth % 2 else (1, 0))))
+        assert first == second
+
+    async with asyncio.TaskGroup() as races:
+        for nth in range(count):
+            races.create_task(race(nth))
+
+
+async def test_f18_a_hundred_races_of_two_workers_end_in_one_capture_each(database_url: str, tmp_path: Path) -> None:
+    capturers = Knocking(0.005), Knocking(0.005)
+    async with worker(database_url, tmp_path, capturers[0]) as one, worker(database_url, tmp_path, capturers[1]) as two:
+        workers = one, two
+
+        async def get(nth_worker: int, nth: int) -> str:
+            return (await workers[nth_worker].get(f"{URL}?nth={nth}")).id
+
+        await _raced(100, get)
+    assert sum(each.count for each in capturers) == 100
+    assert all(each.count for each in capturers)  # both won some
+
+
+async def test_f18_five_hundred_races_for_a_turn_let_one_in_at_a_time(database_url: str) -> None:
+    inside: set[int] = set()
+    winners: dict[int, int] = {}
+    async with connect_database(database_url) as one, connect_database(database_url) as two:
+        turns = PostgresCaptureLocks(one), PostgresCaptureLocks(two)
+
+        async def enter(worker: int, nth: int) -> str:
+            async with turns[worker].turn(f"{URL}?nth={nth}"):
+                assert nth not in inside
+                inside.add(nth)
+                await asyncio.sleep(0)
+                winners.setdefault(nth, worker)
+                inside.remove(nth)
+            return "in and out"
+
+        await _raced(500, enter)
+    assert len(winners) == 500
+    assert set(winners.values()) == {0, 1}  # both won some
+
+
+async def test_a_refresh_joins_the_one_that_is_under_way_elsewhere(database_url: str, tmp_path: Path) -> None:
+    capturers = Knocking(), Knocking(0.5)
+    async with worker(database_url, tmp_path, capturers[0]) as one, worker(database_url, tmp_path, capturers[1]) as two:
+        before = await one.get(URL)
+        under_way = asyncio.create_task(two.get(URL, refresh=True))
+        await asyncio.sleep(0.2)
+        joined = await one.get(URL, refresh=True)
+        assert joined.id == (await under_way).id != before.id
+    assert (capturers[0].count, capturers[1].count) == (1, 1)
+
+
+PROCESS = """
+import asyncio, sys
+from pathlib import Path
+from tests.integration.app.storage.test_turns import URL, Knocking, worker
+
+async def main(database, folder, takes_s):
+    capturer = Knocking(float(takes_s))
+    async with worker(database, Path(folder), capturer) as pages:
+        print("ready", flush=True)
+        sys.stdin.readline()
+        capture = await pages.get(URL)
+        print("ended", capture.id, capturer.count, flush=True)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@asynccontextmanager
+async def processes(*arguments: tuple[str, str, str]) -> AsyncIterator[list[asyncio.subprocess.Process]]:
+    """Workers that are processes, ready to begin when they read a line."""
+    pipe = asyncio.subprocess.PIPE
+    started = [
+        await asyncio.create_subprocess_exec(sys.executable, "-c", PROCESS, *each, stdin=pipe, stdout=pipe)
+        for each in arguments
+    ]
+    try:
+        for process in started:
+            assert process.stdout is not None
+            assert await asyncio.wait_for(process.stdout.readline(), 120) == b"ready\n"
+        yield started
+    finally:
+        for process in started:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+
+
+async def begin(process: asyncio.subprocess.Process) -> None:
+    assert process.stdin is not None
+    process.stdin.write(b"\n")
+    await process.stdin.drain()
+
+
+async def ended(process: asyncio.subprocess.Process) -> tuple[str, int]:
+    assert process.stdout is not None
+    async with asyncio.timeout(120):
+        while not (line := await process.stdout.readline()).startswith(b"ended"):
+            assert line, "the process ended early"  # other lines are its log
+    _, capture_id, count = line.split()
+    return capture_id.decode(), int(count)
+
+
+async def test_two_processes_that_begin_at_once_share_one_capture(database_url: str, tmp_path: Path) -> None:
+    arguments = (database_url, str(tmp_path), "0.5")
+    async with processes(arguments, arguments) as (one, two):
+        await asyncio.gather(begin(one), begin(two))
+        (first, count_one), (second, count_two) = await asyncio.gather(ended(one), ended(two))
+    assert first == second
+    assert count_one + count_two == 1
+
+
+async def test_the_turn_of_a_process_that_died_runs_out_in_ten_seconds(
+    database: Database, database_url: str, tmp_path: Path
+) -> None:
+    async with processes((database_url, str(tmp_path), "60"), (database_url, str(tmp_path), "0")) as (holder, waiter):
+        await begin(holder)
+        turns = PostgresCaptureLocks(database)
+        async with asyncio.timeout(120):
+            while await turns.is_free(URL):  # noqa: ASYNC110 - the turn is taken in another process
+                await asyncio.sleep(0.02)
+        os.kill(holder.pid, signal.SIGKILL)
+        began = time.monotonic()
+        await begin(waiter)
+        _, count = await ended(waiter)
+        waited_s = time.monotonic() - began
+    assert count == 1
+    assert LOCK_TTL_S - 3 < waited_s < 10
+
+
+async def test_a_turn_is_renewed_for_as_long_as_the_capture_takes(database: Database) -> None:
+    turns = PostgresCaptureLocks(database, turn_s=0.6, renew_s=0.1)
+    async with turns.turn("k"):
+        for _ in range(15):
+            await asyncio.sleep(0.1)
+            assert not await turns.is_free("k")
+    assert await turns.is_free("k")
+
+
+async def test_a_turn_ends_with_what_it_was_taken_for_however_that_ends(database: Database) -> None:
+    turns = PostgresCaptureLocks(database)
+    with pytest.raises(ZeroDivisionError):
+        async with turns.turn("k"):
+            raise ZeroDivisionError
+
+    async def held() -> None:
+        async with turns.turn("k"):
+            await asyncio.sleep(60)
+
+    holder = asyncio.create_task(held())
+    while await turns.is_free("k"):  # noqa: ASYNC110 - the row is in the database
+        await asyncio.sleep(0.01)
+    holder.cancel()
+    await asyncio.wait([holder])
+    assert await turns.is_free("k")
+
+
+async def test_without_a_database_there_is_no_turn_and_nobody_is_held_up() -> None:
+    async with connect_database("postgresql://nobody@127.0.0.1:1/nothing") as database:
+        with pytest.raises(IndexFailed):
+            async with PostgresCaptureLocks(database).turn("k"):
+                pass
+        await PostgresHostPacing(database).wait("a.com", 5.0)
+
+
+async def test_visits_to_a_host_are_a_gap_apart_over_all_workers(database_url: str) -> None:
+    async with connect_database(database_url) as one, connect_database(database_url) as two:
+        paces = PostgresHostPacing(one), PostgresHostPacing(two)
+        at: list[float] = []
+
+        async def visit(nth: int) -> None:
+            await paces[nth % 2].wait("a.com", 0.3)
+            at.append(time.monotonic())
+
+        await asyncio.gather(*(visit(nth) for nth in range(6)))
+        began = time.monotonic()
+        await paces[0].wait("b.com", 0.3)
+        other_host_s = time.monotonic() - began
+    gaps = [later - earlier for earlier, later in zip(sorted(at), sorted(at)[1:], strict=False)]
+    assert sorted(at)[-1] - sorted(at)[0] > 1.3
+    assert min(gaps) > 0.1, json.dumps(gaps)
+    assert other_host_s < 0.3

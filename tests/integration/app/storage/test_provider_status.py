@@ -1,0 +1,130 @@
+"""Two workers with one key, each with a circuit of its own; what one finds out the other knows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+
+import pytest
+from sqlalchemy import text
+
+from app.storage.database import connect_database
+from app.storage.provider_status import SharedProviderStatus
+from judges.errors import LLMCircuitOpen, LLMRejected, RejectionScope
+from judges.llm.circuit import CircuitBreaker, CircuitState
+
+pytestmark = pytest.mark.postgres
+
+KEY, MODEL = "openai:abc", "gpt-6-luna"
+REFUSED = LLMRejected("401 wrong key sk-canary", status=401, scope=RejectionScope.ENDPOINT)
+
+
+@dataclass
+class Provider:
+    """Counts what reaches it. ``works``: whether it answers; each reply takes ``seconds``."""
+
+    works: bool = False
+    calls: int = 0
+    seconds: float = 0.1
+
+    async def ask(self, circuit: CircuitBreaker) -> None:
+        await circuit.ready(MODEL)
+        async with circuit.attempt(MODEL):
+            self.calls += 1
+            await asyncio.sleep(self.seconds)
+            if not self.works:
+                raise REFUSED
+
+
+@dataclass
+class Process:
+    lines: SharedProviderStatus
+    circuit: CircuitBreaker
+
+
+@pytest.fixture
+async def processes(database_url: str) -> AsyncIterator[list[Process]]:
+    async with AsyncExitStack() as stack:
+        found = []
+        for _ in range(3):
+            database = await stack.enter_async_context(connect_database(database_url))
+            lines = SharedProviderStatus(database, redact=lambda said: said.replace("sk-canary", "[redacted]"))
+            circuit = CircuitBreaker()
+            lines.join(KEY, circuit)
+            listening = asyncio.create_task(lines.run())
+            stack.callback(listening.cancel)
+            found.append(Process(lines, circuit))
+        yield found
+
+
+async def until(process: Process, state: CircuitState) -> None:
+    async with asyncio.timeout(120):
+        while process.circuit.state(MODEL) is not state:  # noqa: ASYNC110 - told by another process
+            await asyncio.sleep(0.05)
+
+
+async def test_one_wrong_key_costs_one_call_over_all_workers_even_when_they_start_together(processes: list[Process]):
+    provider = Provider(seconds=0.02)
+    asked = [provider.ask(process.circuit) for process in processes for _ in range(10)]
+    ended = await asyncio.gather(*asked, return_exceptions=True)
+    assert provider.calls == 1
+    assert sum(isinstance(one, LLMCircuitOpen) for one in ended) == len(ended) - 1
+
+
+async def test_a_refusal_is_known_to_all_within_seconds_and_holds_no_secret(processes: list[Process]):
+    with suppress(LLMRejected):
+        await Provider().ask(processes[0].circuit)
+    for process in processes:
+        await until(process, CircuitState.REFUSED)
+    refusal = processes[1].circuit.refusal(MODEL)
+    assert refusal is not None
+    assert (str(refusal), refusal.status, refusal.scope) == (
+        "401 wrong key [redacted]",
+        401,
+        RejectionScope.ENDPOINT,
+    )
+
+
+async def test_another_key_is_another_matter(processes: list[Process], database_url: str):
+    with suppress(LLMRejected):
+        await Provider().ask(processes[0].circuit)
+    async with connect_database(database_url) as database:
+        other = CircuitBreaker()
+        SharedProviderStatus(database, redact=str).join("openai:other", other)
+        provider = Provider(works=True)
+        await provider.ask(other)
+    assert provider.calls == 1
+
+
+async def test_that_it_was_mended_is_found_out_by_one_and_known_to_all(processes: list[Process], database_url: str):
+    with suppress(LLMRejected):
+        await Provider().ask(processes[0].circuit)
+    for process in processes:
+        await until(process, CircuitState.REFUSED)
+    async with connect_database(database_url) as database, database.begin() as connection:
+        await connection.execute(text("UPDATE provider_status SET probed_at = probed_at - interval '10 s'"))
+    processes[2].lines.probe_wanted("openai")
+    for process in processes[:2]:
+        await until(process, CircuitState.PROBE_DUE)
+    mended = Provider(works=True, seconds=0.02)
+    asked = [mended.ask(process.circuit) for process in processes[:2]]
+    ended = await asyncio.gather(*asked, return_exceptions=True)
+    assert mended.calls == 1
+    assert [isinstance(one, LLMCircuitOpen) for one in ended].count(True) == 1
+    async with asyncio.timeout(120):
+        for process in processes:
+            while process.circuit.refusal(MODEL) is not None:  # noqa: ASYNC110 - told by another process
+                await asyncio.sleep(0.05)
+
+
+async def test_without_the_database_each_goes_by_what_it_knows(processes: list[Process], database_url: str):
+    circuit = processes[0].circuit
+    async with connect_database("postgresql://postgres@/nowhere?host=/nowhere") as lost:
+        lines = SharedProviderStatus(lost, redact=str)
+        lines.join(KEY, circuit)
+        provider = Provider(works=True)
+        await provider.ask(circuit)
+        await asyncio.sleep(0.1)
+    assert (provider.calls, circuit.state(MODEL)) == (1, CircuitState.ANSWERING)

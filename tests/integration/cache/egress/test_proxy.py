@@ -1,0 +1,358 @@
+"""The egress guard against live sockets: who gets through, who does not, and that nobody knocks inside."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from types import SimpleNamespace
+
+import httpx
+import psutil
+import pytest
+from structlog.testing import capture_logs
+
+from cache.egress.lane import MAX_REFUSALS_PER_HOST
+from cache.egress.proxy import EgressLimits, EgressProxy, Lane, RefusalReason, parse_host_port
+from cache.egress.resolver import SystemResolver
+from cache.errors import HostUnknown
+from tests.standin.web import Reply, StandInWeb, Visit
+
+
+class NamesOf:
+    """A resolver with a table; each answer may change from question to question. Numbers go to the system."""
+
+    def __init__(self, **names: list[list[str]]) -> None:
+        self._names = {name.replace("_", "."): list(answers) for name, answers in names.items()}
+        self._system = SystemResolver()
+        self.asked: list[str] = []
+
+    async def resolve(self, host: str, port: int) -> Sequence[str]:
+        self.asked.append(host)
+        answers = self._names.get(host)
+        if answers is None:
+            return await self._system.resolve(host, port)
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+    def close(self) -> None:
+        self._system.close()
+
+
+# Every one of these means this machine, its network, or a cloud's metadata service. {p} is a port where
+# our own internal server listens on IPv4 and IPv6.
+_INSIDE_TEXT = """
+127.0.0.1 127.0.0.2 127.1 127.0.1 127.255.255.254 0.0.0.0 0 2130706433 0x7f000001 0x7f.0.0.1 0x7f.1 0177.0.0.1
+0177.1 017700000001 127.0.0.0x1 127.0.0.01 0x7f.0x0.0x0.0x1 localhost LOCALHOST localhost. 127.0.0.1. 10.0.0.1
+10.1.1.1 0xa000001 167772161 172.16.0.1 172.31.9.9 192.168.0.1 192.168.1.254 3232235521 0xc0a80001
+169.254.169.254 169.254.1.1 2852039166 0xa9fea9fe 0251.0376.0251.0376 100.64.0.1 100.100.100.200 168.63.129.16
+192.0.0.192 192.0.2.1 198.18.0.1 198.51.100.1 203.0.113.1 224.0.0.1 239.1.1.1 240.0.0.1 255.255.255.255 [::1]
+[::] [0:0:0:0:0:0:0:1] [::127.0.0.1] [::ffff:127.0.0.1] [::ffff:7f00:1] [::ffff:0:127.0.0.1] [::ffff:10.0.0.1]
+[::ffff:169.254.169.254] [64:ff9b::7f00:1] [64:ff9b::10.0.0.1] [64:ff9b:1::1] [100::1] [2001::1] [2001:db8::1]
+[2002:7f00:1::] [2002:a00:1::] [fc00::1] [fd00:ec2::254] [fe80::1] [fec0::1] [ff02::1] [3fff::1] loop.test
+private.test mixed.test v6.test metadata.test
+"""
+INSIDE = _INSIDE_TEXT.split()
+
+
+def _names() -> NamesOf:
+    return NamesOf(
+        loop_test=[["127.0.0.1"]],
+        private_test=[["10.0.0.1"]],
+        mixed_test=[["93.184.216.34", "127.0.0.1"]],
+        v6_test=[["::1"]],
+        metadata_test=[["169.254.169.254"]],
+    )
+
+
+async def _ask(guard_url: str, first: bytes, host: str) -> bytes:
+    """The status line the guard answers a raw request with (no client library rewrites the spelling)."""
+    port = int(guard_url.rpartition(":")[2])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(first + b"\r\nHost: " + host.encode() + b"\r\n\r\n")
+        return await reader.readline()
+    finally:
+        writer.close()
+
+
+async def test_no_spelling_of_an_inside_address_is_reached() -> None:
+    assert len(INSIDE) >= 60
+    async with StandInWeb() as inside, StandInWeb(host="::1") as inside6:
+        ports = frozenset({inside.port, inside6.port})
+        async with EgressProxy(ports=ports, resolver=_names()) as guard, guard.lane() as lane:
+            for host in INSIDE:
+                for port in ports:
+                    place = f"{host}:{port}"
+                    for first in (f"GET http://{place}/ HTTP/1.1", f"CONNECT {place} HTTP/1.1"):
+                        status = await _ask(lane.url, first.encode(), place)
+                        assert status.startswith((b"HTTP/1.1 403", b"HTTP/1.1 502")), (first, status)
+            # Refused by judgement (or not an address to any resolver), never because dialling it failed.
+            reasons = {refusal.reason for refusal in lane.refusals}
+            assert reasons <= {RefusalReason.ADDRESS, RefusalReason.HOST_UNKNOWN, RefusalReason.LOOKUP_FAILED}
+            assert len(lane.refusals) == len(INSIDE) * 4
+        assert inside.connections == 0
+        assert inside6.connections == 0
+
+
+@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "POST"])
+async def test_other_methods_pass_the_same_guard(method: str) -> None:
+    async with StandInWeb() as inside, StandInWeb({"/": Reply.html("hello")}) as site:
+        guard = EgressProxy(frozenset({site.place}), ports=frozenset({inside.port, site.port}))
+        async with guard, httpx.AsyncClient(proxy=guard.url, trust_env=False) as client:
+            refused = await client.request(method, inside.url("/"))
+            passed = await client.request(method, site.url("/"))
+        assert (refused.status_code, refused.headers["proxy-status"]) == (403, "assay; error=address_denied")
+        assert passed.status_code == 200
+        assert inside.connections == 0
+        assert [visit.method for visit in site.visits] == [method]
+
+
+async def test_the_same_server_is_reached_when_it_is_allowed() -> None:
+    async with StandInWeb({"/": Reply.html("hello")}) as site:
+        async with EgressProxy(frozenset({site.place})) as guard:
+            assert (await _get(guard, site.url("/"))).text == "hello"
+        assert site.hits["/"] == 1
+
+
+async def test_an_allowed_place_opens_no_other_port_host_or_spelling() -> None:
+    async with StandInWeb() as site, EgressProxy(frozenset({site.place})) as guard:
+        for other in (f"127.0.0.2:{site.port}", f"127.1:{site.port}", f"localhost:{site.port}", "127.0.0.1:81"):
+            status = await _ask(guard.url, f"GET http://{other}/ HTTP/1.1".encode(), other)
+            assert status.startswith(b"HTTP/1.1 403"), other
+        assert site.connections == 0
+
+
+async def test_a_name_that_changes_its_mind_is_judged_at_every_connection() -> None:
+    async with StandInWeb({"/": Reply.html("inside")}) as inside:
+        # First answer public (where nothing listens), then the address of the internal server.
+        names = NamesOf(rebind_test=[["203.0.114.1"], ["127.0.0.1"]])
+        limits = EgressLimits(connect_s=0.2)
+        async with EgressProxy(limits=limits, ports=frozenset({inside.port}), resolver=names) as guard:
+            for _ in range(3):
+                response = await _get(guard, f"http://rebind.test:{inside.port}/")
+                assert response.status_code in (403, 502)
+        assert names.asked == ["rebind.test"] * 3
+        assert inside.connections == 0
+
+
+@pytest.mark.parametrize("spelling", ["198.51.99.7", "::ffff:198.51.99.7", "64:ff9b::c633:6307", "2606:4700::0:7"])
+async def test_a_public_address_of_this_machine_is_as_private_as_any(
+    monkeypatch: pytest.MonkeyPatch, spelling: str
+) -> None:
+    entries = [
+        SimpleNamespace(family=socket.AF_INET, address="198.51.99.7"),
+        SimpleNamespace(family=socket.AF_INET6, address="2606:4700::7%eth0"),
+        SimpleNamespace(family=psutil.AF_LINK, address="02:42:ac:11:00:02"),
+    ]
+    monkeypatch.setattr(psutil, "net_if_addrs", lambda: {"eth0": entries})
+    async with EgressProxy(resolver=NamesOf(me_test=[[spelling]])) as guard, guard.lane() as lane:
+        assert (await _ask(lane.url, b"CONNECT me.test:443 HTTP/1.1", "me.test")).startswith(b"HTTP/1.1 403")
+        assert ["of this machine" in refusal.detail for refusal in lane.refusals] == [True]
+
+
+async def test_a_port_that_is_not_the_webs_is_refused_before_the_name_is_looked_up() -> None:
+    names = NamesOf()
+    async with EgressProxy(resolver=names) as guard, guard.lane() as lane:
+        assert (await _ask(lane.url, b"CONNECT example.com:25 HTTP/1.1", "example.com")).startswith(b"HTTP/1.1 403")
+        assert [refusal.reason for refusal in lane.refusals] == [RefusalReason.PORT]
+        assert names.asked == []
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        b"GET / HTTP/1.1",
+        b"GET https://example.com/ HTTP/1.1",
+        b"GET ftp://example.com/ HTTP/1.1",
+        b"GET file:///etc/passwd HTTP/1.1",
+        b"CONNECT example.com HTTP/1.1",
+        b"CONNECT example.com:443/x HTTP/1.1",
+        b"GET http://user@example.com/ HTTP/1.1",
+        b"GET http://exa mple.com/ HTTP/1.1",
+        b"nonsense",
+    ],
+)
+async def test_a_request_that_is_no_proxy_request_is_refused(first: bytes) -> None:
+    async with EgressProxy() as guard:
+        assert (await _ask(guard.url, first, "example.com")).startswith(b"HTTP/1.1 403")
+
+
+async def test_refusals_are_kept_with_their_reason_for_the_lane_they_happened_on() -> None:
+    names = NamesOf()
+    async with EgressProxy(resolver=names) as guard, guard.lane() as one, guard.lane() as other:
+        await _ask(one.url, b"GET http://127.0.0.1/ HTTP/1.1", "127.0.0.1")
+        await _ask(one.url, b"GET http://nowhere.invalid/ HTTP/1.1", "nowhere.invalid")
+        denied, unknown = one.refusal_of("http://127.0.0.1/x"), one.refusal_of("http://nowhere.invalid/")
+        assert denied is not None
+        assert denied.reason is RefusalReason.ADDRESS
+        assert "loopback" in denied.detail
+        assert unknown is not None
+        assert unknown.reason is RefusalReason.HOST_UNKNOWN
+        assert other.refusals == ()
+
+
+async def test_a_host_that_refuses_connections_is_named_so() -> None:
+    async with StandInWeb() as closed:
+        place = closed.place
+    async with EgressProxy(frozenset({place})) as guard, guard.lane() as lane:
+        await _ask(lane.url, f"GET http://{place}/ HTTP/1.1".encode(), place)
+        assert [refusal.reason for refusal in lane.refusals] == [RefusalReason.CONNECT_FAILED]
+
+
+async def test_a_page_that_asks_a_refused_host_again_and_again_waits_for_its_answers() -> None:
+    with capture_logs() as logs:
+        async with EgressProxy() as guard, guard.lane() as lane, httpx.AsyncClient(proxy=lane.url) as page:
+            for _ in range(MAX_REFUSALS_PER_HOST):
+                assert (await page.get("http://127.0.0.1/again")).status_code == 403
+            with pytest.raises(httpx.ReadTimeout):
+                await page.get("http://127.0.0.1/again", timeout=0.2)
+            assert (await page.get("http://127.0.0.2/another")).status_code == 403
+            async with guard.lane() as other:
+                assert (await _get(other, "http://127.0.0.1/")).status_code == 403
+            assert len([refusal for refusal in lane.refusals if refusal.host == "127.0.0.1"]) == MAX_REFUSALS_PER_HOST
+    told = [(entry["event"], entry["host"]) for entry in logs]
+    assert told == [
+        ("egress_refused", "127.0.0.1"),
+        ("egress_flood", "127.0.0.1"),
+        ("egress_refused", "127.0.0.2"),
+        ("egress_refused", "127.0.0.1"),  # on the other lane
+    ]
+
+
+async def test_a_refused_host_that_a_page_retries_waits_with_its_answers_at_once_and_no_other_host() -> None:
+    async with (
+        StandInWeb({"/": Reply(body=b"here")}) as site,
+        EgressProxy(frozenset({site.place})) as guard,
+        guard.lane() as lane,
+        httpx.AsyncClient(proxy=lane.url, trust_env=False) as page,
+    ):
+        assert (await page.get("http://127.0.0.1/")).status_code == 403
+        lane.delay_refusals("http://127.0.0.1/again")
+        lane.delay_refusals(site.url("/"))
+        assert lane.flooded.is_set()
+        with pytest.raises(httpx.ReadTimeout):
+            await page.get("http://127.0.0.1/again", timeout=0.2)
+        assert (await page.get("http://127.0.0.2/")).status_code == 403
+        assert (await page.get(site.url("/"))).text == "here"
+
+
+async def test_of_many_requests_to_a_refused_host_only_a_few_wait_for_their_answers() -> None:
+    async with EgressProxy() as guard, guard.lane() as lane, httpx.AsyncClient(proxy=lane.url) as page:
+        for _ in range(MAX_REFUSALS_PER_HOST):
+            await page.get("http://127.0.0.1/")
+        answers = await asyncio.gather(
+            *(page.get("http://127.0.0.1/", timeout=1) for _ in range(20)), return_exceptions=True
+        )
+    unanswered = [answer for answer in answers if isinstance(answer, httpx.ReadTimeout)]
+    assert 0 < len(unanswered) < 20
+    assert {answer.status_code for answer in answers if isinstance(answer, httpx.Response)} == {403}
+
+
+async def test_a_lane_is_cut_at_its_byte_budget() -> None:
+    async with StandInWeb({"/big": Reply(body=b"x" * 3_000_000)}) as site:
+        allowed = frozenset({site.place})
+        async with EgressProxy(allowed) as guard, guard.lane(max_bytes=1_000_000) as lane:
+            async with httpx.AsyncClient(proxy=lane.url, trust_env=False) as client:
+                with pytest.raises(httpx.TransportError):
+                    await client.get(site.url("/big"))
+                assert (await client.get(site.url("/big"))).status_code == 502
+            assert lane.is_exhausted
+            assert {refusal.reason for refusal in lane.refusals} == {RefusalReason.BYTES}
+            assert lane.bytes_passed < 1_200_000
+
+
+async def test_a_connection_ends_at_its_time_budget() -> None:
+    async with StandInWeb({"/": Reply(body=b"x", hang=True)}) as site:
+        limits = EgressLimits(connection_s=0.3)
+        async with EgressProxy(frozenset({site.place}), limits) as guard, guard.lane() as lane:
+            async with httpx.AsyncClient(proxy=lane.url, trust_env=False) as client:
+                with pytest.raises(httpx.TransportError):
+                    await client.get(site.url("/"))
+            assert [refusal.reason for refusal in lane.refusals] == [RefusalReason.TIME]
+
+
+async def test_closing_a_lane_cuts_what_still_runs_on_it() -> None:
+    arrived = asyncio.Event()
+
+    def answer(visit: Visit) -> Reply:
+        arrived.set()
+        return Reply(body=b"x", hang=True)
+
+    async with StandInWeb({"/": answer}) as site, EgressProxy(frozenset({site.place})) as guard:
+        async with guard.lane() as lane:
+            pending = asyncio.create_task(_get(lane, site.url("/")))
+            await arrived.wait()
+        with pytest.raises(httpx.TransportError):
+            await pending
+
+
+async def test_a_body_and_the_query_arrive_and_hop_headers_do_not() -> None:
+    async with StandInWeb({"/form": Reply.html("taken")}) as site, EgressProxy(frozenset({site.place})) as guard:
+        async with httpx.AsyncClient(proxy=guard.url, trust_env=False) as client:
+            response = await client.post(site.url("/form?a=1"), content=b"x" * 200_000)
+            again = await client.get(site.url("/form"))
+        assert (response.text, again.text) == ("taken", "taken")
+        assert site.visits[0].target == "/form?a=1"
+        assert "proxy-connection" not in site.visits[0].headers
+
+
+async def test_a_websocket_upgrade_passes_both_ways() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+        writer.write(b"echo " + await reader.readexactly(4))
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    place = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with EgressProxy(frozenset({place})) as guard:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(guard.url.rpartition(":")[2]))
+        head = f"GET http://{place}/ws HTTP/1.1\r\nHost: {place}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+        writer.write(head.encode())
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101")
+        writer.write(b"ping")
+        assert await reader.read() == b"echo ping"
+        writer.close()
+    server.close()
+
+
+async def test_a_second_request_on_one_connection_never_goes_to_the_first_ones_server() -> None:
+    keeps_open = Reply(headers={"Connection": "keep-alive"}, body=b"first")
+    async with StandInWeb({"/": keeps_open}) as site, EgressProxy(frozenset({site.place})) as guard:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(guard.url.rpartition(":")[2]))
+        writer.write(f"GET {site.url('/')} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        writer.write(b"GET http://10.0.0.1/ HTTP/1.1\r\nHost: x\r\n\r\n")
+        answer = await reader.read()
+        writer.close()
+        assert b"Connection: close" in answer
+        assert b"keep-alive" not in answer
+        assert answer.endswith(b"first")
+        assert sum(site.hits.values()) == 1
+
+
+async def test_an_unknown_host_is_told_apart_from_a_silent_name_server() -> None:
+    with pytest.raises(HostUnknown):
+        await SystemResolver().resolve("no-such-host.invalid", 80)
+
+    class Silent:
+        async def resolve(self, host: str, port: int) -> Sequence[str]:
+            await asyncio.Event().wait()
+            return []
+
+        def close(self) -> None:
+            pass
+
+    async with EgressProxy(limits=EgressLimits(resolve_s=0.1), resolver=Silent()) as guard, guard.lane() as lane:
+        await _ask(lane.url, b"GET http://slow.test/ HTTP/1.1", "slow.test")
+        assert [refusal.reason for refusal in lane.refusals] == [RefusalReason.LOOKUP_FAILED]
+
+
+@pytest.mark.parametrize("entry", ["localhost", "http://a:1", "a:b", ":80", "a:80/x", ""])
+def test_an_allow_list_entry_must_be_host_and_port(entry: str) -> None:
+    with pytest.raises(ValueError, match="host:port"):
+        parse_host_port(entry)
+
+
+async def _get(way: EgressProxy | Lane, url: str) -> httpx.Response:
+    async with httpx.AsyncClient(proxy=way.url, trust_env=False) as client:
+        return await client.get(url)

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pytest
+
+from app.engine.answer_pages import AnswerPages
+from cache.blobs import BlobStore
+from cache.capture import Capture, Capturer, Observation
+from cache.capture_index import MemoryIndex
+from cache.errors import BrowserUnavailable, IndexFailed, NoEvidence
+from cache.pages import PageCache
+from tests.fakes.runtimes import PagesByUrl
+
+FRANCE, SPAIN, GONE = "https://example.org/france", "https://example.org/spain", "https://example.org/gone"
+
+
+class NoBrowser:
+    """A capturer on a machine without a browser."""
+
+    async def capture(self, url: str) -> Observation:
+        raise BrowserUnavailable("no browser was found")
+
+    async def aclose(self) -> None:
+        pass
+
+
+class FullIndex(MemoryIndex):
+    """Cannot keep anything of one page."""
+
+    async def record(self, capture: Capture) -> None:
+        if capture.url == SPAIN:
+            raise IndexFailed("no space left")
+        await super().record(capture)
+
+
+def pages(capturer: Capturer | None = None, index: MemoryIndex | None = None) -> AnswerPages:
+    known: Capturer = capturer or PagesByUrl({FRANCE: "Paris", SPAIN: "Madrid"})
+    return AnswerPages(PageCache(known, BlobStore.open("memory://"), index or MemoryIndex()))
+
+
+async def test_cited_pages_are_captured_and_kept_in_the_order_of_the_answer():
+    seen = pages()
+    told: list[int] = []
+    await seen.capture_all([SPAIN, GONE, FRANCE], told.append)
+    assert [capture.url for capture in seen.seen] == [SPAIN, GONE, FRANCE]
+    assert told == [0, 1, 2, 3]
+
+
+async def test_pages_looked_at_while_judging_are_kept_too_and_each_once():
+    seen = pages()
+    await seen.capture_all([FRANCE], lambda done: None)
+    assert (await seen.evidence_for(FRANCE)).text == "Paris"
+    assert (await seen.evidence_for(SPAIN)).text == "Madrid"
+    assert [capture.url for capture in seen.seen] == [FRANCE, SPAIN]
+
+
+async def test_a_page_without_evidence_is_kept_as_what_it_is():
+    seen = pages()
+    with pytest.raises(NoEvidence):
+        await seen.evidence_for(GONE)
+    assert [capture.gone for capture in seen.seen] == [True]
+
+
+async def test_one_page_that_cannot_be_kept_does_not_stop_the_others():
+    seen = pages(index=FullIndex())
+    told: list[int] = []
+    await seen.capture_all([FRANCE, SPAIN], told.append)
+    assert [capture.url for capture in seen.seen] == [FRANCE]
+    assert told[-1] == 2
+
+
+async def test_a_machine_without_a_browser_is_said_plainly():
+    with pytest.raises(BrowserUnavailable, match="no browser was found"):
+        await pages(NoBrowser()).capture_all([FRANCE, SPAIN], lambda done: None)
+
+
+async def test_an_answer_without_citations_needs_no_pages():
+    seen = pages()
+    told: list[int] = []
+    await seen.capture_all([], told.append)
+    assert (seen.seen, told) == ((), [0])

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.features.suites.data_folders import DataFolders
+from app.features.suites.errors import PathNotAllowed
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for path in ("allowed/inner/rows.parquet", "also/more.jsonl", "outside/secret.jsonl"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("x")
+    return tmp_path
+
+
+@pytest.fixture
+def places(root: Path) -> DataFolders:
+    return DataFolders((root / "allowed", root / "also"))
+
+
+def test_a_path_is_absolute_or_below_one_of_the_folders(places: DataFolders, root: Path):
+    found = root / "allowed/inner/rows.parquet"
+    assert places.allowed("inner/rows.parquet") == found
+    assert places.allowed(str(found)) == found
+    assert places.allowed("more.jsonl") == root / "also/more.jsonl"
+    assert places.allowed("inner") == root / "allowed/inner"
+    assert places.allowed("inner/../inner/rows.parquet") == found
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../outside/secret.jsonl",
+        "inner/../../outside/secret.jsonl",
+        "nothing",
+        "",
+        "a\0b",
+        "x" * 5000,
+        "~/x",
+        "/",
+        "/etc",
+    ],
+)
+def test_everything_else_is_refused(path: str, places: DataFolders):
+    with pytest.raises(PathNotAllowed):
+        places.allowed(path)
+
+
+def test_a_missing_path_and_one_outside_are_not_told_apart(places: DataFolders, root: Path):
+    said = []
+    for path in (root / "outside/secret.jsonl", root / "outside/nothing.jsonl"):
+        with pytest.raises(PathNotAllowed) as error:
+            places.allowed(str(path))
+        said.append(str(error.value))
+    assert said[0] == said[1]
+
+
+def test_links_are_followed_before_they_are_judged(places: DataFolders, root: Path):
+    (root / "allowed/out.jsonl").symlink_to(root / "outside/secret.jsonl")
+    (root / "allowed/round").symlink_to(root / "allowed/round")
+    (root / "allowed/in.jsonl").symlink_to(root / "also/more.jsonl")
+    for path in ("out.jsonl", "round"):
+        with pytest.raises(PathNotAllowed):
+            places.allowed(path)
+    assert places.allowed("in.jsonl") == root / "also/more.jsonl"
+
+
+def test_a_folder_with_a_link_that_leads_out_is_refused(places: DataFolders, root: Path):
+    (root / "allowed/inner/out.jsonl").symlink_to(root / "outside/secret.jsonl")
+    for path in ("inner", ".", str(root / "allowed")):
+        with pytest.raises(PathNotAllowed, match=r"out\.jsonl"):
+            places.allowed(path)
+
+
+def test_a_neighbour_with_a_longer_name_is_outside(root: Path):
+    (root / "allowed2").mkdir()
+    with pytest.raises(PathNotAllowed):
+        DataFolders((root / "allowed",)).allowed("../allowed2")
+
+
+def test_an_allowed_folder_may_itself_be_a_link(root: Path):
+    (root / "link").symlink_to(root / "allowed")
+    assert DataFolders((root / "link",)).allowed("inner/rows.parquet") == root / "allowed/inner/rows.parquet"
+
+
+def test_without_folders_nothing_is_allowed(root: Path):
+    with pytest.raises(PathNotAllowed, match="ASSAY_SUITE_DATA"):
+        DataFolders(()).allowed(str(root / "allowed"))
+
+
+def test_errors_do_not_say_where_the_folders_lie(places: DataFolders, root: Path):
+    text = f"{root}/allowed/inner/rows.parquet is damaged; {root}/also has nothing"
+    assert places.hide_folders(text) == "inner/rows.parquet is damaged; . has nothing"

@@ -1,0 +1,148 @@
+"""The loop alone, with a plan that counts and a client that is never asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from app.features.suites.records import Record
+from app.features.suites.step_loop import SuiteModel, run_steps
+from judges.errors import LLMRejected, LLMUnavailable, ModelNotConfigured, RejectionScope
+from judges.llm.client import LLMRequest
+from judges.suites.errors import DataUnreadable
+
+
+def record(step: int, status: str = "scored", **more: Any) -> dict[str, Any]:
+    return {"id": str(step), "position": step, "status": status, "trace": {}} | more
+
+
+class Counting:
+    """Steps are numbers; ``fault`` says which of them meets what."""
+
+    def __init__(self, total: int, fault: dict[int, Exception] | None = None) -> None:
+        self.total = total
+        self.fault = fault or {}
+        self.judged: list[int] = []
+        self.read = self.at_once = self.most_at_once = self.furthest_ahead = 0
+
+    def steps(self) -> Iterator[int]:
+        for step in range(self.total):
+            self.read += 1
+            self.furthest_ahead = max(self.furthest_ahead, self.read - len(self.judged))
+            yield step
+
+    def step_id(self, step: int) -> str:
+        return str(step)
+
+    async def judge(self, step: int, asking: SuiteModel) -> Record:
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        await asyncio.sleep(0.001 * (step % 3))
+        self.at_once -= 1
+        if step in self.fault:
+            raise self.fault[step]
+        self.judged.append(step)
+        return record(step)
+
+    def not_judged(self, step: int, error: Exception) -> Record:
+        return record(step, "not_judged", detail=str(error))
+
+
+class Watching:
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, int, bool]] = []
+
+    def step(self, record: Record, *, done: int, total: int, reused: bool) -> None:
+        self.seen.append((done, total, reused))
+
+
+class Kept:
+    """A journal in memory, with what an earlier run kept."""
+
+    def __init__(self, *before: dict[str, Any]) -> None:
+        self._before = {one["id"]: one for one in before}
+        self.records: list[Record] = []
+
+    async def known(self):
+        return self._before
+
+    async def keep(self, record: Record) -> None:
+        self.records.append(record)
+
+
+async def run(plan: Counting, journal: Any = None, *, side_by_side: int = 3) -> tuple[list[dict[str, Any]], Watching]:
+    watching = Watching()
+    records = await run_steps(
+        plan, journal or Kept(), SuiteModel.without_model(), side_by_side=side_by_side, watcher=watching
+    )
+    return records, watching
+
+
+async def test_every_step_is_judged_once_and_given_back_in_order():
+    plan = Counting(20)
+    records, watching = await run(plan)
+    assert [one["position"] for one in records] == list(range(20))
+    assert sorted(plan.judged) == list(range(20))
+    assert watching.seen[-1] == (20, 20, False)
+    assert all("trace" not in one for one in records)
+
+
+async def test_so_many_steps_run_side_by_side_and_no_more_are_read():
+    plan = Counting(30)
+    await run(plan, side_by_side=4)
+    assert plan.most_at_once == 4
+    assert plan.furthest_ahead <= 5
+
+
+async def test_what_is_settled_is_not_asked_again_and_what_is_not_is():
+    plan = Counting(4)
+    records, watching = await run(plan, Kept(record(0), record(1, "not_judged"), record(2, "skipped")))
+    assert sorted(plan.judged) == [1, 3]
+    assert sum(reused for _, _, reused in watching.seen) == 2
+    assert [one["status"] for one in records] == ["scored", "scored", "skipped", "scored"]
+
+
+async def test_a_fault_of_the_model_costs_one_step():
+    faults: dict[int, Exception] = {1: LLMUnavailable("away"), 2: LLMRejected("too long")}
+    records, _ = await run(Counting(4, faults))
+    assert [one["status"] for one in records] == ["scored", "not_judged", "not_judged", "scored"]
+
+
+async def test_a_refusal_of_everything_ends_the_run_and_keeps_what_was_judged():
+    journal = Kept()
+    refusal = LLMRejected("wrong key", status=401, scope=RejectionScope.ENDPOINT)
+    with pytest.raises(LLMRejected, match="wrong key"):
+        await run(Counting(50, {7: refusal}), journal, side_by_side=1)
+    assert [one["position"] for one in journal.records] == list(range(7))
+
+
+async def test_damaged_data_end_the_run_as_what_they_are():
+    class Damaged(Counting):
+        def steps(self) -> Iterator[int]:
+            yield 0
+            raise DataUnreadable("row 1", "is damaged")
+
+    with pytest.raises((DataUnreadable, ExceptionGroup)) as error:
+        await run(Damaged(2))
+    assert isinstance(error.value, DataUnreadable)
+
+
+async def test_a_cancelled_run_leaves_nothing_behind():
+    plan = Counting(10_000)
+    running = asyncio.create_task(run(plan))
+    while len(plan.judged) < 5:  # noqa: ASYNC110 - a counter of the plan's own
+        await asyncio.sleep(0.001)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    count = len(plan.judged)
+    await asyncio.sleep(0.01)
+    assert len(plan.judged) == count
+
+
+async def test_a_plan_that_asks_nobody_has_nobody_to_ask():
+    with pytest.raises(ModelNotConfigured):
+        await SuiteModel.without_model().client.complete(LLMRequest(model="m", messages=()))

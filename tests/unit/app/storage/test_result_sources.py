@@ -1,0 +1,70 @@
+"""What a result cites, counted once when it is stored."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.storage.captures import key_digest
+from app.storage.result_sources import result_source_rows
+from cache.urls import canonical_key
+from tests.fakes.judged import FAILED, NOT_JUDGED, group, leaf, page_entry, result_of, rubric_of
+
+ONE, TWO = "https://one.example/a", "https://two.example/"
+
+
+def counted(*nodes, pages=()):
+    found = result_source_rows("res_1", json.dumps(result_of(rubric_of(*nodes), pages=pages)))
+    return {row["url"]: (row["leaves"], row["open_leaves"], row["calls"], row["usd"]) for row in found}
+
+
+def test_each_page_is_counted_with_its_leaves_and_what_they_cost():
+    found = counted(
+        leaf("a", claim="x", sources=[ONE, TWO]),
+        group("g", leaf("b", NOT_JUDGED, claim="y", sources=[ONE]), leaf("c", FAILED, claim="z", sources=[])),
+        leaf("code"),
+    )
+    assert found == {ONE: (2, 1, 4, pytest.approx(0.0062)), TWO: (1, 0, 2, pytest.approx(0.0031))}
+
+
+def test_two_spellings_in_one_leaf_are_one_source():
+    assert counted(leaf("a", claim="x", sources=[TWO, "http://www.two.example"]))["http://www.two.example"][0] == 1
+
+
+def test_a_page_that_only_the_answer_cites_is_there_without_leaves():
+    assert counted(leaf("code"), pages=[page_entry(ONE)]) == {ONE: (0, 0, 0, 0.0)}
+
+
+def test_a_price_that_is_not_known_is_not_zero():
+    result = result_of(rubric_of(leaf("a", claim="x", sources=[ONE]), leaf("b", claim="y", sources=[ONE])))
+    tree = result["eval_breakdown"][0]["verification_tree"]
+    tree["children"][0]["usage"]["usd"] = None
+    [row] = result_source_rows("res_1", json.dumps(result))
+    assert (row["leaves"], row["calls"], row["usd"]) == (2, 4, None)
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from([ONE, TWO, "HTTPS://ONE.example/a", "https://one.example/a/"]), max_size=4), max_size=6
+    )
+)
+def test_no_page_has_two_rows_and_no_leaf_is_lost(sources):
+    rows = result_source_rows(
+        "r", json.dumps(result_of(rubric_of(*(leaf(f"n{n}", claim="x", sources=s) for n, s in enumerate(sources)))))
+    )
+    keys = [row["key_sha256"] for row in rows]
+    assert len(keys) == len(set(keys))
+    wanted = [key_digest(canonical_key(url)) for urls in sources for url in {canonical_key(url) for url in urls}]
+    assert sum(row["leaves"] for row in rows) == len(wanted)
+
+
+def test_a_tree_without_bottom_does_not_break_it():
+    tree: dict[str, Any] = {"id": "leaf", "sources": [ONE], "usage": {"calls": 1, "usd": 0.5}}
+    for _ in range(300):
+        tree = {"id": "node", "children": [tree]}
+    body = json.dumps({"pages": [], "eval_breakdown": [{"verification_tree": tree}]})
+    assert [row["leaves"] for row in result_source_rows("r", body)] == [1]

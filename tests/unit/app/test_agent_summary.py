@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from typing import Any
+
+from app.agent_summary import AnswerOutcome, agent_summary, leaves_not_judged, scorecard_row
+from rubrics.scoring import Score
+
+Json = dict[str, Any]
+
+
+def result(low: float, high: float | None = None, **more: Any) -> Json:
+    high = low if high is None else high
+    return {
+        "status": "complete" if low == high else "incomplete",
+        "score": {"value": low if low == high else None, "low": low, "high": high},
+        "final_score": low,
+        "timing": {"total_s": 1.5},
+        "usage": {"calls": 2, "cached_calls": 1, "input_tokens": 10, "output_tokens": 3, "usd": 0.25},
+        **more,
+    }
+
+
+def outcome(task_id: str, k: int, found: Json | None, words: int = 4) -> AnswerOutcome:
+    code = None if found is not None else "JUDGE_BUG"
+    return AnswerOutcome(task_id=task_id, answer_name=f"answer_{k}.md", words=words, result=found, error_code=code)
+
+
+def test_certain_scores_give_one_number() -> None:
+    row = scorecard_row("otter", [outcome("a", 1, result(1.0)), outcome("b", 1, result(0.5))])
+
+    assert row.partial == Score(value=0.75, low=0.75, high=0.75)
+    assert row.success == Score(value=0.5, low=0.5, high=0.5)
+    assert (row.tasks, row.answers, row.k, row.answers_not_judged) == (2, 2, 1, 0)
+
+
+def test_unknown_leaves_widen_every_average_and_leave_no_value() -> None:
+    row = scorecard_row("otter", [outcome("a", 1, result(1.0)), outcome("b", 1, result(0.2, 1.0))])
+
+    assert row.partial == Score(value=None, low=0.6, high=1.0)
+    assert row.success == Score(value=None, low=0.5, high=1.0)
+    assert row.pass_at_k == Score(value=None, low=0.5, high=1.0)
+    assert (row.incomplete, row.without_result) == (1, 0)
+
+
+def test_an_answer_without_a_result_is_wholly_unknown_not_zero() -> None:
+    row = scorecard_row("otter", [outcome("a", 1, result(1.0)), outcome("b", 1, None)])
+
+    assert row.partial == Score(value=None, low=0.5, high=1.0)
+    assert (row.incomplete, row.without_result, row.answers_not_judged) == (0, 1, 1)
+
+
+def test_several_runs_pass_a_task_when_any_of_them_does() -> None:
+    answers = [outcome("a", 1, result(0.0)), outcome("a", 2, result(1.0)), outcome("b", 1, result(0.5))]
+
+    row = scorecard_row("otter", answers)
+
+    assert row.k == 2
+    assert row.pass_at_k == Score(value=0.5, low=0.5, high=0.5)
+
+
+def test_cost_and_time_add_up_and_an_unknown_price_stays_unknown() -> None:
+    priced = scorecard_row("otter", [outcome("a", 1, result(1.0)), outcome("b", 1, result(1.0))])
+    assert (priced.seconds, priced.usage.calls, priced.usage.input_tokens, priced.usage.usd) == (3.0, 4, 20, 0.5)
+
+    unpriced = result(1.0, usage={"calls": 1, "usd": None})
+    assert scorecard_row("otter", [outcome("a", 1, result(1.0)), outcome("b", 1, unpriced)]).usage.usd is None
+
+
+def test_an_agent_without_answers_has_no_numbers() -> None:
+    row = scorecard_row("otter", [])
+
+    assert (row.partial, row.success, row.pass_at_k, row.answers) == (None, None, None, 0)
+
+
+def test_a_result_of_the_public_toolkit_is_certain_of_its_score() -> None:
+    row = scorecard_row("otter", [outcome("a", 1, {"final_score": 0.25})])
+
+    assert row.partial == Score(value=0.25, low=0.25, high=0.25)
+    assert row.answers_not_judged == 0
+
+
+def test_only_leaves_that_were_not_judged_are_counted() -> None:
+    tree = {
+        "outcome": "failed",
+        "children": [
+            {"outcome": "not_judged", "children": []},
+            {"children": [{"outcome": "passed", "children": []}, {"outcome": "not_judged", "children": []}]},
+        ],
+    }
+
+    assert leaves_not_judged({"eval_breakdown": [{"info": [], "verification_tree": tree}]}) == 2
+
+
+def test_summary_keeps_the_public_keys_and_lists_what_has_no_result() -> None:
+    got = agent_summary("otter", [outcome("b", 1, None), outcome("a", 1, result(0.2, 1.0))])
+
+    assert (got["avg_score"], got["num_tasks"], got["pass_at_1"]) == (0.2, 1, 0.0)
+    assert got["num_answers"] == 2
+    assert got["not_judged"] == {"answers": 2, "incomplete": 1, "without_result": 1, "leaves": 0}
+    assert got["without_result"] == [{"task_id": "b", "answer_name": "answer_1.md", "error_code": "JUDGE_BUG"}]
+    assert got["bounds"]["score"] == {"value": None, "low": 0.1, "high": 1.0}
+    assert got["usage"]["usd"] == 0.25
+
+
+def test_summary_of_nothing_but_failures_has_no_averages() -> None:
+    got = agent_summary("otter", [outcome("a", 1, None)])
+
+    assert (got["num_tasks"], got["avg_score"], got["success_rate"], got["tasks"]) == (0, None, None, {})
+    assert got["not_judged"]["without_result"] == 1

@@ -1,0 +1,50 @@
+"""Visits to one host are kept apart; other hosts, and the operator's own, are not held up by that."""
+
+from __future__ import annotations
+
+from cache.capture_locks import ProcessHostPacing
+from cache.egress.paced_capturer import PacedCapturer
+from tests.unit.cache.scripted import Clock, ScriptedCapturer
+
+
+class Seconds:
+    """A monotonic clock that only sleeping moves, and what was slept."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(round(seconds, 3))
+
+    def pace(self) -> ProcessHostPacing:
+        return ProcessHostPacing(now=lambda: self.now, sleep=self.sleep)
+
+
+async def test_visits_to_one_host_begin_a_gap_apart() -> None:
+    time = Seconds()
+    polite = PacedCapturer(ScriptedCapturer(Clock()), time.pace(), gap_s=0.5)
+    for n in range(3):
+        await polite.capture(f"https://a.com/{n}")
+    await polite.capture("https://b.com/")
+    assert time.slept == [0.5, 1.0]
+    time.now += 1.2
+    await polite.capture("http://A.com/late")
+    assert time.slept == [0.5, 1.0, 0.3]
+    time.now += 10
+    await polite.capture("https://a.com/much-later")
+    assert len(time.slept) == 3
+
+
+async def test_the_operators_own_hosts_and_a_gap_of_nothing_wait_for_nobody() -> None:
+    time = Seconds()
+    inner = ScriptedCapturer(Clock())
+    own = PacedCapturer(inner, time.pace(), gap_s=5, is_own=lambda place: place == ("127.0.0.1", 8765))
+    hurried = PacedCapturer(inner, time.pace(), gap_s=0)
+    for _ in range(3):
+        await own.capture("http://127.0.0.1:8765/x")
+        await hurried.capture("https://a.com/")
+        await own.capture("no address at all")
+    assert time.slept == []
+    await own.aclose()
+    assert inner.closed

@@ -1,0 +1,150 @@
+"""Records of captures: kept whole, found by key, read back as they were."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from cache.capture import Blob, Capture, CaptureOutcome, CaptureSource, PageKind
+from cache.capture_index import (
+    CaptureIndex,
+    CombinedIndex,
+    FolderIndex,
+    MemoryIndex,
+    capture_from_json,
+    capture_to_json,
+)
+from cache.errors import IndexFailed
+from cache.urls import canonical_key
+from tests.unit.cache.scripted import NOON
+
+
+def _capture(name: str, outcome: CaptureOutcome = CaptureOutcome.OK, minute: int = 0) -> Capture:
+    return Capture(
+        id=name,
+        url="http://a.com/é?q=1",
+        key="https://a.com/é?q=1",
+        outcome=outcome,
+        captured_at=NOON + timedelta(minutes=minute),
+        duration_s=1.25,
+        backend="test",
+        final_url="https://a.com/é",
+        http_status=200,
+        kind=PageKind.PDF,
+        title="Ünïcode 页",
+        chain=("http://a.com/", "https://a.com/"),
+        headers={"content-type": "application/pdf"},
+        versions={"browser": "156"},
+        blobs={"text": Blob(sha256="0" * 64, size=3, media_type="text/plain")},
+    )
+
+
+@pytest.fixture(params=["memory", "folder"])
+async def index(request: pytest.FixtureRequest, tmp_path: Path) -> CaptureIndex:
+    return MemoryIndex() if request.param == "memory" else await FolderIndex.open(tmp_path / "index")
+
+
+async def test_a_record_is_found_by_key_and_by_id(index: CaptureIndex) -> None:
+    await index.record(_capture("one"))
+    assert await index.find("https://a.com/é?q=1") == _capture("one")
+    assert await index.get("one") == _capture("one")
+    assert await index.find("https://a.com/") is None
+    assert await index.get("two") is None
+
+
+async def test_the_newest_evidence_is_preferred_to_a_newer_failure(index: CaptureIndex) -> None:
+    await index.record(_capture("failed first", CaptureOutcome.TIMEOUT, minute=0))
+    await index.record(_capture("good", minute=1))
+    await index.record(_capture("better", minute=3))
+    await index.record(_capture("late but older", minute=2))
+    await index.record(_capture("failed last", CaptureOutcome.BLOCKED, minute=4))
+    found = await index.find("https://a.com/é?q=1")
+    assert found is not None
+    assert found.id == "better"
+
+
+async def test_the_newest_attempt_is_known_however_it_ended(index: CaptureIndex) -> None:
+    key = "https://a.com/é?q=1"
+    assert await index.newest(key) is None
+    await index.record(_capture("good", minute=1))
+    await index.record(_capture("failed last", CaptureOutcome.BLOCKED, minute=4))
+    await index.record(_capture("failed first", CaptureOutcome.TIMEOUT, minute=0))
+    found = await index.newest(key)
+    assert found is not None
+    assert found.id == "failed last"
+
+
+async def test_where_a_capture_ended_it_is_found_too(index: CaptureIndex) -> None:
+    ended_at = canonical_key("https://a.com/é")
+    await index.record(_capture("good", minute=1))
+    await index.record(_capture("blocked", CaptureOutcome.BLOCKED, minute=2))
+    found = await index.find(ended_at)
+    assert found is not None
+    assert (found.id, found.key == ended_at) == ("good", False)
+    assert await index.newest(ended_at) is None
+
+
+async def test_evidence_of_its_own_comes_before_an_alias_and_an_alias_before_a_failure(index: CaptureIndex) -> None:
+    ended_at = canonical_key("https://a.com/é")
+    await index.record(_capture("elsewhere", minute=9))
+    own = replace(_capture("own failure", CaptureOutcome.TIMEOUT, minute=10), key=ended_at, url=ended_at)
+    await index.record(own)
+    found = await index.find(ended_at)
+    assert found is not None and found.id == "elsewhere"
+    await index.record(replace(own, id="own evidence", outcome=CaptureOutcome.OK, captured_at=NOON))
+    found = await index.find(ended_at)
+    assert found is not None and found.id == "own evidence"
+
+
+@pytest.mark.parametrize("source", [CaptureSource.UPLOAD, CaptureSource.WAYBACK, CaptureSource.IMPORT])
+async def test_only_what_we_saw_ourselves_makes_an_alias(index: CaptureIndex, source: CaptureSource) -> None:
+    await index.record(replace(_capture("claimed"), source=source))
+    assert await index.find(canonical_key("https://a.com/é")) is None
+
+
+async def test_two_indices_are_read_as_one_and_both_told() -> None:
+    first, second = MemoryIndex(), MemoryIndex()
+    joined = CombinedIndex(first, second)
+    await second.record(_capture("there", minute=1))
+    await first.record(_capture("failed here", CaptureOutcome.TIMEOUT, minute=5))
+    key = "https://a.com/é?q=1"
+    found, newest = await joined.find(key), await joined.newest(key)
+    assert found is not None and newest is not None
+    assert (found.id, newest.id) == ("there", "failed here")
+    await joined.record(_capture("new", minute=7))
+    assert await first.get("new") == await second.get("new") == await joined.get("new") == _capture("new", minute=7)
+
+
+def test_a_record_survives_json() -> None:
+    capture = _capture("one", CaptureOutcome.PARTIAL)
+    assert capture_from_json(json.loads(json.dumps(capture_to_json(capture)))) == capture
+
+
+@pytest.mark.parametrize(
+    "damage", [{"record_version": 99}, {"outcome": "splendid"}, {"blobs": 1}, {"captured_at": None}]
+)
+def test_a_record_of_another_shape_is_refused(damage: dict[str, object]) -> None:
+    with pytest.raises(IndexFailed):
+        capture_from_json({**capture_to_json(_capture("one")), **damage})
+
+
+async def test_a_folder_is_rebuilt_from_its_files_and_a_torn_one_is_left_out(tmp_path: Path) -> None:
+    first = await FolderIndex.open(tmp_path)
+    await first.record(_capture("one"))
+    await first.record(_capture("two", minute=1))
+    whole = (tmp_path / "two.json").read_text()
+    (tmp_path / "two.json").write_text(whole[: len(whole) // 2])
+    again = await FolderIndex.open(tmp_path)
+    found = await again.find("https://a.com/é?q=1")
+    assert found is not None
+    assert found.id == "one"
+
+
+async def test_a_folder_that_cannot_be_used_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(IndexFailed):
+        await FolderIndex.open(tmp_path / "file" / "index")

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import json
+
+from judges.analysis.labels import HumanDecision, Label, LabelFile, RecordedVerdict
+from judges.analysis.meta_eval.ask import JudgedItem
+from judges.analysis.meta_eval.items import items_of
+from judges.analysis.meta_eval.judge_agreement import agreement_of_asked, agreement_of_recorded
+from judges.analysis.meta_eval.report import report_json
+from rubrics.verdict import Outcome, Reason, Usage, Verdict, Vote
+
+PASSED, FAILED = HumanDecision.PASSED, HumanDecision.FAILED
+
+
+def label(
+    n: int, human: HumanDecision, judge: Outcome | None = None, *, model: str | None = "gpt-6-luna", task="gauges"
+) -> Label:
+    said = None if judge is None else RecordedVerdict(outcome=judge, model=model, prompt="verify_page@1")
+    return Label(
+        human=human, claim=f"Claim {n}", reviewer="Ada", reason="I looked.", task_id=task, leaf=f"l{n}", judge=said
+    )
+
+
+def said(outcome: Outcome, *, votes: int = 2, usd: float = 0.01, reason: Reason | None = None) -> Verdict:
+    return Verdict(
+        outcome=outcome,
+        reason=reason,
+        reasoning="Because.",
+        votes=tuple(Vote(result=outcome is Outcome.PASSED, model="m") for _ in range(votes)),
+        prompt="verify_page@1" if votes else None,
+        usage=Usage(calls=votes, usd=usd),
+    )
+
+
+HUMANS = [PASSED] * 6 + [FAILED] * 4
+JUDGE = [Outcome.PASSED] * 5 + [Outcome.FAILED] + [Outcome.FAILED] * 3 + [Outcome.PASSED]
+
+
+def test_verdicts_are_held_against_the_people() -> None:
+    items = items_of(label(n, human, task="a" if n < 5 else "b") for n, human in enumerate(HUMANS))
+    got = agreement_of_asked(
+        "openai/x", [JudgedItem(item=i, verdict=said(j)) for i, j in zip(items, JUDGE, strict=True)], votes=3
+    )
+
+    counts = got.agreement.confusion
+    assert (counts.true_positive, counts.false_negative, counts.false_positive, counts.true_negative) == (5, 1, 1, 3)
+    assert [(task, found.confusion.n) for task, found in got.by_task] == [("a", 5), ("b", 5)]
+    assert [one.item.label.claim for one in got.disagreements] == ["Claim 5", "Claim 9"]
+    assert (got.prompts, got.usage.calls, round(got.usage.usd or 0, 6)) == (("verify_page@1",), 20, 0.1)
+
+
+def test_what_was_not_judged_is_counted_and_never_guessed_at() -> None:
+    items = items_of(label(n, PASSED) for n in range(3))
+    verdicts = [
+        said(Outcome.PASSED),
+        said(Outcome.NOT_JUDGED, votes=0, reason=Reason.CAPTURE_FAILED),
+        said(Outcome.FAILED, votes=0, reason=Reason.SOURCE_GONE),
+    ]
+    got = agreement_of_asked(
+        "m", [JudgedItem(item=i, verdict=v) for i, v in zip(items, verdicts, strict=True)], votes=3
+    )
+
+    assert got.agreement.confusion.n == 1
+    assert [one.reason for one in got.unjudged] == ["capture_failed"]
+    assert got.without_model == 1
+
+
+def test_verdicts_that_the_labels_record_are_measured_by_model() -> None:
+    items = items_of(
+        [
+            label(1, PASSED, Outcome.PASSED),
+            label(2, FAILED, Outcome.PASSED),
+            label(3, PASSED, Outcome.NOT_JUDGED),
+            label(4, PASSED, Outcome.FAILED, model="other"),
+            label(5, PASSED, Outcome.PASSED, model=None),
+            label(6, PASSED),
+        ]
+    )
+    first, second = agreement_of_recorded(items)
+
+    assert (first.model, first.agreement.confusion.n, len(first.unjudged)) == ("gpt-6-luna", 2, 1)
+    assert (second.model, second.agreement.confusion.false_negative) == ("other", 1)
+
+
+def test_the_report_is_json_and_lists_every_disagreement_with_both_reasons() -> None:
+    labels = tuple(label(n, human, judge) for n, (human, judge) in enumerate(zip(HUMANS, JUDGE, strict=True)))
+    items = items_of(labels)
+    report = report_json(LabelFile(labels=labels, sha256="a" * 64), items, agreement_of_recorded(items))
+
+    assert json.loads(json.dumps(report, allow_nan=False)) == report
+    assert report["labels"]["usable"] == 10
+    assert report["labels"]["left_out"] == {"decided_by_code": 0, "unclear": 0, "people_disagree": 0}
+    (judge,) = report["judges"]
+    assert judge["raw"]["value"] == 0.8
+    assert [(one["leaf"], one["human"], one["judge"]) for one in judge["disagreements"]] == [
+        ("l5", "passed", "failed"),
+        ("l9", "failed", "passed"),
+    ]
+    assert judge["disagreements"][0]["people"] == [{"reviewer": "Ada", "human": "passed", "reason": "I looked."}]

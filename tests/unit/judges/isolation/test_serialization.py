@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from cache.capture import Capture, CaptureOutcome, Evidence, Observation
+from cache.errors import BlobCorrupt, BrowserUnavailable, CacheError, HostUnknown, NoEvidence
+from judges.errors import (
+    ExtractionFailed,
+    JudgeBug,
+    JudgeError,
+    JudgeNotLoadable,
+    LLMCircuitOpen,
+    LLMOutputUnusable,
+    LLMRejected,
+    LLMTimeout,
+    RejectionScope,
+    ScriptStopped,
+    UnusableKind,
+)
+from judges.isolation.serialization import (
+    error_from_json,
+    error_to_json,
+    evidence_from_json,
+    evidence_to_json,
+    from_base64,
+    from_json_value,
+    observation_from_json,
+    observation_to_json,
+    to_json_value,
+)
+from rubrics.verdict import Outcome, Quote, Reason, Usage, Verdict, Vote
+
+USAGE = Usage(calls=2, input_tokens=7, usd=None)
+CAPTURE = Capture(
+    id="p1",
+    url="https://a.example/",
+    key="https://a.example/",
+    outcome=CaptureOutcome.OK,
+    captured_at=datetime(2026, 1, 2, tzinfo=UTC),
+    duration_s=1.5,
+    backend="by hand",
+    headers={"a": "b"},
+)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        LLMTimeout("late", status=None, retry_after_s=2.0, tries=3, usage=USAGE),
+        LLMRejected("no", status=401, scope=RejectionScope.ENDPOINT, usage=USAGE),
+        LLMCircuitOpen("not sent"),
+        LLMOutputUnusable(UnusableKind.TRUNCATED, "cut", usage=USAGE),
+        ExtractionFailed("nothing", cause_reason=Reason.TIMEOUT, usage=USAGE),
+        JudgeBug("boom", traceback="line 3"),
+        JudgeNotLoadable("not there"),
+        ScriptStopped("too much", limit="memory", traceback="x"),
+        NoEvidence("https://a.example/", CaptureOutcome.BLOCKED, "403", gone=False, capture=CAPTURE),
+        BlobCorrupt("ab" * 32, "changed"),
+        BrowserUnavailable("none"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_come_back_as_what_they_were(error: Exception):
+    again = error_from_json(json.loads(json.dumps(error_to_json(error))))
+    assert type(again) is type(error)
+    assert str(again) == str(error)
+    assert {**vars(again)} == {**vars(error)}
+
+
+def test_an_error_without_a_name_of_its_own_goes_as_the_nearest_one():
+    assert type(error_from_json(error_to_json(HostUnknown("a.example")))) is CacheError
+
+
+def test_what_is_none_of_our_errors_does_not_go_over():
+    with pytest.raises(TypeError, match="KeyError cannot be sent"):
+        error_to_json(KeyError("x"))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"kind": "SystemExit", "text": "", "data": {}},
+        {"kind": "LLMRejected", "text": "", "data": {}},
+        {"kind": "JudgeBug", "text": "", "data": None},
+        {"kind": "LLMOutputUnusable", "text": "", "data": {"usage": to_json_value(USAGE, Usage), "kind": "other"}},
+    ],
+)
+def test_an_error_that_is_none_is_refused(value: dict[str, object]):
+    with pytest.raises(JudgeError):
+        raise error_from_json(value)
+
+
+def test_a_verdict_comes_back_equal():
+    verdict = Verdict(
+        outcome=Outcome.PASSED,
+        votes=(Vote(result=True, model="m"), Vote(result=None, model="m", fault=Reason.TIMEOUT)),
+        quotes=(Quote(text="so", page_id="p1", start=1, end=3),),
+        usage=USAGE,
+        grounded=True,
+        signals=("a",),
+    )
+    assert from_json_value(json.loads(json.dumps(to_json_value(verdict, Verdict))), Verdict) == verdict
+
+
+def test_pages_and_observations_come_back_equal():
+    page = Evidence(capture=CAPTURE, text="x\ud800", links=(("a", "b"),), screenshots=(b"\xff\x00",), digests=("d",))
+    assert Evidence(**evidence_from_json(json.loads(json.dumps(evidence_to_json(page))))) == page
+    seen = Observation(
+        url="u",
+        outcome=CaptureOutcome.PARTIAL,
+        captured_at=CAPTURE.captured_at,
+        duration_s=0.1,
+        backend="b",
+        screenshots=(b"1", b"2"),
+        html=b"<p>",
+        links=(("a", "b"),),
+    )
+    assert observation_from_json(json.loads(json.dumps(observation_to_json(seen)))) == seen
+
+
+def test_bytes_that_are_not_in_base64_are_refused():
+    with pytest.raises(JudgeBug):
+        from_base64("§")

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import pytest
+
+from judges.errors import (
+    LLMError,
+    LLMOutputUnusable,
+    LLMQuotaExhausted,
+    LLMRejected,
+    LLMUnavailable,
+    RejectionScope,
+    UnusableKind,
+)
+from judges.llm.error_mapping import ErrorResponse, error_for_response
+
+
+def fault(status: int, code: str = "", message: str = "", **headers: str) -> LLMError:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return error_for_response(
+        ErrorResponse(provider="openai", status=status, code=code, message=message, headers=named), now=1000.0
+    )
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529, 599])
+def test_transient_statuses_are_worth_another_try(status: int):
+    error = fault(status)
+    assert isinstance(error, LLMUnavailable)
+    assert error.status == status
+
+
+@pytest.mark.parametrize(
+    ("status", "scope"),
+    [
+        (401, RejectionScope.ENDPOINT),
+        (402, RejectionScope.ENDPOINT),
+        (403, RejectionScope.MODEL),
+        (404, RejectionScope.MODEL),
+        (400, RejectionScope.MODEL),
+        (413, RejectionScope.REQUEST),
+        (422, RejectionScope.REQUEST),
+        (418, RejectionScope.REQUEST),
+    ],
+)
+def test_other_statuses_are_refusals_that_reach_as_far_as_they_must(status: int, scope: RejectionScope):
+    error = fault(status, message="no")
+    assert isinstance(error, LLMRejected)
+    assert (error.status, error.scope) == (status, scope)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("context_length_exceeded", "too long"),
+        ("", "This model's maximum context length is 8192 tokens."),
+        ("invalid_json_schema", "Invalid schema for response_format"),
+        ("invalid_image_format", "no picture"),
+    ],
+)
+def test_a_400_about_one_request_says_nothing_about_the_next(code: str, message: str):
+    error = fault(400, code, message)
+    assert isinstance(error, LLMRejected)
+    assert error.scope is RejectionScope.REQUEST
+
+
+@pytest.mark.parametrize("status", [429, 403])
+def test_an_empty_account_is_not_tried_again(status: int):
+    error = fault(status, "insufficient_quota", retry_after="1")
+    assert isinstance(error, LLMQuotaExhausted)
+    assert error.scope is RejectionScope.ENDPOINT
+
+
+def test_a_filtered_prompt_is_an_unusable_reply_not_a_wrong_key():
+    error = fault(400, "content_filter", "The prompt was filtered")
+    assert isinstance(error, LLMOutputUnusable)
+    assert error.kind is UnusableKind.FILTERED
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry_after": "7"}, 7.0),
+        ({"retry_after": "Thu, 01 Jan 1970 00:16:45 GMT"}, 5.0),
+        ({"retry_after_ms": "1500", "retry_after": "9"}, 1.5),
+        ({"retry_after": "later"}, None),
+        ({}, None),
+    ],
+)
+def test_what_the_provider_asks_to_wait_is_kept(headers: dict[str, str], seconds: float | None):
+    error = fault(429, **headers)
+    assert isinstance(error, LLMUnavailable)
+    assert error.retry_after_s == seconds
+
+
+def test_messages_are_short_and_name_the_remedy():
+    error = fault(401, message="x" * 10_000)
+    assert len(str(error)) < 400
+    assert "key" in str(error)

@@ -1,0 +1,143 @@
+"""Numbers here are worked out by hand from contracts of the public toolkit, not copied from a run."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judges import public_summary
+from judges.public_summary import ScoredAnswer
+
+
+def scored(task_id: str, k: int, score: float, words: int = 0) -> ScoredAnswer:
+    return ScoredAnswer(task_id=task_id, answer_name=f"answer_{k}.md", score=score, words=words)
+
+
+TWO_TASKS = (
+    scored("bridge", 1, 1.0, words=100),
+    scored("bridge", 2, 0.5, words=50),
+    scored("bridge", 3, 0.0, words=10),
+    scored("apple", 1, 1 / 3, words=101),
+    scored("apple", 2, 0.0, words=20),
+)
+
+
+def test_task_summary_lists_answers_by_name_and_calls_any_positive_score_success_status() -> None:
+    assert public_summary.task_summary({"answer_2.md": 0.25, "answer_1.md": 1.0, "answer_3.md": 0.0}) == [
+        {"answer_name": "answer_1.md", "score": 1.0, "status": "success", "success": True},
+        {"answer_name": "answer_2.md", "score": 0.25, "status": "success", "success": False},
+        {"answer_name": "answer_3.md", "score": 0.0, "status": "failed", "success": False},
+    ]
+
+
+def test_agent_summary_averages_over_tasks_of_a_run_then_over_runs() -> None:
+    got = public_summary.agent_summary("otter", TWO_TASKS)
+
+    assert got is not None
+    # runs: 1 -> (1 + 1/3) / 2 = 2/3, 2 -> (0.5 + 0) / 2 = 0.25, 3 -> 0; mean 0.30556, deviation 0.27498
+    assert got["avg_score"] == 0.3056
+    assert got["avg_score_std"] == 0.275
+    # successes: 1/2, 0, 0; mean 1/6, deviation sqrt(2)/12
+    assert got["success_rate"] == 0.1667
+    assert got["success_rate_std"] == 0.2357
+    # words: 100.5, 35, 10; mean 48.5, deviation 38.16
+    assert got["avg_answer_word_count"] == 48.5
+    assert got["avg_answer_word_count_std"] == 38.2
+    assert got["per_run"] == {
+        "answer_1.md": {"num_tasks": 2, "avg_score": 0.6667, "success_rate": 0.5, "avg_word_count": 100.5},
+        "answer_2.md": {"num_tasks": 2, "avg_score": 0.25, "success_rate": 0.0, "avg_word_count": 35.0},
+        "answer_3.md": {"num_tasks": 1, "avg_score": 0.0, "success_rate": 0.0, "avg_word_count": 10.0},
+    }
+
+
+def test_agent_summary_lists_every_task_with_its_answers() -> None:
+    got = public_summary.agent_summary("otter", TWO_TASKS)
+
+    assert got is not None
+    assert (got["agent_name"], got["num_tasks"], got["num_runs"]) == ("otter", 2, 3)
+    assert got["tasks"]["apple"] == {
+        "answers": [
+            {"answer_name": "answer_1.md", "score": 1 / 3, "success": False, "word_count": 101},
+            {"answer_name": "answer_2.md", "score": 0.0, "success": False, "word_count": 20},
+        ],
+        "best_score": 1 / 3,
+        "avg_score": 0.166667,
+        "pass": False,
+    }
+    assert got["tasks"]["bridge"]["pass"] is True
+
+
+def test_pass_at_k_is_named_after_the_number_of_runs_and_counts_tasks_with_any_success() -> None:
+    got = public_summary.agent_summary("otter", TWO_TASKS)
+
+    assert got is not None
+    assert got["pass_at_3"] == 0.5
+    assert [key for key in got if key.startswith("pass_at_")] == ["pass_at_3"]
+
+
+def test_one_run_has_no_deviation() -> None:
+    got = public_summary.agent_summary("otter", [scored("a", 1, 1.0, 7), scored("b", 1, 0.0, 8)])
+
+    assert got is not None
+    assert (got["avg_score"], got["avg_score_std"], got["success_rate_std"]) == (0.5, 0.0, 0.0)
+    assert got["avg_answer_word_count_std"] == 0.0
+
+
+def test_no_scored_answer_has_no_summary() -> None:
+    assert public_summary.agent_summary("otter", []) is None
+    with pytest.raises(ValueError, match="no scored answer"):
+        public_summary.pass_at_k([])
+
+
+def test_keys_of_an_agent_summary_are_the_public_ones_in_order() -> None:
+    got = public_summary.agent_summary("otter", TWO_TASKS)
+
+    assert got is not None
+    assert list(got) == [
+        "agent_name",
+        "num_tasks",
+        "num_runs",
+        "avg_score",
+        "avg_score_std",
+        "success_rate",
+        "success_rate_std",
+        "pass_at_3",
+        "avg_answer_word_count",
+        "avg_answer_word_count_std",
+        "per_run",
+        "tasks",
+    ]
+
+
+def test_merge_groups_by_task_then_agent() -> None:
+    one, two = public_summary.task_summary({"answer_1.md": 1.0}), public_summary.task_summary({"answer_1.md": 0.0})
+
+    merged = public_summary.merge([("zebra", "t2", one), ("otter", "t2", two), ("zebra", "t1", two)])
+
+    assert merged == {"t1": {"zebra": two}, "t2": {"otter": two, "zebra": one}}
+    assert [list(merged), list(merged["t2"])] == [["t1", "t2"], ["otter", "zebra"]]
+
+
+@pytest.mark.parametrize(("text", "words"), [("", 0), ("  \n\t ", 0), ("one", 1), ("a  b\n\nc\td", 4)])
+def test_words_are_split_on_white_space(text: str, words: int) -> None:
+    assert public_summary.word_count(text) == words
+
+
+@given(
+    st.dictionaries(
+        st.tuples(st.sampled_from("abc"), st.integers(1, 4)),
+        st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 1.0]),
+        min_size=1,
+    )
+)
+def test_summary_is_the_same_in_any_order_and_stays_between_worst_and_best(
+    scores: dict[tuple[str, int], float],
+) -> None:
+    answers = [scored(task_id, k, score) for (task_id, k), score in scores.items()]
+
+    got = public_summary.agent_summary("otter", answers)
+
+    assert got == public_summary.agent_summary("otter", reversed(answers))
+    assert got is not None
+    assert min(scores.values()) - 1e-4 <= got["avg_score"] <= max(scores.values()) + 1e-4
