@@ -86,14 +86,14 @@ async def forecast(apart: Runtime, question: ForecastRequest) -> Forecast:
     )
     memo, problems = LexicalReplies(), list[str]()
 
-    async def run(mood: RunAssumptions) -> UsageByRole:
+    async def run(assumptions: RunAssumptions) -> UsageByRole:
         tally = UsageByRole()
 
         def simulated(client: LLMClient) -> LLMClient:
             kept, key_of = _kept(client, question)
             return SimulatedLLM(
                 habits=habits,
-                mood=mood,
+                assumptions=assumptions,
                 memo=memo,
                 tally=tally,
                 kept=kept,
@@ -115,13 +115,13 @@ async def forecast(apart: Runtime, question: ForecastRequest) -> Forecast:
             problems.append(str(error).partition("\n")[0])
         return tally
 
-    moods = LIKELY[:1] if name == LEXICAL else (*LIKELY, *BOUNDS)
-    first = await run(moods[0])
+    variants = LIKELY[:1] if name == LEXICAL else (*LIKELY, *BOUNDS)
+    first = await run(variants[0])
     if problems:  # the judge may have failed because the simulated values were not as it expects: try others
         problems.clear()
-        moods = tuple(replace(mood, outline=True) for mood in moods)
-        first = await run(moods[0])
-    tallies = [first, *[await run(mood) for mood in moods[1:]]]
+        variants = tuple(replace(assumptions, outline=True) for assumptions in variants)
+        first = await run(variants[0])
+    tallies = [first, *[await run(assumptions) for assumptions in variants[1:]]]
     found = forecast_from_runs(tallies[: len(LIKELY)], tallies[len(LIKELY) :])
     unknown = [url for url in unique_urls(question.answer.text) if await _is_unknown(apart, url)]
     problem = problems[0] if problems else None
@@ -209,7 +209,7 @@ async def open_forecast_runtime(settings: Settings, catalogue: JudgeCatalogue) -
     secret = await asyncio.to_thread(lambda: place.read_bytes() if place.is_file() else secrets.token_bytes(32))
     limits = Limits.from_settings(settings)
     models = ModelClients(settings, limits, reply_store(settings))
-    separator, nursery = BlockBuilder(secret), create_fork_server_pool(settings)
+    separator, process_pool = BlockBuilder(secret), create_fork_server_pool(settings)
     redactor = Redactor(settings.secrets)
     pages = PageCache(_PlaceholderCapturer(), blobs, index)
     try:
@@ -225,14 +225,14 @@ async def open_forecast_runtime(settings: Settings, catalogue: JudgeCatalogue) -
                 separator=separator,
                 page_preparer=PagePreparer(separator),
                 redactor=redactor,
-                nursery=nursery,
+                process_pool=process_pool,
             )
         )
     finally:
         await pages.aclose()
         await models.aclose()
-        if nursery is not None:
-            await nursery.aclose()
+        if process_pool is not None:
+            await process_pool.aclose()
 
 
 def forecast_runtime(runtime: Runtime) -> Runtime:

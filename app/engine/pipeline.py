@@ -106,8 +106,8 @@ async def evaluate(
     client, model_name = await runtime.models.opened(str(name))
     runtime.models.check(model)
     watch = _Stopwatch()
-    if runtime.nursery is not None:
-        runtime.nursery.warm()
+    if runtime.process_pool is not None:
+        runtime.process_pool.warm()
 
     urls = unique_urls(answer.text)
     pages = AnswerPages(runtime.pages, near=answered_at)
@@ -219,7 +219,7 @@ async def _run_judge(case: _Case, watch: RejectionMonitor) -> _Judged:
 async def _run_native(case: _Case) -> _Judged:
     """Run a native judge: declare the rubric, then settle it. Judges not loaded from a file run in-process."""
     separator, prepared = case.runtime.separator, case.runtime.page_preparer
-    if case.runtime.nursery is not None and case.judge.source is not None:
+    if case.runtime.process_pool is not None and case.judge.source is not None:
         confined = await judge_isolated(
             case.judge,
             case.answer,
@@ -230,7 +230,7 @@ async def _run_native(case: _Case) -> _Judged:
             preparer=prepared,
             evidence_for=case.pages.evidence_for,
             bodies=case.runtime.blobs,
-            nursery=case.runtime.nursery,
+            process_pool=case.runtime.process_pool,
             progress=case.reporter.judged,
             deadline_s=case.deadline_s,
         )
@@ -263,7 +263,7 @@ async def _run_script(case: _Case) -> _Judged:
         progress=case.reporter.judged,
         deadline_s=case.deadline_s,
         ahead=case.runtime.pages if case.runtime.settings.look_ahead else None,
-        nursery=case.runtime.nursery,
+        process_pool=case.runtime.process_pool,
     )
     usage = summary.pop("usage", None)
     return _Judged(

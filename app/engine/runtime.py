@@ -73,7 +73,7 @@ class Runtime:
     separator: BlockBuilder
     page_preparer: PagePreparer
     redactor: Redactor
-    nursery: ForkServerPool | None = None
+    process_pool: ForkServerPool | None = None
     """Fork server pool for judge files. None: they run in this process."""
     replies: SharedLLMCache | None = None
     """Reply cache that all workers share. None: each machine has its own."""
@@ -152,9 +152,9 @@ async def open_runtime(
         models = ModelClients(settings, limits, reply_store(settings, shared), lines=lines, secret=secret)
         stack.push_async_callback(models.aclose)
         separator = BlockBuilder(secret)
-        nursery = create_fork_server_pool(settings)
-        if nursery is not None:
-            stack.push_async_callback(nursery.aclose)
+        process_pool = create_fork_server_pool(settings)
+        if process_pool is not None:
+            stack.push_async_callback(process_pool.aclose)
         yield Runtime(
             settings=settings,
             limits=limits,
@@ -166,7 +166,7 @@ async def open_runtime(
             separator=separator,
             page_preparer=PagePreparer(separator),
             redactor=Redactor(settings.secrets),
-            nursery=nursery,
+            process_pool=process_pool,
             replies=shared,
             sandboxed=lambda: getattr(capturer, "sandboxed", None),
             clock=clock,

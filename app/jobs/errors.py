@@ -36,13 +36,13 @@ class QueueFull(JobsError):
 class BudgetExhausted(JobsError):
     """A model request does not fit into the rest of a budget."""
 
-    def __init__(self, purse: str, limit_usd: float, spent_usd: float, *, problem: str | None = None) -> None:
+    def __init__(self, budget_id: str, limit_usd: float, spent_usd: float, *, problem: str | None = None) -> None:
         """``problem`` replaces the default message. For the token budget the amounts are tokens instead of USD."""
         spent = f"{spent_usd:.4f} of {limit_usd:g} USD are spent, and the next call may cost more than is left"
-        if purse == INSTALLATION_TOKEN_BUDGET:
+        if budget_id == INSTALLATION_TOKEN_BUDGET:
             spent = f"{spent_usd:.0f} of {limit_usd:.0f} tokens are used, and the next call may need more than is left"
         super().__init__(problem or spent)
-        self.purse = purse
+        self.budget_id = budget_id
         self.limit_usd = limit_usd
 
 
@@ -51,7 +51,7 @@ class JobBudgetExhausted(JobsError):
 
     def __init__(self, empty: BudgetExhausted, result: dict[str, Any] | None) -> None:
         super().__init__(str(empty))
-        self.purse = empty.purse
+        self.budget_id = empty.budget_id
         self.limit_usd = empty.limit_usd
         self.result = result
 

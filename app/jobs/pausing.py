@@ -109,15 +109,15 @@ class JobPauser:
         self, fence: Fence, why: JobBudgetExhausted, result: NewResult | None, now: datetime
     ) -> bool:
         """Pause a running job and store its incomplete result. Return False if its fencing token is no longer valid."""
-        _log.warning("job paused", job_id=fence.job_id, code=BUDGET, purse=why.purse)
-        limit = _LIMITS.get(why.purse, "the submission's budget_usd")
+        _log.warning("job paused", job_id=fence.job_id, code=BUDGET, budget_id=why.budget_id)
+        limit = _LIMITS.get(why.budget_id, "the submission's budget_usd")
         error = JobError(code=BUDGET, detail=f"{limit}: {why}. {_BUDGET_REMEDY.format(limit=limit)}")
         async with self._database.begin() as connection:
             paused = await rows.pause_for_budget(
                 connection,
                 fence,
                 error,
-                purse=why.purse,
+                budget_id=why.budget_id,
                 limit_usd=why.limit_usd,
                 result_id=None if result is None else result.id,
             )

@@ -157,7 +157,13 @@ async def pause(connection: AsyncConnection, fence: Fence, error: JobError) -> b
 
 
 async def pause_for_budget(
-    connection: AsyncConnection, fence: Fence, error: JobError, *, purse: str, limit_usd: float, result_id: str | None
+    connection: AsyncConnection,
+    fence: Fence,
+    error: JobError,
+    *,
+    budget_id: str,
+    limit_usd: float,
+    result_id: str | None,
 ) -> Job | None:
     """Pause a running job until the limit of a budget is raised. Return None if the fencing token is no longer valid.
 
@@ -167,7 +173,7 @@ async def pause_for_budget(
         connection,
         _fenced(fence),
         attempts_allowed=jobs.c.attempts_allowed + 1,
-        paused_budget_id=purse,
+        paused_budget_id=budget_id,
         paused_limit=limit_usd,
         result_id=func.coalesce(result_id, jobs.c.result_id),
         **_paused_values(error),
@@ -209,7 +215,7 @@ async def jobs_with_raised_budget(
     to submissions.
     """
     present = case(
-        *((jobs.c.paused_budget_id == purse, literal(amount, Float)) for purse, amount in installation.items()),
+        *((jobs.c.paused_budget_id == budget_id, literal(amount, Float)) for budget_id, amount in installation.items()),
         else_=submissions.c.budget_usd,
     )
     query = (

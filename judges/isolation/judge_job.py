@@ -52,7 +52,7 @@ class JudgeJob:
     extra_fields: Mapping[str, Any] = field(default_factory=dict)
 
 
-async def run_isolated(nursery: ForkServerPool, errand: JudgeJob) -> Any:
+async def run_isolated(process_pool: ForkServerPool, judge_job: JudgeJob) -> Any:
     """Run a judge file and return its result as JSON values.
 
     Raises:
@@ -61,34 +61,34 @@ async def run_isolated(nursery: ForkServerPool, errand: JudgeJob) -> Any:
         JudgeError: it did not catch an error raised by the service.
         IsolationFailed: no process could be started.
     """
-    order = await asyncio.to_thread(_job_message, errand)
-    async with nursery.spawn(errand.entry) as child:
+    order = await asyncio.to_thread(_job_message, judge_job)
+    async with process_pool.spawn(judge_job.entry) as child:
         hears: dict[str, NotificationHandler] = {
-            "log": lambda what: _take_log(errand.logger, what),
-            "progress": lambda what: _take_progress(errand.progress, what),
+            "log": lambda what: _take_log(judge_job.logger, what),
+            "progress": lambda what: _take_progress(judge_job.progress, what),
         }
-        conversation = RpcConnection(child.talk, child.ask, answers=errand.answers, hears=hears)
-        if errand.on_open is not None:
-            errand.on_open(conversation.tell)
-        limit = asyncio.timeout(None if errand.deadline_s is None else errand.deadline_s + DEADLINE_GRACE_S)
+        conversation = RpcConnection(child.talk, child.ask, answers=judge_job.answers, hears=hears)
+        if judge_job.on_open is not None:
+            judge_job.on_open(conversation.tell)
+        limit = asyncio.timeout(None if judge_job.deadline_s is None else judge_job.deadline_s + DEADLINE_GRACE_S)
         try:
             async with limit:
                 last = await conversation.hold(order)
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            raise await _overdue(child, errand) from error
+            raise await _overdue(child, judge_job) from error
         finally:
             conversation.close()
         if last is None:
-            raise _as_error(await child.ending(patience_s=SHUTDOWN_GRACE_S), errand.judge, nursery.limits)
+            raise _as_error(await child.ending(patience_s=SHUTDOWN_GRACE_S), judge_job.judge, process_pool.limits)
         if "failed" in last:
             raise error_from_json(last["failed"])
         return last["done"]
 
 
-def _job_message(errand: JudgeJob) -> dict[str, Any]:
-    judge = errand.judge
+def _job_message(judge_job: JudgeJob) -> dict[str, Any]:
+    judge = judge_job.judge
     if judge.source is None or judge.path is None:
         raise JudgeBug(f"the judge of {judge.task!r} was not loaded from a file")
     try:
@@ -99,19 +99,19 @@ def _job_message(errand: JudgeJob) -> dict[str, Any]:
         "task": judge.task,
         "path": str(judge.path),
         "code": base64.b64encode(marshal.dumps(code)).decode("ascii"),
-        "answer": {"name": errand.answer.name, "text": errand.answer.text},
-        "agent": errand.agent,
-        "model": errand.model,
-        "deadline_s": errand.deadline_s,
-        "log_level": errand.logger.getEffectiveLevel(),
-        **errand.extra_fields,
+        "answer": {"name": judge_job.answer.name, "text": judge_job.answer.text},
+        "agent": judge_job.agent,
+        "model": judge_job.model,
+        "deadline_s": judge_job.deadline_s,
+        "log_level": judge_job.logger.getEffectiveLevel(),
+        **judge_job.extra_fields,
     }
 
 
-async def _overdue(child: JudgeProcess, errand: JudgeJob) -> ScriptStopped:
+async def _overdue(child: JudgeProcess, judge_job: JudgeJob) -> ScriptStopped:
     ending = await child.ending()
     return ScriptStopped(
-        f"the judge of {errand.judge.task!r} did not return within {errand.deadline_s:g} s and was killed",
+        f"the judge of {judge_job.judge.task!r} did not return within {judge_job.deadline_s:g} s and was killed",
         limit="time",
         traceback=ending.tail,
     )

@@ -52,16 +52,16 @@ def run_job(talk: socket.socket, ask: socket.socket, work: JobFunction) -> None:
     asyncio.run(_serve(RpcClient(talk, ask), work))
 
 
-async def _serve(door: RpcClient, work: JobFunction) -> None:
-    order = await door.open()
-    _install_log_handler(door, int(order["log_level"]))
+async def _serve(rpc: RpcClient, work: JobFunction) -> None:
+    order = await rpc.open()
+    _install_log_handler(rpc, int(order["log_level"]))
     try:
-        last = _result(await work(door, order))
+        last = _result(await work(rpc, order))
     except JudgeBug as error:
         last = {"failed": error_to_json(_limit_error(error))}
     except (JudgeError, CacheError) as error:
         last = {"failed": error_to_json(error)}
-    await door.end(last)
+    await rpc.end(last)
     sys.stdout.flush()
     # Threads of the judge file are not joined.
     os._exit(0)
@@ -85,20 +85,20 @@ def _result(value: Any) -> Frame:
     raise ScriptStopped(f"the result is larger than {MAX_RESULT_BYTES} bytes", limit="result")
 
 
-async def _judge(door: RpcClient, order: JobMessage) -> Any:
+async def _judge(rpc: RpcClient, order: JobMessage) -> Any:
     text, model = str(order["answer"]["text"]), str(order["model"])
     task, path = str(order["task"]), str(order["path"])
     judge = run_native_file(code_in(order), path, task)
     tools = JudgeTools(
-        verifier=RemoteClaimJudge(door, REAL_RUN, model, answer=text),
-        extractor=RemoteExtractor(door, REAL_RUN, model, answer=text, style=Style.NATIVE),
-        evidence_for=RemotePages(door, REAL_RUN).reference,
+        verifier=RemoteClaimJudge(rpc, REAL_RUN, model, answer=text),
+        extractor=RemoteExtractor(rpc, REAL_RUN, model, answer=text, style=Style.NATIVE),
+        evidence_for=RemotePages(rpc, REAL_RUN).reference,
     )
     judgement = await run_judge(
         judge,
         Answer(name=str(order["answer"]["name"]), text=text),
         tools,
-        progress=lambda done, total: door.tell("progress", done=done, total=total),
+        progress=lambda done, total: rpc.tell("progress", done=done, total=total),
         deadline_s=order["deadline_s"],
     )
     with judge_code(f"the declarations of the judge of {task!r} cannot be written as JSON"):
@@ -128,18 +128,18 @@ def _limit_error(error: JudgeBug) -> JudgeBug:
     return ScriptStopped(f"{error} (limit exceeded: {limit})", limit=limit, traceback=error.traceback)
 
 
-def _install_log_handler(door: RpcClient, level: int) -> None:
+def _install_log_handler(rpc: RpcClient, level: int) -> None:
     root = logging.getLogger()
-    root.handlers[:] = [_Handler(door)]
+    root.handlers[:] = [_Handler(rpc)]
     root.setLevel(level)
 
 
 class _Handler(logging.Handler):
     """Log handler that sends records to the service, up to ``MAX_LOG_LINES``."""
 
-    def __init__(self, door: RpcClient) -> None:
+    def __init__(self, rpc: RpcClient) -> None:
         super().__init__()
-        self._door = door
+        self._rpc = rpc
         self._left = MAX_LOG_LINES
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -147,4 +147,4 @@ class _Handler(logging.Handler):
             return
         self._left -= 1
         text = self.format(record)[:MAX_LOG_CHARS] if self._left else "further log lines of this judge file are dropped"
-        self._door.tell("log", level=record.levelno, name=record.name, text=text)
+        self._rpc.tell("log", level=record.levelno, name=record.name, text=text)

@@ -45,7 +45,7 @@ async def judge_isolated(
     preparer: PagePreparer,
     evidence_for: Callable[[str], Awaitable[Evidence]],
     bodies: Bodies,
-    nursery: ForkServerPool,
+    process_pool: ForkServerPool,
     progress: Progress | None = None,
     deadline_s: float | None = None,
 ) -> IsolatedJudgement:
@@ -61,7 +61,7 @@ async def judge_isolated(
         reader=lambda asked, name, apart: Extractor(asked, name, separator=separator, pages=own if apart else preparer),
         evidence_for=evidence_for,
     )
-    errand = JudgeJob(
+    judge_job = JudgeJob(
         entry=ENTRY,
         judge=judge,
         answer=answer,
@@ -71,7 +71,7 @@ async def judge_isolated(
         deadline_s=deadline_s,
         progress=progress,
     )
-    result = await run_isolated(nursery, errand)
+    result = await run_isolated(process_pool, judge_job)
     match result:
         case {"summary": dict(summary), "prompts": list(prompts), "usage": usage}:
             return IsolatedJudgement(

@@ -39,13 +39,13 @@ class EvidenceReference(Evidence):
 class RemotePages:
     """Pages of one run: ``evidence_for`` fetches the complete page, ``glance`` only what is needed to judge by it."""
 
-    def __init__(self, door: RpcClient, run: str) -> None:
-        self._door = door
+    def __init__(self, rpc: RpcClient, run: str) -> None:
+        self._rpc = rpc
         self._run = run
 
     async def reference(self, url: str) -> Evidence:
         """Return the page without its text and screenshots. Raises the same errors as ``evidence_for``."""
-        seen = await self._door.call("look", run=self._run, url=url)
+        seen = await self._rpc.call("look", run=self._run, url=url)
         capture, digests = from_json_value(seen["capture"], Capture), tuple(seen["digests"])
         return EvidenceReference(capture=capture, text="", digests=digests, requested_url=url, fetch=self.evidence_for)
 
@@ -55,14 +55,14 @@ class RemotePages:
         Raises:
             CacheError: the page does not exist or cannot be fetched.
         """
-        return Evidence(**evidence_from_json(await self._door.call("page", run=self._run, url=url)))
+        return Evidence(**evidence_from_json(await self._rpc.call("page", run=self._run, url=url)))
 
 
 class RemoteClaimJudge(ClaimJudge):
     """Claim judge that calls the service. ``answer`` is the answer text that the service already has."""
 
-    def __init__(self, door: RpcClient, run: str, model: str, *, answer: str) -> None:
-        self._door = door
+    def __init__(self, rpc: RpcClient, run: str, model: str, *, answer: str) -> None:
+        self._rpc = rpc
         self._run = run
         self.model = model
         self._answer = answer
@@ -106,7 +106,7 @@ class RemoteClaimJudge(ClaimJudge):
         shots: bool,
         kept: bool,
     ) -> Any:
-        return await self._door.call(
+        return await self._rpc.call(
             "judge",
             run=self._run,
             model=self.model,
@@ -124,8 +124,8 @@ class RemoteClaimJudge(ClaimJudge):
 class RemoteExtractor(ExtractorBase):
     """Extractor that calls the service and parses the replies into the judge file's classes."""
 
-    def __init__(self, door: RpcClient, run: str, model: str, *, answer: str, style: Style) -> None:
-        self._door = door
+    def __init__(self, rpc: RpcClient, run: str, model: str, *, answer: str, style: Style) -> None:
+        self._rpc = rpc
         self._run = run
         self.model = model
         self._answer = answer
@@ -154,7 +154,7 @@ class RemoteExtractor(ExtractorBase):
             "shots": use_screenshot,
         }
         try:
-            response, reply = await _read_into(schema, self._door, "extract", what, strict=False)
+            response, reply = await _read_into(schema, self._rpc, "extract", what, strict=False)
         except LLMOutputUnusable as error:
             raise ExtractionFailed(
                 f"extraction failed: {error}", cause_reason=error.reason, usage=error.usage
@@ -172,8 +172,8 @@ class RemoteExtractor(ExtractorBase):
 class RemoteModel:
     """``LLMClient`` that calls a model of the service with the RPC method ``call``: the run's own or a provider's."""
 
-    def __init__(self, door: RpcClient, call: str, **which: Any) -> None:
-        self._door = door
+    def __init__(self, rpc: RpcClient, call: str, **which: Any) -> None:
+        self._rpc = rpc
         self._call = call
         self._which = which
 
@@ -188,7 +188,7 @@ class RemoteModel:
             "vote": request.vote,
             "params": dict(request.params),
         }
-        _, reply = await _read_into(request.schema, self._door, self._call, what, strict=request.purpose == "verify")
+        _, reply = await _read_into(request.schema, self._rpc, self._call, what, strict=request.purpose == "verify")
         return reply
 
     async def aclose(self) -> None:
@@ -212,7 +212,7 @@ def _page_reference(evidence: Evidence | None) -> Any:
 
 
 async def _read_into(
-    schema: type[BaseModel] | None, door: RpcClient, call: str, what: Mapping[str, Any], *, strict: bool
+    schema: type[BaseModel] | None, rpc: RpcClient, call: str, what: Mapping[str, Any], *, strict: bool
 ) -> tuple[Mapping[str, Any], LLMReply]:
     """Call the service and parse the reply into ``schema``; ask once more if it does not match.
 
@@ -225,7 +225,7 @@ async def _read_into(
     before, unusable = Usage(), None
     while True:
         asked = what if unusable is None else {**what, "unusable": unusable.value}
-        response = await door.call(call, **asked)
+        response = await rpc.call(call, **asked)
         usage = before + from_json_value(response["usage"], Usage)
         text, model = str(response["text"]), str(response["model"])
         try:

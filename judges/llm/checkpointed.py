@@ -60,17 +60,17 @@ class Checkpoints(Protocol):
 class CheckpointedLLM:
     """``LLMClient`` of one job. It wraps a shared client, which it does not close."""
 
-    def __init__(self, inner: CachedLLM, checkpoints: Checkpoints, purse: RequestBudget | None) -> None:
+    def __init__(self, inner: CachedLLM, checkpoints: Checkpoints, budget: RequestBudget | None) -> None:
         self._inner = inner
         self._checkpoints = checkpoints
-        self._purse = purse
+        self._budget = budget
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         key = self._inner.key_of(request)
         known = self._checkpoints.recall(key)
         if known is not None and (again := known.to_reply(request)) is not None:
             return replace(again, key=key)
-        reply = await self._inner.complete_keyed(key, replace(request, purse=self._purse))
+        reply = await self._inner.complete_keyed(key, replace(request, budget=self._budget))
         await self._checkpoints.keep(key, reply)
         return reply
 
@@ -78,7 +78,7 @@ class CheckpointedLLM:
         """Do nothing: the wrapped client is shared."""
 
 
-def with_checkpoints(client: LLMClient, checkpoints: Checkpoints, purse: RequestBudget | None = None) -> LLMClient:
+def with_checkpoints(client: LLMClient, checkpoints: Checkpoints, budget: RequestBudget | None = None) -> LLMClient:
     """Add the checkpoints and the budget of a job to ``client``. The lexical client needs neither.
 
     Raises:
@@ -88,4 +88,4 @@ def with_checkpoints(client: LLMClient, checkpoints: Checkpoints, purse: Request
         return client
     if not isinstance(client, CachedLLM):
         raise TypeError(f"{type(client).__name__} has no request keys: add checkpoints before other client wrappers")
-    return CheckpointedLLM(client, checkpoints, purse)
+    return CheckpointedLLM(client, checkpoints, budget)

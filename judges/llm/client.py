@@ -30,7 +30,7 @@ class LLMRequest:
     with different votes are different requests. ``evidence`` contains the SHA-256 digests of the complete page,
     including the part that was cut off.
 
-    The last three fields do not affect the reply. ``purse`` is the budget that pays (None: the client's own budget).
+    The last three fields do not affect the reply. ``budget`` is the budget that pays (None: the client's own budget).
     With ``cache_only``, the client sends nothing and raises ``ReplyNotCached`` if the reply is not in its cache.
     ``form`` is the request format (None: the format learned for the server).
     """
@@ -44,7 +44,7 @@ class LLMRequest:
     parts: Mapping[str, str] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
     evidence: tuple[str, ...] = ()
-    purse: RequestBudget | None = field(default=None, compare=False, repr=False)
+    budget: RequestBudget | None = field(default=None, compare=False, repr=False)
     cache_only: bool = field(default=False, compare=False, repr=False)
     form: RequestFormat | None = field(default=None, compare=False, repr=False)
 

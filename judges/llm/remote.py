@@ -50,7 +50,7 @@ class RemoteLLM:
     """``LLMClient`` for one provider.
 
     ``semaphore`` limits concurrent requests (``limits.llm``). ``budget`` limits the cost of requests that have no
-    budget in ``purse``.
+    budget in ``budget``.
     """
 
     def __init__(
@@ -208,11 +208,11 @@ class RemoteLLM:
         """
 
         async def attempt() -> RawReply:
-            purse = request.purse or self._budget
-            if purse is None:
+            budget = request.budget or self._budget
+            if budget is None:
                 return await self._send(request, params)
             estimate = estimate_cost(request.model, request.messages, self._prices)
-            await purse.reserve(estimate)
+            await budget.reserve(estimate)
             cost, model = Usage(), request.model
             try:
                 raw = await self._send(request, params)
@@ -221,7 +221,7 @@ class RemoteLLM:
                 cost = error.usage
                 raise
             finally:
-                purse.settle(estimate, cost, model, role_of(request))
+                budget.settle(estimate, cost, model, role_of(request))
             return raw
 
         await self.circuit.ready(request.model)

@@ -47,33 +47,33 @@ async def _call(door: RpcClient) -> None:
 
 async def children() -> Children:
     """Make children that do nothing."""
-    nursery = ForkServerPool(PRELOADED)
+    process_pool = ForkServerPool(PRELOADED)
     try:
         began = time.perf_counter()
-        await nursery.ready()
+        await process_pool.ready()
         start_s = time.perf_counter() - began
-        server = psutil.Process(nursery.server_pid)
+        server = psutil.Process(process_pool.server_pid)
         before, spent, began = server.cpu_times(), 0.0, time.perf_counter()
         for _ in range(CHILDREN):
-            async with nursery.spawn("builtins:print") as child:
+            async with process_pool.spawn("builtins:print") as child:
                 spent += (await child.ending(patience_s=5)).cpu_s
         wall_s, after = time.perf_counter() - began, server.cpu_times()
         spent += after.user + after.system - before.user - before.system
         return Children(start_s=start_s, wall_s=wall_s, cpu_ms_each=1000 * spent / CHILDREN)
     finally:
-        await nursery.aclose()
+        await process_pool.aclose()
 
 
 async def round_trips_per_s() -> float:
     """Calls that a child makes and the service answers, by the second."""
-    nursery = ForkServerPool((*PRELOADED, "tests.bench.isolation"))
+    process_pool = ForkServerPool((*PRELOADED, "tests.bench.isolation"))
 
     async def echo(what: object) -> object:
         return what
 
     try:
-        await nursery.ready()
-        async with nursery.spawn(ENTRY) as child:
+        await process_pool.ready()
+        async with process_pool.spawn(ENTRY) as child:
             conversation = RpcConnection(child.talk, child.ask, answers={"echo": echo}, hears={})
             began = time.perf_counter()
             last = await conversation.hold({"calls": ROUND_TRIPS})
@@ -83,4 +83,4 @@ async def round_trips_per_s() -> float:
             raise RuntimeError("the child ended before its calls did")
         return ROUND_TRIPS / took_s
     finally:
-        await nursery.aclose()
+        await process_pool.aclose()

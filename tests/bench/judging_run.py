@@ -45,8 +45,8 @@ async def _service(run: Run, answers: Path, work: Path) -> AsyncIterator[Judging
     async with open_runtime(settings) as runtime:
         planned = plan(read_folder(answers, AGENT), runtime.catalogue, out=work / "out", model=MODEL, overwrite=True)
 
-        if runtime.nursery is not None:
-            await runtime.nursery.ready()  # as in a service that has been running for a while
+        if runtime.process_pool is not None:
+            await runtime.process_pool.ready()  # as in a service that has been running for a while
         freeze_loaded_objects()
 
         async def judge() -> list[Result]:

@@ -126,7 +126,7 @@ PAGE_CACHE = PageCache(SeenPages({url: f"The page at {url} sells lamps." for url
 
 
 async def run(
-    path: Path, model: Rounds, answer: str, *, look_ahead: bool, nursery: ForkServerPool | None = None
+    path: Path, model: Rounds, answer: str, *, look_ahead: bool, process_pool: ForkServerPool | None = None
 ) -> dict[str, Any]:
     captures = [await PAGE_CACHE.get(url) for url in PAGES]
     answering = asyncio.create_task(model.keep_answering())
@@ -143,7 +143,7 @@ async def run(
             blobs=BLOBS,
             captures=captures,
             ahead=PAGE_CACHE if look_ahead else None,
-            nursery=nursery,
+            process_pool=process_pool,
         )
     finally:
         answering.cancel()

@@ -100,7 +100,7 @@ class JudgedWorld:
         self.redactor = Redactor(secrets)
         self.pages = PageCache(capturer or PagesWithBodies(), self.blobs, self.index)
         self.judged: list[SourceResult] = []
-        self.nursery: ForkServerPool | None = None
+        self.process_pool: ForkServerPool | None = None
         """Where judge files' processes come from; None: they run in this one."""
 
     @property
@@ -163,7 +163,7 @@ class JudgedWorld:
             separator=SEPARATOR,
             page_preparer=PagePreparer(SEPARATOR),
             redactor=self.redactor,
-            nursery=self.nursery,
+            process_pool=self.process_pool,
         )
 
 

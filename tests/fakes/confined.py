@@ -73,24 +73,24 @@ def _indented(body: str) -> str:
 
 
 @asynccontextmanager
-async def nursery_with(**limits: int) -> AsyncIterator[ForkServerPool]:
-    nursery = ForkServerPool(PRELOADED, limits=ScriptLimits(**limits))
+async def process_pool_with(**limits: int) -> AsyncIterator[ForkServerPool]:
+    process_pool = ForkServerPool(PRELOADED, limits=ScriptLimits(**limits))
     try:
-        await nursery.ready()
-        yield nursery
+        await process_pool.ready()
+        yield process_pool
     finally:
-        await nursery.aclose()
+        await process_pool.aclose()
 
 
 async def confined(
-    path: Path, nursery: ForkServerPool | None, *, llm: LLMClient | None = None, answer: str = "x", **more: Any
+    path: Path, process_pool: ForkServerPool | None, *, llm: LLMClient | None = None, answer: str = "x", **more: Any
 ) -> dict[str, Any]:
     """The result of a public script."""
-    return await run_loaded(load_judge(path), nursery, llm=llm, answer=answer, **more)
+    return await run_loaded(load_judge(path), process_pool, llm=llm, answer=answer, **more)
 
 
 async def run_loaded(
-    judge: Judge, nursery: ForkServerPool | None, *, llm: LLMClient | None = None, answer: str = "x", **more: Any
+    judge: Judge, process_pool: ForkServerPool | None, *, llm: LLMClient | None = None, answer: str = "x", **more: Any
 ) -> dict[str, Any]:
     """The same for one that is loaded already."""
     blobs = BlobStore.open("memory://")
@@ -106,12 +106,12 @@ async def run_loaded(
         pages=pages,
         blobs=blobs,
         captures=[await pages.get(PAGE)],
-        nursery=nursery,
+        process_pool=process_pool,
         **more,
     )
 
 
-async def natively(path: Path, nursery: ForkServerPool, *, llm: LLMClient | None = None, answer: str = "x") -> Any:
+async def natively(path: Path, process_pool: ForkServerPool, *, llm: LLMClient | None = None, answer: str = "x") -> Any:
     """The judgement of a native file."""
     blobs = BlobStore.open("memory://")
     pages = PageCache(SeenPages({PAGE: f"The lamp on this page is green. See {PAGE}/more"}), blobs, MemoryIndex())
@@ -125,6 +125,6 @@ async def natively(path: Path, nursery: ForkServerPool, *, llm: LLMClient | None
         preparer=PagePreparer(SEPARATOR),
         evidence_for=pages.evidence_for,
         bodies=blobs,
-        nursery=nursery,
+        process_pool=process_pool,
         deadline_s=20,
     )

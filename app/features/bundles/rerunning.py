@@ -271,11 +271,11 @@ async def rerun(
                 "budget_tokens": None,
             }
         )
-        nursery = create_fork_server_pool(settings)
-        if nursery is not None:
-            stack.push_async_callback(nursery.aclose)
+        process_pool = create_fork_server_pool(settings)
+        if process_pool is not None:
+            stack.push_async_callback(process_pool.aclose)
         stack.callback(use_services, LocalServices())
-        rerunner = _Rerun(bundle, folder, settings, nursery, patience_s)
+        rerunner = _Rerun(bundle, folder, settings, process_pool, patience_s)
         await asyncio.to_thread(rerunner.unpack)
         by_id = {each.result_id: each for each in found}
         return [await rerunner.result(listed, by_id[listed.result_id]) for listed in rerunner.index.results]
@@ -292,13 +292,18 @@ class _ReplayRuntime:
 
 class _Rerun:
     def __init__(
-        self, bundle: BundleReader, folder: Path, settings: Settings, nursery: ForkServerPool | None, patience_s: float
+        self,
+        bundle: BundleReader,
+        folder: Path,
+        settings: Settings,
+        process_pool: ForkServerPool | None,
+        patience_s: float,
     ) -> None:
         self._bundle = bundle
         self.index = read_index(bundle)
         self._folder = folder
         self._settings = settings
-        self._nursery = nursery
+        self._process_pool = process_pool
         self._patience_s = patience_s
         self._blobs = BlobStore.open((folder / "blobs").as_uri())
         self._catalogues: dict[str, JudgeCatalogue] = {}
@@ -421,7 +426,7 @@ class _Rerun:
             separator=separator,
             page_preparer=PagePreparer(separator),
             redactor=Redactor(()),
-            nursery=self._nursery,
+            process_pool=self._process_pool,
         )
         return _ReplayRuntime(
             runtime=runtime,

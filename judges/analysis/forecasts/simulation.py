@@ -97,7 +97,7 @@ class SimulatedLLM:
         self,
         *,
         habits: PastResults,
-        mood: RunAssumptions,
+        assumptions: RunAssumptions,
         memo: LexicalReplies,
         tally: UsageByRole,
         kept: CachedReply,
@@ -110,7 +110,7 @@ class SimulatedLLM:
         It does not affect the probability that a claim passes.
         """
         self._habits = habits
-        self._mood = mood
+        self._assumptions = assumptions
         self._memo = memo
         self._tally = tally
         self._kept = kept
@@ -155,13 +155,13 @@ class SimulatedLLM:
     def _load(self, request: LLMRequest, text: str) -> EstimatedUsage:
         if request.model == MODEL:
             return EstimatedUsage(calls=1)
-        read = self._input_tokens(request) * self._mood.input_factor
-        written = self._output_tokens(request, text) * self._mood.output_factor
+        read = self._input_tokens(request) * self._assumptions.input_factor
+        written = self._output_tokens(request, text) * self._assumptions.output_factor
         price = self._prices.of(request.model)
         if price is None:
             self._tally.unpriced.add(request.model)
             return EstimatedUsage(calls=1, input_tokens=read, output_tokens=written, usd=None, usd_batch=None)
-        cached = read if self._mood.prefix_cache and request.vote > 0 else 0.0
+        cached = read if self._assumptions.prefix_cache and request.vote > 0 else 0.0
         tokens = {"input_tokens": read, "output_tokens": written}
         return EstimatedUsage(
             calls=1,
@@ -188,7 +188,7 @@ class SimulatedLLM:
             return "-", None
         if request.purpose == "free":
             return _as_reply(request.schema, _minimal_value(request.schema.model_json_schema()))
-        if request.purpose == "extract" and self._mood.outline:
+        if request.purpose == "extract" and self._assumptions.outline:
             return await asyncio.to_thread(_extraction_reply, request, request.schema, None)
         lexical_reply = await self._lexical(request)
         if request.model == MODEL:
@@ -219,12 +219,12 @@ class SimulatedLLM:
 
         All votes on a claim are equal, except for the expected share of claims with differing votes.
         """
-        verdict = self._mood.always
+        verdict = self._assumptions.always
         if verdict is None:
             before = self._habits.said.get(_claim(request))
             likely = self._probability(request, holds=holds)
             verdict = before.passed if before is not None else self._uniform(request, "holds") < likely
-        differs = self._mood.split or self._uniform(request, "split") < self._habits.split_rate
+        differs = self._assumptions.split or self._uniform(request, "split") < self._habits.split_rate
         return not verdict if differs and request.vote == 1 else verdict
 
     def _probability(self, request: LLMRequest, *, holds: bool) -> float:
@@ -240,7 +240,7 @@ class SimulatedLLM:
         """Return a number in [0, 1) that is equal for all votes on a claim and evenly spaced over the likely runs."""
         parts = (what, *_claim(request), request.parts.get("url", ""))
         digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
-        return (int.from_bytes(digest[:8], "big") / 2**64 + self._mood.seed / len(LIKELY)) % 1.0
+        return (int.from_bytes(digest[:8], "big") / 2**64 + self._assumptions.seed / len(LIKELY)) % 1.0
 
 
 def _compares_spellings(claim: str) -> bool:

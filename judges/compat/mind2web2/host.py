@@ -50,7 +50,7 @@ async def run_script(
     progress: Progress | None = None,
     deadline_s: float | None = None,
     ahead: EvidenceSource | None = None,
-    nursery: ForkServerPool | None = None,
+    process_pool: ForkServerPool | None = None,
 ) -> dict[str, Any]:
     """Run a script on an answer and return its summary as JSON values, with ``status`` and ``score``.
 
@@ -61,7 +61,7 @@ async def run_script(
         progress: Called with the numbers of settled and known leaves.
         deadline_s: Leaves that are not settled in time are not judged, and the result is incomplete.
         ahead: Pages for the scouting run; enables look-ahead.
-        nursery: Runs the script in a child process. Faults of the script then affect only that process.
+        process_pool: Runs the script in a child process. Faults of the script then affect only that process.
 
     Raises:
         JudgeBug: the file cannot be loaded, the script raised (except after a failed extraction), returned no dict, or
@@ -79,7 +79,7 @@ async def run_script(
         captures=tuple(captures),
         outside=None if ahead is None else {},
     )
-    if nursery is not None:
+    if process_pool is not None:
         confinement = IsolatedScriptRun(
             judge=judge,
             play=play,
@@ -90,7 +90,7 @@ async def run_script(
             pages=pages,
             ahead=ahead,
         )
-        result = await confinement.run(nursery, logger=logger or _log, progress=progress, deadline_s=deadline_s)
+        result = await confinement.run(process_pool, logger=logger or _log, progress=progress, deadline_s=deadline_s)
         return _with_unused(result, replies.unused())
     result = await run_with_look_ahead(
         play,

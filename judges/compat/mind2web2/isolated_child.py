@@ -40,15 +40,15 @@ def run_script(talk: socket.socket, ask: socket.socket) -> None:
     run_job(talk, ask, _run)
 
 
-async def _run(door: RpcClient, order: JobMessage) -> Any:
-    use_services(RemoteServices(door))
+async def _run(rpc: RpcClient, order: JobMessage) -> Any:
+    use_services(RemoteServices(rpc))
     text = str(order["answer"]["text"])
     play = ScriptArguments(
         task_id=str(order["task"]),
         answer=Answer(name=str(order["answer"]["name"]), text=text),
         agent_name=str(order["agent"]),
         model=str(order["model"]),
-        blobs=_Bodies(door),
+        blobs=_Bodies(rpc),
         captures=from_json_value(order["captures"], tuple[Capture, ...]),
         outside={} if order["look_ahead"] else None,
     )
@@ -59,14 +59,14 @@ async def _run(door: RpcClient, order: JobMessage) -> Any:
             return script_in(code, path)
 
     replies = _RemoteReplies()
-    door.on_notification = replies.count
+    rpc.on_notification = replies.count
     return await run_with_look_ahead(
         play,
         load,
-        client_for=_ClientFor(door, text),
+        client_for=_ClientFor(rpc, text),
         replies=replies,
-        pages=RemotePages(door, REAL_RUN),
-        ahead=RemotePages(door, SCOUTING_RUN) if order["look_ahead"] else None,
+        pages=RemotePages(rpc, REAL_RUN),
+        ahead=RemotePages(rpc, SCOUTING_RUN) if order["look_ahead"] else None,
         logger=_log,
         deadline_s=order["deadline_s"],
     )
@@ -90,15 +90,15 @@ class _RemoteReplies:
 class _RemoteJudging:
     """Judges that call the service, for one run. ``answer`` is the text that the service already has."""
 
-    door: RpcClient
+    rpc: RpcClient
     run: str
     answer: str
 
     def claim_judge(self, model: str) -> ClaimJudge:
-        return RemoteClaimJudge(self.door, self.run, model, answer=self.answer)
+        return RemoteClaimJudge(self.rpc, self.run, model, answer=self.answer)
 
     def value_reader(self, model: str) -> ExtractorBase:
-        return RemoteExtractor(self.door, self.run, model, answer=self.answer, style=Style.COMPAT)
+        return RemoteExtractor(self.rpc, self.run, model, answer=self.answer, style=Style.COMPAT)
 
     def shown(self, pages: EvidenceSource) -> EvidenceSource:
         return _RemotePageReferences(pages) if isinstance(pages, RemotePages) else pages
@@ -118,7 +118,7 @@ class _RemotePageReferences:
 class _ClientFor:
     """Creates the clients of the runs in this process."""
 
-    door: RpcClient
+    rpc: RpcClient
     answer: str
 
     def __call__(self, *, scout: Scout | None = None, scouted_by: Scout | None = None) -> HostedClient:
@@ -127,11 +127,11 @@ class _ClientFor:
         if scout is None:
 
             def progress(done: int, total: int) -> None:
-                self.door.tell("progress", done=done, total=total)
+                self.rpc.tell("progress", done=done, total=total)
 
         return HostedClient(
-            llm=RemoteModel(self.door, "ask", run=run),
-            judging=_RemoteJudging(self.door, run, self.answer),
+            llm=RemoteModel(self.rpc, "ask", run=run),
+            judging=_RemoteJudging(self.rpc, run, self.answer),
             progress=progress,
             scout=scout,
             scouted_by=scouted_by,
@@ -141,56 +141,56 @@ class _ClientFor:
 class _Bodies:
     """Store of bodies in the service."""
 
-    def __init__(self, door: RpcClient) -> None:
-        self._door = door
+    def __init__(self, rpc: RpcClient) -> None:
+        self._rpc = rpc
 
     async def get(self, sha256: str) -> bytes:
         """Return a body. Raises BlobError if it is not available."""
-        return from_base64(await self._door.call("body", sha256=sha256))
+        return from_base64(await self._rpc.call("body", sha256=sha256))
 
 
 class RemoteServices:
     """External services for tools, called through the service."""
 
-    def __init__(self, door: RpcClient) -> None:
-        self._door = door
+    def __init__(self, rpc: RpcClient) -> None:
+        self._rpc = rpc
         self._providers: set[str] = set()
 
     async def fetch(self, url: str, *, deadline_s: float = DEADLINE_S) -> Observation:
-        return observation_from_json(await self._door.call("fetch", url=url, deadline_s=deadline_s))
+        return observation_from_json(await self._rpc.call("fetch", url=url, deadline_s=deadline_s))
 
     async def read_document(self, data: bytes, content_type: str, *, deadline_s: float) -> Document:
         encoded = await asyncio.to_thread(to_base64, data)
-        found = await self._door.call("document", data=encoded, content_type=content_type, deadline_s=deadline_s)
+        found = await self._rpc.call("document", data=encoded, content_type=content_type, deadline_s=deadline_s)
         shots = tuple(from_base64(shot) for shot in found["screenshots"])
         return Document(kind=PageKind(found["kind"]), text=str(found["text"]), screenshots=shots)
 
     def live_pages(self, max_pages: int) -> LiveBrowser:
-        return _LivePages(self._door)
+        return _LivePages(self._rpc)
 
     def maps(self, *, base_url: str, timeout_s: float) -> Any:
-        client = RemoteMaps(self._door, base_url, timeout_s)
+        client = RemoteMaps(self._rpc, base_url, timeout_s)
         client.ask(None)
         return client
 
     def model(self, provider: str) -> LLMClient | None:
         if provider not in self._providers:
-            self._door.call_blocking("provider", provider=provider)
+            self._rpc.call_blocking("provider", provider=provider)
             self._providers.add(provider)
-        return RemoteModel(self._door, "provider_ask", provider=provider)
+        return RemoteModel(self._rpc, "provider_ask", provider=provider)
 
 
 class _LivePages:
     """The service's browser for this script. The service closes it."""
 
-    def __init__(self, door: RpcClient) -> None:
-        self._door = door
+    def __init__(self, rpc: RpcClient) -> None:
+        self._rpc = rpc
 
     async def observe(self, url: str) -> Observation:
-        return observation_from_json(await self._door.call("observe", url=url))
+        return observation_from_json(await self._rpc.call("observe", url=url))
 
     async def open(self) -> None:
-        await self._door.call("browser")
+        await self._rpc.call("browser")
 
     async def aclose(self) -> None:
         """Do nothing: other managers of this script may still use the browser. The service closes it after the run."""
@@ -199,8 +199,8 @@ class _LivePages:
 class RemoteMaps:
     """Replacement of ``googlemaps.Client`` that calls the service, which has the key."""
 
-    def __init__(self, door: RpcClient, base_url: str, timeout_s: float) -> None:
-        self._door = door
+    def __init__(self, rpc: RpcClient, base_url: str, timeout_s: float) -> None:
+        self._rpc = rpc
         self._which = {"base_url": base_url, "timeout_s": timeout_s}
 
     def __getattr__(self, method: str) -> Any:
@@ -210,7 +210,7 @@ class RemoteMaps:
 
     def ask(self, method: str | None, /, *args: Any, **keywords: Any) -> Any:
         """Call a method of the Maps client. Raises ValueError, TypeError or an error of ``googlemaps.exceptions``."""
-        found = self._door.call_blocking("maps", method=method, args=list(args), keywords=keywords, **self._which)
+        found = self._rpc.call_blocking("maps", method=method, args=list(args), keywords=keywords, **self._which)
         if "raised" not in found:
             return found["said"]
         kinds = {"ValueError": ValueError, "TypeError": TypeError}

@@ -62,22 +62,27 @@ class IsolatedScriptRun:
     ahead: EvidenceSource | None
 
     async def run(
-        self, nursery: ForkServerPool, *, logger: logging.Logger, progress: Progress | None, deadline_s: float | None
+        self,
+        process_pool: ForkServerPool,
+        *,
+        logger: logging.Logger,
+        progress: Progress | None,
+        deadline_s: float | None,
     ) -> dict[str, Any]:
         """Run the script and return its result. Raises the same errors as ``run_isolated``."""
         play = self.play
-        desk = RpcServer(self._lanes(), answer=play.answer.text, bodies=play.blobs)
+        rpc_server = RpcServer(self._lanes(), answer=play.answer.text, bodies=play.blobs)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.replies.aclose)
             tools = ToolsRpcServer()
             stack.push_async_callback(tools.aclose)
-            errand = JudgeJob(
+            judge_job = JudgeJob(
                 entry=ENTRY,
                 judge=self.judge,
                 answer=play.answer,
                 agent=play.agent_name,
                 model=play.model,
-                answers={**desk.answers(), **tools.answers()},
+                answers={**rpc_server.answers(), **tools.answers()},
                 deadline_s=deadline_s,
                 progress=progress,
                 logger=logger,
@@ -87,7 +92,7 @@ class IsolatedScriptRun:
                     "look_ahead": self.ahead is not None,
                 },
             )
-            result = await run_isolated(nursery, errand)
+            result = await run_isolated(process_pool, judge_job)
         if not isinstance(result, dict):
             raise JudgeBug(f"the judge script of {self.judge.task!r} returned {type(result).__name__}, not a dict")
         return result

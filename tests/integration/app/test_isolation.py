@@ -46,13 +46,13 @@ async def test_answers_are_judged_in_other_processes_and_the_result_names_the_by
     settings = settings_for_tests(isolate=True, judges=(tmp_path,), data_dir=tmp_path / "data")
     steps: list[Progress] = []
     async with open_runtime(settings) as runtime:
-        assert runtime.nursery is not None
+        assert runtime.process_pool is not None
         for path in (mine, public):
             judge = runtime.judge(path.stem)
             result = await evaluate(runtime, judge=judge, agent="me", answer=ANSWER, progress=steps.append)
             assert result["judge"]["script_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
             assert result["judge"]["kind"] == judge.kind.value
-        assert runtime.nursery.server_pid is not None
+        assert runtime.process_pool.server_pid is not None
     assert max(step.leaves_done for step in steps) == 2
 
 
@@ -62,8 +62,8 @@ async def test_a_job_of_a_script_that_hangs_ends_in_time_and_the_others_are_judg
     native(tmp_path, "well")
     settings = settings_for_tests(isolate=True, judges=(tmp_path,), data_dir=tmp_path / "data", job_deadline_s=4.0)
     async with open_runtime(settings) as runtime:
-        assert runtime.nursery is not None
-        await runtime.nursery.ready()
+        assert runtime.process_pool is not None
+        await runtime.process_pool.ready()
         began = time.monotonic()
         hung, died, well = await asyncio.gather(
             *(
@@ -99,7 +99,7 @@ async def test_without_isolation_a_file_runs_in_this_process(tmp_path: Path):
     native(tmp_path, "here", f"os.mkdir({str(tmp_path)!r} + f'/{{os.getpid()}}')")
     settings = settings_for_tests(isolate=False, judges=(tmp_path,), data_dir=tmp_path / "data")
     async with open_runtime(settings) as runtime:
-        assert runtime.nursery is None
+        assert runtime.process_pool is None
         await evaluate(runtime, judge=runtime.judge("here"), agent="me", answer=ANSWER)
     assert (tmp_path / str(os.getpid())).is_dir()
 

@@ -29,7 +29,7 @@ from judges.runner import JudgeTools, run_judge
 from judges.verifier import Verifier
 from rubrics.verdict import Usage
 from tests.compat.seen import SeenPages
-from tests.fakes.confined import PAGE, SEPARATOR, confined, natively, nursery_with, script
+from tests.fakes.confined import PAGE, SEPARATOR, confined, natively, process_pool_with, script
 from tests.fakes.pages import Shelf, page
 from tests.standin.call import Call
 from tests.standin.faults import Fault
@@ -65,22 +65,22 @@ SCRIPT = f"""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def nursery() -> AsyncIterator[ForkServerPool]:
-    async with nursery_with() as opened:
+async def process_pool() -> AsyncIterator[ForkServerPool]:
+    async with process_pool_with() as opened:
         yield opened
 
 
 @pytest.mark.parametrize("confines", [False, True])
 @pytest.mark.parametrize("kind", get_args(Kind))
 async def test_leaves_that_share_requests_have_the_same_usage_in_every_run(
-    tmp_path: Path, nursery: ForkServerPool, kind: Kind, confines: bool
+    tmp_path: Path, process_pool: ForkServerPool, kind: Kind, confines: bool
 ):
     seen, totals = [], set()
     for limit in (1, 3, 30):
         for seed in range(2):
             store = FolderReplyCache(tmp_path / f"{limit}-{seed}")
             async with StandInLLM(fault_for=_slow(random.Random(seed))) as server:
-                summary, total = await _judged(kind, tmp_path, server, store, limit, nursery if confines else None)
+                summary, total = await _judged(kind, tmp_path, server, store, limit, process_pool if confines else None)
             leaves = {leaf["id"]: (Usage(**leaf["usage"]), _cached(leaf)) for leaf in _leaves(summary)}
             seen.append(leaves)
             totals.add((total.calls, total.cached_calls))
@@ -149,7 +149,12 @@ async def test_of_several_sources_a_leaf_carries_the_cost_of_the_one_that_decide
 
 
 async def _judged(
-    kind: Kind, folder: Path, server: StandInLLM, store: FolderReplyCache, limit: int, nursery: ForkServerPool | None
+    kind: Kind,
+    folder: Path,
+    server: StandInLLM,
+    store: FolderReplyCache,
+    limit: int,
+    process_pool: ForkServerPool | None,
 ) -> tuple[Mapping[str, Any], Usage]:
     llm, _ = make_client(
         "openai/o4-mini",
@@ -162,12 +167,12 @@ async def _judged(
         if kind != "native":
             scouted = PageCache(SeenPages({PAGE: TEXT}), BlobStore.open("memory://"), MemoryIndex())
             ahead = scouted if kind == "script with look-ahead" else None
-            result = await confined(script(folder, SCRIPT), nursery, llm=llm, ahead=ahead)
+            result = await confined(script(folder, SCRIPT), process_pool, llm=llm, ahead=ahead)
             return result, Usage(**result["usage"])
         path = folder / "lamp.py"
         path.write_text(dedent(NATIVE), "utf-8")
-        if nursery is not None:
-            judgement = await natively(path, nursery, llm=llm)
+        if process_pool is not None:
+            judgement = await natively(path, process_pool, llm=llm)
             return judgement.summary, judgement.usage
         return await _in_process(path, llm)
     finally:

@@ -15,7 +15,7 @@ import pytest_asyncio
 
 from judges.errors import JudgeBug, ScriptStopped
 from judges.isolation.fork_server_pool import ForkServerPool
-from tests.fakes.confined import confined, nursery_with, script
+from tests.fakes.confined import confined, process_pool_with, script
 from tests.fakes.processes import below, lives
 
 pytestmark = [
@@ -27,8 +27,8 @@ LIMITS = {"cpu_s": 20, "memory_bytes": 768 * 1024**2, "file_bytes": 1024**2}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def nursery() -> AsyncIterator[ForkServerPool]:
-    async with nursery_with(**LIMITS) as opened:
+async def process_pool() -> AsyncIterator[ForkServerPool]:
+    async with process_pool_with(**LIMITS) as opened:
         yield opened
 
 
@@ -78,49 +78,49 @@ ACCIDENTS = {
 
 @pytest.mark.parametrize("name", ACCIDENTS)
 async def test_an_accident_ends_with_a_reason_in_time_and_its_sibling_does_not_notice(
-    nursery: ForkServerPool, tmp_path: Path, name: str
+    process_pool: ForkServerPool, tmp_path: Path, name: str
 ):
     body, limit, said = ACCIDENTS[name]
     path, well = script(tmp_path, body), script(tmp_path, name="well")
     deadline_s = DEADLINE_S if limit == "time" else 60
     began = time.monotonic()
-    sibling = asyncio.create_task(confined(well, nursery, deadline_s=60))
+    sibling = asyncio.create_task(confined(well, process_pool, deadline_s=60))
     with pytest.raises(JudgeBug) as raised:
-        await confined(path, nursery, deadline_s=deadline_s)
+        await confined(path, process_pool, deadline_s=deadline_s)
     assert time.monotonic() - began < deadline_s + 30
     assert said in str(raised.value)
     assert (raised.value.limit if isinstance(raised.value, ScriptStopped) else None) == limit
     assert (await sibling)["final_score"] == 1.0
-    assert await nothing_left(nursery) == []
+    assert await nothing_left(process_pool) == []
 
 
-async def test_what_a_file_does_while_it_is_loaded_ends_the_same_way(nursery: ForkServerPool, tmp_path: Path):
+async def test_what_a_file_does_while_it_is_loaded_ends_the_same_way(process_pool: ForkServerPool, tmp_path: Path):
     with pytest.raises(ScriptStopped) as raised:
-        await confined(script(tmp_path, above="while True: pass"), nursery, deadline_s=0.5)
+        await confined(script(tmp_path, above="while True: pass"), process_pool, deadline_s=0.5)
     assert raised.value.limit == "time"
     with pytest.raises(JudgeBug, match="loading the judge script of 't' failed: ZeroDivisionError") as broken:
-        await confined(script(tmp_path, above="1 / 0"), nursery)
+        await confined(script(tmp_path, above="1 / 0"), process_pool)
     assert "t.py" in broken.value.traceback
 
 
 async def test_processor_time_is_bounded_however_long_a_script_may_take(tmp_path: Path):
-    async with nursery_with(cpu_s=1) as opened:
+    async with process_pool_with(cpu_s=1) as opened:
         with pytest.raises(ScriptStopped, match="more than 1 s of CPU time") as raised:
             await confined(script(tmp_path, "while True: pass"), opened, deadline_s=60)
     assert raised.value.limit == "cpu"
 
 
-async def test_a_traceback_names_the_line_of_the_file(nursery: ForkServerPool, tmp_path: Path):
+async def test_a_traceback_names_the_line_of_the_file(process_pool: ForkServerPool, tmp_path: Path):
     with pytest.raises(JudgeBug, match="ZeroDivisionError") as raised:
-        await confined(script(tmp_path, "1 / 0"), nursery)
+        await confined(script(tmp_path, "1 / 0"), process_pool)
     assert str(tmp_path / "t.py") in raised.value.traceback
     assert "1 / 0" in raised.value.traceback
 
 
-async def test_the_last_words_of_a_process_that_died_are_kept(nursery: ForkServerPool, tmp_path: Path):
+async def test_the_last_words_of_a_process_that_died_are_kept(process_pool: ForkServerPool, tmp_path: Path):
     body = "print('before the end', flush=True)\nos._exit(3)"
     with pytest.raises(JudgeBug) as raised:
-        await confined(script(tmp_path, body), nursery)
+        await confined(script(tmp_path, body), process_pool)
     assert "before the end" in raised.value.traceback
 
 
@@ -135,7 +135,7 @@ async def test_a_grandchild_in_a_session_of_its_own_is_killed_too(tmp_path: Path
             os._exit(0)
         time.sleep(600)
     """
-    async with nursery_with(processes=8) as opened:
+    async with process_pool_with(processes=8) as opened:
         with pytest.raises(ScriptStopped) as raised:
             await confined(script(tmp_path, body), opened, deadline_s=1.0)
         assert raised.value.limit == "time"
@@ -145,7 +145,7 @@ async def test_a_grandchild_in_a_session_of_its_own_is_killed_too(tmp_path: Path
 
 async def test_what_a_script_leaves_running_is_killed_when_it_has_its_result(tmp_path: Path):
     body = "import subprocess\nsubprocess.Popen(['sleep', '4244'], start_new_session=True)"
-    async with nursery_with(processes=1) as opened:
+    async with process_pool_with(processes=1) as opened:
         result = await confined(script(tmp_path, body), opened)
         assert result["final_score"] == 1.0
         assert await nothing_left(opened) == []
@@ -153,35 +153,35 @@ async def test_what_a_script_leaves_running_is_killed_when_it_has_its_result(tmp
 
 
 async def test_a_fork_storm_is_stopped_where_scripts_may_start_processes(tmp_path: Path):
-    async with nursery_with(processes=4) as opened:
+    async with process_pool_with(processes=4) as opened:
         with pytest.raises(ScriptStopped, match="more than 4 processes") as raised:
             await confined(script(tmp_path, "while True: os.fork()"), opened, deadline_s=20)
         assert raised.value.limit == "processes"
         assert await nothing_left(opened) == []
 
 
-async def test_a_run_that_is_called_off_is_killed_at_once(nursery: ForkServerPool, tmp_path: Path):
-    running = asyncio.create_task(confined(script(tmp_path, "while True: pass"), nursery, deadline_s=60))
+async def test_a_run_that_is_called_off_is_killed_at_once(process_pool: ForkServerPool, tmp_path: Path):
+    running = asyncio.create_task(confined(script(tmp_path, "while True: pass"), process_pool, deadline_s=60))
     await asyncio.sleep(0.5)
     began = time.monotonic()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert time.monotonic() - began < 30  # half of its deadline
-    assert await nothing_left(nursery) == []
+    assert await nothing_left(process_pool) == []
 
 
-async def test_temporary_files_are_removed_whatever_happens(nursery: ForkServerPool, tmp_path: Path):
+async def test_temporary_files_are_removed_whatever_happens(process_pool: ForkServerPool, tmp_path: Path):
     body = "import tempfile\nprint(tempfile.mkdtemp(), flush=True)\nos._exit(1)"
     with pytest.raises(JudgeBug) as raised:
-        await confined(script(tmp_path, body), nursery)
+        await confined(script(tmp_path, body), process_pool)
     folder = Path(raised.value.traceback.strip().splitlines()[0])
     assert folder.parent.name.startswith("assay-judge-")
     assert not folder.parent.exists()
 
 
 async def test_a_fork_server_that_dies_is_replaced(tmp_path: Path):
-    async with nursery_with() as opened:
+    async with process_pool_with() as opened:
         await confined(script(tmp_path), opened)
         before = opened.server_pid
         assert before is not None
@@ -191,11 +191,11 @@ async def test_a_fork_server_that_dies_is_replaced(tmp_path: Path):
         assert opened.server_pid != before
 
 
-async def nothing_left(nursery: ForkServerPool) -> list[psutil.Process]:
+async def nothing_left(process_pool: ForkServerPool) -> list[psutil.Process]:
     """The processes below the fork server, once those that are about to end have."""
-    assert nursery.server_pid is not None
+    assert process_pool.server_pid is not None
     for _ in range(100):
-        left = [each for each in below(nursery.server_pid) if lives(each)]
+        left = [each for each in below(process_pool.server_pid) if lives(each)]
         if not left:
             return []
         await asyncio.sleep(0.05)
@@ -205,11 +205,11 @@ async def nothing_left(nursery: ForkServerPool) -> list[psutil.Process]:
 SERVICE = """
 import asyncio, sys
 from pathlib import Path
-from tests.fakes.confined import confined, nursery_with
+from tests.fakes.confined import confined, process_pool_with
 async def main():
-    async with nursery_with() as nursery:
-        print(nursery.server_pid, flush=True)
-        await confined(Path(sys.argv[1]), nursery)
+    async with process_pool_with() as process_pool:
+        print(process_pool.server_pid, flush=True)
+        await confined(Path(sys.argv[1]), process_pool)
 asyncio.run(main())
 """
 

@@ -9,7 +9,7 @@ import pytest
 
 from judges.errors import IsolationFailed
 from judges.isolation.fork_server_pool import ForkServerPool
-from tests.fakes.confined import confined, nursery_with, script
+from tests.fakes.confined import confined, process_pool_with, script
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
 CHILDREN = 30
@@ -20,12 +20,12 @@ NOTHING = "builtins:print"
 
 
 async def test_a_child_costs_a_small_part_of_what_starting_python_and_importing_costs():
-    async with nursery_with() as nursery:
-        assert nursery.server_pid is not None
-        server = psutil.Process(nursery.server_pid)
+    async with process_pool_with() as process_pool:
+        assert process_pool.server_pid is not None
+        server = psutil.Process(process_pool.server_pid)
         before, spent = server.cpu_times(), 0.0
         for _ in range(CHILDREN):
-            async with nursery.spawn(NOTHING) as child:
+            async with process_pool.spawn(NOTHING) as child:
                 ending = await child.ending(patience_s=5)
             assert ending.exit == 0
             spent += ending.cpu_s
@@ -48,8 +48,8 @@ async def test_everything_a_script_needs_is_imported_before_it_is_forked(tmp_pat
         "from mind2web2.prompts.cache_prompts import llm_extraction_prompts\n"
         "from mind2web2.eval_runner import evaluate_task\n"
     )
-    async with nursery_with() as nursery:
-        result = await confined(script(tmp_path, body, above=above), nursery)
+    async with process_pool_with() as process_pool:
+        result = await confined(script(tmp_path, body, above=above), process_pool)
     assert result["eval_breakdown"][0]["info"] == [{"custom": {"late": []}}]
 
 
@@ -59,13 +59,13 @@ async def test_what_reads_the_usual_values_is_made_before_a_script_is_forked(tmp
         evaluator.add_custom_info({"late": _adapter.cache_info().misses - made})
     """
     above = "from judges.isolation.serialization import _adapter\nmade = _adapter.cache_info().misses\n"
-    async with nursery_with() as nursery:
-        result = await confined(script(tmp_path, body, above=above), nursery)
+    async with process_pool_with() as process_pool:
+        result = await confined(script(tmp_path, body, above=above), process_pool)
     assert result["eval_breakdown"][0]["info"] == [{"custom": {"late": 0}}]
 
 
 async def test_a_module_that_cannot_be_imported_beforehand_is_told_and_not_worked_around():
-    nursery = ForkServerPool(["there_is_no_such_module"])
+    process_pool = ForkServerPool(["there_is_no_such_module"])
     with pytest.raises(IsolationFailed, match="exited during start-up"):
-        await nursery.ready()
-    await nursery.aclose()
+        await process_pool.ready()
+    await process_pool.aclose()

@@ -27,7 +27,7 @@ from tests.compat.seen import SeenPages
 from tests.compat.test_look_ahead import CHAIN, Rounds, settled
 from tests.compat.test_look_ahead import run as look
 from tests.compat.test_scripts import BLOBS, Hosted, run_hosted, tree_of
-from tests.fakes.confined import PAGE, Says, confined, natively, nursery_with, run_loaded, script
+from tests.fakes.confined import PAGE, Says, confined, natively, process_pool_with, run_loaded, script
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
@@ -36,50 +36,52 @@ pytestmark = [
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def nursery() -> AsyncIterator[ForkServerPool]:
-    async with nursery_with() as opened:
+async def process_pool() -> AsyncIterator[ForkServerPool]:
+    async with process_pool_with() as opened:
         yield opened
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-async def test_whole_scripts_grow_the_trees_worked_out_by_hand(case: Case, nursery: ForkServerPool):
+async def test_whole_scripts_grow_the_trees_worked_out_by_hand(case: Case, process_pool: ForkServerPool):
     cache = page_cache()
     captures = [await cache.get(url) for url in PAGES]
-    result = await run_hosted(case.path, Hosted(case), cache, case.answer, captures, nursery=nursery)
+    result = await run_hosted(case.path, Hosted(case), cache, case.answer, captures, process_pool=process_pool)
     assert tree_of(result) == case.tree
     assert result["final_score"] == case.final_score
     assert result["status"] == "complete"
 
 
 @pytest.mark.parametrize("seed", [0, 3])
-async def test_results_are_equal_in_every_field(nursery: ForkServerPool, seed: int):
-    here, there = [await look(CHAIN, Rounds(seed), "x", look_ahead=False, nursery=each) for each in (None, nursery)]
+async def test_results_are_equal_in_every_field(process_pool: ForkServerPool, seed: int):
+    here, there = [
+        await look(CHAIN, Rounds(seed), "x", look_ahead=False, process_pool=each) for each in (None, process_pool)
+    ]
     assert here == there
 
 
-async def test_look_ahead_goes_on_inside_the_process(nursery: ForkServerPool):
+async def test_look_ahead_goes_on_inside_the_process(process_pool: ForkServerPool):
     alone, ahead = Rounds(0, pass_rate=1.0), Rounds(0, pass_rate=1.0)
     plain = await look(CHAIN, alone, "x", look_ahead=False)
-    scouted = await look(CHAIN, ahead, "x", look_ahead=True, nursery=nursery)
+    scouted = await look(CHAIN, ahead, "x", look_ahead=True, process_pool=process_pool)
     assert settled(scouted) == settled(plain)
     assert ahead.calls == scouted["usage"]["calls"]
     assert ahead.rounds < alone.rounds
 
 
-async def test_a_page_the_script_puts_into_its_cache_is_judged_by(nursery: ForkServerPool, tmp_path: Path):
+async def test_a_page_the_script_puts_into_its_cache_is_judged_by(process_pool: ForkServerPool, tmp_path: Path):
     body = """
         cache.put_web("https://own.example/x", "Only the script knows that the lamp is red.", None)
         other = evaluator.add_leaf("other", "Another leaf")
         await evaluator.verify("The lamp is red", other, "https://own.example/x")
     """
     model = Says()
-    result = await confined(script(tmp_path, body), nursery, llm=model)
+    result = await confined(script(tmp_path, body), process_pool, llm=model)
     assert result["final_score"] == 1.0
     assert any("Only the script knows" in text_of(request.messages) for request in model.requests)
     assert {page["url"] for page in result["pages"]} == {PAGE, "https://own.example/x"}
 
 
-async def test_what_a_script_reads_of_pages_itself_is_what_is_stored(nursery: ForkServerPool, tmp_path: Path):
+async def test_what_a_script_reads_of_pages_itself_is_what_is_stored(process_pool: ForkServerPool, tmp_path: Path):
     body = """
         shots, text = await evaluator.extractor.get_page_info("https://shop.example/one")
         missing = await evaluator.extractor.get_page_info("https://nowhere.example/")
@@ -87,12 +89,12 @@ async def test_what_a_script_reads_of_pages_itself_is_what_is_stored(nursery: Fo
         evaluator.add_custom_info({"text": text, "stored": stored, "missing": missing, "shots": len(shots)})
     """
     path = script(tmp_path, body)
-    here, there = [await confined(path, each) for each in (None, nursery)]
+    here, there = [await confined(path, each) for each in (None, process_pool)]
     assert here["eval_breakdown"] == there["eval_breakdown"]
     assert "The lamp on this page is green" in str(there["eval_breakdown"][0]["info"])
 
 
-async def test_a_script_may_ask_the_model_itself(nursery: ForkServerPool, tmp_path: Path):
+async def test_a_script_may_ask_the_model_itself(process_pool: ForkServerPool, tmp_path: Path):
     above = """
         from pydantic import BaseModel, field_validator
         class Colour(BaseModel):
@@ -112,7 +114,7 @@ async def test_a_script_may_ask_the_model_itself(nursery: ForkServerPool, tmp_pa
     """
     answers = iter([{"name": "GREEN"}, {"name": "green"}])
     model = Says(lambda request: next(answers))
-    result = await confined(script(tmp_path, body, above=above), nursery, llm=model)
+    result = await confined(script(tmp_path, body, above=above), process_pool, llm=model)
     info = next(each["custom"] for each in result["eval_breakdown"][0]["info"] if "custom" in each)
     assert (info["colour"], info["shade"]) == ("green", 3)
     # The first reply did not fit what only the script's own class knows, and the model was told so once.
@@ -122,23 +124,25 @@ async def test_a_script_may_ask_the_model_itself(nursery: ForkServerPool, tmp_pa
     assert asked[0].schema.model_json_schema()["properties"].keys() == {"name", "shade"}
 
 
-async def test_progress_and_log_lines_arrive(nursery: ForkServerPool, tmp_path: Path, caplog: pytest.LogCaptureFixture):
+async def test_progress_and_log_lines_arrive(
+    process_pool: ForkServerPool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
     seen: list[tuple[int, int]] = []
     caplog.set_level(logging.INFO)
     body = "logger.info('a line of the script')"
-    await confined(script(tmp_path, body), nursery, progress=lambda done, total: seen.append((done, total)))
+    await confined(script(tmp_path, body), process_pool, progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (1, 1)
     assert "a line of the script" in caplog.text
 
 
 async def test_a_fault_of_the_model_is_no_verdict_and_its_refusal_is_known_here(
-    nursery: ForkServerPool, tmp_path: Path
+    process_pool: ForkServerPool, tmp_path: Path
 ):
     class Down(Says):
         async def complete(self, request: LLMRequest) -> LLMReply:
             raise LLMUnavailable("down", usage=Usage(calls=1))
 
-    result = await confined(script(tmp_path), nursery, llm=Down())
+    result = await confined(script(tmp_path), process_pool, llm=Down())
     assert result["status"] == "incomplete"
 
     class Refusing(Says):
@@ -147,12 +151,12 @@ async def test_a_fault_of_the_model_is_no_verdict_and_its_refusal_is_known_here(
 
     with pytest.raises(LLMRejected) as raised:
         await confined(
-            script(tmp_path, "await client.async_response(model=model, messages=[])"), nursery, llm=Refusing()
+            script(tmp_path, "await client.async_response(model=model, messages=[])"), process_pool, llm=Refusing()
         )
     assert (raised.value.status, raised.value.scope) == (401, RejectionScope.ENDPOINT)
 
 
-async def test_calls_under_way_end_with_a_run_that_is_called_off(nursery: ForkServerPool, tmp_path: Path):
+async def test_calls_under_way_end_with_a_run_that_is_called_off(process_pool: ForkServerPool, tmp_path: Path):
     cancelled = asyncio.Event()
 
     class Slow(Says):
@@ -164,7 +168,7 @@ async def test_calls_under_way_end_with_a_run_that_is_called_off(nursery: ForkSe
                 raise
             raise AssertionError
 
-    running = asyncio.create_task(confined(script(tmp_path), nursery, llm=Slow()))
+    running = asyncio.create_task(confined(script(tmp_path), process_pool, llm=Slow()))
     await asyncio.sleep(0.5)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -172,11 +176,11 @@ async def test_calls_under_way_end_with_a_run_that_is_called_off(nursery: ForkSe
     assert cancelled.is_set()
 
 
-async def test_a_file_that_changed_after_it_was_loaded_is_run_as_it_was(nursery: ForkServerPool, tmp_path: Path):
+async def test_a_file_that_changed_after_it_was_loaded_is_run_as_it_was(process_pool: ForkServerPool, tmp_path: Path):
     path = script(tmp_path)
     judge = load_judge(path)
     path.write_text("raise ValueError('somebody edits this')")
-    for each in (None, nursery):
+    for each in (None, process_pool):
         assert (await run_loaded(judge, each))["final_score"] == 1.0
     assert judge.source is not None and judge.sha256 == hashlib.sha256(judge.source).hexdigest()
 
@@ -202,7 +206,7 @@ async def lamps(ctx):
 """
 
 
-async def test_a_native_judge_declares_settles_and_reads_there(nursery: ForkServerPool, tmp_path: Path):
+async def test_a_native_judge_declares_settles_and_reads_there(process_pool: ForkServerPool, tmp_path: Path):
     path = tmp_path / "lamps.py"
     path.write_text(dedent(NATIVE))
 
@@ -210,7 +214,7 @@ async def test_a_native_judge_declares_settles_and_reads_there(nursery: ForkServ
         on_page = "page" in request.parts
         return {"name": "Lux", "url": f"{PAGE}/more" if on_page else "https://invented.example/"}
 
-    judged = await natively(path, nursery, llm=Says(values))
+    judged = await natively(path, process_pool, llm=Says(values))
     leaves = {each["id"]: each for each in judged.summary["eval_breakdown"][0]["verification_tree"]["children"]}
     assert {name: leaf["outcome"] for name, leaf in leaves.items()} == {
         "named": "passed", "invented": "passed", "kept": "passed", "green": "passed", "sold": "failed",
@@ -220,22 +224,24 @@ async def test_a_native_judge_declares_settles_and_reads_there(nursery: ForkServ
     assert judged.prompts
 
 
-async def test_a_native_judge_that_fails_is_a_bug_with_its_line(nursery: ForkServerPool, tmp_path: Path):
+async def test_a_native_judge_that_fails_is_a_bug_with_its_line(process_pool: ForkServerPool, tmp_path: Path):
     path = tmp_path / "lamps.py"
     path.write_text(dedent(NATIVE).replace("    if await", "    1 / 0\n    if await"))
     llm = Says(lambda request: {"name": "Lux", "url": PAGE})
     with pytest.raises(JudgeBug, match="ZeroDivisionError") as raised:
-        await natively(path, nursery, llm=llm)
+        await natively(path, process_pool, llm=llm)
     assert "lamps.py" in raised.value.traceback
     path.write_text("import nothing_of_that_name")
     with pytest.raises(JudgeBug, match="nothing_of_that_name"):
-        await natively(path, nursery)
+        await natively(path, process_pool)
 
 
-async def test_the_judge_without_a_model_fills_a_files_own_classes(nursery: ForkServerPool, tmp_path: Path):
+async def test_the_judge_without_a_model_fills_a_files_own_classes(process_pool: ForkServerPool, tmp_path: Path):
     path = tmp_path / "lamps.py"
     path.write_text(dedent(NATIVE))
-    judged = await natively(path, nursery, llm=LexicalClient(), answer="Name: Lux\nURL: https://shop.example/one\n")
+    judged = await natively(
+        path, process_pool, llm=LexicalClient(), answer="Name: Lux\nURL: https://shop.example/one\n"
+    )
     info = judged.summary["eval_breakdown"][0]["info"][0]
     assert info == {"extraction": {"name": "Lux", "url": "https://shop.example/one"}}
 

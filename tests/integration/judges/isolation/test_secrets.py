@@ -12,7 +12,7 @@ import pytest
 
 from judges.errors import ModelNotConfigured
 from judges.isolation.fork_server_pool import clean_environment
-from tests.fakes.confined import confined, nursery_with, script
+from tests.fakes.confined import confined, process_pool_with, script
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
 
@@ -48,11 +48,11 @@ evaluator.add_custom_info(looked, info_name="looked")
 PROGRAM = """
 import asyncio, json, os, sys
 from pathlib import Path
-from tests.fakes.confined import confined, nursery_with
+from tests.fakes.confined import confined, process_pool_with
 held_open = open(sys.argv[2])  # a file of the service's
 async def main():
-    async with nursery_with() as nursery:
-        result = await confined(Path(sys.argv[1]), nursery)
+    async with process_pool_with() as process_pool:
+        result = await confined(Path(sys.argv[1]), process_pool)
     infos = result["eval_breakdown"][0]["info"]
     print(json.dumps(next(info["looked"] for info in infos if "looked" in info)))
 asyncio.run(main())
@@ -92,6 +92,6 @@ def test_no_key_is_in_reach_of_a_judge_script(tmp_path: Path):
 @pytest.mark.parametrize("make", ["LLMClient('openai')", "OpenAIClient()", "AsyncOpenAIClient()"])
 async def test_a_client_a_script_makes_says_which_key_is_missing_at_the_service(tmp_path: Path, make: str):
     above = "from mind2web2 import LLMClient, OpenAIClient, AsyncOpenAIClient"
-    async with nursery_with() as nursery:
+    async with process_pool_with() as process_pool:
         with pytest.raises(ModelNotConfigured, match="OPENAI_API_KEY"):
-            await confined(script(tmp_path, make, above=above), nursery)
+            await confined(script(tmp_path, make, above=above), process_pool)

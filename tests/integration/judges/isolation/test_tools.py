@@ -13,7 +13,7 @@ import pytest_asyncio
 from judges.isolation.fork_server_pool import ForkServerPool
 from tests.compat.test_tools import KEY, geocode, matrix
 from tests.compat.web import serving
-from tests.fakes.confined import confined, nursery_with, script
+from tests.fakes.confined import confined, process_pool_with, script
 from tests.standin.documents import pdf_with_a_layer_switched_off
 
 pytestmark = [
@@ -23,8 +23,8 @@ pytestmark = [
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def nursery() -> AsyncIterator[ForkServerPool]:
-    async with nursery_with() as opened:
+async def process_pool() -> AsyncIterator[ForkServerPool]:
+    async with process_pool_with() as opened:
         yield opened
 
 
@@ -34,7 +34,7 @@ def said(result: dict[str, Any]) -> dict[str, Any]:
 
 
 async def test_maps_are_asked_by_the_service_which_has_the_key(
-    nursery: ForkServerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    process_pool: ForkServerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("GOOGLE_MAPS_API_KEY", KEY)
     with serving({"/maps/api/geocode/json": geocode, "/maps/api/distancematrix/json": matrix}) as web:
@@ -55,7 +55,7 @@ async def test_maps_are_asked_by_the_service_which_has_the_key(
             evaluator.add_custom_info(noted)
         """
         above = "from mind2web2.api_tools import tool_googlemap"
-        noted = said(await confined(script(tmp_path, body, above=above), nursery))
+        noted = said(await confined(script(tmp_path, body, above=above), process_pool))
         assert all(request.query["key"] == KEY for request in web.requests)
     assert (noted["city"], noted["metres"], noted["places"], noted["key"]) == ("Paris", 1200, 1, False)
     assert noted["refused"].startswith("ApiError REQUEST_DENIED (this key may not)")
@@ -63,7 +63,7 @@ async def test_maps_are_asked_by_the_service_which_has_the_key(
 
 
 async def test_without_a_key_at_the_service_making_the_tool_ends_the_script(
-    nursery: ForkServerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    process_pool: ForkServerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.delenv("GOOGLE_MAPS_API_KEY", raising=False)
     body = """
@@ -73,11 +73,11 @@ async def test_without_a_key_at_the_service_making_the_tool_ends_the_script(
             evaluator.add_custom_info({"why": str(error)})
     """
     above = "from mind2web2 import GoogleMapsTool"
-    noted = said(await confined(script(tmp_path, body, above=above), nursery))
+    noted = said(await confined(script(tmp_path, body, above=above), process_pool))
     assert noted == {"why": "GOOGLE_MAPS_API_KEY is not set"}
 
 
-async def test_a_pdf_is_taken_apart_by_the_service(nursery: ForkServerPool, tmp_path: Path):
+async def test_a_pdf_is_taken_apart_by_the_service(process_pool: ForkServerPool, tmp_path: Path):
     data = base64.b64encode(pdf_with_a_layer_switched_off("A lamp on paper.", "unseen")).decode()
     body = f"""
         import base64
@@ -85,7 +85,7 @@ async def test_a_pdf_is_taken_apart_by_the_service(nursery: ForkServerPool, tmp_
         nothing = await PDFParser().extract(b"no pdf")
         evaluator.add_custom_info({{"text": text, "pictures": len(pictures), "nothing": nothing[1]}})
     """
-    noted = said(await confined(script(tmp_path, body, above="from mind2web2 import PDFParser"), nursery))
+    noted = said(await confined(script(tmp_path, body, above="from mind2web2 import PDFParser"), process_pool))
     assert "A lamp on paper." in noted["text"]
     assert noted["pictures"] == 1
     assert noted["nothing"] == "PDF extraction failed: the data is not a PDF"

@@ -61,17 +61,17 @@ class Ends:
 @asynccontextmanager
 async def opened() -> AsyncIterator[tuple[Ends, RpcClient, asyncio.Task[Any]]]:
     ends = Ends()
-    door = RpcClient(ends.talk, ends.ask, when_left=lambda: None)
+    rpc = RpcClient(ends.talk, ends.ask, when_left=lambda: None)
     holding = asyncio.create_task(ends.ours.hold({"task": "t"}))
     try:
-        assert await door.open() == {"task": "t"}
-        assert door._reading is not None
-        yield ends, door, holding
+        assert await rpc.open() == {"task": "t"}
+        assert rpc._reading is not None
+        yield ends, rpc, holding
     finally:
-        if door._reading is not None:
-            door._reading.cancel()
-        if door._writer is not None:
-            door._writer.close()
+        if rpc._reading is not None:
+            rpc._reading.cancel()
+        if rpc._writer is not None:
+            rpc._writer.close()
         ends.ask.close()
         holding.cancel()
         await asyncio.gather(holding, return_exceptions=True)
@@ -80,11 +80,11 @@ async def opened() -> AsyncIterator[tuple[Ends, RpcClient, asyncio.Task[Any]]]:
 
 
 async def test_calls_are_answered_side_by_side_and_the_last_word_ends_it():
-    async with opened() as (ends, door, holding):
+    async with opened() as (ends, rpc, holding):
         texts = [f"text {number} \ud800 é" for number in range(100)]
-        assert await asyncio.gather(*(door.call("echo", text=text) for text in texts)) == texts
-        door.tell("progress", done=1, total=2)
-        ending = asyncio.create_task(door.end({"done": {"x": 1}}))
+        assert await asyncio.gather(*(rpc.call("echo", text=text) for text in texts)) == texts
+        rpc.tell("progress", done=1, total=2)
+        ending = asyncio.create_task(rpc.end({"done": {"x": 1}}))
         assert await holding == {"done": {"x": 1}}
         ends.ours.close()
         await ending
@@ -92,26 +92,26 @@ async def test_calls_are_answered_side_by_side_and_the_last_word_ends_it():
 
 
 async def test_code_that_cannot_await_asks_too():
-    async with opened() as (_, door, _holding):
-        assert await asyncio.to_thread(door.call_blocking, "echo", text="now") == "now"
+    async with opened() as (_, rpc, _holding):
+        assert await asyncio.to_thread(rpc.call_blocking, "echo", text="now") == "now"
         with pytest.raises(LLMRejected):
-            await asyncio.to_thread(door.call_blocking, "refuse")
+            await asyncio.to_thread(rpc.call_blocking, "refuse")
 
 
 async def test_an_error_of_ours_is_raised_there_as_what_it_was():
-    async with opened() as (_, door, _holding):
+    async with opened() as (_, rpc, _holding):
         with pytest.raises(LLMRejected, match="no such key") as raised:
-            await door.call("refuse")
+            await rpc.call("refuse")
         assert raised.value.status == 401
         with pytest.raises(JudgeBug, match="unknown call 'steal'"):
-            await door.call("steal")
+            await rpc.call("steal")
         with pytest.raises(JudgeBug, match="cannot be sent"):
-            await door.call("infinite")
+            await rpc.call("infinite")
 
 
 async def test_a_call_that_is_called_off_is_called_off_here():
-    async with opened() as (ends, door, _holding):
-        waiting = asyncio.create_task(door.call("wait"))
+    async with opened() as (ends, rpc, _holding):
+        waiting = asyncio.create_task(rpc.call("wait"))
         await asyncio.sleep(0.05)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -120,17 +120,17 @@ async def test_a_call_that_is_called_off_is_called_off_here():
 
 
 async def test_what_breaks_here_is_nothing_of_the_files_doing():
-    async with opened() as (_, door, holding):
-        asking = asyncio.create_task(door.call("break"))
+    async with opened() as (_, rpc, holding):
+        asking = asyncio.create_task(rpc.call("break"))
         with pytest.raises(ZeroDivisionError):
             await holding
         asking.cancel()
 
 
 async def test_news_arrive_without_being_asked_for():
-    async with opened() as (ends, door, _holding):
+    async with opened() as (ends, rpc, _holding):
         heard: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        door.on_notification = heard.set_result
+        rpc.on_notification = heard.set_result
         ends.ours.tell(7)
         assert await asyncio.wait_for(heard, 120) == 7
 
@@ -183,9 +183,9 @@ async def test_what_is_said_to_a_side_that_has_had_its_last_word_does_not_lose_i
     service.settimeout(5.0)
     rpc_framing.send_blocking(service, {"task": "t"})
     left: list[None] = []
-    door = RpcClient(talk, ask, when_left=lambda: left.append(None))
-    await door.open()
-    ending = asyncio.create_task(door.end({"done": 1}))
+    rpc = RpcClient(talk, ask, when_left=lambda: left.append(None))
+    await rpc.open()
+    ending = asyncio.create_task(rpc.end({"done": 1}))
     assert not (await asyncio.wait({ending}, timeout=0.2))[0]
     for _ in range(3):
         rpc_framing.send_blocking(service, {"news": "late"})

@@ -75,8 +75,8 @@ async def test_tokens_limit_a_model_with_a_price_too():
     assert sum(isinstance(one, LLMBudgetExceeded) for one in ended) == 2
 
 
-class NotingPurse:
-    """A purse with no bottom that writes down what it is asked and told."""
+class RecordingBudget:
+    """A budget with no bottom that writes down what it is asked and told."""
 
     def __init__(self) -> None:
         self.reserved: list[Estimate] = []
@@ -90,26 +90,26 @@ class NotingPurse:
 
 
 async def test_the_purse_of_a_request_pays_and_the_clients_own_does_not():
-    own, purse = ProcessBudget(0.0), NotingPurse()
-    await limited(ScriptedBackend(reply()), own).complete(replace(ASKED, purse=purse))
-    [(reserved, usage, model)] = purse.settled
-    assert (purse.reserved, model) == ([reserved], "o4-mini")
+    own, budget = ProcessBudget(0.0), RecordingBudget()
+    await limited(ScriptedBackend(reply()), own).complete(replace(ASKED, budget=budget))
+    [(reserved, usage, model)] = budget.settled
+    assert (budget.reserved, model) == ([reserved], "o4-mini")
     assert usage.usd == pytest.approx(1.1)
     assert own.spent_usd == 0
 
 
 async def test_what_was_set_aside_is_settled_however_the_request_ends():
-    purse = NotingPurse()
+    budget = RecordingBudget()
     gate = asyncio.Event()
     backend = ScriptedBackend(gate=gate)
-    asking = asyncio.create_task(limited(backend, ProcessBudget(1.0)).complete(replace(ASKED, purse=purse)))
+    asking = asyncio.create_task(limited(backend, ProcessBudget(1.0)).complete(replace(ASKED, budget=budget)))
     await backend.started.wait()
     asking.cancel()
     await asyncio.wait({asking})
     refused = LLMRejected("no", scope=RejectionScope.REQUEST)
     with pytest.raises(LLMRejected):
-        await limited(ScriptedBackend(refused), ProcessBudget(1.0)).complete(replace(ASKED, purse=purse))
-    assert [usage for _, usage, _ in purse.settled] == [Usage(), Usage()]
+        await limited(ScriptedBackend(refused), ProcessBudget(1.0)).complete(replace(ASKED, budget=budget))
+    assert [usage for _, usage, _ in budget.settled] == [Usage(), Usage()]
 
 
 def test_a_request_is_rather_guessed_too_dear():

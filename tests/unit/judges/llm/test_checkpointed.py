@@ -95,9 +95,9 @@ async def test_a_kept_reply_that_no_longer_fits_is_asked_for_anew():
 
 
 async def test_the_purse_of_the_job_pays():
-    purse = ProcessBudget(100.0)
-    await with_checkpoints(client(ScriptedBackend()), Notebook(), purse).complete(REQUEST)
-    assert purse.spent_usd > 0
+    budget = ProcessBudget(100.0)
+    await with_checkpoints(client(ScriptedBackend()), Notebook(), budget).complete(REQUEST)
+    assert budget.spent_usd > 0
 
 
 def test_a_judge_that_asks_nobody_needs_no_memory():

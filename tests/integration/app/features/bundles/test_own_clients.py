@@ -12,7 +12,7 @@ from app.features.bundles.replaying import first_difference, replay
 from app.features.bundles.rerunning import rerun
 from app.features.bundles.verifying import verify
 from tests.fakes.bundled import LAMPS, JudgedWorld, member
-from tests.fakes.confined import nursery_with, script
+from tests.fakes.confined import process_pool_with, script
 from tests.fakes.llm import RuleLLM
 from tests.standin.llm import StandInLLM
 
@@ -51,7 +51,7 @@ async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     if not request.param:
         yield world
         return
-    async with nursery_with() as world.nursery:
+    async with process_pool_with() as world.process_pool:
         yield world
 
 

@@ -26,7 +26,7 @@ from judges.llm.response_cache import FolderReplyCache
 from judges.prompting.prompts.library import load_prompt
 from judges.prompting.verdict_reply import BinaryEvalResult
 from tests.fakes.bundled import LAMPS, JudgedWorld, PagesWithBodies, member
-from tests.fakes.confined import nursery_with
+from tests.fakes.confined import process_pool_with
 from tests.standin.call import Call
 from tests.standin.faults import MALFORMED, RATE_LIMITED, TOO_LONG, Fault
 from tests.standin.llm import StandInLLM
@@ -177,7 +177,7 @@ async def test_it_is_sound_and_its_scripts_come_to_the_same_without_a_model(
 
 
 async def test_it_is_the_same_for_a_judge_file_in_a_process_of_its_own(world: JudgedWorld):
-    async with nursery_with() as world.nursery:
+    async with process_pool_with() as world.process_pool:
         result = await world.judge(judge(GREEN, RED, ODD, NEVER))
     [root] = [part["verification_tree"] for part in result["eval_breakdown"]]
     assert [leaf["outcome"] for leaf in root["children"]] == ["passed", "not_judged", "passed", "not_judged"]
