@@ -58,8 +58,8 @@ def patient_database_clients() -> Iterator[None]:
         for limit in (
             "database._CONNECT_TIMEOUT_S",
             "database._POOL_WAIT_S",
-            "direct._LIBPQ_CONNECT_TIMEOUT_S",
-            "direct._CONNECT_TIMEOUT_S",
+            "direct_pool._LIBPQ_CONNECT_TIMEOUT_S",
+            "direct_pool._CONNECT_TIMEOUT_S",
         ):
             patch.setattr(f"app.storage.{limit}", 60)
         for limit in ("_CONNECT_TIMEOUT_S", "_POOL_WAIT_S"):
