@@ -128,7 +128,7 @@ async def test_a_refresh_joins_the_one_that_is_under_way_elsewhere(database_url:
 PROCESS = """
 import asyncio, sys
 from pathlib import Path
-from tests.integration.app.storage.test_turns import URL, Knocking, worker
+from tests.integration.app.storage.test_capture_locks import URL, Knocking, worker
 
 async def main(database, folder, takes_s):
     capturer = Knocking(float(takes_s))
