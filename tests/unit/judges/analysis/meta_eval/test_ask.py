@@ -37,7 +37,7 @@ async def asked_of(llm: RuleLLM, *labels: Label, stored=nothing_stored, votes: i
     return await ask_all(items_of(labels), judge, stored=stored, votes=votes)
 
 
-async def test_a_judge_is_asked_what_the_person_was_asked() -> None:
+async def test_judge_gets_the_claim_page_answer_and_task_of_the_label() -> None:
     llm = RuleLLM(lambda request: True)
     (asked,) = await asked_of(llm, priced(LabelledPage(url=URL, text=TEXT, sha256=DIGEST)))
 
@@ -48,7 +48,7 @@ async def test_a_judge_is_asked_what_the_person_was_asked() -> None:
     assert asked.verdict.prompt is not None and asked.verdict.prompt.startswith("verify_page@")
 
 
-async def test_pages_that_are_stored_are_found_by_their_id() -> None:
+async def test_stored_pages_are_found_by_page_id() -> None:
     wanted = []
 
     async def stored(page_id: str) -> Evidence:
@@ -70,7 +70,7 @@ async def test_pages_that_are_stored_are_found_by_their_id() -> None:
         ((LabelledPage(url=URL, text=TEXT, sha256="0" * 64),), "differs from the one in the label"),
     ],
 )
-async def test_a_page_that_is_not_the_one_that_was_seen_is_no_verdict(pages, why) -> None:
+async def test_missing_or_different_page_is_not_judged_without_a_request(pages, why) -> None:
     llm = RuleLLM()
     (asked,) = await asked_of(llm, priced(*pages))
 
@@ -79,23 +79,23 @@ async def test_a_page_that_is_not_the_one_that_was_seen_is_no_verdict(pages, why
     assert llm.requests == []
 
 
-async def test_a_claim_about_the_answer_alone_needs_no_page() -> None:
+async def test_claim_about_the_answer_alone_needs_no_page() -> None:
     (asked,) = await asked_of(RuleLLM(lambda request: False), priced(sources=None))
     assert asked.judge is False
 
 
-async def test_what_needs_no_model_says_nothing_of_one() -> None:
+async def test_claim_with_an_empty_source_list_sends_no_request() -> None:
     (asked,) = await asked_of(RuleLLM(), priced(sources=()))
     assert (asked.judge, asked.verdict.reason) == (None, Reason.NO_SOURCE)
 
 
-async def test_a_model_that_is_down_is_no_verdict() -> None:
+async def test_unavailable_model_is_not_a_verdict() -> None:
     page = LabelledPage(url=URL, text=TEXT)
     (asked,) = await asked_of(RuleLLM(lambda request: LLMUnavailable("down")), priced(page))
     assert (asked.judge, asked.verdict.reason) == (None, Reason.LLM_UNAVAILABLE)
 
 
-async def test_items_that_tell_nothing_are_not_asked_and_many_are_asked_a_few_at_a_time() -> None:
+async def test_undecided_items_are_not_judged_and_concurrency_is_limited() -> None:
     llm = RuleLLM()
     page = LabelledPage(url=URL, text=TEXT)
     unclear = priced(page, human=HumanDecision.UNCLEAR, claim="It is blue")

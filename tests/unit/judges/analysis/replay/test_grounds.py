@@ -1,4 +1,4 @@
-"""Votes and quotes must bear out what a verdict says."""
+"""Consistency of a verdict with its votes and quotes."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def claimed(outcome: Any = None, **more: Any) -> Any:
     )
 
 
-def test_a_quote_that_stands_where_it_should():
+def test_quote_at_its_position_is_consistent():
     assert found(claimed(quotes=[QUOTE])) == []
 
 
-def test_a_quote_that_stands_elsewhere_or_nowhere():
+def test_quote_at_another_position_or_missing_is_reported():
     assert found(claimed(quotes=[QUOTE]), text="The museum opens at ten.") == ["quote of leaf a in page page_1"]
     moved = Quote(text="opens at nine", page_id="page_1", start=12, end=25)
     assert found(claimed(quotes=[moved])) == ["quote of leaf a in page page_1"]
@@ -40,13 +40,13 @@ def test_a_quote_that_stands_elsewhere_or_nowhere():
     assert found(claimed(quotes=[backwards])) == ["quote of leaf a in page page_1"]
 
 
-def test_quotes_of_pictures_and_of_pages_that_are_left_out_are_not_looked_up():
+def test_quotes_of_pictures_and_of_unavailable_pages_are_not_checked():
     picture = Quote(text="opens at nine", page_id="page_1", start=0, end=0, origin=QuoteOrigin.IMAGE)
     assert found(claimed(quotes=[picture])) == []
     assert found(claimed(quotes=[QUOTE]), text=None) == []
 
 
-def test_an_outcome_that_no_vote_speaks_for():
+def test_outcome_that_contradicts_the_votes_is_reported():
     assert found(claimed(votes=[False, False])) == ["votes of leaf a"]
     assert found(claimed(FAILED, votes=[True, True])) == ["votes of leaf a"]
     assert found(claimed(FAILED, votes=[True, False, False])) == []
