@@ -73,7 +73,9 @@ KEYS = st.lists(st.lists(st.sampled_from("abc"), max_size=4), max_size=5)
 
 
 @given(KEYS, st.randoms(use_true_random=False))
-def test_assignment_is_independent_of_request_order_and_preserves_the_total(leaves: list[list[str]], draw: random.Random):
+def test_assignment_is_independent_of_request_order_and_preserves_the_total(
+    leaves: list[list[str]], draw: random.Random
+):
     def arrived(order: Sequence[tuple[int, int]]) -> list[Verdict]:
         """The verdicts if the requests arrived in this order: the first with a key pays."""
         costs: dict[tuple[int, int], Usage] = {}

@@ -172,7 +172,9 @@ async def test_extraction_can_read_a_page():
         (lambda ctx: exit(3), "SystemExit"),
     ],
 )
-async def test_exception_in_a_judge_raises_judge_bug_with_traceback(wrong: Callable[[JudgeContext], object], message: str):
+async def test_exception_in_a_judge_raises_judge_bug_with_traceback(
+    wrong: Callable[[JudgeContext], object], message: str
+):
     async def judge(ctx: JudgeContext) -> None:
         wrong(ctx)
 

@@ -120,7 +120,11 @@ def test_excessively_deep_tree_cannot_be_recomputed():
     for _ in range(MAX_DEPTH * 5):
         deep = {"children": [deep]}
     with pytest.raises(NotRecomputable, match="more than 200 levels deep"):
-        list(score_differences(result_from_file(rubric_of(leaf("a"))) | {"eval_breakdown": [{"verification_tree": deep}]}))
+        list(
+            score_differences(
+                result_from_file(rubric_of(leaf("a"))) | {"eval_breakdown": [{"verification_tree": deep}]}
+            )
+        )
 
 
 def test_interrupted_public_script_has_certain_bounds_only_behind_a_failed_gate():

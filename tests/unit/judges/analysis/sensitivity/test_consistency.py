@@ -24,7 +24,13 @@ def found(*results: dict[str, Any]) -> Consistency:
 
 def test_no_results_give_empty_figures():
     measured = found()
-    assert (measured.results, measured.votes, measured.again, measured.flaky_share, measured.flaky) == (0, (), 0, None, ())
+    assert (measured.results, measured.votes, measured.again, measured.flaky_share, measured.flaky) == (
+        0,
+        (),
+        0,
+        None,
+        (),
+    )
 
 
 def test_votes_are_counted_by_model_and_prompt():
@@ -77,7 +83,9 @@ def test_verdicts_of_another_model_prompt_or_evidence_are_not_compared():
     plain = judged(asked())
     evidence = judged(asked(FAILED))
     evidence["eval_breakdown"][0]["verification_tree"]["children"][0]["evidence"] = ["f" * 64]
-    measured = found(plain, judged(asked(FAILED, model="other")), judged(asked(FAILED, prompt="verify_page@2")), evidence)
+    measured = found(
+        plain, judged(asked(FAILED, model="other")), judged(asked(FAILED, prompt="verify_page@2")), evidence
+    )
     assert measured.again == 0
 
 

@@ -22,7 +22,7 @@ def test_power_equals_the_example_of_r():
 
 
 def test_unpaired_difference_inverts_the_example_of_r():
-    """R, ?power.t.test: power.t.test(power = .90, delta = 1) gives n = 22.02110, so n = 22 detects slightly more than 1."""
+    """R, ?power.t.test: power.t.test(power = .90, delta = 1) gives n = 22.02110, so n = 22 detects just over 1."""
     found = unpaired_detectable(1, 22, power=0.9)
     assert found is not None and found == pytest.approx(1.0005, abs=5e-4)
     assert unpaired_power(1, 1, 22) < 0.9 < unpaired_power(1, 1, 23)

@@ -1,4 +1,4 @@
-"""Headline figures: tasks as the unit, bounds for answers that were not judged, and agreement with the public figures."""
+"""Headline figures: tasks as the unit, bounds for not judged answers, and equality with the public figures."""
 
 from __future__ import annotations
 
