@@ -16,7 +16,7 @@ CACHED = Usage(cached_calls=1)
 
 
 def verdict(*requests: tuple[str, Usage]) -> Verdict:
-    """A verdict with one vote for each request."""
+    """Return a verdict with one vote for each request."""
     return Verdict(
         outcome=Outcome.PASSED,
         votes=tuple(Vote(result=True, model="m", cached=usage == CACHED, request=key) for key, usage in requests),
@@ -76,8 +76,8 @@ KEYS = st.lists(st.lists(st.sampled_from("abc"), max_size=4), max_size=5)
 def test_assignment_is_independent_of_request_order_and_preserves_the_total(
     leaves: list[list[str]], draw: random.Random
 ):
-    def arrived(order: Sequence[tuple[int, int]]) -> list[Verdict]:
-        """The verdicts if the requests arrived in this order: the first with a key pays."""
+    def verdicts_in_order_of(order: Sequence[tuple[int, int]]) -> list[Verdict]:
+        """Return the verdicts for this order of requests: the first request with a key is charged."""
         costs: dict[tuple[int, int], Usage] = {}
         seen: set[str] = set()
         for place in order:
@@ -87,7 +87,7 @@ def test_assignment_is_independent_of_request_order_and_preserves_the_total(
         return [verdict(*((key, costs[n, m]) for m, key in enumerate(keys))) for n, keys in enumerate(leaves)]
 
     places = [(n, m) for n, keys in enumerate(leaves) for m in range(len(keys))]
-    in_order, shuffled = arrived(places), arrived(draw.sample(places, len(places)))
+    in_order, shuffled = verdicts_in_order_of(places), verdicts_in_order_of(draw.sample(places, len(places)))
     charged = assign_usage_in_tree_order(shuffled)
     assert charged == in_order
     assert total(each.usage for each in charged) == total(each.usage for each in shuffled)

@@ -152,7 +152,7 @@ async def test_unchanged_inputs_send_no_request_and_give_the_same_verdict(case: 
     assert (again.usage.calls, again.usage.cached_calls, again.usage.usd) == (0, calls, 0)
 
 
-class Shared:
+class SharedCache:
     """In-memory cache that all machines share."""
 
     def __init__(self) -> None:
@@ -169,7 +169,7 @@ class Shared:
 @given(case=CASES)
 @settings(max_examples=3, deadline=None)
 async def test_second_machine_reuses_the_verdict_only_if_nothing_changed(changed_input: str | None, case: Case):
-    shared = Shared()
+    shared = SharedCache()
     if changed_input in PAGE_CHANGES:
         case = replace(case, text=case.text or "")
     with tempfile.TemporaryDirectory(prefix="assay-reuse-") as folder:

@@ -173,7 +173,7 @@ async def test_progress_counts_settled_leaves_up_to_all():
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
-def grown(seed: int) -> Tree:
+def random_tree(seed: int) -> Tree:
     """Return a random tree with gates, sequences, checks, and claims that fail or are not judged."""
     draw = random.Random(seed)
     tree = Tree(draw.choice(list(Strategy)))
@@ -202,7 +202,7 @@ async def test_tree_is_independent_of_the_order_of_completion(seed: int):
             for _ in range(draw.randint(0, 6)):
                 await asyncio.sleep(0)
 
-        tree, judge = grown(seed), Judge(pause)
+        tree, judge = random_tree(seed), Judge(pause)
         await settled(tree, judge)
         assert all(leaf.verdict is not None for leaf in tree.rubric.leaves() if leaf.claim is not None)
         trees.append((tree_json(tree.rubric), sorted(judge.asked)))

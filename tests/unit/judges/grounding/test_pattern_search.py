@@ -22,7 +22,7 @@ _TEXT = (
 WORDS = _TEXT.split(" ")
 
 
-def each_by_itself(text: str, start: int, end: int) -> Iterator[Hit]:
+def hits_of_single_patterns(text: str, start: int, end: int) -> Iterator[Hit]:
     for wording in WORDINGS:
         for found in wording.pattern.finditer(text, start, end + REACH_CHARS):
             if found.start() < end and wording.context_allows(text, found.start()):
@@ -32,7 +32,7 @@ def each_by_itself(text: str, start: int, end: int) -> Iterator[Hit]:
 @given(st.lists(st.sampled_from(WORDS), max_size=40), st.integers(0, 100), st.integers(1, 300))
 def test_combined_search_finds_the_hits_of_every_single_pattern(words: list[str], start: int, length: int):
     text = " ".join(words)
-    free = {hit for hit in each_by_itself(text, start, start + length) if hit.wording.after is None}
+    free = {hit for hit in hits_of_single_patterns(text, start, start + length) if hit.wording.after is None}
     found = set(SEARCH.found(text, start, start + length, reach=REACH_CHARS))
     assert {hit for hit in found if hit.wording.after is None} == free
 

@@ -14,7 +14,7 @@ from judges.grounding.source_signals import (
 )
 
 
-def marks(url: str, final_url: str | None = None, *, chain: tuple[str, ...] = ()) -> set[SourceSignal]:
+def signals_of(url: str, final_url: str | None = None, *, chain: tuple[str, ...] = ()) -> set[SourceSignal]:
     return set(
         source_signals(
             Capture(
@@ -56,12 +56,12 @@ def marks(url: str, final_url: str | None = None, *, chain: tuple[str, ...] = ()
     ],
 )
 def test_url_has_its_signals(url: str, final_url: str | None, expected: set[SourceSignal]):
-    assert marks(url, final_url) == expected
+    assert signals_of(url, final_url) == expected
 
 
 def test_shortener_in_the_redirect_chain_is_reported():
     chain = ("https://a.example/", "https://t.co/x", "https://b.example/")
-    assert SourceSignal.SHORTENER in marks(chain[0], chain[-1], chain=chain)
+    assert SourceSignal.SHORTENER in signals_of(chain[0], chain[-1], chain=chain)
 
 
 def test_informative_signals_do_not_disqualify_a_source():

@@ -59,7 +59,7 @@ class ServiceEnd:
 
 
 @asynccontextmanager
-async def opened() -> AsyncIterator[tuple[ServiceEnd, RpcClient, asyncio.Task[Any]]]:
+async def open_connection() -> AsyncIterator[tuple[ServiceEnd, RpcClient, asyncio.Task[Any]]]:
     ends = ServiceEnd()
     rpc = RpcClient(ends.talk, ends.ask, when_left=lambda: None)
     running = asyncio.create_task(ends.ours.hold({"task": "t"}))
@@ -80,7 +80,7 @@ async def opened() -> AsyncIterator[tuple[ServiceEnd, RpcClient, asyncio.Task[An
 
 
 async def test_concurrent_calls_are_answered_and_the_final_message_ends_the_run():
-    async with opened() as (ends, rpc, running):
+    async with open_connection() as (ends, rpc, running):
         texts = [f"text {number} \ud800 é" for number in range(100)]
         assert await asyncio.gather(*(rpc.call("echo", text=text) for text in texts)) == texts
         rpc.tell("progress", done=1, total=2)
@@ -92,14 +92,14 @@ async def test_concurrent_calls_are_answered_and_the_final_message_ends_the_run(
 
 
 async def test_blocking_calls_are_answered():
-    async with opened() as (_, rpc, _holding):
+    async with open_connection() as (_, rpc, _holding):
         assert await asyncio.to_thread(rpc.call_blocking, "echo", text="now") == "now"
         with pytest.raises(LLMRejected):
             await asyncio.to_thread(rpc.call_blocking, "refuse")
 
 
 async def test_error_of_the_service_is_raised_in_the_client():
-    async with opened() as (_, rpc, _holding):
+    async with open_connection() as (_, rpc, _holding):
         with pytest.raises(LLMRejected, match="no such key") as raised:
             await rpc.call("refuse")
         assert raised.value.status == 401
@@ -110,7 +110,7 @@ async def test_error_of_the_service_is_raised_in_the_client():
 
 
 async def test_cancelling_a_call_cancels_its_handler():
-    async with opened() as (ends, rpc, _holding):
+    async with open_connection() as (ends, rpc, _holding):
         waiting = asyncio.create_task(rpc.call("wait"))
         await asyncio.sleep(0.05)
         waiting.cancel()
@@ -120,7 +120,7 @@ async def test_cancelling_a_call_cancels_its_handler():
 
 
 async def test_unexpected_error_of_a_handler_ends_the_run():
-    async with opened() as (_, rpc, running):
+    async with open_connection() as (_, rpc, running):
         asking = asyncio.create_task(rpc.call("break"))
         with pytest.raises(ZeroDivisionError):
             await running
@@ -128,7 +128,7 @@ async def test_unexpected_error_of_a_handler_ends_the_run():
 
 
 async def test_notifications_reach_the_client():
-    async with opened() as (ends, rpc, _holding):
+    async with open_connection() as (ends, rpc, _holding):
         received: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         rpc.on_notification = received.set_result
         ends.ours.tell(7)

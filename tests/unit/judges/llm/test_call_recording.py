@@ -100,12 +100,14 @@ async def test_picture_stored_with_its_page_is_not_stored_again():
 
 @pytest.mark.parametrize("is_kept", [True, False])
 async def test_known_picture_hash_is_trusted_only_if_the_picture_is_stored(is_kept: bool):
-    told = "ab" * 32  # not the hash of the picture, to detect whether it is recomputed
+    claimed_sha256 = "ab" * 32  # not the hash of the picture, to detect whether it is recomputed
     asked = request("x")
-    asked = replace(asked, messages=({"role": "user", "content": [image_part(DataURI.of_jpeg(JPEG, sha256=told))]},))
-    calls = await recorded(asked, kept=lambda found: is_kept and found == told)
+    asked = replace(
+        asked, messages=({"role": "user", "content": [image_part(DataURI.of_jpeg(JPEG, sha256=claimed_sha256))]},)
+    )
+    calls = await recorded(asked, kept=lambda found: is_kept and found == claimed_sha256)
     found = calls.calls[0]["messages"][0]["content"][0]["image_url"]["url"]
-    sha256 = told if is_kept else hashlib.sha256(JPEG).hexdigest()
+    sha256 = claimed_sha256 if is_kept else hashlib.sha256(JPEG).hexdigest()
     assert found == {"picture": sha256, "media_type": "image/jpeg"}
     assert (sha256 in calls.pieces) is not is_kept
 
@@ -174,8 +176,8 @@ async def test_different_request_has_another_key(other: LLMRequest):
 
 
 async def test_replies_to_equal_requests_stay_in_order():
-    said = iter([True, False, True])
-    calls = await recorded(*[request("x")] * 3, llm=RuleLLM(lambda asked: next(said)))
+    verdicts = iter([True, False, True])
+    calls = await recorded(*[request("x")] * 3, llm=RuleLLM(lambda asked: next(verdicts)))
     assert [json.loads(call["reply"])["result"] for call in calls.calls] == [True, False, True]
 
 
@@ -231,8 +233,8 @@ async def test_original_and_shortened_requests_are_recorded(end: str):
                 return replace(reply, unusable=(LESS,), shorter_page=SHORTER)
             error = LLMUnavailable("not seen", usage=Usage(calls=3))
             error.unusable = (LESS,)
-            told = replace(SHORTER, text='{"result": false}', model="o4-mini")
-            error.shorter_page = SHORTER if end == "fault" else told
+            negative = replace(SHORTER, text='{"result": false}', model="o4-mini")
+            error.shorter_page = SHORTER if end == "fault" else negative
             raise error
 
     asked = request("the lamp is green", picture=True)
@@ -246,13 +248,13 @@ async def test_original_and_shortened_requests_are_recorded(end: str):
     assert second.get("reply") == expected[end]
     assert second.get("by") == (None if end == "fault" else "o4-mini")
 
-    def told(messages: Any) -> str:
+    def text_in(messages: Any) -> str:
         text = messages[1]["content"][1]["text"]
         return text if isinstance(text, str) else join_pieces(text, text_of(calls))
 
-    assert told(call["messages"]) == asked.messages[1]["content"][1]["text"]
-    assert told(second["messages"]) == with_shortened_page(asked, 700).messages[1]["content"][1]["text"]
-    assert TRUNCATION_NOTICE in told(second["messages"])
+    assert text_in(call["messages"]) == asked.messages[1]["content"][1]["text"]
+    assert text_in(second["messages"]) == with_shortened_page(asked, 700).messages[1]["content"][1]["text"]
+    assert TRUNCATION_NOTICE in text_in(second["messages"])
     assert second["messages"][1]["content"][0] == call["messages"][1]["content"][0]  # the same picture, by its hash
     assert load_prompt("repair").ref in calls.prompts
     assert recorded_request_key(call, text_of(calls)) == portable_request_key(asked)

@@ -30,7 +30,7 @@ def test_items_equal_those_of_the_whole_file(
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("written", "message"),
     [
         ("", "unexpected end of file"),
         ("{}", "must be a JSON list"),
@@ -52,10 +52,10 @@ def test_items_equal_those_of_the_whole_file(
         ('{"a":' * 100_000, "must be a JSON list"),
     ],
 )
-def test_invalid_list_is_rejected(tmp_path: Path, written: str, said: str):
+def test_invalid_list_is_rejected(tmp_path: Path, written: str, message: str):
     file = tmp_path / "items.json"
     file.write_text(written)
-    with pytest.raises(DataUnreadable, match=said):
+    with pytest.raises(DataUnreadable, match=message):
         list(read_items(file))
 
 

@@ -1,4 +1,4 @@
-"""Published JSON files and rows: file lookup and errors for damaged data."""
+"""Published JSON files and rows: file lookup and errors for error_after data."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_count_ignores_text_inside_pages(tmp_path: Path):
     assert split.count() == 2
 
 
-def damaged(tmp_path: Path, change: Any) -> str:
+def error_after(tmp_path: Path, change: Any) -> str:
     """Return the error for a file after ``change`` of the second action of the first task."""
     tasks = nine_steps()
     change(tasks[0], tasks[0]["actions"][1])
@@ -85,7 +85,7 @@ def damaged(tmp_path: Path, change: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda task, action: action.pop("action_uid"), "task T1, action 1, field action_uid: is missing"),
         (lambda task, action: action.pop("operation"), "task T1, action 1 (b), field operation: is missing"),
@@ -113,20 +113,20 @@ def damaged(tmp_path: Path, change: Any) -> str:
         (lambda task, action: task.update(actions={}), "task T1, field actions: must be a list"),
     ],
 )
-def test_error_for_damaged_data_names_file_task_action_and_field(tmp_path: Path, change: Any, said: str):
-    found = damaged(tmp_path, change)
+def test_error_for_damaged_data_names_file_task_action_and_field(tmp_path: Path, change: Any, message: str):
+    found = error_after(tmp_path, change)
     assert found.startswith("test_task_0.json, task ")
-    assert said in found
+    assert message in found
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("written", "message"),
     [("{}", "must be a JSON list"), ("[[1]]", "task 0: must be an object"), ("[{", "not well-formed")],
 )
-def test_file_without_tasks_is_rejected(tmp_path: Path, written: str, said: str):
+def test_file_without_tasks_is_rejected(tmp_path: Path, written: str, message: str):
     file = tmp_path / "test_task.json"
     file.write_text(written)
-    with pytest.raises(DataUnreadable, match=said):
+    with pytest.raises(DataUnreadable, match=message):
         list(find_split(file, "test_task").steps())
 
 

@@ -13,25 +13,25 @@ from judges.suites.mind2web.tournament import EMPTY_PREDICTION, Prediction
 PROMPT = ["<html/>", "question", [["1", "<a id=0>"], ["2", "<a id=1>"]]]
 
 
-def written(tmp_path: Path, content: Any) -> Path:
+def write_predictions(tmp_path: Path, content: Any) -> Path:
     file = tmp_path / "predictions.json"
     file.write_text(content if isinstance(content, str) else json.dumps(content))
     return file
 
 
 def test_published_predictions_are_read(tmp_path: Path):
-    found = read_predictions(written(tmp_path, [["T_a", "7", "TYPE x"], ["T_b", "", ""]]))
+    found = read_predictions(write_predictions(tmp_path, [["T_a", "7", "TYPE x"], ["T_b", "", ""]]))
     assert found == {"T_a": Prediction("7", "TYPE x"), "T_b": EMPTY_PREDICTION}
 
 
 def test_operation_without_an_element_is_an_empty_prediction(tmp_path: Path):
-    assert read_predictions(written(tmp_path, [["T_a", "", "CLICK "]])) == {"T_a": EMPTY_PREDICTION}
+    assert read_predictions(write_predictions(tmp_path, [["T_a", "", "CLICK "]])) == {"T_a": EMPTY_PREDICTION}
 
 
 def outputs(tmp_path: Path, *raws: str, candidates: int) -> Prediction:
     """Return the prediction of published outputs with two candidates per round."""
     rounds = [[["1", "2"], PROMPT, raw] for raw in raws]
-    found = read_predictions(written(tmp_path, [["T_a", rounds]]))["T_a"]
+    found = read_predictions(write_predictions(tmp_path, [["T_a", rounds]]))["T_a"]
     assert isinstance(found, RecordedRounds)
     return found.prediction(candidates)
 
@@ -51,11 +51,11 @@ def test_reports_of_this_project_are_predictions_too(tmp_path: Path):
         {"id": "T_a", "status": "scored", "prediction": ["7", "CLICK "]},
         {"id": "T_b", "status": "not_judged", "prediction": None},
     ]
-    assert read_predictions(written(tmp_path, own)) == {"T_a": Prediction("7", "CLICK ")}
+    assert read_predictions(write_predictions(tmp_path, own)) == {"T_a": Prediction("7", "CLICK ")}
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ({"T_a": "7"}, "must be a JSON list"),
         ("[[", "unexpected end of file"),
@@ -70,9 +70,9 @@ def test_reports_of_this_project_are_predictions_too(tmp_path: Path):
         ([{"id": "T_a", "status": "scored", "prediction": "7"}], "entry 0: prediction must be"),
     ],
 )
-def test_other_shapes_are_rejected(tmp_path: Path, content: Any, said: str):
-    with pytest.raises(SuiteError, match=said):
-        read_predictions(written(tmp_path, content))
+def test_other_shapes_are_rejected(tmp_path: Path, content: Any, message: str):
+    with pytest.raises(SuiteError, match=message):
+        read_predictions(write_predictions(tmp_path, content))
 
 
 def test_missing_file_is_named_in_the_error(tmp_path: Path):

@@ -51,23 +51,25 @@ def test_shipped_template_has_the_published_form():
 
 @pytest.mark.parametrize("place", range(3))
 def test_shipped_demonstrations_have_the_layout_of_questions(place: int):
-    said, _ = demonstrations(shipped_template())[place]
-    found = parse_demonstration(said)
+    demonstration, _ = demonstrations(shipped_template())[place]
+    found = parse_demonstration(demonstration)
     assert found is not None
     options = [line.partition(". ")[2] for line in found["options"].strip("\n").split("\n")]
     assert len(options) == 3
     assert all(len(option.split()) <= 10 for option in options)
     history = [] if found["history"] == "None" else found["history"].split("\n")
     asked = question_text(options, task=found["task"], history=history, wording=shipped_template().wording)
-    assert last_message(found["page"], asked).rstrip("\n") == said
+    assert last_message(found["page"], asked).rstrip("\n") == demonstration
 
 
 def published_form(ask: str, choose: str) -> list[dict[str, str]]:
     """Return a template in the published form, with one demonstration and different wording."""
-    said = f"'''\n<html> x </html>\n'''\n\n{ask}\nTask: t\nPrevious actions:\nNone\n{choose}\n\nA. Not here\nB. <a>"
+    demonstration = (
+        f"'''\n<html> x </html>\n'''\n\n{ask}\nTask: t\nPrevious actions:\nNone\n{choose}\n\nA. Not here\nB. <a>"
+    )
     return [
         {"role": "system", "content": "You act."},
-        {"role": "user", "content": said},
+        {"role": "user", "content": demonstration},
         {"role": "assistant", "content": "Answer: B.\nAction: CLICK"},
         {"role": "user", "content": ""},
     ]
@@ -92,7 +94,7 @@ def test_template_without_a_demonstration_uses_the_shipped_wording():
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("written", "message"),
     [
         ("no json", "not valid JSON"),
         ("{}", "must be a JSON list"),
@@ -102,8 +104,8 @@ def test_template_without_a_demonstration_uses_the_shipped_wording():
         ('[{"role": "assistant", "content": "x"}]', "its role must be user"),
     ],
 )
-def test_invalid_template_is_rejected(written: str, said: str):
-    with pytest.raises(TemplateUnusable, match=said):
+def test_invalid_template_is_rejected(written: str, message: str):
+    with pytest.raises(TemplateUnusable, match=message):
         read_template(written, name="t.json", ref="t")
 
 

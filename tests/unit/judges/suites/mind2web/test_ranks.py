@@ -31,7 +31,7 @@ STEP = Step(
 
 
 @dataclass
-class Table:
+class RankTable:
     ranks: Mapping[str, Mapping[str, int]]
     name: str = "scores.pkl"
 
@@ -40,16 +40,16 @@ class Table:
 
 
 def test_ranks_come_from_the_scores():
-    step, origin = ranked(STEP, Table({"T_a": {"1": 60, "2": 0, "3": 49, "4": 50, "9": 1}}))
+    step, origin = ranked(STEP, RankTable({"T_a": {"1": 60, "2": 0, "3": 49, "4": 50, "9": 1}}))
     assert origin is RankOrigin.SCORES
     assert (ids_in_top_k(step.positives, 50), ids_in_top_k(step.negatives, 50)) == (["2"], ["3"])  # strictly below 50
 
 
 def test_errors_name_unknown_steps_and_candidates():
     with pytest.raises(RankMissing, match=r"f.json, task T, action 0 \(a\): scores.pkl has no ranks for step 'T_a'"):
-        ranked(STEP, Table({}))
+        ranked(STEP, RankTable({}))
     with pytest.raises(RankMissing, match="no rank for candidate '4' of step 'T_a'") as caught:
-        ranked(STEP, Table({"T_a": {"1": 0, "2": 1, "3": 2}}))
+        ranked(STEP, RankTable({"T_a": {"1": 0, "2": 1, "3": 2}}))
     assert caught.value.candidate == "4"
 
 

@@ -20,7 +20,7 @@ from judges.suites.mind2web.scores_child import PickleRejected, read_scores, sam
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 
 
-class Calls:
+class PickledCall:
     """Object that pickles as a call of ``function`` with ``args``."""
 
     def __init__(self, function: Any, *args: Any) -> None:
@@ -50,14 +50,14 @@ def test_big_endian_numbers_are_read():
 
 
 HOSTILE = {
-    "os.system": lambda canary: Calls(os.system, f"touch {canary}"),
-    "eval": lambda canary: Calls(eval, f"open({str(canary)!r}, 'w')"),
-    "getattr": lambda canary: Calls(builtins.getattr, "text", "upper"),
-    "pydoc.locate": lambda canary: Calls(pydoc.locate, "os.system"),
-    "operator.methodcaller": lambda canary: Calls(operator.methodcaller, "touch"),
-    "Path.touch": lambda canary: Calls(Path.touch, canary),
-    "import": lambda canary: Calls(builtins.__import__, "os"),
-    "nested reduce": lambda canary: Calls(dict, [("x", Calls(os.system, f"touch {canary}"))]),
+    "os.system": lambda canary: PickledCall(os.system, f"touch {canary}"),
+    "eval": lambda canary: PickledCall(eval, f"open({str(canary)!r}, 'w')"),
+    "getattr": lambda canary: PickledCall(builtins.getattr, "text", "upper"),
+    "pydoc.locate": lambda canary: PickledCall(pydoc.locate, "os.system"),
+    "operator.methodcaller": lambda canary: PickledCall(operator.methodcaller, "touch"),
+    "Path.touch": lambda canary: PickledCall(Path.touch, canary),
+    "import": lambda canary: PickledCall(builtins.__import__, "os"),
+    "nested reduce": lambda canary: PickledCall(dict, [("x", PickledCall(os.system, f"touch {canary}"))]),
     "OrderedDict": lambda canary: OrderedDict(),
     "defaultdict of os.system": lambda canary: defaultdict(os.system),  # type: ignore[arg-type]
     "numpy array": lambda canary: np.zeros(3),
@@ -106,7 +106,7 @@ def test_malformed_pickles_are_rejected(written: bytes):
 
 
 @pytest.mark.parametrize(
-    ("scores", "ranks", "said"),
+    ("scores", "ranks", "message"),
     [
         ({}, {1: {}}, "must be a dict of dicts with string keys"),
         ({}, {"T": []}, "must be a dict of dicts with string keys"),
@@ -120,8 +120,8 @@ def test_malformed_pickles_are_rejected(written: bytes):
         ({"T": {"1": "x"}}, {"T": {"1": 0}}, "is not a finite number"),
     ],
 )
-def test_values_of_other_types_are_rejected(scores: Any, ranks: Any, said: str):
-    with pytest.raises(PickleRejected, match=said):
+def test_values_of_other_types_are_rejected(scores: Any, ranks: Any, message: str):
+    with pytest.raises(PickleRejected, match=message):
         read({"scores": scores, "ranks": ranks})
 
 

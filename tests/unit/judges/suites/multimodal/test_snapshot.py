@@ -23,7 +23,7 @@ def step(**changes: Any) -> SourceStep:
     return read_source_step(source_row("t1", 1, "TYPE", "rome", right=("Search", "Help")) | changes, place="p")
 
 
-def made(source: SourceStep | None = None, draw: SamplingOptions = DRAW) -> dict[str, Any]:
+def row_values(source: SourceStep | None = None, draw: SamplingOptions = DRAW) -> dict[str, Any]:
     return tilde_values(source or step(), draw, split="test_website")
 
 
@@ -32,7 +32,7 @@ def ids(elements: list[str]) -> list[str | None]:
 
 
 def test_row_has_one_positive_and_the_configured_distractors():
-    values = made()
+    values = row_values()
     shown = ids(values["candidates"])
     right = {element_id("Search"), element_id("Help")}
     assert len(shown) == len(set(shown)) == 4
@@ -41,14 +41,14 @@ def test_row_has_one_positive_and_the_configured_distractors():
 
 
 def test_equal_seeds_give_equal_draws_and_other_seeds_differ():
-    assert made() == made()
-    others = [ids(made(draw=replace(DRAW, seed=seed))["candidates"]) for seed in range(10)]
+    assert row_values() == row_values()
+    others = [ids(row_values(draw=replace(DRAW, seed=seed))["candidates"]) for seed in range(10)]
     assert len({tuple(one) for one in others}) > 5
 
 
 def test_draw_depends_on_the_row():
     other = step(action_uid="another")
-    assert ids(made(other)["candidates"]) != ids(made()["candidates"])
+    assert ids(row_values(other)["candidates"]) != ids(row_values()["candidates"])
 
 
 def test_draw_is_uniform():
@@ -70,41 +70,41 @@ def test_draw_is_uniform():
 
 
 def test_row_without_a_positive_has_only_distractors_and_is_not_valid():
-    values = made(step(pos_candidates=[]))
+    values = row_values(step(pos_candidates=[]))
     assert (len(values["candidates"]), values["target_elements"], values["is_valid"]) == (3, [], False)
 
 
 def test_positive_missing_in_the_page_is_ignored():
     lost = step(cleaned_html=page(without=("Search", "Help")))
-    assert (made(lost)["is_valid"], made(lost)["target_elements"]) == (False, [])
+    assert (row_values(lost)["is_valid"], row_values(lost)["target_elements"]) == (False, [])
 
 
 def test_row_without_a_screenshot_is_not_valid():
-    values = made(step(screenshot=None))
+    values = row_values(step(screenshot=None))
     assert values["is_valid"] is False
     assert all(part["image_url"] is None for part in values["prompt_0"][1]["content"])
 
 
 def test_small_page_has_fewer_distractors():
-    values = made(draw=SamplingOptions(distractors=20))
+    values = row_values(draw=SamplingOptions(distractors=20))
     assert (len(values["candidates"]), values["is_valid"]) == (7, True)
 
 
 def test_picture_is_stored_unchanged():
-    values = made()
+    values = row_values()
     url = values["prompt_0"][1]["content"][1]["image_url"]["url"]
     head, _, body = url.partition(",")
     assert (head, base64.b64decode(body)) == ("data:image/png;base64", picture())
 
 
 def test_prompt_parts_have_both_keys_and_the_unused_one_is_null():
-    parts = [part for message in made()["prompt_0"] for part in message["content"]]
+    parts = [part for message in row_values()["prompt_0"] for part in message["content"]]
     assert all({"text", "image_url"} <= part.keys() for part in parts)
     assert all((part["text"] is None) != (part["image_url"] is None) for part in parts)
 
 
 def test_question_lists_the_candidates_in_order_and_the_none_letter():
-    values = made()
+    values = row_values()
     [message] = values["prompt_1"]
     text = message["content"][0]["text"]
     parsed = Page.parse(step().page)
@@ -118,14 +118,14 @@ def test_question_lists_the_candidates_in_order_and_the_none_letter():
 
 
 def test_first_prompt_contains_the_task_and_all_earlier_steps():
-    text = made()["prompt_0"][1]["content"][0]["text"]
+    text = row_values()["prompt_0"][1]["content"][0]["text"]
     assert "Do what t1 says" in text
     assert "[link]  Step 0 -> CLICK" in text
     assert "Step 1 ->" not in text
 
 
 def test_row_is_read_back_unchanged():
-    values = made()
+    values = row_values()
     row = read_tilde_row(json.loads(json.dumps(values)), place="p", position=0)
     assert (row.op, row.value, row.valid, len(row.candidates)) == ("TYPE", "rome", True, 4)
     assert set(row.boxes) >= {element_id("Search"), element_id("Help")}
@@ -144,4 +144,4 @@ def test_element_is_written_without_quotes_and_white_space_between_tags():
 )
 def test_invalid_page_or_screenshot_is_named_in_the_error(field: str, value: object):
     with pytest.raises(DataUnreadable, match=field):
-        made(step(**{field: value}))
+        row_values(step(**{field: value}))

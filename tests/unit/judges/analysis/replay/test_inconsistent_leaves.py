@@ -14,7 +14,7 @@ TEXT = "The museum opens at nine."
 QUOTE = Quote(text="opens at nine", page_id="page_1", start=11, end=24)
 
 
-def found(*leaves: Any, text: str | None = TEXT) -> list[str]:
+def inconsistent_parts(*leaves: Any, text: str | None = TEXT) -> list[str]:
     result = json.loads(json.dumps(result_of(rubric_of(*leaves))))
     return [
         each.where
@@ -22,32 +22,34 @@ def found(*leaves: Any, text: str | None = TEXT) -> list[str]:
     ]
 
 
-def claimed(outcome: Any = None, **more: Any) -> Any:
+def leaf_with_claim(outcome: Any = None, **more: Any) -> Any:
     return leaf(
         "a", *([] if outcome is None else [outcome]), claim="it opens at nine", sources=["https://x.example/"], **more
     )
 
 
 def test_quote_at_its_position_is_consistent():
-    assert found(claimed(quotes=[QUOTE])) == []
+    assert inconsistent_parts(leaf_with_claim(quotes=[QUOTE])) == []
 
 
 def test_quote_at_another_position_or_missing_is_reported():
-    assert found(claimed(quotes=[QUOTE]), text="The museum opens at ten.") == ["quote of leaf a in page page_1"]
+    assert inconsistent_parts(leaf_with_claim(quotes=[QUOTE]), text="The museum opens at ten.") == [
+        "quote of leaf a in page page_1"
+    ]
     moved = Quote(text="opens at nine", page_id="page_1", start=12, end=25)
-    assert found(claimed(quotes=[moved])) == ["quote of leaf a in page page_1"]
+    assert inconsistent_parts(leaf_with_claim(quotes=[moved])) == ["quote of leaf a in page page_1"]
     backwards = Quote(text="opens at nine", page_id="page_1", start=-14, end=-1)
-    assert found(claimed(quotes=[backwards])) == ["quote of leaf a in page page_1"]
+    assert inconsistent_parts(leaf_with_claim(quotes=[backwards])) == ["quote of leaf a in page page_1"]
 
 
 def test_quotes_of_pictures_and_of_unavailable_pages_are_not_checked():
     picture = Quote(text="opens at nine", page_id="page_1", start=0, end=0, origin=QuoteOrigin.IMAGE)
-    assert found(claimed(quotes=[picture])) == []
-    assert found(claimed(quotes=[QUOTE]), text=None) == []
+    assert inconsistent_parts(leaf_with_claim(quotes=[picture])) == []
+    assert inconsistent_parts(leaf_with_claim(quotes=[QUOTE]), text=None) == []
 
 
 def test_outcome_that_contradicts_the_votes_is_reported():
-    assert found(claimed(votes=[False, False])) == ["votes of leaf a"]
-    assert found(claimed(FAILED, votes=[True, True])) == ["votes of leaf a"]
-    assert found(claimed(FAILED, votes=[True, False, False])) == []
-    assert found(claimed(FAILED, votes=[None, None])) == []
+    assert inconsistent_parts(leaf_with_claim(votes=[False, False])) == ["votes of leaf a"]
+    assert inconsistent_parts(leaf_with_claim(FAILED, votes=[True, True])) == ["votes of leaf a"]
+    assert inconsistent_parts(leaf_with_claim(FAILED, votes=[True, False, False])) == []
+    assert inconsistent_parts(leaf_with_claim(FAILED, votes=[None, None])) == []

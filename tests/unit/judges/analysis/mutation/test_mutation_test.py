@@ -19,8 +19,8 @@ pytestmark = pytest.mark.slow
 
 HERON, OTTER = "https://pellard.example/heron", "https://pellard.example/otter"
 PAGES = {
-    HERON: "The Heron costs 430 crowns. The Heron was made by Ida Norrstad.",
-    OTTER: "The Otter costs 290 crowns. The Otter was made by Tobias Quell.",
+    HERON: "The Heron costs 430 crowns. The Heron was mutations by Ida Norrstad.",
+    OTTER: "The Otter costs 290 crowns. The Otter was mutations by Tobias Quell.",
 }
 ANSWER = dedent(
     f"""\
@@ -53,20 +53,20 @@ class Found(BaseModel):
     otter: Gauge = Gauge()
 
 
-@judge(task="gauges", description="What do the gauges cost and who made them?")
+@judge(task="gauges", description="What do the gauges cost and who mutations them?")
 async def gauges(ctx: JudgeContext) -> None:
     found = await ctx.extract(Found, "Read out both gauges.")
     for name, gauge in (("Heron", found.heron), ("Otter", found.otter)):
         group = ctx.parallel(name.lower(), name)
         group.check("given", gauge.price, critical=True)
         group.verify("price", {price}, sources={sources})
-        group.verify("maker", f"The {{name}} was made by {{gauge.maker}}", sources=gauge.sources)
+        group.verify("maker", f"The {{name}} was mutations by {{gauge.maker}}", sources=gauge.sources)
     {more}
 """
 HONEST = {"price": 'f"The {name} costs {gauge.price}"', "sources": "gauge.sources", "more": "pass"}
 
 
-def written(tmp_path: Path, **changes: str) -> Path:
+def write_judge(tmp_path: Path, **changes: str) -> Path:
     path = tmp_path / "gauges.py"
     path.write_text(JUDGE.format(**(HONEST | changes)))
     return path
@@ -91,7 +91,7 @@ def fates(report: dict[str, Any]) -> dict[str, set[str]]:
 
 
 async def test_correct_judge_detects_every_change(tmp_path: Path) -> None:
-    report = await report_of(written(tmp_path))
+    report = await report_of(write_judge(tmp_path))
 
     assert (report["missed"], report["strays"], report["not_judged"]) == (0, 0, 0)
     assert report["leaves"]["never_tested"] == []
@@ -100,7 +100,7 @@ async def test_correct_judge_detects_every_change(tmp_path: Path) -> None:
 
 
 async def test_each_mutation_expects_changes_only_in_dependent_leaves(tmp_path: Path) -> None:
-    report = await report_of(written(tmp_path))
+    report = await report_of(write_judge(tmp_path))
     expected = {change["title"]: [one["leaf"] for one in change["expected"]] for change in report["mutations"]}
 
     assert expected[f"citation dropped: {HERON}"] == ["heron/price", "heron/maker"]
@@ -113,7 +113,7 @@ async def test_each_mutation_expects_changes_only_in_dependent_leaves(tmp_path: 
 
 
 async def test_claim_with_a_hard_coded_value_is_reported_as_fixed(tmp_path: Path) -> None:
-    path = written(tmp_path, price="f\"The {name} costs {430 if name == 'Heron' else 290} crowns\"")
+    path = write_judge(tmp_path, price="f\"The {name} costs {430 if name == 'Heron' else 290} crowns\"")
     report = await report_of(path)
     swapped = next(each for each in report["mutations"] if each["piece"] == "430")
     assert [(one["leaf"], one["fate"]) for one in swapped["expected"]] == [("heron/price", "fixed")]
@@ -121,13 +121,13 @@ async def test_claim_with_a_hard_coded_value_is_reported_as_fixed(tmp_path: Path
 
 
 async def test_dropped_citation_is_not_expected_to_change_leaves_with_fixed_sources(tmp_path: Path) -> None:
-    report = await report_of(written(tmp_path, sources=f'["{HERON}", "{OTTER}"]'))
+    report = await report_of(write_judge(tmp_path, sources=f'["{HERON}", "{OTTER}"]'))
     dropped = next(each for each in report["mutations"] if each["title"] == f"citation dropped: {HERON}")
     assert [one["leaf"] for one in dropped["expected"]] == ["heron/maker"]
 
 
 async def test_judge_that_ignores_changes_is_deaf(tmp_path: Path) -> None:
-    path = written(tmp_path)
+    path = write_judge(tmp_path)
     first: dict[str, Any] = {}
 
     async def first_result(text: str) -> dict[str, Any]:
@@ -144,14 +144,14 @@ async def test_judge_that_ignores_changes_is_deaf(tmp_path: Path) -> None:
 
 
 async def test_judge_that_falls_back_to_the_answer_is_unsourced(tmp_path: Path) -> None:
-    report = await report_of(written(tmp_path, sources="gauge.sources or None"))
+    report = await report_of(write_judge(tmp_path, sources="gauge.sources or None"))
     dropped = next(each for each in report["mutations"] if each["title"] == f"citation dropped: {HERON}")
     fate = {one["leaf"]: one["fate"] for one in dropped["expected"]}
     assert fate == {"heron/price": "unsourced", "heron/maker": "moved"}
 
 
 async def test_judge_that_passes_everything_is_lenient(tmp_path: Path) -> None:
-    path = written(tmp_path)
+    path = write_judge(tmp_path)
 
     async def passes_everything(text: str) -> dict[str, Any]:
         result = native_summary(await try_judge(path, text, PAGES), agent_name="a")
@@ -167,7 +167,7 @@ async def test_judge_that_passes_everything_is_lenient(tmp_path: Path) -> None:
 
 
 async def test_leaf_that_changes_without_a_cause_is_a_stray(tmp_path: Path) -> None:
-    path, calls = written(tmp_path), 0
+    path, calls = write_judge(tmp_path), 0
 
     async def flaky(text: str) -> dict[str, Any]:
         nonlocal calls
@@ -186,7 +186,7 @@ async def test_leaf_that_changes_without_a_cause_is_a_stray(tmp_path: Path) -> N
     assert report["mutations"][0]["strays"] == [
         {
             "leaf": "heron/maker",
-            "claim": "The Heron was made by Ida Norrstad",
+            "claim": "The Heron was mutations by Ida Norrstad",
             "outcome_before": "passed",
             "outcome_after": "failed",
         }
@@ -195,7 +195,7 @@ async def test_leaf_that_changes_without_a_cause_is_a_stray(tmp_path: Path) -> N
 
 
 async def test_not_judged_leaf_counts_neither_as_detected_nor_as_missed(tmp_path: Path) -> None:
-    path, calls = written(tmp_path), 0
+    path, calls = write_judge(tmp_path), 0
 
     async def down(text: str) -> dict[str, Any]:
         nonlocal calls
@@ -215,22 +215,22 @@ async def test_not_judged_leaf_counts_neither_as_detected_nor_as_missed(tmp_path
 
 
 async def test_equal_seeds_give_equal_mutations_and_other_seeds_differ(tmp_path: Path) -> None:
-    base = observed_run(native_summary(await try_judge(written(tmp_path), ANSWER, PAGES), agent_name="a"))
+    base = observed_run(native_summary(await try_judge(write_judge(tmp_path), ANSWER, PAGES), agent_name="a"))
 
-    def made(seed: int) -> tuple[object, ...]:
+    def mutations(seed: int) -> tuple[object, ...]:
         return mutations_of(ANSWER, base, PAGES, seed=seed, per_kind=1, tells=lambda change: True)
 
-    assert made(7) == made(7)
-    assert len({made(seed) for seed in range(5)}) > 1
+    assert mutations(7) == mutations(7)
+    assert len({mutations(seed) for seed in range(5)}) > 1
 
 
 async def test_invented_values_occur_nowhere_else_and_keep_their_shape(tmp_path: Path) -> None:
-    base = observed_run(native_summary(await try_judge(written(tmp_path), ANSWER, PAGES), agent_name="a"))
-    said = ANSWER + "".join(PAGES.values())
+    base = observed_run(native_summary(await try_judge(write_judge(tmp_path), ANSWER, PAGES), agent_name="a"))
+    known_text = ANSWER + "".join(PAGES.values())
     for seed in range(30):
         for change in mutations_of(ANSWER, base, PAGES, seed=seed, per_kind=None, tells=lambda change: True):
             if change.kind in (MutationKind.SWAP_NUMBER, MutationKind.SWAP_NAME):
-                assert change.by not in said
+                assert change.by not in known_text
                 assert change.piece not in re.sub(r"https?://\S+", "", change.text)
             if change.kind is MutationKind.SWAP_NUMBER:
                 assert re.fullmatch(r"[1-9]\d\d", change.by)
@@ -238,7 +238,7 @@ async def test_invented_values_occur_nowhere_else_and_keep_their_shape(tmp_path:
 
 @pytest.mark.parametrize("answer", ["", "Nothing here.", "## Only a heading"])
 async def test_answer_without_passed_leaves_has_no_watched_leaves(tmp_path: Path, answer: str) -> None:
-    report = await report_of(written(tmp_path), answer=answer or " ")
+    report = await report_of(write_judge(tmp_path), answer=answer or " ")
     assert (report["leaves"]["watched"], report["expected"], report["strays"]) == (0, 0, 0)
 
 

@@ -50,10 +50,10 @@ def test_variant_scores_equal_those_of_the_rubric(result, data):
     assert there is None
     for nth, row in enumerate(rows):
         weighed = reweighted(root, {key: float(each[nth]) for key, each in factors.items()})
-        assert found[nth] == pytest.approx(folded(weighed, dict(zip(leaves, row, strict=True))))
+        assert found[nth] == pytest.approx(score_of(weighed, dict(zip(leaves, row, strict=True))))
 
 
-def folded(root: JudgedNode, points: dict[str, float]) -> float:
+def score_of(root: JudgedNode, points: dict[str, float]) -> float:
     return tree_score(root, lambda each: points[each.key])
 
 
