@@ -48,7 +48,7 @@ class ServiceEnd:
             "infinite": infinite,
             "wait": self.wait,
         }
-        self.ours = RpcConnection(talk, ask, answers=answers, hears={"progress": self.notifications.append})
+        self.connection = RpcConnection(talk, ask, answers=answers, hears={"progress": self.notifications.append})
 
     async def wait(self, what: Mapping[str, Any]) -> Any:
         try:
@@ -62,7 +62,7 @@ class ServiceEnd:
 async def open_connection() -> AsyncIterator[tuple[ServiceEnd, RpcClient, asyncio.Task[Any]]]:
     ends = ServiceEnd()
     rpc = RpcClient(ends.talk, ends.ask, when_left=lambda: None)
-    running = asyncio.create_task(ends.ours.hold({"task": "t"}))
+    running = asyncio.create_task(ends.connection.hold({"task": "t"}))
     try:
         assert await rpc.open() == {"task": "t"}
         assert rpc._reading is not None
@@ -75,7 +75,7 @@ async def open_connection() -> AsyncIterator[tuple[ServiceEnd, RpcClient, asynci
         ends.ask.close()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
-        ends.ours.close()
+        ends.connection.close()
         await asyncio.sleep(0)
 
 
@@ -86,20 +86,20 @@ async def test_concurrent_calls_are_answered_and_the_final_message_ends_the_run(
         rpc.tell("progress", done=1, total=2)
         ending = asyncio.create_task(rpc.end({"done": {"x": 1}}))
         assert await running == {"done": {"x": 1}}
-        ends.ours.close()
+        ends.connection.close()
         await ending
         assert ends.notifications == [{"done": 1, "total": 2}]
 
 
 async def test_blocking_calls_are_answered():
-    async with open_connection() as (_, rpc, _holding):
+    async with open_connection() as (_, rpc, _running):
         assert await asyncio.to_thread(rpc.call_blocking, "echo", text="now") == "now"
         with pytest.raises(LLMRejected):
             await asyncio.to_thread(rpc.call_blocking, "refuse")
 
 
 async def test_error_of_the_service_is_raised_in_the_client():
-    async with open_connection() as (_, rpc, _holding):
+    async with open_connection() as (_, rpc, _running):
         with pytest.raises(LLMRejected, match="no such key") as raised:
             await rpc.call("refuse")
         assert raised.value.status == 401
@@ -110,7 +110,7 @@ async def test_error_of_the_service_is_raised_in_the_client():
 
 
 async def test_cancelling_a_call_cancels_its_handler():
-    async with open_connection() as (ends, rpc, _holding):
+    async with open_connection() as (ends, rpc, _running):
         waiting = asyncio.create_task(rpc.call("wait"))
         await asyncio.sleep(0.05)
         waiting.cancel()
@@ -128,10 +128,10 @@ async def test_unexpected_error_of_a_handler_ends_the_run():
 
 
 async def test_notifications_reach_the_client():
-    async with open_connection() as (ends, rpc, _holding):
+    async with open_connection() as (ends, rpc, _running):
         received: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         rpc.on_notification = received.set_result
-        ends.ours.tell(7)
+        ends.connection.tell(7)
         assert await asyncio.wait_for(received, 120) == 7
 
 
@@ -149,11 +149,11 @@ async def test_notifications_reach_the_client():
 )
 async def test_invalid_message_raises_judge_bug(data: bytes):
     ends = ServiceEnd()
-    running = asyncio.create_task(ends.ours.hold({}))
+    running = asyncio.create_task(ends.connection.hold({}))
     await asyncio.to_thread(ends.talk.sendall, data)
     with pytest.raises(JudgeBug, match="process sent"):
         await asyncio.wait_for(running, 120)
-    ends.ours.close()
+    ends.connection.close()
     ends.talk.close()
     ends.ask.close()
     await asyncio.sleep(0)
@@ -161,11 +161,11 @@ async def test_invalid_message_raises_judge_bug(data: bytes):
 
 async def test_closed_connection_has_no_result():
     ends = ServiceEnd()
-    running = asyncio.create_task(ends.ours.hold({}))
+    running = asyncio.create_task(ends.connection.hold({}))
     await asyncio.sleep(0.05)
     ends.talk.close()
     assert await asyncio.wait_for(running, 120) is None
-    ends.ours.close()
+    ends.connection.close()
     ends.ask.close()
     await asyncio.sleep(0)
 
