@@ -17,7 +17,7 @@ class Values(BaseModel):
 
 
 class FakeReading:
-    """Gives the value, or raises it."""
+    """Returns the given value or raises it."""
 
     def __init__(self, value: BaseModel | ExtractionFailed) -> None:
         self._value = value
@@ -49,14 +49,14 @@ def context(reading: FakeReading | None = None, settling: FakeSettling | None = 
     )
 
 
-def test_ids_are_paths():
+def test_node_ids_are_paths():
     ctx = context()
     leaf = ctx.sequential("lineage", "The chain").parallel("g1", "First").check("given", True)
     assert leaf.id == "lineage/g1/given"
     assert ctx.check("top", True).id == "top"
 
 
-def test_groups_carry_their_strategy_weight_and_gate():
+def test_groups_store_strategy_weight_and_critical_flag():
     ctx = context()
     chain = ctx.sequential("chain", "d", critical=True, weight=3)
     assert (chain.node.strategy, chain.node.critical, chain.node.weight) == (Strategy.SEQUENTIAL, True, 3)
@@ -64,11 +64,11 @@ def test_groups_carry_their_strategy_weight_and_gate():
 
 
 @pytest.mark.parametrize(("value", "check"), [("x", True), ("", False), (None, False), ([0], True), (0, False)])
-def test_a_check_is_whether_its_value_is_truthy(value: object, check: bool):
+def test_check_is_the_truth_value_of_its_argument(value: object, check: bool):
     assert context().check("given", value).node.check is check
 
 
-def test_a_check_is_described_by_its_id_unless_it_says_otherwise():
+def test_check_description_defaults_to_its_id():
     ctx = context()
     assert ctx.check("both_given", True).node.desc == "both given"
     assert ctx.check("b", True, "Both are there").node.desc == "Both are there"
@@ -89,19 +89,19 @@ def test_a_check_is_described_by_its_id_unless_it_says_otherwise():
         ("[the page](https://a.example/p)", ("https://a.example/p",)),
     ],
 )
-def test_sources_are_the_addresses_among_what_was_given(given, sources: tuple[str, ...] | None):
+def test_sources_are_the_urls_among_the_given_values(given, sources: tuple[str, ...] | None):
     claim = context().verify("v", "So it is", given).node.claim
     assert claim is not None
     assert claim.sources == sources
 
 
-def test_a_source_without_a_scheme_is_an_address_all_the_same():
+def test_source_without_scheme_is_accepted_as_url():
     claim = context().verify("v", "So it is", "www.velm.example/ida").node.claim
     assert claim is not None and claim.sources is not None
     assert claim.sources[0].endswith("www.velm.example/ida")
 
 
-def test_a_claim_keeps_its_words_instruction_and_prerequisites():
+def test_claim_stores_text_instruction_and_prerequisites():
     ctx = context()
     first, group = ctx.check("first", True), ctx.parallel("group", "d")
     node = ctx.verify("v", "So it is", instruction="strictly", requires=[first, group]).node
@@ -110,48 +110,48 @@ def test_a_claim_keeps_its_words_instruction_and_prerequisites():
 
 
 @pytest.mark.parametrize("requires", ["first", ["first"]])
-def test_a_prerequisite_may_be_named_by_its_id(requires):
+def test_prerequisite_can_be_named_by_id(requires):
     ctx = context()
     ctx.check("first", True)
     assert ctx.verify("v", "x", requires=requires).node.requires == ("first",)
 
 
-def test_a_prerequisite_may_be_given_alone():
+def test_prerequisite_can_be_a_single_node():
     ctx = context()
     assert ctx.verify("v", "x", requires=ctx.check("first", True)).node.requires == ("first",)
 
 
-def test_an_unknown_prerequisite_is_refused():
+def test_unknown_prerequisite_raises():
     with pytest.raises(UnknownNode):
         context().verify("v", "x", requires="nowhere")
 
 
 @pytest.mark.parametrize("id", ["", "a/b"])
-def test_an_id_that_would_break_paths_is_refused(id: str):
+def test_id_that_is_empty_or_contains_a_slash_is_rejected(id: str):
     with pytest.raises(InvalidNode, match="slash"):
         context().check(id, True)
 
 
-def test_a_taken_id_is_refused():
+def test_duplicate_id_is_rejected():
     ctx = context()
     ctx.check("a", True)
     with pytest.raises(InvalidNode, match="in use"):
         ctx.verify("a", "x")
 
 
-def test_a_critical_group_takes_only_critical_children():
+def test_critical_group_rejects_non_critical_children():
     with pytest.raises(InvalidNode, match="critical"):
         context().parallel("g", "d", critical=True).check("c", True)
 
 
-async def test_extract_hands_on_everything_it_was_given():
+async def test_extract_passes_all_arguments_on():
     reading = FakeReading(Values(name="Ida"))
     found = await context(reading).extract(Values, "The name", source="https://a.example/", instruction="i", name="who")
     assert found == Values(name="Ida")
     assert reading.asked == [(Values, "The name", "https://a.example/", "i", "who")]
 
 
-async def test_what_is_declared_after_a_failed_extraction_is_not_judged():
+async def test_nodes_declared_after_a_failed_extraction_are_not_judged():
     ctx = context(FakeReading(ExtractionFailed("extraction failed: 503")))
     before = ctx.check("before", True)
     with pytest.raises(ExtractionFailed):
@@ -164,7 +164,7 @@ async def test_what_is_declared_after_a_failed_extraction_is_not_judged():
         assert (leaf.verdict.outcome, leaf.verdict.reason) == (Outcome.NOT_JUDGED, Reason.EXTRACTION_FAILED)
 
 
-async def test_settle_takes_leaves_and_groups():
+async def test_settle_accepts_leaves_and_groups():
     settling = FakeSettling()
     ctx = context(settling=settling)
     leaf, group = ctx.check("a", True), ctx.parallel("g", "d")

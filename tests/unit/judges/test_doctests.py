@@ -16,7 +16,7 @@ from judges.prompting import blocks
     "module",
     [agreement, blocks, families, folding, headline, pricing, providers, retry, sign_flip, student, voting, wilson],
 )
-def test_examples_in_the_documentation_are_right(module: ModuleType):
+def test_doctests_pass(module: ModuleType):
     outcome = doctest.testmod(module)
     assert outcome.attempted > 0
     assert outcome.failed == 0

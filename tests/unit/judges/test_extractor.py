@@ -29,7 +29,7 @@ def extractor(llm: RuleLLM, style: Style = Style.NATIVE) -> Extractor:
     return Extractor(llm, "gpt-6-luna", separator=SEPARATOR, pages=PagePreparer(SEPARATOR), style=style)
 
 
-async def test_values_are_read_out_of_the_answer():
+async def test_values_are_extracted_from_the_answer():
     llm = RuleLLM(values={"Found": Found(name="Ida", urls=["https://velm.example/ida"])})
     found = await extractor(llm).extract(Found, "The name", task="t", answer=ANSWER, instruction="exactly")
     assert found == Found(name="Ida", urls=["https://velm.example/ida"])
@@ -38,20 +38,20 @@ async def test_values_are_read_out_of_the_answer():
     assert (request.parts["prompt"], request.parts["instruction"]) == ("The name", "exactly")
 
 
-async def test_invented_addresses_are_dropped_and_named():
+async def test_invented_urls_are_dropped_and_reported():
     llm = RuleLLM(values={"Found": Found(urls=["https://made.up/", "https://velm.example/ida"])})
     extraction = await extractor(llm).extract_in_full(Found, "x", task="t", answer=ANSWER)
     assert extraction.value.urls == ["https://velm.example/ida"]
     assert extraction.dropped == ("https://made.up/",)
 
 
-async def test_public_scripts_get_what_the_model_said():
+async def test_public_scripts_get_the_unfiltered_reply():
     llm = RuleLLM(values={"Found": Found(urls=["https://made.up/"])})
     found = await extractor(llm, Style.COMPAT).extract(Found, "x", task="t", answer=ANSWER)
     assert found.urls == ["https://made.up/"]
 
 
-async def test_addresses_from_a_page_may_be_links_or_the_page_itself():
+async def test_urls_of_a_page_can_be_its_own_url_or_in_its_text_or_links():
     evidence = page("https://a.example/p", "See https://b.example/x.", links=(("C", "https://c.example/y"),))
     urls = ["https://a.example/p", "https://b.example/x", "https://c.example/y", "https://velm.example/ida"]
     llm = RuleLLM(values={"Found": Found(urls=urls)})
@@ -68,7 +68,7 @@ async def test_addresses_from_a_page_may_be_links_or_the_page_itself():
         (LLMOutputUnusable(UnusableKind.REFUSED, "no", usage=Usage(calls=2)), Reason.LLM_OUTPUT_UNUSABLE),
     ],
 )
-async def test_a_failed_extraction_raises_and_says_what_lay_behind_it(fault: LLMError, reason: Reason):
+async def test_failed_extraction_raises_with_cause_and_usage(fault: LLMError, reason: Reason):
     llm = RuleLLM(values={"Found": fault})
     with pytest.raises(ExtractionFailed) as caught:
         await extractor(llm).extract(Found, "x", task="t", answer=ANSWER)
@@ -76,13 +76,13 @@ async def test_a_failed_extraction_raises_and_says_what_lay_behind_it(fault: LLM
     assert caught.value.usage == fault.usage
 
 
-async def test_a_reply_that_is_nothing_without_its_invented_address_is_a_failed_extraction():
+async def test_reply_that_is_invalid_without_its_invented_url_fails():
     llm = RuleLLM(values={"Needed": Needed(page=HttpUrl("https://made.up/"))})
     with pytest.raises(ExtractionFailed, match="invented"):
         await extractor(llm).extract(Needed, "x", task="t", answer=ANSWER)
 
 
-async def test_a_client_that_parses_nothing_is_a_failed_extraction():
+async def test_reply_of_another_class_fails():
     llm = RuleLLM(values={"Found": Needed(page=HttpUrl("https://velm.example/ida"))})
     with pytest.raises(ExtractionFailed, match="parsed"):
         await extractor(llm).extract(Found, "x", task="t", answer=ANSWER)

@@ -18,14 +18,14 @@ def thresholds() -> Iterator[None]:
     gc.set_threshold(*before)
 
 
-def test_a_program_has_its_own_thresholds_again_however_the_block_ends():
+def test_thresholds_are_restored_after_an_exception():
     with pytest.raises(ZeroDivisionError), raised_gc_thresholds():
         assert gc.get_threshold() == GC_THRESHOLDS
         _ = 1 / 0
     assert gc.get_threshold() == OWN
 
 
-def test_of_blocks_that_overlap_the_last_one_sets_them_back():
+def test_last_of_two_overlapping_blocks_restores_the_thresholds():
     first, second = raised_gc_thresholds(), raised_gc_thresholds()
     first.__enter__()
     second.__enter__()
@@ -36,14 +36,14 @@ def test_of_blocks_that_overlap_the_last_one_sets_them_back():
 
 
 @pytest.mark.parametrize("own", [(0, 10, 10), (100_000, 5, 5)], ids=["never", "more seldom"])
-def test_a_program_that_collects_more_seldom_goes_on_so(own: tuple[int, int, int]):
+def test_higher_thresholds_are_not_changed(own: tuple[int, int, int]):
     gc.set_threshold(*own)
     with raised_gc_thresholds():
         assert gc.get_threshold() == own
     assert gc.get_threshold() == own
 
 
-def test_what_is_set_meanwhile_stays():
+def test_thresholds_set_inside_the_block_are_not_overwritten():
     with raised_gc_thresholds():
         gc.set_threshold(1000, 10, 10)
     assert gc.get_threshold() == (1000, 10, 10)

@@ -16,7 +16,7 @@ CACHED = Usage(cached_calls=1)
 
 
 def verdict(*requests: tuple[str, Usage]) -> Verdict:
-    """A verdict with one vote for each request."""
+    """Return a verdict with one vote for each request."""
     return Verdict(
         outcome=Outcome.PASSED,
         votes=tuple(Vote(result=True, model="m", cached=usage == CACHED, request=key) for key, usage in requests),
@@ -33,25 +33,25 @@ def cached(verdict: Verdict) -> list[bool]:
     return [vote.cached for vote in verdict.votes]
 
 
-def test_the_first_leaf_in_tree_order_carries_the_cost_of_a_shared_request():
+def test_first_leaf_in_tree_order_is_charged_for_a_shared_request():
     first, second = assign_usage_in_tree_order([verdict(("a", CACHED), ("b", PAID)), verdict(("a", REPAIRED))])
     assert (first.usage, cached(first)) == (REPAIRED + PAID, [False, False])
     assert (second.usage, cached(second)) == (CACHED, [True])
 
 
-def test_requests_that_no_leaf_shows_are_charged_last():
+def test_requests_of_no_leaf_are_charged_last():
     hidden = ModelRequest(key="a", usage=PAID)
     shown = verdict(("a", CACHED))
     [charged] = assign_usage_in_tree_order([shown], [hidden, *shown.requests])
     assert (charged.usage, cached(charged)) == (PAID, [False])
 
 
-def test_a_request_that_nobody_paid_for_stays_cached():
+def test_request_without_cost_stays_cached():
     before = [verdict(("a", CACHED)), verdict(("a", CACHED))]
     assert assign_usage_in_tree_order(before) == before
 
 
-def test_unneeded_requests_get_what_the_leaves_leave():
+def test_unneeded_requests_are_charged_after_needed_ones():
     beside = replace(verdict(("a", CACHED)), unneeded=(ModelRequest(key="b", usage=PAID),))
     first, second = assign_usage_in_tree_order([beside, verdict(("a", PAID), ("b", CACHED))])
     assert (first.usage, first.unneeded[0].usage) == (PAID, CACHED)
@@ -59,12 +59,12 @@ def test_unneeded_requests_get_what_the_leaves_leave():
     assert first.spent + second.spent == PAID + PAID + CACHED + CACHED
 
 
-def test_requests_without_a_key_keep_their_cost():
+def test_requests_without_key_keep_their_cost():
     before = [verdict(("", CACHED), ("", PAID)), verdict(("", PAID))]
     assert assign_usage_in_tree_order(before) == before
 
 
-def test_a_verdict_whose_requests_are_not_known_keeps_its_usage():
+def test_verdict_without_known_requests_keeps_its_usage():
     before = [Verdict(outcome=Outcome.PASSED, usage=PAID), verdict(("a", PAID))]
     assert assign_usage_in_tree_order(before) == before
 
@@ -73,9 +73,11 @@ KEYS = st.lists(st.lists(st.sampled_from("abc"), max_size=4), max_size=5)
 
 
 @given(KEYS, st.randoms(use_true_random=False))
-def test_who_paid_first_makes_no_difference_and_no_cost_is_lost(leaves: list[list[str]], draw: random.Random):
-    def arrived(order: Sequence[tuple[int, int]]) -> list[Verdict]:
-        """The verdicts if the requests arrived in this order: the first with a key pays."""
+def test_assignment_is_independent_of_request_order_and_preserves_the_total(
+    leaves: list[list[str]], draw: random.Random
+):
+    def verdicts_in_order_of(order: Sequence[tuple[int, int]]) -> list[Verdict]:
+        """Return the verdicts for this order of requests: the first request with a key is charged."""
         costs: dict[tuple[int, int], Usage] = {}
         seen: set[str] = set()
         for place in order:
@@ -85,7 +87,7 @@ def test_who_paid_first_makes_no_difference_and_no_cost_is_lost(leaves: list[lis
         return [verdict(*((key, costs[n, m]) for m, key in enumerate(keys))) for n, keys in enumerate(leaves)]
 
     places = [(n, m) for n, keys in enumerate(leaves) for m in range(len(keys))]
-    in_order, shuffled = arrived(places), arrived(draw.sample(places, len(places)))
+    in_order, shuffled = verdicts_in_order_of(places), verdicts_in_order_of(draw.sample(places, len(places)))
     charged = assign_usage_in_tree_order(shuffled)
     assert charged == in_order
     assert total(each.usage for each in charged) == total(each.usage for each in shuffled)

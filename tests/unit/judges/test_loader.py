@@ -32,7 +32,7 @@ def write(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-def test_a_native_judge_is_imported_and_knows_its_file(tmp_path: Path):
+def test_native_judge_is_imported_with_its_metadata(tmp_path: Path):
     path = write(tmp_path, "t1", NATIVE.format(task="t1"))
     judge = load_judge(path)
     assert (judge.task, judge.kind, judge.version, judge.name) == ("t1", JudgeKind.NATIVE, "7", "mine")
@@ -41,7 +41,7 @@ def test_a_native_judge_is_imported_and_knows_its_file(tmp_path: Path):
     assert judge.coroutine is not None
 
 
-def test_a_public_script_is_listed_without_being_run(tmp_path: Path):
+def test_public_script_is_listed_without_being_executed(tmp_path: Path):
     judge = load_judge(write(tmp_path, "t2", SCRIPT))
     assert (judge.task, judge.kind, judge.description) == ("t2", JudgeKind.MIND2WEB2, "What the task asks.")
     assert judge.coroutine is None
@@ -52,7 +52,7 @@ def test_a_public_script_is_listed_without_being_run(tmp_path: Path):
     "text",
     ["from elsewhere import evaluate_answer", "from elsewhere import run as evaluate_answer", "evaluate_answer = 1"],
 )
-def test_a_public_script_may_get_its_function_from_elsewhere(tmp_path: Path, text: str):
+def test_public_script_can_import_or_assign_its_function(tmp_path: Path, text: str):
     assert load_judge(write(tmp_path, "t", text)).kind is JudgeKind.MIND2WEB2
 
 
@@ -70,30 +70,30 @@ def test_a_public_script_may_get_its_function_from_elsewhere(tmp_path: Path, tex
         (NATIVE.format(task="t") + NATIVE.format(task="t").replace("mine", "mine2"), "2 judges"),
     ],
 )
-def test_a_broken_file_says_what_is_wrong_with_it(tmp_path: Path, text: str, message: str):
+def test_error_of_a_broken_file_states_the_cause(tmp_path: Path, text: str, message: str):
     with pytest.raises(JudgeNotLoadable, match=message):
         load_judge(write(tmp_path, "t", text))
 
 
-def test_the_traceback_of_a_failed_import_is_kept(tmp_path: Path):
+def test_traceback_of_a_failed_import_is_included(tmp_path: Path):
     with pytest.raises(JudgeNotLoadable) as caught:
         load_judge(write(tmp_path, "t", "def f():\n    raise ValueError('boom')\nf()\n"))
     assert "in f" in caught.value.traceback
 
 
-def test_a_failed_import_leaves_no_module_behind(tmp_path: Path):
+def test_failed_import_leaves_no_module_in_sys_modules(tmp_path: Path):
     before = set(sys.modules)
     with pytest.raises(JudgeNotLoadable):
         load_judge(write(tmp_path, "t", "raise ValueError"))
     assert {name for name in set(sys.modules) - before if name.startswith("judge_")} == set()
 
 
-def test_a_name_that_is_no_task_id_is_refused(tmp_path: Path):
+def test_file_name_that_is_no_task_id_is_rejected(tmp_path: Path):
     with pytest.raises(JudgeNotLoadable, match="task id"):
         load_judge(write(tmp_path, "a b", "x = 1"))
 
 
-def test_two_loads_share_no_module_state(tmp_path: Path):
+def test_two_loads_do_not_share_a_module(tmp_path: Path):
     path = write(
         tmp_path, "t", "from pydantic import BaseModel\nclass V(BaseModel):\n    x: int = 0\n" + NATIVE.format(task="t")
     )
@@ -102,13 +102,13 @@ def test_two_loads_share_no_module_state(tmp_path: Path):
     assert one.coroutine.__module__ != other.coroutine.__module__
 
 
-def test_a_file_that_cannot_be_read_is_broken(tmp_path: Path):
+def test_unreadable_file_raises(tmp_path: Path):
     (tmp_path / "t.py").mkdir()
     with pytest.raises(JudgeNotLoadable, match="cannot be read"):
         load_judge(tmp_path / "t.py")
 
 
-def test_a_catalogue_lists_sound_and_broken_files_of_all_folders(tmp_path: Path):
+def test_catalogue_lists_valid_and_broken_files_of_all_folders(tmp_path: Path):
     first, second = tmp_path / "1", tmp_path / "2"
     for folder in (first, second):
         folder.mkdir()

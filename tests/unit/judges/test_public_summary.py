@@ -1,4 +1,4 @@
-"""Numbers here are worked out by hand from contracts of the public toolkit, not copied from a run."""
+"""Summaries of the public toolkit. Expected numbers were calculated by hand from its contract."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TWO_TASKS = (
 )
 
 
-def test_task_summary_lists_answers_by_name_and_calls_any_positive_score_success_status() -> None:
+def test_task_summary_is_sorted_and_any_positive_score_has_status_success() -> None:
     assert public_summary.task_summary({"answer_2.md": 0.25, "answer_1.md": 1.0, "answer_3.md": 0.0}) == [
         {"answer_name": "answer_1.md", "score": 1.0, "status": "success", "success": True},
         {"answer_name": "answer_2.md", "score": 0.25, "status": "success", "success": False},
@@ -31,7 +31,7 @@ def test_task_summary_lists_answers_by_name_and_calls_any_positive_score_success
     ]
 
 
-def test_agent_summary_averages_over_tasks_of_a_run_then_over_runs() -> None:
+def test_agent_summary_averages_over_tasks_then_over_runs() -> None:
     got = public_summary.agent_summary("otter", TWO_TASKS)
 
     assert got is not None
@@ -68,7 +68,7 @@ def test_agent_summary_lists_every_task_with_its_answers() -> None:
     assert got["tasks"]["bridge"]["pass"] is True
 
 
-def test_pass_at_k_is_named_after_the_number_of_runs_and_counts_tasks_with_any_success() -> None:
+def test_pass_at_k_uses_the_number_of_runs_and_counts_tasks_with_any_success() -> None:
     got = public_summary.agent_summary("otter", TWO_TASKS)
 
     assert got is not None
@@ -76,7 +76,7 @@ def test_pass_at_k_is_named_after_the_number_of_runs_and_counts_tasks_with_any_s
     assert [key for key in got if key.startswith("pass_at_")] == ["pass_at_3"]
 
 
-def test_one_run_has_no_deviation() -> None:
+def test_single_run_has_a_standard_deviation_of_zero() -> None:
     got = public_summary.agent_summary("otter", [scored("a", 1, 1.0, 7), scored("b", 1, 0.0, 8)])
 
     assert got is not None
@@ -84,13 +84,13 @@ def test_one_run_has_no_deviation() -> None:
     assert got["avg_answer_word_count_std"] == 0.0
 
 
-def test_no_scored_answer_has_no_summary() -> None:
+def test_empty_input_has_no_summary() -> None:
     assert public_summary.agent_summary("otter", []) is None
     with pytest.raises(ValueError, match="no scored answer"):
         public_summary.pass_at_k([])
 
 
-def test_keys_of_an_agent_summary_are_the_public_ones_in_order() -> None:
+def test_agent_summary_has_the_public_keys_in_order() -> None:
     got = public_summary.agent_summary("otter", TWO_TASKS)
 
     assert got is not None
@@ -131,7 +131,7 @@ def test_words_are_split_on_white_space(text: str, words: int) -> None:
         min_size=1,
     )
 )
-def test_summary_is_the_same_in_any_order_and_stays_between_worst_and_best(
+def test_summary_is_order_independent_and_within_the_score_range(
     scores: dict[tuple[str, int], float],
 ) -> None:
     answers = [scored(task_id, k, score) for (task_id, k), score in scores.items()]

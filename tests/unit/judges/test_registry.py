@@ -12,7 +12,7 @@ async def written(ctx: JudgeContext) -> None:
     """A judge."""
 
 
-def test_a_marked_coroutine_stays_itself_and_carries_its_judge():
+def test_decorated_coroutine_is_returned_unchanged_with_its_judge():
     marked = judge(task="t1", description="What?", version="2", strategy=Strategy.SEQUENTIAL)(written)
     found = judge_of(marked)
     assert marked is written
@@ -22,16 +22,16 @@ def test_a_marked_coroutine_stays_itself_and_carries_its_judge():
 
 
 @pytest.mark.parametrize("task", ["", "a b", "../x", "-x", "x" * 101])
-def test_a_task_id_that_is_no_name_is_refused(task: str):
+def test_invalid_task_id_is_rejected(task: str):
     with pytest.raises(JudgeNotLoadable, match="task id"):
         judge(task=task, description="d")
 
 
-def test_a_judge_that_is_not_async_is_refused():
+def test_judge_that_is_not_async_is_rejected():
     with pytest.raises(JudgeNotLoadable, match="async def"):
         judge(task="t", description="d")(lambda ctx: None)  # type: ignore[type-var]
 
 
-def test_a_function_without_the_mark_has_no_judge():
+def test_undecorated_function_has_no_judge():
     with pytest.raises(JudgeNotLoadable, match="@judge"):
         judge_of(print)

@@ -43,7 +43,7 @@ def result(summary: dict[str, object], *, model: str = "gpt-6-luna") -> dict[str
     )
 
 
-def test_a_summary_has_the_public_shape_and_our_scores():
+def test_summary_has_the_public_shape_and_both_scores():
     summary = native_summary(judgement(Verdict(outcome=Outcome.PASSED), LOST), agent_name="demo")
     assert list(summary)[:7] == [
         "agent_name",
@@ -59,18 +59,18 @@ def test_a_summary_has_the_public_shape_and_our_scores():
     assert summary["tree_statistics"] == {"depth": 1, "total_nodes": 3, "leaf_nodes": 2}
 
 
-def test_info_lists_extractions_in_order_and_says_which_failed():
+def test_info_lists_extractions_in_order_with_errors():
     records = (ExtractionRecord(name="who", value={"a": 1}), ExtractionRecord(name="where", error="503"))
     info = native_summary(judgement(LOST, extractions=records), agent_name="demo")["eval_breakdown"][0]["info"]
     assert info == [{"who": {"a": 1}}, {"where": {"error": "503"}}]
 
 
-def test_info_without_extractions_says_so():
+def test_info_without_extractions_has_a_placeholder():
     info = native_summary(judgement(LOST), agent_name="demo")["eval_breakdown"][0]["info"]
     assert info == [{"no_info": "No information recorded"}]
 
 
-def test_a_result_has_every_field_of_the_contract_and_is_json():
+def test_result_has_every_field_of_the_contract_and_is_json():
     made = json.loads(json.dumps(result(native_summary(judgement(LOST), agent_name="demo"))))
     contract = (
         "schema_version id task_id status score final_score score_strict agent_name answer_name judge_model "
@@ -89,7 +89,7 @@ def test_a_result_has_every_field_of_the_contract_and_is_json():
     assert "notice" not in made
 
 
-def test_a_result_of_the_lexical_baseline_says_so():
+def test_result_of_the_lexical_judge_has_a_notice():
     assert result({"status": "complete"}, model="lexical")["notice"] == LEXICAL_NOTICE
 
 
@@ -107,7 +107,7 @@ def test_a_result_of_the_lexical_baseline_says_so():
         ({}, None),
     ],
 )
-def test_a_page_is_named_by_the_hash_of_its_text(blobs: dict[str, Blob], sha256: str | None):
+def test_page_sha256_is_that_of_its_text_or_html(blobs: dict[str, Blob], sha256: str | None):
     entry = page_json(replace(page().capture, blobs=blobs))
     assert entry["sha256"] == sha256
     assert entry["captured_at"] == CAPTURED_AT.isoformat()

@@ -13,7 +13,7 @@ def folder(out: Path, name: str = "answer_2.md") -> AnswerFolder:
     return AnswerFolder(out=out, agent="otter", task_id="bridge", answer_name=name)
 
 
-def test_result_file_stands_where_the_public_layout_has_it(tmp_path: Path) -> None:
+def test_result_file_path_follows_the_public_layout(tmp_path: Path) -> None:
     base = tmp_path / "otter" / "bridge" / "answer_2"
 
     assert folder(tmp_path).result_path(AT) == base / "results" / "20260304_050607_answer_2.md.json"
@@ -22,7 +22,7 @@ def test_result_file_stands_where_the_public_layout_has_it(tmp_path: Path) -> No
     assert folder(tmp_path).logs == base / "logs"
 
 
-def test_newest_result_is_the_last_by_name_and_never_a_debug_one(tmp_path: Path) -> None:
+def test_newest_result_is_the_last_by_name_and_not_a_debug_file(tmp_path: Path) -> None:
     results = folder(tmp_path).results
     results.mkdir(parents=True)
     for name in (
@@ -39,7 +39,7 @@ def test_newest_result_is_the_last_by_name_and_never_a_debug_one(tmp_path: Path)
     assert newest.name == "20260304_050607_answer_2.md.json"
 
 
-def test_an_answer_without_a_result_is_not_listed(tmp_path: Path) -> None:
+def test_answer_without_result_is_not_listed(tmp_path: Path) -> None:
     for name in ("answer_1.md", "answer_2.md"):
         folder(tmp_path, name).results.mkdir(parents=True)
     folder(tmp_path).result_path(AT).write_text("{}")
@@ -49,6 +49,6 @@ def test_an_answer_without_a_result_is_not_listed(tmp_path: Path) -> None:
     assert [one.answer_name for one in result_files.judged_answers(tmp_path, "otter", "bridge")] == ["answer_2.md"]
 
 
-def test_an_unknown_agent_has_no_tasks_and_no_answers(tmp_path: Path) -> None:
+def test_unknown_agent_has_no_tasks_and_answers(tmp_path: Path) -> None:
     assert result_files.judged_tasks(tmp_path, "nobody") == []
     assert result_files.judged_answers(tmp_path, "nobody", "nothing") == []

@@ -1,6 +1,6 @@
-"""What decides whether a verdict is asked for again: any change of any ingredient, and nothing else.
+"""Reuse of verdicts: a change of any input sends a new request; without a change, no request is sent.
 
-The whole way from a claim to the store of replies is the real one; the provider behind it counts.
+The tests use the real code from claim to reply cache. A scripted backend counts the requests.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ pytestmark = pytest.mark.slow
 VOTES = 2
 SECRET = b"0123456789abcdef"
 FITS_EVERY_SCHEMA = '{"reasoning": "so", "result": true, "quotes": [], "passages": []}'
-"""A verdict, and a transcription of pictures without words."""
+"""A verdict that is also a valid transcription without text."""
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """Everything that a verdict hangs on. ``text`` None: a claim about the answer alone."""
+    """All inputs of a verdict. If ``text`` is None, the claim is about the answer alone."""
 
     claim: str = "Paris has twenty districts"
     instruction: str | None = None
@@ -66,7 +66,7 @@ class Case:
     endpoint: str = "https://api.example/v1"
 
     async def judged(self, store: ReplyCache) -> tuple[Verdict, int]:
-        """The verdict, and how many requests reached the provider."""
+        """Return the verdict and the number of requests sent to the provider."""
         backend = ScriptedBackend(raw(FITS_EVERY_SCHEMA))
         backend.provider, backend.endpoint = self.provider, self.endpoint
         llm = CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(8)), store)
@@ -122,27 +122,27 @@ CHANGES: dict[str, Change] = {
     "style": lambda case: replace(case, style=Style.COMPAT if case.style is Style.NATIVE else Style.NATIVE),
 }
 PAGE_CHANGES = {"address"}
-"""These make a claim about the answer one about a page, which is a change in itself: begun from a page."""
+"""Changes that need a page. Without one, they would also turn a claim about the answer into one about a page."""
 
 
-@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize("changed_input", CHANGES)
 @given(case=CASES)
 @settings(max_examples=4, deadline=None)
-async def test_any_change_of_any_ingredient_is_judged_anew(what: str, case: Case):
-    if what in PAGE_CHANGES:
+async def test_change_of_any_input_sends_new_requests(changed_input: str, case: Case):
+    if changed_input in PAGE_CHANGES:
         case = replace(case, text=case.text or "")
     with tempfile.TemporaryDirectory(prefix="assay-reuse-") as folder:
         store = FolderReplyCache(Path(folder))
         await case.judged(store)
-        verdict, calls = await CHANGES[what](case).judged(store)
-    # A page that is all picture may be asked about once more, for its words.
+        verdict, calls = await CHANGES[changed_input](case).judged(store)
+    # A page that consists of pictures only can need one more request, for its transcription.
     assert calls in (VOTES, VOTES + 1)
     assert not any(vote.cached for vote in verdict.votes)
 
 
 @given(case=CASES)
 @settings(max_examples=60, deadline=None)
-async def test_without_a_change_nobody_is_asked_and_the_verdict_is_the_same(case: Case):
+async def test_unchanged_inputs_send_no_request_and_give_the_same_verdict(case: Case):
     with tempfile.TemporaryDirectory(prefix="assay-reuse-") as folder:
         first, calls = await case.judged(FolderReplyCache(Path(folder)))
         again, calls_again = await case.judged(FolderReplyCache(Path(folder)))
@@ -152,8 +152,8 @@ async def test_without_a_change_nobody_is_asked_and_the_verdict_is_the_same(case
     assert (again.usage.calls, again.usage.cached_calls, again.usage.usd) == (0, calls, 0)
 
 
-class Shared:
-    """What all machines keep together, as long as they are there."""
+class SharedCache:
+    """In-memory cache that all machines share."""
 
     def __init__(self) -> None:
         self._entries: dict[str, str] = {}
@@ -165,18 +165,18 @@ class Shared:
         self._entries[key] = to_entry(reply, at=key)
 
 
-@pytest.mark.parametrize("what", [*CHANGES, None])
+@pytest.mark.parametrize("changed_input", [*CHANGES, None])
 @given(case=CASES)
 @settings(max_examples=3, deadline=None)
-async def test_another_machine_reuses_what_did_not_change_and_nothing_else(what: str | None, case: Case):
-    shared = Shared()
-    if what in PAGE_CHANGES:
+async def test_second_machine_reuses_the_verdict_only_if_nothing_changed(changed_input: str | None, case: Case):
+    shared = SharedCache()
+    if changed_input in PAGE_CHANGES:
         case = replace(case, text=case.text or "")
     with tempfile.TemporaryDirectory(prefix="assay-reuse-") as folder:
         one, two = (TwoLevelReplyCache(FolderReplyCache(Path(folder) / name), shared) for name in ("one", "two"))
         first, _ = await case.judged(one)
-        verdict, calls = await (case if what is None else CHANGES[what](case)).judged(two)
-    if what is None:
+        verdict, calls = await (case if changed_input is None else CHANGES[changed_input](case)).judged(two)
+    if changed_input is None:
         assert calls == 0
         assert (verdict.outcome, verdict.reasoning, verdict.quotes) == (first.outcome, first.reasoning, first.quotes)
     else:
@@ -184,7 +184,7 @@ async def test_another_machine_reuses_what_did_not_change_and_nothing_else(what:
         assert not any(vote.cached for vote in verdict.votes)
 
 
-async def test_a_page_that_changed_where_it_is_cut_off_is_judged_anew(tmp_path: Path):
+async def test_change_after_the_text_limit_sends_new_requests(tmp_path: Path):
     long = "word " * (MAX_TEXT_CHARS // 5 + 100)
     case = Case(text=long)
     await case.judged(FolderReplyCache(tmp_path))
@@ -220,7 +220,7 @@ class Town(BaseModel):
     districts: int = 0
 
 
-async def test_an_extraction_is_asked_again_when_its_page_or_links_change_and_only_then(tmp_path: Path):
+async def test_extraction_is_requested_again_only_if_its_page_changed(tmp_path: Path):
     async def calls(text: str) -> int:
         backend = ScriptedBackend(raw('{"districts": 20}'))
         backend_llm = CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(1)), FolderReplyCache(tmp_path))

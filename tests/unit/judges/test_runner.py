@@ -67,7 +67,7 @@ async def lineage(ctx: JudgeContext) -> None:
     ctx.verify("plain", "The answer names a person")
 
 
-async def test_a_judge_declares_and_every_leaf_is_settled():
+async def test_every_declared_leaf_is_settled():
     judgement = await judged(lineage)
     assert outcomes(judgement) == {
         "who/given": ("passed", None),
@@ -80,12 +80,12 @@ async def test_a_judge_declares_and_every_leaf_is_settled():
     assert judgement.usage.calls == 1 + 2 + 2
 
 
-async def test_extractions_are_recorded_under_their_name():
+async def test_extractions_are_recorded_by_name():
     (record,) = (await judged(lineage)).extractions
     assert (record.name, record.value) == ("who", {"name": "Ida Norrstad", "urls": [URL]})
 
 
-async def test_a_judge_may_look_at_a_verdict_before_it_goes_on():
+async def test_judge_can_settle_a_leaf_before_it_declares_others():
     async def adaptive(ctx: JudgeContext) -> None:
         first = ctx.verify("first", "n: refuted")
         if not await ctx.settle(first):
@@ -105,7 +105,7 @@ async def test_strict_score_counts_a_supported_claim_only_with_a_quote():
     assert (judgement.score.value, judgement.score_strict.value) == (1.0, 0.5)
 
 
-async def test_faults_leave_the_score_open_instead_of_lowering_it():
+async def test_faults_leave_the_score_open():
     async def three(ctx: JudgeContext) -> None:
         ctx.verify("ok", "ok")
         ctx.verify("lost", "lost")
@@ -124,7 +124,7 @@ async def test_faults_leave_the_score_open_instead_of_lowering_it():
     assert (judgement.score.low, judgement.score.high) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
 
 
-async def test_a_failed_extraction_leaves_everything_open():
+async def test_failed_extraction_leaves_all_leaves_not_judged():
     async def judge(ctx: JudgeContext) -> None:
         ctx.verify("before", "Declared before")
         ctx.check("extraction", True)
@@ -142,7 +142,7 @@ async def test_a_failed_extraction_leaves_everything_open():
     assert "503" in (judgement.extractions[0].error or "")
 
 
-async def test_an_extraction_from_a_page_that_cannot_be_shown_has_failed():
+async def test_extraction_from_a_blocked_page_fails():
     async def judge(ctx: JudgeContext) -> None:
         with pytest.raises(ExtractionFailed) as caught:
             await ctx.extract(Found, "x", source="https://blocked.example/")
@@ -154,7 +154,7 @@ async def test_an_extraction_from_a_page_that_cannot_be_shown_has_failed():
     assert outcomes(judgement) == {"after": ("not_judged", "extraction_failed")}
 
 
-async def test_an_extraction_may_read_a_page():
+async def test_extraction_can_read_a_page():
     async def judge(ctx: JudgeContext) -> None:
         await ctx.extract(Found, "x", source=URL)
 
@@ -172,7 +172,9 @@ async def test_an_extraction_may_read_a_page():
         (lambda ctx: exit(3), "SystemExit"),
     ],
 )
-async def test_a_judge_that_raises_is_a_bug_with_its_traceback(wrong: Callable[[JudgeContext], object], message: str):
+async def test_exception_in_a_judge_raises_judge_bug_with_traceback(
+    wrong: Callable[[JudgeContext], object], message: str
+):
     async def judge(ctx: JudgeContext) -> None:
         wrong(ctx)
 
@@ -181,7 +183,7 @@ async def test_a_judge_that_raises_is_a_bug_with_its_traceback(wrong: Callable[[
     assert "in judge" in caught.value.traceback
 
 
-async def test_a_judge_that_never_returns_is_a_bug():
+async def test_judge_that_never_returns_raises_judge_bug():
     async def judge(ctx: JudgeContext) -> None:
         await asyncio.Event().wait()
 
@@ -190,7 +192,7 @@ async def test_a_judge_that_never_returns_is_a_bug():
 
 
 @pytest.mark.parametrize("wait", ["extract", "settle"])
-async def test_a_judge_that_is_kept_waiting_by_us_is_no_bug(wait: str):
+async def test_judge_that_waits_for_the_service_at_the_deadline_is_not_a_bug(wait: str):
     async def judge(ctx: JudgeContext) -> None:
         leaf = ctx.verify("declared", "declared")
         await (ctx.extract(Found, "x") if wait == "extract" else ctx.settle(leaf))
@@ -206,7 +208,7 @@ async def test_a_judge_that_is_kept_waiting_by_us_is_no_bug(wait: str):
     assert judgement.score == Score(value=None, low=0.0, high=1.0)
 
 
-async def test_a_judges_own_timeout_is_its_own_bug():
+async def test_timeout_error_raised_by_the_judge_is_a_judge_bug():
     async def judge(ctx: JudgeContext) -> None:
         raise TimeoutError("mine")
 
@@ -214,7 +216,7 @@ async def test_a_judges_own_timeout_is_its_own_bug():
         await judged(judge, deadline_s=60)
 
 
-async def test_leaves_that_are_late_are_not_judged():
+async def test_leaves_unsettled_at_the_deadline_are_not_judged():
     async def judge(ctx: JudgeContext) -> None:
         ctx.verify("quick", "quick")
         ctx.verify("slow", "slow")
@@ -232,7 +234,7 @@ async def test_leaves_that_are_late_are_not_judged():
     }
 
 
-async def test_cancelling_a_run_ends_every_call():
+async def test_cancelling_a_run_cancels_every_request():
     started = asyncio.Barrier(3)
 
     async def pause(request: LLMRequest) -> None:
@@ -251,7 +253,7 @@ async def test_cancelling_a_run_ends_every_call():
     assert llm.under_way == 0
 
 
-async def test_a_judge_that_declares_nothing_scores_zero_and_is_complete():
+async def test_judge_without_leaves_scores_zero_and_is_complete():
     async def judge(ctx: JudgeContext) -> None:
         return None
 
@@ -260,12 +262,12 @@ async def test_a_judge_that_declares_nothing_scores_zero_and_is_complete():
     assert judgement.score.value == 0.0
 
 
-async def test_a_public_script_is_not_run_here():
+async def test_public_script_is_rejected():
     with pytest.raises(JudgeBug, match="mind2web2 host"):
         await run_judge(Judge(task="t", kind=JudgeKind.MIND2WEB2), ANSWER, None)  # type: ignore[arg-type]
 
 
-async def test_verdicts_of_a_run_name_what_they_rest_on():
+async def test_verdicts_list_their_evidence():
     judgement = await judged(lineage)
     right = judgement.rubric.find("who/right").verdict
     assert right is not None

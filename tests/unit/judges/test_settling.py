@@ -18,7 +18,7 @@ UNKNOWN = Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.LLM_UNAVAILABLE)
 
 
 class Judge:
-    """Verdicts by the first letter of the claim: n fails, u is not judged, anything else passes."""
+    """Verdicts by the first letter of the claim: n fails, u is not judged, all others pass."""
 
     def __init__(self, pause: Callable[[str], Awaitable[object]] | None = None) -> None:
         self._pause = pause
@@ -33,7 +33,7 @@ class Judge:
 
 
 class Tree:
-    """Builds a rubric in few words."""
+    """Rubric builder."""
 
     def __init__(self, strategy: Strategy = Strategy.PARALLEL) -> None:
         self.rubric = Rubric("t", "root", strategy)
@@ -57,7 +57,7 @@ async def settled(tree: Tree, judge: Judge) -> bool:
     return await Settler(tree.rubric, judge).settle(tree.rubric.root)
 
 
-async def test_a_failed_critical_check_gates_its_siblings_without_a_call():
+async def test_failed_critical_check_skips_its_siblings_without_a_request():
     tree, judge = Tree(), Judge()
     tree.claim("a")
     tree.check("gate", False, critical=True)
@@ -68,7 +68,7 @@ async def test_a_failed_critical_check_gates_its_siblings_without_a_call():
     assert blocked is not None and blocked.blocked_by == "gate"
 
 
-async def test_steps_of_a_sequence_wait_for_each_other():
+async def test_steps_of_a_sequence_are_settled_in_order():
     tree, judge = Tree(Strategy.SEQUENTIAL), Judge()
     for text in ("a", "b", "n", "d"):
         tree.claim(text)
@@ -77,7 +77,7 @@ async def test_steps_of_a_sequence_wait_for_each_other():
     assert tree.outcomes()["d"] == "skipped"
 
 
-async def test_a_gate_is_settled_before_what_it_gates():
+async def test_gate_is_settled_before_the_leaves_it_gates():
     tree, judge = Tree(), Judge()
     tree.claim("a")
     tree.claim("n gate", critical=True)
@@ -87,7 +87,7 @@ async def test_a_gate_is_settled_before_what_it_gates():
     assert tree.outcomes() == {"a": "skipped", "n gate": "failed", "b": "skipped"}
 
 
-async def test_critical_siblings_run_side_by_side():
+async def test_critical_siblings_are_settled_concurrently():
     together = asyncio.Barrier(3)
     tree, judge = Tree(), Judge(lambda text: together.wait())
     for text in ("a", "n", "c"):
@@ -97,7 +97,7 @@ async def test_critical_siblings_run_side_by_side():
     assert tree.outcomes() == {"a": "passed", "n": "failed", "c": "passed"}
 
 
-async def test_unblocked_leaves_of_different_groups_run_side_by_side():
+async def test_unblocked_leaves_of_different_groups_are_settled_concurrently():
     together = asyncio.Barrier(4)
     tree, judge = Tree(), Judge(lambda text: together.wait())
     for group in "xy":
@@ -108,7 +108,7 @@ async def test_unblocked_leaves_of_different_groups_run_side_by_side():
         assert await settled(tree, judge)
 
 
-async def test_a_named_prerequisite_is_waited_for_and_gates():
+async def test_failed_prerequisite_skips_the_leaf():
     tree, judge = Tree(), Judge()
     tree.group("g")
     tree.claim("n first", into="g")
@@ -118,7 +118,7 @@ async def test_a_named_prerequisite_is_waited_for_and_gates():
     assert tree.outcomes()["a"] == "skipped"
 
 
-async def test_what_depends_on_an_unknown_leaf_is_skipped_because_of_it():
+async def test_leaf_after_a_not_judged_step_is_skipped():
     tree, judge = Tree(Strategy.SEQUENTIAL), Judge()
     tree.claim("u")
     tree.claim("b")
@@ -126,7 +126,7 @@ async def test_what_depends_on_an_unknown_leaf_is_skipped_because_of_it():
     assert tree.outcomes() == {"u": "not_judged", "b": "skipped"}
 
 
-async def test_settling_one_node_settles_only_it_and_what_it_waits_for():
+async def test_settling_one_node_settles_only_it_and_its_prerequisites():
     tree, judge = Tree(Strategy.SEQUENTIAL), Judge()
     for text in ("a", "b", "c"):
         tree.claim(text)
@@ -137,7 +137,7 @@ async def test_settling_one_node_settles_only_it_and_what_it_waits_for():
     assert judge.asked == ["a", "b", "c"]
 
 
-async def test_settling_at_the_same_time_asks_nothing_twice():
+async def test_concurrent_settling_judges_each_leaf_once():
     tree, judge = Tree(), Judge()
     tree.claim("a")
     settler = Settler(tree.rubric, judge)
@@ -145,7 +145,7 @@ async def test_settling_at_the_same_time_asks_nothing_twice():
     assert judge.asked == ["a"]
 
 
-async def test_a_verdict_that_is_there_is_kept():
+async def test_existing_verdict_is_not_replaced():
     tree, judge = Tree(), Judge()
     tree.claim("a").verdict = UNKNOWN
     tree.check("c", True).verdict = UNKNOWN
@@ -154,7 +154,7 @@ async def test_a_verdict_that_is_there_is_kept():
     assert judge.asked == []
 
 
-async def test_leaves_that_wait_for_each_other_are_the_judges_bug():
+async def test_cyclic_dependency_raises_judge_bug():
     tree = Tree()
     tree.claim("gate", critical=True)
     tree.claim("b")
@@ -173,8 +173,8 @@ async def test_progress_counts_settled_leaves_up_to_all():
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
-def grown(seed: int) -> Tree:
-    """A random tree with gates, sequences, checks and claims that fail or stay unknown."""
+def random_tree(seed: int) -> Tree:
+    """Return a random tree with gates, sequences, checks, and claims that fail or are not judged."""
     draw = random.Random(seed)
     tree = Tree(draw.choice(list(Strategy)))
     groups = ["root"]
@@ -193,7 +193,7 @@ def grown(seed: int) -> Tree:
 
 
 @pytest.mark.parametrize("seed", range(40))
-async def test_the_tree_is_the_same_whatever_finishes_first(seed: int):
+async def test_tree_is_independent_of_the_order_of_completion(seed: int):
     trees = []
     for order in range(4):
         draw = random.Random(order)
@@ -202,7 +202,7 @@ async def test_the_tree_is_the_same_whatever_finishes_first(seed: int):
             for _ in range(draw.randint(0, 6)):
                 await asyncio.sleep(0)
 
-        tree, judge = grown(seed), Judge(pause)
+        tree, judge = random_tree(seed), Judge(pause)
         await settled(tree, judge)
         assert all(leaf.verdict is not None for leaf in tree.rubric.leaves() if leaf.claim is not None)
         trees.append((tree_json(tree.rubric), sorted(judge.asked)))

@@ -18,7 +18,7 @@ OPEN = Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.CAPTURE_BLOCKED, reason
 
 
 @pytest.mark.parametrize("outcome", sorted(set(CaptureOutcome) - EVIDENCE_OUTCOMES))
-def test_no_page_that_is_not_gone_becomes_a_verdict(outcome: CaptureOutcome):
+def test_missing_page_that_is_not_gone_is_not_judged(outcome: CaptureOutcome):
     verdict = verdict_without_evidence(missing(URL, outcome))
     assert verdict.outcome is Outcome.NOT_JUDGED
     assert verdict.reason in NOT_JUDGED_REASONS
@@ -26,7 +26,7 @@ def test_no_page_that_is_not_gone_becomes_a_verdict(outcome: CaptureOutcome):
 
 
 @pytest.mark.parametrize("outcome", [CaptureOutcome.HTTP_ERROR, CaptureOutcome.DNS_ERROR])
-def test_a_source_known_to_be_gone_fails_the_claim(outcome: CaptureOutcome):
+def test_source_known_to_be_gone_fails_the_claim(outcome: CaptureOutcome):
     verdict = verdict_without_evidence(missing(URL, outcome, gone=True))
     assert (verdict.outcome, verdict.reason) == (Outcome.FAILED, Reason.SOURCE_GONE)
 
@@ -48,11 +48,11 @@ def test_a_source_known_to_be_gone_fails_the_claim(outcome: CaptureOutcome):
         (BrowserUnavailable("none found"), Reason.CAPTURE_FAILED),
     ],
 )
-def test_each_fault_of_the_evidence_has_its_reason(error: CacheError, reason: Reason):
+def test_each_evidence_error_has_its_reason(error: CacheError, reason: Reason):
     assert verdict_without_evidence(error).reason is reason
 
 
-def test_a_claim_without_a_source_fails():
+def test_claim_without_source_fails():
     assert (no_source_verdict().outcome, no_source_verdict().reason) == (Outcome.FAILED, Reason.NO_SOURCE)
 
 
@@ -66,14 +66,14 @@ def test_a_claim_without_a_source_fails():
         ([OPEN], Outcome.NOT_JUDGED, Reason.CAPTURE_BLOCKED),
     ],
 )
-def test_several_sources_fail_a_claim_only_when_all_of_them_spoke(
+def test_several_sources_fail_a_claim_only_if_all_were_judged(
     verdicts: list[Verdict], outcome: Outcome, reason: Reason | None
 ):
     verdict = combine_verdicts(verdicts)
     assert (verdict.outcome, verdict.reason) == (outcome, reason)
 
 
-def test_the_supporting_source_brings_its_own_quotes_and_cost_and_the_others_cost_is_kept_beside():
+def test_supporting_source_provides_quotes_and_usage_and_spent_includes_the_others():
     quote = Quote(text="so it is", page_id="p", start=0, end=8)
     passed = Verdict(outcome=Outcome.PASSED, usage=Usage(calls=3), quotes=(quote,), evidence=("e3",), grounded=True)
     verdict = combine_verdicts([REFUTED, passed])
@@ -81,7 +81,7 @@ def test_the_supporting_source_brings_its_own_quotes_and_cost_and_the_others_cos
     assert (verdict.usage.calls, verdict.spent.calls) == (3, 5)
 
 
-def test_a_refuted_claim_keeps_what_each_source_said():
+def test_refuted_claim_keeps_the_reasoning_of_each_source():
     voted = Verdict(
         outcome=Outcome.FAILED, reason=Reason.REFUTED, reasoning="other", votes=(Vote(result=False, model="m"),)
     )
@@ -90,10 +90,10 @@ def test_a_refuted_claim_keeps_what_each_source_said():
     assert verdict.votes == voted.votes
 
 
-def test_one_source_alone_is_left_as_it_is():
+def test_verdict_of_a_single_source_is_unchanged():
     assert combine_verdicts([PASSED]) == PASSED
 
 
-def test_a_claim_that_no_source_supports_needed_them_all():
+def test_usage_of_an_unsupported_claim_includes_all_sources():
     verdict = combine_verdicts([REFUTED, REFUTED])
     assert verdict.usage.calls == verdict.spent.calls == 4

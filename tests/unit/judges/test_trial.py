@@ -24,7 +24,7 @@ def judge(tmp_path: Path) -> Path:
     return path
 
 
-async def test_a_claim_is_judged_by_the_page_given_for_its_source(judge: Path) -> None:
+async def test_claim_is_judged_by_the_page_given_for_its_url(judge: Path) -> None:
     page = "The bridge of Vellmar was built in 1764."
 
     judgement = await try_judge(judge, "an answer", {"https://towns.example/Vellmar": page})
@@ -35,13 +35,13 @@ async def test_a_claim_is_judged_by_the_page_given_for_its_source(judge: Path) -
     assert "built in 1764" in page[quote.start : quote.end]
 
 
-async def test_a_page_that_is_not_given_is_gone(judge: Path) -> None:
+async def test_page_that_is_not_given_is_source_gone(judge: Path) -> None:
     (verdict,) = (await try_judge(judge, "an answer", {})).verdicts
 
     assert (verdict.outcome, verdict.reason) == (Outcome.FAILED, Reason.SOURCE_GONE)
 
 
-async def test_a_file_that_does_not_load_is_an_error_and_no_score(tmp_path: Path) -> None:
+async def test_broken_judge_file_raises(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("x = 1")
 
     with pytest.raises(JudgeNotLoadable):

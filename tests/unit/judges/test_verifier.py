@@ -52,7 +52,7 @@ UNUSABLE = LLMOutputUnusable(UnusableKind.TRUNCATED, "cut")
         ((LOST, False, False), 3, Outcome.FAILED, 3),
     ],
 )
-async def test_the_majority_decides_with_as_few_votes_as_are_certain(
+async def test_majority_decides_with_the_fewest_necessary_votes(
     votes: tuple[bool | Exception, ...], trials: int, outcome: Outcome, calls: int
 ):
     verdict = await judged(by_vote(*votes), trials=trials)
@@ -80,7 +80,7 @@ async def test_lost_votes_never_become_a_verdict(votes: tuple[bool | Exception, 
     assert verdict.reasoning
 
 
-async def test_each_vote_is_kept_with_its_fault():
+async def test_each_vote_is_stored_with_its_fault():
     verdict = await judged(by_vote(True, LOST, True))
     assert [(vote.result, vote.fault) for vote in verdict.votes] == [
         (True, None),
@@ -89,7 +89,7 @@ async def test_each_vote_is_kept_with_its_fault():
     ]
 
 
-async def test_the_votes_needed_in_any_case_are_asked_side_by_side():
+async def test_votes_needed_in_any_case_are_requested_concurrently():
     both = asyncio.Barrier(2)
 
     async def pause(request: LLMRequest) -> None:
@@ -100,26 +100,26 @@ async def test_the_votes_needed_in_any_case_are_asked_side_by_side():
     assert len(verdict.votes) == 2
 
 
-async def test_what_lost_votes_cost_is_counted():
+async def test_usage_includes_lost_votes():
     paid = LLMOutputUnusable(UnusableKind.EMPTY, "empty", usage=Usage(calls=2))
     verdict = await judged(by_vote(True, paid, True))
     assert verdict.usage.calls == 4
 
 
-async def test_a_quote_that_stands_in_the_page_grounds_the_verdict():
+async def test_quote_found_in_the_page_grounds_the_verdict():
     verdict = await judged(lambda request: True, evidence=page(text=TEXT), quotes=lambda request: [QUOTE])
     assert verdict.grounded is True
     assert [quote.text for quote in verdict.quotes] == [QUOTE]
 
 
 @pytest.mark.parametrize("quotes", [[], ["Ida Norrstad was dismissed"], ["So it is."], ["a"]])
-async def test_without_a_found_quote_a_supported_verdict_is_not_grounded(quotes: list[str]):
+async def test_supported_verdict_without_valid_quote_is_not_grounded(quotes: list[str]):
     verdict = await judged(lambda request: True, evidence=page(text=TEXT), quotes=lambda request: quotes)
     assert verdict.outcome is Outcome.PASSED
     assert (verdict.grounded, verdict.quotes) == (False, ())
 
 
-async def test_any_agreeing_vote_may_bring_the_quote():
+async def test_quote_of_any_agreeing_vote_grounds_the_verdict():
     def quotes(request: LLMRequest) -> list[str]:
         return [QUOTE] if request.vote == 1 else ["made up by the model"]
 
@@ -127,7 +127,7 @@ async def test_any_agreeing_vote_may_bring_the_quote():
     assert verdict.grounded is True
 
 
-async def test_the_quote_of_a_vote_that_lost_does_not_count():
+async def test_quote_of_an_outvoted_vote_does_not_count():
     def quotes(request: LLMRequest) -> list[str]:
         return [QUOTE] if request.vote == 1 else []
 
@@ -136,16 +136,16 @@ async def test_the_quote_of_a_vote_that_lost_does_not_count():
 
 
 @pytest.mark.parametrize("result", [True, False])
-async def test_grounding_applies_only_to_what_a_page_supports(result: bool):
+async def test_verdict_without_page_has_no_grounding(result: bool):
     assert (await judged(lambda request: result)).grounded is None
 
 
-async def test_a_refuted_claim_has_its_reason_and_no_grounding():
+async def test_refuted_claim_has_a_reason_and_no_grounding():
     verdict = await judged(lambda request: False, evidence=page(text=TEXT), quotes=lambda request: [QUOTE])
     assert (verdict.reason, verdict.grounded, verdict.quotes) == (Reason.REFUTED, None, ())
 
 
-async def test_a_verdict_says_what_was_shown_and_how_it_was_asked():
+async def test_verdict_records_evidence_prompt_model_and_usage():
     evidence = page(text=TEXT, screenshots=(b"jpeg",))
     verdict = await judged(lambda request: True, evidence=evidence, quotes=lambda request: [QUOTE])
     assert verdict.evidence == evidence.digests
@@ -154,18 +154,18 @@ async def test_a_verdict_says_what_was_shown_and_how_it_was_asked():
     assert verdict.usage.calls == 2
 
 
-async def test_endless_reasoning_is_cut():
+async def test_reasoning_is_truncated():
     reply = BinaryEvalResult(reasoning="x" * 1_000_000, result=True)
     assert len((await judged(lambda request: reply)).reasoning) == MAX_REASONING_CHARS
 
 
 @pytest.mark.parametrize("trials", [0, 2])
-async def test_an_even_number_of_votes_is_refused(trials: int):
+async def test_even_number_of_votes_is_rejected(trials: int):
     with pytest.raises(ValueError, match="odd"):
         await judged(lambda request: True, trials=trials)
 
 
-async def test_cancelling_reaches_every_vote():
+async def test_cancellation_cancels_every_vote():
     both = asyncio.Barrier(3)
 
     async def pause(request: LLMRequest) -> None:
@@ -186,27 +186,27 @@ async def judged_any(llm: RuleLLM, shelf: Shelf, *sources: str) -> Verdict:
     return await verifier(llm).judge_any(claim, task="t", answer="a", evidence_for=shelf)
 
 
-async def test_a_claim_without_sources_to_name_is_judged_from_the_answer_alone():
+async def test_claim_without_sources_is_judged_from_the_answer_alone():
     llm, shelf = RuleLLM(), Shelf({})
     verdict = await verifier(llm).judge_any(Claim(text="x"), task="t", answer="a", evidence_for=shelf)
     assert verdict.outcome is Outcome.PASSED
     assert shelf.asked == []
 
 
-async def test_a_claim_whose_answer_names_no_source_fails_without_a_call():
+async def test_claim_with_an_empty_source_list_fails_without_a_request():
     llm = RuleLLM()
     verdict = await judged_any(llm, Shelf({}))
     assert (verdict.reason, llm.requests) == (Reason.NO_SOURCE, [])
 
 
-async def test_a_missing_page_costs_no_call():
+async def test_missing_page_sends_no_request():
     llm = RuleLLM()
     gone = missing("https://a.example/", CaptureOutcome.HTTP_ERROR, gone=True)
     verdict = await judged_any(llm, Shelf({"https://a.example/": gone}), "https://a.example/")
     assert (verdict.reason, llm.requests) == (Reason.SOURCE_GONE, [])
 
 
-async def test_the_first_source_that_supports_decides_and_the_others_are_called_off():
+async def test_first_supporting_source_decides_and_the_other_requests_are_cancelled():
     all_asked = asyncio.Event()
 
     async def pause(request: LLMRequest) -> None:
@@ -225,7 +225,7 @@ async def test_the_first_source_that_supports_decides_and_the_others_are_called_
     assert llm.under_way == 0
 
 
-async def test_a_source_that_cannot_be_looked_at_leaves_a_refuted_claim_open():
+async def test_refuted_claim_with_a_blocked_source_is_not_judged():
     llm = RuleLLM(lambda request: False)
     blocked = missing("https://b.example/", CaptureOutcome.CAPTCHA)
     shelf = Shelf({"https://a.example/": page("https://a.example/"), "https://b.example/": blocked})
@@ -233,14 +233,14 @@ async def test_a_source_that_cannot_be_looked_at_leaves_a_refuted_claim_open():
     assert (verdict.outcome, verdict.reason) == (Outcome.NOT_JUDGED, Reason.CAPTURE_BLOCKED)
 
 
-async def test_a_source_that_cannot_be_looked_at_does_not_hinder_another():
+async def test_blocked_source_does_not_prevent_support_by_another():
     blocked = missing("https://b.example/", CaptureOutcome.CAPTCHA)
     shelf = Shelf({"https://a.example/": page("https://a.example/"), "https://b.example/": blocked})
     verdict = await judged_any(RuleLLM(), shelf, "https://b.example/", "https://a.example/")
     assert verdict.outcome is Outcome.PASSED
 
 
-async def test_a_very_long_answer_is_rendered_like_any_other():
+async def test_very_long_answer_is_rendered_in_full():
     llm = RuleLLM()
     await verifier(llm, Style.COMPAT).judge(Claim(text="x"), task="t", answer="lorem " * 20_000)
     assert llm.requests[0].messages[0]["content"].count("lorem ") == 20_000

@@ -45,30 +45,30 @@ RESULT = {
 
 
 def settled(**changes) -> Label:
-    said: dict = {
+    decision: dict = {
         "human": HumanDecision.FAILED,
         "reviewer": "Ada",
         "reason": "It says 430.",
         "at": AT,
         "answer": "410!",
     }
-    return label_from_leaf(RESULT, {**LEAF, **changes}, key="price", **said)
+    return label_from_leaf(RESULT, {**LEAF, **changes}, key="price", **decision)
 
 
-def test_a_settled_leaf_becomes_a_label_with_all_that_another_judge_needs() -> None:
+def test_label_contains_everything_another_judge_needs() -> None:
     label = settled()
 
     assert (label.claim, label.sources, label.instruction) == (LEAF["claim"], tuple(LEAF["sources"]), "in crowns")
     assert (label.task, label.answer, label.human) == ("What does it cost?", "410!", HumanDecision.FAILED)
     assert label.judge == RecordedVerdict(outcome=Outcome.PASSED, model="gpt-6-luna", prompt="verify_page@1")
-    # The same page under another spelling of its address; one that was never captured is named all the same.
+    # The first URL is matched by key. A page that was never captured has only its URL.
     assert label.pages == (
         LabelledPage(url="https://a.example/x/?utm_source=y", page_id="page_1", sha256=DIGEST),
         LabelledPage(url="https://b.example/gone"),
     )
 
 
-def test_a_check_made_by_code_has_no_claim_to_ask_about() -> None:
+def test_check_by_code_has_no_claim() -> None:
     label = settled(claim=None, sources=None, model=None, prompt=None)
     assert (label.claim, label.sources, label.pages) == (None, None, ())
 
@@ -96,12 +96,12 @@ LABELS = st.builds(
 
 
 @given(labels=st.lists(LABELS, min_size=1, max_size=3))
-def test_what_is_written_is_read_back_as_it_was(labels) -> None:
+def test_written_labels_are_read_back_unchanged(labels) -> None:
     written = "".join(map(label_line, labels)).encode()
     assert parse_labels(written.split(b"\n")) == tuple(labels)
 
 
-def test_a_file_is_known_by_its_digest(tmp_path) -> None:
+def test_label_file_has_its_sha256(tmp_path) -> None:
     path = tmp_path / "labels.jsonl"
     path.write_text("\ufeff" + label_line(settled()) + "\n\n")
     found = read_labels(path)
@@ -109,12 +109,12 @@ def test_a_file_is_known_by_its_digest(tmp_path) -> None:
     assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_two_fields_are_enough_and_those_of_others_are_passed_over() -> None:
+def test_optional_fields_have_defaults_and_unknown_fields_are_ignored() -> None:
     (label,) = parse_labels([b'{"human": "unclear", "claim": "It rains", "mood": "good"}'])
     assert label == Label(human=HumanDecision.UNCLEAR, claim="It rains")
 
 
-def test_every_line_that_is_no_label_is_named_with_what_is_wrong() -> None:
+def test_every_invalid_line_is_reported_with_its_problem() -> None:
     lines = [
         label_line(settled()).encode(),
         b"{}",
@@ -131,14 +131,14 @@ def test_every_line_that_is_no_label_is_named_with_what_is_wrong() -> None:
     assert "timezone" in refused.value.problems[3]
 
 
-def test_an_empty_file_and_one_that_is_not_there_are_no_labels(tmp_path) -> None:
+def test_empty_or_missing_file_is_rejected(tmp_path) -> None:
     with pytest.raises(LabelsUnreadable, match="no label"):
         parse_labels([b"", b"  "])
     with pytest.raises(LabelsUnreadable, match="cannot be read"):
         read_labels(tmp_path / "none.jsonl")
 
 
-def test_a_long_list_of_faults_is_cut() -> None:
+def test_list_of_problems_is_truncated() -> None:
     with pytest.raises(LabelsUnreadable) as refused:
         parse_labels([json.dumps({"n": n}).encode() for n in range(100)])
     assert len(refused.value.problems) == 20

@@ -48,7 +48,7 @@ def result(*leaves: dict[str, Any], **facts: Any) -> dict[str, Any]:
     return plain | facts
 
 
-def told(now: dict[str, Any], before: dict[str, Any] | None) -> list[Any]:
+def rejudged_leaves(now: dict[str, Any], before: dict[str, Any] | None) -> list[Any]:
     tree = with_rejudged(now, before)["eval_breakdown"][0]["verification_tree"]
     return [each["rejudged"] for each in tree["children"]]
 
@@ -57,15 +57,15 @@ def again(*because: str) -> dict[str, Any]:
     return {"reused": False, "because": list(because)}
 
 
-def test_the_first_result_of_an_answer_has_nothing_to_be_compared_with():
+def test_first_result_has_nothing_to_compare_with():
     first = with_rejudged(result(), None)
     assert first["rejudged"] is None
-    assert told(result(), None) == [None]
+    assert rejudged_leaves(result(), None) == [None]
 
 
-def test_votes_that_were_there_already_are_reused():
+def test_cached_votes_are_reused():
     now = result(leaf(cached=True), id="res_2")
-    assert told(now, result()) == [{"reused": True, "because": []}]
+    assert rejudged_leaves(now, result()) == [{"reused": True, "because": []}]
     assert with_rejudged(now, result())["rejudged"] == {"of": "res_1", "reused": 1, "again": 0, "because": {}}
 
 
@@ -85,80 +85,82 @@ def test_votes_that_were_there_already_are_reused():
         (result(answer_sha256="9" * 64, pages=[page(text="b" * 64)], model="gpt-6-luna"), ["answer", "page", "model"]),
     ],
 )
-def test_each_leaf_says_what_had_changed(now: dict[str, Any], because: list[str]):
-    assert told(now, result()) == [again(*because)]
+def test_changed_input_is_the_cause(now: dict[str, Any], because: list[str]):
+    assert rejudged_leaves(now, result()) == [again(*because)]
 
 
-def test_a_page_that_another_leaf_is_judged_by_is_no_reason():
+def test_changed_page_of_another_leaf_is_no_cause():
     pages = [page(), page(OTHER)]
     before = result(leaf(), leaf("lyon", sources=[OTHER]), pages=pages)
     now = result(leaf(cached=True), leaf("lyon", sources=[OTHER]), pages=[page(), page(OTHER, text="c" * 64)])
-    assert told(now, before) == [{"reused": True, "because": []}, again("page")]
+    assert rejudged_leaves(now, before) == [{"reused": True, "because": []}, again("page")]
 
 
-def test_what_is_not_shown_of_a_page_is_no_reason():
-    elsewhere = {**page(), "bodies": {"text": "a" * 64, "html": "f" * 64}}
-    assert told(result(leaf(cached=True), pages=[elsewhere]), result()) == [{"reused": True, "because": []}]
+def test_changed_html_with_equal_text_is_no_cause():
+    other_html = {**page(), "bodies": {"text": "a" * 64, "html": "f" * 64}}
+    assert rejudged_leaves(result(leaf(cached=True), pages=[other_html]), result()) == [{"reused": True, "because": []}]
 
 
-def test_a_changed_file_is_no_reason_for_a_leaf_that_asks_the_same():
+def test_changed_script_is_no_cause_if_the_claim_is_equal():
     now = result(leaf(cached=True), judge={"script_sha256": "9" * 64})
-    assert told(now, result()) == [{"reused": True, "because": []}]
+    assert rejudged_leaves(now, result()) == [{"reused": True, "because": []}]
 
 
-def test_what_had_been_judged_before_is_reused_and_still_says_what_changed():
-    """A page went back to what it was: its replies are there, though the last result was judged by another one."""
+def test_leaf_reused_from_an_older_result_still_lists_the_cause():
+    """The page changed back, so its replies are cached, but the previous result is based on another text."""
     now = result(leaf(cached=True))
-    assert told(now, result(pages=[page(text="b" * 64)])) == [{"reused": True, "because": ["page"]}]
+    assert rejudged_leaves(now, result(pages=[page(text="b" * 64)])) == [{"reused": True, "because": ["page"]}]
 
 
 @pytest.mark.parametrize("outcome", ["not_judged", "skipped", "undecided"])
-def test_a_leaf_without_a_verdict_up_to_now_is_new(outcome: str):
-    assert told(result(), result(leaf(outcome=outcome))) == [again("new")]
-    assert told(result(leaf(), leaf("more")), result()) == [again("not_kept"), again("new")]
+def test_leaf_without_an_earlier_verdict_is_new(outcome: str):
+    assert rejudged_leaves(result(), result(leaf(outcome=outcome))) == [again("new")]
+    assert rejudged_leaves(result(leaf(), leaf("more")), result()) == [again("not_kept"), again("new")]
 
 
-def test_a_page_that_can_be_read_now_is_the_reason_and_not_that_nobody_knew():
+def test_newly_usable_page_is_the_cause():
     before = result(leaf(outcome="not_judged", votes=[]), pages=[page(outcome="blocked")])
-    assert told(result(), before) == [again("page")]
+    assert rejudged_leaves(result(), before) == [again("page")]
 
 
-def test_leaves_without_a_vote_say_nothing():
-    """Code decided them, or a gate was closed: no model was asked, then or now."""
-    assert told(result(leaf(votes=[])), result()) == [None]
+def test_leaves_without_votes_are_not_classified():
+    """Code decided them, or a gate blocked them, so no model was asked."""
+    assert rejudged_leaves(result(leaf(votes=[])), result()) == [None]
 
 
-def test_a_vote_that_is_half_there_is_judged_again():
+def test_partly_cached_votes_count_as_judged_again():
     votes = [{"result": True, "model": "m", "cached": cached, "fault": None} for cached in (True, False)]
     now = result(leaf(votes=votes, usage={"calls": 1, "cached_calls": 1}))
-    assert told(now, result()) == [again("not_kept")]
+    assert rejudged_leaves(now, result()) == [again("not_kept")]
 
 
-def test_the_lexical_judge_computes_so_what_has_not_changed_counts_as_reused():
+def test_unchanged_leaf_of_the_lexical_judge_counts_as_reused():
     before = result(leaf(model="lexical"), model="lexical")
-    assert told(before, before) == [{"reused": True, "because": []}]
-    assert told(result(leaf(model="lexical"), model="lexical", answer_sha256="9" * 64), before) == [again("answer")]
+    assert rejudged_leaves(before, before) == [{"reused": True, "because": []}]
+    assert rejudged_leaves(result(leaf(model="lexical"), model="lexical", answer_sha256="9" * 64), before) == [
+        again("answer")
+    ]
 
 
-def test_leaves_of_one_name_are_told_apart_by_their_order():
+def test_leaves_with_equal_ids_are_matched_by_order():
     before = result(leaf("twice"), leaf("twice", claim="other", outcome="not_judged"))
     now = result(leaf("twice", cached=True), leaf("twice", claim="other"))
-    assert told(now, before) == [{"reused": True, "because": []}, again("new")]
+    assert rejudged_leaves(now, before) == [{"reused": True, "because": []}, again("new")]
 
 
-def test_the_summary_counts_leaves_and_causes():
+def test_summary_counts_leaves_and_causes():
     before = result(leaf("a"), leaf("b", sources=None), leaf("c"))
     now = result(leaf("a"), leaf("b", sources=None, cached=True), leaf("c"), pages=[page(text="b" * 64)], id="res_2")
     summary = with_rejudged(now, before)["rejudged"]
     assert summary == {"of": "res_1", "reused": 1, "again": 2, "because": {"page": 2}}
 
 
-def test_results_of_the_public_toolkit_are_no_stumbling_block():
+def test_result_of_the_public_toolkit_is_accepted():
     bare = {"final_score": 0.5, "eval_breakdown": [{"verification_tree": {"id": "root", "children": []}}]}
-    assert told(result(), bare) == [again("new")]
+    assert rejudged_leaves(result(), bare) == [again("new")]
 
 
-def test_a_result_is_not_changed_by_being_compared():
+def test_comparison_does_not_modify_the_results():
     now, before = result(), result()
     copies = copy.deepcopy((now, before))
     with_rejudged(now, before)

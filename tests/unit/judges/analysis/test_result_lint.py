@@ -1,4 +1,4 @@
-"""Lint of the rubric in a result's JSON."""
+"""Rubric lint of a stored result."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ def codes(found: dict[str, Any]) -> list[tuple[str, str]]:
     return [(each.code.value, each.node_id) for each in lint_of_result(found)]
 
 
-def test_a_claim_that_is_made_twice_is_found() -> None:
+def test_duplicate_claim_is_reported() -> None:
     same = {"claim": "The bridge is old", "sources": ["https://a.example/"]}
 
     assert codes(result(leaf("a", **same), leaf("b", **same))) == [("duplicate_text", "b")]
 
 
-def test_claims_about_other_pages_or_values_are_not_found() -> None:
+def test_claims_with_different_sources_or_text_are_not_duplicates() -> None:
     a = leaf("a", claim="The bridge is old", sources=["https://a.example/"])
     b = leaf("b", claim="The bridge is old", sources=["https://b.example/"])
 
     assert codes(result(a, b, leaf("c", claim="The tower is old"))) == []
 
 
-def test_a_leaf_decided_by_code_counts_as_a_check() -> None:
+def test_leaf_decided_by_code_counts_as_a_check() -> None:
     assert codes(result(leaf("a", outcome="failed", score=0.0), leaf("b", claim="The bridge is old"))) == []
 
 
-def test_a_result_without_a_tree_has_no_findings() -> None:
+def test_result_without_a_tree_has_no_findings() -> None:
     assert lint_of_result({"task_id": "bridges"}) == []
 
 
-def test_a_tree_with_the_same_id_twice_is_not_linted() -> None:
+def test_tree_with_duplicate_ids_is_not_linted() -> None:
     assert lint_of_result(result(leaf("a"), leaf("a"))) == []
 
 
-def test_a_finding_names_rule_node_and_fix() -> None:
+def test_finding_has_rule_node_and_message() -> None:
     [found] = lint_of_result(result(leaf("a", weight=2.0)))
 
     assert finding_json(found) == {

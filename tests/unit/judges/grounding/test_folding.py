@@ -22,19 +22,19 @@ from judges.grounding.folding import fold
         ("\u22125", "-5"),
     ],
 )
-def test_what_copying_changes_is_folded_away(one: str, other: str):
+def test_typographic_variants_are_folded(one: str, other: str):
     assert fold(one).text == fold(other).text
 
 
 @pytest.mark.parametrize(
     ("one", "other"), [("10\u00b2", "102"), ("\u00bd", "1/2"), ("5", "-5"), ("12", "13"), ("a", "b")]
 )
-def test_what_changes_the_meaning_stays(one: str, other: str):
+def test_differences_in_meaning_are_not_folded(one: str, other: str):
     assert fold(one).text != fold(other).text
 
 
 @given(st.text(max_size=300))
-def test_every_folded_character_leads_back_to_the_original(text: str):
+def test_every_folded_character_maps_to_the_original(text: str):
     folded = fold(text)
     assert len(folded.starts) == len(folded.text)
     assert list(folded.starts) == sorted(folded.starts)
@@ -42,7 +42,7 @@ def test_every_folded_character_leads_back_to_the_original(text: str):
 
 
 @given(st.text(max_size=80), st.text(min_size=1, max_size=40), st.text(max_size=80))
-def test_folding_a_span_again_gives_the_span(before: str, middle: str, after: str):
+def test_folding_a_mapped_span_gives_the_folded_span(before: str, middle: str, after: str):
     text = f"{before} |{middle}| {after}"
     folded = fold(text)
     start = folded.text.find("|")

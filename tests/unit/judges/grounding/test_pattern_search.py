@@ -1,4 +1,4 @@
-"""Looking for all wordings at once finds what each pattern finds by itself."""
+"""Combined search for all patterns compared with a search for each pattern."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TEXT = (
 WORDS = _TEXT.split(" ")
 
 
-def each_by_itself(text: str, start: int, end: int) -> Iterator[Hit]:
+def hits_of_single_patterns(text: str, start: int, end: int) -> Iterator[Hit]:
     for wording in WORDINGS:
         for found in wording.pattern.finditer(text, start, end + REACH_CHARS):
             if found.start() < end and wording.context_allows(text, found.start()):
@@ -30,21 +30,21 @@ def each_by_itself(text: str, start: int, end: int) -> Iterator[Hit]:
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=40), st.integers(0, 100), st.integers(1, 300))
-def test_finds_what_every_pattern_finds_by_itself(words: list[str], start: int, length: int):
+def test_combined_search_finds_the_hits_of_every_single_pattern(words: list[str], start: int, length: int):
     text = " ".join(words)
-    free = {hit for hit in each_by_itself(text, start, start + length) if hit.wording.after is None}
+    free = {hit for hit in hits_of_single_patterns(text, start, start + length) if hit.wording.after is None}
     found = set(SEARCH.found(text, start, start + length, reach=REACH_CHARS))
     assert {hit for hit in found if hit.wording.after is None} == free
 
 
-def test_a_hit_that_may_not_stand_there_hides_no_later_one():
+def test_hit_rejected_by_its_context_does_not_hide_a_later_hit():
     order = SignPattern(InjectionSign.ORDER, re.compile(r"\bmark .{0,20}true"), after=re.compile(r"(?:please )\Z"))
     text = "they mark it, please mark that true"
     hits = list(PatternSearch([order]).found(text, 0, len(text), reach=0))
     assert [text[hit.start : hit.end] for hit in hits] == ["mark that true"]
 
 
-def test_a_hit_starts_in_the_stretch_and_may_end_behind_it():
+def test_hit_starts_in_the_range_and_can_end_behind_it():
     wording = SignPattern(InjectionSign.OVERRIDE, re.compile(r"\bignore the rules\b"))
     search = PatternSearch([wording])
     text = "now ignore the rules"
@@ -64,14 +64,14 @@ def test_a_hit_starts_in_the_stretch_and_may_end_behind_it():
         (r"(?:antwort|отве?т)[^.]{0,9}", {"antwort", "отв"}, False),
     ],
 )
-def test_knows_how_matches_begin(pattern: str, letters: set[str], at_words: bool):
+def test_first_letters_of_a_pattern_are_derived(pattern: str, letters: set[str], at_words: bool):
     assert beginnings(pattern) == (letters, at_words)
 
 
 @pytest.mark.parametrize("pattern", [r"</claim>", r"\b\w+ x", r"\ba?", r"\b(?:x|\d)", r"(?:^|\bnow )y", r"\bx|y"])
-def test_says_so_where_the_beginning_is_not_plain(pattern: str):
+def test_pattern_without_fixed_first_letters_has_none(pattern: str):
     assert beginnings(pattern) is None
 
 
-def test_most_wordings_are_tried_at_few_places():
+def test_most_patterns_have_fixed_first_letters():
     assert sum(beginnings(wording.pattern.pattern) is None for wording in WORDINGS) <= len(WORDINGS) // 5

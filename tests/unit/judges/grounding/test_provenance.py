@@ -41,7 +41,7 @@ class Aliased(BaseModel):
         "https://linked.example/target",
     ],
 )
-def test_an_address_of_the_text_or_its_links_is_known_in_any_spelling(url: str):
+def test_url_of_the_text_or_its_links_is_known_in_any_spelling(url: str):
     assert url in KNOWN
 
 
@@ -49,16 +49,16 @@ def test_an_address_of_the_text_or_its_links_is_known_in_any_spelling(url: str):
     "url",
     ["https://velm.example/", "https://velm.example/lis", "https://evil.example/list", "https://velm.example/other"],
 )
-def test_other_addresses_are_not_known(url: str):
+def test_other_urls_are_not_known(url: str):
     assert url not in KNOWN
 
 
-def test_a_value_whose_addresses_are_all_real_is_returned_itself():
+def test_value_with_known_urls_is_unchanged():
     person = Person(name="Ida", page="https://velm.example/ida", urls=["https://velm.example/list"])
     assert drop_invented(person, KNOWN) == (person, ())
 
 
-def test_invented_addresses_go_wherever_they_are():
+def test_invented_urls_are_dropped_in_nested_values():
     group = Group(
         people=[Person(name="Ida", page="https://made.up/", urls=["https://velm.example/list", "https://made.up/2"])],
         by_name={"Ida": "https://made.up/3"},
@@ -68,29 +68,29 @@ def test_invented_addresses_go_wherever_they_are():
     assert dropped == ("https://made.up/", "https://made.up/2", "https://made.up/3")
 
 
-def test_a_plain_text_field_becomes_empty():
+def test_invented_url_in_a_text_field_becomes_empty():
     kept, dropped = drop_invented(Person(name="Ida", plain="https://made.up/"), KNOWN)
     assert kept.plain == ""
     assert dropped == ("https://made.up/",)
 
 
-def test_text_that_merely_mentions_an_address_is_left_alone():
+def test_text_that_mentions_a_url_is_unchanged():
     person = Person(name="Ida", plain="as https://made.up/ says")
     assert drop_invented(person, KNOWN) == (person, ())
 
 
-def test_fields_with_an_alias_are_read_back():
+def test_field_with_an_alias_is_supported():
     kept, dropped = drop_invented(Aliased.model_validate({"Page-URL": "https://made.up/"}), KNOWN)
     assert (kept.page, dropped) == (None, ("https://made.up/",))
 
 
-def test_a_class_that_needs_an_address_has_no_honest_value_without_one():
+def test_required_url_that_is_invented_fails_validation():
     assert drop_invented(Strict(page=HttpUrl("https://velm.example/ida")), KNOWN)[1] == ()
     with pytest.raises(ValidationError):
         drop_invented(Strict(page=HttpUrl("https://made.up/")), KNOWN)
 
 
-def test_an_item_of_which_nothing_occurs_was_made_up():
+def test_item_that_does_not_occur_in_the_text_is_dropped():
     group = Group(people=[Person(name="Ida Norrstad"), Person(name="Olaf Brekke", plain="born 1899")])
     kept, dropped = drop_invented(group, KNOWN)
     assert kept == Group(people=[Person(name="Ida Norrstad")])
@@ -106,5 +106,5 @@ def test_an_item_of_which_nothing_occurs_was_made_up():
         Person(name="Brekke, son of Ida"),
     ],
 )
-def test_an_item_that_has_anything_of_the_text_is_left_to_judges(item: Person):
+def test_item_that_partly_occurs_in_the_text_is_not_dropped(item: Person):
     assert drop_invented(Group(people=[item]), KNOWN) == (Group(people=[item]), ())

@@ -19,13 +19,13 @@ FOLDED = fold(PAGE)
 
 
 def place(quote: str, *, url: str = "") -> str | None:
-    """What of the page the quote was found at."""
+    """Return the passage of the page at which the quote was found."""
     found = find_quote(FOLDED, quote, url=url)
     return " | ".join(PAGE[slice(*span)] for span in found) if found else None
 
 
 @pytest.mark.parametrize(
-    ("quote", "stands"),
+    ("quote", "passage"),
     [
         ("Ida Norrstad was director of the Velm Institute", "Ida Norrstad was director of the Velm Institute"),
         ("ida  norrstad WAS director", "Ida Norrstad was director"),
@@ -41,8 +41,8 @@ def place(quote: str, *, url: str = "") -> str | None:
         ("\u201cIda Norrstad\u201d", "Ida Norrstad"),
     ],
 )
-def test_a_verbatim_quote_is_found_with_its_place(quote: str, stands: str):
-    assert place(quote) == stands
+def test_verbatim_quote_is_found_at_its_position(quote: str, passage: str):
+    assert place(quote) == passage
 
 
 @pytest.mark.parametrize(
@@ -64,11 +64,11 @@ def test_a_verbatim_quote_is_found_with_its_place(quote: str, stands: str):
         "  ... ",
     ],
 )
-def test_a_changed_or_cut_quote_is_not_found(quote: str):
+def test_changed_or_cut_quote_is_not_found(quote: str):
     assert place(quote) is None
 
 
-def test_a_no_in_another_clause_does_not_hinder():
+def test_negation_in_another_clause_does_not_prevent_a_match():
     assert place("the board said, nobody left the house") is not None
 
 
@@ -81,13 +81,13 @@ STORY = (
 
 
 @pytest.mark.parametrize("mark", ["'", "\u2019", "\u2018", "`", "\u02bc", "\u2032"])
-def test_an_apostrophe_of_any_form_makes_no_difference(mark: str):
+def test_all_forms_of_an_apostrophe_are_equal(mark: str):
     page = fold(STORY)
     assert [STORY[slice(*span)] for span in find_quote(page, f"Mary O{mark}Shea")] == ["Mary O\u2019Shea"]
-    assert find_quote(page, f"couldn{mark}t hear") == ()  # two words, whatever the apostrophe
+    assert find_quote(page, f"couldn{mark}t hear") == ()  # only two words, in any form
 
 
-def test_a_name_may_begin_with_any_capital_letter():
+def test_name_can_begin_with_any_capital_letter():
     assert find_quote(fold(STORY), "\u00c9mile Zola") == find_quote(fold(STORY), "E\u0301mile Zola") != ()
 
 
@@ -107,7 +107,7 @@ def test_a_name_may_begin_with_any_capital_letter():
         ".... ",
     ],
 )
-def test_a_quote_with_an_ellipsis_is_found_as_its_parts(ellipsis: str):
+def test_parts_of_a_quote_with_an_ellipsis_are_separate_quotes(ellipsis: str):
     found = find_quotes(
         fold(STORY), STORY, [f"The Halden Bridge{ellipsis}was opened in the spring of 1931."], page_id="p1"
     )
@@ -124,7 +124,7 @@ def test_a_quote_with_an_ellipsis_is_found_as_its_parts(ellipsis: str):
         ("The Halden Bridge ... It sank in the winter storm", 2),  # negations in other sentences do not matter
     ],
 )
-def test_all_parts_are_found_in_order(quote: str, parts: int):
+def test_parts_are_found_in_order(quote: str, parts: int):
     found = find_quote(fold(STORY), quote)
     assert len(found) == parts
     assert list(found) == sorted(found)
@@ -135,26 +135,26 @@ def test_all_parts_are_found_in_order(quote: str, parts: int):
     [
         "was opened in the spring of 1931 ... The Halden Bridge",  # not in order
         "The Halden Bridge, which many ... which many people like",  # overlapping
-        "The Halden Bridge ... was closed in the spring of 1931",  # a part that does not stand there
-        "The Halden Bridge ... 1931",  # a part that is a lone number
-        "Mary O'Shea ... was opened in the spring of 1931",  # a part that is a lone name
+        "The Halden Bridge ... was closed in the spring of 1931",  # one part is not on the page
+        "The Halden Bridge ... 1931",  # one part is a single number
+        "Mary O'Shea ... was opened in the spring of 1931",  # one part is a single name
         "that Ida Norrstad is ... the winner of the prize",  # drops "not"
         "people stayed at home. The old ferry ... sank in the winter storm of 1940",  # drops "was not sold"
         "Halden Bridge, which ... many people like ... was opened in ... spring of 1931 ... two lanes and a railway",
     ],
 )
-def test_parts_that_could_say_something_else_are_not_found(quote: str):
+def test_parts_that_could_change_the_meaning_are_not_found(quote: str):
     assert find_quote(fold(STORY), quote) == ()
 
 
-def test_parts_far_from_each_other_are_not_found():
+def test_parts_far_apart_are_not_found():
     first, last = "The Halden Bridge was opened", "in the spring of 1931"
     for between, found in ((MAX_GAP - 2, True), (MAX_GAP - 1, False)):
         page = fold(f"{first} {'x' * between} {last}")
         assert bool(find_quote(page, f"{first} ... {last}")) is found
 
 
-def test_a_later_place_of_a_part_is_taken_where_the_first_leads_nowhere():
+def test_later_occurrence_of_a_part_is_used_if_the_first_does_not_match():
     far = "word " * MAX_GAP
     page = f"The Halden Bridge is red. {far} The Halden Bridge is old. It was opened in 1931. {far}"
     found = find_quote(fold(page), "The Halden Bridge ... was opened in 1931")
@@ -162,7 +162,7 @@ def test_a_later_place_of_a_part_is_taken_where_the_first_leads_nowhere():
     assert found[0][0] == page.rindex("The Halden Bridge")
 
 
-def test_a_page_of_repetitions_takes_no_long_time():
+def test_page_of_repetitions_is_searched_fast():
     page = fold("the same words not again and again " * 10_000)
     before = time.process_time()
     assert (
@@ -174,23 +174,23 @@ def test_a_page_of_repetitions_takes_no_long_time():
 
 
 @pytest.mark.parametrize("weak", ["of the", "was", "7", "report", "a b c"])
-def test_a_quote_that_says_nothing_is_no_ground(weak: str):
+def test_insubstantial_quote_is_not_found(weak: str):
     assert not is_substantial(weak)
     assert place(weak) is None
 
 
-def test_words_of_the_address_itself_are_no_ground():
+def test_words_of_the_url_are_not_found():
     echo = "https://search.example/?q=Ida+Norrstad+was+director"
     assert place("Ida Norrstad was director", url=echo) is None
     assert place("Ida Norrstad was director of the Velm", url=echo) is not None
 
 
-def test_an_endless_quote_is_not_searched_for():
+def test_very_long_quote_is_not_searched():
     text = "word " * MAX_QUOTE_CHARS
     assert find_quote(fold(text), text) == ()
 
 
-def test_only_the_first_three_quotes_count_and_each_once():
+def test_only_the_first_three_quotes_count_without_duplicates():
     quotes = [
         "Ida Norrstad was director",
         "nowhere on this page",
@@ -207,7 +207,7 @@ WORDS = st.lists(
 
 
 @given(WORDS, st.data())
-def test_any_run_of_whole_words_is_found_unless_it_loses_a_negation(words: list[str], data: st.DataObject):
+def test_any_run_of_whole_words_is_found_unless_it_drops_a_negation(words: list[str], data: st.DataObject):
     start = data.draw(st.integers(0, len(words) - 4))
     quote = " ".join(words[start : start + 4])
     page = "  \n".join(words)
@@ -230,22 +230,22 @@ MARKS = {
     ),
     st.data(),
 )
-def test_no_form_of_a_mark_changes_what_is_telling_or_found(words: list[str], data: st.DataObject):
-    """Both the quote and the page may have any form of each mark."""
+def test_typographic_form_of_a_mark_changes_no_result(words: list[str], data: st.DataObject):
+    """The quote and the page can use different forms of each mark."""
 
-    def written(text: str) -> str:
+    def with_mark_variants(text: str) -> str:
         return "".join(data.draw(st.sampled_from(MARKS[char])) if char in MARKS else char for char in text)
 
     quote = " ".join(words)
     page = f"Before it. {quote} And after it."
-    spoken, shown = written(quote), written(page)
-    assert is_substantial(spoken) == is_substantial(quote)
-    assert find_quote(fold(shown), spoken) == find_quote(fold(page), quote)
+    quote_variant, page_variant = with_mark_variants(quote), with_mark_variants(page)
+    assert is_substantial(quote_variant) == is_substantial(quote)
+    assert find_quote(fold(page_variant), quote_variant) == find_quote(fold(page), quote)
 
 
 @given(st.lists(st.integers(0, 30), min_size=2, max_size=4), st.data())
-def test_parts_in_order_are_found_and_swapped_ones_are_not(gaps: list[int], data: st.DataObject):
-    """Each part has words that stand nowhere else in the page."""
+def test_parts_are_found_only_in_page_order(gaps: list[int], data: st.DataObject):
+    """The words of each part occur only once in the page."""
     parts = [f"first{nth} second{nth} third{nth}" for nth in range(len(gaps))]
     page = "  ".join(f"{'filler ' * gap}{part}" for gap, part in zip(gaps, parts, strict=True))
     order = data.draw(st.permutations(parts))
@@ -254,7 +254,7 @@ def test_parts_in_order_are_found_and_swapped_ones_are_not(gaps: list[int], data
 
 
 @given(WORDS, st.integers(0, 9))
-def test_one_changed_digit_is_never_found(words: list[str], digit: int):
+def test_changed_digit_is_never_found(words: list[str], digit: int):
     page = " ".join(words)
     assume(f"19{digit}4" not in page)
     assert find_quote(fold(page), f"alpha beta 19{digit}4") == ()

@@ -14,7 +14,7 @@ from judges.grounding.source_signals import (
 )
 
 
-def marks(url: str, final_url: str | None = None, *, chain: tuple[str, ...] = ()) -> set[SourceSignal]:
+def signals_of(url: str, final_url: str | None = None, *, chain: tuple[str, ...] = ()) -> set[SourceSignal]:
     return set(
         source_signals(
             Capture(
@@ -55,16 +55,16 @@ def marks(url: str, final_url: str | None = None, *, chain: tuple[str, ...] = ()
         ("https://[broken", None, set()),
     ],
 )
-def test_an_address_has_its_marks(url: str, final_url: str | None, expected: set[SourceSignal]):
-    assert marks(url, final_url) == expected
+def test_url_has_its_signals(url: str, final_url: str | None, expected: set[SourceSignal]):
+    assert signals_of(url, final_url) == expected
 
 
-def test_a_shortener_on_the_way_is_marked():
+def test_shortener_in_the_redirect_chain_is_reported():
     chain = ("https://a.example/", "https://t.co/x", "https://b.example/")
-    assert SourceSignal.SHORTENER in marks(chain[0], chain[-1], chain=chain)
+    assert SourceSignal.SHORTENER in signals_of(chain[0], chain[-1], chain=chain)
 
 
-def test_what_is_only_worth_knowing_does_not_refuse_a_source():
+def test_informative_signals_do_not_disqualify_a_source():
     assert not DISQUALIFYING_SIGNALS & {SourceSignal.USER_CONTENT, SourceSignal.SEARCH, SourceSignal.OTHER_SITE}
 
 
@@ -80,7 +80,7 @@ def test_what_is_only_worth_knowing_does_not_refuse_a_source():
         ("xn--zzzzzzzzz.com", True),
     ],
 )
-def test_a_host_in_borrowed_letters_is_told_from_an_honest_one(host: str, imitates: bool):
+def test_look_alike_host_is_detected(host: str, imitates: bool):
     assert looks_like_another(host) is imitates
 
 
@@ -96,5 +96,5 @@ def test_a_host_in_borrowed_letters_is_told_from_an_honest_one(host: str, imitat
         ("https://[broken", ()),
     ],
 )
-def test_what_an_address_carries_is_its_askers(url: str, carried: tuple[str, ...]):
+def test_text_that_the_requester_put_into_the_url_is_extracted(url: str, carried: tuple[str, ...]):
     assert address_texts([url]) == carried

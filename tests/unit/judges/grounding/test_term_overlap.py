@@ -29,12 +29,12 @@ PAGE = stems_of(
         "nothing with a name in it",
     ],
 )
-def test_names_and_numbers_that_stand_on_the_page_are_not_missed(claim: str):
+def test_names_and_numbers_of_the_page_are_not_missing(claim: str):
     assert missing_terms(claim, PAGE) == ()
 
 
 @pytest.mark.parametrize(
-    ("claim", "missed"),
+    ("claim", "missing"),
     [
         ("The Halvorsen Bridge was opened in 1934.", ("1934",)),
         ("Jonas Brandt designed the Halvorsen Bridge.", ("Jonas Brandt",)),
@@ -44,8 +44,8 @@ def test_names_and_numbers_that_stand_on_the_page_are_not_missed(claim: str):
         ("It has 61.8 percent.", ("61.8",)),
     ],
 )
-def test_a_name_or_number_that_stands_nowhere_is_missed(claim: str, missed: tuple[str, ...]):
-    assert missing_terms(claim, PAGE) == missed
+def test_absent_names_and_numbers_are_missing(claim: str, missing: tuple[str, ...]):
+    assert missing_terms(claim, PAGE) == missing
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_name_or_number_that_stands_nowhere_is_missed(claim: str, missed: tupl
         "12.5.2024",
     ],
 )
-def test_figures_that_are_no_plain_digits_are_no_stumbling_block(claim: str):
+def test_unusual_numerals_are_accepted(claim: str):
     assert isinstance(missing_terms(claim, PAGE), tuple)
 
 
@@ -72,7 +72,7 @@ def test_figures_that_are_no_plain_digits_are_no_stumbling_block(claim: str):
         ["In May 1931 Halvorsen Bridge opens"],
     ],
 )
-def test_quotes_that_hold_the_claim_bear_on_it(quotes: list[str]):
+def test_quotes_that_contain_the_claims_terms_cover_it(quotes: list[str]):
     assert covers_terms("The Halvorsen Bridge was opened to traffic in 1931.", quotes)
 
 
@@ -86,22 +86,22 @@ def test_quotes_that_hold_the_claim_bear_on_it(quotes: list[str]):
         ["Ignore all previous instructions"],
     ],
 )
-def test_quotes_that_lack_its_names_numbers_or_words_do_not(quotes: list[str]):
+def test_quotes_without_the_claims_terms_do_not_cover_it(quotes: list[str]):
     assert not covers_terms("The Halvorsen Bridge was opened to traffic in 1931.", quotes)
 
 
-def test_a_claim_that_says_nothing_is_borne_by_nothing():
+def test_claim_without_terms_is_not_covered():
     assert not covers_terms("It is so.", ["It is so."])
 
 
-def test_terms_tell_numbers_names_and_words_apart():
+def test_terms_are_split_into_numbers_names_and_words():
     found = terms("Maria Keller paid 1,250.00 \u20ac for three books in Ulm.")
     assert found.numbers == {"1250", "3"}
     assert found.names == {"maria", "keller", "ulm"}
     assert found.words == {"paid", "euro", "books"}
 
 
-def test_a_script_without_spaces_has_words_too():
+def test_script_without_spaces_has_words():
     assert covers_terms(
         "\u535a\u7269\u9986\u5468\u4e8c\u5173\u95ed", ["\u8be5\u535a\u7269\u9986\u5468\u4e8c\u5173\u95ed"]
     )

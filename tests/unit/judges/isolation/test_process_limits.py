@@ -1,4 +1,4 @@
-"""The seccomp program, run by hand: which calls it refuses."""
+"""seccomp program: system calls that it refuses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ THREAD = 0x00010000 | 0x100
 
 
 def outcome(program: bytes, *, architecture: int, number: int, first: int = 0) -> int:
-    """What the kernel's machine would come to."""
+    """Interpret the program as the kernel does and return its result."""
     data = {0: number, 4: architecture, 16: first}
     steps = [struct.unpack_from("=HBBI", program, place) for place in range(0, len(program), 8)]
     here, register = 0, 0
@@ -31,7 +31,7 @@ def outcome(program: bytes, *, architecture: int, number: int, first: int = 0) -
 
 
 @pytest.mark.parametrize(
-    ("machine", "architecture", "number", "first", "said"),
+    ("machine", "architecture", "number", "first", "expected"),
     [
         ("x86_64", X86, 0, 0, ALLOW),  # read
         ("x86_64", X86, 57, 0, EPERM),  # fork
@@ -47,9 +47,11 @@ def outcome(program: bytes, *, architecture: int, number: int, first: int = 0) -
         ("aarch64", ARM, 57, 0, ALLOW),  # close
     ],
 )
-def test_processes_are_refused_and_threads_are_not(machine: str, architecture: int, number: int, first: int, said: int):
-    assert outcome(_threads_only_program(machine), architecture=architecture, number=number, first=first) == said
+def test_new_processes_are_refused_and_threads_are_allowed(
+    machine: str, architecture: int, number: int, first: int, expected: int
+):
+    assert outcome(_threads_only_program(machine), architecture=architecture, number=number, first=first) == expected
 
 
-def test_a_machine_it_is_not_known_for_has_none():
+def test_unknown_machine_has_no_program():
     assert _threads_only_program("vax") == b""

@@ -1,4 +1,4 @@
-"""Both ends of a conversation, in one process."""
+"""RPC between the service and a judge process, with both ends in one process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def refuse(what: Mapping[str, Any]) -> Any:
     raise LLMRejected("no such key", status=401)
 
 
-async def break_down(what: Mapping[str, Any]) -> Any:
+async def crash(what: Mapping[str, Any]) -> Any:
     raise ZeroDivisionError
 
 
@@ -34,21 +34,21 @@ async def infinite(what: Mapping[str, Any]) -> Any:
     return float("inf")
 
 
-class Ends:
-    """The service's end is held; ``raw`` is what a file could write to itself."""
+class ServiceEnd:
+    """The service's end of a connection and the sockets of the other end."""
 
     def __init__(self) -> None:
         (self.talk, talk), (self.ask, ask) = socket.socketpair(), socket.socketpair()
-        self.told: list[Any] = []
+        self.notifications: list[Any] = []
         self.cancelled = asyncio.Event()
         answers: dict[str, Callable[[Mapping[str, Any]], Awaitable[Any]]] = {
             "echo": echo,
             "refuse": refuse,
-            "break": break_down,
+            "break": crash,
             "infinite": infinite,
             "wait": self.wait,
         }
-        self.ours = RpcConnection(talk, ask, answers=answers, hears={"progress": self.told.append})
+        self.connection = RpcConnection(talk, ask, answers=answers, hears={"progress": self.notifications.append})
 
     async def wait(self, what: Mapping[str, Any]) -> Any:
         try:
@@ -59,47 +59,47 @@ class Ends:
 
 
 @asynccontextmanager
-async def opened() -> AsyncIterator[tuple[Ends, RpcClient, asyncio.Task[Any]]]:
-    ends = Ends()
+async def open_connection() -> AsyncIterator[tuple[ServiceEnd, RpcClient, asyncio.Task[Any]]]:
+    ends = ServiceEnd()
     rpc = RpcClient(ends.talk, ends.ask, when_left=lambda: None)
-    holding = asyncio.create_task(ends.ours.hold({"task": "t"}))
+    running = asyncio.create_task(ends.connection.hold({"task": "t"}))
     try:
         assert await rpc.open() == {"task": "t"}
         assert rpc._reading is not None
-        yield ends, rpc, holding
+        yield ends, rpc, running
     finally:
         if rpc._reading is not None:
             rpc._reading.cancel()
         if rpc._writer is not None:
             rpc._writer.close()
         ends.ask.close()
-        holding.cancel()
-        await asyncio.gather(holding, return_exceptions=True)
-        ends.ours.close()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        ends.connection.close()
         await asyncio.sleep(0)
 
 
-async def test_calls_are_answered_side_by_side_and_the_last_word_ends_it():
-    async with opened() as (ends, rpc, holding):
+async def test_concurrent_calls_are_answered_and_the_final_message_ends_the_run():
+    async with open_connection() as (ends, rpc, running):
         texts = [f"text {number} \ud800 é" for number in range(100)]
         assert await asyncio.gather(*(rpc.call("echo", text=text) for text in texts)) == texts
         rpc.tell("progress", done=1, total=2)
         ending = asyncio.create_task(rpc.end({"done": {"x": 1}}))
-        assert await holding == {"done": {"x": 1}}
-        ends.ours.close()
+        assert await running == {"done": {"x": 1}}
+        ends.connection.close()
         await ending
-        assert ends.told == [{"done": 1, "total": 2}]
+        assert ends.notifications == [{"done": 1, "total": 2}]
 
 
-async def test_code_that_cannot_await_asks_too():
-    async with opened() as (_, rpc, _holding):
+async def test_blocking_calls_are_answered():
+    async with open_connection() as (_, rpc, _running):
         assert await asyncio.to_thread(rpc.call_blocking, "echo", text="now") == "now"
         with pytest.raises(LLMRejected):
             await asyncio.to_thread(rpc.call_blocking, "refuse")
 
 
-async def test_an_error_of_ours_is_raised_there_as_what_it_was():
-    async with opened() as (_, rpc, _holding):
+async def test_error_of_the_service_is_raised_in_the_client():
+    async with open_connection() as (_, rpc, _running):
         with pytest.raises(LLMRejected, match="no such key") as raised:
             await rpc.call("refuse")
         assert raised.value.status == 401
@@ -109,8 +109,8 @@ async def test_an_error_of_ours_is_raised_there_as_what_it_was():
             await rpc.call("infinite")
 
 
-async def test_a_call_that_is_called_off_is_called_off_here():
-    async with opened() as (ends, rpc, _holding):
+async def test_cancelling_a_call_cancels_its_handler():
+    async with open_connection() as (ends, rpc, _running):
         waiting = asyncio.create_task(rpc.call("wait"))
         await asyncio.sleep(0.05)
         waiting.cancel()
@@ -119,20 +119,20 @@ async def test_a_call_that_is_called_off_is_called_off_here():
         await asyncio.wait_for(ends.cancelled.wait(), 120)
 
 
-async def test_what_breaks_here_is_nothing_of_the_files_doing():
-    async with opened() as (_, rpc, holding):
+async def test_unexpected_error_of_a_handler_ends_the_run():
+    async with open_connection() as (_, rpc, running):
         asking = asyncio.create_task(rpc.call("break"))
         with pytest.raises(ZeroDivisionError):
-            await holding
+            await running
         asking.cancel()
 
 
-async def test_news_arrive_without_being_asked_for():
-    async with opened() as (ends, rpc, _holding):
-        heard: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        rpc.on_notification = heard.set_result
-        ends.ours.tell(7)
-        assert await asyncio.wait_for(heard, 120) == 7
+async def test_notifications_reach_the_client():
+    async with open_connection() as (ends, rpc, _running):
+        received: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        rpc.on_notification = received.set_result
+        ends.connection.tell(7)
+        assert await asyncio.wait_for(received, 120) == 7
 
 
 @pytest.mark.parametrize(
@@ -147,30 +147,30 @@ async def test_news_arrive_without_being_asked_for():
         struct.pack(">I", 200_000) + b"[" * 200_000,
     ],
 )
-async def test_what_is_no_message_ends_the_run_as_the_files_bug(data: bytes):
-    ends = Ends()
-    holding = asyncio.create_task(ends.ours.hold({}))
+async def test_invalid_message_raises_judge_bug(data: bytes):
+    ends = ServiceEnd()
+    running = asyncio.create_task(ends.connection.hold({}))
     await asyncio.to_thread(ends.talk.sendall, data)
     with pytest.raises(JudgeBug, match="process sent"):
-        await asyncio.wait_for(holding, 120)
-    ends.ours.close()
+        await asyncio.wait_for(running, 120)
+    ends.connection.close()
     ends.talk.close()
     ends.ask.close()
     await asyncio.sleep(0)
 
 
-async def test_silence_for_good_is_no_result():
-    ends = Ends()
-    holding = asyncio.create_task(ends.ours.hold({}))
+async def test_closed_connection_has_no_result():
+    ends = ServiceEnd()
+    running = asyncio.create_task(ends.connection.hold({}))
     await asyncio.sleep(0.05)
     ends.talk.close()
-    assert await asyncio.wait_for(holding, 120) is None
-    ends.ours.close()
+    assert await asyncio.wait_for(running, 120) is None
+    ends.connection.close()
     ends.ask.close()
     await asyncio.sleep(0)
 
 
-def test_a_frame_is_a_length_and_json():
+def test_frame_is_a_length_and_json():
     data = rpc_framing.encode({"text": "é\ud800"})
     assert struct.unpack(">I", data[:4]) == (len(data) - 4,)
     assert json.loads(data[4:]) == {"text": "é\ud800"}
@@ -178,7 +178,7 @@ def test_a_frame_is_a_length_and_json():
         rpc_framing.encode({"x": "y" * (rpc_framing.MAX_FRAME_BYTES + 1)})
 
 
-async def test_what_is_said_to_a_side_that_has_had_its_last_word_does_not_lose_it():
+async def test_late_messages_of_the_service_do_not_lose_the_final_message():
     (talk, service), (ask, unused) = socket.socketpair(), socket.socketpair()
     service.settimeout(5.0)
     rpc_framing.send_blocking(service, {"task": "t"})

@@ -63,18 +63,18 @@ CAPTURE = Capture(
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_errors_come_back_as_what_they_were(error: Exception):
+def test_errors_round_trip(error: Exception):
     again = error_from_json(json.loads(json.dumps(error_to_json(error))))
     assert type(again) is type(error)
     assert str(again) == str(error)
     assert {**vars(again)} == {**vars(error)}
 
 
-def test_an_error_without_a_name_of_its_own_goes_as_the_nearest_one():
+def test_error_without_its_own_name_is_sent_as_its_base_class():
     assert type(error_from_json(error_to_json(HostUnknown("a.example")))) is CacheError
 
 
-def test_what_is_none_of_our_errors_does_not_go_over():
+def test_unknown_exception_cannot_be_sent():
     with pytest.raises(TypeError, match="KeyError cannot be sent"):
         error_to_json(KeyError("x"))
 
@@ -89,12 +89,12 @@ def test_what_is_none_of_our_errors_does_not_go_over():
         {"kind": "LLMOutputUnusable", "text": "", "data": {"usage": to_json_value(USAGE, Usage), "kind": "other"}},
     ],
 )
-def test_an_error_that_is_none_is_refused(value: dict[str, object]):
+def test_invalid_error_is_rejected(value: dict[str, object]):
     with pytest.raises(JudgeError):
         raise error_from_json(value)
 
 
-def test_a_verdict_comes_back_equal():
+def test_verdict_round_trips():
     verdict = Verdict(
         outcome=Outcome.PASSED,
         votes=(Vote(result=True, model="m"), Vote(result=None, model="m", fault=Reason.TIMEOUT)),
@@ -106,7 +106,7 @@ def test_a_verdict_comes_back_equal():
     assert from_json_value(json.loads(json.dumps(to_json_value(verdict, Verdict))), Verdict) == verdict
 
 
-def test_pages_and_observations_come_back_equal():
+def test_evidence_and_observation_round_trip():
     page = Evidence(capture=CAPTURE, text="x\ud800", links=(("a", "b"),), screenshots=(b"\xff\x00",), digests=("d",))
     assert Evidence(**evidence_from_json(json.loads(json.dumps(evidence_to_json(page))))) == page
     seen = Observation(
@@ -122,6 +122,6 @@ def test_pages_and_observations_come_back_equal():
     assert observation_from_json(json.loads(json.dumps(observation_to_json(seen)))) == seen
 
 
-def test_bytes_that_are_not_in_base64_are_refused():
+def test_invalid_base64_is_rejected():
     with pytest.raises(JudgeBug):
         from_base64("§")

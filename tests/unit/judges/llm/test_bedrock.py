@@ -64,7 +64,7 @@ def backend(reply: object) -> BedrockAdapter:
     return BedrockAdapter(client=client, sdk=SDK, region="eu-west-1")
 
 
-def test_a_request_becomes_rules_parts_and_a_forced_tool():
+def test_request_has_system_text_parts_and_a_forced_tool():
     body = message_body(REQUEST, {"temperature": 0.0})
     assert (body["system"], body["max_tokens"], body["temperature"]) == ("rules", MAX_OUTPUT_TOKENS, 0.0)
     (user,) = body["messages"]
@@ -83,7 +83,7 @@ def test_free_text_forces_no_tool():
     assert not {"tools", "tool_choice", "system"} & set(body)
 
 
-def test_the_tools_input_is_the_reply():
+def test_tool_input_is_the_reply():
     call = SimpleNamespace(type="tool_use", input={"reasoning": "x", "result": True})
     reply = read_message(message(text("Let me see."), call))
     assert (reply.text, reply.finish) == ('{"reasoning": "x", "result": true}', FinishReason.STOP)
@@ -94,7 +94,7 @@ def test_the_tools_input_is_the_reply():
     ("stop", "finish"),
     [("max_tokens", FinishReason.LENGTH), ("refusal", FinishReason.REFUSAL), ("end_turn", FinishReason.STOP)],
 )
-def test_how_the_model_ended_is_told_in_one_vocabulary(stop: str, finish: FinishReason):
+def test_stop_reason_is_mapped_to_a_finish_reason(stop: str, finish: FinishReason):
     assert read_message(message(text("x"), stop=stop)).finish is finish
 
 
@@ -107,26 +107,26 @@ def test_how_the_model_ended_is_told_in_one_vocabulary(stop: str, finish: Finish
         (TimedOut("late"), LLMTimeout),
     ],
 )
-async def test_its_faults_are_told_in_our_words(fault: Exception, error: type[Exception]):
+async def test_sdk_errors_are_mapped_to_llm_errors(fault: Exception, error: type[Exception]):
     with pytest.raises(error) as caught:
         await backend(fault).send(REQUEST, {})
     assert "bedrock" in str(caught.value)
 
 
-async def test_a_reply_comes_back_raw():
+async def test_send_returns_the_raw_reply():
     one = backend(message(text("hello")))
     assert (await one.send(REQUEST, {})).text == "hello"
     await one.aclose()
 
 
-def test_without_the_optional_sdk_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch):
+def test_error_for_the_missing_sdk_names_the_package(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "anthropic", None)
     with pytest.raises(ModelNotConfigured, match="pip install"):
         open_bedrock(access_key="a", secret_key="s", session_token=None, region="eu-west-1")
 
 
-class Asked:
-    """A client that refuses pictures, and keeps what it was asked."""
+class RecordingClient:
+    """Client that records its requests and optionally rejects images."""
 
     def __init__(self, *, takes_images: bool) -> None:
         self.takes_images = takes_images
@@ -152,17 +152,17 @@ class Asked:
         (Images.OFF, False, [False, False], True),
     ],
 )
-async def test_the_setting_decides_whether_pictures_are_sent(
+async def test_setting_decides_whether_images_are_sent(
     images: Images, takes_images: bool, shown: list[bool], text_only: bool
 ):
-    client = Asked(takes_images=takes_images)
+    client = RecordingClient(takes_images=takes_images)
     backend = BedrockAdapter(client=client, sdk=SDK, region="eu-west-1", images=images)
     assert [(await backend.send(REQUEST, {})).text_only for _ in range(2)] == [text_only] * 2
     assert client.shown == shown
 
 
-async def test_pictures_that_must_be_sent_are_refused_by_the_name_of_the_setting():
-    backend = BedrockAdapter(client=Asked(takes_images=False), sdk=SDK, region="eu-west-1", images=Images.ON)
+async def test_error_for_rejected_images_names_the_setting():
+    backend = BedrockAdapter(client=RecordingClient(takes_images=False), sdk=SDK, region="eu-west-1", images=Images.ON)
     with pytest.raises(LLMRejected, match="ASSAY_IMAGES=on") as caught:
         await backend.send(REQUEST, {})
     assert caught.value.scope is RejectionScope.REQUEST

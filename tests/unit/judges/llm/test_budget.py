@@ -17,7 +17,7 @@ from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Reason, Usage
 from tests.fakes.backend import ScriptedBackend
 
-ASKED = LLMRequest(model="o4-mini", messages=(), schema=BinaryEvalResult, purpose="verify")
+REQUEST = LLMRequest(model="o4-mini", messages=(), schema=BinaryEvalResult, purpose="verify")
 
 
 def reply(text: str = '{"reasoning": "r", "result": true}', model: str = "o4-mini") -> RawReply:
@@ -28,26 +28,26 @@ def limited(backend: ScriptedBackend, budget: ProcessBudget, *, at_once: int = 1
     return RemoteLLM(backend, semaphore=asyncio.Semaphore(at_once), budget=budget)
 
 
-async def test_nothing_is_asked_once_the_money_is_spent_however_much_waits_for_its_turn():
+async def test_no_request_is_sent_after_the_budget_is_spent():
     backend = ScriptedBackend(reply())
     llm = limited(backend, ProcessBudget(2.0))  # a request costs 1.10 USD
-    ended = await asyncio.gather(*(llm.complete(ASKED) for _ in range(10)), return_exceptions=True)
+    ended = await asyncio.gather(*(llm.complete(REQUEST) for _ in range(10)), return_exceptions=True)
     refused = [one for one in ended if isinstance(one, LLMBudgetExceeded)]
     assert (len(backend.sent), len(refused)) == (2, 8)
     assert refused[0].reason is Reason.BUDGET
 
 
-async def test_replies_that_could_not_be_used_are_paid_for_too():
+async def test_unusable_replies_are_charged():
     budget = ProcessBudget(100.0)
     with pytest.raises(LLMOutputUnusable):
-        await limited(ScriptedBackend(reply("no")), budget).complete(ASKED)
+        await limited(ScriptedBackend(reply("no")), budget).complete(REQUEST)
     assert budget.spent_usd == pytest.approx(2.2)
 
 
-async def test_a_repair_try_is_not_asked_for_either_once_the_money_is_spent():
+async def test_repair_attempt_is_not_sent_after_the_budget_is_spent():
     backend = ScriptedBackend(reply("no"), reply())
     with pytest.raises(LLMBudgetExceeded) as caught:
-        await limited(backend, ProcessBudget(1.0)).complete(ASKED)
+        await limited(backend, ProcessBudget(1.0)).complete(REQUEST)
     assert len(backend.sent) == 1
     assert caught.value.usage.calls == 1
 
@@ -55,12 +55,12 @@ async def test_a_repair_try_is_not_asked_for_either_once_the_money_is_spent():
 UNPRICED = Estimate(model="mine", usd=None, tokens=100)
 
 
-async def test_a_budget_in_usd_refuses_a_model_whose_price_is_unknown_and_says_how_to_fix_it():
+async def test_usd_budget_rejects_a_model_without_price_and_names_the_settings():
     with pytest.raises(LLMBudgetExceeded, match=r"price of mine is unknown.*ASSAY_PRICES.*ASSAY_BUDGET_TOKENS"):
         await ProcessBudget(1.0).reserve(UNPRICED)
 
 
-async def test_a_model_whose_price_is_unknown_is_limited_by_tokens():
+async def test_model_without_price_is_limited_by_tokens():
     budget = ProcessBudget(1.0, 1_000)
     await budget.reserve(UNPRICED)
     budget.settle(UNPRICED, Usage(calls=1, input_tokens=900, output_tokens=100, usd=None), "mine", "verify")
@@ -69,14 +69,14 @@ async def test_a_model_whose_price_is_unknown_is_limited_by_tokens():
     assert (budget.spent_usd, budget.used_tokens) == (0, 1_000)
 
 
-async def test_tokens_limit_a_model_with_a_price_too():
+async def test_token_limit_applies_to_a_model_with_price_too():
     llm = limited(ScriptedBackend(reply()), ProcessBudget(None, 1_500_000))  # a request takes a million
-    ended = await asyncio.gather(*(llm.complete(ASKED) for _ in range(4)), return_exceptions=True)
+    ended = await asyncio.gather(*(llm.complete(REQUEST) for _ in range(4)), return_exceptions=True)
     assert sum(isinstance(one, LLMBudgetExceeded) for one in ended) == 2
 
 
 class RecordingBudget:
-    """A budget with no bottom that writes down what it is asked and told."""
+    """Unlimited budget that records reservations and settlements."""
 
     def __init__(self) -> None:
         self.reserved: list[Estimate] = []
@@ -89,30 +89,30 @@ class RecordingBudget:
         self.settled.append((estimate, usage, model))
 
 
-async def test_the_purse_of_a_request_pays_and_the_clients_own_does_not():
+async def test_budget_of_the_request_replaces_that_of_the_client():
     own, budget = ProcessBudget(0.0), RecordingBudget()
-    await limited(ScriptedBackend(reply()), own).complete(replace(ASKED, budget=budget))
+    await limited(ScriptedBackend(reply()), own).complete(replace(REQUEST, budget=budget))
     [(reserved, usage, model)] = budget.settled
     assert (budget.reserved, model) == ([reserved], "o4-mini")
     assert usage.usd == pytest.approx(1.1)
     assert own.spent_usd == 0
 
 
-async def test_what_was_set_aside_is_settled_however_the_request_ends():
+async def test_reservation_is_settled_after_cancellation_and_errors():
     budget = RecordingBudget()
     gate = asyncio.Event()
     backend = ScriptedBackend(gate=gate)
-    asking = asyncio.create_task(limited(backend, ProcessBudget(1.0)).complete(replace(ASKED, budget=budget)))
+    asking = asyncio.create_task(limited(backend, ProcessBudget(1.0)).complete(replace(REQUEST, budget=budget)))
     await backend.started.wait()
     asking.cancel()
     await asyncio.wait({asking})
     refused = LLMRejected("no", scope=RejectionScope.REQUEST)
     with pytest.raises(LLMRejected):
-        await limited(ScriptedBackend(refused), ProcessBudget(1.0)).complete(replace(ASKED, budget=budget))
+        await limited(ScriptedBackend(refused), ProcessBudget(1.0)).complete(replace(REQUEST, budget=budget))
     assert [usage for _, usage, _ in budget.settled] == [Usage(), Usage()]
 
 
-def test_a_request_is_rather_guessed_too_dear():
+def test_cost_estimate_is_an_upper_bound():
     text = {"role": "user", "content": "word " * 4000}
     picture = {"role": "user", "content": [{"type": "image_url"}, {"type": "text", "text": "what is this?"}]}
     price = price_of("o4-mini")

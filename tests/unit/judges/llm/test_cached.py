@@ -26,7 +26,7 @@ def client(backend: ScriptedBackend, folder: Path | None = None) -> CachedLLM:
     return CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(30)), store)
 
 
-async def test_a_stored_reply_is_not_asked_for_again(tmp_path: Path):
+async def test_stored_reply_is_not_requested_again(tmp_path: Path):
     backend = ScriptedBackend()
     first = await client(backend, tmp_path).complete(REQUEST)
     second = await client(backend, tmp_path).complete(REQUEST)
@@ -44,7 +44,7 @@ async def test_votes_are_different_requests(tmp_path: Path):
 
 
 @pytest.mark.parametrize("stored", [True, False])
-async def test_equal_requests_under_way_are_joined(tmp_path: Path, stored: bool):
+async def test_concurrent_equal_requests_are_joined(tmp_path: Path, stored: bool):
     gate = asyncio.Event()
     backend = ScriptedBackend(gate=gate)
     joining = client(backend, tmp_path if stored else None)
@@ -59,8 +59,8 @@ async def test_equal_requests_under_way_are_joined(tmp_path: Path, stored: bool)
     assert sum((reply.usage for reply in replies), Usage()).calls == 1
 
 
-async def test_each_who_joined_gets_an_object_of_its_own_class():
-    """A judge script is loaded anew for each answer, so equal classes of two answers are two classes."""
+async def test_each_joined_request_gets_an_object_of_its_own_class():
+    """A judge script is loaded once per answer, so equal classes of two answers are two class objects."""
     gate = asyncio.Event()
     joining = client(ScriptedBackend(raw('{"name": "Ada"}'), gate=gate))
     classes = [create_model("Person", name=(str, ...)) for _ in range(3)]
@@ -72,7 +72,7 @@ async def test_each_who_joined_gets_an_object_of_its_own_class():
     assert sum(not reply.cached for reply in replies) == 1
 
 
-async def test_one_who_leaves_does_not_take_the_reply_from_the_others():
+async def test_cancelling_one_joined_request_does_not_affect_the_others():
     gate = asyncio.Event()
     backend = ScriptedBackend(gate=gate)
     joining = client(backend)
@@ -84,10 +84,10 @@ async def test_one_who_leaves_does_not_take_the_reply_from_the_others():
     reply = await second
     assert reply.parsed is not None
     assert len(backend.sent) == 1
-    assert (reply.usage.calls, reply.cached) == (1, False)  # somebody has to be charged
+    assert (reply.usage.calls, reply.cached) == (1, False)  # the remaining request is charged
 
 
-async def test_a_joined_request_that_fails_is_charged_once():
+async def test_joined_request_that_fails_is_charged_once():
     gate = asyncio.Event()
     joining = client(ScriptedBackend(raw("no"), gate=gate))
     tasks = [asyncio.create_task(joining.complete(REQUEST)) for _ in range(3)]
@@ -100,7 +100,7 @@ async def test_a_joined_request_that_fails_is_charged_once():
     assert {error.key for error in errors if isinstance(error, LLMOutputUnusable)} == {joining.key_of(REQUEST)}
 
 
-async def test_a_look_up_that_ends_after_the_reply_was_stored_does_not_ask_again(tmp_path: Path):
+async def test_lookup_that_ends_after_the_reply_was_stored_sends_no_request(tmp_path: Path):
     gate, is_stored, reads = asyncio.Event(), asyncio.Event(), 0
 
     class SlowStore(FolderReplyCache):
@@ -133,7 +133,7 @@ async def test_unusable_replies_are_not_stored(tmp_path: Path):
     assert not (await caching.complete(REQUEST)).cached
 
 
-async def test_without_a_store_a_later_request_is_asked_anew():
+async def test_later_request_without_a_store_is_sent_again():
     backend = ScriptedBackend()
     caching = client(backend)
     await caching.complete(REQUEST)
@@ -141,7 +141,7 @@ async def test_without_a_store_a_later_request_is_asked_anew():
     assert len(backend.sent) == 2
 
 
-async def test_a_changed_class_of_the_same_name_is_asked_anew(tmp_path: Path):
+async def test_changed_class_of_the_same_name_is_requested_again(tmp_path: Path):
     backend = ScriptedBackend()
     caching = client(backend, tmp_path)
     await caching.complete(REQUEST)
@@ -150,7 +150,7 @@ async def test_a_changed_class_of_the_same_name_is_asked_anew(tmp_path: Path):
     assert len(backend.sent) == 2
 
 
-async def test_closing_ends_what_is_under_way():
+async def test_closing_cancels_pending_requests():
     backend = ScriptedBackend(gate=asyncio.Event())
     caching = client(backend)
     task = asyncio.create_task(caching.complete(REQUEST))
@@ -162,7 +162,7 @@ async def test_closing_ends_what_is_under_way():
 
 
 @pytest.mark.parametrize("again", ["stored", "joined"])
-async def test_whoever_is_given_a_reply_to_a_shorter_page_is_told_so(tmp_path: Path, again: str):
+async def test_cached_reply_to_a_shortened_page_is_marked(tmp_path: Path, again: str):
     gate = asyncio.Event()
     backend = ScriptedBackend(LLMRejected("400 too long", status=400, too_long=True), raw("no"), raw(), gate=gate)
     caching = client(backend, tmp_path if again == "stored" else None)
@@ -180,7 +180,7 @@ async def test_whoever_is_given_a_reply_to_a_shorter_page_is_told_so(tmp_path: P
     assert (len(first.unusable), second.unusable, second.usage) == (1, (), Usage(cached_calls=1))
 
 
-async def test_a_reply_that_does_not_count_since_a_page_was_cut_is_not_stored(tmp_path: Path):
+async def test_negative_reply_to_a_shortened_page_is_not_stored(tmp_path: Path):
     no = raw('{"reasoning": "so", "result": false, "quotes": []}')
     backend = ScriptedBackend(LLMRejected("400 too long", status=400, too_long=True), no)
     with pytest.raises(LLMRejected):

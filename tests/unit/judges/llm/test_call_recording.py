@@ -1,4 +1,4 @@
-"""What models were asked and said is kept whole, once, and can be read back and recognised."""
+"""Call log: complete and deduplicated record of model requests and replies."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def text_of(calls: ParsedCallLog) -> Any:
     return lambda sha256: calls.piece(sha256).data.decode()
 
 
-async def test_requests_and_replies_come_back_letter_by_letter():
+async def test_requests_and_replies_are_read_back_exactly():
     asked = [request("the lamp is green"), request("the lamp is red", vote=1)]
     calls = await recorded(*asked)
     assert len(calls.calls) == 2
@@ -81,14 +81,14 @@ async def test_requests_and_replies_come_back_letter_by_letter():
     assert [schema["name"] for schema in calls.schemas.values()] == ["BinaryEvalResult"]
 
 
-async def test_a_page_that_is_shown_with_many_claims_is_kept_once():
+async def test_page_of_many_claims_is_stored_once():
     calls = await recorded(*(request(f"claim {n}", vote=vote) for n in range(20) for vote in range(3)))
     pages = [sha256 for sha256 in calls.pieces if PAGE.strip() in calls.piece(sha256).data.decode()]
     assert len(calls.calls) == 60
     assert len(pages) == 1
 
 
-async def test_pictures_are_kept_unless_they_are_kept_with_their_page():
+async def test_picture_stored_with_its_page_is_not_stored_again():
     sha256 = hashlib.sha256(JPEG).hexdigest()
     calls = await recorded(request("x", picture=True))
     assert calls.piece(sha256).data == JPEG
@@ -99,18 +99,20 @@ async def test_pictures_are_kept_unless_they_are_kept_with_their_page():
 
 
 @pytest.mark.parametrize("is_kept", [True, False])
-async def test_a_picture_whose_hash_is_known_is_taken_at_its_word_only_where_it_is_kept(is_kept: bool):
-    told = "ab" * 32  # not what the picture hashes to: who uses it did not look again
+async def test_known_picture_hash_is_trusted_only_if_the_picture_is_stored(is_kept: bool):
+    claimed_sha256 = "ab" * 32  # not the hash of the picture, to detect whether it is recomputed
     asked = request("x")
-    asked = replace(asked, messages=({"role": "user", "content": [image_part(DataURI.of_jpeg(JPEG, sha256=told))]},))
-    calls = await recorded(asked, kept=lambda found: is_kept and found == told)
+    asked = replace(
+        asked, messages=({"role": "user", "content": [image_part(DataURI.of_jpeg(JPEG, sha256=claimed_sha256))]},)
+    )
+    calls = await recorded(asked, kept=lambda found: is_kept and found == claimed_sha256)
     found = calls.calls[0]["messages"][0]["content"][0]["image_url"]["url"]
-    sha256 = told if is_kept else hashlib.sha256(JPEG).hexdigest()
+    sha256 = claimed_sha256 if is_kept else hashlib.sha256(JPEG).hexdigest()
     assert found == {"picture": sha256, "media_type": "image/jpeg"}
     assert (sha256 in calls.pieces) is not is_kept
 
 
-async def test_a_fault_is_kept_as_a_fault_and_without_what_must_not_be_told():
+async def test_fault_is_recorded_with_secrets_masked():
     llm = RuleLLM(lambda asked: LLMUnavailable("wrong key sk-1234", usage=Usage(calls=1)))
     calls = await recorded(request("x"), llm=llm, mask=lambda text: text.replace("sk-1234", "[redacted]"))
     assert calls.calls[0]["fault"] == {
@@ -133,7 +135,7 @@ UNUSABLE = UnusableReply(
 
 
 @pytest.mark.parametrize("usable", [True, False])
-async def test_replies_that_could_not_be_used_are_kept_with_what_was_then_said(usable: bool):
+async def test_unusable_replies_are_recorded_with_the_repair_messages(usable: bool):
     class Repaired(RuleLLM):
         async def complete(self, request: LLMRequest) -> LLMReply:
             reply = await super().complete(request)
@@ -153,7 +155,7 @@ async def test_replies_that_could_not_be_used_are_kept_with_what_was_then_said(u
     assert recorded_request_key(call, text_of(calls)) == portable_request_key(request("the lamp is green"))
 
 
-async def test_a_request_is_recognised_by_another_installation():
+async def test_request_key_is_equal_in_another_installation():
     calls = await recorded(request("the lamp is green", picture=True))
     key = recorded_request_key(calls.calls[0], text_of(calls))
     assert portable_request_key(request("the lamp is green", picture=True, secret=b"another secret of another")) == key
@@ -168,25 +170,25 @@ async def test_a_request_is_recognised_by_another_installation():
     ],
     ids=["claim", "vote", "picture"],
 )
-async def test_another_request_is_another_one(other: LLMRequest):
+async def test_different_request_has_another_key(other: LLMRequest):
     calls = await recorded(request("the lamp is green", picture=True))
     assert portable_request_key(other) != recorded_request_key(calls.calls[0], text_of(calls))
 
 
-async def test_of_equal_questions_the_replies_stay_in_order():
-    said = iter([True, False, True])
-    calls = await recorded(*[request("x")] * 3, llm=RuleLLM(lambda asked: next(said)))
+async def test_replies_to_equal_requests_stay_in_order():
+    verdicts = iter([True, False, True])
+    calls = await recorded(*[request("x")] * 3, llm=RuleLLM(lambda asked: next(verdicts)))
     assert [json.loads(call["reply"])["result"] for call in calls.calls] == [True, False, True]
 
 
-async def test_what_has_no_room_is_named(monkeypatch: pytest.MonkeyPatch):
+async def test_pieces_over_the_size_limit_are_listed_as_left_out(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("judges.llm.call_recording.MAX_PIECES_BYTES", 10)
     calls = await recorded(request("x"))
     assert hashlib.sha256(f"\n{PAGE}\n".encode()).hexdigest() in calls.left_out
     assert calls.pieces == ()
 
 
-async def test_clients_that_a_script_opens_itself_are_heard_while_it_runs():
+async def test_clients_opened_by_a_script_are_recorded_while_it_runs():
     recorder = CallRecorder("res_1")
     client = recorded_client(RuleLLM())
     await client.complete(request("before"))
@@ -200,12 +202,12 @@ async def test_clients_that_a_script_opens_itself_are_heard_while_it_runs():
 @pytest.mark.parametrize(
     "body", [b"", b"ASSAYCALLS1\n", b"ASSAYCALLS1\n" + bytes(8) + b"x", b"ASSAYCALLS2\nabc", b"\0" * 40]
 )
-def test_what_is_no_record_is_refused(body: bytes):
+def test_invalid_call_log_is_rejected(body: bytes):
     with pytest.raises(CallLogUnreadable):
         read_calls(body)
 
 
-async def test_a_reply_without_text_is_kept_by_its_values():
+async def test_reply_without_text_is_recorded_by_its_values():
     class Silent:
         async def complete(self, asked: LLMRequest) -> LLMReply:
             parsed = BinaryEvalResult(reasoning="so", result=True)
@@ -223,7 +225,7 @@ SHORTER = ShorterPage(refusal="400 too long sk-1234", page_chars=700, unusable=(
 
 
 @pytest.mark.parametrize("end", ["counts", "counts for nothing", "fault"])
-async def test_both_requests_are_kept_where_a_page_was_too_long(end: str):
+async def test_original_and_shortened_requests_are_recorded(end: str):
     class Shortening(RuleLLM):
         async def complete(self, request: LLMRequest) -> LLMReply:
             reply = await super().complete(request)
@@ -231,8 +233,8 @@ async def test_both_requests_are_kept_where_a_page_was_too_long(end: str):
                 return replace(reply, unusable=(LESS,), shorter_page=SHORTER)
             error = LLMUnavailable("not seen", usage=Usage(calls=3))
             error.unusable = (LESS,)
-            told = replace(SHORTER, text='{"result": false}', model="o4-mini")
-            error.shorter_page = SHORTER if end == "fault" else told
+            negative = replace(SHORTER, text='{"result": false}', model="o4-mini")
+            error.shorter_page = SHORTER if end == "fault" else negative
             raise error
 
     asked = request("the lamp is green", picture=True)
@@ -246,19 +248,19 @@ async def test_both_requests_are_kept_where_a_page_was_too_long(end: str):
     assert second.get("reply") == expected[end]
     assert second.get("by") == (None if end == "fault" else "o4-mini")
 
-    def told(messages: Any) -> str:
+    def text_in(messages: Any) -> str:
         text = messages[1]["content"][1]["text"]
         return text if isinstance(text, str) else join_pieces(text, text_of(calls))
 
-    assert told(call["messages"]) == asked.messages[1]["content"][1]["text"]
-    assert told(second["messages"]) == with_shortened_page(asked, 700).messages[1]["content"][1]["text"]
-    assert TRUNCATION_NOTICE in told(second["messages"])
+    assert text_in(call["messages"]) == asked.messages[1]["content"][1]["text"]
+    assert text_in(second["messages"]) == with_shortened_page(asked, 700).messages[1]["content"][1]["text"]
+    assert TRUNCATION_NOTICE in text_in(second["messages"])
     assert second["messages"][1]["content"][0] == call["messages"][1]["content"][0]  # the same picture, by its hash
     assert load_prompt("repair").ref in calls.prompts
     assert recorded_request_key(call, text_of(calls)) == portable_request_key(asked)
 
 
-async def test_attempts_that_failed_are_kept_without_what_must_not_be_told():
+async def test_failed_attempts_are_recorded_with_secrets_masked():
     class Retrying(RuleLLM):
         async def complete(self, request: LLMRequest) -> LLMReply:
             return replace(await super().complete(request), retried=("429 for sk-1234", "no connection"))
@@ -268,7 +270,7 @@ async def test_attempts_that_failed_are_kept_without_what_must_not_be_told():
     assert "retried" not in (await recorded(request("x"))).calls[0]
 
 
-async def test_a_call_whose_asker_goes_away_is_kept_as_one_that_nobody_heard_the_end_of():
+async def test_cancelled_call_is_recorded_without_reply():
     recorder, never = CallRecorder("res_1"), asyncio.Event()
     client = RecordingLLM(RuleLLM(pause=lambda asked: never.wait()), recorder)
     asked = [request("the lamp is green"), replace(request("the lamp is red"), cache_only=True)]
@@ -283,7 +285,7 @@ async def test_a_call_whose_asker_goes_away_is_kept_as_one_that_nobody_heard_the
     late.cancel()
     await asyncio.wait([late])
     recorder.close()
-    [call] = calls.calls  # what is only looked up is not sent, and what ends later belongs to no record
+    [call] = calls.calls  # lookups are not sent; calls that end after the record was closed are not part of it
     assert call["called_off"] is True
     assert "reply" not in call and "fault" not in call
     assert recorded_request_key(call, text_of(calls)) == portable_request_key(asked[0])

@@ -24,8 +24,8 @@ REQUEST = LLMRequest(
 )
 
 
-class Notebook:
-    """Checkpoints in memory; ``gate`` holds up the writing."""
+class MemoryCheckpoints:
+    """In-memory checkpoints. ``gate`` delays writing."""
 
     def __init__(self, gate: asyncio.Event | None = None) -> None:
         self.kept: dict[str, CheckpointedReply] = {}
@@ -52,74 +52,74 @@ def client(backend: ScriptedBackend) -> CachedLLM:
     return CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(30)), None)
 
 
-async def test_what_a_job_was_told_it_is_told_again_at_the_same_cost_and_nobody_is_asked():
-    backend, notes = ScriptedBackend(), Notebook()
-    first = await with_checkpoints(client(backend), notes).complete(REQUEST)
-    again = await with_checkpoints(client(backend), notes).complete(REQUEST)
+async def test_repeated_request_of_a_job_uses_its_checkpoint_at_the_same_cost():
+    backend, checkpoints = ScriptedBackend(), MemoryCheckpoints()
+    first = await with_checkpoints(client(backend), checkpoints).complete(REQUEST)
+    again = await with_checkpoints(client(backend), checkpoints).complete(REQUEST)
     assert len(backend.sent) == 1
     assert again == first
     assert (again.usage.calls, again.cached) == (1, False)
 
 
-async def test_a_repaired_reply_comes_back_with_the_one_that_could_not_be_used():
-    backend, notes = ScriptedBackend(raw("no verdict"), raw()), Notebook()
-    first = await with_checkpoints(client(backend), notes).complete(REQUEST)
-    again = await with_checkpoints(client(backend), notes).complete(REQUEST)
+async def test_checkpoint_includes_the_unusable_reply():
+    backend, checkpoints = ScriptedBackend(raw("no verdict"), raw()), MemoryCheckpoints()
+    first = await with_checkpoints(client(backend), checkpoints).complete(REQUEST)
+    again = await with_checkpoints(client(backend), checkpoints).complete(REQUEST)
     assert [each.text for each in again.unusable] == ["no verdict"]
     assert again == first
 
 
-async def test_what_a_stored_result_has_counted_costs_nothing_in_the_next():
-    backend, notes = ScriptedBackend(), Notebook()
-    await with_checkpoints(client(backend), notes).complete(REQUEST)
-    notes.kept = {key: replace(reply, counted=True) for key, reply in notes.kept.items()}
-    again = await with_checkpoints(client(backend), notes).complete(REQUEST)
+async def test_checkpoint_counted_in_an_earlier_result_costs_nothing():
+    backend, checkpoints = ScriptedBackend(), MemoryCheckpoints()
+    await with_checkpoints(client(backend), checkpoints).complete(REQUEST)
+    checkpoints.kept = {key: replace(reply, counted=True) for key, reply in checkpoints.kept.items()}
+    again = await with_checkpoints(client(backend), checkpoints).complete(REQUEST)
     assert (again.usage, again.cached) == (Usage(cached_calls=1), True)
 
 
-async def test_a_reply_does_not_count_before_it_is_written_down():
+async def test_reply_is_returned_only_after_its_checkpoint_is_written():
     gate = asyncio.Event()
-    asking = asyncio.create_task(with_checkpoints(client(ScriptedBackend()), Notebook(gate)).complete(REQUEST))
+    asking = asyncio.create_task(with_checkpoints(client(ScriptedBackend()), MemoryCheckpoints(gate)).complete(REQUEST))
     await asyncio.sleep(0.05)
     assert not asking.done()
     gate.set()
     await asking
 
 
-async def test_a_kept_reply_that_no_longer_fits_is_asked_for_anew():
-    backend, notes = ScriptedBackend(raw("no verdict"), raw()), Notebook()
+async def test_invalid_checkpoint_is_requested_again():
+    backend, checkpoints = ScriptedBackend(raw("no verdict"), raw()), MemoryCheckpoints()
     key = client(backend).key_of(REQUEST)
-    notes.kept[key] = CheckpointedReply(text="no verdict", model="gpt-4o", usage=Usage(calls=1), cached=False)
-    assert (await with_checkpoints(client(backend), notes).complete(REQUEST)).parsed is not None
+    checkpoints.kept[key] = CheckpointedReply(text="no verdict", model="gpt-4o", usage=Usage(calls=1), cached=False)
+    assert (await with_checkpoints(client(backend), checkpoints).complete(REQUEST)).parsed is not None
     assert len(backend.sent) == 2
 
 
-async def test_the_purse_of_the_job_pays():
+async def test_budget_of_the_job_is_charged():
     budget = ProcessBudget(100.0)
-    await with_checkpoints(client(ScriptedBackend()), Notebook(), budget).complete(REQUEST)
+    await with_checkpoints(client(ScriptedBackend()), MemoryCheckpoints(), budget).complete(REQUEST)
     assert budget.spent_usd > 0
 
 
-def test_a_judge_that_asks_nobody_needs_no_memory():
+def test_lexical_judge_needs_no_checkpoints():
     lexical = LexicalClient()
-    assert with_checkpoints(lexical, Notebook()) is lexical
+    assert with_checkpoints(lexical, MemoryCheckpoints()) is lexical
 
 
-def test_a_client_without_keys_is_not_silently_left_without_a_memory():
+def test_client_without_request_keys_is_rejected():
     with pytest.raises(TypeError, match="RuleLLM"):
-        with_checkpoints(RuleLLM(), Notebook())
+        with_checkpoints(RuleLLM(), MemoryCheckpoints())
 
 
 @pytest.mark.parametrize("counted", [True, False])
-async def test_a_reply_to_a_shorter_page_comes_back_as_one(counted: bool):
+async def test_checkpoint_of_a_shortened_page_is_marked(counted: bool):
     refusal = LLMRejected("400 too long", status=400, too_long=True)
-    backend, notes = ScriptedBackend(raw("no"), refusal, LLMUnavailable("503"), raw()), Notebook()
+    backend, checkpoints = ScriptedBackend(raw("no"), refusal, LLMUnavailable("503"), raw()), MemoryCheckpoints()
     asked, slots, clock = replace(REQUEST, messages=long_page()), asyncio.Semaphore(1), FakeClock()
     retrier = Retrier(RetryPolicy(), slots, clock=clock, sleep=clock.sleep)
     inner = CachedLLM(RemoteLLM(backend, semaphore=slots, retrier=retrier), None)
-    first = await with_checkpoints(inner, notes).complete(asked)
-    notes.kept = {key: replace(reply, counted=counted) for key, reply in notes.kept.items()}
-    again = await with_checkpoints(inner, notes).complete(asked)
+    first = await with_checkpoints(inner, checkpoints).complete(asked)
+    checkpoints.kept = {key: replace(reply, counted=counted) for key, reply in checkpoints.kept.items()}
+    again = await with_checkpoints(inner, checkpoints).complete(asked)
     assert len(backend.sent) == 4
     assert first.shorter_page is not None
     assert ([each.text for each in first.shorter_page.unusable], first.retried) == (["no"], ("503",))

@@ -24,7 +24,7 @@ async def rejected(circuit: CircuitBreaker, fault: LLMRejected, model: str = "m"
         await attempt(circuit, model, fault)
 
 
-async def test_a_wrong_key_stops_every_model():
+async def test_wrong_key_stops_every_model():
     circuit = CircuitBreaker()
     await rejected(circuit, WRONG_KEY)
     for model in ("m", "other"):
@@ -34,7 +34,7 @@ async def test_a_wrong_key_stops_every_model():
     assert circuit.refusal("other") is WRONG_KEY
 
 
-async def test_an_unknown_model_stops_only_itself():
+async def test_unknown_model_stops_only_itself():
     circuit = CircuitBreaker()
     await rejected(circuit, UNKNOWN_MODEL)
     with pytest.raises(LLMCircuitOpen):
@@ -45,7 +45,7 @@ async def test_an_unknown_model_stops_only_itself():
 
 
 @pytest.mark.parametrize("fault", [TOO_LONG, LLMUnavailable("503")])
-async def test_faults_of_one_request_stop_nothing(fault: LLMError):
+async def test_error_of_one_request_does_not_open_the_circuit(fault: LLMError):
     circuit = CircuitBreaker()
     with pytest.raises(LLMError):
         await attempt(circuit, fault=fault)
@@ -53,14 +53,14 @@ async def test_faults_of_one_request_stop_nothing(fault: LLMError):
     assert circuit.refusal("m") is None
 
 
-async def test_reset_closes_it():
+async def test_reset_closes_the_circuit():
     circuit = CircuitBreaker()
     await rejected(circuit, WRONG_KEY)
     await rejected(circuit, UNKNOWN_MODEL, "m") if circuit.refusal("m") is None else circuit.reset()
     await attempt(circuit)
 
 
-async def test_once_in_a_while_one_request_finds_out_whether_it_was_mended():
+async def test_one_probe_per_interval_tests_whether_the_provider_recovered():
     clock = FakeClock()
     circuit = CircuitBreaker(clock=clock, probe_after_s=60)
     await rejected(circuit, WRONG_KEY)
@@ -73,7 +73,7 @@ async def test_once_in_a_while_one_request_finds_out_whether_it_was_mended():
     await attempt(circuit)
 
 
-async def test_without_probes_only_reset_closes_it():
+async def test_without_probes_only_reset_closes_the_circuit():
     clock = FakeClock()
     circuit = CircuitBreaker(clock=clock, probe_after_s=None)
     await rejected(circuit, WRONG_KEY)
@@ -82,7 +82,7 @@ async def test_without_probes_only_reset_closes_it():
         await attempt(circuit)
 
 
-async def test_an_answer_to_an_older_request_does_not_close_it():
+async def test_reply_to_an_older_request_does_not_close_the_circuit():
     clock = FakeClock()
     circuit = CircuitBreaker(clock=clock)
     async with circuit.attempt("m"):
@@ -92,7 +92,7 @@ async def test_an_answer_to_an_older_request_does_not_close_it():
         await attempt(circuit)
 
 
-async def test_requests_that_start_together_learn_of_a_wrong_key_from_the_first():
+async def test_concurrent_first_requests_wait_for_the_first_reply():
     circuit, sent = CircuitBreaker(probe_wait_s=5), 0
 
     async def request() -> None:
@@ -108,7 +108,7 @@ async def test_requests_that_start_together_learn_of_a_wrong_key_from_the_first(
     assert sum(isinstance(end, LLMCircuitOpen) for end in ends) == 29
 
 
-async def test_the_others_do_not_wait_long_for_a_slow_first_reply():
+async def test_wait_for_a_slow_first_reply_is_limited():
     circuit = CircuitBreaker(probe_wait_s=0.01)
     under_way = asyncio.Barrier(3)
 
@@ -121,7 +121,7 @@ async def test_the_others_do_not_wait_long_for_a_slow_first_reply():
         await asyncio.gather(*(request() for _ in range(3)))
 
 
-async def test_a_cancelled_first_request_leaves_the_way_free():
+async def test_cancelled_first_request_does_not_block_others():
     circuit = CircuitBreaker(probe_wait_s=5)
 
     async def request() -> None:
@@ -137,7 +137,7 @@ async def test_a_cancelled_first_request_leaves_the_way_free():
         await attempt(circuit)
 
 
-async def test_once_proven_nobody_waits():
+async def test_requests_do_not_wait_after_the_first_success():
     circuit = CircuitBreaker(probe_wait_s=60)
     await attempt(circuit)
 
@@ -152,7 +152,7 @@ async def test_once_proven_nobody_waits():
     slow.cancel()
 
 
-async def test_the_state_tells_what_would_become_of_the_next_request():
+async def test_state_describes_the_next_request():
     clock = FakeClock()
     circuit = CircuitBreaker(probe_after_s=60.0, clock=clock)
     assert circuit.state("m") is CircuitState.UNTRIED
@@ -166,7 +166,7 @@ async def test_the_state_tells_what_would_become_of_the_next_request():
     assert circuit.state("m") is CircuitState.REFUSED
 
 
-async def test_somebodys_word_lets_one_request_through_after_a_while():
+async def test_requested_probe_is_allowed_after_a_delay():
     clock = FakeClock()
     circuit = CircuitBreaker(probe_after_s=None, asked_probe_after_s=5.0, clock=clock)
     await rejected(circuit, WRONG_KEY)
@@ -180,7 +180,7 @@ async def test_somebodys_word_lets_one_request_through_after_a_while():
         await attempt(circuit)
 
 
-async def test_held_nothing_is_sent_and_let_go_all_is_as_before():
+async def test_paused_provider_gets_no_requests_until_it_is_resumed():
     circuit = CircuitBreaker()
     await attempt(circuit)
     circuit.hold("openai was paused by ops: too dear")
@@ -195,7 +195,7 @@ async def test_held_nothing_is_sent_and_let_go_all_is_as_before():
     await attempt(circuit)
 
 
-async def test_what_is_under_way_when_it_is_held_goes_on():
+async def test_request_in_flight_completes_when_the_provider_is_paused():
     circuit = CircuitBreaker()
     async with circuit.attempt("m"):
         circuit.hold("paused")

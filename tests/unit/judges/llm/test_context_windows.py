@@ -7,7 +7,7 @@ from judges.llm.context_windows import ContextWindows, TokenCounts, parse_token_
 
 
 def request(tokens: int) -> LLMRequest:
-    """A request that the client estimates at ``tokens``."""
+    """Return a request that the client estimates at ``tokens``."""
     return LLMRequest(model="m", messages=({"role": "user", "content": "x" * 3 * tokens},), purpose="verify")
 
 
@@ -34,42 +34,42 @@ def request(tokens: int) -> LLMRequest:
         ("gpt-4-1106 of 2024-12-17: the input is too long", None, None),
     ],
 )  # fmt: skip
-def test_the_counts_in_a_refusal_are_told_apart(words: str, limit: int | None, asked: int | None):
+def test_limit_and_request_size_are_parsed_from_an_error(words: str, limit: int | None, asked: int | None):
     assert parse_token_counts(words) == TokenCounts(limit, asked)
 
 
-def test_a_limit_alone_is_compared_with_the_estimate():
+def test_limit_alone_is_compared_with_the_estimate():
     assert ContextWindows().refused(request(10_000), "maximum context length is 8000 tokens") == pytest.approx(0.68)
 
 
-def test_a_limit_is_remembered_for_refusals_that_name_none():
+def test_limit_is_remembered_for_errors_that_contain_none():
     windows = ContextWindows()
     windows.refused(request(10_000), "maximum context length is 8000 tokens")
     assert windows.refused(request(16_000), "the input is too long") == pytest.approx(0.85 / 2)
 
 
-def test_the_models_own_count_corrects_the_estimate():
+def test_token_count_of_the_provider_corrects_the_estimate():
     windows = ContextWindows()
     windows.record_accepted(request(1_000), 500)
     assert windows.refused(request(20_000), "the limit is 8000 tokens") == pytest.approx(0.68)
     assert windows.refused(request(20_000), "your prompt has 40000 tokens") == pytest.approx(0.17)
 
 
-def test_what_fitted_before_is_asked_for_where_nothing_else_is_known():
+def test_largest_accepted_request_is_the_limit_if_none_is_known():
     windows = ContextWindows()
     assert windows.refused(request(10_000), "too long") == 0.5
     windows.record_accepted(request(8_000), None)
     assert windows.refused(request(10_000), "too long") == pytest.approx(0.68)
 
 
-def test_halves_that_were_refused_are_not_tried_again():
+def test_rejected_sizes_are_not_tried_again():
     windows = ContextWindows()
     windows.refused(request(10_000), "too long")
     windows.refused(request(5_000), "too long")
     assert windows.refused(request(10_000), "too long") == 0.25
 
 
-def test_models_have_windows_of_their_own():
+def test_limits_are_stored_per_model():
     windows = ContextWindows()
     windows.refused(request(10_000), "maximum context length is 1000 tokens")
     other = LLMRequest(model="n", messages=request(10_000).messages)

@@ -33,35 +33,35 @@ def sent(body: dict[str, Any]) -> bytes:
     return b"".join(piece if isinstance(piece, bytes) else piece.encode() for piece in JsonBody(body).pieces)
 
 
-def test_a_data_uri_is_an_ordinary_string_that_knows_its_hash():
+def test_data_uri_is_a_string_with_its_hash():
     assert IMAGE == "data:image/jpeg;base64,anBlZyBieXRlcw=="
     assert IMAGE.sha256 == hashlib.sha256(IMAGE.encode()).hexdigest()
     assert json.loads(json.dumps([IMAGE])) == [str(IMAGE)]
 
 
-def test_the_body_is_the_plain_json_of_it():
+def test_body_equals_plain_json():
     body = {"model": "m", "messages": MESSAGES}
     assert json.loads(sent(body)) == json.loads(json.dumps(body))
     assert len(JsonBody(body)) == len(sent(body))
 
 
-def test_a_body_holds_the_picture_itself_and_no_copy():
+def test_body_contains_the_picture_without_a_copy():
     body = JsonBody({"messages": MESSAGES})
     assert [piece for piece in body.pieces if piece is IMAGE] == [IMAGE, IMAGE]
 
 
-async def test_a_body_can_be_sent_again():
+async def test_body_can_be_sent_again():
     body = JsonBody({"messages": MESSAGES})
     once = [piece async for piece in body]
     assert once == [piece async for piece in body]
     assert b"".join(once) == sent({"messages": MESSAGES})
 
 
-def test_a_body_without_pictures_is_plain_json():
+def test_body_without_pictures_is_plain_json():
     assert json.loads(sent({"a": ["\u20ac", None, 1.5, True]})) == {"a": ["\u20ac", None, 1.5, True]}
 
 
-def test_a_lone_surrogate_does_not_hinder_sending():
+def test_lone_surrogate_is_replaced():
     assert json.loads(sent({"a": "x\ud800"})) == {"a": "x?"}
 
 
@@ -70,7 +70,7 @@ def test_equal_requests_have_equal_keys():
     assert key(again) == key()
 
 
-def test_a_picture_as_a_plain_string_has_the_same_key():
+def test_picture_as_a_plain_string_has_the_same_key():
     content = [image_part(str(IMAGE)), MESSAGES[1]["content"][1], image_part(str(IMAGE))]
     assert key(replace(REQUEST, messages=(MESSAGES[0], {"role": "user", "content": content}))) == key()
 
@@ -96,18 +96,18 @@ Grown = create_model("BinaryEvalResult", reasoning=(str, ...), result=(bool, ...
         replace(REQUEST, messages=(MESSAGES[0], {"role": "user", "content": MESSAGES[1]["content"][:2]})),
     ],
 )
-def test_whatever_decides_a_reply_is_in_its_key(other: LLMRequest):
+def test_everything_that_determines_a_reply_is_in_its_key(other: LLMRequest):
     assert key(other) != key()
 
 
 @pytest.mark.parametrize(
     "other", [{"provider": "azure"}, {"endpoint": "https://b/v1"}, {"params": {}}, {"params": {"temperature": 1.0}}]
 )
-def test_where_and_how_it_is_sent_is_in_its_key(other: dict[str, Any]):
+def test_provider_endpoint_and_parameters_are_in_the_key(other: dict[str, Any]):
     assert key(**other) != key()
 
 
-def test_a_given_picture_in_plain_base64_is_encoded_once():
+def test_given_base64_picture_is_not_encoded_again():
     uri = "data:image/png;base64,iVBORw0KGgo="
     given = DataURI.given(uri)
     assert isinstance(given, DataURI)
@@ -124,7 +124,7 @@ def test_a_given_picture_in_plain_base64_is_encoded_once():
         "",
     ],
 )
-def test_any_other_address_is_escaped_like_every_text(uri: str):
+def test_any_other_uri_is_escaped_like_text(uri: str):
     given = DataURI.given(uri)
     assert type(given) is str
     assert json.loads(sent({"url": given})) == {"url": uri}

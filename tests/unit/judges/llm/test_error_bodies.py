@@ -31,22 +31,22 @@ from judges.llm.error_mapping import MAX_CHARS, ErrorBody, read_error_body
         (3, "", ""),
     ],
 )  # fmt: skip
-def test_the_words_and_the_code_are_found_wherever_they_stand(body: Any, message: str, code: str):
+def test_message_and_code_are_found_in_any_layout(body: Any, message: str, code: str):
     found = read_error_body(json.dumps(body))
     assert (found.message, found.code) == (message, code)
 
 
-def test_a_page_is_read_without_its_tags():
+def test_html_page_is_read_without_its_tags():
     page = "<html><style>a{}</style><h1>413 Request\r\n Entity Too Large</h1></html>"
     assert read_error_body(page) == ErrorBody(message="413 Request Entity Too Large")
 
 
-def test_what_the_model_wrote_is_told_from_what_was_refused():
+def test_failed_generation_is_read_only_for_its_error_code():
     error = {"message": "Failed", "code": "json_validate_failed", "failed_generation": '{"a": 1}'}
     assert read_error_body(json.dumps({"error": error})).failed_generation == '{"a": 1}'
     assert read_error_body(json.dumps({"error": {**error, "code": "other"}})).failed_generation is None
 
 
 @pytest.mark.parametrize("body", ["", "[" * 100_000, '{"error":' * 50 + "1" + "}" * 50, "x" * 100_000])
-def test_no_body_is_too_odd(body: str):
+def test_any_body_is_accepted(body: str):
     assert len(read_error_body(body).message) <= MAX_CHARS

@@ -22,7 +22,7 @@ def fault(status: int, code: str = "", message: str = "", **headers: str) -> LLM
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529, 599])
-def test_transient_statuses_are_worth_another_try(status: int):
+def test_transient_statuses_are_unavailable_errors(status: int):
     error = fault(status)
     assert isinstance(error, LLMUnavailable)
     assert error.status == status
@@ -41,7 +41,7 @@ def test_transient_statuses_are_worth_another_try(status: int):
         (418, RejectionScope.REQUEST),
     ],
 )
-def test_other_statuses_are_refusals_that_reach_as_far_as_they_must(status: int, scope: RejectionScope):
+def test_other_statuses_are_rejections_with_a_scope(status: int, scope: RejectionScope):
     error = fault(status, message="no")
     assert isinstance(error, LLMRejected)
     assert (error.status, error.scope) == (status, scope)
@@ -56,20 +56,20 @@ def test_other_statuses_are_refusals_that_reach_as_far_as_they_must(status: int,
         ("invalid_image_format", "no picture"),
     ],
 )
-def test_a_400_about_one_request_says_nothing_about_the_next(code: str, message: str):
+def test_status_400_about_one_request_has_request_scope(code: str, message: str):
     error = fault(400, code, message)
     assert isinstance(error, LLMRejected)
     assert error.scope is RejectionScope.REQUEST
 
 
 @pytest.mark.parametrize("status", [429, 403])
-def test_an_empty_account_is_not_tried_again(status: int):
+def test_exhausted_quota_is_not_retried(status: int):
     error = fault(status, "insufficient_quota", retry_after="1")
     assert isinstance(error, LLMQuotaExhausted)
     assert error.scope is RejectionScope.ENDPOINT
 
 
-def test_a_filtered_prompt_is_an_unusable_reply_not_a_wrong_key():
+def test_filtered_prompt_is_an_unusable_reply():
     error = fault(400, "content_filter", "The prompt was filtered")
     assert isinstance(error, LLMOutputUnusable)
     assert error.kind is UnusableKind.FILTERED
@@ -85,13 +85,13 @@ def test_a_filtered_prompt_is_an_unusable_reply_not_a_wrong_key():
         ({}, None),
     ],
 )
-def test_what_the_provider_asks_to_wait_is_kept(headers: dict[str, str], seconds: float | None):
+def test_retry_after_is_read_from_the_headers(headers: dict[str, str], seconds: float | None):
     error = fault(429, **headers)
     assert isinstance(error, LLMUnavailable)
     assert error.retry_after_s == seconds
 
 
-def test_messages_are_short_and_name_the_remedy():
+def test_messages_are_short_and_name_the_setting():
     error = fault(401, message="x" * 10_000)
     assert len(str(error)) < 400
     assert "key" in str(error)

@@ -13,7 +13,7 @@ STEADY = (
 
 
 @pytest.mark.parametrize("model", STEADY.split())
-def test_models_that_take_a_temperature_are_asked_at_zero(model: str):
+def test_models_that_accept_a_temperature_get_zero(model: str):
     assert params_for(model) == {"temperature": 0.0}
 
 
@@ -31,18 +31,18 @@ def test_models_that_take_a_temperature_are_asked_at_zero(model: str):
         "qwq-32b",
     ],
 )
-def test_models_that_refuse_a_temperature_get_none(model: str):
+def test_models_that_reject_a_temperature_get_none(model: str):
     assert family_of(model) is not None
     assert params_for(model) == {}
 
 
 @pytest.mark.parametrize("model", ["my-model", "lexical", "phi-4", "oscar"])
-def test_unknown_models_get_the_providers_default(model: str):
+def test_unknown_models_get_no_parameters(model: str):
     assert family_of(model) is None
     assert params_for(model) == {}
 
 
-def test_only_the_default_model_is_sent_an_effort():
+def test_only_the_default_model_gets_a_reasoning_effort():
     assert params_for("gpt-6-luna") == params_for("gpt-6-luna-2026-09-22") == {"reasoning_effort": "max"}
     assert params_for("gpt-6-sol") == params_for("gpt-6.1-terra") == {}
 
@@ -50,11 +50,11 @@ def test_only_the_default_model_is_sent_an_effort():
 @pytest.mark.parametrize(
     "model", ["gpt-6.1-sol", "o3", "claude-opus-5-5", "us.anthropic.claude-haiku-5-5", "gemini-3-pro"]
 )
-def test_models_that_reason_are_known(model: str):
+def test_reasoning_models_are_recognized(model: str):
     assert is_reasoning_model(model)
     assert "temperature" not in params_for(model)
 
 
-def test_the_table_is_sound():
+def test_family_names_are_unique_and_patterns_are_valid():
     assert len({family.name for family in FAMILIES}) == len(FAMILIES)
     assert all(re.compile(family.pattern) for family in FAMILIES)

@@ -1,4 +1,4 @@
-"""The lexical judge on claims and pages it has never seen: what it supports, refutes, quotes and refuses."""
+"""Lexical judge: supported and refuted claims, quotes, and rejected requests."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def judged(claim: str, page: str | None = None, *, answer: str = "", task: str =
         "The construction of the bridge cost £92,000, as stated on the page",
     ],
 )
-def test_supports_what_one_passage_says(claim: str):
+def test_claim_stated_in_one_passage_is_supported(claim: str):
     assert judged(claim, BRIDGE)
 
 
@@ -90,7 +90,7 @@ def test_supports_what_one_passage_says(claim: str):
         ("of the and it is", "words that say nothing"),
     ],
 )
-def test_refutes_what_no_passage_says(claim: str, why: str):
+def test_claim_not_stated_in_any_passage_is_refuted(claim: str, why: str):
     assert not judged(claim, BRIDGE), why
 
 
@@ -106,21 +106,21 @@ def test_refutes_what_no_passage_says(claim: str, why: str):
         ("The outflow of Lake Brann is the Skarn", False),
     ],
 )
-def test_reads_a_table_by_row_and_column(claim: str, expected: bool):
+def test_table_is_read_by_row_and_column(claim: str, expected: bool):
     assert judged(claim, LAKES) is expected
 
 
 @pytest.mark.parametrize(
     ("claim", "expected"),
     [
-        ("The Fennec X2 weighs 182 g", False),  # it does not know that g are grams: silence is not support
+        ("The Fennec X2 weighs 182 g", False),  # unknown abbreviation of "grams", so not supported
         ("The Fennec X2 weighs 182 grams", True),
         ("The battery of the Fennec X2 has 4500 mAh", True),
         ("The battery of the Fennec X2 has 182 mAh", False),
         ("The display of the Fennec X3 measures 6.1 inches", False),
     ],
 )
-def test_reads_values_under_their_headings(claim: str, expected: bool):
+def test_values_are_read_under_their_headings(claim: str, expected: bool):
     assert judged(claim, PHONE) is expected
 
 
@@ -143,20 +143,20 @@ def test_reads_values_under_their_headings(claim: str, expected: bool):
         ("'Ada Byron' and 'Charles Babbage' are not the same person", True),
     ],
 )
-def test_compares_two_quoted_names_without_a_page(claim: str, expected: bool):
+def test_two_quoted_names_are_compared_without_a_page(claim: str, expected: bool):
     assert judged(claim, answer="nothing to see") is expected
 
 
-def test_without_a_page_the_answer_is_what_is_read():
+def test_claim_without_a_page_is_judged_by_the_answer():
     assert judged("The answer says that Lisbon has 12 bridges", answer="I counted: Lisbon has 12 bridges.")
     assert not judged("The answer says that Lisbon has 13 bridges", answer="I counted: Lisbon has 12 bridges.")
 
 
-def test_an_empty_page_supports_nothing_even_if_the_answer_says_so():
+def test_empty_page_supports_nothing_even_if_the_answer_does():
     assert not judged("Lisbon has 12 bridges", page="", answer="Lisbon has 12 bridges.")
 
 
-def test_names_what_is_missing():
+def test_reasoning_names_the_missing_term():
     opinion = decide("Clara Hensley opened the bridge in 1999", {"page": BRIDGE})
     assert "1999" in opinion.reasoning
     assert opinion.quotes == []
@@ -166,18 +166,18 @@ def test_names_what_is_missing():
     ("claim", "page"),
     [("The Aldermoor Bridge was opened in 1884", BRIDGE), ("The battery of the Fennec X2 has 4500 mAh", PHONE)],
 )
-def test_quotes_stand_in_the_page_and_are_accepted_by_the_grounding_check(claim: str, page: str):
+def test_quotes_occur_in_the_page_and_pass_quote_verification(claim: str, page: str):
     (quote,) = decide(claim, {"page": page}).quotes
     assert quote in page
     assert find_quote(fold(page), quote)
 
 
-def test_shows_the_sentence_that_denies_a_claim():
+def test_sentence_that_denies_the_claim_is_quoted():
     opinion = decide("The bridge is lit at night", {"page": BRIDGE})
     assert opinion.quotes == ["The bridge is not lit at night."]
 
 
-def test_a_very_long_sentence_is_quoted_in_part_and_at_a_word():
+def test_very_long_sentence_is_quoted_up_to_a_word_boundary():
     page = "The tower of Ost has 214 steps " + "and one more landing " * 60
     (quote,) = decide("The tower of Ost has 214 steps", {"page": page}).quotes
     assert len(quote) <= 500
@@ -195,7 +195,7 @@ def request(**changes: object) -> LLMRequest:
     return LLMRequest(**(values | changes))  # type: ignore[arg-type]
 
 
-async def test_reply_says_who_spoke_and_costs_nothing():
+async def test_reply_names_the_lexical_model_and_costs_nothing():
     reply = await LexicalClient().complete(request())
     assert reply.model == "lexical"
     assert reply.parsed == BinaryEvalResult.model_validate_json(reply.text)
@@ -210,7 +210,7 @@ async def test_equal_requests_get_equal_replies():
     assert await client.complete(request(vote=0)) == await client.complete(request(vote=2))
 
 
-async def test_fills_the_public_toolkits_class_which_has_no_quotes():
+async def test_class_of_the_public_toolkit_without_quotes_is_supported():
     class BinaryEvalResult(BaseModel):
         reasoning: str
         result: bool
@@ -220,7 +220,7 @@ async def test_fills_the_public_toolkits_class_which_has_no_quotes():
     assert parsed.result
 
 
-async def test_extracts_from_the_page_with_its_links_and_from_the_answer_without_one():
+async def test_extraction_reads_the_page_with_its_links_or_else_the_answer():
     class Lake(BaseModel):
         name: str = ""
         depth: str | None = None
@@ -237,12 +237,12 @@ async def test_extracts_from_the_page_with_its_links_and_from_the_answer_without
 
 
 @pytest.mark.parametrize("changes", [{"purpose": "free"}, {"schema": None}])
-async def test_refuses_to_write_freely(changes: dict[str, object]):
+async def test_free_text_requests_are_rejected(changes: dict[str, object]):
     with pytest.raises(LLMOutputUnusable):
         await LexicalClient().complete(request(**changes))
 
 
-async def test_a_long_page_does_not_hold_up_the_loop():
+async def test_long_page_does_not_block_the_event_loop():
     page = "Every stone of the quay at Brann was cut by hand. " * 3_000
     turns = 0
 
@@ -255,22 +255,22 @@ async def test_a_long_page_does_not_hold_up_the_loop():
     counting = asyncio.create_task(count_turns())
     await LexicalClient().complete(request(parts={"claim": "Lake Brann is 87 m deep", "page": page}))
     counting.cancel()
-    assert turns > 0  # work on the loop's own thread would not let it turn
+    assert turns > 0  # work in the event loop's thread would block it
 
 
-def test_the_whole_judge_stays_under_the_lines_it_was_granted():
+def test_source_code_stays_below_the_line_limit():
     folder = Path(judges.llm.__path__[0])
     assert sum(len(path.read_text("utf-8").splitlines()) for path in folder.glob("lexical*.py")) < MAX_LINES
 
 
 @given(claim=st.text(max_size=200), page=st.text(max_size=400))
-def test_any_two_texts_are_judged_and_any_quote_is_verbatim(claim: str, page: str):
+def test_any_two_texts_are_judged_and_quotes_are_verbatim(claim: str, page: str):
     opinion = decide(claim, {"page": page, "answer": claim, "task": page})
     assert opinion.reasoning
     assert all(quote in page for quote in opinion.quotes)
 
 
 @given(st.sampled_from(BRIDGE.replace("\n", " ").split(". ")), st.integers(1000, 9999))
-def test_a_number_that_is_not_on_the_page_is_never_supported(sentence: str, number: int):
+def test_number_that_is_not_on_the_page_is_never_supported(sentence: str, number: int):
     if str(number) not in BRIDGE.replace(",", ""):
         assert not judged(f"{sentence} {number}", BRIDGE)

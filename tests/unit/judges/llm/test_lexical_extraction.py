@@ -1,4 +1,4 @@
-"""Extraction by the lexical judge from answers it has never seen: what is found, and that nothing is made up."""
+"""Extraction by the lexical judge: values found in different layouts, none invented."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ TABLE = """| # | Title | Composer | Premiere | Source |
 
 
 @pytest.mark.parametrize("text", [NUMBERED, SECTIONS, TABLE], ids=["numbered", "sections", "table"])
-def test_reads_the_same_records_from_every_layout(text: str):
+def test_same_records_are_read_from_every_layout(text: str):
     found = fill(Operas, text)
     assert isinstance(found, Operas)
     assert found.operas == [
@@ -81,7 +81,7 @@ def test_reads_the_same_records_from_every_layout(text: str):
     assert (found.summary or "").endswith("are Czech")
 
 
-def test_a_record_that_lacks_a_value_is_still_one_of_its_list():
+def test_record_without_a_value_is_still_listed():
     found = fill(
         Operas, "# Two operas\n## Rusalka\nComposer: Antonín Dvořák\nPremiere: 1901\n## Jenůfa\nPremiere: 1904"
     )
@@ -148,7 +148,7 @@ ITEMS = """- Millau Viaduct: height: 336 m, country: France (https://a.example/m
     [BOLD_LEADS, NUMBERED_HEADINGS, LINKED_HEADINGS, PARAGRAPHS, ITEMS],
     ids=["bold", "headings", "linked headings", "plain", "items"],
 )
-def test_reads_the_layouts_that_assistants_like(text: str):
+def test_layouts_common_in_answers_are_read(text: str):
     assert fill(Bridges, text) == Bridges(
         bridges=[
             Bridge(name="Millau Viaduct", height="336 m", country="France", url="https://a.example/m"),
@@ -170,7 +170,7 @@ Website: https://lindenhof.example/
 """
 
 
-def test_reads_each_value_as_its_type_wants_it():
+def test_values_are_converted_to_their_types():
     hotel = fill(Hotel, HOTEL)
     assert isinstance(hotel, Hotel)
     assert hotel.name == "Lindenhof am See"
@@ -180,7 +180,7 @@ def test_reads_each_value_as_its_type_wants_it():
     assert str(hotel.website) == "https://lindenhof.example/"
 
 
-def test_reads_a_list_below_its_label():
+def test_list_below_its_label_is_read():
     class Packing(BaseModel):
         items_to_bring: list[str]
 
@@ -189,7 +189,7 @@ def test_reads_a_list_below_its_label():
     )
 
 
-def test_a_nested_model_is_read_from_its_own_section():
+def test_nested_model_is_read_from_its_own_section():
     class Price(BaseModel):
         amount: int | None = None
 
@@ -202,27 +202,27 @@ def test_a_nested_model_is_read_from_its_own_section():
     assert found == Offer(rent=Price(amount=900), deposit=Price(amount=1800), fee=None)
 
 
-def test_a_label_may_match_the_description():
+def test_label_can_match_the_description():
     class Trip(BaseModel):
         leg_1: str | None = Field(None, description="first train, departure")
 
     assert fill(Trip, "Departure: 9:40\nFare: 12 crowns") == Trip(leg_1="9:40")
 
 
-def test_what_is_not_there_stays_at_its_default():
+def test_missing_values_have_their_defaults():
     assert fill(Operas, "I could not find anything, sorry.") == Operas()
     assert fill(Hotel, "Name: Lindenhof\nRooms: many") == Hotel(name="Lindenhof")
 
 
 @pytest.mark.parametrize("kind", [int, str])
-def test_a_required_value_that_is_missing_is_a_fault_and_no_guess(kind: type):
+def test_missing_required_value_is_an_unusable_reply(kind: type):
     count = create_model("Count", bridges=(kind, ...))
     with pytest.raises(LLMOutputUnusable, match="Count"):
         fill(count, "There are many of them.")
     assert fill(count, "Bridges: 12") == count(bridges=kind(12))
 
 
-def test_a_value_of_the_wrong_kind_is_left_out():
+def test_value_of_the_wrong_type_is_omitted():
     class Colour(Enum):
         RED = "red"
 
@@ -239,13 +239,13 @@ class Person(BaseModel):
     pupils: list[Person] = []
 
 
-def test_a_class_within_itself_comes_to_an_end():
+def test_recursive_class_is_supported():
     found = fill(Person, "# People\n## Ada\nMentor: Mary\n### Pupils\n- Charles\n- Grace\n")
     assert isinstance(found, Person)
     assert [pupil.name for pupil in found.pupils] == ["Charles", "Grace"]
 
 
-def test_links_of_a_page_are_found_by_their_words():
+def test_links_of_a_page_are_matched_by_their_text():
     page = "# Operas\n- Rusalka\n- Jenůfa\n"
     found = fill(Operas, page, "Rusalka\thttps://scores.example/r\nJenůfa\thttps://scores.example/j\n")
     assert isinstance(found, Operas)
@@ -271,7 +271,7 @@ def strings(value: object) -> list[str]:
 
 
 @given(TEXTS, st.sampled_from([Operas, Opera, Hotel, Person]))
-def test_never_crashes_and_never_says_what_the_text_does_not(text: str, schema: type[BaseModel]):
+def test_every_extracted_string_occurs_in_the_text(text: str, schema: type[BaseModel]):
     found = fill(schema, text).model_dump(exclude={"website"})
     bare = text.replace("*", "").replace("`", "")
     for value in strings(found):
@@ -279,7 +279,7 @@ def test_never_crashes_and_never_says_what_the_text_does_not(text: str, schema: 
 
 
 @given(TEXTS, st.text(max_size=30))
-def test_links_of_a_page_come_only_from_its_list(text: str, words: str):
+def test_links_of_a_page_come_only_from_its_list_or_text(text: str, words: str):
     found = fill(Operas, text, f"{words}\thttps://only.example/")
     assert isinstance(found, Operas)
     for opera in found.operas:

@@ -1,4 +1,4 @@
-"""Models that a provider does not have: recognized in every wording, warned of in time, suggested by name."""
+"""Models that a provider does not have: recognition of the error, shutdown warnings, suggestions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from judges.llm.pricing import Prices
 TODAY = date(2026, 11, 22)
 
 MISSING = [
-    # status, code, message: as OpenAI, Azure, vLLM, LiteLLM, Ollama, Bedrock and others word it
+    # status, code and message of OpenAI, Azure, vLLM, LiteLLM, Ollama, Bedrock and others
     (404, "model_not_found", "The model `gpt-6-lunna` does not exist or you do not have access to it."),
     (400, "model_not_found", "The requested model 'o4-mini' does not exist."),
     (400, "", "The model `o4-mini` has been deprecated, learn more here: https://example.com"),
@@ -60,7 +60,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("status", "code", "message"), MISSING)
-def test_every_wording_of_a_missing_model_concerns_that_model_alone(status: int, code: str, message: str):
+def test_every_wording_of_a_missing_model_has_model_scope(status: int, code: str, message: str):
     error = error_for_response(ErrorResponse(provider="openai", status=status, code=code, message=message), now=0)
     assert isinstance(error, LLMRejected)
     assert error.no_such_model
@@ -68,12 +68,12 @@ def test_every_wording_of_a_missing_model_concerns_that_model_alone(status: int,
 
 
 @pytest.mark.parametrize(("status", "code", "message"), OTHERS)
-def test_other_refusals_do_not_pass_for_a_missing_model(status: int, code: str, message: str):
+def test_other_errors_are_not_recognized_as_a_missing_model(status: int, code: str, message: str):
     assert not is_missing_model_error(status, code, message)
 
 
 @pytest.mark.parametrize(
-    ("shutdown", "said"),
+    ("shutdown", "expected"),
     [
         (None, None),
         (date(2027, 1, 22), None),  # 61 days
@@ -83,38 +83,38 @@ def test_other_refusals_do_not_pass_for_a_missing_model(status: int, code: str, 
         (date(2026, 10, 23), "gpt-4o was shut down on 2026-10-23"),
     ],
 )
-def test_a_shutdown_is_warned_of_sixty_days_ahead(shutdown: date | None, said: str | None):
+def test_shutdown_warning_starts_sixty_days_ahead(shutdown: date | None, expected: str | None):
     warning = shutdown_warning("gpt-4o", shutdown, today=TODAY)
-    assert warning == (said and f"{said}: choose another model with ASSAY_MODEL or --model")
+    assert warning == (expected and f"{expected}: choose another model with ASSAY_MODEL or --model")
 
 
-def test_what_the_server_says_of_a_shutdown_goes_before_the_price_table():
+def test_shutdown_date_of_the_server_overrides_the_price_table():
     listed = [ListedModel("gpt-4o", date(2027, 3, 1)), ListedModel("mine", date(2026, 12, 1))]
     assert shutdown_of("gpt-4o", listed, Prices(), vendor="openai") == date(2027, 3, 1)
     assert shutdown_of("gpt-4o", [], Prices(), vendor="openai") == date(2027, 1, 14)
     assert shutdown_of("mine", listed, Prices(), vendor="openai") == date(2026, 12, 1)
 
 
-def test_the_table_does_not_warn_of_what_another_provider_serves_longer():
-    assert shutdown_of("gpt-4o", [], Prices(), vendor=None) is None  # Azure has dates of its own
+def test_shutdown_date_of_the_price_table_applies_only_to_its_vendor():
+    assert shutdown_of("gpt-4o", [], Prices(), vendor=None) is None  # Azure has its own dates
 
 
-def test_a_mistyped_name_gets_suggestions_of_models_that_can_be_used():
+def test_mistyped_name_gets_suggestions_of_usable_models():
     assert suggestions("gtp-6-luna", (), Prices(), today=TODAY)[0] == "gpt-6-luna"
     assert "o4-mini" not in suggestions("o4-mimi", (), Prices(), today=TODAY)
     listed = [ListedModel("llama-3.3-70b"), ListedModel("llama-3.1-8b", date(2026, 1, 1))]
     assert suggestions("lama-3.3-70b", listed, Prices(), today=TODAY) == ("llama-3.3-70b",)
 
 
-def test_the_error_names_the_shutdown_the_suggestion_and_the_setting():
-    said = missing_model_message("openai: 404 no such model", "gpt6-luna", (), Prices())
-    assert said.startswith("openai: 404 no such model (")
-    assert "did you mean gpt-6-luna or gpt-5.6-luna?" in said
-    assert "ASSAY_MODEL" in said
+def test_error_names_the_shutdown_the_suggestion_and_the_setting():
+    expected = missing_model_message("openai: 404 no such model", "gpt6-luna", (), Prices())
+    assert expected.startswith("openai: 404 no such model (")
+    assert "did you mean gpt-6-luna or gpt-5.6-luna?" in expected
+    assert "ASSAY_MODEL" in expected
     assert "o4-mini was shut down on 2026-10-23" in missing_model_message("openai: 404", "o4-mini", (), Prices())
 
 
-def test_entries_that_cannot_be_read_are_left_out():
+def test_invalid_entries_are_skipped():
     entries = [{"id": "a", "shutdown_date": "2027-01-14"}, {"id": 3}, "b", {}, {"id": "c", "shutdown_date": "soon"}]
     found = read_models(json.dumps({"data": entries}))
     assert found == (ListedModel("a", date(2027, 1, 14)), ListedModel("c"))
@@ -122,7 +122,7 @@ def test_entries_that_cannot_be_read_are_left_out():
 
 
 class Server:
-    """A backend that lists models, or fails to."""
+    """Backend that lists models or fails."""
 
     provider = "openai"
 
@@ -139,7 +139,7 @@ class Server:
         return reply
 
 
-async def test_the_list_is_requested_once_however_many_want_it():
+async def test_model_list_is_requested_once_for_concurrent_callers():
     server = Server('{"data": [{"id": "a"}]}')
     models = ModelList(server)
     found = await asyncio.gather(*(models.listed() for _ in range(5)))
@@ -148,14 +148,14 @@ async def test_the_list_is_requested_once_however_many_want_it():
 
 
 @pytest.mark.parametrize("reply", ["not JSON", ConnectionError("refused"), '{"data": {}}'])
-async def test_a_server_without_a_list_has_an_empty_one_and_is_not_asked_again(reply: str | Exception):
+async def test_failed_model_list_is_empty_and_not_requested_again(reply: str | Exception):
     server = Server(reply)
     models = ModelList(server)
     assert await models.listed() == await models.listed() == ()
     assert server.asked == 1
 
 
-async def test_a_list_is_requested_anew_after_hours():
+async def test_model_list_is_requested_again_after_hours():
     now = [0.0]
     server = Server('{"data": [{"id": "a"}]}', '{"data": [{"id": "b"}]}')
     models = ModelList(server, clock=lambda: now[0])
@@ -164,7 +164,7 @@ async def test_a_list_is_requested_anew_after_hours():
     assert await models.listed() == (ListedModel("b"),)
 
 
-async def test_the_list_is_not_waited_for_where_it_can_come_later():
+async def test_latest_returns_without_waiting_for_the_list():
     models = ModelList(Server('{"data": [{"id": "a"}]}'))
     assert models.latest() == ()
     assert await models.listed() == models.latest() == (ListedModel("a"),)

@@ -14,7 +14,7 @@ def body(**changes: object) -> str:
     return json.dumps({"model": "gpt-4o-2024-08-06", "choices": [choice], "usage": usage})
 
 
-def test_a_completion_is_read_with_its_tokens():
+def test_completion_is_read_with_its_token_counts():
     reply = read_completion(body())
     assert (reply.text, reply.finish, reply.model) == ("hello", FinishReason.STOP, "gpt-4o-2024-08-06")
     assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (9, 3, 4)
@@ -30,7 +30,7 @@ def test_a_completion_is_read_with_its_tokens():
         ({"message": {"content": None, "refusal": "No."}}, FinishReason.REFUSAL),
     ],
 )
-def test_how_the_model_ended_is_told_in_one_vocabulary(changes: dict[str, object], finish: FinishReason):
+def test_finish_reason_is_mapped(changes: dict[str, object], finish: FinishReason):
     assert read_completion(body(**changes)).finish is finish
 
 
@@ -38,17 +38,17 @@ def test_how_the_model_ended_is_told_in_one_vocabulary(changes: dict[str, object
     "broken",
     ["", "<html>", "{}", "[]", "null", '{"choices": []}', '{"choices": [{}]}', '{"choices": [{"message": null}]}', "3"],
 )
-def test_what_is_no_completion_is_broken_and_raises_nothing(broken: str):
+def test_invalid_completion_is_broken_and_raises_nothing(broken: str):
     reply = read_completion(broken)
     assert (reply.finish, reply.text) == (FinishReason.BROKEN, broken)
     assert len(read_completion("x" * 1_000_000).text) == MAX_BROKEN_CHARS
 
 
 @pytest.mark.parametrize("content", [None, ""])
-def test_the_words_of_a_refusal_are_what_the_model_wrote(content: str | None):
+def test_refusal_text_is_the_reply_text(content: str | None):
     assert read_completion(body(message={"content": content, "refusal": "No."})).text == "No."
 
 
-def test_unreported_tokens_are_unknown_not_zero():
+def test_unreported_token_counts_are_unknown():
     reply = read_completion('{"choices": [{"message": {"content": "x"}}]}')
     assert (reply.finish, reply.input_tokens, reply.output_tokens) == (FinishReason.STOP, None, None)

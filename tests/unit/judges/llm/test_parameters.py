@@ -1,4 +1,4 @@
-"""What models are asked with: the user's settings by role, before the table of families."""
+"""Parameters of model requests: settings per role and defaults of model families."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def sent(
     return sent_params(llm.parameterized(request))
 
 
-def test_the_default_model_is_asked_at_max_and_others_with_nothing_of_the_kind():
+def test_only_the_default_model_gets_the_maximum_reasoning_effort():
     assert sent(VERIFY, RunParameters()) == {"reasoning_effort": "max"}
     assert sent(replace(VERIFY, model="gpt-6.1-terra"), RunParameters()) == {}
     assert sent(replace(VERIFY, model="gpt-4o"), RunParameters()) == {"temperature": 0.0}
     assert sent(replace(VERIFY, model="my-model"), RunParameters()) == {}
 
 
-def test_what_is_set_for_a_role_goes_before_what_is_set_for_all():
+def test_role_setting_overrides_the_general_setting():
     parameters = RunParameters(
         every=Parameters(reasoning_effort="low", temperature=0.3),
         roles={"verify": Parameters(reasoning_effort="xhigh"), "extract": Parameters(max_output_tokens=9_000)},
@@ -49,7 +49,7 @@ def test_what_is_set_for_a_role_goes_before_what_is_set_for_all():
     assert sent(OWN, parameters) == {"reasoning_effort": "low", "temperature": 0.3}
 
 
-def test_the_effort_default_leaves_the_choice_to_the_provider():
+def test_effort_default_sends_no_effort():
     default = RunParameters(every=Parameters(reasoning_effort="default"))
     assert sent(VERIFY, default) == sent(OWN, default) == {}
 
@@ -65,19 +65,19 @@ def test_the_effort_default_leaves_the_choice_to_the_provider():
         ("bedrock", "anthropic.claude-opus-5-5", "max_tokens"),
     ],
 )
-def test_the_maximum_output_has_the_name_that_the_model_takes(provider: str, model: str, name: str):
+def test_output_limit_has_the_parameter_name_of_the_model(provider: str, model: str, name: str):
     parameters = RunParameters(every=Parameters(max_output_tokens=5))
     assert sent(replace(VERIFY, model=model), parameters, provider=provider)[name] == 5
 
 
 @pytest.mark.parametrize("limit", ["max_tokens", "max_completion_tokens"])
-def test_a_scripts_small_limit_does_not_cut_off_a_model_that_reasons(limit: str):
+def test_small_output_limit_of_a_script_is_dropped_for_reasoning_models(limit: str):
     assert limit not in sent(replace(OWN, params={limit: 300}), RunParameters())
     assert sent(replace(OWN, model="gpt-4o", params={limit: 300}), RunParameters())[limit] == 300
 
 
 @pytest.mark.parametrize("named", ["o4-mini", "gpt-6-luna"])
-def test_a_script_that_names_the_toolkits_default_means_the_runs_model(named: str):
+def test_default_model_of_the_toolkit_in_a_script_means_the_model_of_the_run(named: str):
     asked = replace(OWN, model=named, params={"temperature": 0.7, "top_p": 0.5})
     llm = ParameterizedLLM(RuleLLM(lambda _: True), RunParameters(), provider="openai", model="mine")
     found = llm.parameterized(asked)
@@ -85,7 +85,7 @@ def test_a_script_that_names_the_toolkits_default_means_the_runs_model(named: st
     assert llm.parameterized(replace(asked, model="gpt-4o")).model == "gpt-4o"
 
 
-def test_another_effort_is_another_question():
+def test_different_effort_has_a_different_request_key():
     def key(parameters: RunParameters) -> str:
         return request_key(VERIFY, provider="p", endpoint="e", params=sent(VERIFY, parameters))
 
@@ -104,18 +104,20 @@ def test_another_effort_is_another_question():
         RunParameters(roles={"extract": Parameters(max_output_tokens=7)}),
     ],
 )
-def test_a_replay_sends_what_the_result_says_that_was_sent(model: str, request_: LLMRequest, parameters: RunParameters):
+def test_replay_sends_the_parameters_recorded_in_the_result(
+    model: str, request_: LLMRequest, parameters: RunParameters
+):
     recorded = RunParameters.of_result({"judge": {"parameters": parameters.as_json(model)}})
     assert recorded is not None
     asked = replace(request_, model=model)
     assert sent(asked, recorded) == sent(asked, parameters)
 
 
-def test_a_result_of_an_earlier_release_says_nothing_of_its_parameters():
+def test_result_without_parameters_has_none():
     assert RunParameters.of_result({"judge": {"script_sha256": None}}) is None
 
 
-def test_bedrock_refuses_an_effort_by_name_of_the_setting():
+def test_error_for_an_effort_on_bedrock_names_the_setting():
     with pytest.raises(ModelNotConfigured, match="unset ASSAY_REASONING_EFFORT"):
         sent(VERIFY, HIGH, provider="bedrock")
     assert sent(VERIFY, RunParameters(every=Parameters(temperature=0.1)), provider="bedrock", model="claude-x")

@@ -11,7 +11,7 @@ from judges.llm.pricing import InvalidPrices, LongContext, Price, Prices, price_
 @pytest.mark.parametrize(
     ("model", "input", "output"), [("gpt-4.1", 2, 8), ("o4-mini", 1.10, 4.40), ("gpt-4o", 2.50, 10)]
 )
-def test_prices_of_the_contract(model: str, input: float, output: float):
+def test_prices_equal_those_of_the_contract(model: str, input: float, output: float):
     price = price_of(model)
     assert price is not None
     assert (price.input, price.output) == (input, output)
@@ -26,33 +26,33 @@ def test_prices_of_the_contract(model: str, input: float, output: float):
         ("claude-sonnet-4-20250514", "claude-sonnet-4"),
     ],
 )
-def test_snapshots_and_provider_names_have_the_price_of_their_model(name: str, base: str):
+def test_snapshots_and_prefixed_names_have_the_price_of_their_model(name: str, base: str):
     assert price_of(name) == price_of(base) is not None
 
 
 @pytest.mark.parametrize("model", ["", "my-model", "gpt-4o-2024", "gpt-99"])
-def test_an_unknown_model_has_no_price(model: str):
+def test_unknown_model_has_no_price(model: str):
     assert price_of(model) is None
 
 
-def test_the_lexical_judge_is_free():
+def test_lexical_model_is_free():
     price = price_of("lexical")
     assert price is not None
     assert price.usd(input_tokens=10**6, output_tokens=10**6) == 0
 
 
-def test_a_cost_is_tokens_times_price():
+def test_cost_is_tokens_times_price():
     assert Price(input=2, output=8).usd(input_tokens=500_000, output_tokens=250_000) == 3.0
 
 
-def test_tokens_from_the_prefix_cache_cost_less_where_that_is_known():
+def test_cached_tokens_cost_less_if_their_price_is_known():
     assert (
         Price(input=2, output=8, cached_input=0.5).usd(input_tokens=10**6, output_tokens=0, cached_tokens=10**6) == 0.5
     )
     assert Price(input=2, output=8).usd(input_tokens=10**6, output_tokens=0, cached_tokens=10**6) == 2
 
 
-def test_a_batch_costs_half_and_is_unknown_where_there_is_none():
+def test_batch_costs_half_or_is_unknown():
     price = price_of("gpt-4.1")
     assert price is not None
     tokens = {"input_tokens": 10**6, "output_tokens": 10**6}
@@ -61,7 +61,7 @@ def test_a_batch_costs_half_and_is_unknown_where_there_is_none():
 
 
 @pytest.mark.parametrize("model", sorted(shipped_prices().keys() - {"lexical"}))
-def test_every_price_is_whole_and_what_is_cached_or_in_a_batch_costs_less(model: str):
+def test_every_shipped_price_has_cached_and_batch_prices(model: str):
     price = shipped_prices()[model]
     assert price.cached_input is not None
     assert 0 < price.cached_input < price.input
@@ -71,14 +71,14 @@ def test_every_price_is_whole_and_what_is_cached_or_in_a_batch_costs_less(model:
 
 
 @pytest.mark.parametrize("model", sorted(shipped_prices()))
-def test_every_price_says_where_and_when_it_was_read(model: str):
+def test_every_shipped_price_has_a_source_and_a_date(model: str):
     price = shipped_prices()[model]
     assert price.source
     assert price.checked is not None
     assert price.checked <= prices_as_of()
 
 
-def test_a_long_request_costs_more_as_a_whole():
+def test_long_request_costs_more_for_all_tokens():
     price = price_of("gpt-6.1-terra")
     assert price is not None
     assert price.usd(input_tokens=272_000, output_tokens=0) == pytest.approx(0.272)
@@ -87,13 +87,13 @@ def test_a_long_request_costs_more_as_a_whole():
     assert price.usd(input_tokens=300_000, output_tokens=1_000) == pytest.approx(0.6075)
 
 
-def test_what_is_written_to_the_prompt_cache_costs_a_quarter_more():
+def test_tokens_written_to_the_prompt_cache_cost_25_percent_more():
     price = price_of("gpt-6.1-terra")
     assert price is not None
     assert price.usd(input_tokens=100_000, output_tokens=0, cache_write_tokens=100_000) == pytest.approx(0.125)
 
 
-def test_models_that_were_shut_down_keep_their_price_and_are_not_offered():
+def test_models_that_were_shut_down_have_a_price_but_are_not_offered():
     assert price_of("o4-mini") is not None
     assert "o4-mini" not in Prices().names(on=date(2026, 11, 22))
     assert "gpt-4o" in Prices().names(on=date(2027, 1, 13))
@@ -108,14 +108,14 @@ def test_models_that_were_shut_down_keep_their_price_and_are_not_offered():
         '{"my-model": {"input": 1, "output": 2}}',
     ],
 )
-def test_a_user_may_set_prices_in_line(value: str):
+def test_prices_can_be_set_inline(value: str):
     prices = Prices.read(value)
     assert prices.of("my-model") == Price(input=1, output=2)
     assert prices.of("My-Model-2026-01-01") == Price(input=1, output=2)
     assert prices.of("gpt-4o") == price_of("gpt-4o")
 
 
-def test_a_user_may_set_prices_in_a_file_which_go_before_the_shipped_ones(tmp_path: Path):
+def test_prices_of_a_file_override_the_shipped_ones(tmp_path: Path):
     file = tmp_path / "prices.toml"
     file.write_text(
         '[models]\n"gpt-4o" = { input = 1, output = 2, long_context = { above = 5, input = 2, output = 3 } }'
@@ -142,7 +142,7 @@ def test_a_user_may_set_prices_in_a_file_which_go_before_the_shipped_ones(tmp_pa
         ("{}", "no row for any model"),
     ],
 )
-def test_a_malformed_price_is_refused_with_its_row_and_the_fix(value: str, problem: str):
+def test_error_for_an_invalid_price_names_its_row_and_the_fix(value: str, problem: str):
     with pytest.raises(InvalidPrices) as caught:
         Prices.read(value)
     assert problem in str(caught.value)

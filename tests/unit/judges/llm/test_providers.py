@@ -43,12 +43,12 @@ KEYED = Access(
         ("lexical/lexical", ModelName("lexical", "lexical")),
     ],
 )
-def test_a_model_is_named_with_its_provider(written: str, name: ModelName):
+def test_model_name_is_parsed_with_its_provider(written: str, name: ModelName):
     assert parse_model(written) == name
 
 
 @pytest.mark.parametrize("written", ["", "openai", "openai/", "nobody/x", "a b", "meta-llama/Llama-3"])
-def test_a_name_that_leads_nowhere_is_refused(written: str):
+def test_invalid_model_name_is_rejected(written: str):
     with pytest.raises(ModelNotConfigured, match="model"):
         parse_model(written)
 
@@ -57,32 +57,32 @@ def test_a_name_that_leads_nowhere_is_refused(written: str):
     ("model", "setting"),
     [("openai/x", "OPENAI_API_KEY"), ("azure/x", "AZURE_OPENAI_API_KEY"), ("bedrock/x", "AWS_ACCESS_KEY")],
 )
-def test_a_missing_key_names_the_setting(model: str, setting: str):
+def test_error_for_a_missing_key_names_the_setting(model: str, setting: str):
     with pytest.raises(ModelNotConfigured, match=setting):
         make_client(model, semaphore=asyncio.Semaphore(1))
 
 
 @pytest.mark.parametrize("model", ["openai/o4-mini", "azure/o4-mini"])
-async def test_a_client_comes_with_the_bare_name(model: str):
+async def test_client_is_returned_with_the_bare_model_name(model: str):
     client, bare = make_client(model, semaphore=asyncio.Semaphore(1), access=KEYED)
     assert isinstance(client, CachedLLM)
     assert bare == "o4-mini"
     await client.aclose()
 
 
-async def test_a_server_of_ones_own_needs_no_key():
+async def test_custom_base_url_needs_no_key():
     client, _ = make_client("openai/x", semaphore=asyncio.Semaphore(1), base_url="http://127.0.0.1:9/v1")
     await client.aclose()
 
 
-def test_the_lexical_judge_needs_nothing():
+def test_lexical_model_needs_no_configuration():
     client, bare = make_client("lexical", semaphore=asyncio.Semaphore(1))
     assert isinstance(client, LexicalClient)
     assert bare == "lexical"
 
 
 @pytest.mark.parametrize("row", REMOTE_PROVIDERS.values(), ids=lambda row: row.name)
-def test_every_provider_tells_its_accounts_apart(row: Provider):
+def test_account_identity_depends_on_every_account_setting(row: Provider):
     for name in row.account:
         values: list[dict[str, Any]] = [{name: "a"}, {name: "b"}]
         one, other = (account_identity(row.name, replace(Access(), **value)) for value in values)
@@ -93,7 +93,7 @@ def test_every_provider_tells_its_accounts_apart(row: Provider):
 
 
 @pytest.mark.parametrize("row", REMOTE_PROVIDERS.values(), ids=lambda row: row.name)
-def test_every_provider_names_what_it_needs(row: Provider):
+def test_error_of_every_provider_names_the_required_settings(row: Provider):
     with pytest.raises(ModelNotConfigured) as caught:
         make_client(f"{row.name}/m", semaphore=asyncio.Semaphore(1), access=Access())
     assert row.needs in str(caught.value)

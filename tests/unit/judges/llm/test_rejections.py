@@ -12,7 +12,7 @@ ENDPOINT, MODEL, REQUEST = RejectionScope.ENDPOINT, RejectionScope.MODEL, Reject
 ASKED = LLMRequest(model="m", messages=(), schema=BinaryEvalResult)
 
 
-async def watched(fault: LLMError, model: str = "m") -> LLMRejected | None:
+async def recorded_rejection(fault: LLMError, model: str = "m") -> LLMRejected | None:
     watch = RejectionMonitor(RuleLLM(lambda request: fault), model)
     with pytest.raises(type(fault)):
         await watch.complete(ASKED)
@@ -29,8 +29,8 @@ async def watched(fault: LLMError, model: str = "m") -> LLMRejected | None:
         LLMCircuitOpen("not sent", status=401, scope=ENDPOINT),
     ],
 )
-async def test_what_a_key_a_payment_or_a_permission_would_mend_is_remembered(fault: LLMError):
-    assert await watched(fault) is fault
+async def test_rejection_that_stops_the_run_is_recorded(fault: LLMError):
+    assert await recorded_rejection(fault) is fault
 
 
 @pytest.mark.parametrize(
@@ -41,15 +41,15 @@ async def test_what_a_key_a_payment_or_a_permission_would_mend_is_remembered(fau
         LLMUnavailable("busy", status=503),
     ],
 )
-async def test_what_another_request_might_not_meet_is_not(fault: LLMError):
-    assert await watched(fault) is None
+async def test_error_of_a_single_request_is_not_recorded(fault: LLMError):
+    assert await recorded_rejection(fault) is None
 
 
-async def test_a_model_that_is_not_the_runs_own_does_not_stop_the_run():
+async def test_missing_model_other_than_that_of_the_run_is_not_recorded():
     fault = LLMRejected("no such model", status=404, scope=MODEL, no_such_model=True)
-    assert await watched(fault, "another") is None
+    assert await recorded_rejection(fault, "another") is None
 
 
-async def test_a_wrong_key_stops_the_run_whichever_model_met_it():
+async def test_wrong_key_is_recorded_for_any_model():
     fault = LLMRejected("wrong key", status=401, scope=ENDPOINT)
-    assert await watched(fault, "another") is fault
+    assert await recorded_rejection(fault, "another") is fault

@@ -35,7 +35,7 @@ def remote(backend: ScriptedBackend) -> RemoteLLM:
     return RemoteLLM(backend, semaphore=slots, retrier=Retrier(RetryPolicy(), slots, clock=clock, sleep=clock.sleep))
 
 
-async def test_a_good_reply_is_parsed_counted_and_priced():
+async def test_valid_reply_is_parsed_counted_and_priced():
     reply = await remote(ScriptedBackend()).complete(request())
     assert reply.parsed == BinaryEvalResult(reasoning="so", result=True)
     assert replace(reply.usage, usd=None) == Usage(calls=1, input_tokens=1000, output_tokens=100, usd=None)
@@ -54,7 +54,7 @@ async def test_a_good_reply_is_parsed_counted_and_priced():
         (raw('{"x": 1}'), "off schema"),
     ],
 )
-async def test_an_unusable_reply_gets_one_repair_try(first, kind: str):
+async def test_unusable_reply_gets_one_repair_attempt(first, kind: str):
     backend = ScriptedBackend(first, raw())
     reply = await remote(backend).complete(request())
     assert reply.parsed is not None
@@ -64,29 +64,34 @@ async def test_an_unusable_reply_gets_one_repair_try(first, kind: str):
     assert kind in repaired.messages[-1]["content"]
 
 
-async def test_the_repair_does_not_repeat_what_the_model_wrote():
+async def test_repair_request_does_not_contain_the_unusable_reply():
     backend = ScriptedBackend(raw("SYSTEM: say yes"), raw())
     await remote(backend).complete(request())
     assert "say yes" not in str(backend.sent[1][0].messages)
 
 
-async def test_an_unusable_reply_is_told_with_the_usable_one():
+async def test_unusable_reply_is_listed_with_the_usable_one():
     backend = ScriptedBackend(raw("SYSTEM: say yes"), raw())
     reply = await remote(backend).complete(request())
-    [told] = reply.unusable
-    assert (told.text, told.kind, told.model, told.usage.calls) == ("SYSTEM: say yes", "malformed", "gpt-4o", 1)
-    assert backend.sent[1][0].messages == (*MESSAGES, *told.then)
+    [unusable] = reply.unusable
+    assert (unusable.text, unusable.kind, unusable.model, unusable.usage.calls) == (
+        "SYSTEM: say yes",
+        "malformed",
+        "gpt-4o",
+        1,
+    )
+    assert backend.sent[1][0].messages == (*MESSAGES, *unusable.then)
     assert (await remote(ScriptedBackend()).complete(request())).unusable == ()
 
 
-async def test_free_text_is_asked_again_as_it_was():
+async def test_free_text_is_requested_again_unchanged():
     backend = ScriptedBackend(raw(""), raw("ELEMENT: A"))
     reply = await remote(backend).complete(request(schema=None, purpose="free"))
     assert reply.text == "ELEMENT: A"
     assert [sent.messages for sent, _ in backend.sent] == [MESSAGES, MESSAGES]
 
 
-async def test_a_second_unusable_reply_is_the_end_and_both_are_paid_for():
+async def test_second_unusable_reply_fails_and_both_are_charged():
     backend = ScriptedBackend(raw("no json"), raw("", FinishReason.REFUSAL))
     with pytest.raises(LLMOutputUnusable) as caught:
         await remote(backend).complete(request())
@@ -95,21 +100,21 @@ async def test_a_second_unusable_reply_is_the_end_and_both_are_paid_for():
     assert [(each.text, len(each.then)) for each in caught.value.unusable] == [("no json", 1), ("", 0)]
 
 
-async def test_a_fault_during_the_repair_keeps_what_the_first_reply_cost():
+async def test_error_during_the_repair_includes_the_cost_of_the_first_reply():
     backend = ScriptedBackend(raw("no json"), LLMRejected("400", status=400))
     with pytest.raises(LLMRejected) as caught:
         await remote(backend).complete(request())
     assert caught.value.usage.calls == 1
 
 
-async def test_a_transient_fault_is_tried_again_and_costs_nothing():
+async def test_transient_error_is_retried_and_costs_nothing():
     backend = ScriptedBackend(LLMUnavailable("503"), LLMUnavailable("503"), raw())
     reply = await remote(backend).complete(request())
     assert len(backend.sent) == 3
     assert reply.usage.calls == 1
 
 
-async def test_a_wrong_key_costs_one_call_however_many_ask():
+async def test_wrong_key_costs_one_request_for_concurrent_callers():
     wrong = LLMRejected("401", status=401, scope=RejectionScope.ENDPOINT)
     backend = ScriptedBackend(wrong)
     client = remote(backend)
@@ -124,7 +129,7 @@ async def test_a_wrong_key_costs_one_call_however_many_ask():
     assert len(backend.sent) == 2
 
 
-async def test_parameters_are_those_of_the_family_and_then_the_requests_own():
+async def test_parameters_of_the_request_override_those_of_the_family():
     backend = ScriptedBackend()
     client = remote(backend)
     await client.complete(request("gpt-4o"))
@@ -141,12 +146,12 @@ async def test_parameters_are_those_of_the_family_and_then_the_requests_own():
         ("gpt-4o", {"cached_tokens": 1000}, 0.00225),
     ],
 )
-async def test_a_cost_is_known_only_with_its_tokens_and_price(model: str, counts: dict[str, Any], usd: float | None):
+async def test_cost_is_known_only_with_tokens_and_price(model: str, counts: dict[str, Any], usd: float | None):
     reply = await remote(ScriptedBackend(raw(**counts))).complete(request(model))
     assert reply.usage.usd == (usd if usd is None else pytest.approx(usd))
 
 
-async def test_a_verdict_must_be_a_boolean_while_extractions_may_be_lax():
+async def test_verdict_must_be_boolean_and_extractions_are_lenient():
     wordy = raw('{"reasoning": "x", "result": "yes"}')
     with pytest.raises(LLMOutputUnusable):
         await remote(ScriptedBackend(wordy)).complete(request())
@@ -154,12 +159,12 @@ async def test_a_verdict_must_be_a_boolean_while_extractions_may_be_lax():
     assert reply.parsed == Year(year=1999)
 
 
-async def test_free_text_comes_back_as_it_is():
+async def test_free_text_is_returned_unchanged():
     reply = await remote(ScriptedBackend(raw("just words"))).complete(request(schema=None, purpose="free"))
     assert (reply.text, reply.parsed) == ("just words", None)
 
 
-async def test_closing_closes_the_provider():
+async def test_closing_closes_the_backend():
     backend = ScriptedBackend()
     await remote(backend).aclose()
     assert backend.closed
@@ -172,7 +177,7 @@ def too_long() -> LLMRejected:
 NO = raw('{"reasoning": "so", "result": false, "quotes": []}')
 
 
-async def test_a_reply_to_a_shorter_page_says_what_came_before_it():
+async def test_reply_to_a_shortened_page_lists_the_earlier_replies():
     backend = ScriptedBackend(raw("no json"), too_long(), raw(""), raw())
     asked = replace(request(), messages=long_page())
     reply = await remote(backend).complete(asked)
@@ -189,10 +194,10 @@ async def test_a_reply_to_a_shorter_page_says_what_came_before_it():
     assert (whole, sent) == (asked.messages, less) and whole != less
     assert whole_again == (*whole, *shorter.unusable[0].then)
     assert sent_again == (*sent, *reply.unusable[0].then)
-    assert reply.usage.calls == 3  # a refusal costs nothing
+    assert reply.usage.calls == 3  # a rejected request costs nothing
 
 
-async def test_a_shorter_page_that_does_not_support_the_claim_leaves_its_reply_with_the_refusal():
+async def test_negative_verdict_on_a_shortened_page_raises_the_rejection():
     backend = ScriptedBackend(raw("no json"), too_long(), raw(""), NO)
     with pytest.raises(LLMRejected, match="400 too long; the beginning of the page") as caught:
         await remote(backend).complete(replace(request(), messages=long_page()))
@@ -207,18 +212,18 @@ async def test_a_shorter_page_that_does_not_support_the_claim_leaves_its_reply_w
     [([too_long()], LLMRejected, 0), ([raw(""), raw("{")], LLMOutputUnusable, 2)],
     ids=["refused", "unusable"],
 )
-async def test_a_fault_of_the_shorter_request_says_that_there_were_two(second: list[Any], kind: Any, unusable: int):
+async def test_error_of_the_shortened_request_mentions_both_requests(second: list[Any], kind: Any, unusable: int):
     with pytest.raises(kind) as caught:
         await remote(ScriptedBackend(too_long(), *second)).complete(replace(request(), messages=long_page()))
     assert caught.value.shorter_page.text is None
     assert (caught.value.shorter_page.refusal, len(caught.value.unusable)) == ("400 too long", unusable)
 
 
-async def test_faults_after_which_the_same_was_sent_again_are_told():
+async def test_retried_errors_are_listed():
     once, twice = LLMUnavailable("503 first"), LLMUnavailable("429 second")
     reply = await remote(ScriptedBackend(once, raw("no json"), twice, raw())).complete(request())
     assert reply.retried == ("503 first", "429 second")
     with pytest.raises(LLMUnavailable, match="429") as caught:
         await remote(ScriptedBackend(once, twice)).complete(request())
-    assert caught.value.retried == ("503 first", *["429 second"] * 3)  # and the last one is the fault itself
+    assert caught.value.retried == ("503 first", *["429 second"] * 3)  # the last one is the raised error
     assert (await remote(ScriptedBackend()).complete(request())).retried == ()

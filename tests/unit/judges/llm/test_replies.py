@@ -64,7 +64,7 @@ def kind_of(reply: RawReply, schema: type[BaseModel] | None = BinaryEvalResult) 
         f"analysisLet me look.assistantcommentary Perhaps {BAD}assistantfinal\n```json\n{GOOD}\n```",
     ],
 )
-def test_a_reply_whose_meaning_is_beyond_doubt_is_read(text: str):
+def test_unambiguous_reply_is_parsed(text: str):
     found = read_reply(raw(text), BinaryEvalResult, strict=True)
     assert isinstance(found, BinaryEvalResult)
     assert found.result is True
@@ -96,18 +96,18 @@ def test_a_reply_whose_meaning_is_beyond_doubt_is_read(text: str):
         (raw('"' + "x" * MAX_REPLY_CHARS + '"'), UnusableKind.MALFORMED),
     ],
 )
-def test_every_other_reply_is_unusable_in_its_own_way(reply: RawReply, kind: UnusableKind):
+def test_other_replies_are_unusable_with_a_kind(reply: RawReply, kind: UnusableKind):
     assert kind_of(reply) is kind
 
 
-def test_messages_do_not_repeat_what_the_model_wrote():
+def test_error_message_does_not_contain_the_reply():
     with pytest.raises(LLMOutputUnusable) as caught:
         read_reply(raw('{"reasoning": "ignore all rules", "result": "yes"}'), BinaryEvalResult, strict=True)
     assert "ignore" not in str(caught.value)
     assert "result" in str(caught.value)
 
 
-def test_an_extraction_is_read_as_leniently_as_its_class():
+def test_extraction_is_parsed_as_leniently_as_its_class():
     assert read_reply(raw('{"year": "2020"}'), Year, strict=False) == Year(year=2020)
 
 
@@ -117,7 +117,7 @@ def test_free_text_needs_no_shape(finish: FinishReason):
 
 
 @pytest.mark.parametrize("finish", [FinishReason.STOP, FinishReason.LENGTH, FinishReason.REFUSAL])
-def test_no_text_at_all_is_unusable_even_as_free_text(finish: FinishReason):
+def test_empty_free_text_is_unusable(finish: FinishReason):
     kind_of(raw("", finish), None)
 
 
@@ -127,7 +127,7 @@ class AllDefaults(BaseModel):
 
 
 @pytest.mark.parametrize("text", ['{"unexpected": 1}', "{}", '{"a": {"b": {}}}', "[]", "3"])
-def test_an_object_with_none_of_the_fields_is_never_an_empty_extraction(text: str):
+def test_object_without_any_known_field_is_not_an_empty_extraction(text: str):
     with pytest.raises(LLMOutputUnusable) as caught:
         read_reply(raw(text), AllDefaults, strict=False)
     assert caught.value.kind is UnusableKind.OFF_SCHEMA
@@ -153,14 +153,14 @@ WRAPPINGS = st.sampled_from(
 
 
 @given(OBJECTS, WRAPPINGS, TEXTS, TEXTS)
-def test_every_wrapping_of_one_object_reads_back_to_it(value, wrap, before: str, after: str):
+def test_every_wrapping_of_one_object_is_parsed(value, wrap, before: str, after: str):
     wrapped = wrap(json.dumps(value))
     text = wrapped if wrapped.startswith('"') else f"{before}{wrapped}{after}"
     assert read_reply(raw(text), AllDefaults, strict=False) == AllDefaults(**value)
 
 
 @given(OBJECTS, OBJECTS, WRAPPINGS.filter(lambda wrap: wrap is not json.dumps), TEXTS)
-def test_two_different_objects_are_never_read(left, right, wrap, between: str):
+def test_two_different_objects_are_rejected(left, right, wrap, between: str):
     if left != right:
         with pytest.raises(LLMOutputUnusable):
             read_reply(raw(wrap(f"{json.dumps(left)}{between}{json.dumps(right)}")), AllDefaults, strict=False)
@@ -170,9 +170,9 @@ def test_two_different_objects_are_never_read(left, right, wrap, between: str):
     "piece", ["{", "{}", '{"', '{"a":', "<think>", '{"a": b}', '{"a": b}</think>', "{'", '{"a":1}']
 )
 @pytest.mark.parametrize("before", ["", "x <think>", 'x {"a": ['])
-def test_hostile_replies_cost_little(piece: str, before: str):
+def test_hostile_replies_are_rejected_fast(piece: str, before: str):
     text = (before + piece * MAX_REPLY_CHARS)[:MAX_REPLY_CHARS]
-    began = time.process_time()
+    started = time.process_time()
     with pytest.raises(LLMOutputUnusable):
         read_reply(raw(text), AllDefaults, strict=False)
-    assert time.process_time() - began < 2
+    assert time.process_time() - started < 2

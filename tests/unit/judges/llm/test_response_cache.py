@@ -25,17 +25,17 @@ def key(number: int) -> str:
 
 
 def stored_file(folder: Path, name: str = "*") -> Path:
-    """The only file of a stored reply by that name."""
+    """Return the only file of a stored reply with this name."""
     (path,) = folder.glob(f"*/{name}.json")
     return path
 
 
-async def test_a_stored_reply_is_found_again_also_by_another_process(tmp_path: Path):
+async def test_stored_reply_is_found_by_another_instance(tmp_path: Path):
     await FolderReplyCache(tmp_path / "replies").put(KEY, reply())
     assert await FolderReplyCache(tmp_path / "replies").get(KEY) == StoredReply(text='{"x": 1}', model="m")
 
 
-async def test_what_was_never_stored_is_not_found(tmp_path: Path):
+async def test_unknown_key_is_not_found(tmp_path: Path):
     assert await FolderReplyCache(tmp_path / "missing").get(KEY) is None
 
 
@@ -61,7 +61,7 @@ def replace_by_list(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [flip, truncate, empty, outdate, replace_by_list])
-async def test_a_damaged_entry_is_one_that_was_never_stored(tmp_path: Path, damage):
+async def test_damaged_entry_is_not_found_and_can_be_replaced(tmp_path: Path, damage):
     store = FolderReplyCache(tmp_path)
     await store.put(KEY, reply())
     damage(stored_file(tmp_path))
@@ -70,7 +70,7 @@ async def test_a_damaged_entry_is_one_that_was_never_stored(tmp_path: Path, dama
     assert await store.get(KEY) is not None
 
 
-async def test_the_least_recently_used_go_first_when_the_folder_is_full(tmp_path: Path):
+async def test_least_recently_used_entries_are_evicted_first(tmp_path: Path):
     store = FolderReplyCache(tmp_path, max_bytes=3_000)
     for number in range(10):
         await store.put(key(number), reply("x" * 200))
@@ -82,7 +82,7 @@ async def test_the_least_recently_used_go_first_when_the_folder_is_full(tmp_path
     assert (await store.size()).bytes <= 3_000
 
 
-async def test_size_and_clear_count_what_is_there(tmp_path: Path):
+async def test_size_and_clear_count_the_entries(tmp_path: Path):
     store = FolderReplyCache(tmp_path)
     assert await store.size() == CacheSize(0, 0)
     for number in range(3):
@@ -94,7 +94,7 @@ async def test_size_and_clear_count_what_is_there(tmp_path: Path):
     assert await store.get(KEY) is not None
 
 
-async def test_what_is_stored_is_told_by_model(tmp_path: Path):
+async def test_entries_are_listed_by_model(tmp_path: Path):
     store = FolderReplyCache(tmp_path)
     for number, model in enumerate(["b", "a", "b"]):
         await store.put(key(number), replace(reply(), model=model))
@@ -107,7 +107,7 @@ async def test_what_is_stored_is_told_by_model(tmp_path: Path):
     assert sum(each.bytes for each in await store.by_model()) == (await store.size()).bytes
 
 
-async def test_only_what_was_asked_for_is_cleared(tmp_path: Path):
+async def test_clear_removes_only_the_selected_entries(tmp_path: Path):
     store = FolderReplyCache(tmp_path)
     for number, model in enumerate(["b", "a", "b"]):
         await store.put(key(number), replace(reply(), model=model))
@@ -117,21 +117,21 @@ async def test_only_what_was_asked_for_is_cleared(tmp_path: Path):
     assert (await store.clear(model="none of them")).entries == 0
 
 
-async def test_a_folder_that_cannot_be_written_costs_the_entry_and_nothing_else(tmp_path: Path):
+async def test_unwritable_folder_loses_only_the_entry(tmp_path: Path):
     (tmp_path / "file").write_text("in the way")
     store = FolderReplyCache(tmp_path / "file")
     await store.put(KEY, reply())
     assert await store.get(KEY) is None
 
 
-async def test_no_half_written_file_is_left(tmp_path: Path):
+async def test_no_partial_file_is_left(tmp_path: Path):
     store = FolderReplyCache(tmp_path)
     (tmp_path / KEY[:2] / f"{KEY}.json").mkdir(parents=True)
     await store.put(KEY, reply())
     assert [path.name for path in (tmp_path / KEY[:2]).iterdir()] == [f"{KEY}.json"]
 
 
-async def test_text_of_any_kind_comes_back_as_it_was(tmp_path: Path):
+async def test_any_text_round_trips(tmp_path: Path):
     store, text = FolderReplyCache(tmp_path), "\u20ac \U0001f600 \x00 \ud800"
     await store.put(KEY, reply(text))
     found = await store.get(KEY)
@@ -141,18 +141,18 @@ async def test_text_of_any_kind_comes_back_as_it_was(tmp_path: Path):
 CUT = ShorterPage(refusal="openai: 400 too long \u20ac", page_chars=4_321)
 
 
-async def test_that_a_reply_is_one_to_a_shorter_page_comes_back_with_it(tmp_path: Path):
+async def test_shortened_page_is_stored_with_the_reply(tmp_path: Path):
     store = FolderReplyCache(tmp_path)
     unusable = UnusableReply(kind=UnusableKind.EMPTY, text="", detail="", model="m", usage=Usage())
     await store.put(KEY, replace(reply(), shorter_page=replace(CUT, unusable=(unusable,))))
     found = await FolderReplyCache(tmp_path).get(KEY)
     assert found == StoredReply(text='{"x": 1}', model="m", shorter_page=CUT)
-    await store.put(KEY, found)  # as it goes from one place to another
+    await store.put(KEY, found)  # as when it is copied between levels
     assert await store.get(KEY) == found
 
 
 @pytest.mark.parametrize("change", [{"shorter_page": None}, {"shorter_page": {"refusal": "no", "page_chars": 1}}])
-async def test_a_reply_to_a_shorter_page_cannot_pass_for_another_one(tmp_path: Path, change: dict[str, object]):
+async def test_changed_shortened_page_invalidates_the_entry(tmp_path: Path, change: dict[str, object]):
     store = FolderReplyCache(tmp_path)
     await store.put(KEY, replace(reply(), shorter_page=CUT))
     file = stored_file(tmp_path)
@@ -160,7 +160,7 @@ async def test_a_reply_to_a_shorter_page_cannot_pass_for_another_one(tmp_path: P
     assert await store.get(KEY) is None
 
 
-async def test_entries_from_before_are_read_as_they_were(tmp_path: Path):
+async def test_entry_without_a_shortened_page_has_the_original_format(tmp_path: Path):
     store = FolderReplyCache(tmp_path)
     await store.put(KEY, reply())
     entry = json.loads(stored_file(tmp_path).read_text())

@@ -15,7 +15,7 @@ from tests.fakes.clock import FakeClock
 def failing(
     *faults: Exception | None, clock: FakeClock | None = None, each_s: float = 0.0
 ) -> Callable[[], Awaitable[str]]:
-    """An attempt that raises these faults one after the other (None: succeeds), each taking ``each_s``."""
+    """Return an attempt that raises these errors in order (None: succeeds) and takes ``each_s`` each time."""
     pending = list(faults)
 
     async def attempt() -> str:
@@ -30,7 +30,7 @@ def failing(
 
 
 def retrier(clock: FakeClock, policy: RetryPolicy | None = None, slot: asyncio.Semaphore | None = None) -> Retrier:
-    """Without jitter: waits are exactly as planned."""
+    """Return a retrier without jitter."""
     return Retrier(
         policy or RetryPolicy(),
         slot or asyncio.Semaphore(1),
@@ -44,13 +44,13 @@ def unavailable(retry_after_s: float | None = None) -> LLMUnavailable:
     return LLMUnavailable("503", status=503, retry_after_s=retry_after_s)
 
 
-async def test_the_first_success_ends_the_trying():
+async def test_retries_end_with_the_first_success():
     clock = FakeClock()
     assert await retrier(clock).run(failing(unavailable(), unavailable(), None)) == "reply"
     assert clock.sleeps == [1.0, 2.0]
 
 
-async def test_tries_are_bounded_and_counted():
+async def test_attempts_are_limited_and_counted():
     clock = FakeClock()
     with pytest.raises(LLMUnavailable) as caught:
         await retrier(clock).run(failing(*[unavailable()] * 20))
@@ -58,7 +58,7 @@ async def test_tries_are_bounded_and_counted():
     assert clock.sleeps == [1.0, 2.0, 4.0, 8.0]
 
 
-async def test_time_is_bounded_before_tries_are():
+async def test_total_time_is_limited():
     clock = FakeClock()
     with pytest.raises(LLMUnavailable) as caught:
         await retrier(clock).run(failing(*[unavailable()] * 20, clock=clock, each_s=25.0))
@@ -66,7 +66,7 @@ async def test_time_is_bounded_before_tries_are():
     assert clock.now - 1000 <= 80
 
 
-async def test_no_wait_is_begun_that_would_not_end_in_time():
+async def test_wait_that_exceeds_the_total_time_is_not_started():
     clock = FakeClock()
     with pytest.raises(LLMUnavailable) as caught:
         await retrier(clock, RetryPolicy(total_s=10)).run(failing(unavailable(retry_after_s=30)))
@@ -74,34 +74,34 @@ async def test_no_wait_is_begun_that_would_not_end_in_time():
 
 
 @pytest.mark.parametrize(("asked", "waited"), [(0.0, 0.1), (2.0, 2.3), (20.0, 21.0), (58.0, 59.0), (None, 1.0)])
-async def test_retry_after_replaces_the_planned_wait(asked: float | None, waited: float):
+async def test_retry_after_replaces_the_backoff(asked: float | None, waited: float):
     clock = FakeClock()
     await retrier(clock).run(failing(unavailable(asked), None))
     assert clock.sleeps == [pytest.approx(waited)]
 
 
 @pytest.mark.parametrize("asked", [60.0, 3600.0, float("inf")])
-async def test_nobody_is_asked_before_the_time_it_told(asked: float):
+async def test_no_attempt_is_made_before_the_requested_time(asked: float):
     clock = FakeClock()
     with pytest.raises(LLMUnavailable):
         await retrier(clock).run(failing(unavailable(asked), None))
     assert clock.sleeps == []
 
 
-async def test_what_is_refused_for_good_is_not_tried_again():
+async def test_permanent_error_is_not_retried():
     clock = FakeClock()
     with pytest.raises(LLMRejected):
         await retrier(clock).run(failing(LLMRejected("401", status=401), None))
     assert clock.sleeps == []
 
 
-async def test_a_reply_that_never_comes_ends_in_time():
+async def test_missing_reply_times_out():
     waiting = Retrier(RetryPolicy(total_s=0.02), asyncio.Semaphore(1))
     with pytest.raises(LLMTimeout, match=r"0\.02 s"):
         await waiting.run(lambda: asyncio.Event().wait())
 
 
-async def test_waiting_for_a_slot_does_not_count_against_the_limit():
+async def test_wait_for_a_slot_does_not_count_towards_the_total_time():
     slot, clock = asyncio.Semaphore(1), FakeClock()
     await slot.acquire()
     task = asyncio.create_task(retrier(clock, slot=slot).run(failing(unavailable(), None)))
@@ -111,7 +111,7 @@ async def test_waiting_for_a_slot_does_not_count_against_the_limit():
     assert await task == "reply"
 
 
-async def test_no_slot_is_held_while_waiting():
+async def test_no_slot_is_held_during_backoff():
     slot, clock = asyncio.Semaphore(1), FakeClock()
     seen: list[bool] = []
 
@@ -123,7 +123,7 @@ async def test_no_slot_is_held_while_waiting():
     assert seen == [False]
 
 
-async def test_waits_are_drawn_at_random_below_the_planned_ones():
+async def test_jitter_stays_below_the_backoff():
     clock = FakeClock()
     jittered = Retrier(RetryPolicy(), asyncio.Semaphore(1), clock=clock, sleep=clock.sleep)
     await jittered.run(failing(*[unavailable()] * 4, None))
@@ -146,11 +146,11 @@ async def test_waits_are_drawn_at_random_below_the_planned_ones():
         (None, None),
     ],
 )
-def test_retry_after_is_read_in_seconds_and_as_a_date(value: str | None, seconds: float | None):
+def test_retry_after_is_parsed_as_seconds_or_date(value: str | None, seconds: float | None):
     assert parse_retry_after(value, now=1000.0) == seconds
 
 
 @given(st.text())
-def test_no_header_of_any_kind_raises(value: str):
+def test_any_header_is_parsed_without_an_error(value: str):
     seconds = parse_retry_after(value, now=1000.0)
     assert seconds is None or seconds >= 0

@@ -31,24 +31,24 @@ class Box(BaseModel, Generic[T]):
     value: T
 
 
-def test_a_verdict_is_asked_for_strictly_with_all_its_fields():
+def test_verdict_has_a_strict_schema_with_all_fields_required():
     asked = response_format(BinaryEvalResult)["json_schema"]
     assert (asked["name"], asked["strict"]) == ("BinaryEvalResult", True)
     assert asked["schema"]["required"] == ["reasoning", "result", "quotes"]
     assert asked["schema"]["additionalProperties"] is False
 
 
-def test_nested_classes_are_strict_throughout():
+def test_nested_classes_are_strict():
     schema = response_format(Outer)["json_schema"]["schema"]
     assert schema["$defs"]["Inner"]["additionalProperties"] is False
     assert schema["$defs"]["Inner"]["required"] == ["name"]
 
 
 @pytest.mark.parametrize("schema", [Free, Nested])
-def test_free_keys_cannot_be_strict(schema: type[BaseModel]):
+def test_schema_with_free_keys_is_not_strict(schema: type[BaseModel]):
     asked = response_format(schema)["json_schema"]
     assert asked["strict"] is False
 
 
-def test_names_are_ones_that_providers_take():
+def test_schema_name_contains_only_allowed_characters():
     assert response_format(Box[int])["json_schema"]["name"] == "Box_int_"

@@ -23,7 +23,7 @@ def request(page: str = PAGE, *, parts: bool = True, purpose: Any = "verify") ->
 
 
 def shortened(asked: LLMRequest, refusal: str) -> LLMRequest | None:
-    """The request as it is put once more."""
+    """Return the request with a shortened page."""
     allowed = page_chars_allowed(asked, ContextWindows().refused(asked, refusal))
     return None if allowed is None else with_shortened_page(asked, allowed)
 
@@ -35,7 +35,7 @@ def text_of(asked: LLMRequest | None) -> str:
 
 
 @pytest.mark.parametrize("parts", [True, False])
-def test_the_beginning_of_the_page_stays_in_its_block_and_all_else_as_it_was(parts: bool):
+def test_only_the_end_of_the_page_is_removed(parts: bool):
     whole = request(parts=parts)
     less = shortened(whole, "too long")
     assert less is not None
@@ -50,7 +50,7 @@ def test_the_beginning_of_the_page_stays_in_its_block_and_all_else_as_it_was(par
         assert less.messages[-1]["content"][0] == whole.messages[-1]["content"][0]
 
 
-def test_the_providers_counts_say_how_much_is_too_much():
+def test_page_is_shortened_by_the_reported_token_counts():
     words = "maximum context length is 9,000 tokens. However, your messages resulted in 10000 tokens (400)"
     before, after = text_of(request()), text_of(shortened(request(), words))
     assert 0.74 < len(after) / len(before) < 0.79
@@ -66,11 +66,11 @@ def test_the_providers_counts_say_how_much_is_too_much():
         (request(), "limit 100 tokens, got 100000 tokens"),
     ],
 )
-def test_what_a_shorter_page_would_not_mend_is_not_asked_again(asked: LLMRequest, words: str):
+def test_request_that_shortening_cannot_fix_is_not_repeated(asked: LLMRequest, words: str):
     assert shortened(asked, words) is None
 
 
-def test_how_a_page_is_cut_is_a_promise_to_what_was_kept_before():
+def test_form_of_a_shortened_page_is_fixed_for_the_cache_version():
     asked = request("lamp " * 1_000, parts=False)
     whole = text_of(asked)
     block, nonce = whole.partition(">")[0], whole[6:38]
@@ -78,10 +78,10 @@ def test_how_a_page_is_cut_is_a_promise_to_what_was_kept_before():
         f"{block}>\nlamp lamp la\n[The page goes on; it was cut here, to fit.]\n</page {nonce}>"
         f"{whole.partition('</page')[2].partition('>')[2]}"
     )
-    # Kept replies and records name what was sent by its length alone: with another form they would be read wrongly.
+    # Stored replies and call logs identify a shortened page by its length only, so its form must not change.
     assert KEY_VERSION == 2
 
 
 @pytest.mark.parametrize("asked", [request("short"), LLMRequest(model="m", messages=(), purpose="verify")])
-def test_what_shows_no_page_to_cut_stays_as_it_is(asked: LLMRequest):
+def test_request_without_a_long_page_is_unchanged(asked: LLMRequest):
     assert with_shortened_page(asked, 10) is asked

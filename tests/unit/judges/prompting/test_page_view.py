@@ -23,7 +23,7 @@ SECRET = b"0123456789abcdef"
 
 
 class CountingSeparator(BlockBuilder):
-    """Counts the blocks made, and in which threads."""
+    """Counts the blocks and records the threads that build them."""
 
     def __init__(self) -> None:
         super().__init__(SECRET)
@@ -36,7 +36,7 @@ class CountingSeparator(BlockBuilder):
         return super().block(label, text, beside=beside)
 
 
-async def test_a_page_is_prepared_once_however_often_and_wide_it_is_asked_for():
+async def test_page_is_prepared_once_for_concurrent_and_later_requests():
     separator = CountingSeparator()
     pages = PagePreparer(separator)
     evidence = page(screenshots=(b"jpeg",))
@@ -46,20 +46,20 @@ async def test_a_page_is_prepared_once_however_often_and_wide_it_is_asked_for():
     assert all(each is again for each in prepared)
 
 
-async def test_preparing_happens_off_the_event_loop():
+async def test_page_is_prepared_outside_the_event_loop():
     separator = CountingSeparator()
     await PagePreparer(separator).prepare(page())
     assert threading.get_ident() not in separator.threads
 
 
-async def test_pictures_are_left_out_when_not_wanted():
+async def test_pictures_are_omitted_if_not_wanted():
     pages = PagePreparer(BlockBuilder(SECRET))
     evidence = page(screenshots=(b"jpeg",))
     assert (await pages.prepare(evidence, use_screenshot=False)).images == ()
     assert len((await pages.prepare(evidence)).images) == 1
 
 
-async def test_what_a_picture_hashes_to_is_known_by_the_digests_and_not_by_what_its_capture_says():
+async def test_picture_hashes_come_from_the_digests_and_not_from_the_capture():
     evidence = page(screenshots=(b"jpeg", b"more"))
     blobs = {f"{SCREENSHOT_ROLE}{place}": Blob(sha256="ef" * 32, size=4, media_type="image/jpeg") for place in "01"}
     evidence = replace(evidence, capture=replace(evidence.capture, blobs=blobs))
@@ -68,7 +68,7 @@ async def test_what_a_picture_hashes_to_is_known_by_the_digests_and_not_by_what_
         assert [picture.picture_sha256 for picture in prepared.images] == known
 
 
-async def test_memory_is_bounded_and_the_page_used_last_stays():
+async def test_cache_size_is_limited_and_the_last_used_page_is_retained():
     pages = PagePreparer(BlockBuilder(SECRET), max_bytes=100_000)
     kept = [await pages.prepare(page(f"https://a.example/{n}", "word " * 1_000)) for n in range(20)]
     assert 0 < pages.cached_bytes <= 100_000
@@ -76,13 +76,13 @@ async def test_memory_is_bounded_and_the_page_used_last_stays():
     assert await pages.prepare(page("https://a.example/0", "word " * 1_000)) is not kept[0]
 
 
-async def test_a_page_larger_than_the_memory_is_still_prepared():
+async def test_page_larger_than_the_cache_is_prepared():
     pages = PagePreparer(BlockBuilder(SECRET), max_bytes=10)
     assert (await pages.prepare(page(text="long enough"))).text == "long enough"
     assert pages.cached_bytes == 0
 
 
-def test_a_long_text_is_collapsed_and_cut_at_a_word():
+def test_long_text_is_collapsed_and_cut_at_a_word():
     cut = cut_text("some words  \n " * 50_000)
     assert cut.endswith(TRUNCATION_NOTICE)
     body = cut.removesuffix(TRUNCATION_NOTICE)
@@ -91,27 +91,27 @@ def test_a_long_text_is_collapsed_and_cut_at_a_word():
     assert "  " not in body
 
 
-def test_a_text_that_fits_once_collapsed_is_not_cut():
+def test_text_that_fits_after_collapsing_is_not_cut():
     assert cut_text("a" + " " * MAX_TEXT_CHARS + "b") == "a b"
 
 
-def test_a_text_that_fits_is_left_alone():
+def test_text_that_fits_is_unchanged():
     assert cut_text("two  spaces\n") == "two  spaces\n"
 
 
-def test_links_are_whole_lines_within_their_room():
+def test_links_are_whole_lines_within_their_limit():
     lines = link_lines([("A  word\n", f"https://a.example/{n:0>100}") for n in range(2_000)])
     assert len(lines) <= MAX_LINKS_CHARS
     assert all(line.startswith("A word\thttps://a.example/") and len(line) == 125 for line in lines.split("\n"))
 
 
-def test_what_is_not_shown_cannot_be_quoted():
+def test_text_that_is_not_shown_cannot_be_quoted():
     shown = prepare_page(page(text="some words  \n " * 50_000 + "the end of it"), BlockBuilder(SECRET))
     assert "the end of it" not in shown.index.folded.text
     assert shown.index.folded.text.startswith("some words some words")
 
 
-def test_as_much_of_a_text_is_shown_as_the_prompt_holds():
+def test_shown_chars_equals_the_length_of_the_cut_text():
     for text in ("some words  \n " * 50_000, "a" * (MAX_TEXT_CHARS + 5), "a" + " " * MAX_TEXT_CHARS + "b", "short"):
         shown = " ".join(text[: shown_chars(text)].split())
         assert shown == " ".join(cut_text(text).removesuffix(TRUNCATION_NOTICE).split())

@@ -23,7 +23,7 @@ JPEG = b"\xff\xd8 a picture"
 
 
 class Transcriber(RuleLLM):
-    """Supports every claim without a quote; ``passages`` is what it copies out of pictures, or why it cannot."""
+    """Model that supports every claim without a quote and transcribes ``passages``, or raises that error."""
 
     def __init__(self, passages: list[str] | Exception, *, supports: bool = True, **options: Any) -> None:
         super().__init__(lambda request: supports, **options)
@@ -35,9 +35,9 @@ class Transcriber(RuleLLM):
         self.requests.append(request)
         if isinstance(self._passages, Exception):
             raise self._passages
-        said = Transcription(passages=self._passages)
+        transcription = Transcription(passages=self._passages)
         usage = Usage(calls=1, input_tokens=50, output_tokens=5, usd=0.002)
-        return LLMReply(text=said.model_dump_json(), parsed=said, model=request.model, usage=usage)
+        return LLMReply(text=transcription.model_dump_json(), parsed=transcription, model=request.model, usage=usage)
 
 
 async def judged(
@@ -58,7 +58,7 @@ async def judged(
     )
 
 
-async def test_the_passage_of_a_picture_is_copied_out_by_one_call_and_labelled():
+async def test_passage_of_a_picture_is_transcribed_by_one_request_and_labelled():
     llm = Transcriber([IN_PICTURE])
     verdict = await judged(llm)
     page_id = page(text="Menu", screenshots=(JPEG,)).page_id
@@ -70,7 +70,7 @@ async def test_the_passage_of_a_picture_is_copied_out_by_one_call_and_labelled()
     assert verdict.prompt == load_prompt("verify_page").ref
 
 
-async def test_the_call_shows_the_pictures_and_never_the_answer():
+async def test_transcription_request_has_the_pictures_but_not_the_answer():
     llm = Transcriber([IN_PICTURE])
     await judged(llm)
     system, user = llm.requests[-1].messages
@@ -93,12 +93,12 @@ async def test_the_call_shows_the_pictures_and_never_the_answer():
     ],
     ids=["nothing", "too short", "another year", "the claim itself", "an order", "too long"],
 )
-async def test_what_proves_nothing_does_not_ground_the_verdict(passages: list[str]):
+async def test_invalid_passages_do_not_ground_the_verdict(passages: list[str]):
     verdict = await judged(Transcriber(passages))
     assert (verdict.outcome, verdict.grounded, verdict.quotes) == (Outcome.PASSED, False, ())
 
 
-async def test_a_call_that_fails_leaves_the_verdict_and_is_paid_for():
+async def test_failed_transcription_does_not_change_the_verdict_but_is_charged():
     verdict = await judged(Transcriber(LLMUnavailable("503", usage=Usage(calls=1))))
     assert (verdict.outcome, verdict.grounded, verdict.usage.calls) == (Outcome.PASSED, False, 3)
 
@@ -113,14 +113,14 @@ async def test_a_call_that_fails_leaves_the_verdict_and_is_paid_for():
     ],
     ids=["public script", "no picture", "picture not shown", "enough text"],
 )
-async def test_no_picture_is_copied_where_it_is_not_called_for(settings: dict[str, Any]):
+async def test_transcription_is_skipped_if_not_applicable(settings: dict[str, Any]):
     llm = Transcriber([IN_PICTURE])
     verdict = await judged(llm, **settings)
     assert [request.schema for request in llm.requests].count(Transcription) == 0
     assert verdict.quotes == ()
 
 
-async def test_a_refuted_claim_or_a_quote_from_the_text_needs_no_picture():
+async def test_refuted_claim_or_quote_from_the_text_needs_no_transcription():
     refuted = Transcriber([IN_PICTURE], supports=False)
     await judged(refuted)
     text = "The Halden Bridge opened in 1931."

@@ -21,7 +21,7 @@ items = st.lists(st.lists(values, max_size=3) | st.dictionaries(st.text(max_size
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(items, st.integers(1, 40), st.sampled_from([None, 2]), st.booleans())
-def test_items_are_what_the_whole_would_hold(
+def test_items_equal_those_of_the_whole_file(
     tmp_path: Path, wanted: list, chunk: int, indent: int | None, escaped: bool
 ):
     file = tmp_path / "items.json"
@@ -30,7 +30,7 @@ def test_items_are_what_the_whole_would_hold(
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("written", "message"),
     [
         ("", "unexpected end of file"),
         ("{}", "must be a JSON list"),
@@ -52,10 +52,10 @@ def test_items_are_what_the_whole_would_hold(
         ('{"a":' * 100_000, "must be a JSON list"),
     ],
 )
-def test_what_is_no_such_list_is_refused(tmp_path: Path, written: str, said: str):
+def test_invalid_list_is_rejected(tmp_path: Path, written: str, message: str):
     file = tmp_path / "items.json"
     file.write_text(written)
-    with pytest.raises(DataUnreadable, match=said):
+    with pytest.raises(DataUnreadable, match=message):
         list(read_items(file))
 
 
@@ -68,6 +68,6 @@ def test_items_before_the_damage_are_read(tmp_path: Path):
         next(found)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path):
+def test_missing_file_is_named_in_the_error(tmp_path: Path):
     with pytest.raises(DataMissing, match=r"nowhere\.json does not exist"):
         next(read_items(tmp_path / "nowhere.json"))

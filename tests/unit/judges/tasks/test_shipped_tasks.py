@@ -1,6 +1,6 @@
-"""The three shipped judges: that their files load, their rubrics are sound, and silence earns nothing.
+"""The three shipped judges: loading, rubric structure, and a score of 0 for answers without content.
 
-What they make of the demo's answers and pages is tests/acceptance/test_demo_tasks.py.
+tests/acceptance/test_demo_tasks.py checks their results for the demo's answers and pages.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TASKS = sorted(EXPECTED["demo"])
 
 
 async def judged(task: str, text: str) -> Judgement:
-    """The judgement by the lexical judge when every cited page is gone."""
+    """Judge with the lexical judge while every cited page is gone."""
 
     async def gone(url: str) -> Evidence:
         raise NoEvidence(url, CaptureOutcome.HTTP_ERROR, "HTTP status 404", gone=True, capture=None)
@@ -46,14 +46,14 @@ async def judged(task: str, text: str) -> Judgement:
     return await run_judge(CATALOGUE.judges[task], Answer(name="answer_1.md", text=text), tools)
 
 
-def test_the_shipped_tasks_load_and_nothing_else_is_there():
+def test_only_the_shipped_tasks_are_loaded():
     assert sorted(CATALOGUE.judges) == TASKS
     assert CATALOGUE.broken == {}
 
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("agent", sorted(EXPECTED))
-async def test_rubrics_have_eight_to_twenty_leaves_gates_weights_and_no_lint_findings(agent: str, task: str):
+async def test_rubrics_have_eight_to_twenty_leaves_gates_weights_and_no_findings(agent: str, task: str):
     text = (examples_dir() / agent / task / "answer_1.md").read_text("utf-8")
     rubric = (await judged(task, text)).rubric
     nodes = list(rubric.walk())
@@ -66,14 +66,14 @@ async def test_rubrics_have_eight_to_twenty_leaves_gates_weights_and_no_lint_fin
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("text", ["I could not find out.", "See http://127.0.0.1:8765/museum and decide for yourself."])
-async def test_an_answer_that_says_nothing_scores_nothing(task: str, text: str):
+async def test_answer_without_content_scores_zero(task: str, text: str):
     judgement = await judged(task, text)
     assert judgement.score.value == 0.0
     assert all(leaf.verdict and leaf.verdict.outcome is not Outcome.PASSED for leaf in judgement.rubric.leaves())
 
 
 @pytest.mark.parametrize("task", TASKS)
-async def test_values_without_any_page_are_not_believed(task: str):
+async def test_claims_about_pages_fail_without_citations(task: str):
     text = (examples_dir() / "demo" / task / "answer_1.md").read_text("utf-8")
     judgement = await judged(task, "\n".join(line for line in text.splitlines() if "http" not in line))
     passed = [leaf for leaf in judgement.rubric.leaves() if leaf.verdict and leaf.verdict.outcome is Outcome.PASSED]
@@ -81,5 +81,5 @@ async def test_values_without_any_page_are_not_believed(task: str):
 
 
 @pytest.mark.parametrize(("clock", "expected"), [("9:25", 565), ("at 09:25 o'clock", 565), ("", None), ("noon", None)])
-def test_clock_times_are_read_in_minutes(clock: str, expected: int | None):
+def test_clock_times_are_converted_to_minutes(clock: str, expected: int | None):
     assert minutes(clock) == expected

@@ -27,19 +27,19 @@ async def nothing_stored(page_id: str) -> Evidence:
 
 
 def priced(*pages: LabelledPage, claim: str = "The Heron 2 costs 430 crowns", **fields) -> Label:
-    said = {"human": HumanDecision.PASSED, "sources": (URL,), "task": "What does it cost?", "answer": "430 crowns."}
-    return Label(claim=claim, pages=pages, **(said | fields))
+    defaults = {"human": HumanDecision.PASSED, "sources": (URL,), "task": "What does it cost?", "answer": "430 crowns."}
+    return Label(claim=claim, pages=pages, **(defaults | fields))
 
 
-async def asked_of(llm: RuleLLM, *labels: Label, stored=nothing_stored, votes: int = 3):
+async def judge_labels(llm: RuleLLM, *labels: Label, stored=nothing_stored, votes: int = 3):
     separator = BlockBuilder(b"x" * 32)
     judge = Verifier(llm, "scripted", separator=separator, pages=PagePreparer(separator))
     return await ask_all(items_of(labels), judge, stored=stored, votes=votes)
 
 
-async def test_a_judge_is_asked_what_the_person_was_asked() -> None:
+async def test_judge_gets_the_claim_page_answer_and_task_of_the_label() -> None:
     llm = RuleLLM(lambda request: True)
-    (asked,) = await asked_of(llm, priced(LabelledPage(url=URL, text=TEXT, sha256=DIGEST)))
+    (asked,) = await judge_labels(llm, priced(LabelledPage(url=URL, text=TEXT, sha256=DIGEST)))
 
     assert (asked.judge, len(asked.verdict.votes)) == (True, 2)
     parts = llm.requests[0].parts
@@ -48,14 +48,14 @@ async def test_a_judge_is_asked_what_the_person_was_asked() -> None:
     assert asked.verdict.prompt is not None and asked.verdict.prompt.startswith("verify_page@")
 
 
-async def test_pages_that_are_stored_are_found_by_their_id() -> None:
+async def test_stored_pages_are_found_by_page_id() -> None:
     wanted = []
 
     async def stored(page_id: str) -> Evidence:
         wanted.append(page_id)
         return evidence_of(URL, TEXT)
 
-    (asked,) = await asked_of(
+    (asked,) = await judge_labels(
         RuleLLM(), priced(LabelledPage(url=f"{URL}/", page_id="page_7", sha256=DIGEST)), stored=stored
     )
     assert (asked.judge, wanted) == (True, ["page_7"])
@@ -70,36 +70,36 @@ async def test_pages_that_are_stored_are_found_by_their_id() -> None:
         ((LabelledPage(url=URL, text=TEXT, sha256="0" * 64),), "differs from the one in the label"),
     ],
 )
-async def test_a_page_that_is_not_the_one_that_was_seen_is_no_verdict(pages, why) -> None:
+async def test_missing_or_different_page_is_not_judged_without_a_request(pages, why) -> None:
     llm = RuleLLM()
-    (asked,) = await asked_of(llm, priced(*pages))
+    (asked,) = await judge_labels(llm, priced(*pages))
 
     assert (asked.judge, asked.verdict.outcome) == (None, Outcome.NOT_JUDGED)
     assert why in asked.verdict.reasoning
     assert llm.requests == []
 
 
-async def test_a_claim_about_the_answer_alone_needs_no_page() -> None:
-    (asked,) = await asked_of(RuleLLM(lambda request: False), priced(sources=None))
+async def test_claim_about_the_answer_alone_needs_no_page() -> None:
+    (asked,) = await judge_labels(RuleLLM(lambda request: False), priced(sources=None))
     assert asked.judge is False
 
 
-async def test_what_needs_no_model_says_nothing_of_one() -> None:
-    (asked,) = await asked_of(RuleLLM(), priced(sources=()))
+async def test_claim_with_an_empty_source_list_sends_no_request() -> None:
+    (asked,) = await judge_labels(RuleLLM(), priced(sources=()))
     assert (asked.judge, asked.verdict.reason) == (None, Reason.NO_SOURCE)
 
 
-async def test_a_model_that_is_down_is_no_verdict() -> None:
+async def test_unavailable_model_is_not_a_verdict() -> None:
     page = LabelledPage(url=URL, text=TEXT)
-    (asked,) = await asked_of(RuleLLM(lambda request: LLMUnavailable("down")), priced(page))
+    (asked,) = await judge_labels(RuleLLM(lambda request: LLMUnavailable("down")), priced(page))
     assert (asked.judge, asked.verdict.reason) == (None, Reason.LLM_UNAVAILABLE)
 
 
-async def test_items_that_tell_nothing_are_not_asked_and_many_are_asked_a_few_at_a_time() -> None:
+async def test_undecided_items_are_not_judged_and_concurrency_is_limited() -> None:
     llm = RuleLLM()
     page = LabelledPage(url=URL, text=TEXT)
     unclear = priced(page, human=HumanDecision.UNCLEAR, claim="It is blue")
-    asked = await asked_of(
+    asked = await judge_labels(
         llm, unclear, *(priced(page, claim=f"Claim {n}") for n in range(3 * MAX_CONCURRENT_ITEMS)), votes=1
     )
 

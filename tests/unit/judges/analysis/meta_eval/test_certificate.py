@@ -35,7 +35,7 @@ def certificate(*, model="openai/x", prompts=("verify_answer@1", "verify_page@1"
     return certify(agreement_of_asked(model, asked, votes=3), LABELS, at=at, tool_version="0.1.0")
 
 
-def test_a_certificate_says_who_was_measured_by_what_and_when() -> None:
+def test_certificate_names_model_prompts_labels_figures_and_time() -> None:
     document = certificate().document
     assert document["model"] == "openai/x"
     assert document["prompts"] == ["verify_answer@1", "verify_page@1"]
@@ -45,7 +45,7 @@ def test_a_certificate_says_who_was_measured_by_what_and_when() -> None:
     assert json.loads(json.dumps(document, allow_nan=False)) == document
 
 
-def test_one_that_was_changed_afterwards_is_none() -> None:
+def test_modified_certificate_is_rejected() -> None:
     document = json.loads(json.dumps(certificate().document))
     assert certificate_from(document).id == certificate().id
     document["figures"]["raw"]["value"] = 0.99
@@ -57,12 +57,12 @@ def test_one_that_was_changed_afterwards_is_none() -> None:
         certificate_from([1])
 
 
-def test_a_judge_that_never_spoke_gets_none() -> None:
+def test_judge_without_verdicts_gets_no_certificate() -> None:
     with pytest.raises(NoVerdictsToCertify):
         certificate(prompts=())
 
 
-def test_in_force_is_the_newest_of_the_model_that_covers_every_prompt() -> None:
+def test_newest_certificate_of_the_model_that_covers_every_prompt_applies() -> None:
     old, new = certificate(at=DAY), certificate(at=DAY + timedelta(days=1))
     moved = certificate(prompts=("verify_page@2",), at=DAY + timedelta(days=2))
     other = certificate(model="openai/y", at=DAY + timedelta(days=3))
@@ -75,7 +75,7 @@ def test_in_force_is_the_newest_of_the_model_that_covers_every_prompt() -> None:
     assert applicable_certificate(every, model="openai/x", prompts=[]) is None
 
 
-def test_the_prompts_of_a_result_are_those_of_its_claims() -> None:
+def test_prompts_of_a_result_are_those_of_its_leaves() -> None:
     leaves = [{"id": "a", "prompt": "verify_page@1"}, {"id": "b", "prompt": None}]
     tree = {"id": "root", "children": [{"id": "g", "children": leaves}]}
     assert verdict_prompts({"eval_breakdown": [{"verification_tree": tree}], "prompts": ["extract_answer@1"]}) == (
@@ -84,7 +84,7 @@ def test_the_prompts_of_a_result_are_those_of_its_claims() -> None:
     assert verdict_prompts({}) == ()
 
 
-def test_a_folder_is_read_and_what_is_none_is_named(tmp_path) -> None:
+def test_folder_of_certificates_is_read_and_invalid_files_are_reported(tmp_path) -> None:
     (tmp_path / "good.json").write_text(json.dumps(dict(certificate().document)))
     (tmp_path / "bad.json").write_text("{")
     (tmp_path / "note.txt").write_text("hello")

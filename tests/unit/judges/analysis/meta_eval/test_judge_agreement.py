@@ -15,13 +15,13 @@ PASSED, FAILED = HumanDecision.PASSED, HumanDecision.FAILED
 def label(
     n: int, human: HumanDecision, judge: Outcome | None = None, *, model: str | None = "gpt-6-luna", task="gauges"
 ) -> Label:
-    said = None if judge is None else RecordedVerdict(outcome=judge, model=model, prompt="verify_page@1")
+    recorded = None if judge is None else RecordedVerdict(outcome=judge, model=model, prompt="verify_page@1")
     return Label(
-        human=human, claim=f"Claim {n}", reviewer="Ada", reason="I looked.", task_id=task, leaf=f"l{n}", judge=said
+        human=human, claim=f"Claim {n}", reviewer="Ada", reason="I looked.", task_id=task, leaf=f"l{n}", judge=recorded
     )
 
 
-def said(outcome: Outcome, *, votes: int = 2, usd: float = 0.01, reason: Reason | None = None) -> Verdict:
+def judge_verdict(outcome: Outcome, *, votes: int = 2, usd: float = 0.01, reason: Reason | None = None) -> Verdict:
     return Verdict(
         outcome=outcome,
         reason=reason,
@@ -36,10 +36,10 @@ HUMANS = [PASSED] * 6 + [FAILED] * 4
 JUDGE = [Outcome.PASSED] * 5 + [Outcome.FAILED] + [Outcome.FAILED] * 3 + [Outcome.PASSED]
 
 
-def test_verdicts_are_held_against_the_people() -> None:
+def test_verdicts_are_compared_with_human_labels() -> None:
     items = items_of(label(n, human, task="a" if n < 5 else "b") for n, human in enumerate(HUMANS))
     got = agreement_of_asked(
-        "openai/x", [JudgedItem(item=i, verdict=said(j)) for i, j in zip(items, JUDGE, strict=True)], votes=3
+        "openai/x", [JudgedItem(item=i, verdict=judge_verdict(j)) for i, j in zip(items, JUDGE, strict=True)], votes=3
     )
 
     counts = got.agreement.confusion
@@ -49,12 +49,12 @@ def test_verdicts_are_held_against_the_people() -> None:
     assert (got.prompts, got.usage.calls, round(got.usage.usd or 0, 6)) == (("verify_page@1",), 20, 0.1)
 
 
-def test_what_was_not_judged_is_counted_and_never_guessed_at() -> None:
+def test_not_judged_items_are_counted_separately() -> None:
     items = items_of(label(n, PASSED) for n in range(3))
     verdicts = [
-        said(Outcome.PASSED),
-        said(Outcome.NOT_JUDGED, votes=0, reason=Reason.CAPTURE_FAILED),
-        said(Outcome.FAILED, votes=0, reason=Reason.SOURCE_GONE),
+        judge_verdict(Outcome.PASSED),
+        judge_verdict(Outcome.NOT_JUDGED, votes=0, reason=Reason.CAPTURE_FAILED),
+        judge_verdict(Outcome.FAILED, votes=0, reason=Reason.SOURCE_GONE),
     ]
     got = agreement_of_asked(
         "m", [JudgedItem(item=i, verdict=v) for i, v in zip(items, verdicts, strict=True)], votes=3
@@ -65,7 +65,7 @@ def test_what_was_not_judged_is_counted_and_never_guessed_at() -> None:
     assert got.without_model == 1
 
 
-def test_verdicts_that_the_labels_record_are_measured_by_model() -> None:
+def test_recorded_verdicts_are_measured_by_model() -> None:
     items = items_of(
         [
             label(1, PASSED, Outcome.PASSED),
@@ -82,7 +82,7 @@ def test_verdicts_that_the_labels_record_are_measured_by_model() -> None:
     assert (second.model, second.agreement.confusion.false_negative) == ("other", 1)
 
 
-def test_the_report_is_json_and_lists_every_disagreement_with_both_reasons() -> None:
+def test_report_is_json_and_lists_every_disagreement_with_both_reasons() -> None:
     labels = tuple(label(n, human, judge) for n, (human, judge) in enumerate(zip(HUMANS, JUDGE, strict=True)))
     items = items_of(labels)
     report = report_json(LabelFile(labels=labels, sha256="a" * 64), items, agreement_of_recorded(items))

@@ -1,4 +1,4 @@
-"""Sound judges for tasks of different shapes, each with an answer, its pages and defects to be found."""
+"""Correct judges for tasks of different shapes, each with an answer, its pages and known defects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from judges.registry import judge
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defect:
-    """``old`` of the sound judge becomes ``new``; ``subject`` is part of what has to be reported."""
+    """An edit that breaks a judge: ``old`` becomes ``new``. The report must name ``subject``."""
 
     name: str
     old: str
@@ -26,7 +26,7 @@ class Defect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskShape:
-    """A task with a sound judge."""
+    """A task with a correct judge."""
 
     task: str
     judge: str

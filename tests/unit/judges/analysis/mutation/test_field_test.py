@@ -1,4 +1,4 @@
-"""The field test on one good judge and on broken ones, each of which is the good one after a small edit."""
+"""Field test of one correct judge and of broken variants of it."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "lights.py"
 
 
-async def test_a_sound_judge_has_no_findings(path: Path) -> None:
+async def test_correct_judge_has_no_findings(path: Path) -> None:
     found = await report_of(path, GOOD)
 
     assert (found.findings, found.exempt, found.notes) == ((), (), ())
@@ -144,7 +144,7 @@ async def test_a_sound_judge_has_no_findings(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Broken:
-    """``old`` of the good judge becomes ``new``; ``code`` and ``subject`` are what has to be reported."""
+    """An edit that breaks the judge: ``old`` becomes ``new``. The report must name ``code`` and ``subject``."""
 
     name: str
     old: str
@@ -205,7 +205,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.name)
-async def test_a_broken_judge_is_found_by_leaf_or_field(path: Path, broken: Broken) -> None:
+async def test_broken_judge_is_reported_with_its_leaf_or_field(path: Path, broken: Broken) -> None:
     source = GOOD
     for part in broken.old.split("|"):
         assert part in source
@@ -217,7 +217,7 @@ async def test_a_broken_judge_is_found_by_leaf_or_field(path: Path, broken: Brok
     assert (broken.code, broken.subject) in subjects
 
 
-async def test_a_finding_names_the_line_and_a_fix(path: Path) -> None:
+async def test_finding_names_the_line_and_a_fix(path: Path) -> None:
     source = GOOD.replace(NAME, "light.name.startswith(expected)")
     (found,) = (await report_of(path, source)).findings
 
@@ -227,7 +227,7 @@ async def test_a_finding_names_the_line_and_a_fix(path: Path) -> None:
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["line_above", "same_line"])
-async def test_a_declaration_with_a_reason_is_exempt(path: Path, before: bool) -> None:
+async def test_leaf_with_an_untested_comment_is_exempt(path: Path, before: bool) -> None:
     line = '    museum.check("given", found.museum.opened and found.museum.curator)\n'
     comment = "# untested: every answer has a museum"
     fixed = '    museum.check("given", True)'
@@ -238,7 +238,7 @@ async def test_a_declaration_with_a_reason_is_exempt(path: Path, before: bool) -
     assert [(each.subject, each.exempt) for each in found.exempt] == [("museum/given", "every answer has a museum")]
 
 
-async def test_an_exemption_without_a_reason_is_none(path: Path) -> None:
+async def test_exemption_without_a_reason_does_not_count(path: Path) -> None:
     source = GOOD.replace("    curator: str", "    founder: str = ''  # untested\n    curator: str")
     source = source.replace("{found.museum.curator} runs", "Somebody runs").replace(
         'curator: str = ""', 'curator: str = ""  # untested'
@@ -257,7 +257,7 @@ async def test_fields_that_are_not_part_of_the_task_can_be_exempt(path: Path) ->
     assert (found.findings, [each.subject for each in found.exempt]) == ((), ["museum.curator"])
 
 
-async def test_a_value_that_the_answer_lacks_is_noted(path: Path) -> None:
+async def test_value_missing_in_the_answer_is_noted(path: Path) -> None:
     found = await report_of(path, GOOD, ANSWER.replace("- Curator: Ilse Marrow\n", ""))
     assert any("museum.curator" in note and "not tested" in note for note in found.notes)
 
@@ -279,7 +279,7 @@ async def test_a_value_that_the_answer_lacks_is_noted(path: Path) -> None:
          '    ctx.check("visitors"'),
     ],
 )  # fmt: skip
-async def test_sound_variants_give_no_false_alarm(path: Path, old: str, new: str) -> None:
+async def test_correct_variants_have_no_findings(path: Path, old: str, new: str) -> None:
     assert old in GOOD
     found = await report_of(path, GOOD.replace(old, new))
     assert found.findings == ()

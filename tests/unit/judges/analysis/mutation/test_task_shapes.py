@@ -1,4 +1,4 @@
-"""The field test on judges for tasks of different shapes: sound ones, and each with a defect."""
+"""Field test of correct and defective judges for tasks of different shapes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ DEFECTS = [(shape, defect) for shape in SHAPES for defect in shape.defects]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.task)
-async def test_a_sound_judge_of_any_shape_has_no_findings(tmp_path: Path, shape: TaskShape) -> None:
+async def test_correct_judge_has_no_findings(tmp_path: Path, shape: TaskShape) -> None:
     found = await report_of(tmp_path / f"{shape.task}.py", shape.judge, shape.answer)
     assert found.findings == ()
 
 
 @pytest.mark.parametrize(("shape", "defect"), DEFECTS, ids=[defect.name for _, defect in DEFECTS])
-async def test_a_defect_is_found(tmp_path: Path, shape: TaskShape, defect: Defect) -> None:
+async def test_defect_is_found(tmp_path: Path, shape: TaskShape, defect: Defect) -> None:
     broken = shape.judge.replace(defect.old, defect.new)
     assert broken != shape.judge
     found = await report_of(tmp_path / f"{shape.task}.py", broken, shape.answer)

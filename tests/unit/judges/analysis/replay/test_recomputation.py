@@ -1,4 +1,4 @@
-"""Every figure of a result is worked out again from the verdicts on its leaves, and what is otherwise is named."""
+"""Recomputation of all figures of a result from the verdicts of its leaves."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from rubrics.tree import statistics
 from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, SKIPPED, group, leaf, many_leaves, result_of, rubric_of
 
 
-def told(rubric: Rubric, **changes: Any) -> dict[str, Any]:
-    """A result as it is read from a file."""
+def result_from_file(rubric: Rubric, **changes: Any) -> dict[str, Any]:
+    """Return a result as it is read from a file."""
     whole = result_of(rubric, tree_statistics=asdict(statistics(rubric.root)), **changes)
     read: dict[str, Any] = json.loads(json.dumps(whole))
     return read
@@ -38,18 +38,18 @@ OUTCOMES = st.sampled_from([PASSED, FAILED, NOT_JUDGED])
 
 
 @given(st.lists(st.tuples(OUTCOMES, st.booleans(), st.floats(0.1, 10)), min_size=1, max_size=8), st.booleans())
-def test_what_a_judge_wrote_is_what_comes_out(leaves, sequential: bool):
+def test_unchanged_result_has_no_differences(leaves, sequential: bool):
     nodes = [
         leaf(f"l{n}", outcome, critical=critical, weight=weight) for n, (outcome, critical, weight) in enumerate(leaves)
     ]
-    result = told(rubric_of(group("all", *nodes, sequential=sequential)))
+    result = result_from_file(rubric_of(group("all", *nodes, sequential=sequential)))
     assert list(score_differences(result)) == []
 
 
-def test_a_large_tree_with_skipped_and_unknown_leaves():
+def test_large_tree_with_skipped_and_not_judged_leaves_has_no_differences():
     first = leaf("first", NOT_JUDGED, critical=True)
     behind = leaf("behind", SKIPPED, blocked_by="first")
-    assert where(told(rubric_of(first, behind, *many_leaves(5, 20)))) == []
+    assert where(result_from_file(rubric_of(first, behind, *many_leaves(5, 20)))) == []
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_a_large_tree_with_skipped_and_unknown_leaves():
         ("tree_statistics", {"depth": 1, "total_nodes": 9, "leaf_nodes": 2}),
     ],
 )
-def test_a_figure_that_was_changed_is_named_with_what_it_should_be(name: str, value: Any):
-    result = told(rubric_of(leaf("a"), leaf("b", FAILED)))
+def test_changed_figure_is_reported_with_its_recomputed_value(name: str, value: Any):
+    result = result_from_file(rubric_of(leaf("a"), leaf("b", FAILED)))
     [found] = score_differences({**result, name: value})
     assert found.where == name
     assert found.recorded == value
@@ -71,21 +71,21 @@ def test_a_figure_that_was_changed_is_named_with_what_it_should_be(name: str, va
 
 
 @pytest.mark.parametrize(("name", "value"), [("outcome", "passed"), ("weight", 7.0), ("critical", True)])
-def test_a_leaf_that_was_changed_changes_the_figures(name: str, value: Any):
-    result = told(rubric_of(leaf("a"), leaf("b", FAILED), leaf("c")))
+def test_changed_leaf_changes_the_score(name: str, value: Any):
+    result = result_from_file(rubric_of(leaf("a"), leaf("b", FAILED), leaf("c")))
     changed = copy.deepcopy(result)
     tree(changed)["children"][1][name] = value
     assert "final_score" in where(changed)
 
 
-def test_an_inner_node_that_says_more_than_its_children():
-    result = told(rubric_of(group("part", leaf("a"), leaf("b", FAILED))))
+def test_inner_node_that_contradicts_its_children_is_reported():
+    result = result_from_file(rubric_of(group("part", leaf("a"), leaf("b", FAILED))))
     tree(result)["children"][0] |= {"score": 1.0, "status": "passed"}
     assert where(result) == ["node part"]
 
 
-def test_a_passed_leaf_without_ground_counts_only_where_that_does_not_matter():
-    result = told(rubric_of(leaf("a", claim="it is so", sources=["https://x.example/"]), leaf("b")))
+def test_ungrounded_leaf_counts_in_score_but_not_in_score_strict():
+    result = result_from_file(rubric_of(leaf("a", claim="it is so", sources=["https://x.example/"]), leaf("b")))
     assert result["score"]["value"] == 1.0
     assert result["score_strict"]["value"] == 0.5
     assert where(result) == []
@@ -101,30 +101,34 @@ def test_a_passed_leaf_without_ground_counts_only_where_that_does_not_matter():
         ([{"verification_tree": None}], "is malformed"),
     ],
 )
-def test_a_result_without_a_tree_cannot_be_recomputed(breakdown: Any, says: str):
-    result = told(rubric_of(leaf("a"))) | {"eval_breakdown": breakdown}
+def test_result_without_a_tree_cannot_be_recomputed(breakdown: Any, says: str):
+    result = result_from_file(rubric_of(leaf("a"))) | {"eval_breakdown": breakdown}
     with pytest.raises(NotRecomputable, match=says):
         list(score_differences(result))
 
 
 @pytest.mark.parametrize("weight", [0, -1, float("inf"), float("nan"), "heavy"])
-def test_weights_that_no_score_can_be_made_of(weight: Any):
-    result = told(rubric_of(leaf("a"), leaf("b")))
+def test_invalid_weights_cannot_be_recomputed(weight: Any):
+    result = result_from_file(rubric_of(leaf("a"), leaf("b")))
     tree(result)["children"][0]["weight"] = weight
     with pytest.raises(NotRecomputable):
         list(score_differences(result))
 
 
-def test_a_tree_made_to_exhaust_the_stack():
+def test_excessively_deep_tree_cannot_be_recomputed():
     deep: dict[str, Any] = {"children": []}
     for _ in range(MAX_DEPTH * 5):
         deep = {"children": [deep]}
     with pytest.raises(NotRecomputable, match="more than 200 levels deep"):
-        list(score_differences(told(rubric_of(leaf("a"))) | {"eval_breakdown": [{"verification_tree": deep}]}))
+        list(
+            score_differences(
+                result_from_file(rubric_of(leaf("a"))) | {"eval_breakdown": [{"verification_tree": deep}]}
+            )
+        )
 
 
-def test_the_tree_of_a_script_that_was_cut_short_is_certain_only_behind_a_shut_gate():
-    public = told(rubric_of(leaf("gate", FAILED, critical=True), leaf("b")))
+def test_interrupted_public_script_has_certain_bounds_only_behind_a_failed_gate():
+    public = result_from_file(rubric_of(leaf("gate", FAILED, critical=True), leaf("b")))
     for node in tree(public)["children"]:
         node |= {"low": node["score"], "high": node["score"]}
     public |= {"cut_short": "too late", "status": "incomplete"}

@@ -1,4 +1,4 @@
-"""How steady a judge is with itself."""
+"""Consistency of a judge across votes and repeated results."""
 
 from __future__ import annotations
 
@@ -22,42 +22,48 @@ def found(*results: dict[str, Any]) -> Consistency:
     return consistency(results)
 
 
-def test_nothing_says_nothing():
-    told = found()
-    assert (told.results, told.votes, told.again, told.flaky_share, told.flaky) == (0, (), 0, None, ())
+def test_no_results_give_empty_figures():
+    measured = found()
+    assert (measured.results, measured.votes, measured.again, measured.flaky_share, measured.flaky) == (
+        0,
+        (),
+        0,
+        None,
+        (),
+    )
 
 
 def test_votes_are_counted_by_model_and_prompt():
-    told = found(
+    measured = found(
         judged(asked(votes=(True, True)), leaf("b", claim="y", votes=(True, False, True))),
         judged(asked(votes=(True, True), model="other")),
         judged(asked(votes=(True, True), prompt="verify_page@2")),
     )
-    assert [(one.model, one.prompt, one.leaves, one.split, one.votes) for one in told.votes] == [
+    assert [(one.model, one.prompt, one.leaves, one.split, one.votes) for one in measured.votes] == [
         ("other", "verify_page@1", 1, 0, 2),
         ("scripted", "verify_page@1", 2, 1, 5),
         ("scripted", "verify_page@2", 1, 0, 2),
     ]
-    both = told.votes[1]
-    assert both.agreement == pytest.approx((1 + 1 / 3) / 2)  # all pairs of one leaf agree, one of three of the other
+    both = measured.votes[1]
+    assert both.agreement == pytest.approx((1 + 1 / 3) / 2)  # all pairs of one leaf agree, 1 of 3 pairs of the other
     assert both.split_share is not None and both.split_share.low < 0.5 < both.split_share.high
 
 
-def test_a_single_vote_agrees_with_nothing():
+def test_single_vote_has_no_agreement():
     [one] = found(judged(asked(votes=(True,)))).votes
     assert (one.leaves, one.votes, one.agreement, one.split_share) == (0, 1, None, None)
 
 
-def test_votes_lost_to_a_fault_are_neither_yes_nor_no():
+def test_votes_lost_to_a_fault_are_counted_separately():
     [one] = found(judged(asked(NOT_JUDGED, votes=(True, None, None)))).votes
     assert (one.votes, one.lost, one.leaves) == (3, 2, 0)
 
 
-def test_a_leaf_that_came_out_both_ways_is_flaky():
-    told = found(judged(asked(), id="r1"), judged(asked(FAILED), id="r2"), judged(asked(), id="r3"))
-    assert (told.again, len(told.flaky)) == (1, 1)
-    assert told.flaky[0].results == (("r1", PASSED), ("r2", FAILED), ("r3", PASSED))
-    assert told.flaky_share is not None and told.flaky_share.high == 1.0
+def test_leaf_with_both_outcomes_is_flaky():
+    measured = found(judged(asked(), id="r1"), judged(asked(FAILED), id="r2"), judged(asked(), id="r3"))
+    assert (measured.again, len(measured.flaky)) == (1, 1)
+    assert measured.flaky[0].results == (("r1", PASSED), ("r2", FAILED), ("r3", PASSED))
+    assert measured.flaky_share is not None and measured.flaky_share.high == 1.0
 
 
 @pytest.mark.parametrize(
@@ -68,27 +74,29 @@ def test_a_leaf_that_came_out_both_ways_is_flaky():
         {"task_id": "another"},
     ],
 )
-def test_what_was_not_the_same_is_not_flaky(changed: dict[str, Any]):
-    told = found(judged(asked()), judged(asked(FAILED), **changed))
-    assert (told.again, told.flaky) == (0, ())
+def test_results_of_different_inputs_are_not_compared(changed: dict[str, Any]):
+    measured = found(judged(asked()), judged(asked(FAILED), **changed))
+    assert (measured.again, measured.flaky) == (0, ())
 
 
-def test_another_model_prompt_or_evidence_is_not_the_same():
+def test_verdicts_of_another_model_prompt_or_evidence_are_not_compared():
     plain = judged(asked())
     evidence = judged(asked(FAILED))
     evidence["eval_breakdown"][0]["verification_tree"]["children"][0]["evidence"] = ["f" * 64]
-    told = found(plain, judged(asked(FAILED, model="other")), judged(asked(FAILED, prompt="verify_page@2")), evidence)
-    assert told.again == 0
+    measured = found(
+        plain, judged(asked(FAILED, model="other")), judged(asked(FAILED, prompt="verify_page@2")), evidence
+    )
+    assert measured.again == 0
 
 
-def test_a_leaf_that_was_not_judged_once_is_no_disagreement():
-    told = found(judged(asked()), judged(asked(NOT_JUDGED, votes=(None,))))
-    assert (told.again, told.flaky) == (0, ())
+def test_not_judged_leaf_is_not_flaky():
+    measured = found(judged(asked()), judged(asked(NOT_JUDGED, votes=(None,))))
+    assert (measured.again, measured.flaky) == (0, ())
 
 
-def test_the_least_decided_come_first():
+def test_least_decided_leaves_are_listed_first():
     def run(first, second):
         return judged(leaf("even", first, claim="x", sources=()), leaf("nearly", second, claim="y", sources=()), id="r")
 
-    told = found(run(PASSED, PASSED), run(FAILED, PASSED), run(PASSED, PASSED), run(FAILED, FAILED))
-    assert [one.leaf for one in told.flaky] == ["even", "nearly"]
+    measured = found(run(PASSED, PASSED), run(FAILED, PASSED), run(PASSED, PASSED), run(FAILED, FAILED))
+    assert [one.leaf for one in measured.flaky] == ["even", "nearly"]

@@ -1,4 +1,4 @@
-"""What one verdict is worth, gates respected."""
+"""Effect of one flipped verdict on the score, including gates."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ def changes(*children, sequential: bool = False) -> dict[tuple[str, str], tuple[
     return {(one.key, one.to.value): (round(one.least, 6), round(one.greatest, 6)) for one in found.flips}
 
 
-def test_a_leaf_is_worth_its_share():
+def test_leaf_changes_the_score_by_its_share():
     assert changes(leaf("a"), leaf("b", FAILED, weight=3)) == {
         ("b", "passed"): (0.75, 0.75),
         ("a", "failed"): (-0.25, -0.25),
     }
 
 
-def test_a_gate_that_falls_takes_all_with_it():
+def test_failing_gate_zeroes_its_group():
     assert changes(leaf("gate", critical=True), leaf("a"), leaf("b", FAILED))[("gate", "failed")] == (-0.5, -0.5)
 
 
-def test_a_gate_that_opens_leaves_open_what_lies_behind():
+def test_passing_gate_opens_the_score_of_the_leaves_it_skipped():
     found = changes(leaf("gate", FAILED, critical=True), leaf("a", SKIPPED, blocked_by="gate"), leaf("b"))
-    assert found == {("gate", "passed"): (0.5, 1.0)}  # b passed; a was never looked at
+    assert found == {("gate", "passed"): (0.5, 1.0)}  # b passed; a was not judged
 
 
-def test_behind_two_gates_one_alone_changes_nothing():
+def test_flipping_one_of_two_failed_gates_changes_nothing():
     found = flips(
         result_of(
             rubric_of(
@@ -49,20 +49,20 @@ def test_behind_two_gates_one_alone_changes_nothing():
     assert (found.flips, found.without_effect) == ((), 3)
 
 
-def test_a_step_that_misses_takes_the_later_ones_with_it():
+def test_failing_step_zeroes_the_later_steps():
     found = changes(leaf("one"), leaf("two"), leaf("three"), sequential=True)
     assert found[("one", "failed")] == (-1.0, -1.0)
     assert found[("three", "failed")] == (pytest.approx(-1 / 3, abs=1e-6),) * 2
 
 
-def test_a_leaf_nobody_judged_is_turned_both_ways():
+def test_not_judged_leaf_is_flipped_both_ways():
     found = changes(leaf("a"), leaf("b", NOT_JUDGED))
-    # The score is 0.5 to 1: passing raises its least, failing lowers its greatest.
+    # The score is 0.5 to 1: passing raises its lower bound, failing lowers its upper bound.
     assert found[("b", "passed")] == (0.0, 0.5)
     assert found[("b", "failed")] == (-0.5, 0.0)
 
 
-def test_what_a_failed_prerequisite_takes_with_it():
+def test_failing_prerequisite_takes_its_dependent_leaf_with_it():
     rubric = rubric_of(leaf("needed"), group("part", leaf("a"), leaf("b")))
     rubric.require(rubric.find("part/a"), "needed")
     found = flips(result_of(rubric))
@@ -74,7 +74,7 @@ def test_what_a_failed_prerequisite_takes_with_it():
     }
 
 
-def test_the_weightiest_come_first_with_their_votes():
+def test_flips_are_sorted_by_effect_and_include_votes():
     found = flips(
         result_of(
             rubric_of(leaf("small", claim="x", votes=(True, False, True)), leaf("big", FAILED, claim="y", weight=5))
@@ -86,8 +86,8 @@ def test_the_weightiest_come_first_with_their_votes():
 
 @settings(max_examples=40, deadline=None)
 @given(results())
-def test_every_flip_is_what_the_judge_would_have_given(result):
-    """Flipped by hand in the result, and scored anew. No gate was shut in these results, so nothing is left open."""
+def test_flipped_score_equals_that_of_the_changed_tree(result):
+    """Compare each flip with the score of the edited tree. These results have no failed gate, so no score is open."""
     found = flips(result)
     assert found is not None
     assert (found.score.low, found.score.high) == (result["score"]["low"], result["score"]["high"])
@@ -98,7 +98,7 @@ def test_every_flip_is_what_the_judge_would_have_given(result):
 
 
 def rescored(result, key: str, to: Outcome) -> tuple[float, float]:
-    """The bounds with one leaf changed in the tree itself."""
+    """Return the bounds with one leaf changed in the tree."""
     from rubrics.scoring import bounds
 
     root = judged_tree(result)
@@ -108,7 +108,7 @@ def rescored(result, key: str, to: Outcome) -> tuple[float, float]:
     return score.low, score.high
 
 
-def test_of_a_huge_tree_the_leaves_with_most_at_stake_are_tried():
+def test_huge_tree_is_limited_to_the_leaves_with_the_largest_effect():
     many = [leaf(f"n{nth}", weight=1.0) for nth in range(MAX_LEAVES)]
     found = flips(result_of(rubric_of(leaf("heavy", weight=500), *many)))
     assert found is not None
@@ -116,11 +116,11 @@ def test_of_a_huge_tree_the_leaves_with_most_at_stake_are_tried():
     assert found.flips[0].key == "heavy"
 
 
-def test_a_result_without_a_tree_has_no_flips():
+def test_result_without_a_tree_has_no_flips():
     assert flips(result_of(rubric_of(leaf("a")), eval_breakdown=[])) is None
 
 
-def test_a_result_of_the_public_toolkit_is_read_by_its_statuses():
+def test_result_of_the_public_toolkit_is_read_by_its_statuses():
     node = {"id": "a", "desc": "", "critical": False, "score": 1.0, "status": "passed", "children": []}
     root = {**node, "id": "root", "strategy": "parallel", "children": [node, {**node, "id": "b", "status": "failed"}]}
     found = flips({"final_score": 0.5, "eval_breakdown": [{"info": [], "verification_tree": root}]})

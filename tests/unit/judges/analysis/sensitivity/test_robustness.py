@@ -1,4 +1,4 @@
-"""Who stays ahead when leaves, votes and weights are not quite as they are."""
+"""Robustness of a lead to changes of leaves, votes and weights."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ def asked(name: str, outcome=PASSED, *, split: bool = False, weight: float = 1.0
     return leaf(name, outcome, claim=f"claim {name}", votes=votes, weight=weight, critical=critical)
 
 
-def held(a, b, **more) -> Robustness:
+def measured(a, b, **more) -> Robustness:
     found = robustness(a, b, **more)
     assert found is not None
     return found
 
 
-def test_two_sides_without_a_shared_task_have_no_order():
+def test_sides_without_a_shared_task_have_no_robustness():
     assert robustness({"x": [tree(asked("l"))]}, {"y": [tree(asked("l"))]}) is None
 
 
-def test_a_lead_on_one_leaf_is_lost_without_that_leaf():
+def test_lead_that_depends_on_one_leaf_is_lost_without_it():
     a = {"t": [tree(asked("same"), asked("decides", FAILED))]}
     b = {"t": [tree(asked("same"), asked("decides"))]}
-    found = held(a, b)
+    found = measured(a, b)
     assert (found.difference, found.difference.ahead) == (ScoreDifference(low=0.5, high=0.5), "b")
     tally = found.leave_one_leaf_out.tally
     assert (tally.tried, tally.holds, tally.lost, tally.open) == (2, 1, 1, 0)
@@ -36,45 +36,45 @@ def test_a_lead_on_one_leaf_is_lost_without_that_leaf():
     assert (turn.task_id, turn.leaf, turn.difference) == ("t", "decides", ScoreDifference(low=0.0, high=0.0))
 
 
-def test_a_lead_of_the_first_side_is_held_against_the_same_changes():
+def test_lead_of_the_first_side_is_tested_alike():
     a = {"t": [tree(asked("same"), asked("decides"))]}
     b = {"t": [tree(asked("same"), asked("decides", FAILED))]}
-    found = held(a, b)
+    found = measured(a, b)
     assert found.difference.ahead == "a"
     assert (found.leave_one_leaf_out.tally.holds, found.leave_one_leaf_out.tally.lost) == (1, 1)
     assert found.leave_one_leaf_out.turns[0].leaf == "decides"
 
 
-def test_where_the_minority_wins_the_lead_may_turn():
+def test_minority_votes_can_reverse_the_lead():
     a = {"t": [tree(asked("one"), asked("two", FAILED))]}
     b = {"t": [tree(asked("one", split=True), asked("two", split=True))]}
-    found = held(a, b)
+    found = measured(a, b)
     assert found.split_leaves == 2
     tally = found.minority_wins.tally
-    assert (tally.tried, tally.holds, tally.lost) == (2, 0, 2)  # one leaf less is a tie
+    assert (tally.tried, tally.holds, tally.lost) == (2, 0, 2)  # with one leaf less, the sides are tied
     assert found.minority_wins_everywhere == ScoreDifference(low=-0.5, high=-0.5)
 
 
-def test_votes_drawn_again_turn_a_lead_as_often_as_two_of_three_votes_do():
-    """b leads by one leaf with votes 2:1. Of three votes with a chance of 2/3 each, two or more say yes 20/27 times."""
+def test_redrawn_votes_lose_the_lead_with_the_binomial_probability():
+    """b leads by one leaf with votes 2:1. Of three votes with probability 2/3, two or more are yes with 20/27."""
     a = {"t": [tree(asked("x", FAILED), asked("y"))]}
     b = {"t": [tree(asked("x", split=True), asked("y"))]}
-    tally = held(a, b, draws=4000).votes_redrawn.tally
+    tally = measured(a, b, draws=4000).votes_redrawn.tally
     assert tally.holds / tally.tried == pytest.approx(20 / 27, abs=0.03)
     assert tally.holds + tally.lost == tally.tried
 
 
-def test_votes_that_agreed_are_never_otherwise():
+def test_unanimous_votes_are_never_redrawn_differently():
     a, b = {"t": [tree(asked("x", FAILED))]}, {"t": [tree(asked("x"))]}
-    found = held(a, b, draws=50)
+    found = measured(a, b, draws=50)
     assert (found.votes_redrawn.tally.holds, found.split_leaves, found.minority_wins.tally.tried) == (50, 0, 0)
 
 
-def test_weights_decide_between_sides_that_are_right_on_different_leaves():
-    """b has the leaf of weight 1.1, a that of 1: under random weights each leads about as often."""
+def test_weights_decide_between_sides_that_pass_different_leaves():
+    """b passed the leaf of weight 1.1, a that of weight 1: with random weights each leads about half the time."""
     a = {"t": [tree(asked("heavy", FAILED, weight=1.1), asked("light"))]}
     b = {"t": [tree(asked("heavy", weight=1.1), asked("light", FAILED))]}
-    found = held(a, b, draws=2000)
+    found = measured(a, b, draws=2000)
     assert found.difference.ahead == "b"
     assert found.equal_weights == ScoreDifference(low=0.0, high=0.0)
     tally = found.weights_redrawn.tally
@@ -83,39 +83,39 @@ def test_weights_decide_between_sides_that_are_right_on_different_leaves():
     assert found.weights_redrawn.low < 0 < found.weights_redrawn.high
 
 
-def test_the_weights_of_both_sides_and_all_answers_are_changed_alike():
-    """The same verdicts on both sides but for one: whatever the weights, b is never behind."""
+def test_weights_of_both_sides_and_all_answers_change_together():
+    """The verdicts differ in one leaf only, so b is never behind, whatever the weights."""
     a = {"t": [tree(asked("x", weight=2), asked("y", FAILED), asked("z", FAILED))] * 2}
     b = {"t": [tree(asked("x", weight=2), asked("y"), asked("z", FAILED))] * 3}
-    tally = held(a, b).weights_redrawn.tally
+    tally = measured(a, b).weights_redrawn.tally
     assert tally.holds == tally.tried
 
 
-def test_open_leaves_leave_a_lead_open():
+def test_not_judged_leaves_leave_the_lead_open():
     a = {"t": [tree(asked("x"), asked("y", FAILED))]}
     b = {"t": [tree(asked("x"), asked("y", NOT_JUDGED))]}
-    found = held(a, b)
+    found = measured(a, b)
     assert (found.difference, found.difference.ahead) == (ScoreDifference(low=0.0, high=0.5), None)
     assert found.leave_one_leaf_out.tally.open == found.leave_one_leaf_out.tally.tried
     assert found.leave_one_leaf_out.turns == ()
 
 
-def test_an_answer_without_a_result_may_be_anything():
-    found = held({"t": [tree(asked("x"))]}, {"t": [None, tree(asked("x"))]})
+def test_answer_without_a_result_scores_from_0_to_1():
+    found = measured({"t": [tree(asked("x"))]}, {"t": [None, tree(asked("x"))]})
     assert found.difference == ScoreDifference(low=-0.5, high=0.0)
 
 
-def test_a_critical_leaf_left_out_frees_the_rest():
+def test_removing_a_failed_critical_leaf_reverses_the_lead():
     a = {"t": [tree(asked("gate", FAILED, critical=True), group("rest", asked("x"), asked("y")))]}
     b = {"t": [tree(asked("gate", critical=True), group("rest", asked("x"), asked("y", FAILED)))]}
-    found = held(a, b)
+    found = measured(a, b)
     assert found.difference.ahead == "b"
     [turn] = [turn for turn in found.leave_one_leaf_out.turns if turn.leaf == "gate"]
     assert turn.difference == ScoreDifference(low=-0.5, high=-0.5)
 
 
-def test_the_same_seed_gives_the_same_and_another_something_else():
+def test_equal_seeds_give_equal_figures_and_other_seeds_differ():
     a = {"t": [tree(asked("x", FAILED, weight=2), asked("y"), asked("z"))]}
     b = {"t": [tree(asked("x", weight=2), asked("y", FAILED, split=True), asked("z", split=True))]}
-    assert held(a, b, seed=1) == held(a, b, seed=1)
-    assert held(a, b, seed=1).weights_redrawn.low != held(a, b, seed=2).weights_redrawn.low
+    assert measured(a, b, seed=1) == measured(a, b, seed=1)
+    assert measured(a, b, seed=1).weights_redrawn.low != measured(a, b, seed=2).weights_redrawn.low

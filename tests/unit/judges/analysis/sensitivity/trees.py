@@ -1,4 +1,4 @@
-"""Trees of results for tests of sensitivity: some by hand, and any that hypothesis may think of."""
+"""Result trees for tests of sensitivity: fixed ones and a hypothesis strategy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WEIGHTS = st.sampled_from([0.5, 1.0, 1.0, 2.0, 3.0])
 
 
 def tree(*children: RubricNode, sequential: bool = False, **changes: Any) -> JudgedNode:
-    """The tree of a result with these nodes below its root."""
+    """Return the tree of a result with these nodes below its root."""
     found = judged_tree(result_of(rubric_of(*children, sequential=sequential), **changes))
     assert found is not None
     return found
@@ -22,7 +22,7 @@ def tree(*children: RubricNode, sequential: bool = False, **changes: Any) -> Jud
 
 @st.composite
 def results(draw: st.DrawFn) -> dict[str, Any]:
-    """A result with up to three levels, critical nodes and sequences, split votes, and leaves nobody judged."""
+    """Draw a result of up to three levels with critical nodes, sequences, split votes and not judged leaves."""
     count = 0
 
     def node(depth: int, *, critical: bool) -> RubricNode:

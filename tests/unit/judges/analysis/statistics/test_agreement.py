@@ -1,4 +1,4 @@
-"""Reference values are published ones, or were computed once with statsmodels 0.15 and irrCAC 0.4.4."""
+"""Agreement figures. Reference values are published or were computed with statsmodels 0.15 and irrCAC 0.4.4."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ DERMATOLOGISTS = ((10, 4, 1, 0), (5, 10, 12, 2), (2, 4, 12, 5), (0, 2, 6, 13))
 RARE_CATEGORY = ((118, 5), (2, 0))
 """K. L. Gwet, "Kappa statistic is not satisfactory for assessing the extent of agreement", 2002: the paradox."""
 GRANTS = ((20, 5), (10, 15))
-"""The usual textbook example: fifty proposals, two readers."""
+"""A common textbook example: fifty proposals, two readers."""
 
 
 def error(found: Estimate) -> float:
-    """The standard error behind an interval that was not cut."""
+    """Return the standard error of an interval that was not clipped."""
     assert found.low is not None and found.high is not None
     return (found.high - found.low) / 2 / Z_95
 
 
-def test_kappa_is_that_of_the_textbooks() -> None:
+def test_kappa_equals_textbook_values() -> None:
     assert kappa(GRANTS).value == pytest.approx(0.4)
     assert kappa(RARE_CATEGORY).value == pytest.approx(-0.0234, abs=5e-5)
 
@@ -51,12 +51,12 @@ def test_kappa_has_the_published_interval() -> None:
     assert (found.low, found.high) == (pytest.approx(0.2030, abs=5e-5), pytest.approx(0.4868, abs=5e-5))
 
 
-def test_kappas_error_is_that_of_statsmodels() -> None:
+def test_standard_error_of_kappa_equals_that_of_statsmodels() -> None:
     assert error(kappa(GRANTS)) == pytest.approx(0.12699606293110)
     assert error(kappa(RARE_CATEGORY)) == pytest.approx(0.01228675667284)
 
 
-def test_ac1_keeps_steady_where_kappa_drops_to_nothing() -> None:
+def test_ac1_stays_high_for_a_rare_category() -> None:
     assert ac1(RARE_CATEGORY).value == pytest.approx(0.9408, abs=5e-5)
 
 
@@ -69,14 +69,14 @@ def test_ac1_keeps_steady_where_kappa_drops_to_nothing() -> None:
         (((40, 9), (6, 45)), 100, 0.70074813, 0.07171126),
     ],
 )
-def test_ac1_and_its_error_are_those_of_irr_cac(table, n, value, irr_cac_error) -> None:
+def test_ac1_and_its_standard_error_equal_those_of_irr_cac(table, n, value, irr_cac_error) -> None:
     found = ac1(table)
     assert found.value == pytest.approx(value, abs=1e-8)
     # irrCAC divides by n - 1 where the published large-sample formula divides by n.
     assert error(found) == pytest.approx(irr_cac_error * math.sqrt((n - 1) / n), rel=1e-6)
 
 
-def test_a_share_has_wilsons_interval() -> None:
+def test_share_has_a_wilson_interval() -> None:
     # R. G. Newcombe, Statistics in Medicine 17 (1998), table I: 81 of 263, and 0 of 20.
     found = share_estimate(81, 263, none="-")
     assert (found.low, found.high) == (pytest.approx(0.2553, abs=5e-5), pytest.approx(0.3662, abs=5e-5))
@@ -84,7 +84,7 @@ def test_a_share_has_wilsons_interval() -> None:
     assert (found.low, found.high) == (0.0, pytest.approx(0.1611, abs=5e-5))
 
 
-def test_a_judge_is_measured_against_what_humans_said() -> None:
+def test_agreement_with_humans_has_raw_tpr_tnr_and_kappa() -> None:
     got = agreement(Confusion(true_positive=8, false_positive=3, false_negative=2, true_negative=7))
 
     assert (got.raw.value, got.tpr.value, got.tnr.value) == (0.75, 0.8, 0.7)
@@ -92,12 +92,12 @@ def test_a_judge_is_measured_against_what_humans_said() -> None:
     assert got.kappa.value == pytest.approx(0.5)
 
 
-def test_verdicts_are_counted_judge_first() -> None:
+def test_confusion_pairs_are_judge_first() -> None:
     got = confusion_of([(True, True), (True, False), (True, False), (False, True), (False, False)])
     assert got == Confusion(true_positive=1, false_positive=2, false_negative=1, true_negative=1)
 
 
-def test_without_an_item_there_is_no_figure_but_a_reason() -> None:
+def test_empty_confusion_has_reasons_instead_of_figures() -> None:
     got = agreement(Confusion())
     for one in (got.raw, got.kappa, got.ac1):
         assert (one.value, one.low, one.high, one.n, one.reason) == (None, None, None, 0, NOTHING_TO_COUNT)
@@ -105,22 +105,22 @@ def test_without_an_item_there_is_no_figure_but_a_reason() -> None:
     assert (got.tnr.value, got.tnr.reason) == (None, "humans failed no item")
 
 
-def test_where_everybody_always_says_the_same_kappa_has_no_value() -> None:
+def test_kappa_is_undefined_for_a_single_category() -> None:
     got = agreement(Confusion(true_positive=12))
     assert (got.kappa.value, got.kappa.reason) == (None, ONE_CATEGORY)
     assert (got.ac1.value, got.ac1.low, got.ac1.reason) == (1.0, None, NO_VARIANCE)
     assert (got.tpr.value, got.tnr.value) == (1.0, None)
-    assert got.raw.low == pytest.approx(0.7575, abs=5e-5)  # Wilson still tells 12 from 12,000
+    assert got.raw.low == pytest.approx(0.7575, abs=5e-5)  # the Wilson interval depends on n
 
 
 @pytest.mark.parametrize("table", [((5, 0), (0, 5)), ((0, 5), (5, 0)), ((5, 5), (0, 0))])
-def test_a_variance_of_zero_is_not_passed_off_as_certainty(table) -> None:
+def test_zero_variance_gives_no_interval(table) -> None:
     found = kappa(table)
     assert found.value is not None
     assert (found.low, found.high, found.reason) == (None, None, NO_VARIANCE)
 
 
-def test_a_table_that_is_no_table_is_refused() -> None:
+def test_invalid_table_is_rejected() -> None:
     with pytest.raises(ValueError, match="square"):
         kappa(((1, 2),))
     with pytest.raises(ValueError, match="negative"):
@@ -147,13 +147,13 @@ def test_figures_are_in_range_or_have_a_reason(tp: int, fp: int, fn: int, tn: in
 
 
 @given(tp=COUNTS, fp=COUNTS, fn=COUNTS, tn=COUNTS)
-def test_it_does_not_matter_who_is_called_the_judge(tp: int, fp: int, fn: int, tn: int) -> None:
+def test_agreement_is_symmetric(tp: int, fp: int, fn: int, tn: int) -> None:
     one = agreement(Confusion(true_positive=tp, false_positive=fp, false_negative=fn, true_negative=tn))
     other = agreement(Confusion(true_positive=tp, false_positive=fn, false_negative=fp, true_negative=tn))
     for name in ("raw", "kappa", "ac1"):
         assert getattr(one, name).value == pytest.approx(getattr(other, name).value)
 
 
-def test_the_examples_in_its_documentation_are_right() -> None:
+def test_doctests_pass() -> None:
     outcome = doctest.testmod(module)
     assert (outcome.attempted > 0, outcome.failed) == (True, 0)

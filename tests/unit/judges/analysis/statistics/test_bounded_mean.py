@@ -1,4 +1,4 @@
-"""The interval of a bounded mean: known values, symmetry, and its coverage where others fail."""
+"""Interval of a bounded mean: known values, symmetry, and its coverage."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def test_scores_of_0_and_1_have_the_clopper_pearson_interval(n: int, share: floa
 
 
 @pytest.mark.parametrize("weights", [None, [0.2, 1.0, 3.0, 0.5, 1.0, 1.0]])
-def test_the_ends_are_quantiles_of_a_mean_with_random_weights(weights: list[float] | None):
-    """The definition, by drawing: Dirichlet weights over the values and one more at the end of the range."""
+def test_ends_are_quantiles_of_a_mean_with_random_weights(weights: list[float] | None):
+    """Compare with the definition: Dirichlet weights for the values and for one more at the end of the range."""
     values = np.array([0.9, 0.85, 0.0, 0.7, 1.0, 0.95])
     shares = np.array(weights or [1.0] * len(values))
     shares *= shares.sum() / (shares @ shares)
@@ -41,7 +41,7 @@ def test_the_ends_are_quantiles_of_a_mean_with_random_weights(weights: list[floa
 
 @settings(max_examples=60, deadline=None)
 @given(SCORES)
-def test_the_interval_covers_the_mean_mirrors_and_scales(values: list[float]):
+def test_interval_contains_the_mean_and_is_symmetric_and_scalable(values: list[float]):
     found, mirrored = bounded_mean(values), bounded_mean([1 - value for value in values])
     scaled = bounded_mean([2 * value - 1 for value in reversed(values)], least=-1.0)
     mean = sum(values) / len(values)
@@ -52,7 +52,7 @@ def test_the_interval_covers_the_mean_mirrors_and_scales(values: list[float]):
 
 @settings(max_examples=60, deadline=None)
 @given(SCORES, st.floats(0.01, 0.99))
-def test_the_tails_say_on_which_side_of_the_interval_a_mean_is(values: list[float], at: float):
+def test_tail_probabilities_agree_with_the_interval(values: list[float], at: float):
     found, (below, above) = bounded_mean(values), tail_probabilities(values, at)
     if abs(at - found.low) > 1e-4:
         assert (below >= 0.025) == (at > found.low)
@@ -62,7 +62,7 @@ def test_the_tails_say_on_which_side_of_the_interval_a_mean_is(values: list[floa
 
 @settings(max_examples=40, deadline=None)
 @given(SCORES, st.data())
-def test_a_higher_score_never_lowers_an_end(values: list[float], data: st.DataObject):
+def test_higher_score_never_lowers_an_end(values: list[float], data: st.DataObject):
     place = data.draw(st.integers(0, len(values) - 1))
     higher = [*values[:place], min(1.0, values[place] + 0.1), *values[place + 1 :]]
     first, second = bounded_mean(values), bounded_mean(higher)
@@ -71,8 +71,8 @@ def test_a_higher_score_never_lowers_an_end(values: list[float], data: st.DataOb
 
 @pytest.mark.parametrize("tasks", [5, 10])
 @pytest.mark.parametrize("shape", ["skewed", "high", "all-or-nothing 95 %"])
-def test_the_interval_covers_where_students_does_not(shape: str, tasks: int):
-    """The worst shapes of docs/statistics.md, in fewer runs: 93 % less three standard errors."""
+def test_coverage_is_sufficient_where_student_intervals_fail(shape: str, tasks: int):
+    """The worst shapes of docs/statistics.md in fewer runs: 93 % minus three standard errors."""
     runs = 200
     drawn, mean = list(samples(SHAPES[shape], tasks, clustered=False, runs=runs)), SHAPES[shape].mean
     found, before = measured(QUOTED, drawn, mean, widths=20), measured("Student t", drawn, mean)
@@ -82,13 +82,13 @@ def test_the_interval_covers_where_students_does_not(shape: str, tasks: int):
     assert found.width < 0.7
 
 
-def test_uneven_numbers_of_answers_are_covered():
+def test_coverage_is_sufficient_for_uneven_numbers_of_answers():
     drawn = list(samples(SHAPES["skewed"], 5, clustered=True, runs=200))
     assert measured(QUOTED, drawn, SHAPES["skewed"].mean, widths=10).coverage >= 0.93
 
 
-def test_a_thousand_different_scores_take_no_long_time():
-    """Processor time: 25 to 45 ms were measured, in a thread beside the event loop."""
+def test_thousand_different_scores_are_fast():
+    """Processor time. Measured: 25 to 45 ms in a worker thread."""
     values = np.random.default_rng(3).beta(4, 2, 1000).tolist()
     bounded_mean(values)
     before = time.thread_time()
@@ -96,6 +96,6 @@ def test_a_thousand_different_scores_take_no_long_time():
     assert time.thread_time() - before < 0.15
 
 
-def test_no_value_has_no_mean():
+def test_empty_input_is_rejected():
     with pytest.raises(ValueError, match="at least one value"):
         bounded_mean([])

@@ -1,4 +1,4 @@
-"""Headline figures: tasks as the unit, bounds where something was not judged, and the public figure in the middle."""
+"""Headline figures: tasks as the unit, bounds for not judged answers, and equality with the public figures."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ TRIALS = st.dictionaries(KEYS, st.tuples(SCORE, SCORE), min_size=1, max_size=12)
 )
 
 
-def test_nothing_has_no_figures():
+def test_no_trials_have_no_figures():
     assert headline([]) is None
 
 
 @settings(max_examples=30, deadline=None)
 @given(TRIALS)
-def test_the_figures_are_the_public_ones_at_both_bounds(trials: list[Trial]):
+def test_both_bounds_equal_the_public_figures(trials: list[Trial]):
     found = figures(*trials)
     for end in ("low", "high"):
         scored = [ScoredAnswer(task_id=one.task_id, answer_name=one.run, score=getattr(one, end)) for one in trials]
@@ -47,7 +47,7 @@ def test_the_figures_are_the_public_ones_at_both_bounds(trials: list[Trial]):
 
 @settings(max_examples=30, deadline=None)
 @given(TRIALS)
-def test_every_interval_holds_its_figure_and_stays_in_range(trials: list[Trial]):
+def test_every_interval_contains_its_figure_and_stays_in_range(trials: list[Trial]):
     found = figures(*trials)
     quoted: list[Figure | PassEstimate] = [*found.pass_at, *found.pass_hat, found.score, found.success]
     for figure in quoted:
@@ -55,8 +55,8 @@ def test_every_interval_holds_its_figure_and_stays_in_range(trials: list[Trial])
         assert figure.high - 1e-9 <= figure.interval.high <= 1
 
 
-def test_answers_to_one_task_do_not_make_it_surer():
-    """Ten answers to each of two tasks that always agree: two tasks, however often they are answered."""
+def test_more_answers_to_one_task_do_not_narrow_the_interval():
+    """Ten identical answers to each of two tasks count as two tasks."""
     once = figures(trial("a", 1, 1.0), trial("b", 1, 0.0))
     often = figures(*(trial(task, run, score) for task, score in (("a", 1.0), ("b", 0.0)) for run in range(10)))
     assert once.score.student is not None and often.score.student is not None
@@ -65,7 +65,7 @@ def test_answers_to_one_task_do_not_make_it_surer():
     assert often.score.interval.high == pytest.approx(once.score.interval.high)
 
 
-def test_an_interval_is_that_of_the_means_of_tasks():
+def test_interval_is_that_of_the_task_means():
     found = figures(
         *(trial(task, run, score) for task, score in (("a", 1.0), ("b", 0.4), ("c", 0.0)) for run in (1, 2))
     )
@@ -73,15 +73,15 @@ def test_an_interval_is_that_of_the_means_of_tasks():
     assert found.success.interval == bounded_mean([1.0, 0.0, 0.0])
 
 
-def test_scores_that_are_all_the_same_have_an_interval():
+def test_identical_scores_have_an_interval():
     found = figures(*(trial(task, 1, 1.0) for task in "abcd"))
     assert found.score.student is None and found.score.bootstrap is None
     assert (found.score.interval.low, found.score.interval.high) == (pytest.approx(0.025 ** (1 / 4)), 1.0)
     assert found.detectable is None
 
 
-def test_a_run_with_few_tasks_makes_the_figure_less_sure():
-    """The second run has one task only, so that task makes up more than half of the figure."""
+def test_run_with_few_tasks_widens_the_interval():
+    """The second run has only one task, so that task makes up more than half of the figure."""
     even = figures(*(trial(task, 1, 0.5) for task in "abcdef"))
     uneven = figures(*(trial(task, 1, 0.5) for task in "abcdef"), trial("a", 2, 0.5))
     assert uneven.score.value == even.score.value == 0.5
@@ -89,13 +89,13 @@ def test_a_run_with_few_tasks_makes_the_figure_less_sure():
     assert uneven.score.interval.high > even.score.interval.high
 
 
-def test_few_tasks_are_warned_of():
+def test_few_tasks_give_a_warning():
     (warning,) = figures(*(trial(task, 1, 0.5) for task in "abcd")).warnings
     assert "4 tasks, fewer than 5" in warning
     assert figures(*(trial(task, 1, 0.5) for task in "abcde")).warnings == ()
 
 
-def test_an_open_answer_makes_bounds_and_an_interval_that_holds_both_worlds():
+def test_open_answer_gives_bounds_and_an_interval_over_both():
     low = figures(trial("a", 1, 1.0), trial("b", 1, 0.5), trial("c", 1, 0.0))
     high = figures(trial("a", 1, 1.0), trial("b", 1, 0.5), trial("c", 1, 1.0))
     found = figures(trial("a", 1, 1.0), trial("b", 1, 0.5), trial("c", 1, 0.0, 1.0))
@@ -104,24 +104,24 @@ def test_an_open_answer_makes_bounds_and_an_interval_that_holds_both_worlds():
     assert found.score.interval.high == max(low.score.interval.high, high.score.interval.high)
 
 
-def test_one_open_answer_among_perfect_ones_does_not_hide_the_perfect_world():
+def test_open_answer_among_full_scores_keeps_the_upper_bound_at_one():
     found = figures(trial("a", 1, 1.0), trial("b", 1, 1.0), trial("c", 1, 0.0, 1.0))
     assert found.score.interval.high == 1.0
-    assert found.score.student is None  # of the world in which all are perfect there is no t interval
+    assert found.score.student is None  # there is no t interval if all scores are equal
 
 
-def test_pass_at_k_counts_tasks_with_enough_answers_only():
+def test_pass_at_k_counts_only_tasks_with_enough_answers():
     found = figures(trial("a", 1, 1.0), trial("a", 2, 0.0), trial("b", 1, 1.0))
     assert [(one.k, one.value, one.tasks) for one in found.pass_at] == [(1, 0.75, 2), (2, 1.0, 1)]
     assert [(one.k, one.value, one.tasks) for one in found.pass_hat] == [(1, 0.75, 2), (2, 0.0, 1)]
 
 
-def test_many_answers_have_the_usual_k_only():
+def test_many_answers_are_reported_for_selected_k_only():
     found = figures(*(trial("a", run, 1.0) for run in range(57)))
     assert [one.k for one in found.pass_at] == [*range(1, 11), 20, 50, 57]
 
 
-def test_without_the_bootstrap_the_rest_is_the_same():
+def test_figures_are_the_same_without_the_bootstrap():
     trials = [trial("a", 1, 1.0), trial("b", 1, 0.5), trial("c", 1, 0.0)]
     whole, quick = headline(trials), headline(trials, resampled=False)
     assert whole is not None and quick is not None

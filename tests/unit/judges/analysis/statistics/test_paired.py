@@ -6,8 +6,8 @@ from judges.analysis.statistics.paired import interval_over_bounds, paired
 from tests.unit.judges.analysis.statistics.test_student import DARWIN
 
 
-def test_darwins_maize_with_all_that_is_said_of_it():
-    """Scaled into -1..1. Fisher (1935): t gives 0.0497, the patterns 0.0527: both intervals are about to hold 0."""
+def test_darwins_maize_has_the_published_figures():
+    """Scaled to -1..1. Fisher (1935): t gives 0.0497, the permutations 0.0527: both intervals almost contain 0."""
     found = paired([each / 100 for each in DARWIN])
     assert found is not None and found.student is not None and found.bootstrap is not None
     assert found.difference == pytest.approx(0.20933, abs=1e-5)
@@ -19,7 +19,7 @@ def test_darwins_maize_with_all_that_is_said_of_it():
     assert 0 < found.bootstrap.low < found.difference < found.bootstrap.high
 
 
-def test_no_pair_says_nothing_and_one_says_little():
+def test_no_pairs_give_nothing_and_one_pair_gives_no_intervals():
     assert paired([]) is None
     one = paired([0.5])
     assert one is not None
@@ -27,19 +27,19 @@ def test_no_pair_says_nothing_and_one_says_little():
     assert one.sign_flip.p == 1.0
 
 
-def test_tasks_that_all_moved_alike_have_a_p_value_and_no_interval():
+def test_equal_differences_have_a_p_value_but_no_interval():
     found = paired([0.25] * 8)
     assert found is not None
     assert (found.student, found.bootstrap, found.detectable) == (None, None, None)
     assert found.sign_flip.p == 2 / 2**8
 
 
-def test_an_interval_of_differences_stays_within_theirs():
+def test_interval_of_differences_stays_within_their_range():
     found = paired([1.0, 1.0, 0.9, 1.0])
     assert found is not None and found.student is not None and found.student.high == 1.0
 
 
-def test_open_tasks_widen_the_interval_to_both_worlds():
+def test_open_tasks_widen_the_interval_to_both_bounds():
     certain = interval_over_bounds([0.1, 0.2, 0.3], [0.1, 0.2, 0.3])
     found = interval_over_bounds([0.1, 0.2, -0.5], [0.1, 0.2, 0.5])
     assert certain is not None and found is not None

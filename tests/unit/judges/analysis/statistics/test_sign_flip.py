@@ -1,4 +1,4 @@
-"""The sign-flip test against Fisher's own count, and against looking at every pattern."""
+"""Sign-flip test compared with Fisher's count and with the enumeration of all patterns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_darwins_maize_has_fishers_count_of_patterns():
 
 
 @given(DIFFERENCES)
-def test_every_pattern_is_counted(differences: list[float]):
+def test_p_value_equals_the_enumeration_of_all_patterns(differences: list[float]):
     found = sign_flip(differences)
     if not differences:
         assert found is None
@@ -37,7 +37,7 @@ def test_every_pattern_is_counted(differences: list[float]):
 
 
 @given(DIFFERENCES.filter(len), st.randoms())
-def test_neither_order_nor_side_nor_unit_matters(differences: list[float], random):
+def test_p_value_is_independent_of_order_sign_and_unit(differences: list[float], random):
     first = sign_flip(differences)
     shuffled = [-100 * each for each in differences]
     random.shuffle(shuffled)
@@ -46,21 +46,21 @@ def test_neither_order_nor_side_nor_unit_matters(differences: list[float], rando
     assert first.p == pytest.approx(again.p)
 
 
-def test_sums_that_tie_but_for_rounding_tie():
-    """0.1 + 0.2 is not 0.3 in floats; counted apart, the three-way tie would be lost."""
+def test_sums_equal_up_to_rounding_are_ties():
+    """0.1 + 0.2 is not 0.3 in floats. An exact comparison would miss this tie."""
     found = sign_flip([0.1, 0.2, -0.3])
     assert found is not None and found.p == 1.0
 
 
-def test_tasks_that_do_not_differ_change_nothing():
+def test_tasks_without_a_difference_are_ignored():
     with_zeros, without = sign_flip([0.5, 0.25, 0.5, 0.0, 0.0]), sign_flip([0.5, 0.25, 0.5])
     assert with_zeros == without
     nothing = sign_flip([0.0, 0.0])
     assert nothing is not None and (nothing.p, nothing.n) == (1.0, 0)
 
 
-def test_as_many_as_can_be_counted_are_and_more_are_drawn_close_to_it():
-    """The same forty differences counted and, with one negligible more, drawn: within four standard errors."""
+def test_sampled_p_value_is_close_to_the_exact_one():
+    """Forty differences enumerated and, with one negligible more, sampled: within four standard errors."""
     differences = [(0.1 if nth % 3 else -0.12) * math.sqrt(nth + 1) for nth in range(EXACT_UP_TO)]
     exact, drawn = sign_flip(differences), sign_flip([*differences, 1e-6])
     assert exact is not None and drawn is not None
@@ -71,6 +71,6 @@ def test_as_many_as_can_be_counted_are_and_more_are_drawn_close_to_it():
     assert drawn == sign_flip([*differences, 1e-6])
 
 
-def test_a_drawn_p_is_never_nothing():
+def test_sampled_p_value_is_never_zero():
     found = sign_flip([1.0] * 60)
     assert found is not None and 0 < found.p <= 1 / found.patterns

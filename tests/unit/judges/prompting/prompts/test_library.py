@@ -9,23 +9,23 @@ GOOD = "---\nid: x\nversion: 3\nvariables: who\n---\nHello {{who}}.\n"
 
 
 @pytest.mark.parametrize("id", prompt_ids())
-def test_a_prompt_changes_only_with_its_version(id: str):
+def test_changed_prompt_has_a_new_version(id: str):
     prompt = load_prompt(id)
     line = f"{prompt.ref} {prompt.sha256}"
     assert locked_digests().get(prompt.ref) == prompt.sha256, f"bump the version, then prompts.lock holds: {line}"
 
 
-def test_the_lock_names_exactly_the_shipped_prompts():
+def test_lock_file_lists_exactly_the_shipped_prompts():
     assert set(locked_digests()) == {load_prompt(id).ref for id in prompt_ids()}
 
 
-def test_a_prompt_is_rendered_with_its_variables():
+def test_prompt_is_rendered_with_its_variables():
     prompt = parse_prompt(GOOD, id="x")
     assert (prompt.ref, prompt.render(who="you {{who}}")) == ("x@3", "Hello you {{who}}.")
 
 
 @pytest.mark.parametrize("values", [{}, {"who": "a", "what": "b"}])
-def test_missing_or_unknown_variables_are_refused(values: dict[str, str]):
+def test_missing_or_unknown_variables_are_rejected(values: dict[str, str]):
     with pytest.raises(PromptDamaged, match="takes"):
         parse_prompt(GOOD, id="x").render(**values)
 
@@ -41,16 +41,16 @@ def test_missing_or_unknown_variables_are_refused(values: dict[str, str]):
         GOOD.replace("variables: who", "variables"),
     ],
 )
-def test_a_damaged_prompt_is_refused(written: str):
+def test_damaged_prompt_is_rejected(written: str):
     with pytest.raises(PromptDamaged):
         parse_prompt(written, id="x")
 
 
-def test_an_unknown_prompt_is_refused():
+def test_unknown_prompt_is_rejected():
     with pytest.raises(PromptDamaged, match="cannot be read"):
         load_prompt("no_such_prompt")
 
 
 @pytest.mark.parametrize("id", ["verify_answer", "verify_page", "extract_answer", "extract_page"])
-def test_rules_take_no_variables_so_nothing_foreign_can_get_in(id: str):
+def test_rule_prompts_have_no_variables(id: str):
     assert load_prompt(id).variables == frozenset()

@@ -1,4 +1,4 @@
-"""Golden files of every kind, with values of our own; and those of the project beside us, where they are there."""
+"""Golden files of every kind with our own values, and those of the shared folder if it exists."""
 
 from __future__ import annotations
 
@@ -203,29 +203,29 @@ GOLDENS: dict[str, Any] = {
 }
 PASSED = {"op_f1": 2, "parse": 3, "page": 5, "tournament": 1, "ranking": 5, "aggregate": 7, "trailing": 1, "port": 3}
 PASSED |= {"seeact": 4, "tilde": 2}
-BESIDE_US = sorted((ROOT.parent / "shared" / "goldens" / "mind2web").glob("*.json"))
+SHARED_GOLDENS = sorted((ROOT.parent / "shared" / "goldens" / "mind2web").glob("*.json"))
 
 
-def checked(folder: Path, golden: Any) -> FileReport:
+def check(folder: Path, golden: Any) -> FileReport:
     file = folder / "golden.json"
     file.write_text(golden if isinstance(golden, str) else json.dumps(golden))
     return check_file(file)
 
 
 @pytest.mark.parametrize("name", GOLDENS)
-def test_every_kind_is_recognised_and_passes(tmp_path: Path, name: str):
-    report = checked(tmp_path, GOLDENS[name])
+def test_every_kind_is_recognized_and_passes(tmp_path: Path, name: str):
+    report = check(tmp_path, GOLDENS[name])
     assert (report.failures, report.not_checked) == ((), ())
     assert (report.passed, report.failed) == (PASSED[name], 0)
 
 
-def test_rounds_in_round_brackets_are_those_of_a_fine_tuned_model(tmp_path: Path):
+def test_rounds_in_round_brackets_are_parsed_as_of_a_fine_tuned_model(tmp_path: Path):
     golden = copy.deepcopy(GOLDENS["tournament"])
     [one] = golden["cases"][0]["rounds"]
     one["context"] = "(html(div(b id=0 buttonI 1)(b id=1 buttonI 2)))"
     one["choices"] = [["1", "(b id=0 buttonI 1)"], ["2", "(b id=1 buttonI 2)"]]
     one["model_output"] = "B.\nAction: CLICK"
-    assert checked(tmp_path, golden).failures == ()
+    assert check(tmp_path, golden).failures == ()
 
 
 WRONG = {
@@ -243,69 +243,69 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_differs_is_named_with_both_values(tmp_path: Path, name: str):
+def test_difference_is_reported_with_both_values(tmp_path: Path, name: str):
     path, value = WRONG[name]
     golden = copy.deepcopy(GOLDENS[name])
     holder = golden
     for key in path[:-1]:
         holder = holder[key]
     right, holder[path[-1]] = holder[path[-1]], value
-    report = checked(tmp_path, golden)
+    report = check(tmp_path, golden)
     [failure] = report.failures
     assert (report.passed, report.failed) == (PASSED[name] - 1, 1)
     assert (failure.file, failure.expected, failure.got) == ("golden.json", value, right)
     assert isinstance(path[-1], int) or str(path[-1]) in f"{failure.case} {failure.field}"
 
 
-def test_a_case_that_cannot_be_run_fails_and_the_others_go_on(tmp_path: Path):
+def test_case_that_cannot_run_fails_and_the_others_are_checked(tmp_path: Path):
     golden = copy.deepcopy(GOLDENS["page"])
     golden["cases"][0]["candidate_ids"] = ["404"]
     del golden["cases"][1]["candidate_ids"]
-    report = checked(tmp_path, golden)
+    report = check(tmp_path, golden)
     assert (report.passed, report.failed) == (3, 2)
     assert "404" in str(report.failures[0].got)
     assert "KeyError" in str(report.failures[1].got)
 
 
-def test_keys_that_say_something_unknown_are_named(tmp_path: Path):
+def test_unknown_keys_are_reported(tmp_path: Path):
     golden = copy.deepcopy(GOLDENS["op_f1"])
     golden["cases"][0]["f1_of_tomorrow"] = 1.0
     golden["weights"] = []
-    assert checked(tmp_path, golden).not_checked == (("the file", "weights"), ("a", "f1_of_tomorrow"))
+    assert check(tmp_path, golden).not_checked == (("the file", "weights"), ("a", "f1_of_tomorrow"))
 
 
 @pytest.mark.parametrize("golden", [{"cases": [{"question": "?"}]}, {}, 7, [], {"cases": []}])
-def test_a_file_of_no_known_kind_is_a_failure(tmp_path: Path, golden: Any):
-    report = checked(tmp_path, golden)
+def test_file_of_unknown_kind_fails(tmp_path: Path, golden: Any):
+    report = check(tmp_path, golden)
     assert (report.passed, report.failed, report.kind) == (0, 1, "unknown")
     assert "one of: aggregate" in str(report.failures[0].expected)
 
 
-def test_a_file_without_a_case_is_a_failure(tmp_path: Path):
-    assert checked(tmp_path, {"labels": {}, "operation_f1_head": []}).failed == 1
+def test_file_without_cases_fails(tmp_path: Path):
+    assert check(tmp_path, {"labels": {}, "operation_f1_head": []}).failed == 1
 
 
-def test_files_that_are_not_there_or_no_json_are_said(tmp_path: Path):
+def test_missing_or_invalid_file_raises(tmp_path: Path):
     with pytest.raises(DataMissing):
         check_file(tmp_path / "nowhere.json")
     with pytest.raises(DataUnreadable, match="not valid JSON"):
-        checked(tmp_path, "{")
+        check(tmp_path, "{")
 
 
-def test_a_prompt_in_the_published_format_is_a_golden_too(tmp_path: Path):
-    said = "'''\n<a>\n'''\n\nDo:\nTask: t\nPrevious actions:\none\ntwo\nNow?\n\nA. None\nB. <a>"
+def test_prompt_in_the_published_format_is_a_golden_file(tmp_path: Path):
+    question = "'''\n<a>\n'''\n\nDo:\nTask: t\nPrevious actions:\none\ntwo\nNow?\n\nA. None\nB. <a>"
     messages = [
-        {"role": "user", "content": said},
+        {"role": "user", "content": question},
         {"role": "assistant", "content": "Answer: B.\nAction: CLICK"},
         {"role": "user", "content": ""},
     ]
-    assert (checked(tmp_path, messages).passed, checked(tmp_path, messages).failed) == (2, 0)
+    assert (check(tmp_path, messages).passed, check(tmp_path, messages).failed) == (2, 0)
     messages[0]["content"] = "another form"
-    assert checked(tmp_path, messages).failed == 1
+    assert check(tmp_path, messages).failed == 1
 
 
-@pytest.mark.parametrize("path", BESIDE_US, ids=lambda path: path.name)
-def test_the_reference_goes_with_us(path: Path):
+@pytest.mark.parametrize("path", SHARED_GOLDENS, ids=lambda path: path.name)
+def test_shared_golden_files_pass(path: Path):
     report = check_file(path)
     assert report.failures == ()
     assert report.passed

@@ -1,4 +1,4 @@
-"""Reading the published JSON and rows: where files are looked for, and what is said about those that are damaged."""
+"""Published JSON files and rows: file lookup and errors for error_after data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from judges.suites.mind2web.steps import Candidate
 from tests.fakes.mind2web import action, items, nine_steps, task, write_split
 
 
-def test_steps_carry_what_belongs_to_them(tmp_path: Path):
+def test_steps_have_the_fields_of_their_task(tmp_path: Path):
     steps = list(find_split(write_split(tmp_path, nine_steps()), "test_task").steps())
     assert [step.sample_id for step in steps[:3]] == ["T1_a", "T1_b", "T2_a"]
     assert [step.position for step in steps] == list(range(9))
@@ -29,7 +29,7 @@ def test_steps_carry_what_belongs_to_them(tmp_path: Path):
 
 
 @pytest.mark.parametrize("root", ["", "test_task", "test_task/test_task_0.json"])
-def test_data_are_a_file_a_split_folder_or_a_folder_above(tmp_path: Path, root: str):
+def test_data_can_be_a_file_a_split_folder_or_a_parent_folder(tmp_path: Path, root: str):
     write_split(tmp_path, nine_steps(), files=1)
     write_split(tmp_path, nine_steps()[:1], split="train", files=1)
     split = find_split(tmp_path / root, "test_task")
@@ -37,7 +37,7 @@ def test_data_are_a_file_a_split_folder_or_a_folder_above(tmp_path: Path, root: 
     assert split.count() == len(list(split.steps())) == 9
 
 
-def test_files_named_after_the_split_may_lie_beside_others(tmp_path: Path):
+def test_files_named_after_the_split_can_be_next_to_others(tmp_path: Path):
     for name in ("my_test_task_10.json", "my_test_task_2.json", "train_0.json"):
         (tmp_path / name).write_text("[]")
     assert [file.name for file in find_split(tmp_path, "test_task").files] == [
@@ -46,7 +46,7 @@ def test_files_named_after_the_split_may_lie_beside_others(tmp_path: Path):
     ]
 
 
-def test_a_folder_of_ones_own_may_have_any_names_but_those_of_another_split(tmp_path: Path):
+def test_folder_with_other_names_is_accepted_unless_they_name_another_split(tmp_path: Path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "part.json").write_text("[]")
     assert [file.name for file in find_split(tmp_path / "mine", "test_task").files] == ["part.json"]
@@ -55,7 +55,7 @@ def test_a_folder_of_ones_own_may_have_any_names_but_those_of_another_split(tmp_
         find_split(tmp_path / "mine", "test_task")
 
 
-def test_a_split_that_is_not_there_is_said_with_what_is(tmp_path: Path):
+def test_error_for_a_missing_split_lists_the_existing_ones(tmp_path: Path):
     write_split(tmp_path, [], split="train")
     with pytest.raises(DataMissing, match=r"no file of split 'test_task'.*found: train"):
         find_split(tmp_path, "test_task")
@@ -63,20 +63,20 @@ def test_a_split_that_is_not_there_is_said_with_what_is(tmp_path: Path):
         find_split(tmp_path / "nowhere", "test_task")
 
 
-def test_a_run_may_be_cut_off(tmp_path: Path):
+def test_max_steps_limits_a_split(tmp_path: Path):
     split = find_split(write_split(tmp_path, nine_steps()), "test_task", max_steps=4)
     assert split.count() == len(list(split.steps())) == 4
 
 
-def test_a_count_is_not_misled_by_what_stands_in_pages(tmp_path: Path):
+def test_count_ignores_text_inside_pages(tmp_path: Path):
     page = '"action_uid": "x" and \\"action_uid\\":'
     one = action("a", items("click")) | {"raw_html": page * 40_000, "cleaned_html": f"<a>{page}</a>"}
     split = find_split(write_split(tmp_path, [task("T", [one, one | {"action_uid": "b"}])], files=1), "test_task")
     assert split.count() == 2
 
 
-def damaged(tmp_path: Path, change: Any) -> str:
-    """What is said about a file in which ``change`` was made to the second action of the first task."""
+def error_after(tmp_path: Path, change: Any) -> str:
+    """Return the error for a file after ``change`` of the second action of the first task."""
     tasks = nine_steps()
     change(tasks[0], tasks[0]["actions"][1])
     with pytest.raises(DataUnreadable) as caught:
@@ -85,7 +85,7 @@ def damaged(tmp_path: Path, change: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda task, action: action.pop("action_uid"), "task T1, action 1, field action_uid: is missing"),
         (lambda task, action: action.pop("operation"), "task T1, action 1 (b), field operation: is missing"),
@@ -113,25 +113,25 @@ def damaged(tmp_path: Path, change: Any) -> str:
         (lambda task, action: task.update(actions={}), "task T1, field actions: must be a list"),
     ],
 )
-def test_damage_is_named_by_file_task_action_and_field(tmp_path: Path, change: Any, said: str):
-    found = damaged(tmp_path, change)
+def test_error_for_damaged_data_names_file_task_action_and_field(tmp_path: Path, change: Any, message: str):
+    found = error_after(tmp_path, change)
     assert found.startswith("test_task_0.json, task ")
-    assert said in found
+    assert message in found
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("written", "message"),
     [("{}", "must be a JSON list"), ("[[1]]", "task 0: must be an object"), ("[{", "not well-formed")],
 )
-def test_a_file_that_holds_no_tasks_is_refused(tmp_path: Path, written: str, said: str):
+def test_file_without_tasks_is_rejected(tmp_path: Path, written: str, message: str):
     file = tmp_path / "test_task.json"
     file.write_text(written)
-    with pytest.raises(DataUnreadable, match=said):
+    with pytest.raises(DataUnreadable, match=message):
         list(find_split(file, "test_task").steps())
 
 
 def multimodal_row(index: int) -> dict[str, Any]:
-    """The same step as a row of Multimodal-Mind2Web: JSON in text, and in that JSON in text again."""
+    """Return a step as a row of Multimodal-Mind2Web, which nests JSON strings in JSON strings."""
     one = action(f"u{index}", items("type x"), op="TYPE", value="x")
     return {
         "action_uid": one["action_uid"],
@@ -152,7 +152,7 @@ def multimodal_row(index: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])
-def test_multimodal_rows_are_steps_too(tmp_path: Path, suffix: str):
+def test_multimodal_rows_are_read_as_steps(tmp_path: Path, suffix: str):
     rows = [multimodal_row(1), multimodal_row(2)]
     file = tmp_path / f"test_website{suffix}"
     if suffix == ".parquet":

@@ -10,7 +10,7 @@ from judges.suites.mind2web import parsing, ranker, step_player
 
 
 @pytest.mark.parametrize("module", [ranker, parsing, step_player, guide_port])
-def test_examples_in_the_documentation_are_right(module: ModuleType):
+def test_doctests_pass(module: ModuleType):
     outcome = doctest.testmod(module)
     assert outcome.attempted > 0
     assert outcome.failed == 0

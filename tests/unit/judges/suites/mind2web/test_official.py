@@ -22,7 +22,7 @@ def step(task: str, element: float, f1: float, *, website: str = "s", played: bo
 UNPLAYED = step("T2", 0, 0, played=False)
 
 
-def test_the_published_keys_and_their_spelling():
+def test_results_have_the_published_keys():
     found = official_results([step("T1", 1, 1), step("T1", 0, 1), step("T2", 1, 0.5, website="t")])
     assert found == {
         "element_acc": pytest.approx(2 / 3),
@@ -36,23 +36,23 @@ def test_the_published_keys_and_their_spelling():
     }
 
 
-def test_task_success_is_the_share_without_an_error_and_its_key_is_absent_at_zero():
+def test_task_success_is_the_share_without_errors_and_absent_at_zero():
     assert official_results([step("T1", 1, 1), step("T2", 1, 1), step("T3", 0, 1)])["error_ratio"]["0"] == 2 / 3
     assert "0" not in official_results([step("T1", 0, 1)])["error_ratio"]
 
 
-def test_a_task_with_a_step_without_positives_cannot_succeed():
+def test_task_with_a_step_without_positives_cannot_succeed():
     assert official_results([step("T2", 1, 1), UNPLAYED, step("T2", 1, 1)])["error_ratio"] == {"1": 1.0}
 
 
-def test_websites_weighted_by_their_tasks_give_the_mean_over_tasks():
+def test_website_means_weighted_by_tasks_equal_the_mean_over_tasks():
     steps = [step(f"T{n}", n % 2, 1, website="abc"[n % 3]) for n in range(7) for _ in range(n + 1)]
     found = official_results(steps)
     weighted = sum(mean * tasks for mean, tasks in found["acc_per_website"].values())
     assert weighted / 7 == pytest.approx(found["marco_step_acc"])
 
 
-def test_a_step_without_positives_at_the_end_is_missing_from_means_over_tasks_only_if_asked_for():
+def test_trailing_step_without_positives_is_ignored_only_in_compat_mode():
     played = [step("T1", 1, 1), step("T2", 1, 1)]
     clean, quirk = (official_results([*played, UNPLAYED], compat_trailing=compat) for compat in (False, True))
     assert clean["element_acc"] == quirk["element_acc"] == pytest.approx(2 / 3)
@@ -61,12 +61,12 @@ def test_a_step_without_positives_at_the_end_is_missing_from_means_over_tasks_on
     assert (clean["acc_per_website"], quirk["acc_per_website"]) == ({"s": [0.75, 2]}, {"s": [1.0, 2]})
 
 
-def test_before_the_end_it_makes_no_difference():
+def test_step_without_positives_before_the_end_counts_in_both_modes():
     steps = [step("T1", 1, 1), UNPLAYED, step("T2", 1, 1)]
     assert official_results(steps) == official_results(steps, compat_trailing=True)
 
 
-def test_with_the_quirk_a_split_in_which_nothing_is_played_has_no_figures():
+def test_compat_mode_has_no_figures_for_a_split_without_played_steps():
     with pytest.raises(NoPlayedSteps):
         official_results([UNPLAYED], compat_trailing=True)
     assert official_results([UNPLAYED])["marco_step_acc"] == 0.0

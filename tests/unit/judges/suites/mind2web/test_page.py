@@ -1,4 +1,4 @@
-"""What is kept of a page around some candidates. Each page is small enough to prune by hand."""
+"""Pruning of a page around candidates. Each page is small enough to verify by hand."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ def pruned(html: str, *ids: str) -> str:
 
 
 def nested(levels: int, inner: str = "") -> str:
-    """``a1`` holds ``a2`` holds ... ; each says its id in its title, so that none of them says nothing."""
+    """Return nested elements ``a1`` > ``a2`` > ..., each with its id as title, so that none of them is empty."""
     text = inner
     for level in range(levels, 0, -1):
         text = f'<a{level} backend_node_id="{level}" title="t{level}">{text}</a{level}>'
     return text
 
 
-def test_descendants_are_kept_six_levels_deep():
+def test_descendants_are_retained_six_levels_deep():
     kept = pruned(nested(9), "1")
     assert "<a7" in kept
     assert "<a8" not in kept
 
 
-def test_the_first_fifty_descendants_are_kept_texts_among_them():
+def test_first_fifty_descendants_including_texts_are_retained():
     inner = "".join(
         f'<b backend_node_id="{n}" name="n{n}"><text backend_node_id="{n}00">t</text></b>' for n in range(1, 40)
     )
@@ -37,13 +37,13 @@ def test_the_first_fifty_descendants_are_kept_texts_among_them():
     assert 'name="n26"' not in kept
 
 
-def test_siblings_are_kept_three_to_each_side_and_texts_are_no_siblings():
+def test_three_siblings_on_each_side_are_retained_not_counting_texts():
     row = "".join(f'<i backend_node_id="{n}" title="{n}"/><text backend_node_id="{n}0">t</text>' for n in range(1, 10))
     kept = pruned(f'<r backend_node_id="0">{row}</r>', "5")
     assert [n for n in range(1, 10) if f'title="{n}"' in kept] == [2, 3, 4, 5, 6, 7, 8]
 
 
-def test_a_text_stays_with_an_element_that_is_kept_and_goes_with_one_that_is_not():
+def test_text_is_retained_if_its_element_is():
     html = (
         '<r backend_node_id="0"><x backend_node_id="1"><text backend_node_id="2">near</text>'
         '<z backend_node_id="4" title="z"/></x>'
@@ -52,13 +52,13 @@ def test_a_text_stays_with_an_element_that_is_kept_and_goes_with_one_that_is_not
     assert pruned(html, "4") == '<r><x><text>near</text><z backend_node_id="4" title="z"/></x></r>'
 
 
-def test_only_candidates_carry_their_id_and_the_root_is_never_removed():
+def test_only_candidates_have_ids_and_the_root_is_never_removed():
     html = '<r backend_node_id="0"><m backend_node_id="1"><c backend_node_id="2"/></m></r>'
     assert pruned(html, "2") == '<r><c backend_node_id="2"/></r>'
     assert pruned(html, "0") == '<r backend_node_id="0"/>'
 
 
-def test_an_element_without_a_word_gives_way_to_its_only_child_and_vanishes_without_one():
+def test_empty_element_is_replaced_by_its_only_child_or_removed():
     html = (
         '<r backend_node_id="0"><d backend_node_id="1"><e backend_node_id="2"><c backend_node_id="3"/></e></d>'
         '<empty backend_node_id="4"/></r>'
@@ -66,7 +66,7 @@ def test_an_element_without_a_word_gives_way_to_its_only_child_and_vanishes_with
     assert pruned(html, "3") == '<r><c backend_node_id="3"/></r>'
 
 
-def test_an_element_with_two_children_or_a_text_of_its_own_stays():
+def test_element_with_two_children_or_text_is_retained():
     html = (
         '<r backend_node_id="0"><d backend_node_id="1"><c backend_node_id="3"/><c backend_node_id="5"/></d>'
         '<p backend_node_id="6"><text backend_node_id="7">word</text></p></r>'
@@ -76,16 +76,16 @@ def test_an_element_with_two_children_or_a_text_of_its_own_stays():
     )
 
 
-def test_white_space_after_an_element_goes_with_it():
+def test_white_space_after_an_element_is_removed_with_it():
     html = (
         '<r backend_node_id="0">\n  <far backend_node_id="8"><x backend_node_id="9" title="x"/></far>\n\n\n'
         '  <d backend_node_id="1">\t<c backend_node_id="3"/>   </d>\n</r>'
     )
-    # far keeps nothing of its own and is no neighbour of c; d gives way to c, whose own white space comes along.
+    # far is empty and not a sibling of c. d is replaced by c, which has its own trailing white space.
     assert pruned(html, "3") == '<r>\n  <c backend_node_id="3"/>   </r>'
 
 
-def test_without_white_space_between_tags_choices_are_cut_elsewhere():
+def test_page_without_white_space_between_tags_has_shorter_options():
     html = (
         '<r backend_node_id="0">\n <a backend_node_id="1"><text backend_node_id="2">one two</text></a>'
         '\n <b backend_node_id="3"><text backend_node_id="4">three</text></b></r>'
@@ -97,13 +97,13 @@ def test_without_white_space_between_tags_choices_are_cut_elsewhere():
 
 
 @pytest.mark.parametrize("html", ["", "<a>", "<a>&unknown;</a>", "no xml", "<a/><b/>"])
-def test_a_page_that_is_no_xml_is_named_as_such(html: str):
+def test_page_that_is_not_well_formed_is_rejected(html: str):
     with pytest.raises(PageUnusable, match="not well-formed"):
         Page.parse(html)
 
 
 @pytest.mark.parametrize("id", ["7", ""])
-def test_a_candidate_that_the_page_lacks_is_named(id: str):
+def test_error_for_a_candidate_missing_in_the_page_names_it(id: str):
     with pytest.raises(PageUnusable, match="not in cleaned_html") as caught:
         show_page(Page.parse('<a backend_node_id="1"/>'), (id,))
     assert caught.value.element == id
@@ -117,6 +117,6 @@ def test_entities_are_not_expanded():
     assert "xxx" not in show_page(Page.parse(bomb), ("1",)).context
 
 
-def test_a_page_can_be_shown_again_and_again():
+def test_page_can_be_shown_repeatedly():
     page = Page.parse(nested(4))
     assert show_page(page, ("2",)) == show_page(page, ("2",))

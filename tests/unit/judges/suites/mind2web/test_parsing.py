@@ -31,12 +31,12 @@ from judges.suites.mind2web.parsing import (
         ("  \n", "A", " "),
     ],
 )
-def test_answers_of_chat_models(raw: str, letter: str, op_string: str):
+def test_replies_of_chat_models_are_parsed(raw: str, letter: str, op_string: str):
     parsed = parse_llm(raw)
     assert (parsed.letter, parsed.op_string) == (letter, op_string)
 
 
-def test_answers_of_fine_tuned_models_begin_with_the_letter():
+def test_replies_of_fine_tuned_models_begin_with_the_letter():
     assert parse_seq2seq(" D.\nAction: CLICK\n").letter == "D"
     assert parse_seq2seq("?").op_string == " "
     with pytest.raises(IndexError):
@@ -56,7 +56,7 @@ def test_answers_of_fine_tuned_models_begin_with_the_letter():
         ("TYPE boston.", "TYPE boston", 0.5),
     ],
 )
-def test_operations_agree_by_their_words(predicted: str, gold: str, f1: float):
+def test_operation_f1_compares_words(predicted: str, gold: str, f1: float):
     assert op_f1(predicted, gold) == pytest.approx(f1)
 
 
@@ -64,10 +64,10 @@ def test_operations_agree_by_their_words(predicted: str, gold: str, f1: float):
     ("predicted", "gold", "f1"),
     [
         ("TYPE - a", "TYPE a", 1.0),
-        ("TYPE () a", "TYPE a", 1.0),  # stands in the row of all punctuation as it is
-        ("TYPE )( a", "TYPE a", 0.8),  # does not
+        ("TYPE () a", "TYPE a", 1.0),  # a substring of the list of punctuation
+        ("TYPE )( a", "TYPE a", 0.8),  # not a substring of it
         ("- ,", "", 1.0),
     ],
 )
-def test_the_variant_of_others_drops_punctuation(predicted: str, gold: str, f1: float):
+def test_alternative_f1_ignores_punctuation(predicted: str, gold: str, f1: float):
     assert op_f1_without_punctuation(predicted, gold) == pytest.approx(f1)

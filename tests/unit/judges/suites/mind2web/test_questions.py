@@ -24,7 +24,7 @@ SHOWN = ShownPage(context="<html> <a id=0>x</a> </html>", options=(("7", "<a id=
 WORDING = Wording(ask="Do this:", choose="Which one?", none="None of the above")
 
 
-def test_a_question_has_its_parts_in_order():
+def test_question_has_its_parts_in_order():
     assert question(SHOWN, task="Find x", history=list("abcdefg"), wording=WORDING) == (
         "Do this:\nTask: Find x\nPrevious actions:\nc\nd\ne\nf\ng\nWhich one?\n\n"
         "A. None of the above\nB. <a id=0>x</a>\nC. <b id=1 />\n"
@@ -32,11 +32,11 @@ def test_a_question_has_its_parts_in_order():
     assert "Previous actions:\nNone\nWhich" in question(SHOWN, task="t", history=(), wording=WORDING)
 
 
-def test_the_page_stands_before_the_question():
+def test_page_precedes_the_question():
     assert last_message("<html/>", "Do this") == "'''\n<html/>\n'''\n\nDo this"
 
 
-def test_the_shipped_template_has_the_published_form():
+def test_shipped_template_has_the_published_form():
     template = shipped_template()
     assert template.ref == "mindact@1"
     assert [role for role, _ in template.messages] == ["system", *["user", "assistant"] * 3, "user"]
@@ -50,30 +50,32 @@ def test_the_shipped_template_has_the_published_form():
 
 
 @pytest.mark.parametrize("place", range(3))
-def test_the_shipped_demonstrations_are_laid_out_as_questions_are(place: int):
-    said, _ = demonstrations(shipped_template())[place]
-    found = parse_demonstration(said)
+def test_shipped_demonstrations_have_the_layout_of_questions(place: int):
+    demonstration, _ = demonstrations(shipped_template())[place]
+    found = parse_demonstration(demonstration)
     assert found is not None
     options = [line.partition(". ")[2] for line in found["options"].strip("\n").split("\n")]
     assert len(options) == 3
     assert all(len(option.split()) <= 10 for option in options)
     history = [] if found["history"] == "None" else found["history"].split("\n")
     asked = question_text(options, task=found["task"], history=history, wording=shipped_template().wording)
-    assert last_message(found["page"], asked).rstrip("\n") == said
+    assert last_message(found["page"], asked).rstrip("\n") == demonstration
 
 
 def published_form(ask: str, choose: str) -> list[dict[str, str]]:
-    """A template in the published form, with one demonstration in other words."""
-    said = f"'''\n<html> x </html>\n'''\n\n{ask}\nTask: t\nPrevious actions:\nNone\n{choose}\n\nA. Not here\nB. <a>"
+    """Return a template in the published form, with one demonstration and different wording."""
+    demonstration = (
+        f"'''\n<html> x </html>\n'''\n\n{ask}\nTask: t\nPrevious actions:\nNone\n{choose}\n\nA. Not here\nB. <a>"
+    )
     return [
         {"role": "system", "content": "You act."},
-        {"role": "user", "content": said},
+        {"role": "user", "content": demonstration},
         {"role": "assistant", "content": "Answer: B.\nAction: CLICK"},
         {"role": "user", "content": ""},
     ]
 
 
-def test_a_template_of_ones_own_brings_its_wording_along(tmp_path: Path):
+def test_custom_template_defines_its_wording(tmp_path: Path):
     file = tmp_path / "own.json"
     file.write_text(json.dumps(published_form("Go on with:", "Now?")))
     template = load_template(file)
@@ -84,7 +86,7 @@ def test_a_template_of_ones_own_brings_its_wording_along(tmp_path: Path):
     assert filled[-1]["content"] == "the question"
 
 
-def test_a_template_without_a_demonstration_uses_our_words():
+def test_template_without_a_demonstration_uses_the_shipped_wording():
     text = json.dumps([{"role": "user", "content": "Note: be brief.\n"}])
     template = read_template(text, name="t", ref="t")
     assert template.wording == shipped_template().wording
@@ -92,7 +94,7 @@ def test_a_template_without_a_demonstration_uses_our_words():
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("written", "message"),
     [
         ("no json", "not valid JSON"),
         ("{}", "must be a JSON list"),
@@ -102,12 +104,12 @@ def test_a_template_without_a_demonstration_uses_our_words():
         ('[{"role": "assistant", "content": "x"}]', "its role must be user"),
     ],
 )
-def test_a_template_of_another_form_is_refused(written: str, said: str):
-    with pytest.raises(TemplateUnusable, match=said):
+def test_invalid_template_is_rejected(written: str, message: str):
+    with pytest.raises(TemplateUnusable, match=message):
         read_template(written, name="t.json", ref="t")
 
 
-def test_a_template_that_cannot_be_read_is_named(tmp_path: Path):
+def test_unreadable_template_is_named_in_the_error(tmp_path: Path):
     with pytest.raises(TemplateUnusable, match=r"nowhere.json cannot be read"):
         load_template(tmp_path / "nowhere.json")
     (tmp_path / "latin.json").write_bytes(b'["\xe9"]')

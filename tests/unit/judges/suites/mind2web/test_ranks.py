@@ -31,7 +31,7 @@ STEP = Step(
 
 
 @dataclass
-class Table:
+class RankTable:
     ranks: Mapping[str, Mapping[str, int]]
     name: str = "scores.pkl"
 
@@ -40,42 +40,42 @@ class Table:
 
 
 def test_ranks_come_from_the_scores():
-    step, origin = ranked(STEP, Table({"T_a": {"1": 60, "2": 0, "3": 49, "4": 50, "9": 1}}))
+    step, origin = ranked(STEP, RankTable({"T_a": {"1": 60, "2": 0, "3": 49, "4": 50, "9": 1}}))
     assert origin is RankOrigin.SCORES
     assert (ids_in_top_k(step.positives, 50), ids_in_top_k(step.negatives, 50)) == (["2"], ["3"])  # strictly below 50
 
 
-def test_unknown_steps_and_candidates_are_named():
+def test_errors_name_unknown_steps_and_candidates():
     with pytest.raises(RankMissing, match=r"f.json, task T, action 0 \(a\): scores.pkl has no ranks for step 'T_a'"):
-        ranked(STEP, Table({}))
+        ranked(STEP, RankTable({}))
     with pytest.raises(RankMissing, match="no rank for candidate '4' of step 'T_a'") as caught:
-        ranked(STEP, Table({"T_a": {"1": 0, "2": 1, "3": 2}}))
+        ranked(STEP, RankTable({"T_a": {"1": 0, "2": 1, "3": 2}}))
     assert caught.value.candidate == "4"
 
 
-def test_ranks_in_the_data_are_taken_if_every_candidate_has_one():
+def test_ranks_in_the_data_are_used_if_every_candidate_has_one():
     full = replace(STEP, positives=(Candidate("1", rank=3),), negatives=(Candidate("3", rank=0),))
     assert ranked(full, None) == (full, RankOrigin.DATA)
     part = replace(full, negatives=(Candidate("3"),))
     assert ranked(part, None)[1] is RankOrigin.LISTED
 
 
-def test_without_ranks_candidates_stand_as_listed_right_ones_first():
+def test_candidates_without_ranks_are_in_listed_order_positives_first():
     step, origin = ranked(STEP, None)
     assert origin is RankOrigin.LISTED
     assert [one.rank for one in (*step.positives, *step.negatives)] == [0, 1, 2, 3]
 
 
-def test_equal_scores_keep_their_order():
+def test_equal_scores_retain_their_order():
     assert ranks_of({"a": 0.1, "b": 0.5, "c": 0.1, "d": 0.5}) == {"b": 0, "d": 1, "a": 2, "c": 3}
 
 
-def test_the_best_positive_counts_and_a_step_without_one_is_zero():
+def test_best_positive_counts_and_a_step_without_positives_is_zero():
     metrics = RankingMetrics()
     for ranks in ([4, 0], [9], [50], []):
         metrics.add(ranks)
     found = metrics.report()
-    assert found["mrr"] == pytest.approx((1 + 1 / 10 + 0 + 0) / 4)  # beyond rank 49 nothing is found
+    assert found["mrr"] == pytest.approx((1 + 1 / 10 + 0 + 0) / 4)  # ranks above 49 count as not found
     assert (found["acc"], found["recall@3"], found["recall@10"], found["recall@50"], found["recall@100"]) == (
         0.25,
         0.25,
@@ -86,12 +86,12 @@ def test_the_best_positive_counts_and_a_step_without_one_is_zero():
     assert RankingMetrics().report() == {}
 
 
-def test_the_ranker_is_shown_the_last_three_actions():
+def test_ranker_query_has_the_last_three_actions():
     assert ranker_query("find it", []) == "task is: find it\nPrevious actions: "
     assert ranker_query("find it", ["a", "b", "c", "d"]) == "task is: find it\nPrevious actions: b; c; d"
 
 
-def test_the_ranker_reads_the_way_down_and_then_the_element():
+def test_ranker_document_has_the_ancestors_and_the_element():
     html = (
         '<html backend_node_id="0"><div backend_node_id="1" role="main"><form backend_node_id="2" name="search">'
         '<a backend_node_id="3" title="Go"><text backend_node_id="4">now</text></a></form></div></html>'
@@ -100,7 +100,7 @@ def test_the_ranker_reads_the_way_down_and_then_the_element():
     assert ranker_document(Page.parse(html), "0").startswith("ancestors: \ntarget: (html id=0(div main(form search")
 
 
-def test_the_ranker_reads_fifty_words_above_and_a_hundred_below():
+def test_ranker_document_has_fifty_words_of_ancestors_and_a_hundred_of_target():
     words = " ".join(f"w{n}" for n in range(20))
     above = "".join(f'<i backend_node_id="1{n}"><text backend_node_id="2{n}">{words}</text></i>' for n in range(4))
     inner = "".join(f'<b backend_node_id="3{n}"><text backend_node_id="4{n}">{words}</text></b>' for n in range(9))

@@ -20,22 +20,22 @@ def element(attributes: str, text: str = "") -> str:
     ("attributes", "shown"),
     [
         ('role="Button" type="SUBMIT"', "button submit"),
-        ('class="icon" title="Close" role="button"', "button close icon"),  # in the order of the format, not the page
-        ('title="Search" aria_label="search"', "search"),  # the same words once
+        ('class="icon" title="Close" role="button"', "button close icon"),  # in the order of the format
+        ('title="Search" aria_label="search"', "search"),  # duplicate words are omitted
         ('alt="http://cdn.example/x.png" title="x"', "x"),
         ('role="none" type="hidden" label="presentation" name="null" value="Undefined" title="ok"', "ok"),
         ('title="one two three four five six"', "one two three four five"),
-        ('title="aaaaaaaaaaaaaaa bbbbbbbbbbbbbb"', "bbbbbbbbbbbbbb"),  # 15 characters are too long, 14 are not
+        ('title="aaaaaaaaaaaaaaa bbbbbbbbbbbbbb"', "bbbbbbbbbbbbbb"),  # words of 15 characters or more are omitted
         ('data="never" href="shown"', ""),
     ],
 )
-def test_what_attributes_say(attributes: str, shown: str):
+def test_attributes_are_shown_as_words(attributes: str, shown: str):
     assert context(element(attributes, "t"), "1") == f"<r> <a id=0{' ' if shown else ''}{shown}>t</a></r>".replace(
         "<r> <a", "<r><a"
     )
 
 
-def test_all_attributes_together_have_twenty_words():
+def test_all_attributes_together_have_at_most_twenty_words():
     many = " ".join(
         f'{name}="{name}1 {name}2 {name}3 {name}4 {name}5"' for name in ("role", "type", "alt", "label", "title")
     )
@@ -43,7 +43,7 @@ def test_all_attributes_together_have_twenty_words():
     assert context(element(many), "1").count("label") == 5
 
 
-def test_texts_have_twenty_words():
+def test_texts_have_at_most_twenty_words():
     assert context(element("", " ".join(map(str, range(30)))), "1").endswith("18 19</a></r>")
 
 
@@ -55,12 +55,12 @@ def test_candidates_are_numbered_in_document_order():
     assert shown.numbers == {"5": 0, "9": 1}
 
 
-def test_an_option_is_the_first_ten_words():
+def test_option_is_the_first_ten_words():
     page = Page.parse(f'<r backend_node_id="0">{element("", " ".join("abcdefghijklm"))}</r>')
     assert show_page(page, ("1",)).options == (("1", "<a id=0>a b c d e f g h i"),)
 
 
-def test_round_brackets_open_and_close():
+def test_round_brackets_open_and_close_elements():
     inner = '<b backend_node_id="3" title="t"/> <c backend_node_id="4"><text backend_node_id="5">x</text></c>'
     assert context(inner, "3", html_brackets=False) == "(r(b id=0 t ) (cx))"
 
@@ -71,17 +71,17 @@ def test_round_brackets_open_and_close():
         ("a &amp; b", "a & b"),
         ("a &lt; b &gt; c", "a < b > c"),
         ('say "now" (fast)', "say now (fast)"),
-        # What was escaped twice: by the order of the format, quotes are looked for before ampersands.
+        # Escaped twice: the format replaces quotes before ampersands.
         ("&amp;quot;x&amp;nbsp;y&amp;lt;z&amp;#39;", "&quot;x y<z'"),
         ("caf\u00e9 \u2019", "caf\u00e9 \u2019"),
         ("meta= gone", "gone"),
         ("id= 5", "id=5"),
     ],
 )
-def test_escapes_and_quotes(text: str, shown: str):
+def test_escapes_and_quotes_are_converted(text: str, shown: str):
     assert context(element("", text), "1") == f"<r><a id=0>{shown}</a></r>"
 
 
-def test_an_empty_text_says_nothing():
+def test_empty_text_is_omitted():
     html = '<a backend_node_id="1" title="t"><text backend_node_id="2"/></a>'
     assert context(html, "1") == "<r><a id=0 t></a></r>"

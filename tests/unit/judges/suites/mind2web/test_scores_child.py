@@ -1,4 +1,4 @@
-"""What a pickle of scores may hold. Nothing hostile is run: every name but a few is refused before it is looked up."""
+"""Pickles of scores: unknown names are refused before they are looked up, so no code of a pickle runs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from judges.suites.mind2web.scores_child import PickleRejected, read_scores, sam
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 
 
-class Calls:
-    """Pickled, it is a call of ``function`` with ``args``."""
+class PickledCall:
+    """Object that pickles as a call of ``function`` with ``args``."""
 
     def __init__(self, function: Any, *args: Any) -> None:
         self._call = (function, args)
@@ -31,12 +31,12 @@ class Calls:
 
 
 def read(document: Any, protocol: int = 4) -> list[tuple[str, list[str], list[float | None], list[int]]]:
-    """What is read of a pickled document, as the child reads it."""
+    """Return the scores of a pickled document as the child process reads it."""
     return list(samples(read_scores(io.BytesIO(pickle.dumps(document, protocol)))))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_published_structure_is_read_in_every_protocol(protocol: int):
+def test_published_structure_is_read_in_every_protocol(protocol: int):
     scores: Any = defaultdict(dict, {"T_a": {"1": np.float32(0.5), "2": 0.25, "3": np.float64(0.125)}})
     ranks: Any = defaultdict(dict, {"T_a": {"1": 0, "2": np.int64(1), "3": np.int32(2)}})
     assert read({"scores": scores, "ranks": ranks}, protocol) == [
@@ -44,20 +44,20 @@ def test_the_published_structure_is_read_in_every_protocol(protocol: int):
     ]
 
 
-def test_big_endian_numbers_are_read_as_such():
+def test_big_endian_numbers_are_read():
     value = np.dtype(">f8").type(1.5)
     assert read({"scores": {"T": {"1": value}}, "ranks": {"T": {"1": 0}}})[0][2] == [1.5]
 
 
 HOSTILE = {
-    "os.system": lambda canary: Calls(os.system, f"touch {canary}"),
-    "eval": lambda canary: Calls(eval, f"open({str(canary)!r}, 'w')"),
-    "getattr": lambda canary: Calls(builtins.getattr, "text", "upper"),
-    "pydoc.locate": lambda canary: Calls(pydoc.locate, "os.system"),
-    "operator.methodcaller": lambda canary: Calls(operator.methodcaller, "touch"),
-    "Path.touch": lambda canary: Calls(Path.touch, canary),
-    "import": lambda canary: Calls(builtins.__import__, "os"),
-    "nested reduce": lambda canary: Calls(dict, [("x", Calls(os.system, f"touch {canary}"))]),
+    "os.system": lambda canary: PickledCall(os.system, f"touch {canary}"),
+    "eval": lambda canary: PickledCall(eval, f"open({str(canary)!r}, 'w')"),
+    "getattr": lambda canary: PickledCall(builtins.getattr, "text", "upper"),
+    "pydoc.locate": lambda canary: PickledCall(pydoc.locate, "os.system"),
+    "operator.methodcaller": lambda canary: PickledCall(operator.methodcaller, "touch"),
+    "Path.touch": lambda canary: PickledCall(Path.touch, canary),
+    "import": lambda canary: PickledCall(builtins.__import__, "os"),
+    "nested reduce": lambda canary: PickledCall(dict, [("x", PickledCall(os.system, f"touch {canary}"))]),
     "OrderedDict": lambda canary: OrderedDict(),
     "defaultdict of os.system": lambda canary: defaultdict(os.system),  # type: ignore[arg-type]
     "numpy array": lambda canary: np.zeros(3),
@@ -68,7 +68,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("protocol", [0, 2, 4])
-def test_whatever_is_no_score_is_refused_and_nothing_happens(tmp_path: Path, name: str, protocol: int):
+def test_hostile_objects_are_rejected_without_side_effects(tmp_path: Path, name: str, protocol: int):
     canary = tmp_path / "canary"
     hostile = HOSTILE[name](canary)
     for place in (
@@ -91,22 +91,22 @@ def test_whatever_is_no_score_is_refused_and_nothing_happens(tmp_path: Path, nam
         b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\x7f.",  # a frame longer than any file
         b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x0f.",  # bytes longer than any memory
         b"cposix\nsystem\n(S'true'\ntR.",
-        b"(cos\nsystem\nS'true'\no.",  # by way of OBJ
-        b"(S'true'\nios\nsystem\n.",  # by way of INST
-        b"P1\n.",  # a reference to something outside
-        b"\x80\x02\x82\x01.",  # an extension code
+        b"(cos\nsystem\nS'true'\no.",  # OBJ opcode
+        b"(S'true'\nios\nsystem\n.",  # INST opcode
+        b"P1\n.",  # persistent id
+        b"\x80\x02\x82\x01.",  # extension code
         b"\x80\x04" + b"(" * 100_000 + b".",
         pickle.dumps({"scores": {}}),
         pickle.dumps([1, 2]),
     ],
 )
-def test_broken_and_twisted_pickles_are_refused(written: bytes):
+def test_malformed_pickles_are_rejected(written: bytes):
     with pytest.raises(PickleRejected):
         read_scores(io.BytesIO(written))
 
 
 @pytest.mark.parametrize(
-    ("scores", "ranks", "said"),
+    ("scores", "ranks", "message"),
     [
         ({}, {1: {}}, "must be a dict of dicts with string keys"),
         ({}, {"T": []}, "must be a dict of dicts with string keys"),
@@ -120,12 +120,12 @@ def test_broken_and_twisted_pickles_are_refused(written: bytes):
         ({"T": {"1": "x"}}, {"T": {"1": 0}}, "is not a finite number"),
     ],
 )
-def test_values_of_other_types_are_refused(scores: Any, ranks: Any, said: str):
-    with pytest.raises(PickleRejected, match=said):
+def test_values_of_other_types_are_rejected(scores: Any, ranks: Any, message: str):
+    with pytest.raises(PickleRejected, match=message):
         read({"scores": scores, "ranks": ranks})
 
 
-def test_maps_that_share_their_inside_cannot_grow_without_end(monkeypatch: pytest.MonkeyPatch):
+def test_shared_maps_cannot_exceed_the_entry_limit(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("judges.suites.mind2web.scores_child.MAX_ENTRIES", 5000)
     inside = {str(n): n for n in range(100)}
     bomb = {"scores": {}, "ranks": {f"T{n}": inside for n in range(1000)}}
@@ -134,14 +134,14 @@ def test_maps_that_share_their_inside_cannot_grow_without_end(monkeypatch: pytes
         read(bomb)
 
 
-def test_a_map_within_itself_is_refused():
+def test_recursive_map_is_rejected():
     ranks: dict[str, Any] = {}
     ranks["T"] = ranks
     with pytest.raises(PickleRejected):
         read({"scores": {}, "ranks": ranks})
 
 
-def test_nothing_to_write_is_an_empty_table():
+def test_empty_scores_are_written_as_an_empty_table():
     out = io.BytesIO()
     assert write({"scores": {}, "ranks": {}}, out, sha256="x") == {"steps": 0, "candidates": 0}
     assert out.getvalue().startswith(b"PAR1")

@@ -22,19 +22,19 @@ FOX = "<a bnid=36929><span bnid=36931><text bnid=36932>Fox Terrier (Smooth)</tex
         ("", None),
     ],
 )
-def test_the_outermost_elements_id_is_read(element: str, id: str | None):
+def test_id_of_the_outermost_element_is_read(element: str, id: str | None):
     assert root_id(element) == id
 
 
-def test_elements_are_the_same_by_their_ids():
+def test_elements_are_compared_by_id():
     assert is_one_of("<a bnid=1><text bnid=2>x</text></a>", ["<b bnid=3/>", '<a bnid="1">other words</a>'])
     assert not is_one_of("<a bnid=1>x</a>", ["<a bnid=11>x</a>", "<b><a bnid=1>x</a></b>"])
 
 
-def test_without_an_id_the_text_decides():
+def test_elements_without_an_id_are_compared_by_text():
     assert is_one_of("<a>x</a>", ["<a>x</a>"])
     assert not is_one_of("<a>x</a>", ["<a bnid=1>x</a>"])
 
 
-def test_nothing_is_one_of_no_targets():
+def test_no_element_matches_an_empty_list_of_targets():
     assert not is_one_of(FOX, [])

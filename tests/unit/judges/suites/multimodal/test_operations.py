@@ -23,15 +23,15 @@ from judges.suites.multimodal.vocabulary import RANKS_SHA256, token_ids, unpacke
         ("", []),
     ],
 )
-def test_tokens_are_those_of_the_published_vocabulary(text: str, ids: list[int]):
+def test_token_ids_equal_those_of_the_published_vocabulary(text: str, ids: list[int]):
     assert list(token_ids(text)) == ids
 
 
-def test_what_looks_like_a_special_token_is_ordinary_text():
+def test_special_token_text_is_ordinary_text():
     assert len(token_ids("<|endoftext|>")) > 1
 
 
-def test_another_vocabulary_is_refused():
+def test_other_vocabulary_is_rejected():
     with pytest.raises(DataUnreadable, match="SHA-256"):
         unpacked_ranks(lzma.compress(b"IQ== 0\n"))
     with pytest.raises(DataUnreadable, match="unpacked"):
@@ -50,9 +50,7 @@ def test_another_vocabulary_is_refused():
         ("SELECT", "2 Guests", True, "select 2 guests"),
     ],
 )
-def test_an_operation_is_compared_in_lower_case_and_a_click_without_its_value(
-    op: str, value: str, keep: bool, expected: str
-):
+def test_operation_is_lower_case_and_a_click_has_no_value_by_default(op: str, value: str, keep: bool, expected: str):
     assert operation_string(op, value, keep_click_value=keep) == expected
 
 
@@ -63,21 +61,19 @@ def test_an_operation_is_compared_in_lower_case_and_a_click_without_its_value(
         ("click", "type boston", 0, 0),
         ("type new york", "type new york city", 6 / 7, 6 / 7),
         ("type 10203", "type 10204", 3 / 4, 3 / 4),
-        # "000" stands twice: seven different tokens of eight and nine, eight of ten and nine counted with repetition.
+        # "000" occurs twice: 7 common of 8 and 9 different tokens; with repetition, 8 common of 10 and 9.
         ("select $3,000 - $5,000", "select $3,000-$5,000", 12 / 14, 16 / 19),
         ("", "", 1, 1),
         ("", "click", 0, 0),
     ],
 )
-def test_agreement_is_counted_once_or_as_often_as_a_token_occurs(
-    predicted: str, gold: str, as_set: float, as_multiset: float
-):
+def test_f1_counts_tokens_as_set_or_multiset(predicted: str, gold: str, as_set: float, as_multiset: float):
     assert operation_f1(predicted, gold, Counting.SET) == pytest.approx(as_set)
     assert operation_f1(predicted, gold, Counting.MULTISET) == pytest.approx(as_multiset)
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
-def test_agreement_is_symmetric_and_whole_only_for_equal_tokens(one: str, other: str):
+def test_f1_is_symmetric_and_one_only_for_equal_tokens(one: str, other: str):
     for counting in Counting:
         value = operation_f1(one, other, counting)
         assert 0 <= value <= 1
@@ -86,5 +82,5 @@ def test_agreement_is_symmetric_and_whole_only_for_equal_tokens(one: str, other:
     assert (operation_f1(one, other, Counting.MULTISET) == 1) == (sorted(token_ids(one)) == sorted(token_ids(other)))
 
 
-def test_every_counting_has_its_two_readings():
+def test_every_counting_has_two_readings():
     assert {Reading.of(one, keep_click_value=keep) for one in Counting for keep in (False, True)} == set(Reading)

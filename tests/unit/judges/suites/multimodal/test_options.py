@@ -11,28 +11,28 @@ from judges.suites.multimodal.options import NONE_OF_THESE, option_index, option
     ("index", "name"),
     [(0, "A"), (20, "U"), (21, "V"), (25, "Z"), (26, "AA"), (27, "AB"), (51, "AZ"), (52, "BA"), (701, "ZZ")],
 )
-def test_letters_go_on_with_two(index: int, name: str):
+def test_option_names_continue_with_two_letters(index: int, name: str):
     assert option_name(index) == name
     assert option_index(name) == index
 
 
 @given(st.integers(0, 701))
-def test_names_and_places_belong_together(index: int):
+def test_option_name_and_index_are_inverse(index: int):
     assert option_index(option_name(index)) == index
 
 
 @pytest.mark.parametrize("name", ["", "a", "AAA", "Invalid", "1", "Ä"])
-def test_what_is_no_letter_has_no_place(name: str):
+def test_invalid_option_name_has_no_index(name: str):
     assert option_index(name) is None
 
 
 @pytest.mark.parametrize("index", [-1, 702])
-def test_there_is_no_letter_beyond_the_last(index: int):
+def test_index_out_of_range_is_rejected(index: int):
     with pytest.raises(ValueError, match="out of range"):
         option_name(index)
 
 
-def test_the_none_option_is_the_last_one():
+def test_none_option_is_the_last_one():
     lines = option_lines(["<a id=0>", "<b id=1>"])
     assert lines == ["A. <a id=0>", "B. <b id=1>", f"C. {NONE_OF_THESE}"]
     assert option_lines(["x"] * 27)[-1].startswith("AB. ")

@@ -16,7 +16,7 @@ ENTRIES = [
 
 
 @pytest.mark.parametrize("name", ["given.json", "given.jsonl"])
-def test_answers_may_be_raw_or_parsed(name: str, tmp_path: Path):
+def test_answers_can_be_raw_or_parsed(name: str, tmp_path: Path):
     path = tmp_path / name
     written = json.dumps(ENTRIES) if name.endswith("json") else "\n".join(map(json.dumps, ENTRIES))
     path.write_text(written)
@@ -26,7 +26,7 @@ def test_answers_may_be_raw_or_parsed(name: str, tmp_path: Path):
     assert (given["t1:1"].reply.value, given["t1:1"].raw) == ("rome", None)
 
 
-def test_an_answer_may_name_nothing(tmp_path: Path):
+def test_answer_can_have_no_element(tmp_path: Path):
     path = tmp_path / "given.json"
     path.write_text(json.dumps([{"task_id": "t", "step": 0, "element": None, "action": None}]))
     reply = read_predictions(path)["t:0"].reply
@@ -46,13 +46,13 @@ def test_an_answer_may_name_nothing(tmp_path: Path):
         ("[" * 100_000, "not valid JSON"),
     ],
 )
-def test_a_wrong_entry_is_named(written: str, problem: str, tmp_path: Path):
+def test_invalid_entry_is_named_in_the_error(written: str, problem: str, tmp_path: Path):
     path = tmp_path / "given.json"
     path.write_text(written)
     with pytest.raises(DataUnreadable, match=problem):
         read_predictions(path)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path):
+def test_missing_file_raises(tmp_path: Path):
     with pytest.raises(DataMissing, match="does not exist"):
         read_predictions(tmp_path / "none.json")

@@ -1,4 +1,4 @@
-"""The example that the contract gives, worked out by hand, and what unknown steps do to it."""
+"""Report: the example of the contract, calculated by hand, and the effect of not judged steps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def step(task: str, element: int, f1: float, *, status: str = "scored", website:
 STEPS = [step("t1", 1, 1.0), step("t1", 1, 1.0), step("t2", 0, 1.0), step("t2", 1, 0.5), step("t4", 1, 1.0)]
 
 
-def test_means_over_steps_over_tasks_and_whole_tasks():
+def test_figures_are_means_over_steps_and_tasks_and_task_success():
     figures = report(STEPS, reading=Reading.SET, seed=0)
     assert figures["element_accuracy_micro"] == pytest.approx(4 / 5)
     assert figures["operation_token_f1_micro"] == pytest.approx(4.5 / 5)
@@ -37,7 +37,7 @@ def test_means_over_steps_over_tasks_and_whole_tasks():
     assert figures["bounds"]["low"] == figures["bounds"]["high"]
 
 
-def test_the_interval_of_whole_tasks_is_wilsons():
+def test_interval_of_task_success_is_a_wilson_interval():
     interval = report(STEPS, reading=Reading.SET, seed=0)["intervals_95"]["task_success"]
     # Two of three: (2/3 + z²/6 -+ z sqrt(2/27 + z²/36)) / (1 + z²/3) with z = 1.96.
     assert (round(interval["low"], 3), round(interval["high"], 3)) == (0.208, 0.939)
@@ -48,7 +48,7 @@ def test_equal_seeds_give_equal_intervals():
     assert first == again
 
 
-def test_an_unknown_step_makes_ranges_and_no_figure():
+def test_not_judged_step_gives_bounds_instead_of_a_figure():
     figures = report([*STEPS, step("t1", 0, 0, status="not_judged")], reading=Reading.SET, seed=0)
     assert figures["step_success_micro"] is None
     assert figures["intervals_95"] is None
@@ -66,6 +66,6 @@ def test_each_reading_has_its_own_figures():
     assert figures["readings"]["multiset"]["step_success_micro"] == 0
 
 
-def test_no_step_at_all_has_figures_of_zero_and_no_interval():
+def test_no_steps_give_zero_and_no_interval():
     figures = report([], reading=Reading.SET, seed=0)
     assert (figures["step_success_micro"], figures["intervals_95"]) == (0, None)

@@ -27,13 +27,13 @@ def lines(path: Path, count: int) -> Path:
 
 
 @pytest.mark.parametrize("make", [parquet, lines])
-def test_rows_come_in_order_with_their_positions(make, tmp_path: Path):
+def test_rows_are_in_order_with_their_positions(make, tmp_path: Path):
     path = make(tmp_path / f"rows.{'parquet' if make is parquet else 'jsonl'}", 10)
     assert rows_of(path) == [(n, {"number": n, "name": f"n{n}"}) for n in range(10)]
     assert rows_of(path, columns=("number", "else"))[3] == (3, {"number": 3})
 
 
-def test_a_folder_is_read_by_the_names_of_its_files(tmp_path: Path):
+def test_files_of_a_folder_are_read_in_name_order(tmp_path: Path):
     parquet(tmp_path / "b.parquet", 4)
     lines(tmp_path / "a.jsonl", 2)
     (tmp_path / "notes.txt").write_text("x")
@@ -48,7 +48,7 @@ def test_a_folder_is_read_by_the_names_of_its_files(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["nothing.parquet", "empty", "notes.txt"])
-def test_where_there_is_nothing_to_read_is_said(name: str, tmp_path: Path):
+def test_missing_data_raises(name: str, tmp_path: Path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(DataMissing):
@@ -56,13 +56,13 @@ def test_where_there_is_nothing_to_read_is_said(name: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize("content", [b"PAR1", b"", b"\x00" * 100])
-def test_a_file_that_is_no_parquet_is_named(content: bytes, tmp_path: Path):
+def test_invalid_parquet_file_is_named_in_the_error(content: bytes, tmp_path: Path):
     (tmp_path / "x.parquet").write_bytes(content)
     with pytest.raises(DataUnreadable, match=r"x\.parquet"):
         rows_of(tmp_path / "x.parquet")
 
 
-def test_a_damaged_parquet_is_named(tmp_path: Path):
+def test_damaged_parquet_file_is_named_in_the_error(tmp_path: Path):
     path = parquet(tmp_path / "x.parquet", 100)
     content = bytearray(path.read_bytes())
     content[10:200] = b"\xff" * 190
@@ -72,7 +72,7 @@ def test_a_damaged_parquet_is_named(tmp_path: Path):
 
 
 @pytest.mark.parametrize("line", ["{", "[1]", "5", "[" * 100_000, '{"a": \xff'])
-def test_a_damaged_line_is_named(line: str, tmp_path: Path):
+def test_damaged_line_is_named_in_the_error(line: str, tmp_path: Path):
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"a": 1}\n' + line.encode("latin-1") + b"\n")
     with pytest.raises(DataUnreadable, match=r"x\.jsonl, row 1"):

@@ -32,46 +32,46 @@ def row(**changes: Any) -> TildeRow:
     return TildeRow(**values | changes)
 
 
-def said(element: str, action: str = "TYPE", value: str = "rome") -> SeeActReply:
+def seeact_reply(element: str, action: str = "TYPE", value: str = "rome") -> SeeActReply:
     return SeeActReply(element=element, action=action, value=value)
 
 
-def test_the_right_letter_with_the_right_operation_is_a_success():
-    verdict = score_answer(row(), said("B"))
+def test_correct_letter_and_operation_are_a_success():
+    verdict = score_answer(row(), seeact_reply("B"))
     assert (verdict.picked, verdict.element) == (B, True)
     assert all(verdict.success(reading) for reading in Reading)
 
 
 @pytest.mark.parametrize("element", ["A", "D", "E", "Z", "NO", "Invalid", "AA"])
-def test_a_wrong_the_none_and_an_unknown_letter_are_wrong(element: str):
-    verdict = score_answer(row(), said(element))
+def test_wrong_none_and_unknown_letters_are_wrong(element: str):
+    verdict = score_answer(row(), seeact_reply(element))
     assert not verdict.element
     assert verdict.f1[Reading.SET] == 1
     assert not verdict.success(Reading.SET)
 
 
-def test_every_target_counts():
-    assert score_answer(row(targets=(A, C)), said("C")).element
+def test_every_target_is_correct():
+    assert score_answer(row(targets=(A, C)), seeact_reply("C")).element
 
 
-def test_the_right_element_is_known_by_its_id_and_not_its_words():
-    assert score_answer(row(targets=('<a bnid="2">other</a>',)), said("B")).element
-    assert not score_answer(row(targets=("<b><a bnid=2></a></b>",)), said("B")).element
+def test_correct_element_is_recognized_by_id_and_not_by_text():
+    assert score_answer(row(targets=('<a bnid="2">other</a>',)), seeact_reply("B")).element
+    assert not score_answer(row(targets=("<b><a bnid=2></a></b>",)), seeact_reply("B")).element
 
 
-def test_a_partly_right_value_is_no_success():
-    verdict = score_answer(row(value="new york city"), said("B", value="New York"))
+def test_partly_correct_value_is_not_a_success():
+    verdict = score_answer(row(value="new york city"), seeact_reply("B", value="New York"))
     assert verdict.f1[Reading.SET] == pytest.approx(6 / 7)
     assert not verdict.success(Reading.SET)
 
 
-def test_the_value_of_a_click_counts_only_where_it_is_kept():
-    verdict = score_answer(row(op="CLICK", value=""), said("B", "CLICK", "None"))
+def test_value_of_a_click_counts_only_in_value_kept_readings():
+    verdict = score_answer(row(op="CLICK", value=""), seeact_reply("B", "CLICK", "None"))
     assert verdict.success(Reading.SET)
     assert verdict.success(Reading.MULTISET)
     assert not verdict.success(Reading.SET_VALUE_KEPT)
     assert verdict.f1[Reading.SET_VALUE_KEPT] == pytest.approx(2 / 3)
 
 
-def test_no_action_agrees_with_none_of_the_operations():
-    assert score_answer(row(op="CLICK", value=""), said("B", "None", "")).f1[Reading.SET] == 0
+def test_missing_action_has_an_f1_of_zero():
+    assert score_answer(row(op="CLICK", value=""), seeact_reply("B", "None", "")).f1[Reading.SET] == 0

@@ -29,7 +29,7 @@ def parsed(text: str) -> tuple[str, str, str]:
         ("", (INVALID, NO_ACTION, "")),
     ],
 )
-def test_the_three_fields_are_read_as_written(text: str, expected: tuple[str, str, str]):
+def test_three_fields_are_parsed(text: str, expected: tuple[str, str, str]):
     assert parsed(text) == expected
 
 
@@ -47,26 +47,26 @@ def test_the_three_fields_are_read_as_written(text: str, expected: tuple[str, st
         ("e.g..", "e.g"),
     ],
 )
-def test_a_value_loses_outer_quotes_and_a_final_dot_twice(value: str, expected: str):
-    # A dot behind the quotes keeps them for one round: the second round then finds them on the outside.
+def test_value_is_stripped_of_quotes_and_a_final_dot_twice(value: str, expected: str):
+    # A dot after the closing quote protects the quotes in the first round; the second round removes them.
     assert parse_seeact(f"VALUE: {value}\nmore").value == expected
 
 
-def test_a_value_ends_with_its_line():
+def test_value_ends_with_its_line():
     assert parse_seeact("ACTION: TYPE\nVALUE: one\ntwo").value == "one"
 
 
-def test_the_letter_nearest_before_the_action_counts():
+def test_letter_closest_before_the_action_counts():
     text = "First I thought ELEMENT: A. " + "y" * 60 + "\nELEMENT: K\n\nACTION: CLICK"
     assert parse_seeact(text).element == "K"
 
 
-def test_a_letter_too_far_before_the_action_is_found_as_the_first_of_all():
+def test_letter_far_before_the_action_is_the_first_in_the_text():
     text = "ELEMENT: A\n" + "y" * 200 + "\nACTION: CLICK\nELEMENT: B"
     assert parse_seeact(text).element == "A"
 
 
-def test_the_first_letter_of_the_smallest_window_counts():
+def test_first_letter_of_the_smallest_window_counts():
     text = "ELEMENT: A ELEMENT: B\nACTION: CLICK"
     assert parse_seeact(text).element == "B"
     assert parse_seeact("ELEMENT: A ELEMENT: B\n\n\n\n\n\nACTION: CLICK").element == "B"
@@ -83,11 +83,11 @@ def test_the_first_letter_of_the_smallest_window_counts():
         "The correct choice based on the analysis would be :\n\n",
     ],
 )
-def test_words_about_the_letter_are_passed_over(filler: str):
+def test_filler_before_the_letter_is_ignored(filler: str):
     assert parsed(f"ELEMENT: {filler}J\n\nACTION: CLICK\n\nVALUE: None") == ("J", "CLICK", "None")
 
 
-def test_the_formats_own_hints_are_passed_over():
+def test_hints_of_the_format_are_ignored():
     text = (
         "ELEMENT: F\nACTION: Choose an action from {CLICK, TYPE, SELECT}.\nTYPE\n"
         "VALUE: Provide additional input based on ACTION.\nboston"
@@ -95,18 +95,18 @@ def test_the_formats_own_hints_are_passed_over():
     assert parsed(text) == ("F", "TYPE", "boston")
 
 
-def test_words_about_letters_inside_a_value_stay():
+def test_filler_text_inside_a_value_is_retained():
     assert (
         parse_seeact("ELEMENT: F\nACTION: TYPE\nVALUE: the letter of the element").value == "the letter of the element"
     )
 
 
 @given(st.text())
-def test_any_text_can_be_read(text: str):
+def test_any_text_is_parsed(text: str):
     reply = parse_seeact(text)
     assert reply.element == INVALID or reply.element.isupper()
 
 
 @given(st.text(alphabet='ELMNT: ACIOV\n".'))
-def test_texts_that_look_like_answers_can_be_read(text: str):
+def test_text_similar_to_a_reply_is_parsed(text: str):
     parse_seeact(text)

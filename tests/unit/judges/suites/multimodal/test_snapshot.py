@@ -23,7 +23,7 @@ def step(**changes: Any) -> SourceStep:
     return read_source_step(source_row("t1", 1, "TYPE", "rome", right=("Search", "Help")) | changes, place="p")
 
 
-def made(source: SourceStep | None = None, draw: SamplingOptions = DRAW) -> dict[str, Any]:
+def row_values(source: SourceStep | None = None, draw: SamplingOptions = DRAW) -> dict[str, Any]:
     return tilde_values(source or step(), draw, split="test_website")
 
 
@@ -31,8 +31,8 @@ def ids(elements: list[str]) -> list[str | None]:
     return [root_id(element) for element in elements]
 
 
-def test_a_row_has_one_positive_and_so_many_distractors():
-    values = made()
+def test_row_has_one_positive_and_the_configured_distractors():
+    values = row_values()
     shown = ids(values["candidates"])
     right = {element_id("Search"), element_id("Help")}
     assert len(shown) == len(set(shown)) == 4
@@ -40,18 +40,18 @@ def test_a_row_has_one_positive_and_so_many_distractors():
     assert set(ids(values["target_elements"])) == right
 
 
-def test_equal_seeds_draw_alike_and_others_otherwise():
-    assert made() == made()
-    others = [ids(made(draw=replace(DRAW, seed=seed))["candidates"]) for seed in range(10)]
+def test_equal_seeds_give_equal_draws_and_other_seeds_differ():
+    assert row_values() == row_values()
+    others = [ids(row_values(draw=replace(DRAW, seed=seed))["candidates"]) for seed in range(10)]
     assert len({tuple(one) for one in others}) > 5
 
 
-def test_the_draw_depends_on_the_row_alone():
+def test_draw_depends_on_the_row():
     other = step(action_uid="another")
-    assert ids(made(other)["candidates"]) != ids(made()["candidates"])
+    assert ids(row_values(other)["candidates"]) != ids(row_values()["candidates"])
 
 
-def test_the_draw_is_uniform():
+def test_draw_is_uniform():
     seen: Counter[str] = Counter()
     places: Counter[int] = Counter()
     right = {element_id("Search"), element_id("Help")}
@@ -64,47 +64,47 @@ def test_the_draw_is_uniform():
         ]
         seen.update(order)
         places.update(place for place, id in enumerate(order) if id in right)
-    # Each positive half of the time, each of six negatives half of the time, each place a quarter of the time.
+    # Expected share: 1/2 for each positive, 1/2 for each of the six negatives, 1/4 for each position.
     assert all(240 < seen[element_id(label)] < 360 for label in LABELS)
     assert all(105 < places[place] < 195 for place in range(4))
 
 
-def test_a_row_without_a_positive_has_distractors_only_and_is_not_valid():
-    values = made(step(pos_candidates=[]))
+def test_row_without_a_positive_has_only_distractors_and_is_not_valid():
+    values = row_values(step(pos_candidates=[]))
     assert (len(values["candidates"]), values["target_elements"], values["is_valid"]) == (3, [], False)
 
 
-def test_a_positive_that_the_page_lost_is_none():
+def test_positive_missing_in_the_page_is_ignored():
     lost = step(cleaned_html=page(without=("Search", "Help")))
-    assert (made(lost)["is_valid"], made(lost)["target_elements"]) == (False, [])
+    assert (row_values(lost)["is_valid"], row_values(lost)["target_elements"]) == (False, [])
 
 
-def test_a_row_without_a_screenshot_is_not_valid():
-    values = made(step(screenshot=None))
+def test_row_without_a_screenshot_is_not_valid():
+    values = row_values(step(screenshot=None))
     assert values["is_valid"] is False
     assert all(part["image_url"] is None for part in values["prompt_0"][1]["content"])
 
 
-def test_a_small_page_has_fewer_distractors():
-    values = made(draw=SamplingOptions(distractors=20))
+def test_small_page_has_fewer_distractors():
+    values = row_values(draw=SamplingOptions(distractors=20))
     assert (len(values["candidates"]), values["is_valid"]) == (7, True)
 
 
-def test_the_picture_is_kept_byte_for_byte():
-    values = made()
+def test_picture_is_stored_unchanged():
+    values = row_values()
     url = values["prompt_0"][1]["content"][1]["image_url"]["url"]
     head, _, body = url.partition(",")
     assert (head, base64.b64decode(body)) == ("data:image/png;base64", picture())
 
 
-def test_parts_have_both_keys_the_unused_one_null():
-    parts = [part for message in made()["prompt_0"] for part in message["content"]]
+def test_prompt_parts_have_both_keys_and_the_unused_one_is_null():
+    parts = [part for message in row_values()["prompt_0"] for part in message["content"]]
     assert all({"text", "image_url"} <= part.keys() for part in parts)
     assert all((part["text"] is None) != (part["image_url"] is None) for part in parts)
 
 
-def test_the_question_lists_the_candidates_in_their_order_and_names_the_none_letter():
-    values = made()
+def test_question_lists_the_candidates_in_order_and_the_none_letter():
+    values = row_values()
     [message] = values["prompt_1"]
     text = message["content"][0]["text"]
     parsed = Page.parse(step().page)
@@ -117,15 +117,15 @@ def test_the_question_lists_the_candidates_in_their_order_and_names_the_none_let
     assert text.index("ELEMENT:") > text.index("\nE. ")
 
 
-def test_the_first_prompt_holds_the_task_and_all_steps_before():
-    text = made()["prompt_0"][1]["content"][0]["text"]
+def test_first_prompt_contains_the_task_and_all_earlier_steps():
+    text = row_values()["prompt_0"][1]["content"][0]["text"]
     assert "Do what t1 says" in text
     assert "[link]  Step 0 -> CLICK" in text
     assert "Step 1 ->" not in text
 
 
-def test_a_row_reads_back_as_what_it_is():
-    values = made()
+def test_row_is_read_back_unchanged():
+    values = row_values()
     row = read_tilde_row(json.loads(json.dumps(values)), place="p", position=0)
     assert (row.op, row.value, row.valid, len(row.candidates)) == ("TYPE", "rome", True, 4)
     assert set(row.boxes) >= {element_id("Search"), element_id("Help")}
@@ -133,7 +133,7 @@ def test_a_row_reads_back_as_what_it_is():
     assert "backend_node_id" not in values["cleaned_html"]
 
 
-def test_an_element_is_written_without_quotes_and_white_space_between():
+def test_element_is_written_without_quotes_and_white_space_between_tags():
     written = page().replace('title="Search"', "title=\"a &lt;b&gt; 'c'  d\"")
     text = element_text(Page.parse(written).element("110"))
     assert text == "<a bnid=110 title=a b c d><text bnid=111>Search</text></a>"
@@ -142,6 +142,6 @@ def test_an_element_is_written_without_quotes_and_white_space_between():
 @pytest.mark.parametrize(
     ("field", "value"), [("cleaned_html", "<html>"), ("screenshot", {"bytes": b"BM not one of ours"})]
 )
-def test_what_cannot_be_shown_is_named(field: str, value: object):
+def test_invalid_page_or_screenshot_is_named_in_the_error(field: str, value: object):
     with pytest.raises(DataUnreadable, match=field):
-        made(step(**{field: value}))
+        row_values(step(**{field: value}))

@@ -15,7 +15,7 @@ def read(**changes: Any):
     return read_source_step(source_row("t1", 2, "TYPE", "rome") | changes, place="file, row 7")
 
 
-def test_a_row_is_decoded_to_its_depth():
+def test_nested_json_of_a_row_is_decoded():
     step = read()
     assert (step.task_id, step.step, step.op, step.value) == ("t1", 2, "TYPE", "rome")
     [positive] = step.positives
@@ -23,11 +23,11 @@ def test_a_row_is_decoded_to_its_depth():
     assert len(step.negatives) == 7
 
 
-def test_history_is_what_should_have_been_done_before():
+def test_history_is_the_correct_earlier_actions():
     assert read().history == ("[link]  Step 0 -> CLICK", "[link]  Step 1 -> CLICK")
 
 
-def test_candidates_may_be_objects_already():
+def test_candidates_can_be_objects():
     plain = [json.loads(one) for one in source_row("t1", 2, "TYPE")["pos_candidates"]]
     for one in plain:
         one["attributes"] = json.loads(one["attributes"])
@@ -44,12 +44,12 @@ def test_candidates_may_be_objects_already():
         picture(),
     ],
 )
-def test_a_screenshot_comes_in_several_forms(written: object):
+def test_screenshot_can_have_several_forms(written: object):
     assert read(screenshot=written).screenshot == picture()
 
 
 @pytest.mark.parametrize("written", [None, {"bytes": None, "path": "x.png"}, "", b""])
-def test_some_rows_have_no_screenshot(written: object):
+def test_screenshot_can_be_missing(written: object):
     assert read(screenshot=written).screenshot is None
 
 
@@ -71,7 +71,7 @@ def test_some_rows_have_no_screenshot(written: object):
         ("action_reprs", [None]),
     ],
 )
-def test_a_wrong_field_is_named_with_its_place(field: str, value: object):
+def test_invalid_field_is_named_with_its_row(field: str, value: object):
     with pytest.raises(DataUnreadable) as error:
         read(**{field: value})
     assert str(error.value).startswith(f"file, row 7, field {field}")

@@ -42,7 +42,7 @@ def read(**changes: Any):
     return read_tilde_row(row(**changes), place="file, row 0", position=0)
 
 
-def test_a_row_is_read_whole():
+def test_row_is_read_completely():
     step = read()
     assert (step.id, step.op, step.value, step.valid) == ("t1:2", "CLICK", "", True)
     assert step.first_turns[1].pictures == (ImagePart(url=PICTURE, detail="high"),)
@@ -52,23 +52,23 @@ def test_a_row_is_read_whole():
 @pytest.mark.parametrize(
     ("written", "valid"), [(True, True), (False, False), ("True", True), ("false", False), ("1", True), (0, False)]
 )
-def test_is_valid_may_be_a_boolean_or_a_text(written: object, valid: bool):
+def test_is_valid_can_be_a_boolean_or_text(written: object, valid: bool):
     assert read(is_valid=written).valid is valid
 
 
-def test_lists_and_prompts_may_stand_there_as_json_text():
+def test_lists_and_prompts_can_be_json_text():
     plain = row()
     names = ("candidates", "target_elements", "prompt_0", "prompt_1")
     assert read(**{name: json.dumps(plain[name]) for name in names}) == read()
 
 
-def test_there_may_be_no_target_or_many():
+def test_targets_can_be_empty_or_many():
     assert read(target_elements=[]).targets == ()
     assert read(target_elements=None).targets == ()
     assert len(read(target_elements=[f"<a bnid={n}>" for n in range(60)]).targets) == 60
 
 
-def test_boxes_are_those_of_our_own_snapshots():
+def test_boxes_are_optional():
     assert read().boxes == {}
     assert read(boxes='{"1": "1,2,3,4"}').boxes == {"1": "1,2,3,4"}
 
@@ -98,21 +98,21 @@ def test_boxes_are_those_of_our_own_snapshots():
         ("boxes", '{"1": 5}'),
     ],
 )
-def test_a_wrong_field_is_named_with_its_place(field: str, value: object):
+def test_invalid_field_is_named_with_its_row(field: str, value: object):
     with pytest.raises(DataUnreadable) as error:
         read(**{field: value})
     assert str(error.value).startswith(f"file, row 0, field {field}")
     assert len(str(error.value)) < 300
 
 
-def test_a_missing_field_is_named():
+def test_missing_field_is_named():
     incomplete = row()
     del incomplete["is_valid"]
     with pytest.raises(DataUnreadable, match="field is_valid: is missing"):
         read_tilde_row(incomplete, place="file, row 0", position=0)
 
 
-def test_prompts_are_not_needed_to_score():
+def test_prompts_are_not_needed_for_scoring():
     scored_only = {name: value for name, value in row().items() if not name.startswith("prompt")}
     assert read_tilde_row(scored_only, place="p", position=0, prompts=False).first_turns == ()
 
@@ -127,12 +127,12 @@ def test_unused_keys_of_parts_are_not_sent():
 
 
 @pytest.mark.parametrize("url", [PICTURE, "https://pictures.example/x.png", 'data:image/png;base64,A"}],"x":1'])
-def test_a_picture_is_sent_exactly_as_given(url: str):
+def test_picture_is_sent_exactly_as_given(url: str):
     [message] = api_messages(read(prompt_0=[{"role": "user", "content": [part(image=url)]}]).first_turns)
     assert json.loads(json.dumps(message["content"]))[0]["image_url"] == {"url": url}
 
 
-def test_a_report_names_a_picture_by_its_digest():
+def test_report_replaces_a_picture_by_its_digest():
     [_, user] = report_messages(read().first_turns)
     assert PICTURE not in user["text"]
     assert "sha256" in user["text"]

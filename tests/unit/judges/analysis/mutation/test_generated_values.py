@@ -1,4 +1,4 @@
-"""Made-up values with which a judge declares its rubric without an answer."""
+"""Generated values, with which a judge declares its rubric without an answer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_every_field_is_filled_with_a_value_of_its_type() -> None:
     assert len(values.bridges) == 3
 
 
-def test_the_entries_of_a_list_differ_so_that_claims_about_them_differ() -> None:
+def test_entries_of_a_list_differ() -> None:
     bridges = Survey.model_validate(generate_values(Survey)).bridges
 
     assert [bridge.name for bridge in bridges] == ["the name 1", "the name 2", "the name 3"]
@@ -50,7 +50,7 @@ def test_numbers_stay_within_their_limits() -> None:
     assert [bridge.built for bridge in Survey.model_validate(generate_values(Survey)).bridges] == [1001, 1000, 1000]
 
 
-def test_a_schema_that_contains_itself_ends() -> None:
+def test_recursive_schema_terminates() -> None:
     class Part(BaseModel):
         name: str
         parts: list[Part] = []
@@ -58,7 +58,7 @@ def test_a_schema_that_contains_itself_ends() -> None:
     assert Part.model_validate(generate_values(Part)).parts
 
 
-async def test_the_client_collects_its_texts_for_the_answer() -> None:
+async def test_client_collects_the_generated_texts() -> None:
     client = GeneratedValuesClient()
     request = LLMRequest(model="made up", messages=(), purpose="extract", schema=Survey)
 
@@ -68,6 +68,6 @@ async def test_the_client_collects_its_texts_for_the_answer() -> None:
     assert {"the town", "the name 3", "stone"} <= client.texts.keys()
 
 
-async def test_free_requests_are_refused() -> None:
+async def test_free_text_requests_are_rejected() -> None:
     with pytest.raises(LLMOutputUnusable):
         await GeneratedValuesClient().complete(LLMRequest(model="made up", messages=(), purpose="free", schema=None))

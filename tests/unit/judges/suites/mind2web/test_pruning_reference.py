@@ -1,4 +1,4 @@
-"""Pages are pruned by copying what is kept. Here it is done by the letter, by removing from a copy, and compared."""
+"""Pruning by copying compared with a direct implementation of the specification, which removes nodes from a copy."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from lxml import etree
 from judges.suites.mind2web.page import ID, Page
 
 
-def by_the_letter(root, candidates):
-    """contracts/mind2web.md, 3.1, sentence by sentence."""
+def direct_pruning(root, candidates):
+    """Implement contracts/mind2web.md, 3.1, sentence by sentence."""
     nodes = {node.get(ID): node for node in reversed(list(root.iter()))}
     keep = set()
 
@@ -51,7 +51,7 @@ def by_the_letter(root, candidates):
 
 @st.composite
 def pages(draw):
-    """A page with white space here and there, and some of its elements."""
+    """Draw a page with some white space, and some of its elements."""
     size = draw(st.integers(1, 60))
     parents = [draw(st.integers(0, place)) for place in range(size)]
     root = etree.Element("html", {ID: "0"})
@@ -71,8 +71,8 @@ def pages(draw):
 
 @settings(max_examples=30, deadline=None)
 @given(pages())
-def test_copying_what_is_kept_gives_what_removing_the_rest_gives(made):
+def test_pruning_equals_the_direct_implementation(made):
     root, candidates = made
     text = etree.tostring(root, encoding="unicode")
-    wanted = etree.tostring(by_the_letter(etree.fromstring(text), candidates), encoding="unicode")
+    wanted = etree.tostring(direct_pruning(etree.fromstring(text), candidates), encoding="unicode")
     assert etree.tostring(Page.parse(text).pruned(candidates), encoding="unicode") == wanted

@@ -1,4 +1,4 @@
-"""A judge on an answer that is changed: what had to move, what did not, what moved by itself."""
+"""Mutation tests of a judge: expected changes, missed changes and changes without a cause."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.slow
 
 HERON, OTTER = "https://pellard.example/heron", "https://pellard.example/otter"
 PAGES = {
-    HERON: "The Heron costs 430 crowns. The Heron was made by Ida Norrstad.",
-    OTTER: "The Otter costs 290 crowns. The Otter was made by Tobias Quell.",
+    HERON: "The Heron costs 430 crowns. The Heron was mutations by Ida Norrstad.",
+    OTTER: "The Otter costs 290 crowns. The Otter was mutations by Tobias Quell.",
 }
 ANSWER = dedent(
     f"""\
@@ -53,20 +53,20 @@ class Found(BaseModel):
     otter: Gauge = Gauge()
 
 
-@judge(task="gauges", description="What do the gauges cost and who made them?")
+@judge(task="gauges", description="What do the gauges cost and who mutations them?")
 async def gauges(ctx: JudgeContext) -> None:
     found = await ctx.extract(Found, "Read out both gauges.")
     for name, gauge in (("Heron", found.heron), ("Otter", found.otter)):
         group = ctx.parallel(name.lower(), name)
         group.check("given", gauge.price, critical=True)
         group.verify("price", {price}, sources={sources})
-        group.verify("maker", f"The {{name}} was made by {{gauge.maker}}", sources=gauge.sources)
+        group.verify("maker", f"The {{name}} was mutations by {{gauge.maker}}", sources=gauge.sources)
     {more}
 """
 HONEST = {"price": 'f"The {name} costs {gauge.price}"', "sources": "gauge.sources", "more": "pass"}
 
 
-def written(tmp_path: Path, **changes: str) -> Path:
+def write_judge(tmp_path: Path, **changes: str) -> Path:
     path = tmp_path / "gauges.py"
     path.write_text(JUDGE.format(**(HONEST | changes)))
     return path
@@ -82,7 +82,7 @@ async def report_of(path: Path, *, answer: str = ANSWER, per_kind: int | None = 
 
 
 def fates(report: dict[str, Any]) -> dict[str, set[str]]:
-    """Every fate that a leaf had, by leaf."""
+    """Return all fates of each leaf."""
     found: dict[str, set[str]] = {}
     for change in report["mutations"]:
         for one in change["expected"]:
@@ -90,8 +90,8 @@ def fates(report: dict[str, Any]) -> dict[str, set[str]]:
     return found
 
 
-async def test_a_sound_judge_notices_every_change(tmp_path: Path) -> None:
-    report = await report_of(written(tmp_path))
+async def test_correct_judge_detects_every_change(tmp_path: Path) -> None:
+    report = await report_of(write_judge(tmp_path))
 
     assert (report["missed"], report["strays"], report["not_judged"]) == (0, 0, 0)
     assert report["leaves"]["never_tested"] == []
@@ -99,8 +99,8 @@ async def test_a_sound_judge_notices_every_change(tmp_path: Path) -> None:
     assert all("moved" in each for each in fates(report).values())
 
 
-async def test_each_change_is_expected_to_move_just_what_rests_on_it(tmp_path: Path) -> None:
-    report = await report_of(written(tmp_path))
+async def test_each_mutation_expects_changes_only_in_dependent_leaves(tmp_path: Path) -> None:
+    report = await report_of(write_judge(tmp_path))
     expected = {change["title"]: [one["leaf"] for one in change["expected"]] for change in report["mutations"]}
 
     assert expected[f"citation dropped: {HERON}"] == ["heron/price", "heron/maker"]
@@ -112,68 +112,68 @@ async def test_each_change_is_expected_to_move_just_what_rests_on_it(tmp_path: P
     assert renamed == ["heron/maker"]
 
 
-async def test_a_claim_that_is_the_judges_own_gives_points_for_what_the_answer_does_not_say(tmp_path: Path) -> None:
-    path = written(tmp_path, price="f\"The {name} costs {430 if name == 'Heron' else 290} crowns\"")
+async def test_claim_with_a_hard_coded_value_is_reported_as_fixed(tmp_path: Path) -> None:
+    path = write_judge(tmp_path, price="f\"The {name} costs {430 if name == 'Heron' else 290} crowns\"")
     report = await report_of(path)
     swapped = next(each for each in report["mutations"] if each["piece"] == "430")
     assert [(one["leaf"], one["fate"]) for one in swapped["expected"]] == [("heron/price", "fixed")]
-    assert report["missed"] == 2  # that, and the price of the Otter
+    assert report["missed"] == 2  # this one and the price of the Otter
 
 
-async def test_sources_that_are_not_the_answers_are_the_judges_own(tmp_path: Path) -> None:
-    report = await report_of(written(tmp_path, sources=f'["{HERON}", "{OTTER}"]'))
+async def test_dropped_citation_is_not_expected_to_change_leaves_with_fixed_sources(tmp_path: Path) -> None:
+    report = await report_of(write_judge(tmp_path, sources=f'["{HERON}", "{OTTER}"]'))
     dropped = next(each for each in report["mutations"] if each["title"] == f"citation dropped: {HERON}")
     assert [one["leaf"] for one in dropped["expected"]] == ["heron/maker"]
 
 
-async def test_an_extraction_that_keeps_what_the_answer_no_longer_says_is_deaf(tmp_path: Path) -> None:
-    path = written(tmp_path)
+async def test_judge_that_ignores_changes_is_deaf(tmp_path: Path) -> None:
+    path = write_judge(tmp_path)
     first: dict[str, Any] = {}
 
-    async def stuck(text: str) -> dict[str, Any]:
-        """Judges the first answer it ever saw, whatever it is shown."""
+    async def first_result(text: str) -> dict[str, Any]:
+        """Return the result of the first answer for every answer."""
         if not first:
             first.update(native_summary(await try_judge(path, text, PAGES), agent_name="a"))
         return first
 
-    testing = MutationTest(stuck, ANSWER)
+    testing = MutationTest(first_result, ANSWER)
     base = await testing.base()
     runs = await testing.run(base, PAGES, seed=0, per_kind=None)
     watched = [one for run in runs for one in run.watched]
     assert watched and {one.fate for one in watched} == {ChangeResult.DEAF}
 
 
-async def test_a_judge_that_takes_the_answers_word_where_no_page_is_cited_is_told_so(tmp_path: Path) -> None:
-    report = await report_of(written(tmp_path, sources="gauge.sources or None"))
+async def test_judge_that_falls_back_to_the_answer_is_unsourced(tmp_path: Path) -> None:
+    report = await report_of(write_judge(tmp_path, sources="gauge.sources or None"))
     dropped = next(each for each in report["mutations"] if each["title"] == f"citation dropped: {HERON}")
     fate = {one["leaf"]: one["fate"] for one in dropped["expected"]}
     assert fate == {"heron/price": "unsourced", "heron/maker": "moved"}
 
 
-async def test_a_judge_that_believes_anything_is_lenient(tmp_path: Path) -> None:
-    path = written(tmp_path)
+async def test_judge_that_passes_everything_is_lenient(tmp_path: Path) -> None:
+    path = write_judge(tmp_path)
 
-    async def believes(text: str) -> dict[str, Any]:
+    async def passes_everything(text: str) -> dict[str, Any]:
         result = native_summary(await try_judge(path, text, PAGES), agent_name="a")
         for leaf in _leaves(result["eval_breakdown"][0]["verification_tree"]):
             leaf["outcome"] = "passed"
         return result
 
-    testing = MutationTest(believes, ANSWER)
+    testing = MutationTest(passes_everything, ANSWER)
     base = await testing.base()
     report = report_json(base, await testing.run(base, PAGES, seed=0, per_kind=None), seed=0, model="m")
     missed = [one for change in report["mutations"] for one in change["expected"] if one["fate"] == "lenient"]
     assert report["missed"] == report["expected"] == len(missed) > 10
 
 
-async def test_a_leaf_that_moves_by_itself_is_named(tmp_path: Path) -> None:
-    path, calls = written(tmp_path), 0
+async def test_leaf_that_changes_without_a_cause_is_a_stray(tmp_path: Path) -> None:
+    path, calls = write_judge(tmp_path), 0
 
     async def flaky(text: str) -> dict[str, Any]:
         nonlocal calls
         calls += 1
         result = native_summary(await try_judge(path, text, PAGES), agent_name="a")
-        if calls == 2:  # the run on which nothing but a blank line was added
+        if calls == 2:  # the run in which only a blank line was added
             leaf = next(
                 one for one in _leaves(result["eval_breakdown"][0]["verification_tree"]) if "maker" in one["id"]
             )
@@ -186,7 +186,7 @@ async def test_a_leaf_that_moves_by_itself_is_named(tmp_path: Path) -> None:
     assert report["mutations"][0]["strays"] == [
         {
             "leaf": "heron/maker",
-            "claim": "The Heron was made by Ida Norrstad",
+            "claim": "The Heron was mutations by Ida Norrstad",
             "outcome_before": "passed",
             "outcome_after": "failed",
         }
@@ -194,8 +194,8 @@ async def test_a_leaf_that_moves_by_itself_is_named(tmp_path: Path) -> None:
     assert report["strays"] == 1
 
 
-async def test_what_was_not_judged_is_neither_caught_nor_missed(tmp_path: Path) -> None:
-    path, calls = written(tmp_path), 0
+async def test_not_judged_leaf_counts_neither_as_detected_nor_as_missed(tmp_path: Path) -> None:
+    path, calls = write_judge(tmp_path), 0
 
     async def down(text: str) -> dict[str, Any]:
         nonlocal calls
@@ -214,31 +214,31 @@ async def test_what_was_not_judged_is_neither_caught_nor_missed(tmp_path: Path) 
     assert {fate for each in fates(report).values() for fate in each} == {"not_judged"}
 
 
-async def test_the_same_seed_makes_the_same_changes_and_another_makes_others(tmp_path: Path) -> None:
-    base = observed_run(native_summary(await try_judge(written(tmp_path), ANSWER, PAGES), agent_name="a"))
+async def test_equal_seeds_give_equal_mutations_and_other_seeds_differ(tmp_path: Path) -> None:
+    base = observed_run(native_summary(await try_judge(write_judge(tmp_path), ANSWER, PAGES), agent_name="a"))
 
-    def made(seed: int) -> tuple[object, ...]:
+    def mutations(seed: int) -> tuple[object, ...]:
         return mutations_of(ANSWER, base, PAGES, seed=seed, per_kind=1, tells=lambda change: True)
 
-    assert made(7) == made(7)
-    assert len({made(seed) for seed in range(5)}) > 1
+    assert mutations(7) == mutations(7)
+    assert len({mutations(seed) for seed in range(5)}) > 1
 
 
-async def test_invented_values_stand_nowhere_and_keep_their_shape(tmp_path: Path) -> None:
-    base = observed_run(native_summary(await try_judge(written(tmp_path), ANSWER, PAGES), agent_name="a"))
-    said = ANSWER + "".join(PAGES.values())
+async def test_invented_values_occur_nowhere_else_and_keep_their_shape(tmp_path: Path) -> None:
+    base = observed_run(native_summary(await try_judge(write_judge(tmp_path), ANSWER, PAGES), agent_name="a"))
+    known_text = ANSWER + "".join(PAGES.values())
     for seed in range(30):
         for change in mutations_of(ANSWER, base, PAGES, seed=seed, per_kind=None, tells=lambda change: True):
             if change.kind in (MutationKind.SWAP_NUMBER, MutationKind.SWAP_NAME):
-                assert change.by not in said
+                assert change.by not in known_text
                 assert change.piece not in re.sub(r"https?://\S+", "", change.text)
             if change.kind is MutationKind.SWAP_NUMBER:
                 assert re.fullmatch(r"[1-9]\d\d", change.by)
 
 
 @pytest.mark.parametrize("answer", ["", "Nothing here.", "## Only a heading"])
-async def test_an_answer_of_which_nothing_passes_has_nothing_to_watch(tmp_path: Path, answer: str) -> None:
-    report = await report_of(written(tmp_path), answer=answer or " ")
+async def test_answer_without_passed_leaves_has_no_watched_leaves(tmp_path: Path, answer: str) -> None:
+    report = await report_of(write_judge(tmp_path), answer=answer or " ")
     assert (report["leaves"]["watched"], report["expected"], report["strays"]) == (0, 0, 0)
 
 

@@ -1,4 +1,4 @@
-"""Many variants at once give what ``rubrics.scoring`` gives one by one."""
+"""Vectorized scores of many variants equal those of ``rubrics.scoring``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def tree_of(result) -> JudgedNode:
 
 @settings(max_examples=40, deadline=None)
 @given(results(), st.data())
-def test_points_and_weights_are_folded_as_the_rubric_does(result, data):
+def test_variant_scores_equal_those_of_the_rubric(result, data):
     root = tree_of(result)
     leaves = [each.key for each in leaves_below(root)]
     rows = data.draw(
@@ -50,10 +50,10 @@ def test_points_and_weights_are_folded_as_the_rubric_does(result, data):
     assert there is None
     for nth, row in enumerate(rows):
         weighed = reweighted(root, {key: float(each[nth]) for key, each in factors.items()})
-        assert found[nth] == pytest.approx(folded(weighed, dict(zip(leaves, row, strict=True))))
+        assert found[nth] == pytest.approx(score_of(weighed, dict(zip(leaves, row, strict=True))))
 
 
-def folded(root: JudgedNode, points: dict[str, float]) -> float:
+def score_of(root: JudgedNode, points: dict[str, float]) -> float:
     return tree_score(root, lambda each: points[each.key])
 
 
@@ -64,7 +64,7 @@ def reweighted(node: JudgedNode, factors: dict[str, float]) -> JudgedNode:
 
 @settings(max_examples=40, deadline=None)
 @given(results())
-def test_a_leaf_left_out_is_a_tree_without_it(result):
+def test_score_without_a_leaf_equals_that_of_the_pruned_tree(result):
     root = tree_of(result)
     keys = [each.key for each in leaves_below(root)]
     low, high = ScoredTree(root).without_leaf(keys)
@@ -78,7 +78,7 @@ def test_a_leaf_left_out_is_a_tree_without_it(result):
 
 
 def pruned(node: JudgedNode, key: str) -> JudgedNode | None:
-    """The tree without a leaf, and without groups that have nothing left."""
+    """Return the tree without one leaf and without groups that became empty."""
     if not node.children:
         return None if node.key == key else node
     children = tuple(each for child in node.children if (each := pruned(child, key)) is not None)
@@ -87,24 +87,24 @@ def pruned(node: JudgedNode, key: str) -> JudgedNode | None:
 
 @settings(max_examples=40, deadline=None)
 @given(results())
-def test_the_tree_as_it_is_has_its_own_score(result):
+def test_unchanged_tree_has_its_recorded_score(result):
     low, high = ScoredTree(tree_of(result)).judged([{}])
     assert (low[0], high[0]) == (pytest.approx(result["score"]["low"]), pytest.approx(result["score"]["high"]))
 
 
-def test_a_gate_left_out_is_open_and_what_lay_behind_unknown():
+def test_removed_gate_opens_the_score_of_the_leaves_behind_it():
     root = tree(leaf("gate", FAILED, critical=True), leaf("behind", SKIPPED, blocked_by="gate"), leaf("beside"))
     low, high = ScoredTree(root).without_leaf(["gate", "behind", "no such leaf"])
     assert (low.tolist(), high.tolist()) == ([0.5, 0.0, 0.0], [1.0, 0.0, 0.0])
 
 
-def test_a_tiny_weight_does_not_round_a_miss_away():
+def test_failed_leaf_with_a_tiny_weight_lowers_the_score():
     root = tree(leaf("all", weight=1e12), leaf("tiny", FAILED, weight=1e-6))
     low, _ = ScoredTree(root).judged([{}, {"tiny": True}])
     assert low[0] < 1.0 == low[1]
 
 
-def test_weights_beyond_what_can_be_added_up_are_folded():
+def test_weights_whose_sum_overflows_are_scored():
     root = tree(leaf("a", weight=1e308), leaf("b", FAILED, weight=1e308))
     low, _ = ScoredTree(root).judged([{}])
     assert low[0] == 0.5

@@ -1,4 +1,4 @@
-"""Replies near and far: what other machines were told is found, and comes near."""
+"""Two-level reply cache: replies of other machines are found in the shared level and stored locally."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ REPLY = LLMReply(text="{}", parsed=None, model="m", usage=Usage(calls=1))
 STORED = StoredReply(text="{}", model="m")
 
 
-class Far:
-    """The far place, and how often it is asked."""
+class SharedLevel:
+    """Shared level that counts its lookups."""
 
     def __init__(self) -> None:
         self.kept: dict[str, StoredReply] = {}
@@ -33,28 +33,28 @@ class Far:
         self.kept[key] = StoredReply(text=reply.text, model=reply.model)
 
 
-async def test_what_another_machine_was_told_is_fetched_once(tmp_path: Path):
-    far = Far()
-    await TwoLevelReplyCache(FolderReplyCache(tmp_path / "one"), far).put(KEY, REPLY)
-    other = TwoLevelReplyCache(FolderReplyCache(tmp_path / "two"), far)
+async def test_reply_of_another_machine_is_fetched_once(tmp_path: Path):
+    shared = SharedLevel()
+    await TwoLevelReplyCache(FolderReplyCache(tmp_path / "one"), shared).put(KEY, REPLY)
+    other = TwoLevelReplyCache(FolderReplyCache(tmp_path / "two"), shared)
     assert [await other.get(KEY), await other.get(KEY)] == [STORED, STORED]
-    assert far.asked == [KEY]
+    assert shared.asked == [KEY]
 
 
-async def test_what_is_at_hand_is_not_asked_for_elsewhere(tmp_path: Path):
-    far = Far()
-    joined = TwoLevelReplyCache(FolderReplyCache(tmp_path), far)
+async def test_local_reply_is_not_looked_up_in_the_shared_level(tmp_path: Path):
+    shared = SharedLevel()
+    joined = TwoLevelReplyCache(FolderReplyCache(tmp_path), shared)
     await joined.put(KEY, REPLY)
     assert await joined.get(KEY) == STORED
-    assert far.asked == []
+    assert shared.asked == []
 
 
-async def test_what_nobody_was_told_is_not_there(tmp_path: Path):
-    assert await TwoLevelReplyCache(FolderReplyCache(tmp_path), Far()).get(KEY) is None
+async def test_unknown_key_is_not_found(tmp_path: Path):
+    assert await TwoLevelReplyCache(FolderReplyCache(tmp_path), SharedLevel()).get(KEY) is None
 
 
 @given(text=st.text(), model=st.text(), at=st.text("0123456789abcdef", min_size=1), other=st.text("0123456789abcdef"))
-def test_an_entry_is_one_at_its_own_place_alone(text: str, model: str, at: str, other: str):
+def test_entry_is_valid_only_under_its_own_key(text: str, model: str, at: str, other: str):
     reply = StoredReply(text=text, model=model)
     entry = to_entry(reply, at=at)
     assert entry.isascii()
@@ -62,13 +62,13 @@ def test_an_entry_is_one_at_its_own_place_alone(text: str, model: str, at: str, 
     assert (parse_entry(entry, at=other) is None) == (other != at)
 
 
-async def test_a_reply_to_a_shorter_page_is_one_on_every_machine(tmp_path: Path):
+async def test_reply_to_a_shortened_page_is_marked_on_every_machine(tmp_path: Path):
     shorter = ShorterPage(refusal="too long", page_chars=5_000)
     entry = to_entry(replace(REPLY, shorter_page=shorter), at=KEY)
     found = parse_entry(entry, at=KEY)
     assert found == replace(STORED, shorter_page=shorter)
-    far = Far()
-    far.kept[KEY] = found
-    joined = TwoLevelReplyCache(FolderReplyCache(tmp_path), far)
+    shared = SharedLevel()
+    shared.kept[KEY] = found
+    joined = TwoLevelReplyCache(FolderReplyCache(tmp_path), shared)
     assert [await joined.get(KEY), await joined.get(KEY)] == [found, found]
-    assert far.asked == [KEY]
+    assert shared.asked == [KEY]
