@@ -1,4 +1,4 @@
-"""Imports point one way, and the contracts that say so really refuse."""
+"""Import contracts hold, and each one detects a violation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_every_top_level_package_has_a_layer():
 
 @pytest.fixture
 def miniature(tmp_path: Path) -> Path:
-    """The same packages and layers, empty, under the same contracts: a place to break them in."""
+    """Empty copy of the packages under the same import contracts, in which a test can add a violation."""
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     packages = [*CONFIGURATION["root_packages"], "app/features", "judges/llm", "cache/backends"]
     for contract in CONFIGURATION["contracts"]:
@@ -79,7 +79,7 @@ def miniature(tmp_path: Path) -> Path:
         ("judges/context.py", "import typer"),
     ],
 )
-def test_forbidden_import_is_found(miniature: Path, file: str, line: str):
+def test_forbidden_import_is_detected(miniature: Path, file: str, line: str):
     (miniature / file).write_text(line + "\n", "utf-8")
     report = lint(miniature)
     assert report.returncode == 1, report.stdout + report.stderr

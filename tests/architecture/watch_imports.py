@@ -1,6 +1,6 @@
-"""Run as a program: imports the modules named on standard input and reports, as JSON, what that did to the world.
+"""Import the modules named on standard input and print the side effects as JSON.
 
-An effect counts only if our own code caused it: what a library does while it is imported is its own affair.
+Only effects that are caused by the project's own code count, not those of the libraries that it imports.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INSTALLED = tuple(sysconfig.get_paths()[name] for name in ("purelib", "platlib")
 
 
 class Watch:
-    """Collects effects while a module is being imported."""
+    """Recorder of side effects during the import of a module."""
 
     def __init__(self) -> None:
         self.module = ""
@@ -50,7 +50,7 @@ class Watch:
 
 
 class WatchedEnvironment(os._Environ):
-    """os.environ that reports when our own code asks it something."""
+    """os.environ that records reads by the project's own code."""
 
     watch: Watch
 
@@ -62,7 +62,7 @@ class WatchedEnvironment(os._Environ):
 
 
 def _ours() -> bool:
-    """Whether the innermost frame outside the standard library and this program belongs to no installed package."""
+    """Return whether the innermost frame outside the standard library and this file is in the project's own code."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename

@@ -17,7 +17,7 @@ OUTCOMES = st.sampled_from([Outcome.PASSED, Outcome.PASSED, Outcome.FAILED])
 
 
 def run(rubric: Rubric, truth: dict[str, Outcome], order: Random) -> None:
-    """Settle as a runner would: checks first, then whatever is ready, finishing in a random order."""
+    """Settle the leaves as a runner does: checks first, then ready leaves, which finish in a random order."""
     open_leaves = []
     for leaf in rubric.leaves():
         leaf.verdict = None
@@ -55,7 +55,7 @@ def with_truth(draw: st.DrawFn) -> tuple[Rubric, dict[str, Outcome]]:
 
 @QUICK
 @given(with_truth(), st.integers(), st.integers())
-def test_the_verdicts_do_not_depend_on_what_finishes_first(
+def test_verdicts_do_not_depend_on_the_order_of_completion(
     tree: tuple[Rubric, dict[str, Outcome]], first_seed: int, second_seed: int
 ) -> None:
     rubric, truth = tree
@@ -67,9 +67,7 @@ def test_the_verdicts_do_not_depend_on_what_finishes_first(
 
 @QUICK
 @given(with_truth(), st.integers())
-def test_gating_spares_questions_and_never_changes_the_score(
-    tree: tuple[Rubric, dict[str, Outcome]], seed: int
-) -> None:
+def test_gating_never_changes_the_score(tree: tuple[Rubric, dict[str, Outcome]], seed: int) -> None:
     rubric, truth = tree
     run(rubric, truth, Random(seed))
     gated = score(rubric)
@@ -81,7 +79,7 @@ def test_gating_spares_questions_and_never_changes_the_score(
 
 @QUICK
 @given(shapes())
-def test_the_order_of_a_tree_alone_never_closes_a_circle(rubric: Rubric) -> None:
+def test_tree_without_requirements_has_no_cycle(rubric: Rubric) -> None:
     assert wait_cycle(rubric) == ()
 
 
@@ -89,7 +87,7 @@ def leaf(node_id: str, *, critical: bool = False, requires: tuple[str, ...] = ()
     return RubricNode(id=node_id, desc="", critical=critical, claim=Claim(text=node_id), requires=requires)
 
 
-def test_leaves_that_require_each_other_are_a_circle() -> None:
+def test_leaves_that_require_each_other_form_a_cycle() -> None:
     rubric = Rubric("task", "")
     a = rubric.add(rubric.root, leaf("a"))
     rubric.add(rubric.root, leaf("b", requires=("a",)))
@@ -104,14 +102,14 @@ def test_leaves_that_require_each_other_are_a_circle() -> None:
     )
 
 
-def test_a_gate_that_requires_a_leaf_it_gates_is_a_circle() -> None:
+def test_gate_that_requires_a_leaf_it_gates_forms_a_cycle() -> None:
     rubric = Rubric("task", "")
     rubric.add(rubric.root, leaf("plain"))
     rubric.add(rubric.root, leaf("gate", critical=True, requires=("plain",)))
     assert sorted(wait_cycle(rubric)) == ["gate", "plain"]
 
 
-def test_an_early_step_that_requires_a_later_one_is_a_circle() -> None:
+def test_earlier_step_that_requires_a_later_one_forms_a_cycle() -> None:
     rubric = Rubric("task", "", Strategy.SEQUENTIAL)
     group = rubric.add(rubric.root, RubricNode(id="group", desc=""))
     first = rubric.add(group, leaf("first"))
@@ -120,7 +118,7 @@ def test_an_early_step_that_requires_a_later_one_is_a_circle() -> None:
     assert sorted(wait_cycle(rubric)) == ["first", "group", "second"]
 
 
-def test_a_check_waits_for_nothing_and_closes_no_circle() -> None:
+def test_check_waits_for_nothing_and_forms_no_cycle() -> None:
     rubric = Rubric("task", "")
     check = rubric.add(rubric.root, RubricNode(id="check", desc="", check=True))
     rubric.add(rubric.root, leaf("a", requires=("check",)))
@@ -128,7 +126,7 @@ def test_a_check_waits_for_nothing_and_closes_no_circle() -> None:
     assert wait_cycle(rubric) == ()
 
 
-def test_a_required_leaf_that_failed_blocks_and_is_named() -> None:
+def test_required_leaf_that_did_not_pass_blocks() -> None:
     rubric = Rubric("task", "")
     needed = rubric.add(rubric.root, leaf("needed"))
     group = rubric.add(rubric.root, RubricNode(id="group", desc="", requires=("needed",)))
