@@ -23,7 +23,7 @@ AT = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 
 @pytest.fixture
 def judged(tmp_path: Path) -> Path:
-    """A result folder with two tasks of ``otter``."""
+    """Create a result folder with two tasks of ``otter``."""
     rubric = rubric_of(leaf("a", Outcome.PASSED, claim="=1+1", sources=()), leaf("b", Outcome.FAILED, claim="No"))
     results = [
         ExportedResult(
@@ -44,7 +44,7 @@ def exported(assay: Call, *arguments: str) -> None:
     assert ended.out == ""
 
 
-def test_csv_is_a_row_for_each_result_or_leaf(assay: Call, judged: Path) -> None:
+def test_csv_has_one_row_per_result_or_leaf(assay: Call, judged: Path) -> None:
     exported(assay, "--out", "results.csv")
     exported(assay, "--out", "leaves.csv", "--rows", "leaves", "--task", "tower")
 
@@ -57,7 +57,7 @@ def test_csv_is_a_row_for_each_result_or_leaf(assay: Call, judged: Path) -> None
     assert len(leaves) == 4
 
 
-def test_the_other_forms_are_written(assay: Call, judged: Path) -> None:
+def test_other_formats_are_written(assay: Call, judged: Path) -> None:
     exported(assay, "--format", "parquet", "--out", "r.parquet")
     exported(assay, "--format", "jsonl", "--out", "r.jsonl")
     exported(assay, "--format", "jsonl", "--rows", "leaves", "--out", "l.jsonl")
@@ -77,7 +77,7 @@ def test_the_other_forms_are_written(assay: Call, judged: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--agent", "oter", "--results", "eval_results"), "Did you mean: otter?"),
         (("--agent", "otter", "--results", "eval_results", "--task", "moat"), "no matching result"),
@@ -87,10 +87,12 @@ def test_the_other_forms_are_written(assay: Call, judged: Path) -> None:
         (("--agent", "otter", "--results", "eval_results", "--run", "a"), "have no runs"),
     ],
 )
-def test_what_cannot_be_exported_is_said(assay: Call, judged: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_export_reports_why_it_is_impossible(
+    assay: Call, judged: Path, arguments: tuple[str, ...], message: str
+) -> None:
     ended = assay("export", "results", "--out", "x.csv", *arguments)
     assert ended.code == 2
-    assert said in ended.err
+    assert message in ended.err
     assert not Path("x.csv").exists()
 
 
@@ -98,7 +100,7 @@ def lines(*answers: dict[str, object]) -> str:
     return "".join(json.dumps({"agent": "otter", "task_id": "bridge", "text": "Old.", **one}) + "\n" for one in answers)
 
 
-def test_json_lines_become_a_folder_that_evaluate_reads(assay: Call, tmp_path: Path) -> None:
+def test_json_lines_become_a_folder_for_evaluate(assay: Call, tmp_path: Path) -> None:
     Path("a.jsonl").write_text(lines({}, {"text": "New."}, {"task_id": "tower", "name": "mine"}))
 
     ended = assay("import", "answers", "a.jsonl", "--to", "in")
@@ -108,7 +110,7 @@ def test_json_lines_become_a_folder_that_evaluate_reads(assay: Call, tmp_path: P
     assert assay("import", "answers", "a.jsonl", "--to", "in").out == "0 written, 3 unchanged: in\n"
 
 
-def test_an_answer_that_is_there_and_differs_is_replaced_only_when_told_so(assay: Call, tmp_path: Path) -> None:
+def test_existing_answer_that_differs_is_replaced_only_with_overwrite(assay: Call, tmp_path: Path) -> None:
     Path("a.jsonl").write_text(lines({}))
     assay("import", "answers", "a.jsonl")
     Path("a.jsonl").write_text(lines({"text": "Other."}, {"task_id": "tower"}))
@@ -121,7 +123,7 @@ def test_an_answer_that_is_there_and_differs_is_replaced_only_when_told_so(assay
     assert Path("answers/otter/bridge/answer_1.md").read_text() == "Other."
 
 
-def test_the_public_layout_is_brought_in_from_a_folder_and_an_archive(assay: Call, tmp_path: Path) -> None:
+def test_public_layout_is_imported_from_a_folder_and_an_archive(assay: Call, tmp_path: Path) -> None:
     for agent in ("otter", "heron"):
         (tmp_path / "theirs" / agent / "bridge").mkdir(parents=True)
         (tmp_path / "theirs" / agent / "bridge" / "answer_1.md").write_text(f"By {agent}.")
@@ -135,7 +137,7 @@ def test_the_public_layout_is_brought_in_from_a_folder_and_an_archive(assay: Cal
     assert [path.name for path in Path("one").iterdir()] == ["heron"]
 
 
-def test_names_that_lead_elsewhere_are_refused_line_by_line(assay: Call, tmp_path: Path) -> None:
+def test_names_that_are_paths_are_rejected_by_line(assay: Call, tmp_path: Path) -> None:
     Path("a.jsonl").write_text(lines({"agent": "../../x"}, {}, {"task_id": "/etc"}, {"name": "..", "text": "x"}))
 
     ended = assay("import", "answers", "a.jsonl")
@@ -145,7 +147,7 @@ def test_names_that_lead_elsewhere_are_refused_line_by_line(assay: Call, tmp_pat
     assert not Path("answers").exists()
 
 
-def test_two_runs_do_not_overwrite_each_other_in_a_folder(assay: Call) -> None:
+def test_two_runs_cannot_be_imported_into_one_folder(assay: Call) -> None:
     Path("a.jsonl").write_text(lines({"run": "a"}, {"run": "b", "text": "New."}))
     ended = assay("import", "answers", "a.jsonl")
     assert ended.code == 2
@@ -153,7 +155,7 @@ def test_two_runs_do_not_overwrite_each_other_in_a_folder(assay: Call) -> None:
 
 
 @pytest.mark.parametrize("source", ["nowhere.jsonl", "empty.jsonl", "empty"])
-def test_a_source_without_answers_is_wrong_usage(assay: Call, tmp_path: Path, source: str) -> None:
+def test_source_without_answers_is_a_usage_error(assay: Call, tmp_path: Path, source: str) -> None:
     (tmp_path / "empty.jsonl").write_text("\n")
     (tmp_path / "empty").mkdir()
     assert assay("import", "answers", source).code == 2

@@ -22,18 +22,18 @@ def shown(*jobs: Job) -> list[str]:
     return written.getvalue().splitlines()
 
 
-def test_a_job_is_shown_from_its_start_to_its_end() -> None:
+def test_job_is_shown_from_start_to_end() -> None:
     assert shown(
         job("queued"), job("running", stage="capturing"), job("running", stage="judging"), job("succeeded")
     ) == ["otter bridge  capturing", "otter bridge  judging", "otter bridge  judged"]
 
 
 @pytest.mark.parametrize("status", ["failed", "cancelled"])
-def test_a_job_without_a_result_says_why_in_one_line(status: str) -> None:
+def test_job_without_a_result_shows_its_error_in_one_line(status: str) -> None:
     error = {"code": "JUDGE_BUG", "detail": "it raised [this]\nsecond line"}
 
     assert shown(job(status, error=error)) == [f"otter bridge  {status}  JUDGE_BUG: it raised [this]"]
 
 
-def test_a_cancelled_job_needs_no_reason() -> None:
+def test_cancelled_job_needs_no_reason() -> None:
     assert shown(job("cancelled")) == ["otter bridge  cancelled"]

@@ -1,4 +1,4 @@
-"""A signature says whose bundle it is; another key's, another bundle's and none at all are told apart."""
+"""Signatures of bundles."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ def signed(private: Path, root: str = ROOT) -> Path:
     return path
 
 
-def test_who_signed_is_told(private: Path):
+def test_valid_signature_gives_the_key_fingerprint(private: Path):
     public = private.with_name("key.pem.pub")
     assert len(check_signature(ROOT, signed(private), public)) == 64
     assert private.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_same_root_gives_the_same_signature(private: Path):
+def test_same_root_gives_the_same_signature(private: Path):
     assert sign(ROOT, private) == sign(ROOT, private)
 
 
-def test_another_root(private: Path):
+def test_signature_of_another_root_is_rejected(private: Path):
     with pytest.raises(BundleRefused, match="signs another bundle"):
         check_signature("cd" * 32, signed(private), private.with_name("key.pem.pub"))
 
 
-def test_another_key(private: Path, tmp_path: Path):
+def test_signature_by_another_key_is_rejected(private: Path, tmp_path: Path):
     other = make_key(tmp_path / "other.pem")
     with pytest.raises(BundleRefused, match="not signed by the key"):
         check_signature(ROOT, signed(private), other)
@@ -52,14 +52,14 @@ def test_another_key(private: Path, tmp_path: Path):
 @pytest.mark.parametrize(
     "change", [{"payloadType": "text/plain"}, {"signatures": []}, {"payload": "!"}, {"payload": None}]
 )
-def test_a_signature_that_was_changed(private: Path, change: dict[str, object]):
+def test_changed_signature_is_rejected(private: Path, change: dict[str, object]):
     path = signed(private)
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(BundleRefused):
         check_signature(ROOT, path, private.with_name("key.pem.pub"))
 
 
-def test_a_payload_that_was_exchanged(private: Path):
+def test_replaced_payload_is_rejected(private: Path):
     path = signed(private)
     envelope = json.loads(path.read_text())
     statement = json.loads(base64.b64decode(envelope["payload"]))
@@ -69,7 +69,7 @@ def test_a_payload_that_was_exchanged(private: Path):
         check_signature("cd" * 32, path, private.with_name("key.pem.pub"))
 
 
-def test_files_that_hold_no_key(private: Path, tmp_path: Path):
+def test_files_without_a_key_or_signature_are_rejected(private: Path, tmp_path: Path):
     path = signed(private)
     nothing = tmp_path / "nothing"
     nothing.write_bytes(b"nothing")
@@ -83,7 +83,7 @@ def test_files_that_hold_no_key(private: Path, tmp_path: Path):
         check_signature(ROOT, nothing, private.with_name("key.pem.pub"))
 
 
-def test_a_key_is_never_written_over(private: Path):
+def test_existing_key_is_never_overwritten(private: Path):
     before = private.read_bytes()
     with pytest.raises(BundleError, match="Cannot write"):
         make_key(private)
@@ -91,7 +91,7 @@ def test_a_key_is_never_written_over(private: Path):
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl here")
-def test_openssl_reads_our_keys_and_finds_our_signature_good(private: Path, tmp_path: Path):
+def test_openssl_verifies_our_signature(private: Path, tmp_path: Path):
     envelope = json.loads(signed(private).read_text())
     kind, payload = envelope["payloadType"].encode(), base64.b64decode(envelope["payload"])
     (tmp_path / "text").write_bytes(b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload))
