@@ -27,7 +27,7 @@ def lines(stream: io.StringIO) -> list[dict]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_an_event_is_one_json_line_with_what_is_bound_to_it(written: io.StringIO):
+def test_event_is_one_json_line_with_its_bound_values(written: io.StringIO):
     with structlog.contextvars.bound_contextvars(job_id="job_1"):
         structlog.get_logger("app.jobs").info("job started", pages=3)
     [line] = lines(written)
@@ -35,13 +35,13 @@ def test_an_event_is_one_json_line_with_what_is_bound_to_it(written: io.StringIO
     assert line["timestamp"].endswith("Z")
 
 
-def test_what_a_library_or_a_plain_logger_says_besides_is_kept(written: io.StringIO):
+def test_extra_values_of_a_standard_logger_are_logged(written: io.StringIO):
     logging.getLogger("judges.verifier").info("verdict reached", extra={"outcome": "passed", "votes": 2})
     [line] = lines(written)
     assert (line["event"], line["outcome"], line["votes"]) == ("verdict reached", "passed", 2)
 
 
-def test_secrets_are_masked_however_deep_they_sit_and_whoever_logs(written: io.StringIO):
+def test_secrets_are_masked_at_any_depth_for_every_logger(written: io.StringIO):
     structlog.get_logger("ours").warning("a canary", nested={"list": ["canary", 1, None]}, thing=ValueError("canary"))
     logging.getLogger("theirs").error("their %s", "canary")
     try:
@@ -55,7 +55,7 @@ def test_secrets_are_masked_however_deep_they_sit_and_whoever_logs(written: io.S
     assert f"RuntimeError: {MASK}" in third["exception"]
 
 
-def test_what_is_below_the_level_is_not_written(written: io.StringIO):
+def test_events_below_the_level_are_not_written(written: io.StringIO):
     structlog.get_logger("ours").debug("detail")
     logging.getLogger("httpx").info("HTTP Request: GET ...")
     assert lines(written) == []

@@ -1,4 +1,4 @@
-"""What is known of a page's requests from the events of its DevTools session."""
+"""State of a page's requests, derived from the events of its DevTools session."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cache.backends.request_tracker import MAX_RETRIES, MAX_RETRIES_PER_HOST, Re
 
 
 class Session:
-    """A DevTools session whose events the test sends."""
+    """DevTools session whose events the test sends."""
 
     def __init__(self) -> None:
         self._listeners: dict[str, Callable[[dict[str, Any]], None]] = {}
@@ -48,7 +48,7 @@ def _watched() -> tuple[Session, RequestTracker]:
     return session, RequestTracker(session, main_frame="main")
 
 
-def test_half_of_the_scripts_or_style_sheets_missing_is_noted_and_fewer_are_not() -> None:
+def test_failed_scripts_or_style_sheets_are_noted_from_half_of_them() -> None:
     session, requests = _watched()
     for number, status in enumerate((200, 200, 404)):
         session.asks(f"s{number}", "Script")
@@ -61,7 +61,7 @@ def test_half_of_the_scripts_or_style_sheets_missing_is_noted_and_fewer_are_not(
     assert requests.notes() == ["2 of 4 scripts could not be loaded", "1 of 1 style sheets could not be loaded"]
 
 
-def test_what_the_page_called_off_and_what_a_frame_asked_for_is_not_missing() -> None:
+def test_cancelled_requests_and_requests_of_frames_are_not_noted() -> None:
     session, requests = _watched()
     session.asks("a", "Script")
     session.fails("a", canceled=True)
@@ -70,7 +70,7 @@ def test_what_the_page_called_off_and_what_a_frame_asked_for_is_not_missing() ->
     assert requests.notes() == []
 
 
-def test_the_requests_of_the_document_before_do_not_count() -> None:
+def test_requests_of_the_previous_document_do_not_count() -> None:
     session, requests = _watched()
     session.asks("old", "Script")
     session.asks("next", "Document")
@@ -83,7 +83,7 @@ def test_the_requests_of_the_document_before_do_not_count() -> None:
     assert not requests.any_open
 
 
-def test_a_picture_is_open_but_brings_no_text_and_what_was_given_up_is_not_waited_for() -> None:
+def test_image_request_is_open_without_text_and_abandoned_requests_are_closed() -> None:
     session, requests = _watched()
     session.asks("p", "Image")
     assert (requests.any_open, requests.text_open) == (True, False)
@@ -98,47 +98,47 @@ def test_a_picture_is_open_but_brings_no_text_and_what_was_given_up_is_not_waite
 
 def _flooded() -> tuple[Session, RequestTracker, list[str]]:
     session, requests = _watched()
-    told: list[str] = []
-    requests.on_flood = told.append
-    return session, requests, told
+    floods: list[str] = []
+    requests.on_flood = floods.append
+    return session, requests, floods
 
 
-def test_requests_that_each_follow_a_failure_are_a_flood_and_are_told_once() -> None:
-    session, requests, told = _flooded()
+def test_requests_that_each_follow_a_failure_are_a_flood_reported_once() -> None:
+    session, requests, floods = _flooded()
     for number in range(MAX_RETRIES_PER_HOST):
         session.asks(f"{number}", "Fetch")
         session.fails(f"{number}", errorText="net::ERR_UNSAFE_PORT")
-    assert told == []
+    assert floods == []
     for number in range(20, 3 * MAX_RETRIES_PER_HOST):
         session.asks(f"{number}", "Fetch")
         session.answers(f"{number}", 404)
-    assert told == ["https://a.example/20"]
+    assert floods == ["https://a.example/20"]
     assert not requests.runaway.is_set()
     session.asks("last", "Fetch")
     assert requests.runaway.is_set()
 
 
-def test_many_requests_at_once_to_a_host_that_is_down_are_no_flood() -> None:
-    session, _, told = _flooded()
+def test_many_concurrent_requests_to_a_failing_host_are_not_a_flood() -> None:
+    session, _, floods = _flooded()
     for number in range(1000):
         session.asks(f"{number}", "Image")
     for number in range(1000):
         session.fails(f"{number}", errorText="net::ERR_TUNNEL_CONNECTION_FAILED")
     session.asks("again", "Image")
-    assert told == []
+    assert floods == []
 
 
-def test_requests_that_succeed_are_no_flood() -> None:
-    session, _, told = _flooded()
+def test_successful_requests_are_not_a_flood() -> None:
+    session, _, floods = _flooded()
     for number in range(1000):
         session.asks(f"{number}", "Fetch")
         session.answers(f"{number}", 200)
-    assert told == []
+    assert floods == []
 
 
-def test_a_loop_over_many_hosts_is_a_flood_too() -> None:
-    session, _, told = _flooded()
+def test_retry_loop_over_many_hosts_is_a_flood() -> None:
+    session, _, floods = _flooded()
     for number in range(MAX_RETRIES + 1):
         session.asks(f"{number}", "Fetch", host=f"h{number}.example")
         session.fails(f"{number}")
-    assert told == [f"https://h{MAX_RETRIES}.example/{MAX_RETRIES}"]
+    assert floods == [f"https://h{MAX_RETRIES}.example/{MAX_RETRIES}"]

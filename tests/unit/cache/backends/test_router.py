@@ -1,4 +1,4 @@
-"""Which backend is asked, how often, and whose answer counts."""
+"""Choice of the capture backend, retries and limits per host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ URL = "https://a.com/x"
 
 
 class Answering:
-    """A capturer that gives one answer after another, the last one for ever."""
+    """Capture backend that returns the given observations in order and repeats the last one."""
 
     def __init__(self, *answers: Observation) -> None:
         self._answers = list(answers)
@@ -52,19 +52,19 @@ OK = _seen(CaptureOutcome.OK)
 
 
 @pytest.mark.parametrize("outcome", ["blocked", "captcha", "empty", "crash"])
-async def test_what_looks_blocked_or_empty_is_looked_at_again_by_the_whole_browser(outcome: str) -> None:
+async def test_blocked_or_empty_page_is_captured_again_with_the_full_browser(outcome: str) -> None:
     first, second = Answering(_seen(CaptureOutcome(outcome))), Answering(_seen(CaptureOutcome.OK, backend="second"))
     assert (await RoutedCapturer(first, second).capture(URL)).backend == "second"
 
 
-async def test_a_second_look_that_sees_no_more_changes_nothing() -> None:
+async def test_second_capture_without_evidence_is_discarded() -> None:
     first = Answering(_seen(CaptureOutcome.BLOCKED))
     second = Answering(_seen(CaptureOutcome.TIMEOUT, backend="second"))
     assert (await RoutedCapturer(first, second).capture(URL)).outcome is CaptureOutcome.BLOCKED
 
 
 @pytest.mark.parametrize("outcome", ["ok", "partial", "http_error", "login_wall", "soft_404", "timeout", "dns_error"])
-async def test_what_another_browser_would_not_change_is_not_looked_at_again(outcome: str) -> None:
+async def test_outcome_that_another_browser_cannot_change_is_not_captured_again(outcome: str) -> None:
     first, second = Answering(_seen(CaptureOutcome(outcome))), Answering(OK)
     await RoutedCapturer(first, second, sleep=Sleeping()).capture(URL)
     assert second.asked == 0
@@ -79,7 +79,7 @@ async def test_what_another_browser_would_not_change_is_not_looked_at_again(outc
         (replace(_seen(CaptureOutcome.BLOCKED, 429), headers={"retry-after": "7"}), [7.0]),
     ],
 )
-async def test_what_may_pass_by_itself_is_tried_once_more(trouble: Observation, slept: list[float]) -> None:
+async def test_temporary_failure_is_retried_once(trouble: Observation, slept: list[float]) -> None:
     first, sleeping = Answering(trouble, OK), Sleeping()
     assert (await RoutedCapturer(first, sleep=sleeping).capture(URL)).is_evidence
     assert (first.asked, sleeping.slept) == (2, slept)
@@ -94,13 +94,13 @@ async def test_what_may_pass_by_itself_is_tried_once_more(trouble: Observation, 
         replace(_seen(CaptureOutcome.HTTP_ERROR, 503), headers={"retry-after": "3600"}),
     ],
 )
-async def test_what_will_not_pass_is_not_tried_again(trouble: Observation) -> None:
+async def test_permanent_failure_is_not_retried(trouble: Observation) -> None:
     first, sleeping = Answering(trouble), Sleeping()
     await RoutedCapturer(first, sleep=sleeping).capture(URL)
     assert (first.asked, sleeping.slept) == (1, [])
 
 
-async def test_one_host_is_asked_for_few_pages_at_a_time_and_others_meanwhile() -> None:
+async def test_concurrent_pages_are_limited_per_host() -> None:
     first = Answering(OK)
     routed = RoutedCapturer(first, pages_per_host=2)
     await asyncio.gather(*(routed.capture(f"https://a.com/{n}") for n in range(10)))
@@ -109,7 +109,7 @@ async def test_one_host_is_asked_for_few_pages_at_a_time_and_others_meanwhile() 
     assert first.most_at_once == 10
 
 
-async def test_closing_closes_both() -> None:
+async def test_closing_closes_both_backends() -> None:
     first, second = Answering(OK), Answering(OK)
     await RoutedCapturer(first, second).aclose()
     assert first.closed

@@ -1,4 +1,4 @@
-"""Results of a running server, as its API gives them."""
+"""Results of a running server, as returned by its API."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def client():
         yield client
 
 
-def test_the_newest_result_of_every_answer_is_taken_run_by_run(client: Client) -> None:
+def test_newest_result_of_every_answer_is_read_for_each_run(client: Client) -> None:
     found = from_server(client, "otter")
     assert [(one.task_id, one.run, one.result["id"]) for one in found] == [
         ("bridge", None, "res_4"),
@@ -60,12 +60,12 @@ def test_the_newest_result_of_every_answer_is_taken_run_by_run(client: Client) -
     assert found[0].created_at is not None and found[0].created_at.isoformat() == "2026-03-01T09:30:00+00:00"
 
 
-def test_a_task_and_a_run_choose_among_them(client: Client) -> None:
+def test_task_and_run_select_results(client: Client) -> None:
     assert [one.result["id"] for one in from_server(client, "otter", ["tower"])] == ["res_2"]
     assert [one.result["id"] for one in from_server(client, "otter", run="a")] == ["res_3"]
 
 
-def test_what_the_server_refuses_is_an_error_and_not_an_empty_answer() -> None:
+def test_error_of_the_server_is_raised() -> None:
     def refuses(request: httpx.Request) -> httpx.Response:
         return httpx.Response(404, json={"title": "Not found", "status": 404, "detail": "no such result", "code": "X"})
 

@@ -22,7 +22,7 @@ async def filled(path: Path, *records: dict[str, Any]) -> None:
     journal.close()
 
 
-async def test_what_was_kept_is_known_to_the_next_run(tmp_path: Path):
+async def test_stored_steps_are_known_to_the_next_run(tmp_path: Path):
     path = tmp_path / "new" / "steps.jsonl"
     await filled(path, record(1), record(0))
     journal = FileJournal.opened(path, RUN)
@@ -33,7 +33,7 @@ async def test_what_was_kept_is_known_to_the_next_run(tmp_path: Path):
     journal.close()
 
 
-async def test_the_last_word_on_a_step_counts(tmp_path: Path):
+async def test_last_record_of_a_step_counts(tmp_path: Path):
     path = tmp_path / "steps.jsonl"
     await filled(path, record(0, status="not_judged"), record(0))
     journal = FileJournal.opened(path, RUN)
@@ -42,7 +42,7 @@ async def test_the_last_word_on_a_step_counts(tmp_path: Path):
 
 
 @pytest.mark.parametrize("cut", range(1, 200, 7))
-async def test_half_a_line_at_the_end_is_cut_off(cut: int, tmp_path: Path):
+async def test_truncated_last_line_is_removed(cut: int, tmp_path: Path):
     path = tmp_path / "steps.jsonl"
     await filled(path, record(0), record(1))
     path.write_bytes(path.read_bytes()[:-cut])
@@ -54,7 +54,7 @@ async def test_half_a_line_at_the_end_is_cut_off(cut: int, tmp_path: Path):
     assert ids <= {"t:0", "t:1", "t:2"}
 
 
-async def test_the_journal_of_another_run_is_refused_with_the_difference(tmp_path: Path):
+async def test_journal_of_another_run_is_rejected_with_the_difference(tmp_path: Path):
     path = tmp_path / "steps.jsonl"
     await filled(path, record(0))
     with pytest.raises(RunMismatch, match="different model, seed"):
@@ -64,13 +64,13 @@ async def test_the_journal_of_another_run_is_refused_with_the_difference(tmp_pat
         FileJournal.opened(path, RUN)
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path):
+def test_folder_that_cannot_be_created_is_named(tmp_path: Path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(RunUnwritable, match="file"):
         FileJournal.opened(tmp_path / "file" / "steps.jsonl", RUN)
 
 
-async def test_without_a_folder_nothing_is_kept():
+async def test_journal_without_a_folder_stores_nothing():
     journal = NoJournal()
     await journal.keep(record(1))
     assert await journal.known() == {}

@@ -1,7 +1,7 @@
-"""Steps played from the published JSON to their records, with a model that says what a test tells it.
+"""Steps of the published JSON evaluated with a scripted model.
 
-Each edge case of contracts/mind2web.md, 4 and 5, is a task in the published shape; what it comes to was worked out by
-hand.
+Each edge case of contracts/mind2web.md, sections 4 and 5, is a task in the published format with figures that were
+calculated manually.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Says = Callable[[str], "str | Exception"]
 
 
 class Model:
-    """An ``LLMClient`` that answers the last message by a function of its text."""
+    """``LLMClient`` whose reply is a function of the last message."""
 
     def __init__(self, says: Says = answer) -> None:
         self._says = says
@@ -47,7 +47,7 @@ class Model:
         return LLMReply(text=said, parsed=None, model=request.model, usage=Usage(calls=1, usd=0.001))
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 class Table:
@@ -61,7 +61,7 @@ class Table:
 
 
 class Kept:
-    """A journal in memory."""
+    """Journal in memory."""
 
     def __init__(self) -> None:
         self.kept: dict[str, Any] = {}
@@ -75,7 +75,7 @@ class Kept:
 
 class Silent:
     def step(self, record: Any, *, done: int, total: int, reused: bool) -> None:
-        """Nobody looks."""
+        """Do nothing."""
 
 
 def plan(folder: Path, tasks: Sequence[Any], *, ranks: Any = None, **playing: Any) -> MindActPlan:
@@ -89,7 +89,7 @@ def run(planned: MindActPlan, model: Model | None = None, journal: Kept | None =
 
 
 def one(folder: Path, says: Says, **given: Any) -> dict[str, Any]:
-    """The record of a task of one step."""
+    """Return the record of a task with one step."""
     playing = {name: given.pop(name) for name in list(given) if name in PlayOptions.__dataclass_fields__}
     ranks = given.pop("ranks", None)
     texts = given.pop("texts", items(count=given.pop("count", 7)))
@@ -102,7 +102,7 @@ def flags(record: Mapping[str, Any]) -> tuple[Any, Any, Any]:
 
 
 def pick(text: str, op: str = "CLICK") -> Says:
-    """Picks the option with this text wherever it is shown, and none of the others."""
+    """Return a reply function that picks the option with this text if it is shown, and no other."""
 
     def says(message: str) -> str:
         lines = message.rpartition("A. None")[2].split("\n")
@@ -112,19 +112,19 @@ def pick(text: str, op: str = "CLICK") -> Says:
     return says
 
 
-def test_the_right_element_and_operation_make_a_step(tmp_path: Path):
+def test_correct_element_and_operation_score_the_step(tmp_path: Path):
     record = one(tmp_path, pick("item 1 "), count=12)
     assert flags(record) == (1, 1.0, 1)
     assert record["prediction"] == ["1", "CLICK "]
     assert record["usage"]["calls"] == 3
 
 
-def test_every_positive_within_top_k_is_right(tmp_path: Path):
+def test_every_positive_within_top_k_is_correct(tmp_path: Path):
     ranks = Table({"T_a": {"1": 55, "2": 3, "3": 4, "4": 0, "5": 1, "6": 2, "7": 5}})
     assert flags(one(tmp_path, pick("item 3 "), positives=("1", "2", "3"), ranks=ranks)) == (1, 1.0, 1)
 
 
-def test_a_positive_outside_top_k_is_not_among_the_options(tmp_path: Path):
+def test_positive_outside_top_k_is_not_an_option(tmp_path: Path):
     ranks = Table({"T_a": {"1": 10, "2": 0, "3": 1, "4": 2, "5": 3, "6": 4, "7": 5}})
     record = one(tmp_path, pick("item 1 "), ranks=ranks, top_k=10)
     assert flags(record) == (0, 0.0, 0)
@@ -135,7 +135,7 @@ def test_a_positive_outside_top_k_is_not_among_the_options(tmp_path: Path):
     )
 
 
-def test_candidates_that_nobody_ranked_tell_nothing_about_a_ranker(tmp_path: Path):
+def test_unranked_candidates_give_no_recall_of_a_ranker(tmp_path: Path):
     options = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o")
     records = run(plan(tmp_path, nine_steps()))
     found = figures(options, options.open_data(), records)
@@ -143,43 +143,43 @@ def test_candidates_that_nobody_ranked_tell_nothing_about_a_ranker(tmp_path: Pat
     assert (found["rank_origin"], found["gold_always_included"]) == ({"listed": 9}, True)
 
 
-def test_a_step_without_positives_is_wrong_and_costs_nothing(tmp_path: Path):
+def test_step_without_positives_scores_zero_without_a_call(tmp_path: Path):
     record = one(tmp_path, pick("item 1 "), positives=())
     assert (flags(record), record["unplayed"], record["prediction"]) == ((0, 0.0, 0), "no_positive", ["", ""])
     assert (record["status"], record["usage"]["calls"]) == ("scored", 0)
 
 
-def test_a_step_without_positives_may_count_nowhere(tmp_path: Path):
+def test_step_without_positives_can_be_skipped(tmp_path: Path):
     record = one(tmp_path, pick("item 1 "), positives=(), no_positive=NoPositive.SKIP)
     assert (record["status"], record["step_acc"]) == ("skipped", None)
 
 
-def test_a_lone_candidate_is_not_asked_about_and_wrong(tmp_path: Path):
+def test_single_candidate_scores_zero_without_a_call(tmp_path: Path):
     record = one(tmp_path, pick("item 1 "), count=1)
     assert (flags(record), record["unplayed"], record["usage"]["calls"]) == ((0, 0.0, 0), "single_candidate", 0)
 
 
-def test_none_of_the_above_everywhere_is_all_zero_even_with_a_left_over_candidate(tmp_path: Path):
+def test_none_of_the_above_in_every_round_scores_zero(tmp_path: Path):
     assert flags(one(tmp_path, lambda message: "Answer: A.\nAction: CLICK", count=6)) == (0, 0.0, 0)
 
 
-def test_a_pick_that_is_taken_back_leaves_nothing_of_its_operation(tmp_path: Path):
+def test_withdrawn_pick_discards_its_operation(tmp_path: Path):
     answers = iter(["Answer: B.\nAction: CLICK", "Answer: A."])
     assert flags(one(tmp_path, lambda message: next(answers))) == (0, 0.0, 0)
 
 
-def test_the_last_round_that_picks_gives_the_operation(tmp_path: Path):
+def test_last_round_with_a_pick_gives_the_operation(tmp_path: Path):
     answers = iter(["Answer: B.\nAction: TYPE\nValue: wrong", "Answer: B.\nAction: TYPE\nValue: right"])
     record = one(tmp_path, lambda message: next(answers), op="TYPE", value="right")
     assert record["prediction"][1] == "TYPE right"
 
 
-def test_a_letter_beyond_the_options_in_the_last_round_loses_everything(tmp_path: Path):
+def test_letter_beyond_the_options_in_the_last_round_discards_the_prediction(tmp_path: Path):
     answers = iter(["Answer: F.\nAction: CLICK", "Answer: F.\nAction: CLICK"])
     assert one(tmp_path, lambda message: next(answers), count=6)["prediction"] == ["", ""]
 
 
-def test_the_operation_counts_where_the_element_is_wrong(tmp_path: Path):
+def test_operation_counts_even_if_the_element_is_wrong(tmp_path: Path):
     assert flags(one(tmp_path, pick("item 2 "))) == (0, 1.0, 0)
 
 
@@ -193,7 +193,7 @@ def test_the_operation_counts_where_the_element_is_wrong(tmp_path: Path):
         ("Answer: {}.", "CLICK", "", 0.0),
     ],
 )
-def test_operations_are_compared_by_their_words(tmp_path: Path, said: str, op: str, value: str, f1: float):
+def test_operations_are_compared_by_tokens(tmp_path: Path, said: str, op: str, value: str, f1: float):
     def says(message: str) -> str:
         letter = pick("item 1 ")(message)
         assert isinstance(letter, str)
@@ -203,13 +203,13 @@ def test_operations_are_compared_by_their_words(tmp_path: Path, said: str, op: s
     assert flags(record) == (1, pytest.approx(f1), int(f1 == 1))
 
 
-def test_by_the_other_metric_the_value_does_not_count(tmp_path: Path):
+def test_action_metric_ignores_the_value(tmp_path: Path):
     says = pick("item 1 ", "TYPE\nValue: something else")
     assert flags(one(tmp_path, says, op="TYPE", value="boston", metric=Metric.ACTION)) == (1, 1.0, 1)
     assert flags(one(tmp_path / "b", says, op="CLICK", metric=Metric.ACTION)) == (1, 0.0, 0)
 
 
-def test_history_is_what_should_have_been_done_whatever_was_said_before(tmp_path: Path):
+def test_history_contains_the_correct_actions_and_not_the_predictions(tmp_path: Path):
     model = Model(lambda message: "Answer: A.")
     run(plan(tmp_path, [task("T", [action("a", items()), action("b", items())])]), model)
     asked = [str(request.messages[-1]["content"]) for request in model.requests]
@@ -217,7 +217,7 @@ def test_history_is_what_should_have_been_done_whatever_was_said_before(tmp_path
     assert sum("Previous actions:\nNone\n" in text for text in asked) == 2
 
 
-def test_a_question_is_sent_as_published(tmp_path: Path):
+def test_prompt_is_sent_as_published(tmp_path: Path):
     model = Model()
     run(plan(tmp_path, nine_steps()[:1]), model)
     request = model.requests[0]
@@ -229,7 +229,7 @@ def test_a_question_is_sent_as_published(tmp_path: Path):
     )
 
 
-def test_all_steps_come_to_the_published_figures(tmp_path: Path):
+def test_all_steps_give_the_published_figures(tmp_path: Path):
     found = report_of(tmp_path, Model())
     assert {key: found[key] for key in ZERO} == approximately(ZERO)
     assert {key: found["policies"]["skip"][key] for key in SKIP} == approximately(SKIP)
@@ -253,7 +253,7 @@ def approximately(value: Any) -> Any:
     return pytest.approx(value)
 
 
-def test_a_fault_of_the_model_is_no_zero_but_a_range(tmp_path: Path):
+def test_model_fault_gives_bounds_and_not_zero(tmp_path: Path):
     def says(message: str) -> str | Exception:
         return (
             LLMUnavailable("503", status=503)
@@ -267,10 +267,10 @@ def test_a_fault_of_the_model_is_no_zero_but_a_range(tmp_path: Path):
     assert found["micro"]["step_success"] is None
     low, high = (found["bounds"][end]["micro"]["step_success"] for end in ("low", "high"))
     assert (low, high) == (pytest.approx(3 / 9), pytest.approx(4 / 9))
-    assert "element_acc" not in found  # the published keys know no doubt
+    assert "element_acc" not in found  # the published keys contain no bounds
 
 
-def test_an_answer_without_a_word_names_no_option(tmp_path: Path):
+def test_empty_reply_selects_no_option(tmp_path: Path):
     empty = LLMOutputUnusable(UnusableKind.EMPTY, "empty", usage=Usage(calls=2))
     record = one(tmp_path, lambda message: empty)
     assert (record["status"], record["prediction"], record["empty_outputs"]) == ("scored", ["", ""], 2)
@@ -278,7 +278,7 @@ def test_an_answer_without_a_word_names_no_option(tmp_path: Path):
     assert one(tmp_path / "b", lambda message: refused)["status"] == "not_judged"
 
 
-def test_damaged_pages_cost_their_step_alone(tmp_path: Path):
+def test_damaged_page_affects_only_its_step(tmp_path: Path):
     broken, lacking, whole = action("a", items()), action("b", items("click")), action("c", items("click"))
     broken["cleaned_html"] = "<html>"
     lacking["pos_candidates"][0]["backend_node_id"] = "77"
@@ -288,7 +288,7 @@ def test_damaged_pages_cost_their_step_alone(tmp_path: Path):
     assert "task T, action 1 (b): candidate '77' is not in cleaned_html" in second["detail"]
 
 
-def test_unknown_steps_are_reported_and_not_judged(tmp_path: Path):
+def test_step_without_ranks_is_reported_as_not_judged(tmp_path: Path):
     ranks = {name: by_id for name, by_id in NINE_RANKS.items() if name != "T2_a"}
     records = run(plan(tmp_path, nine_steps(), ranks=Table(ranks)))
     [record] = [each for each in records if each["status"] == "not_judged"]
@@ -296,13 +296,13 @@ def test_unknown_steps_are_reported_and_not_judged(tmp_path: Path):
     assert record["detail"] == "test_task_0.json, task T2, action 0 (a): scores.pkl has no ranks for step 'T2_a'"
 
 
-def test_a_step_that_stands_twice_in_the_data_ends_the_run(tmp_path: Path):
+def test_duplicate_step_in_the_data_stops_the_run(tmp_path: Path):
     twice = [task("T", [action("a", items()), action("a", items())])]
     with pytest.raises(DataUnreadable, match="repeats step T_a"):
         run(plan(tmp_path, twice))
 
 
-def test_a_stopped_run_goes_on_and_comes_to_the_same(tmp_path: Path):
+def test_resumed_run_gives_the_same_records(tmp_path: Path):
     whole = Kept()
     run(plan(tmp_path, nine_steps(), ranks=Table(NINE_RANKS)), Model(), whole)
     half = Kept()
@@ -320,12 +320,12 @@ def orders(folder: Path, **playing: Any) -> list[tuple[str, ...]]:
     return [step.order for step in prepare(split, PlayOptions(**playing), None)]
 
 
-def test_the_order_of_play_depends_on_seed_and_step_alone(tmp_path: Path):
+def test_order_of_candidates_depends_only_on_seed_and_step(tmp_path: Path):
     assert orders(tmp_path, seed=1) == orders(tmp_path, seed=1) != orders(tmp_path, seed=2)
     assert orders(tmp_path, seed=1, max_steps=3) == orders(tmp_path, seed=1)[:3]
 
 
-def test_one_generator_over_all_steps_shuffles_as_a_seeded_script_does(tmp_path: Path):
+def test_stream_shuffle_uses_one_generator_for_all_steps(tmp_path: Path):
     found = orders(tmp_path, seed=5, shuffle=Shuffle.STREAM)
     stream, wanted = Random(5), []
     for each in nine_steps():
@@ -351,7 +351,7 @@ def test_predictions_are_scored_without_a_model(tmp_path: Path):
     assert (metrics["unknown_ids"], metrics["unknown_count"]) == (["T9_z"], 1)
 
 
-def test_rounds_that_were_recorded_give_the_predictions_again(tmp_path: Path):
+def test_recorded_rounds_reproduce_the_predictions(tmp_path: Path):
     journal = Kept()
     played = run(plan(tmp_path, nine_steps()), Model(), journal)
     file = tmp_path / "outputs.json"
@@ -361,11 +361,11 @@ def test_rounds_that_were_recorded_give_the_predictions_again(tmp_path: Path):
     assert [record["prediction"] for record in records] == [record["prediction"] for record in played]
 
 
-def test_runs_are_told_apart_by_what_decides_their_steps(tmp_path: Path):
+def test_run_identity_contains_what_determines_the_steps(tmp_path: Path):
     write_split(tmp_path, nine_steps())
     options = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o")
     first = run_identity(options, options.open_data())
     other = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o", playing=PlayOptions(seed=1))
     assert first != run_identity(other, other.open_data())
     longer = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o", max_examples=3)
-    assert first == run_identity(longer, longer.open_data())  # what was judged of three steps serves all nine
+    assert first == run_identity(longer, longer.open_data())  # records of three steps can be reused for all nine
