@@ -12,14 +12,14 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("rubrics", "answers", "cache", "judges", "app")
 COMPAT = Path("judges") / "compat"
 STANDARD = sys.stdlib_module_names
-NOT_OURS = {"data", "__pycache__", "node_modules", "results", "build", "dist"}
-NOT_TEXT = {".png", ".jpg", ".jpeg", ".gif", ".webp", ".ico", ".pdf", ".woff", ".woff2", ".gz", ".zip", ".tar", ".bin"}
+IGNORED_FOLDERS = {"data", "__pycache__", "node_modules", "results", "build", "dist"}
+BINARY = {".png", ".jpg", ".jpeg", ".gif", ".webp", ".ico", ".pdf", ".woff", ".woff2", ".gz", ".zip", ".tar", ".bin"}
 
 
 def project_files(root: Path = ROOT) -> Iterator[Path]:
     """Yield every file of the project, except those in ignored folders."""
     for path in sorted(root.iterdir()):
-        if path.name in NOT_OURS or (path.name.startswith(".") and path.name != ".ci"):
+        if path.name in IGNORED_FOLDERS or (path.name.startswith(".") and path.name != ".ci"):
             continue
         if path.is_dir():
             yield from project_files(path)
@@ -31,7 +31,7 @@ def texts() -> Iterator[tuple[str, str]]:
     """Yield (path relative to the root, content) for every text file, including the dot files of the root."""
     dotted = [path for path in (ROOT / ".gitignore", ROOT / ".dockerignore") if path.exists()]
     for path in [*project_files(), *dotted]:
-        if path.suffix not in NOT_TEXT:
+        if path.suffix not in BINARY:
             yield str(path.relative_to(ROOT)), path.read_text("utf-8", "replace")
 
 

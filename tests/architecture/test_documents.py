@@ -22,7 +22,7 @@ from rubrics.lint import lint
 from tests.architecture.sources import ROOT, project_files
 
 DOCUMENTS = sorted(path for path in project_files() if path.suffix == ".md" and "answers" not in path.parts)
-OURS = [path for path in DOCUMENTS if path.parent == ROOT or path.is_relative_to(ROOT / "docs")]
+PROJECT_DOCUMENTS = [path for path in DOCUMENTS if path.parent == ROOT or path.is_relative_to(ROOT / "docs")]
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text("utf-8")
 HTTP_API = (ROOT / "docs" / "http-api.md").read_text("utf-8")
 
@@ -33,7 +33,7 @@ def headings(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("document", OURS, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("document", PROJECT_DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_resolve(document: Path):
     broken = []
     prose = re.sub(r"```.*?```|`[^`\n]*`", "", document.read_text("utf-8"), flags=re.DOTALL)
@@ -47,7 +47,7 @@ def test_links_resolve(document: Path):
     assert broken == []
 
 
-@pytest.mark.parametrize("document", OURS, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("document", PROJECT_DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_named_in_a_document_exist(document: Path):
     named = re.findall(
         r"`((?:app|judges|rubrics|cache|answers|docs|scripts|tests)/[\w./*-]+)`", document.read_text("utf-8")
@@ -139,7 +139,7 @@ def test_glossary_defines_the_terms_of_the_architecture():
 
 
 def _all_documents() -> str:
-    return "\n".join(path.read_text("utf-8") for path in OURS)
+    return "\n".join(path.read_text("utf-8") for path in PROJECT_DOCUMENTS)
 
 
 def test_documented_example_task_gets_the_documented_score(tmp_path: Path):

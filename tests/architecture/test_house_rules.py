@@ -54,7 +54,7 @@ def broad_handlers(tree: ast.Module) -> Iterator[int]:
                 yield node.lineno
 
 
-def pipes_given_to_the_loop(tree: ast.Module) -> Iterator[int]:
+def pipes_passed_to_the_loop(tree: ast.Module) -> Iterator[int]:
     """Yield lines that pass a pipe to the event loop.
 
     uvloop closes the file descriptor of a pipe twice: in the file object and in libuv. In between, a thread may have
@@ -65,7 +65,7 @@ def pipes_given_to_the_loop(tree: ast.Module) -> Iterator[int]:
             yield node.lineno
 
 
-def raises_out_of_groups(tree: ast.Module) -> Iterator[int]:
+def raises_in_except_star(tree: ast.Module) -> Iterator[int]:
     """Yield lines that raise a new exception within ``except*``.
 
     Before Python 3.11.4 it is wrapped in an exception group (gh-103590), so callers do not catch it.
@@ -103,16 +103,16 @@ def long_functions(tree: ast.Module, limit: int) -> Iterator[tuple[int, str, int
                 yield node.lineno, node.name, length
 
 
-def found(check, allowed=()) -> list[str]:
+def violations(check, allowed=()) -> list[str]:
     return [place(path, line) for path in SOURCES if module_name(path) not in allowed for line in check(parsed(path))]
 
 
 def test_only_allowed_modules_read_the_environment():
-    assert found(environment_reads, MAY_READ_ENVIRONMENT) == []
+    assert violations(environment_reads, MAY_READ_ENVIRONMENT) == []
 
 
 def test_only_allowed_modules_catch_everything():
-    assert found(broad_handlers, MAY_CATCH_EVERYTHING) == []
+    assert violations(broad_handlers, MAY_CATCH_EVERYTHING) == []
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_only_allowed_modules_catch_everything():
         (broad_handlers, "try:\n    pass\nexcept (ValueError, BaseException):\n    pass"),
         (broad_handlers, "try:\n    pass\nexcept:\n    pass"),
         (possessive_groups, "import re\nre.compile(r'(?:a+|b)++')"),
-        (raises_out_of_groups, "try:\n    pass\nexcept* ValueError as errors:\n    raise errors.exceptions[0]"),
-        (pipes_given_to_the_loop, "await loop.connect_read_pipe(make, file)"),
+        (raises_in_except_star, "try:\n    pass\nexcept* ValueError as errors:\n    raise errors.exceptions[0]"),
+        (pipes_passed_to_the_loop, "await loop.connect_read_pipe(make, file)"),
         (lambda tree: long_functions(tree, 2), "def f():\n    a = 1\n    b = 2\n    return a + b"),
     ],
 )
@@ -136,15 +136,15 @@ def test_each_check_detects_a_violation(check, line: str):
 
 
 def test_no_pattern_has_a_possessive_quantifier_on_a_group():
-    assert found(possessive_groups) == []
+    assert violations(possessive_groups) == []
 
 
 def test_no_pipe_is_passed_to_the_event_loop():
-    assert found(pipes_given_to_the_loop) == []
+    assert violations(pipes_passed_to_the_loop) == []
 
 
 def test_no_new_exception_is_raised_within_except_star():
-    assert found(raises_out_of_groups) == []
+    assert violations(raises_in_except_star) == []
 
 
 def test_functions_do_not_exceed_the_line_limit():

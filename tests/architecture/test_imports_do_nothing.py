@@ -12,7 +12,7 @@ from tests.architecture.sources import PACKAGES, ROOT, module_name, python_files
 WATCH = Path(__file__).with_name("watch_imports.py")
 
 
-def watch(modules: list[str], folder: Path) -> list[str]:
+def side_effects(modules: list[str], folder: Path) -> list[str]:
     """Return the side effects of importing these modules in a new process without settings."""
     done = subprocess.run(
         [sys.executable, "-X", "utf8", str(WATCH)],
@@ -32,7 +32,7 @@ def watch(modules: list[str], folder: Path) -> list[str]:
 def test_importing_every_module_has_no_side_effects(tmp_path: Path):
     modules = [module_name(path) for path in python_files(*PACKAGES) if path.stem != "__main__"]
     assert len(modules) > 20
-    assert watch(modules, tmp_path) == []
+    assert side_effects(modules, tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -51,7 +51,7 @@ def test_each_side_effect_of_an_import_is_detected(tmp_path: Path):
     }
     for name, line in effects.items():
         (tmp_path / f"{name}.py").write_text(line + "\n", "utf-8")
-    seen = watch(list(effects), tmp_path)
+    seen = side_effects(list(effects), tmp_path)
     assert [name for name in effects if not any(report.startswith(f"{name}: ") for report in seen)] == []
 
 

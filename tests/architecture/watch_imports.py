@@ -43,9 +43,9 @@ class Watch:
             return
         if event == "open":
             path = str(args[0])
-            if not path.endswith(PROGRAM_FILES) and _ours():
+            if not path.endswith(PROGRAM_FILES) and _is_project_code():
                 self.note(f"opened {path}")
-        elif event in WATCHED and _ours():
+        elif event in WATCHED and _is_project_code():
             self.note(f"{event} {args}")
 
 
@@ -55,13 +55,13 @@ class WatchedEnvironment(os._Environ):
     watch: Watch
 
     def __getitem__(self, key: str) -> str:
-        if self.watch.module and _ours():
+        if self.watch.module and _is_project_code():
             self.watch.note(f"read the environment variable {key}")
         value: str = super().__getitem__(key)
         return value
 
 
-def _ours() -> bool:
+def _is_project_code() -> bool:
     """Return whether the innermost frame outside the standard library and this file is in the project's own code."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

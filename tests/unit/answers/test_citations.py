@@ -162,7 +162,7 @@ def test_table_of_cases_has_the_promised_length() -> None:
     assert len(URLS) >= 60
 
 
-def only(text: str) -> Citation:
+def only_citation(text: str) -> Citation:
     [found] = citations(text)
     return found
 
@@ -185,7 +185,7 @@ def only(text: str) -> Citation:
     ],
 )
 def test_kind_and_label_of_a_citation(text: str, kind: CitationKind, label: str) -> None:
-    found = only(text)
+    found = only_citation(text)
     assert (found.url, found.kind, found.label) == (A, kind, label)
 
 
@@ -214,7 +214,7 @@ def test_footnote_ends_before_unindented_text() -> None:
 
 
 def test_label_is_truncated_to_a_maximum_length() -> None:
-    assert only(f"[{'a' * 1000}](https://a.example/x)").label == "a" * 300
+    assert only_citation(f"[{'a' * 1000}](https://a.example/x)").label == "a" * 300
 
 
 def test_url_beyond_the_length_limit_is_not_a_citation() -> None:

@@ -26,7 +26,7 @@ def make(**changes: Any) -> Submission:
     return checked_submission(**{**fields, **changes})
 
 
-def refused(**changes: Any) -> list[tuple[str, ProblemCode]]:
+def problems_of(**changes: Any) -> list[tuple[str, ProblemCode]]:
     with pytest.raises(InvalidSubmission) as caught:
         make(**changes)
     assert all(problem.message for problem in caught.value.problems)
@@ -66,14 +66,14 @@ BAD_NAMES = ["", "A" * 101, ".a", "-a", "_a", "a..b", "../a", "a/b", "a\\b", "a 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
 def test_invalid_name_is_rejected_with_its_field(name: str) -> None:
-    assert refused(agent=name) == [("agent", ProblemCode.BAD_NAME)]
-    assert refused(task_id=name) == [("task_id", ProblemCode.BAD_NAME)]
-    assert refused(run=name) == [("run", ProblemCode.BAD_NAME)]
-    assert refused(answers=[("a", "text"), (name, "text")]) == [("answers.1.name", ProblemCode.BAD_NAME)]
+    assert problems_of(agent=name) == [("agent", ProblemCode.BAD_NAME)]
+    assert problems_of(task_id=name) == [("task_id", ProblemCode.BAD_NAME)]
+    assert problems_of(run=name) == [("run", ProblemCode.BAD_NAME)]
+    assert problems_of(answers=[("a", "text"), (name, "text")]) == [("answers.1.name", ProblemCode.BAD_NAME)]
 
 
 def test_answer_named_only_md_is_rejected() -> None:
-    assert refused(answers=[(".md", "text")]) == [("answers.0.name", ProblemCode.BAD_NAME)]
+    assert problems_of(answers=[(".md", "text")]) == [("answers.0.name", ProblemCode.BAD_NAME)]
 
 
 @settings(max_examples=100, deadline=None)
@@ -90,11 +90,11 @@ def test_accepted_name_is_one_safe_path_component(name: str) -> None:
 
 
 def test_duplicate_answer_name_is_rejected_with_or_without_suffix() -> None:
-    assert refused(answers=[("a", "x"), ("b", "x"), ("a.md", "y")]) == [("answers.2.name", ProblemCode.DUPLICATE)]
+    assert problems_of(answers=[("a", "x"), ("b", "x"), ("a.md", "y")]) == [("answers.2.name", ProblemCode.DUPLICATE)]
 
 
 def test_submission_without_answers_is_rejected() -> None:
-    assert refused(answers=[]) == [("answers", ProblemCode.EMPTY)]
+    assert problems_of(answers=[]) == [("answers", ProblemCode.EMPTY)]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_submission_without_answers_is_rejected() -> None:
     ids=["empty", "blank", "nul", "surrogate", "bytes", "encoded bytes", "urls"],
 )
 def test_invalid_text_is_rejected_with_its_field(text: str, code: ProblemCode) -> None:
-    assert refused(answers=[("a", "text"), ("b", text)]) == [("answers.1.text", code)]
+    assert problems_of(answers=[("a", "text"), ("b", text)]) == [("answers.1.text", code)]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_text_at_the_limit_is_accepted(text: str) -> None:
 
 
 def test_all_problems_are_reported_at_once() -> None:
-    assert refused(agent="", task_id="..", model="", answers=[("a", ""), ("a", "x")]) == [
+    assert problems_of(agent="", task_id="..", model="", answers=[("a", ""), ("a", "x")]) == [
         ("agent", ProblemCode.BAD_NAME),
         ("task_id", ProblemCode.BAD_NAME),
         ("model", ProblemCode.BAD_NAME),
@@ -139,7 +139,7 @@ def test_all_problems_are_reported_at_once() -> None:
 
 @pytest.mark.parametrize("model", ["", " ", "a\0", "a\nb", "m" * 201])
 def test_invalid_model_label_is_rejected(model: str) -> None:
-    assert refused(model=model) == [("model", ProblemCode.BAD_NAME)]
+    assert problems_of(model=model) == [("model", ProblemCode.BAD_NAME)]
 
 
 def nested(depth: int) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def nested(depth: int) -> dict[str, Any]:
     ids=["nan", "object", "depth", "nul", "nul key", "nul after backslash", "surrogate", "bytes"],
 )
 def test_metadata_that_the_database_cannot_store_is_rejected(metadata: dict[str, Any], code: ProblemCode) -> None:
-    assert refused(metadata=metadata) == [("metadata", code)]
+    assert problems_of(metadata=metadata) == [("metadata", code)]
 
 
 def test_metadata_with_a_literal_escape_sequence_is_accepted() -> None:

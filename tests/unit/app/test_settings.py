@@ -10,7 +10,7 @@ from tests.fakes.settings import settings_for_tests
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Run without a .env file and without the developer's environment."""
     monkeypatch.chdir(tmp_path)
     for name in ("ASSAY_MODEL", "ASSAY_API_KEYS", "ASSAY_DATABASE_URL", "OPENAI_API_KEY"):

@@ -158,11 +158,11 @@ async def test_records_are_stored_next_to_bodies_and_a_changed_one_is_ignored(st
     await store.put_record("page_1", b"one")
     await store.put_record("page_2", b"two")
     assert [record async for record in store.records()] == [("page_1", b"one"), ("page_2", b"two")]
-    if _spoiled(tmp_path, "records/page_1/*"):
+    if _overwrite_files(tmp_path, "records/page_1/*"):
         assert [record async for record in store.records()] == [("page_2", b"two")]
 
 
-def _spoiled(folder: Path, pattern: str) -> bool:
+def _overwrite_files(folder: Path, pattern: str) -> bool:
     """Overwrite every file that matches the pattern. Return whether there was one: a memory store has none."""
     found = list(folder.rglob(pattern))
     for path in found:

@@ -14,7 +14,7 @@ from tests.labelled.labels import LabelledPage, detection, labelled_pages
 pytestmark = pytest.mark.slow
 
 
-def _found(page: LabelledPage) -> Finding:
+def _classify_page(page: LabelledPage) -> Finding:
     plain = read_html(page.html, page.final_url)
     return classify(
         PageFacts(
@@ -46,14 +46,14 @@ def test_there_are_as_many_pages_as_promised() -> None:
 
 
 def test_precision_and_recall_of_classification_meet_their_targets() -> None:
-    found = detection({page.name: _found(page).outcome for page in labelled_pages()})
+    found = detection({page.name: _classify_page(page).outcome for page in labelled_pages()})
     assert found.precision >= 0.98, found.false_alarms
     assert found.recall >= 0.90, found.missed
     assert found.exact >= 0.90 * found.bad
 
 
 def test_paywall_is_reported_and_the_page_is_still_evidence() -> None:
-    finding = _found(next(page for page in labelled_pages() if page.name == "paywalled-story"))
+    finding = _classify_page(next(page for page in labelled_pages() if page.name == "paywalled-story"))
     assert finding.outcome is CaptureOutcome.OK
     assert "paywall" in finding.detail
 

@@ -16,7 +16,7 @@ from tests.labelled.forms import FormPage, content_pages, login_pages
 pytestmark = pytest.mark.slow
 
 
-def _found(page: FormPage) -> Finding:
+def _classify_page(page: FormPage) -> Finding:
     plain = read_html(page.html, page.url)
     return classify(
         PageFacts(
@@ -39,20 +39,24 @@ def _found(page: FormPage) -> Finding:
 
 def test_at_least_95_percent_of_login_pages_are_recognized() -> None:
     pages = list(login_pages())
-    missed = [page.name for page in pages if _found(page).outcome is not CaptureOutcome.LOGIN_WALL]
+    missed = [page.name for page in pages if _classify_page(page).outcome is not CaptureOutcome.LOGIN_WALL]
     assert len(pages) >= 46
     assert len(missed) <= 0.05 * len(pages), missed
 
 
 def test_at_most_one_percent_of_content_pages_are_rejected() -> None:
     pages = list(content_pages())
-    refused = [(page.name, _found(page).detail) for page in pages if _found(page).outcome is not CaptureOutcome.OK]
+    refused = [
+        (page.name, _classify_page(page).detail)
+        for page in pages
+        if _classify_page(page).outcome is not CaptureOutcome.OK
+    ]
     assert len(pages) >= 100
     assert len(refused) <= 0.01 * len(pages), refused
 
 
 def test_registration_has_its_own_detail() -> None:
-    found = {page.name: _found(page).detail for page in login_pages()}
+    found = {page.name: _classify_page(page).detail for page in login_pages()}
     assert {found[name] for name in ("registration", "registration with countries")} == {
         "a registration form and little beside it"
     }

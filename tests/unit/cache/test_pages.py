@@ -271,7 +271,7 @@ async def test_archive_is_asked_only_for_a_page_without_evidence_that_cannot_be_
 
 
 async def test_second_process_uses_the_capture_of_the_first() -> None:
-    clock, gate, turns = Clock(), asyncio.Event(), _OneAtATime()
+    clock, gate, turns = Clock(), asyncio.Event(), _SingleLock()
     blobs, index = BlobStore.open("memory://"), MemoryIndex()
     capturers = [ScriptedCapturer(clock, gate=gate) for _ in range(2)]
     workers = [PageCache(each, blobs, index, clock=clock, turns=turns) for each in capturers]
@@ -284,7 +284,7 @@ async def test_second_process_uses_the_capture_of_the_first() -> None:
     assert sorted(len(each.asked) for each in capturers) == [0, 1]
 
 
-class _OneAtATime:
+class _SingleLock:
     """Capture lock within one process: one lock for all keys."""
 
     def __init__(self) -> None:

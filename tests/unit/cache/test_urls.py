@@ -124,7 +124,7 @@ _RESOURCES = st.tuples(
 )
 
 
-def _spelled(resource: tuple[list[str], list[tuple[str, str]], str], escape: Callable[[str], str] = str) -> str:
+def _url_of(resource: tuple[list[str], list[tuple[str, str]], str], escape: Callable[[str], str] = str) -> str:
     """Return a URL of a path, a query and a route, with all special characters escaped."""
     path, query, route = resource
     pairs = "&".join(f"{escape(quote(name, safe=''))}={escape(quote(value, safe=''))}" for name, value in query)
@@ -135,7 +135,7 @@ def _spelled(resource: tuple[list[str], list[tuple[str, str]], str], escape: Cal
 @given(_RESOURCES, _RESOURCES)
 def test_urls_share_a_key_only_if_they_name_the_same_resource(one, other) -> None:
     same = one == other
-    assert same_page(f"https://{_spelled(one)}", f"https://{_spelled(other)}") == same
+    assert same_page(f"https://{_url_of(one)}", f"https://{_url_of(other)}") == same
 
 
 @given(
@@ -147,10 +147,10 @@ def test_other_spelling_of_a_resource_has_the_same_key(resource, beginning: str,
     def lower_escapes(text: str) -> str:
         return re.sub(r"%[0-9A-F]{2}", lambda match: escapes(match[0]), text)
 
-    other = _spelled(resource, lower_escapes)
+    other = _url_of(resource, lower_escapes)
     if not resource[2]:
         other += "#section"
-    assert same_page(f"https://{_spelled(resource)}", f"{beginning}{other}")
+    assert same_page(f"https://{_url_of(resource)}", f"{beginning}{other}")
 
 
 @pytest.mark.parametrize(

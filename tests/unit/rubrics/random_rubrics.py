@@ -20,7 +20,7 @@ UNIT = st.floats(min_value=0.0, max_value=1.0)
 
 
 @st.composite
-def shapes(draw: st.DrawFn, *, max_nodes: int = 10, weights: st.SearchStrategy[float] = WEIGHTS) -> Rubric:
+def unjudged_rubrics(draw: st.DrawFn, *, max_nodes: int = 10, weights: st.SearchStrategy[float] = WEIGHTS) -> Rubric:
     """Draw a rubric without verdicts. Its leaves have claims or checks."""
     rubric = Rubric("task", "the task", draw(st.sampled_from(Strategy)))
     open_nodes = [rubric.root]
@@ -78,9 +78,9 @@ VERDICTS = st.builds(
 
 
 @st.composite
-def judged(draw: st.DrawFn, *, max_nodes: int = 10) -> Rubric:
+def judged_rubrics(draw: st.DrawFn, *, max_nodes: int = 10) -> Rubric:
     """Draw a rubric whose leaves have verdicts, except for some that have none."""
-    rubric = draw(shapes(max_nodes=max_nodes))
+    rubric = draw(unjudged_rubrics(max_nodes=max_nodes))
     for leaf in rubric.leaves():
         leaf.verdict = draw(st.one_of(st.none(), VERDICTS))
     return rubric

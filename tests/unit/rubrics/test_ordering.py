@@ -11,12 +11,12 @@ from rubrics.rubric import Rubric
 from rubrics.scoring import score
 from rubrics.tree import leaves_below
 from rubrics.verdict import Claim, Outcome, Reason, Verdict
-from tests.unit.rubrics.random_rubrics import QUICK, shapes
+from tests.unit.rubrics.random_rubrics import QUICK, unjudged_rubrics
 
 OUTCOMES = st.sampled_from([Outcome.PASSED, Outcome.PASSED, Outcome.FAILED])
 
 
-def run(rubric: Rubric, truth: dict[str, Outcome], order: Random) -> None:
+def settle_all(rubric: Rubric, outcomes: dict[str, Outcome], order: Random) -> None:
     """Settle the leaves as a runner does: checks first, then ready leaves, which finish in a random order."""
     open_leaves = []
     for leaf in rubric.leaves():
@@ -40,7 +40,7 @@ def run(rubric: Rubric, truth: dict[str, Outcome], order: Random) -> None:
                 leaf.verdict = Verdict(outcome=Outcome.SKIPPED, reason=Reason.GATED, blocked_by=blocker.id)
         else:
             leaf = asked.pop(order.randrange(len(asked)))
-            leaf.verdict = Verdict(outcome=truth[leaf.id])
+            leaf.verdict = Verdict(outcome=outcomes[leaf.id])
 
 
 def awaited(rubric: Rubric, leaf: RubricNode) -> list[RubricNode]:
@@ -48,37 +48,37 @@ def awaited(rubric: Rubric, leaf: RubricNode) -> list[RubricNode]:
 
 
 @st.composite
-def with_truth(draw: st.DrawFn) -> tuple[Rubric, dict[str, Outcome]]:
-    rubric = draw(shapes())
+def rubrics_with_outcomes(draw: st.DrawFn) -> tuple[Rubric, dict[str, Outcome]]:
+    rubric = draw(unjudged_rubrics())
     return rubric, {leaf.id: draw(OUTCOMES) for leaf in rubric.leaves() if not decided_by_code(leaf)}
 
 
 @QUICK
-@given(with_truth(), st.integers(), st.integers())
+@given(rubrics_with_outcomes(), st.integers(), st.integers())
 def test_verdicts_do_not_depend_on_the_order_of_completion(
     tree: tuple[Rubric, dict[str, Outcome]], first_seed: int, second_seed: int
 ) -> None:
-    rubric, truth = tree
-    run(rubric, truth, Random(first_seed))
+    rubric, outcomes = tree
+    settle_all(rubric, outcomes, Random(first_seed))
     first = [leaf.verdict for leaf in rubric.leaves()]
-    run(rubric, truth, Random(second_seed))
+    settle_all(rubric, outcomes, Random(second_seed))
     assert [leaf.verdict for leaf in rubric.leaves()] == first
 
 
 @QUICK
-@given(with_truth(), st.integers())
+@given(rubrics_with_outcomes(), st.integers())
 def test_gating_never_changes_the_score(tree: tuple[Rubric, dict[str, Outcome]], seed: int) -> None:
-    rubric, truth = tree
-    run(rubric, truth, Random(seed))
+    rubric, outcomes = tree
+    settle_all(rubric, outcomes, Random(seed))
     gated = score(rubric)
     for leaf in rubric.leaves():
-        if leaf.id in truth:
-            leaf.verdict = Verdict(outcome=truth[leaf.id])
+        if leaf.id in outcomes:
+            leaf.verdict = Verdict(outcome=outcomes[leaf.id])
     assert score(rubric) == gated
 
 
 @QUICK
-@given(shapes())
+@given(unjudged_rubrics())
 def test_tree_without_requirements_has_no_cycle(rubric: Rubric) -> None:
     assert wait_cycle(rubric) == ()
 

@@ -13,7 +13,7 @@ from rubrics.rubric import Rubric
 from rubrics.schema import rubric_from_json, rubric_json, tree_json
 from rubrics.scoring import score, score_strict
 from rubrics.verdict import Claim, Outcome, Quote, QuoteOrigin, Reason, Usage, Verdict, Vote
-from tests.unit.rubrics.random_rubrics import QUICK, judged
+from tests.unit.rubrics.random_rubrics import QUICK, judged_rubrics
 
 UPSTREAM_FIELDS = ["id", "desc", "critical", "score", "status", "strategy", "children"]
 
@@ -104,7 +104,7 @@ def test_unsettled_leaf_is_undecided(rubric: Rubric) -> None:
 
 
 @QUICK
-@given(judged())
+@given(judged_rubrics())
 def test_rubric_survives_json(rubric: Rubric) -> None:
     document = rubric_json(rubric)
     read = rubric_from_json(json.loads(json.dumps(document)))
@@ -125,7 +125,7 @@ def test_scores_in_a_document_are_ignored(rubric: Rubric) -> None:
     assert rubric_json(rubric_from_json(document)) == rubric_json(rubric)
 
 
-def changed(document: dict[str, Any], path: str, value: object) -> dict[str, Any]:
+def with_value(document: dict[str, Any], path: str, value: object) -> dict[str, Any]:
     """Return a copy of ``document`` with the value at a dotted path replaced."""
     copy = deepcopy(document)
     *way, last = path.split(".")
@@ -158,7 +158,7 @@ def test_invalid_document_is_rejected_with_the_path_of_the_problem(
     rubric: Rubric, path: str, value: object, where: str
 ) -> None:
     with pytest.raises(SchemaError) as caught:
-        rubric_from_json(changed(rubric_json(rubric), path, value))
+        rubric_from_json(with_value(rubric_json(rubric), path, value))
     assert caught.value.path == where
     assert caught.value.message
 

@@ -22,7 +22,7 @@ from rubrics.scoring import (
     unknown_leaves,
 )
 from rubrics.verdict import Outcome, Reason, Verdict
-from tests.unit.rubrics.random_rubrics import QUICK, UNIT, judged, shapes
+from tests.unit.rubrics.random_rubrics import QUICK, UNIT, judged_rubrics, unjudged_rubrics
 
 
 def flat(*weighted: tuple[float, float], critical: tuple[int, ...] = ()) -> tuple[RubricNode, dict[str, float]]:
@@ -35,13 +35,13 @@ def flat(*weighted: tuple[float, float], critical: tuple[int, ...] = ()) -> tupl
     return rubric.root, scores
 
 
-def folded(root: RubricNode, scores: Mapping[str, float]) -> float:
+def score_of(root: RubricNode, scores: Mapping[str, float]) -> float:
     return tree_score(root, lambda leaf: scores[leaf.id])
 
 
 @st.composite
 def scored_trees(draw: st.DrawFn) -> tuple[Rubric, dict[str, float]]:
-    rubric = draw(shapes())
+    rubric = draw(unjudged_rubrics())
     return rubric, {leaf.id: draw(st.one_of(st.sampled_from([0.0, 1.0]), UNIT)) for leaf in rubric.leaves()}
 
 
@@ -60,18 +60,18 @@ def test_raising_a_leaf_never_lowers_the_score(tree: tuple[Rubric, dict[str, flo
     rubric, scores = tree
     leaf_id = data.draw(st.sampled_from(sorted(scores)))
     raised = data.draw(st.floats(min_value=scores[leaf_id], max_value=1.0))
-    assert folded(rubric.root, {**scores, leaf_id: raised}) >= folded(rubric.root, scores)
+    assert score_of(rubric.root, {**scores, leaf_id: raised}) >= score_of(rubric.root, scores)
 
 
 @QUICK
 @given(st.lists(UNIT, min_size=1, max_size=20))
 def test_equal_weights_give_the_plain_mean(points: list[float]) -> None:
     assume(sum(points) / len(points) < 1.0)
-    assert folded(*flat(*((1.0, each) for each in points))) == sum(points) / len(points)
+    assert score_of(*flat(*((1.0, each) for each in points))) == sum(points) / len(points)
 
 
 @QUICK
-@given(shapes(), st.booleans())
+@given(unjudged_rubrics(), st.booleans())
 def test_leaves_that_all_pass_score_exactly_one(rubric: Rubric, sequential: bool) -> None:
     rubric.root.strategy = Strategy.SEQUENTIAL if sequential else Strategy.PARALLEL
     settled = score_nodes(rubric.root, lambda leaf: (1.0, Status.PASSED))
@@ -83,11 +83,11 @@ def test_leaves_that_all_pass_score_exactly_one(rubric: Rubric, sequential: bool
 def test_score_is_one_exactly_if_all_leaves_passed(tree: tuple[Rubric, dict[str, float]]) -> None:
     rubric, scores = tree
     all_passed = all(points == 1.0 for points in scores.values())
-    assert (folded(rubric.root, scores) == 1.0) is all_passed
+    assert (score_of(rubric.root, scores) == 1.0) is all_passed
 
 
 @QUICK
-@given(judged())
+@given(judged_rubrics())
 def test_low_value_and_high_are_in_order(rubric: Rubric) -> None:
     for found in (score(rubric), score_strict(rubric)):
         assert 0.0 <= found.low <= found.high <= 1.0
@@ -95,7 +95,7 @@ def test_low_value_and_high_are_in_order(rubric: Rubric) -> None:
 
 
 @QUICK
-@given(judged())
+@given(judged_rubrics())
 def test_strict_score_never_exceeds_the_score(rubric: Rubric) -> None:
     plain, strict = score(rubric), score_strict(rubric)
     assert strict.low <= plain.low
@@ -103,13 +103,13 @@ def test_strict_score_never_exceeds_the_score(rubric: Rubric) -> None:
 
 
 @QUICK
-@given(judged(max_nodes=9))
+@given(judged_rubrics(max_nodes=9))
 def test_bounds_match_every_assignment_of_the_unknown_leaves(rubric: Rubric) -> None:
     leaves = list(rubric.leaves())
     unknown = sorted(unknown_leaves({leaf.id: leaf.verdict for leaf in leaves}))
     known = {leaf.id: compatible_score(leaf.verdict).score for leaf in leaves}
     possible = [
-        folded(rubric.root, {**known, **dict(zip(unknown, bits, strict=True))})
+        score_of(rubric.root, {**known, **dict(zip(unknown, bits, strict=True))})
         for bits in product((0.0, 1.0), repeat=len(unknown))
     ]
     found = score(rubric)
@@ -126,30 +126,30 @@ def test_bounds_contain_the_score_if_leaves_are_intervals(
     highs = {leaf_id: data.draw(st.floats(min_value=low, max_value=1.0)) for leaf_id, low in lows.items()}
     between = {leaf_id: data.draw(st.floats(min_value=lows[leaf_id], max_value=highs[leaf_id])) for leaf_id in lows}
     found = bounds(rubric.root, lambda leaf: (lows[leaf.id], highs[leaf.id]))
-    assert found.low <= folded(rubric.root, between) <= found.high
+    assert found.low <= score_of(rubric.root, between) <= found.high
 
 
 def test_weights_shift_the_mean() -> None:
-    assert folded(*flat((3.0, 1.0), (1.0, 0.0))) == 0.75
+    assert score_of(*flat((3.0, 1.0), (1.0, 0.0))) == 0.75
 
 
 def test_critical_child_below_one_zeroes_its_parent() -> None:
-    assert folded(*flat((1.0, 0.999), (1.0, 1.0), critical=(0,))) == 0.0
+    assert score_of(*flat((1.0, 0.999), (1.0, 1.0), critical=(0,))) == 0.0
 
 
 def test_only_critical_children_give_one_or_zero() -> None:
-    assert folded(*flat((1.0, 1.0), (9.0, 1.0), critical=(0, 1))) == 1.0
+    assert score_of(*flat((1.0, 1.0), (9.0, 1.0), critical=(0, 1))) == 1.0
 
 
 def test_failed_leaf_with_a_tiny_weight_keeps_the_score_below_one() -> None:
     root, scores = flat((1.0, 1.0), (1e-20, 0.0))
-    assert folded(root, scores) == nextafter(1.0, 0.0)
+    assert score_of(root, scores) == nextafter(1.0, 0.0)
     settled = score_nodes(root, lambda leaf: (scores[leaf.id], Status.PASSED if scores[leaf.id] else Status.FAILED))
     assert settled[id(root)].status is Status.PARTIAL
 
 
 def test_huge_weights_do_not_overflow() -> None:
-    assert folded(*flat((1.5e308, 1.0), (1.5e308, 0.0))) == 0.5
+    assert score_of(*flat((1.5e308, 1.0), (1.5e308, 0.0))) == 0.5
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, nan, inf])
@@ -157,7 +157,7 @@ def test_invalid_weight_is_reported_with_its_node(weight: float) -> None:
     root, scores = flat((1.0, 1.0), (1.0, 0.0))
     root.children[1].weight = weight
     with pytest.raises(InvalidNode, match="'n1'"):
-        folded(root, scores)
+        score_of(root, scores)
 
 
 def test_root_alone_is_a_leaf() -> None:

@@ -64,7 +64,7 @@ def script(path: Path, text: str) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def clean(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_browser_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ASSAY_BROWSER", raising=False)
 
 

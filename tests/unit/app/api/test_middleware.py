@@ -29,7 +29,7 @@ def client(*, max_bytes: int = 100, **limits: Any) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1")
 
 
-async def parts(*sizes: int, pause_s: float = 0.0) -> AsyncIterator[bytes]:
+async def chunks(*sizes: int, pause_s: float = 0.0) -> AsyncIterator[bytes]:
     for size in sizes:
         yield b"x" * size
         await asyncio.sleep(pause_s)
@@ -37,12 +37,12 @@ async def parts(*sizes: int, pause_s: float = 0.0) -> AsyncIterator[bytes]:
 
 async def test_body_up_to_the_limit_is_read():
     async with client() as api:
-        assert (await api.post("/read", content=parts(60, 40))).json() == 100
+        assert (await api.post("/read", content=chunks(60, 40))).json() == 100
 
 
 async def test_body_beyond_the_limit_is_rejected_in_any_chunks():
     async with client() as api:
-        response = await api.post("/read", content=parts(*[1] * 101))
+        response = await api.post("/read", content=chunks(*[1] * 101))
     assert (response.status_code, response.json()["code"]) == (413, "TOO_LARGE")
     assert response.headers["connection"] == "close"
 
@@ -56,7 +56,7 @@ async def test_content_length_beyond_the_limit_is_rejected_without_reading():
 
 async def test_stalled_body_ends_the_request():
     async with client(silence_s=0.05) as api:
-        response = await api.post("/read", content=parts(10, 10, pause_s=1.0))
+        response = await api.post("/read", content=chunks(10, 10, pause_s=1.0))
     assert (response.status_code, response.headers["content-type"]) == (408, "application/problem+json")
 
 
@@ -67,14 +67,14 @@ async def test_slow_response_to_a_complete_body_is_allowed():
 
 async def test_slow_body_ends_the_request():
     async with client(whole_s=0.1) as api:
-        response = await api.post("/read", content=parts(*[1] * 50, pause_s=0.02))
+        response = await api.post("/read", content=chunks(*[1] * 50, pause_s=0.02))
     assert (response.status_code, response.json()["code"]) == (408, "TOO_SLOW")
 
 
 async def test_concurrent_bodies_share_a_limit_and_release_it():
     async with client(at_once=1) as api:
         async with asyncio.TaskGroup() as group:
-            slow = group.create_task(api.post("/read", content=parts(40, 40, pause_s=0.2)))
+            slow = group.create_task(api.post("/read", content=chunks(40, 40, pause_s=0.2)))
             await asyncio.sleep(0.1)
             refused = await api.post("/read", content=b"x" * 70)
         assert (refused.status_code, refused.json()["code"]) == (503, "BUSY")

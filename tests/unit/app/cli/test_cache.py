@@ -36,7 +36,7 @@ def replies(tmp_path: Path) -> Path:
     return folder
 
 
-def listed(assay: Call, *arguments: str) -> dict[str, int]:
+def replies_by_model(assay: Call, *arguments: str) -> dict[str, int]:
     document = json.loads(assay("cache", "list", "--json", *arguments).out)
     return {each["model"]: each["replies"] for each in document["models"]}
 
@@ -59,18 +59,18 @@ def test_empty_cache_is_reported(assay: Call) -> None:
 
 def test_clear_removes_only_the_selected_replies(assay: Call, replies: Path) -> None:
     assert json.loads(assay("cache", "clear", "--model", "small", "--older-than", "30d", "--json").out)["removed"] == 1
-    assert listed(assay) == {"large": 1, "small": 1}
+    assert replies_by_model(assay) == {"large": 1, "small": 1}
     assert "1 replies removed" in assay("cache", "clear", "--older-than", "4w").out
-    assert listed(assay) == {"small": 1}
+    assert replies_by_model(assay) == {"small": 1}
     assert assay("cache", "clear").code == 0
-    assert listed(assay) == {}
+    assert replies_by_model(assay) == {}
 
 
 def test_caches_of_all_agents_next_to_a_page_cache_are_listed_together(assay: Call, tmp_path: Path) -> None:
     for agent in ("otter", "heron"):
         store(tmp_path / "pages" / ".assay" / agent / "replies", 1, "small")
-    assert listed(assay, "--cache", "pages") == {"small": 2}
-    assert listed(assay) == {}
+    assert replies_by_model(assay, "--cache", "pages") == {"small": 2}
+    assert replies_by_model(assay) == {}
 
 
 @pytest.mark.parametrize("age", ["30", "soon", "-1d", "3y"])

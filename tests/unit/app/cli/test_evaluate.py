@@ -85,10 +85,10 @@ def test_dry_run_lists_the_plan_as_json_and_changes_nothing(assay: Call, answers
     assert plan["model"] == "lexical"
     urls = ["https://bridges.example/old", "https://bridges.example/new"]
     known, unknown = plan["answers"]
-    foreseen = known.pop("forecast")
-    assert foreseen["usd"] == {"low": 0, "expected": 0, "high": 0}
-    assert foreseen["unknown_pages"] == 2
-    assert plan["forecast"]["calls"] == foreseen["calls"]
+    forecast = known.pop("forecast")
+    assert forecast["usd"] == {"low": 0, "expected": 0, "high": 0}
+    assert forecast["unknown_pages"] == 2
+    assert plan["forecast"]["calls"] == forecast["calls"]
     assert unknown["forecast"] is None
     assert known == {
         "agent_name": "otter",

@@ -32,7 +32,7 @@ def job_json(job_id: str = "j1", status: str = "running", **more: Any) -> dict[s
     }
 
 
-class Blocking:
+class BlockingClient:
     """Adapter that runs each call of the asyncio client to completion."""
 
     def __init__(self, client: AsyncClient, runner: asyncio.Runner) -> None:
@@ -58,12 +58,12 @@ def connect(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
             transport = httpx.MockTransport(handler)
             if request.param == "sync":
                 return Client("http://server/", transport=transport, **kw)
-            return Blocking(AsyncClient("http://server/", transport=transport, **kw), runner)
+            return BlockingClient(AsyncClient("http://server/", transport=transport, **kw), runner)
 
         yield make
 
 
-def replying(status: int, body: Any, headers: dict[str, str] | None = None) -> Handler:
+def respond_with(status: int, body: Any, headers: dict[str, str] | None = None) -> Handler:
     return lambda _request: httpx.Response(status, json=body, headers=headers)
 
 
@@ -93,7 +93,7 @@ def test_submit_sends_the_request_of_the_contract_and_reads_the_receipt(connect:
 
 
 def test_job_has_typed_times_and_progress(connect: Callable[..., Any]) -> None:
-    job = connect(replying(200, job_json(error={"code": "JUDGE_BUG", "detail": "boom"}))).job("j1")
+    job = connect(respond_with(200, job_json(error={"code": "JUDGE_BUG", "detail": "boom"}))).job("j1")
 
     assert job.created_at is not None
     assert job.created_at.utcoffset() is not None
@@ -136,7 +136,7 @@ def test_wait_polls_only_open_jobs_and_keeps_their_order(connect: Callable[..., 
 
 def test_wait_times_out_and_names_the_open_jobs(connect: Callable[..., Any]) -> None:
     with pytest.raises(WaitTimeout) as caught:
-        connect(replying(200, job_json())).wait(["j1"], timeout_s=0, poll_s=0)
+        connect(respond_with(200, job_json())).wait(["j1"], timeout_s=0, poll_s=0)
 
     assert caught.value.pending == {"j1": "running"}
 
@@ -169,7 +169,7 @@ def test_problem_response_becomes_an_api_error_with_its_fields(connect: Callable
         "errors": [{"path": "answers[0].text", "message": "is empty"}],
     }
     with pytest.raises(ApiError) as caught:
-        connect(replying(422, problem)).submit("otter", "bridge", [("a.md", "")])
+        connect(respond_with(422, problem)).submit("otter", "bridge", [("a.md", "")])
 
     assert (caught.value.status, caught.value.code) == (422, "INVALID")
     assert caught.value.errors == (("answers[0].text", "is empty"),)
@@ -178,7 +178,7 @@ def test_problem_response_becomes_an_api_error_with_its_fields(connect: Callable
 
 def test_retry_after_is_in_the_error(connect: Callable[..., Any]) -> None:
     with pytest.raises(ApiError) as caught:
-        connect(replying(503, {"detail": "busy", "code": "BUSY"}, {"Retry-After": "7"})).tasks()
+        connect(respond_with(503, {"detail": "busy", "code": "BUSY"}, {"Retry-After": "7"})).tasks()
 
     assert caught.value.retry_after_s == 7.0
 
@@ -188,8 +188,8 @@ def test_retry_after_is_in_the_error(connect: Callable[..., Any]) -> None:
     [
         lambda _request: httpx.Response(200, text="<html>some other server</html>"),
         lambda _request: httpx.Response(502, text="<html>bad gateway</html>"),
-        replying(200, {"id": "j1"}),
-        replying(200, ["not", "an", "object"]),
+        respond_with(200, {"id": "j1"}),
+        respond_with(200, ["not", "an", "object"]),
     ],
     ids=["html", "html error", "fields missing", "wrong shape"],
 )
@@ -236,14 +236,14 @@ def test_wait_fails_if_retry_after_exceeds_the_timeout(connect: Callable[..., An
     busy = {"type": "about:blank", "title": "x", "status": 503, "detail": "busy", "code": "UNAVAILABLE"}
 
     with pytest.raises(ApiError, match="busy"):
-        connect(replying(503, busy, {"Retry-After": "600"})).wait(["j1"], timeout_s=1, poll_s=0)
+        connect(respond_with(503, busy, {"Retry-After": "600"})).wait(["j1"], timeout_s=1, poll_s=0)
 
 
 def test_figures_are_requested_at_the_urls_of_the_contract(connect: Callable[..., Any]) -> None:
-    asked: list[str] = []
+    urls: list[str] = []
 
     def handler(request: httpx.Request) -> httpx.Response:
-        asked.append(str(request.url).removeprefix("http://server"))
+        urls.append(str(request.url).removeprefix("http://server"))
         return httpx.Response(200, json={})
 
     client = connect(handler)
@@ -253,7 +253,7 @@ def test_figures_are_requested_at_the_urls_of_the_contract(connect: Callable[...
     client.sensitivity("res_1")
     client.order_sensitivity("walker", "runner")
     client.consistency("bridges")
-    assert asked == [
+    assert urls == [
         "/v1/agents/walker/summary",
         "/v1/agents/walker/summary?run=nightly",
         "/v1/compare?a=walker%40a&b=walker%40b&b=res_1",

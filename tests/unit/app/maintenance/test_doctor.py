@@ -46,12 +46,12 @@ def test_free_space_of_the_data_folder_is_checked(tmp_path: Path) -> None:
 
 
 def test_free_space_is_measured_at_the_nearest_existing_folder(tmp_path: Path) -> None:
-    asked: list[Path] = []
+    measured: list[Path] = []
 
     def free_bytes(place: Path) -> int:
-        asked.append(place)
+        measured.append(place)
         return 0
 
     doctor.check_disk(tmp_path / "not" / "yet", free_bytes=free_bytes)
 
-    assert asked == [tmp_path]
+    assert measured == [tmp_path]

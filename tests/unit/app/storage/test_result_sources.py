@@ -17,13 +17,13 @@ from tests.fakes.judged import FAILED, NOT_JUDGED, group, leaf, page_entry, resu
 ONE, TWO = "https://one.example/a", "https://two.example/"
 
 
-def counted(*nodes, pages=()):
+def count_sources(*nodes, pages=()):
     found = result_source_rows("res_1", json.dumps(result_of(rubric_of(*nodes), pages=pages)))
     return {row["url"]: (row["leaves"], row["open_leaves"], row["calls"], row["usd"]) for row in found}
 
 
 def test_each_page_is_counted_with_its_leaves_and_their_cost():
-    found = counted(
+    found = count_sources(
         leaf("a", claim="x", sources=[ONE, TWO]),
         group("g", leaf("b", NOT_JUDGED, claim="y", sources=[ONE]), leaf("c", FAILED, claim="z", sources=[])),
         leaf("code"),
@@ -32,11 +32,13 @@ def test_each_page_is_counted_with_its_leaves_and_their_cost():
 
 
 def test_two_spellings_of_a_url_in_one_leaf_are_one_source():
-    assert counted(leaf("a", claim="x", sources=[TWO, "http://www.two.example"]))["http://www.two.example"][0] == 1
+    assert (
+        count_sources(leaf("a", claim="x", sources=[TWO, "http://www.two.example"]))["http://www.two.example"][0] == 1
+    )
 
 
 def test_page_that_only_the_answer_cites_has_no_leaves():
-    assert counted(leaf("code"), pages=[page_entry(ONE)]) == {ONE: (0, 0, 0, 0.0)}
+    assert count_sources(leaf("code"), pages=[page_entry(ONE)]) == {ONE: (0, 0, 0, 0.0)}
 
 
 def test_unknown_price_is_not_zero():

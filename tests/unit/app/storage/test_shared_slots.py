@@ -17,7 +17,7 @@ class Process:
     held: int = 0
 
 
-def turn(total: int, process: Process, processes: list[Process]) -> None:
+def renew(total: int, process: Process, processes: list[Process]) -> None:
     """Renew the slots of one process and start as much work as they allow."""
     others = [(each.held, each.wanted) for each in processes if each is not process and (each.held or each.wanted)]
     process.held = slot_share(
@@ -31,13 +31,13 @@ def turn(total: int, process: Process, processes: list[Process]) -> None:
     st.integers(1, 6),
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 30)), max_size=60),
 )
-def test_slots_in_use_never_exceed_the_total(total: int, many: int, turns: list[tuple[int, int]]) -> None:
+def test_slots_in_use_never_exceed_the_total(total: int, many: int, renewals: list[tuple[int, int]]) -> None:
     processes = [Process() for _ in range(many)]
-    for number, wanted in turns:
+    for number, wanted in renewals:
         process = processes[number % many]
         process.wanted = wanted
         process.in_use = min(process.in_use, wanted)
-        turn(total, process, processes)
+        renew(total, process, processes)
         assert sum(each.held for each in processes) <= total
         assert process.in_use <= process.held
 
@@ -49,7 +49,7 @@ def test_every_process_gets_its_share_after_running_work_ends(total: int, many: 
     for _ in range(3 * many):
         for number, process in enumerate(processes):
             process.in_use = 0
-            turn(total, process, processes)
+            renew(total, process, processes)
             if process.held:
                 had_one.add(number)
     assert len(had_one) == many

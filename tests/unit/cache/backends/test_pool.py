@@ -28,7 +28,7 @@ class FakeBrowser:
         self.closed += 1
 
 
-class Starting:
+class BrowserStarter:
     def __init__(self) -> None:
         self.made: list[FakeBrowser] = []
 
@@ -45,7 +45,7 @@ async def _page(pool: BrowserPool[FakeBrowser]) -> int:
 
 
 async def test_browser_starts_when_the_first_page_needs_it() -> None:
-    start = Starting()
+    start = BrowserStarter()
     pool = BrowserPool(start, pages_per_browser=5)
     assert (start.made, pool.current) == ([], None)
     await _page(pool)
@@ -53,20 +53,20 @@ async def test_browser_starts_when_the_first_page_needs_it() -> None:
 
 
 async def test_concurrent_pages_share_one_browser() -> None:
-    start = Starting()
+    start = BrowserStarter()
     pool = BrowserPool(start, pages_per_browser=50)
     assert set(await asyncio.gather(*(_page(pool) for _ in range(20)))) == {0}
 
 
 async def test_browser_is_replaced_after_its_pages_and_closed_after_the_last_one() -> None:
-    start = Starting()
+    start = BrowserStarter()
     pool = BrowserPool(start, pages_per_browser=3)
     assert [await _page(pool) for _ in range(7)] == [0, 0, 0, 1, 1, 1, 2]
     assert [browser.closed for browser in start.made] == [1, 1, 0]
 
 
 async def test_replaced_browser_stays_open_until_its_last_page_is_done() -> None:
-    start = Starting()
+    start = BrowserStarter()
     pool = BrowserPool(start, pages_per_browser=1)
     async with pool.lease() as slow:
         assert await _page(pool) == 1
@@ -75,7 +75,7 @@ async def test_replaced_browser_stays_open_until_its_last_page_is_done() -> None
 
 
 async def test_crashed_browser_is_replaced() -> None:
-    start = Starting()
+    start = BrowserStarter()
     pool = BrowserPool(start, pages_per_browser=50)
     await _page(pool)
     start.made[0].alive = False
@@ -84,7 +84,7 @@ async def test_crashed_browser_is_replaced() -> None:
 
 
 async def test_retired_browser_gets_no_new_page() -> None:
-    start = Starting()
+    start = BrowserStarter()
     pool = BrowserPool(start, pages_per_browser=50)
     async with pool.lease() as lease:
         lease.retire()
@@ -93,7 +93,7 @@ async def test_retired_browser_gets_no_new_page() -> None:
 
 
 async def test_closing_the_pool_closes_browsers_in_use() -> None:
-    start = Starting()
+    start = BrowserStarter()
     pool = BrowserPool(start, pages_per_browser=1)
     async with pool.lease(), pool.lease():
         await pool.aclose()
@@ -104,7 +104,7 @@ async def test_closing_the_pool_closes_browsers_in_use() -> None:
 
 async def test_closing_kills_browsers_in_use_before_waiting_for_one_that_is_starting() -> None:
     may_start = asyncio.Event()
-    start = Starting()
+    start = BrowserStarter()
 
     async def second_waits() -> FakeBrowser:
         if start.made:
@@ -125,7 +125,7 @@ async def test_closing_kills_browsers_in_use_before_waiting_for_one_that_is_star
 
 
 async def test_closed_pool_starts_no_browser() -> None:
-    start = Starting()
+    start = BrowserStarter()
     pool = BrowserPool(start, pages_per_browser=5)
     await pool.aclose()
     with pytest.raises(BrowserUnavailable):

@@ -14,7 +14,7 @@ AT, BESIDE = "https://a.example/news/harbour-lamps", "https://a.example/news/3f9
 SORRY = "Sorry, there is nothing here. You may have followed an old link. Look into the index, or ask the editors."
 
 
-def _alike(text: str, other: str) -> float:
+def _similarity(text: str, other: str) -> float:
     return text_similarity(text, AT, other, BESIDE)
 
 
@@ -32,7 +32,7 @@ def _alike(text: str, other: str) -> float:
     ids=["equal", "case", "address", "number", "word", "no spaces", "one word"],
 )
 def test_equivalent_texts_are_similar(text: str, other: str) -> None:
-    assert _alike(text, other) >= MIN_SIMILARITY
+    assert _similarity(text, other) >= MIN_SIMILARITY
 
 
 @pytest.mark.parametrize(
@@ -40,18 +40,18 @@ def test_equivalent_texts_are_similar(text: str, other: str) -> None:
     ["", "Nothing.", "The lamps of the harbour were lit by hand.", f"{SORRY} {'And much else besides, of late. ' * 4}"],
 )
 def test_different_texts_are_not_similar(other: str) -> None:
-    assert _alike(SORRY, other) < MIN_SIMILARITY
+    assert _similarity(SORRY, other) < MIN_SIMILARITY
 
 
 def test_empty_texts_are_not_similar() -> None:
-    assert _alike("", "") == 0.0
+    assert _similarity("", "") == 0.0
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
 def test_similarity_is_symmetric_and_between_zero_and_one(text: str, other: str) -> None:
-    alike = text_similarity(text, AT, other, AT)
-    assert 0.0 <= alike <= 1.0
-    assert alike == text_similarity(other, AT, text, AT)
+    similarity = text_similarity(text, AT, other, AT)
+    assert 0.0 <= similarity <= 1.0
+    assert similarity == text_similarity(other, AT, text, AT)
 
 
 @given(st.from_regex(r"(/[a-z0-9%.-]{0,9}){0,5}", fullmatch=True), st.sampled_from(["", "?a=1", "#part", "?a=1#/b"]))

@@ -122,6 +122,6 @@ def test_area_that_changes_by_itself_is_not_evidence_of_visible_text() -> None:
     assert visible_covered_texts([(20.0, 110.0, 60.0, 20.0)], 100, 200, shots) == []
 
 
-def test_screenshot_of_one_colour_shows_nothing() -> None:
+def test_screenshot_of_one_color_shows_nothing() -> None:
     assert not shows_anything([_shot(), _shot(cover="grey")])
     assert shows_anything([_shot(), _shot((1, 1, 9, 9))])

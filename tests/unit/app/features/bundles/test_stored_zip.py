@@ -13,7 +13,7 @@ from app.features.bundles.stored_zip import Entry, StoredZip, directory, first_w
 pytestmark = pytest.mark.slow
 
 
-def written(members: dict[str, bytes]) -> tuple[io.BytesIO, StoredZip]:
+def write_zip(members: dict[str, bytes]) -> tuple[io.BytesIO, StoredZip]:
     file = io.BytesIO()
     made = StoredZip(file)
     for name, data in members.items():
@@ -24,7 +24,7 @@ def written(members: dict[str, bytes]) -> tuple[io.BytesIO, StoredZip]:
 
 def test_zipfile_reads_it():
     members = {"a/x.txt": b"hello", "a/\u00e9.txt": b"", "a/b/c": b"x" * 100_000}
-    file, _ = written(members)
+    file, _ = write_zip(members)
     with zipfile.ZipFile(file) as archive:
         assert {info.filename: archive.read(info) for info in archive.infolist()} == members
         assert archive.testzip() is None
@@ -32,7 +32,7 @@ def test_zipfile_reads_it():
 
 
 def test_first_differing_byte_is_found():
-    file, made = written({"a/x": b"hello", "a/y": b"you"})
+    file, made = write_zip({"a/x": b"hello", "a/y": b"you"})
     assert first_wrong_byte(file, made.entries) is None
     for at in (0, 10, 40, len(file.getvalue()) - 1):
         data = bytearray(file.getvalue())
@@ -46,7 +46,7 @@ def test_first_differing_byte_is_found():
 
 def test_members_may_exceed_four_gibibytes():
     entries = [Entry(name=f"a/{n}", at=n * 2**33, size=3, crc=0) for n in range(3)]
-    with zipfile.ZipFile(Padded(entries[-1].end, directory(entries))) as archive:
+    with zipfile.ZipFile(SparseFile(entries[-1].end, directory(entries))) as archive:
         found = archive.infolist()
     assert [(info.filename, info.header_offset) for info in found] == [(entry.name, entry.at) for entry in entries]
 
@@ -62,7 +62,7 @@ def test_more_than_65535_members_use_zip64_records():
     assert directory(entries[:-1])[-98:-94] != b"PK\6\6"
 
 
-class Padded(io.RawIOBase):
+class SparseFile(io.RawIOBase):
     """Large file of which only the end exists."""
 
     def __init__(self, size: int, tail: bytes) -> None:

@@ -25,7 +25,7 @@ FILES = {
 }
 
 
-def make(path: Path, files: dict[str, bytes] | None = None) -> str:
+def write_bundle(path: Path, files: dict[str, bytes] | None = None) -> str:
     with path.open("w+b") as file:
         bag = BagWriter(file, "assay-otter")
         for name, data in (FILES if files is None else files).items():
@@ -36,7 +36,7 @@ def make(path: Path, files: dict[str, bytes] | None = None) -> str:
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
     path = tmp_path / "bundle.zip"
-    make(path)
+    write_bundle(path)
     return path
 
 
@@ -49,12 +49,12 @@ def test_valid_bundle_is_sound(bundle: Path):
 
 def test_same_files_give_the_same_bytes_and_root(tmp_path: Path, bundle: Path):
     again = tmp_path / "again.zip"
-    assert make(again) == verify(bundle).root
+    assert write_bundle(again) == verify(bundle).root
     assert again.read_bytes() == bundle.read_bytes()
 
 
 def test_different_byte_gives_a_different_root(tmp_path: Path, bundle: Path):
-    other = make(tmp_path / "other.zip", FILES | {"bundle.json": b"{} "})
+    other = write_bundle(tmp_path / "other.zip", FILES | {"bundle.json": b"{} "})
     assert other != verify(bundle).root
     assert not verify(bundle, expected_root=other).sound
 
@@ -67,7 +67,7 @@ def test_truncated_or_added_bytes_are_found(tmp_path: Path, bundle: Path):
             assert not verify(place).sound
 
 
-def packed(target: Path, source: Path, change: Callable[[str, bytes], bytes | None] = lambda name, data: data) -> Path:
+def repack(target: Path, source: Path, change: Callable[[str, bytes], bytes | None] = lambda name, data: data) -> Path:
     """Copy the bag into a zip that another program writes."""
     with zipfile.ZipFile(source) as before, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as after:
         for info in before.infolist():
@@ -78,7 +78,7 @@ def packed(target: Path, source: Path, change: Callable[[str, bytes], bytes | No
 
 
 def test_repacked_bag_is_sound_only_with_repacked(tmp_path: Path, bundle: Path):
-    other = packed(tmp_path / "other.zip", bundle)
+    other = repack(tmp_path / "other.zip", bundle)
     assert not verify(other).sound
     assert "--repacked" in verify(other).problems[0]
     assert verify(other, repacked=True, expected_root=verify(bundle).root).sound
@@ -98,12 +98,12 @@ def test_repacked_bag_is_sound_only_with_repacked(tmp_path: Path, bundle: Path):
 def test_changed_file_is_named(
     tmp_path: Path, bundle: Path, change: Callable[[str, bytes], bytes | None], message: str
 ):
-    found = verify(packed(tmp_path / "other.zip", bundle, change), repacked=True)
+    found = verify(repack(tmp_path / "other.zip", bundle, change), repacked=True)
     assert any(message in problem for problem in found.problems), found.problems
 
 
 def test_extra_file_is_found(tmp_path: Path, bundle: Path):
-    other = packed(tmp_path / "other.zip", bundle)
+    other = repack(tmp_path / "other.zip", bundle)
     with zipfile.ZipFile(other, "a") as archive:
         archive.writestr("assay-otter/more.txt", "x")
         archive.writestr("assay-otter/data/more.txt", "x")
@@ -121,7 +121,7 @@ def zipped(*members: tuple[str | zipfile.ZipInfo, bytes], packing: int = zipfile
     return file.getvalue()
 
 
-def special(name: str, mode: int) -> zipfile.ZipInfo:
+def special_file(name: str, mode: int) -> zipfile.ZipInfo:
     info = zipfile.ZipInfo(name)
     info.external_attr = mode << 16
     return info
@@ -159,9 +159,9 @@ HOSTILE = {
     "two folders": zipped(("a/x", b""), ("b/x", b"")),
     "control characters": zipped(("a/x\x1b[2J", b"")),
     "long name": zipped(("a/" + "x" * 2000, b"")),
-    "link": zipped((special("a/link", 0o120777), b"/etc/passwd")),
-    "device": zipped((special("a/null", 0o020666), b"")),
-    "pipe": zipped((special("a/pipe", 0o010666), b"")),
+    "link": zipped((special_file("a/link", 0o120777), b"/etc/passwd")),
+    "device": zipped((special_file("a/null", 0o020666), b"")),
+    "pipe": zipped((special_file("a/pipe", 0o010666), b"")),
     "twice": zipped(("a/x", b"1"), ("a/x", b"2")),
     "twice but for case": zipped(("a/x", b"1"), ("a/X", b"2")),
     "twice in unicode": zipped(("a/\u00e9", b"1"), ("a/e\u0301", b"2")),

@@ -33,7 +33,7 @@ def capture(number: int, url: str, **more: Any) -> Capture:
     return Capture(**{**fields, **more})
 
 
-def made() -> bytes:
+def archive_bytes() -> bytes:
     archive = CapturesArchive()
     archive.add(capture(1, "https://www.example.org/A?b=C"), {"html": b"<p>one</p>", "text": b"one"})
     archive.add(
@@ -47,11 +47,11 @@ def made() -> bytes:
 
 
 def test_same_captures_give_the_same_bytes():
-    assert made() == made()
+    assert archive_bytes() == archive_bytes()
 
 
 def test_every_file_is_listed_with_its_hash():
-    with zipfile.ZipFile(io.BytesIO(made())) as archive:
+    with zipfile.ZipFile(io.BytesIO(archive_bytes())) as archive:
         package = json.loads(archive.read("datapackage.json"))
         assert package["profile"] == "data-package"
         assert package["wacz_version"] == "1.1.1"
@@ -67,7 +67,7 @@ def test_every_file_is_listed_with_its_hash():
 
 
 def test_each_line_of_the_index_points_to_its_record():
-    with zipfile.ZipFile(io.BytesIO(made())) as archive:
+    with zipfile.ZipFile(io.BytesIO(archive_bytes())) as archive:
         lines = archive.read("indexes/index.cdx").decode().splitlines()
         warc = archive.read("archive/data.warc.gz")
     assert lines == sorted(lines)
@@ -88,7 +88,7 @@ def test_each_line_of_the_index_points_to_its_record():
 
 
 def test_headers_cannot_inject_headers_and_cookies_are_omitted():
-    with zipfile.ZipFile(io.BytesIO(made())) as archive:
+    with zipfile.ZipFile(io.BytesIO(archive_bytes())) as archive:
         text = gzip.decompress(archive.read("archive/data.warc.gz")).decode()
     assert "\nX-Evil" not in text
     assert "Set-Cookie" not in text
@@ -96,7 +96,7 @@ def test_headers_cannot_inject_headers_and_cookies_are_omitted():
 
 
 def test_pages_are_listed_with_their_text():
-    with zipfile.ZipFile(io.BytesIO(made())) as archive:
+    with zipfile.ZipFile(io.BytesIO(archive_bytes())) as archive:
         head, *pages = map(json.loads, archive.read("pages/pages.jsonl").decode().splitlines())
     assert head["format"] == "json-pages-1.0"
     assert [(page["url"], page["ts"], page["text"]) for page in pages] == [

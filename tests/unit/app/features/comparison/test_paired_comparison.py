@@ -27,26 +27,26 @@ def side(name: str, **scores: Any) -> ComparisonSide:
     return ComparisonSide(name=name, outcomes=outcomes)
 
 
-def one(before: ComparisonSide, after: ComparisonSide) -> dict[str, Any]:
+def compare_two(before: ComparisonSide, after: ComparisonSide) -> dict[str, Any]:
     [found] = comparison_json(before, [after])["comparisons"]
     return dict(found)
 
 
 def test_tasks_are_paired_and_unpaired_ones_are_listed():
-    found = one(side("old", one=0.5, two=0.0, mine=1.0), side("new", one=0.5, two=1.0, yours=0.0))
+    found = compare_two(side("old", one=0.5, two=0.0, mine=1.0), side("new", one=0.5, two=1.0, yours=0.0))
     assert [(task["task_id"], task["difference"]["value"]) for task in found["tasks"]] == [("one", 0.0), ("two", 1.0)]
     assert found["score"]["difference"] == 0.5
     assert (found["only_a"], found["only_b"]) == (["mine"], ["yours"])
 
 
 def test_answers_of_a_task_are_averaged_before_tasks():
-    found = one(side("old", a=[1.0, 0.0, 0.0, 0.0], b=0.0), side("new", a=1.0, b=0.0))
+    found = compare_two(side("old", a=[1.0, 0.0, 0.0, 0.0], b=0.0), side("new", a=1.0, b=0.0))
     assert found["score"]["difference"] == pytest.approx(0.375)
     assert found["success"]["a"]["value"] == pytest.approx(0.125)
 
 
 def test_open_task_is_excluded_from_tests_and_included_in_bounds():
-    found = one(side("old", a=0.5, b=0.5, c=0.5), side("new", a=1.0, b=0.75, c=(0.0, 1.0)))
+    found = compare_two(side("old", a=0.5, b=0.5, c=0.5), side("new", a=1.0, b=0.75, c=(0.0, 1.0)))
     score = found["score"]
     assert (score["tasks"], score["certain"]) == (3, 2)
     assert score["difference"] == pytest.approx(0.375)
@@ -56,7 +56,7 @@ def test_open_task_is_excluded_from_tests_and_included_in_bounds():
 
 
 def test_answer_without_a_result_is_open_and_not_zero():
-    found = one(side("old", a=0.5), side("new", a=None))
+    found = compare_two(side("old", a=0.5), side("new", a=None))
     assert found["tasks"][0]["b"] == {"value": None, "low": 0.0, "high": 1.0}
     assert found["score"]["verdict"] == "nothing_to_compare"
     assert found["b"]["not_judged"] == 1
@@ -74,13 +74,13 @@ def test_answer_without_a_result_is_open_and_not_zero():
 def test_verdict_is_that_of_the_sign_flip_test(gains: list[float], verdict: str):
     before = side("old", **{f"t{nth}": 0.5 for nth in range(len(gains))})
     after = side("new", **{f"t{nth}": 0.5 + gain for nth, gain in enumerate(gains)})
-    found = one(before, after)["score"]
+    found = compare_two(before, after)["score"]
     assert found["verdict"] == verdict
     assert found["sign_flip"]["exact"] is True
 
 
 def test_no_shared_task_is_nothing_to_compare():
-    found = one(side("old", a=0.5), side("new", b=0.5))
+    found = compare_two(side("old", a=0.5), side("new", b=0.5))
     assert (found["tasks"], found["score"]["difference"], found["score"]["sign_flip"]) == ([], None, None)
     assert found["score"]["verdict"] == found["success"]["verdict"] == "nothing_to_compare"
 
@@ -89,7 +89,7 @@ def test_many_comparisons_are_corrected_by_holm():
     """Six tasks that all differ one way have p = 2/64 < 0.05. Corrected for two comparisons, p is 4/64 > 0.05."""
     before = side("old", **{f"t{nth}": 0.0 for nth in range(6)})
     up, down = (side(name, **{f"t{nth}": 0.5 for nth in range(6)}) for name in ("up", "too"))
-    alone, [first, second] = one(before, up), comparison_json(before, [up, down])["comparisons"]
+    alone, [first, second] = compare_two(before, up), comparison_json(before, [up, down])["comparisons"]
     assert alone["score"]["sign_flip"]["p_holm"] == alone["score"]["sign_flip"]["p"] == 2 / 64
     assert first["score"]["sign_flip"]["p_holm"] == second["score"]["sign_flip"]["p_holm"] == 4 / 64
     assert (alone["score"]["verdict"], first["score"]["verdict"]) == ("b_higher", "not_told_apart")
@@ -97,7 +97,7 @@ def test_many_comparisons_are_corrected_by_holm():
 
 def test_swapping_the_sides_reverses_every_sign():
     before, after = side("old", a=0.1, b=0.5, c=(0.2, 0.4)), side("new", a=0.7, b=0.4, c=1.0)
-    there, back = one(before, after)["score"], one(after, before)["score"]
+    there, back = compare_two(before, after)["score"], compare_two(after, before)["score"]
     assert there["difference"] == pytest.approx(-back["difference"])
     assert (there["low"], there["high"]) == pytest.approx((-back["high"], -back["low"]))
     assert there["sign_flip"]["p"] == back["sign_flip"]["p"]
@@ -125,7 +125,9 @@ def test_warning_states_the_smallest_possible_p(gains: list[float], sides: int, 
 def test_interval_of_few_differences_has_a_warning():
     def warnings(tasks: int) -> str:
         scores = {f"t{nth}": 0.5 + nth / 100 for nth in range(tasks)}
-        return " ".join(one(side("old", **dict.fromkeys(scores, 0.4)), side("new", **scores))["score"]["warnings"])
+        return " ".join(
+            compare_two(side("old", **dict.fromkeys(scores, 0.4)), side("new", **scores))["score"]["warnings"]
+        )
 
     assert "with 29 tasks, fewer than 30" in warnings(29)
     assert warnings(30) == ""

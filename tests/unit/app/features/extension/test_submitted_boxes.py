@@ -16,12 +16,12 @@ from cache.page_text.text_boxes import MAX_LINES, Line
 LINE = [0, 10, 20.5, 300, 18]
 
 
-def sent(**changes: Any) -> str:
+def boxes_json(**changes: Any) -> str:
     return json.dumps({"width": 1000, "height": 2000, "pieces": [["The tower", 9, [LINE]]], **changes})
 
 
 def test_valid_boxes_are_parsed():
-    boxes = parse_submitted_boxes(sent())
+    boxes = parse_submitted_boxes(boxes_json())
     assert (boxes.width, boxes.height) == (1000, 2000)
     [piece] = boxes.pieces
     assert (piece.begins, piece.length, piece.lines) == ("The tower", 9, (Line(0, 10, 20.5, 300, 18),))
@@ -51,7 +51,7 @@ def test_valid_boxes_are_parsed():
 )
 def test_invalid_boxes_are_rejected_with_their_path(changes: dict[str, Any], where: str):
     with pytest.raises(ValueError, match=where):
-        parse_submitted_boxes(sent(**changes))
+        parse_submitted_boxes(boxes_json(**changes))
 
 
 @pytest.mark.parametrize(

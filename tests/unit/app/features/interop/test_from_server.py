@@ -9,7 +9,7 @@ from app.client import ApiError, Client
 from app.features.interop.exported_results import from_server
 
 
-def origin(result_id: str, task: str, *, run: str | None = None, name: str = "answer_1.md") -> dict[str, object]:
+def history_entry(result_id: str, task: str, *, run: str | None = None, name: str = "answer_1.md") -> dict[str, object]:
     return {
         "result_id": result_id,
         "task_id": task,
@@ -20,14 +20,14 @@ def origin(result_id: str, task: str, *, run: str | None = None, name: str = "an
 
 
 NEWEST_FIRST = [
-    origin("res_4", "bridge"),
-    origin("res_3", "bridge", run="a"),
-    origin("res_2", "tower"),
-    origin("res_1", "bridge"),
+    history_entry("res_4", "bridge"),
+    history_entry("res_3", "bridge", run="a"),
+    history_entry("res_2", "tower"),
+    history_entry("res_1", "bridge"),
 ]
 
 
-def server(request: httpx.Request) -> httpx.Response:
+def fake_server(request: httpx.Request) -> httpx.Response:
     path = request.url.path
     if path == "/v1/agents/otter/history":
         second = "cursor" in request.url.params
@@ -45,7 +45,7 @@ def server(request: httpx.Request) -> httpx.Response:
 
 @pytest.fixture
 def client():
-    with Client("http://assay.test", transport=httpx.MockTransport(server)) as client:
+    with Client("http://assay.test", transport=httpx.MockTransport(fake_server)) as client:
         yield client
 
 
@@ -66,8 +66,8 @@ def test_task_and_run_select_results(client: Client) -> None:
 
 
 def test_error_of_the_server_is_raised() -> None:
-    def refuses(request: httpx.Request) -> httpx.Response:
+    def reject(request: httpx.Request) -> httpx.Response:
         return httpx.Response(404, json={"title": "Not found", "status": 404, "detail": "no such result", "code": "X"})
 
-    with Client("http://assay.test", transport=httpx.MockTransport(refuses)) as client, pytest.raises(ApiError):
+    with Client("http://assay.test", transport=httpx.MockTransport(reject)) as client, pytest.raises(ApiError):
         client.answer("res_9")

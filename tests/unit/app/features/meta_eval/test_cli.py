@@ -61,9 +61,9 @@ def test_model_is_called_and_measured(assay: Call, labels: str) -> None:
 
     assert ended.code == 0, ended.err
     report = json.loads(Path("report.json").read_text())
-    asked = report["judges"][0]
-    assert (asked["model"], asked["verdicts"], asked["n"]) == ("lexical/lexical", "asked", 4)
-    assert asked["confusion"] == {"true_positive": 1, "false_positive": 1, "false_negative": 0, "true_negative": 2}
+    measured = report["judges"][0]
+    assert (measured["model"], measured["verdicts"], measured["n"]) == ("lexical/lexical", "asked", 4)
+    assert measured["confusion"] == {"true_positive": 1, "false_positive": 1, "false_negative": 0, "true_negative": 2}
     assert "judge passed, people failed: The Heron 2 weighs 310 grams" in ended.out
     assert "Ada: I looked it up." in ended.out
     assert "gpt-6-luna (as recorded)" in ended.out

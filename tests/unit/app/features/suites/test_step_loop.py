@@ -19,7 +19,7 @@ def record(step: int, status: str = "scored", **more: Any) -> dict[str, Any]:
     return {"id": str(step), "position": step, "status": status, "trace": {}} | more
 
 
-class Counting:
+class CountingPlan:
     """Plan whose steps are numbers. ``fault`` maps steps to the exceptions that they raise."""
 
     def __init__(self, total: int, fault: dict[int, Exception] | None = None) -> None:
@@ -51,7 +51,7 @@ class Counting:
         return record(step, "not_judged", detail=str(error))
 
 
-class Watching:
+class RecordingWatcher:
     def __init__(self) -> None:
         self.seen: list[tuple[int, int, bool]] = []
 
@@ -59,7 +59,7 @@ class Watching:
         self.seen.append((done, total, reused))
 
 
-class Kept:
+class MemoryJournal:
     """Journal in memory with the records of an earlier run."""
 
     def __init__(self, *before: dict[str, Any]) -> None:
@@ -73,16 +73,18 @@ class Kept:
         self.records.append(record)
 
 
-async def run(plan: Counting, journal: Any = None, *, side_by_side: int = 3) -> tuple[list[dict[str, Any]], Watching]:
-    watching = Watching()
+async def run(
+    plan: CountingPlan, journal: Any = None, *, side_by_side: int = 3
+) -> tuple[list[dict[str, Any]], RecordingWatcher]:
+    watching = RecordingWatcher()
     records = await run_steps(
-        plan, journal or Kept(), SuiteModel.without_model(), side_by_side=side_by_side, watcher=watching
+        plan, journal or MemoryJournal(), SuiteModel.without_model(), side_by_side=side_by_side, watcher=watching
     )
     return records, watching
 
 
 async def test_every_step_is_judged_once_and_returned_in_order():
-    plan = Counting(20)
+    plan = CountingPlan(20)
     records, watching = await run(plan)
     assert [one["position"] for one in records] == list(range(20))
     assert sorted(plan.judged) == list(range(20))
@@ -91,15 +93,15 @@ async def test_every_step_is_judged_once_and_returned_in_order():
 
 
 async def test_concurrent_steps_and_steps_read_ahead_are_limited():
-    plan = Counting(30)
+    plan = CountingPlan(30)
     await run(plan, side_by_side=4)
     assert plan.most_at_once == 4
     assert plan.furthest_ahead <= 5
 
 
 async def test_settled_steps_are_reused_and_steps_not_judged_are_repeated():
-    plan = Counting(4)
-    records, watching = await run(plan, Kept(record(0), record(1, "not_judged"), record(2, "skipped")))
+    plan = CountingPlan(4)
+    records, watching = await run(plan, MemoryJournal(record(0), record(1, "not_judged"), record(2, "skipped")))
     assert sorted(plan.judged) == [1, 3]
     assert sum(reused for _, _, reused in watching.seen) == 2
     assert [one["status"] for one in records] == ["scored", "scored", "skipped", "scored"]
@@ -107,20 +109,20 @@ async def test_settled_steps_are_reused_and_steps_not_judged_are_repeated():
 
 async def test_model_fault_affects_only_one_step():
     faults: dict[int, Exception] = {1: LLMUnavailable("away"), 2: LLMRejected("too long")}
-    records, _ = await run(Counting(4, faults))
+    records, _ = await run(CountingPlan(4, faults))
     assert [one["status"] for one in records] == ["scored", "not_judged", "not_judged", "scored"]
 
 
 async def test_endpoint_rejection_stops_the_run_and_keeps_judged_steps():
-    journal = Kept()
+    journal = MemoryJournal()
     refusal = LLMRejected("wrong key", status=401, scope=RejectionScope.ENDPOINT)
     with pytest.raises(LLMRejected, match="wrong key"):
-        await run(Counting(50, {7: refusal}), journal, side_by_side=1)
+        await run(CountingPlan(50, {7: refusal}), journal, side_by_side=1)
     assert [one["position"] for one in journal.records] == list(range(7))
 
 
 async def test_damaged_data_raise_their_own_error():
-    class Damaged(Counting):
+    class Damaged(CountingPlan):
         def steps(self) -> Iterator[int]:
             yield 0
             raise DataUnreadable("row 1", "is damaged")
@@ -131,7 +133,7 @@ async def test_damaged_data_raise_their_own_error():
 
 
 async def test_cancelled_run_leaves_no_task_running():
-    plan = Counting(10_000)
+    plan = CountingPlan(10_000)
     running = asyncio.create_task(run(plan))
     while len(plan.judged) < 5:  # noqa: ASYNC110 - a counter of the plan's own
         await asyncio.sleep(0.001)
