@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.fakes.sandbox import sandbox_problem
 
-# No deadlines: how long an example takes says how busy the machine is. The same examples in each CI run: what fails
-# there has to do with what was changed.
+# No deadlines: the duration of an example depends on the load of the machine. CI always runs the same examples, so
+# that a failure there is caused by a change.
 settings.register_profile(
     "usual",
     deadline=None,
@@ -24,8 +24,8 @@ settings.register_profile("quick", settings.get_profile("usual"), max_examples=2
 settings.register_profile("thorough", settings.get_profile("usual"), max_examples=2000)
 settings.load_profile("usual")
 
-# Under `nohup` and in the background of a script SIGINT is ignored, and so in every program that a test starts and
-# stops as Ctrl-C does.
+# SIGINT is ignored under `nohup` and in background jobs of a script. Programs that a test starts inherit that, and
+# the test could not stop them with SIGINT.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -37,8 +37,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Find out whether browsers have a sandbox before any event loop runs, which is where tests ask."""
-    gc.freeze()  # the thousands of collected tests live to the end: no garbage collection need visit them
+    """Check for the browser sandbox before any event loop runs. Tests read the result inside an event loop."""
+    gc.freeze()  # the garbage collector need not visit the collected tests, which live until the end
     if not session.config.option.collectonly and any(item.get_closest_marker("browser") for item in session.items):
         sandbox_problem()
 

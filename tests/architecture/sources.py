@@ -1,4 +1,4 @@
-"""The files of this checkout, as the architecture tests read them: without git, which a bare machine may lack."""
+"""Files of this checkout for the architecture tests. Does not need git."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("rubrics", "answers", "cache", "judges", "app")
 COMPAT = Path("judges") / "compat"
 STANDARD = sys.stdlib_module_names
-NOT_OURS = {"data", "__pycache__", "node_modules", "results", "build", "dist"}
-NOT_TEXT = {".png", ".jpg", ".jpeg", ".gif", ".webp", ".ico", ".pdf", ".woff", ".woff2", ".gz", ".zip", ".tar", ".bin"}
+IGNORED_FOLDERS = {"data", "__pycache__", "node_modules", "results", "build", "dist"}
+BINARY = {".png", ".jpg", ".jpeg", ".gif", ".webp", ".ico", ".pdf", ".woff", ".woff2", ".gz", ".zip", ".tar", ".bin"}
 
 
 def project_files(root: Path = ROOT) -> Iterator[Path]:
-    """Every file that belongs to the project, below no ignored folder."""
+    """Yield every file of the project, except those in ignored folders."""
     for path in sorted(root.iterdir()):
-        if path.name in NOT_OURS or (path.name.startswith(".") and path.name != ".ci"):
+        if path.name in IGNORED_FOLDERS or (path.name.startswith(".") and path.name != ".ci"):
             continue
         if path.is_dir():
             yield from project_files(path)
@@ -28,26 +28,26 @@ def project_files(root: Path = ROOT) -> Iterator[Path]:
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """(path below the root, content) of every text file of the project, the dot files of the root too."""
+    """Yield (path relative to the root, content) for every text file, including the dot files of the root."""
     dotted = [path for path in (ROOT / ".gitignore", ROOT / ".dockerignore") if path.exists()]
     for path in [*project_files(), *dotted]:
-        if path.suffix not in NOT_TEXT:
+        if path.suffix not in BINARY:
             yield str(path.relative_to(ROOT)), path.read_text("utf-8", "replace")
 
 
 def python_files(*folders: str) -> list[Path]:
-    """The Python files of the named top-level folders."""
+    """Return the Python files in these top-level folders."""
     return [path for folder in folders for path in project_files(ROOT / folder) if path.suffix == ".py"]
 
 
 @cache
 def parsed(path: Path) -> ast.Module:
-    """The syntax tree of a file, parsed once for all checks. Do not change it."""
+    """Return the syntax tree of a file, parsed once for all checks. Do not modify it."""
     return ast.parse(path.read_text("utf-8"), filename=str(path))
 
 
 def module_name(path: Path) -> str:
-    """The name a file is imported under; what lies below ``judges/compat`` drops that prefix.
+    """Return the import name of a file, without the prefix ``judges/compat``.
 
     >>> module_name(ROOT / "judges" / "compat" / "mind2web2" / "__init__.py")
     'mind2web2'

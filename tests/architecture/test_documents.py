@@ -1,4 +1,4 @@
-"""What exists is documented, what is documented exists, and links lead somewhere."""
+"""Documentation matches the code, and its links resolve."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from rubrics.lint import lint
 from tests.architecture.sources import ROOT, project_files
 
 DOCUMENTS = sorted(path for path in project_files() if path.suffix == ".md" and "answers" not in path.parts)
-OURS = [path for path in DOCUMENTS if path.parent == ROOT or path.is_relative_to(ROOT / "docs")]
+PROJECT_DOCUMENTS = [path for path in DOCUMENTS if path.parent == ROOT or path.is_relative_to(ROOT / "docs")]
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text("utf-8")
 HTTP_API = (ROOT / "docs" / "http-api.md").read_text("utf-8")
 
 
 def headings(path: Path) -> set[str]:
-    """The anchors of a document, as a reader's browser knows them."""
+    """Return the anchors of a document, as a browser derives them from its headings."""
     titles = re.findall(r"^#+ (.+)$", path.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("document", OURS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_lead_somewhere(document: Path):
+@pytest.mark.parametrize("document", PROJECT_DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_resolve(document: Path):
     broken = []
     prose = re.sub(r"```.*?```|`[^`\n]*`", "", document.read_text("utf-8"), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", prose):
@@ -47,7 +47,7 @@ def test_links_lead_somewhere(document: Path):
     assert broken == []
 
 
-@pytest.mark.parametrize("document", OURS, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("document", PROJECT_DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_named_in_a_document_exist(document: Path):
     named = re.findall(
         r"`((?:app|judges|rubrics|cache|answers|docs|scripts|tests)/[\w./*-]+)`", document.read_text("utf-8")
@@ -60,14 +60,14 @@ def variables() -> Iterator[str]:
         yield str(field.validation_alias or f"ASSAY_{name.upper()}")
 
 
-def test_every_setting_is_documented_and_no_other():
+def test_every_setting_is_documented_and_exists():
     rows = "".join(line for line in OPERATIONS.splitlines(keepends=True) if line.startswith("| `"))
     known = set(variables())
     assert known - set(re.findall(r"`([A-Z][A-Z_]+)`", rows)) == set()
     assert set(re.findall(r"\bASSAY_[A-Z_]+", _all_documents())) - known == set()
 
 
-def test_documented_numbers_are_the_real_defaults():
+def test_documented_numbers_match_the_defaults():
     numbers = {
         f"ASSAY_{name.upper()}": field.default
         for name, field in Settings.model_fields.items()
@@ -78,7 +78,7 @@ def test_documented_numbers_are_the_real_defaults():
 
 
 def commands(command: Any, path: str) -> Iterator[str]:
-    """The commands below a command of typer's, by what one types."""
+    """Yield the full names of all commands below a Typer command."""
     below = getattr(command, "commands", {})
     if path.count(" ") and (not below or command.invoke_without_command):
         yield path
@@ -86,7 +86,7 @@ def commands(command: Any, path: str) -> Iterator[str]:
         yield from commands(one, f"{path} {name}")
 
 
-def test_every_command_is_documented_and_no_other():
+def test_every_command_is_documented_and_exists():
     known = set(commands(typer.main.get_command(program()), "assay"))
     assert len(known) > 5
     table = OPERATIONS.partition("## Commands")[2].partition("\n## ")[0]
@@ -96,14 +96,14 @@ def test_every_command_is_documented_and_no_other():
     assert mentioned - first_words == set()
 
 
-def test_every_http_call_is_documented_and_no_other():
+def test_every_http_endpoint_is_documented_and_exists():
     app = create_app(load_settings())
     known = {f"{method.upper()} {path}" for path, operations in app.openapi()["paths"].items() for method in operations}
     documented = set(re.findall(r"^### `([A-Z]+ \S+)`$", HTTP_API, re.MULTILINE))
     assert known == documented
 
 
-def test_every_figure_is_documented():
+def test_every_metric_is_documented():
     names = set(re.findall(r"^# HELP (\w+)", Metrics().expose().decode(), re.MULTILINE))
     ours = {name.removesuffix("_created") for name in names}
     assert [name for name in sorted(ours) if f"`{name}" not in OPERATIONS] == []
@@ -117,13 +117,13 @@ def test_every_decision_is_listed_in_order():
     assert [int(name[:4]) for name in files] == list(range(1, len(files) + 1))
 
 
-def test_each_decision_fits_on_a_page():
+def test_each_decision_fits_on_a_page_and_has_a_status():
     pages = list((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
     assert [path.name for path in pages if len(path.read_text("utf-8").splitlines()) > 60] == []
     assert [path.name for path in pages if not re.search(r"\b(Accepted|Replaced)\b", path.read_text("utf-8"))] == []
 
 
-def test_changelog_keeps_scores_apart():
+def test_changelog_has_the_current_version_and_only_known_sections():
     text = (ROOT / "CHANGELOG.md").read_text("utf-8")
     version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     assert re.search(rf"^## \[{re.escape(version)}\]", text, re.MULTILINE)
@@ -131,7 +131,7 @@ def test_changelog_keeps_scores_apart():
     assert set(re.findall(r"^### (.+)$", text, re.MULTILINE)) <= allowed
 
 
-def test_glossary_defines_the_words_of_the_architecture():
+def test_glossary_defines_the_terms_of_the_architecture():
     glossary = (ROOT / "docs" / "glossary.md").read_text("utf-8")
     defined = {word for entry in re.findall(r"\*\*([^*]+)\*\*", glossary) for word in entry.split(", ")}
     words = "Submission Answer Citation Capture Evidence Claim Verdict RubricNode Rubric Score Judge Result Job Summary"
@@ -139,10 +139,10 @@ def test_glossary_defines_the_words_of_the_architecture():
 
 
 def _all_documents() -> str:
-    return "\n".join(path.read_text("utf-8") for path in OURS)
+    return "\n".join(path.read_text("utf-8") for path in PROJECT_DOCUMENTS)
 
 
-def test_the_task_in_the_documents_scores_as_they_say(tmp_path: Path):
+def test_documented_example_task_gets_the_documented_score(tmp_path: Path):
     text = (ROOT / "docs" / "add-a-task.md").read_text("utf-8")
     [code, *_] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     judge = tmp_path / "walden_pond.py"
@@ -155,7 +155,7 @@ def test_the_task_in_the_documents_scores_as_they_say(tmp_path: Path):
     assert lint(judged.rubric) == []
 
 
-def test_the_submission_in_the_readme_is_one_for_a_shipped_task():
+def test_readme_submission_is_valid_for_a_shipped_task():
     [body] = re.findall(r"/v1/submissions .*? -d '(.*?)'", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
     submission = SubmissionIn.model_validate_json(body)
     assert (ROOT / "judges" / "tasks" / f"{submission.task_id}.py").exists()

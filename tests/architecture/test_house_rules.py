@@ -1,4 +1,4 @@
-"""Habits that no linter checks: who reads the environment, who may catch everything, how long things are."""
+"""House rules that no linter checks: environment access, broad exception handlers, length of functions."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ MEANINGLESS = {"utils", "helpers", "common", "misc", "manager", "stuff"}
 BROAD = {"Exception", "BaseException"}
 
 MAY_READ_ENVIRONMENT = {
-    "app.settings": "the service's configuration",
-    "mind2web2.environment": "public scripts make clients without naming a key, and expect it from there",
+    "app.settings": "configuration of the service",
+    "mind2web2.environment": "public scripts create clients without a key and expect it in the environment",
 }
 MAY_CATCH_EVERYTHING = {
-    "judges.source_code": "a judge file may raise anything while it is imported or run",
-    "app.jobs.execution": "one job's fault must not stop the others",
-    "cache.backends.patchright": "the browser library raises plain exceptions when its driver is gone",
-    "mind2web2.foreign_client": "a public script may bring a client of its own, which may raise anything",
-    "cache.daemon_threads": "a thread pool hands whatever a call raises to the caller, through its future",
+    "judges.source_code": "a judge file may raise any exception when it is imported or run",
+    "app.jobs.execution": "an error in one job must not stop the others",
+    "cache.backends.patchright": "the browser library raises Exception when its driver has exited",
+    "mind2web2.foreign_client": "a public script may use its own client, which may raise any exception",
+    "cache.daemon_threads": "a thread pool passes any exception of a call to the caller, through its future",
 }
 PUBLIC_TOOLKIT_NAMES = {"mind2web2.utils", "mind2web2.utils.misc"}
-"""Module paths that judge scripts import: the public toolkit chose them."""
+"""Module paths of the public toolkit that judge scripts import."""
 
 SOURCES = python_files(*PACKAGES)
 
 
 def environment_reads(tree: ast.Module) -> Iterator[int]:
-    """Lines that read or write the process environment."""
+    """Yield lines that read or write the process environment."""
     names = {"environ", "environb", "getenv", "putenv", "unsetenv"}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in names and isinstance(node.value, ast.Name):
@@ -46,7 +46,7 @@ def environment_reads(tree: ast.Module) -> Iterator[int]:
 
 
 def broad_handlers(tree: ast.Module) -> Iterator[int]:
-    """Lines of handlers that catch whatever comes and keep it; to clean up and raise it again is no offence."""
+    """Yield lines of handlers that catch everything and do not raise it again."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ExceptHandler) and not _raises_again(node):
             caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
@@ -54,17 +54,22 @@ def broad_handlers(tree: ast.Module) -> Iterator[int]:
                 yield node.lineno
 
 
-def pipes_given_to_the_loop(tree: ast.Module) -> Iterator[int]:
-    """Lines that give the event loop a pipe: uvloop closes its number twice, once by the file object and once by
-    libuv, and in between a thread may have got that number for a file of its own. A socket is closed once."""
+def pipes_passed_to_the_loop(tree: ast.Module) -> Iterator[int]:
+    """Yield lines that pass a pipe to the event loop.
+
+    uvloop closes the file descriptor of a pipe twice: in the file object and in libuv. In between, a thread may have
+    received the same descriptor for another file. The descriptor of a socket is closed once.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in ("connect_read_pipe", "connect_write_pipe"):
             yield node.lineno
 
 
-def raises_out_of_groups(tree: ast.Module) -> Iterator[int]:
-    """Lines that raise something of their own within ``except*``: before 3.11.4 Python wraps it in a group (gh-103590),
-    and the one who waits for it does not see it."""
+def raises_in_except_star(tree: ast.Module) -> Iterator[int]:
+    """Yield lines that raise a new exception within ``except*``.
+
+    Before Python 3.11.4 it is wrapped in an exception group (gh-103590), so callers do not catch it.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.TryStar):
             for handler in node.handlers:
@@ -73,7 +78,7 @@ def raises_out_of_groups(tree: ast.Module) -> Iterator[int]:
 
 
 def possessive_groups(tree: ast.Module) -> Iterator[int]:
-    """Lines of patterns that repeat a group possessively, which Python gets wrong before 3.11.5 (gh-106052)."""
+    """Yield lines of patterns with a possessive quantifier on a group: incorrect before Python 3.11.5 (gh-106052)."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
             text = node.value.decode("latin-1") if isinstance(node.value, bytes) else node.value
@@ -87,7 +92,7 @@ def _raises_again(handler: ast.ExceptHandler) -> bool:
 
 
 def long_functions(tree: ast.Module, limit: int) -> Iterator[tuple[int, str, int]]:
-    """(line, name, length) of functions beyond the limit; the docstring is not counted, it is no burden."""
+    """Yield (line, name, length) of functions that exceed the limit. Docstrings do not count."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
             length = node.end_lineno - node.lineno + 1
@@ -98,16 +103,16 @@ def long_functions(tree: ast.Module, limit: int) -> Iterator[tuple[int, str, int
                 yield node.lineno, node.name, length
 
 
-def found(check, allowed=()) -> list[str]:
+def violations(check, allowed=()) -> list[str]:
     return [place(path, line) for path in SOURCES if module_name(path) not in allowed for line in check(parsed(path))]
 
 
-def test_the_environment_is_read_in_one_place():
-    assert found(environment_reads, MAY_READ_ENVIRONMENT) == []
+def test_only_allowed_modules_read_the_environment():
+    assert violations(environment_reads, MAY_READ_ENVIRONMENT) == []
 
 
-def test_only_named_borders_catch_everything():
-    assert found(broad_handlers, MAY_CATCH_EVERYTHING) == []
+def test_only_allowed_modules_catch_everything():
+    assert violations(broad_handlers, MAY_CATCH_EVERYTHING) == []
 
 
 @pytest.mark.parametrize(
@@ -121,28 +126,28 @@ def test_only_named_borders_catch_everything():
         (broad_handlers, "try:\n    pass\nexcept (ValueError, BaseException):\n    pass"),
         (broad_handlers, "try:\n    pass\nexcept:\n    pass"),
         (possessive_groups, "import re\nre.compile(r'(?:a+|b)++')"),
-        (raises_out_of_groups, "try:\n    pass\nexcept* ValueError as errors:\n    raise errors.exceptions[0]"),
-        (pipes_given_to_the_loop, "await loop.connect_read_pipe(make, file)"),
+        (raises_in_except_star, "try:\n    pass\nexcept* ValueError as errors:\n    raise errors.exceptions[0]"),
+        (pipes_passed_to_the_loop, "await loop.connect_read_pipe(make, file)"),
         (lambda tree: long_functions(tree, 2), "def f():\n    a = 1\n    b = 2\n    return a + b"),
     ],
 )
-def test_each_check_sees_an_offence(check, line: str):
+def test_each_check_detects_a_violation(check, line: str):
     assert list(check(ast.parse(line)))
 
 
-def test_no_pattern_repeats_a_group_possessively():
-    assert found(possessive_groups) == []
+def test_no_pattern_has_a_possessive_quantifier_on_a_group():
+    assert violations(possessive_groups) == []
 
 
-def test_the_event_loop_is_given_sockets_and_no_pipes():
-    assert found(pipes_given_to_the_loop) == []
+def test_no_pipe_is_passed_to_the_event_loop():
+    assert violations(pipes_passed_to_the_loop) == []
 
 
-def test_nothing_is_raised_out_of_a_group():
-    assert found(raises_out_of_groups) == []
+def test_no_new_exception_is_raised_within_except_star():
+    assert violations(raises_in_except_star) == []
 
 
-def test_functions_fit_on_a_screen():
+def test_functions_do_not_exceed_the_line_limit():
     long = [
         f"{place(path, line)} {name}: {length} lines"
         for path in SOURCES
@@ -152,12 +157,12 @@ def test_functions_fit_on_a_screen():
     assert long == []
 
 
-def test_no_module_has_a_name_that_says_nothing():
+def test_no_module_has_a_meaningless_name():
     named = {path for path in SOURCES if MEANINGLESS & set(module_name(path).split("."))}
     assert sorted(str(p) for p in named if not module_name(p).startswith(tuple(PUBLIC_TOOLKIT_NAMES))) == []
 
 
-def test_every_module_says_why_it_exists():
+def test_every_module_has_a_docstring():
     silent = [
         str(path.relative_to(ROOT)) for path in SOURCES if _has_code(path) and not ast.get_docstring(parsed(path))
     ]

@@ -1,4 +1,4 @@
-"""Importing any module touches nothing: no file written, no socket, no process, no thread, no log handler."""
+"""Importing a module has no side effects: no file, socket, process, thread or log handler."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.architecture.sources import PACKAGES, ROOT, module_name, python_files
 WATCH = Path(__file__).with_name("watch_imports.py")
 
 
-def watch(modules: list[str], folder: Path) -> list[str]:
-    """What importing the modules did to the outside world, in a fresh process without any setting."""
+def side_effects(modules: list[str], folder: Path) -> list[str]:
+    """Return the side effects of importing these modules in a new process without settings."""
     done = subprocess.run(
         [sys.executable, "-X", "utf8", str(WATCH)],
         input=json.dumps(modules),
@@ -29,14 +29,14 @@ def watch(modules: list[str], folder: Path) -> list[str]:
     return reported
 
 
-def test_importing_every_module_does_nothing(tmp_path: Path):
+def test_importing_every_module_has_no_side_effects(tmp_path: Path):
     modules = [module_name(path) for path in python_files(*PACKAGES) if path.stem != "__main__"]
     assert len(modules) > 20
-    assert watch(modules, tmp_path) == []
+    assert side_effects(modules, tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 
 
-def test_each_effect_of_an_import_would_be_seen(tmp_path: Path):
+def test_each_side_effect_of_an_import_is_detected(tmp_path: Path):
     effects = {
         "writes": "open('x.txt', 'w').close()",
         "opens": "open('/dev/null').close()",
@@ -51,11 +51,11 @@ def test_each_effect_of_an_import_would_be_seen(tmp_path: Path):
     }
     for name, line in effects.items():
         (tmp_path / f"{name}.py").write_text(line + "\n", "utf-8")
-    seen = watch(list(effects), tmp_path)
+    seen = side_effects(list(effects), tmp_path)
     assert [name for name in effects if not any(report.startswith(f"{name}: ") for report in seen)] == []
 
 
-def test_the_checkout_itself_is_what_was_imported():
+def test_packages_are_imported_from_the_checkout():
     code = "import rubrics, mind2web2; print(rubrics.__file__); print(mind2web2.__file__)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
     assert all(Path(line).is_relative_to(ROOT) for line in shown.stdout.split())

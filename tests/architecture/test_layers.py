@@ -1,4 +1,4 @@
-"""Imports point one way, and the contracts that say so really refuse."""
+"""Import contracts hold, and each one detects a violation."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_every_top_level_package_has_a_layer():
 
 
 @pytest.fixture
-def miniature(tmp_path: Path) -> Path:
-    """The same packages and layers, empty, under the same contracts: a place to break them in."""
+def empty_project(tmp_path: Path) -> Path:
+    """Empty copy of the packages under the same import contracts, in which a test can add a violation."""
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     packages = [*CONFIGURATION["root_packages"], "app/features", "judges/llm", "cache/backends"]
     for contract in CONFIGURATION["contracts"]:
@@ -79,16 +79,16 @@ def miniature(tmp_path: Path) -> Path:
         ("judges/context.py", "import typer"),
     ],
 )
-def test_forbidden_import_is_found(miniature: Path, file: str, line: str):
-    (miniature / file).write_text(line + "\n", "utf-8")
-    report = lint(miniature)
+def test_forbidden_import_is_detected(empty_project: Path, file: str, line: str):
+    (empty_project / file).write_text(line + "\n", "utf-8")
+    report = lint(empty_project)
     assert report.returncode == 1, report.stdout + report.stderr
     assert "1 broken" in report.stdout
 
 
-def test_allowed_imports_pass(miniature: Path):
-    (miniature / "judges/llm/openai.py").write_text("import openai\n", "utf-8")
-    (miniature / "cache/backends/patchright.py").write_text("import patchright\n", "utf-8")
-    (miniature / "app/storage/schema.py").write_text("import sqlalchemy\nimport judges\n", "utf-8")
-    report = lint(miniature)
+def test_allowed_imports_pass(empty_project: Path):
+    (empty_project / "judges/llm/openai.py").write_text("import openai\n", "utf-8")
+    (empty_project / "cache/backends/patchright.py").write_text("import patchright\n", "utf-8")
+    (empty_project / "app/storage/schema.py").write_text("import sqlalchemy\nimport judges\n", "utf-8")
+    report = lint(empty_project)
     assert report.returncode == 0, report.stdout + report.stderr

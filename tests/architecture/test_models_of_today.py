@@ -1,6 +1,6 @@
-"""What ages by itself: the default model and the price table. These tests use today's date on purpose.
+"""Facts that become outdated: the default model and the price table. These tests use today's date on purpose.
 
-A failure means that the world has moved on, not that the code broke. Its message says what to do.
+If a test fails, a model or price has changed; the code is not broken. The message says what to do.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_AGE = timedelta(days=180)
 TODAY = datetime.now(UTC).date()
 
 
-def test_the_default_model_is_not_past_its_date():
+def test_default_model_is_not_about_to_shut_down():
     name = parse_model(Settings.model_fields["model"].default)
     assert (name.provider, name.model) == ("openai", DEFAULT_MODEL)
     assert params_for(DEFAULT_MODEL) == {"reasoning_effort": DEFAULT_EFFORT}
@@ -32,7 +32,7 @@ def test_the_default_model_is_not_past_its_date():
         )
 
 
-def test_the_price_table_is_not_past_its_date():
+def test_price_table_is_recent():
     age = TODAY - prices_as_of()
     if age > MAX_AGE:
         pytest.fail(

@@ -1,4 +1,4 @@
-"""The files around the code: nothing of one machine in them, locks complete, the compose file whole."""
+"""Files around the code: locks, compose file, Dockerfile, Makefile."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
-def test_lock_names_no_index_and_hashes_everything(lock: Path):
+def test_lock_names_no_index_and_hashes_every_package(lock: Path):
     text = lock.read_text("utf-8")
     assert not re.search(r"^\s*--(?:extra-)?index|--find-links|https?://", text, re.MULTILINE)
     entries = re.split(r"\n(?=\S)", text)
@@ -34,7 +34,7 @@ def test_lock_names_no_index_and_hashes_everything(lock: Path):
 
 
 def test_locks_agree_on_every_version():
-    """A package may have several versions in one lock, by Python version; another lock then has the same ones."""
+    """One lock may pin several versions of a package by Python version. The other locks must pin the same ones."""
     pins = [_pins(lock.read_text("utf-8")) for lock in LOCKS]
     for name in {name for pinned in pins for name in pinned}:
         versions = {tuple(pinned[name]) for pinned in pins if name in pinned}
@@ -45,12 +45,12 @@ def _pins(lock: str) -> dict[str, list[str]]:
     pins: dict[str, list[str]] = {}
     for name, version in re.findall(r"^([\w.-]+)(?:\[.*?\])?==([^\\\n]+)", lock, re.MULTILINE):
         number, _, where = version.partition(";")
-        # On which system one is needed may differ by who else needs it; which one that is may not.
+        # Locks may differ in the platforms that need a package, but not in its version.
         pins.setdefault(name, []).append(version.strip() if "python_" in where else number.strip())
     return pins
 
 
-def test_locks_hold_every_declared_dependency():
+def test_locks_contain_every_declared_dependency():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     declared = project["project"]["dependencies"]
     runtime, dev = (_locked(name) for name in ("requirements.lock", "requirements-dev.lock"))
@@ -59,7 +59,7 @@ def test_locks_hold_every_declared_dependency():
 
 
 def test_every_imported_library_is_declared():
-    """A library that another one happens to bring is gone with that other one's next version."""
+    """A library that only another library depends on can disappear with the next version of that one."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     optional = [item for group in project["project"]["optional-dependencies"].values() for item in group]
     declared = {name.replace("-", "_") for name in _names([*project["project"]["dependencies"], *optional])}
@@ -77,7 +77,7 @@ DISTRIBUTIONS = {
     "starlette": "fastapi",
     "multipart": "python_multipart",
 }
-"""Import names that differ from the name of what is declared."""
+"""Distribution names of libraries whose import name differs."""
 
 
 def _imported(tree: ast.Module) -> set[str]:
@@ -99,7 +99,7 @@ def _locked(lock: str) -> set[str]:
     return set(re.findall(r"^([\w.-]+)(?:\[.*?\])?==", (ROOT / lock).read_text("utf-8"), re.MULTILINE))
 
 
-def test_no_file_names_a_registry_or_this_machine():
+def test_no_file_names_a_registry_or_a_local_path():
     found = [
         f"{name}: {hit}"
         for name, text in texts()
@@ -108,7 +108,7 @@ def test_no_file_names_a_registry_or_this_machine():
     assert found == []
 
 
-def test_no_file_holds_an_unfinished_mark():
+def test_no_file_contains_a_todo_marker():
     marks = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|X" + r"XX)\b")
     assert [name for name, text in texts() if not name.endswith(".lock") and marks.search(text)] == []
 
@@ -124,7 +124,7 @@ def test_images_are_pinned_by_tag_and_digest():
     assert set(re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)) == {"${PYTHON}"}
 
 
-def test_compose_refers_only_to_what_exists():
+def test_compose_file_references_exist():
     for name, service in SERVICES.items():
         assert set(service.get("depends_on", {})) <= set(SERVICES), name
         volumes = {volume.partition(":")[0] for volume in service.get("volumes", [])}
@@ -139,7 +139,7 @@ def test_compose_refers_only_to_what_exists():
             assert condition == {"condition": "service_healthy"}, name
 
 
-def test_every_service_has_a_health_check_and_little_power():
+def test_every_service_has_a_health_check_and_minimal_privileges():
     for name, service in SERVICES.items():
         assert service["healthcheck"]["test"], name
         if "build" in service:
@@ -155,7 +155,7 @@ def test_compose_publishes_on_loopback_only():
     assert [port for port in ports if not port.startswith("127.0.0.1:")] == []
 
 
-def test_the_image_copies_files_that_exist():
+def test_image_copies_existing_files():
     copied = re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE)
     named = [name for line in copied for name in line.split()]
     assert named
@@ -171,7 +171,7 @@ def test_compose_settings_exist():
     assert used - known == set()
 
 
-def test_continuous_integration_runs_what_a_newcomer_types():
+def test_ci_runs_the_documented_test_command():
     lines = (ROOT / ".ci" / "run").read_text("utf-8").splitlines()
     commands = [line for line in lines if line and not line.startswith(("#", "set ", "cd "))]
     assert commands == ["exec make test"]

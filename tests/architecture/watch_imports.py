@@ -1,6 +1,6 @@
-"""Run as a program: imports the modules named on standard input and reports, as JSON, what that did to the world.
+"""Import the modules named on standard input and print the side effects as JSON.
 
-An effect counts only if our own code caused it: what a library does while it is imported is its own affair.
+Only effects that are caused by the project's own code count, not those of the libraries that it imports.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INSTALLED = tuple(sysconfig.get_paths()[name] for name in ("purelib", "platlib")
 
 
 class Watch:
-    """Collects effects while a module is being imported."""
+    """Recorder of side effects during the import of a module."""
 
     def __init__(self) -> None:
         self.module = ""
@@ -43,26 +43,26 @@ class Watch:
             return
         if event == "open":
             path = str(args[0])
-            if not path.endswith(PROGRAM_FILES) and _ours():
+            if not path.endswith(PROGRAM_FILES) and _is_project_code():
                 self.note(f"opened {path}")
-        elif event in WATCHED and _ours():
+        elif event in WATCHED and _is_project_code():
             self.note(f"{event} {args}")
 
 
 class WatchedEnvironment(os._Environ):
-    """os.environ that reports when our own code asks it something."""
+    """os.environ that records reads by the project's own code."""
 
     watch: Watch
 
     def __getitem__(self, key: str) -> str:
-        if self.watch.module and _ours():
+        if self.watch.module and _is_project_code():
             self.watch.note(f"read the environment variable {key}")
         value: str = super().__getitem__(key)
         return value
 
 
-def _ours() -> bool:
-    """Whether the innermost frame outside the standard library and this program belongs to no installed package."""
+def _is_project_code() -> bool:
+    """Return whether the innermost frame outside the standard library and this file is in the project's own code."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename

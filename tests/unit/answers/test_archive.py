@@ -47,7 +47,7 @@ def read(data: bytes) -> dict[str, bytes]:
     return dict(read_members(io.BytesIO(data)))
 
 
-def refusal(data: bytes) -> tuple[str, ProblemCode]:
+def rejection(data: bytes) -> tuple[str, ProblemCode]:
     with pytest.raises(InvalidArchive) as caught:
         read(data)
     [problem] = caught.value.problems
@@ -71,16 +71,16 @@ def form(request: pytest.FixtureRequest) -> Callable[[dict[str, bytes]], bytes]:
 Form = Callable[[dict[str, bytes]], bytes]
 
 
-def test_members_come_out_as_they_went_in(form: Form) -> None:
+def test_members_are_read_unchanged(form: Form) -> None:
     assert read(form(FILES)) == FILES
 
 
-def test_a_leading_dot_and_long_names_are_taken(form: Form) -> None:
+def test_leading_dot_and_long_names_are_accepted(form: Form) -> None:
     name = f"demo/{'t' * 100}/{'a' * 90}.md"
     assert read(form({f"./{name}": b"x"})) == {name: b"x"}
 
 
-def test_folders_are_passed_over() -> None:
+def test_folders_are_skipped() -> None:
     folder = tarfile.TarInfo("demo")
     folder.type = tarfile.DIRTYPE
     assert read(tar_of([(folder, b""), (tarfile.TarInfo("demo/a.md"), b"x")])) == {"demo/a.md": b"x"}
@@ -88,147 +88,147 @@ def test_folders_are_passed_over() -> None:
 
 
 @pytest.mark.parametrize("name", ["/etc/a.md", "../a.md", "demo/../../a.md", "demo/..", "demo\\..\\a.md", "C:\\a.md"])
-def test_a_name_that_leads_out_is_refused(form: Form, name: str) -> None:
-    assert refusal(form({**FILES, name: b"x"}))[1] is ProblemCode.BAD_ARCHIVE
+def test_name_that_leads_out_of_the_archive_is_rejected(form: Form, name: str) -> None:
+    assert rejection(form({**FILES, name: b"x"}))[1] is ProblemCode.BAD_ARCHIVE
 
 
-def test_a_name_cut_short_by_a_nul_is_refused() -> None:
+def test_name_with_a_nul_byte_is_rejected() -> None:
     hidden = zipped({"demo/t1/a.mdX.exe": b"x"}).replace(b"a.mdX", b"a.md\0")
-    assert refusal(hidden)[1] is ProblemCode.BAD_ARCHIVE
+    assert rejection(hidden)[1] is ProblemCode.BAD_ARCHIVE
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_a_name_that_stands_twice_is_refused() -> None:
+def test_duplicate_name_is_rejected() -> None:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         archive.writestr("demo/a.md", "one")
         archive.writestr("./demo/a.md", "two")
-    assert refusal(made.getvalue()) == ("demo/a.md", ProblemCode.DUPLICATE)
+    assert rejection(made.getvalue()) == ("demo/a.md", ProblemCode.DUPLICATE)
     twice = [(tarfile.TarInfo("demo/a.md"), b"one"), (tarfile.TarInfo("demo/a.md"), b"two")]
-    assert refusal(tar_of(twice)) == ("demo/a.md", ProblemCode.DUPLICATE)
+    assert rejection(tar_of(twice)) == ("demo/a.md", ProblemCode.DUPLICATE)
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE])
-def test_a_tar_member_that_is_no_file_is_refused(kind: bytes) -> None:
+def test_tar_member_that_is_not_a_regular_file_is_rejected(kind: bytes) -> None:
     info = tarfile.TarInfo("demo/a.md")
     info.type, info.linkname = kind, "/etc/passwd"
-    assert refusal(tar_of([(info, b"")])) == ("demo/a.md", ProblemCode.BAD_ARCHIVE)
+    assert rejection(tar_of([(info, b"")])) == ("demo/a.md", ProblemCode.BAD_ARCHIVE)
 
 
-def test_a_sparse_tar_member_is_refused() -> None:
+def test_sparse_tar_member_is_rejected() -> None:
     info = tarfile.TarInfo("demo/a.md")
     info.pax_headers = {"GNU.sparse.map": "0,1", "GNU.sparse.size": "1000000000"}
-    assert refusal(tar_of([(info, b"x")])) == ("demo/a.md", ProblemCode.BAD_ARCHIVE)
+    assert rejection(tar_of([(info, b"x")])) == ("demo/a.md", ProblemCode.BAD_ARCHIVE)
 
 
 @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFCHR, stat.S_IFIFO])
-def test_a_zip_member_that_is_no_file_is_refused(kind: int) -> None:
+def test_zip_member_that_is_not_a_regular_file_is_rejected(kind: int) -> None:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         info = zipfile.ZipInfo("demo/a.md")
         info.external_attr = (kind | 0o777) << 16
         archive.writestr(info, "/etc/passwd")
-    assert refusal(made.getvalue()) == ("demo/a.md", ProblemCode.BAD_ARCHIVE)
+    assert rejection(made.getvalue()) == ("demo/a.md", ProblemCode.BAD_ARCHIVE)
 
 
-def test_a_zip_member_that_is_encrypted_or_packed_by_another_method_is_refused() -> None:
-    assert refusal(zipped({"demo/a.md": b"x"}, zipfile.ZIP_BZIP2)) == ("demo/a.md", ProblemCode.BAD_ARCHIVE)
+def test_encrypted_zip_member_or_unknown_compression_method_is_rejected() -> None:
+    assert rejection(zipped({"demo/a.md": b"x"}, zipfile.ZIP_BZIP2)) == ("demo/a.md", ProblemCode.BAD_ARCHIVE)
     plain = bytearray(zipped({"demo/a.md": b"x"}, zipfile.ZIP_STORED))
     plain[plain.index(b"PK\x01\x02") + 8] |= 1
-    assert refusal(bytes(plain)) == ("demo/a.md", ProblemCode.BAD_ARCHIVE)
+    assert rejection(bytes(plain)) == ("demo/a.md", ProblemCode.BAD_ARCHIVE)
 
 
 def noise(size: int) -> bytes:
     return random.Random(1).randbytes(size)
 
 
-def test_a_member_larger_than_an_answer_is_refused(form: Form) -> None:
-    name, code = refusal(form({"demo/a.md": noise(MAX_ANSWER_BYTES + 1)}))
+def test_member_larger_than_the_answer_limit_is_rejected(form: Form) -> None:
+    name, code = rejection(form({"demo/a.md": noise(MAX_ANSWER_BYTES + 1)}))
     assert (name, code) == ("demo/a.md", ProblemCode.TOO_LARGE)
 
 
-def test_a_member_that_inflates_too_far_is_refused() -> None:
-    assert refusal(zipped({"demo/a.md": b"a" * MAX_ANSWER_BYTES})) == ("demo/a.md", ProblemCode.TOO_LARGE)
-    assert refusal(tarred({"demo/a.md": b"a" * MAX_ANSWER_BYTES}, "w:gz"))[1] is ProblemCode.TOO_LARGE
+def test_member_with_an_excessive_compression_ratio_is_rejected() -> None:
+    assert rejection(zipped({"demo/a.md": b"a" * MAX_ANSWER_BYTES})) == ("demo/a.md", ProblemCode.TOO_LARGE)
+    assert rejection(tarred({"demo/a.md": b"a" * MAX_ANSWER_BYTES}, "w:gz"))[1] is ProblemCode.TOO_LARGE
 
 
-def test_a_short_text_may_pack_as_well_as_it_likes() -> None:
+def test_short_text_may_have_any_compression_ratio() -> None:
     dashes = {"demo/a.md": b"-" * (RATIO_FROM_BYTES // 2)}
     assert read(zipped(dashes)) == read(tarred(dashes, "w:gz")) == dashes
 
 
-def test_more_bytes_in_all_than_may_be_held_are_refused() -> None:
+def test_archive_beyond_the_total_size_limit_is_rejected() -> None:
     content = noise(MAX_ANSWER_BYTES)
     many = {f"demo/t/{n}.md": content for n in range(MAX_TOTAL_BYTES // MAX_ANSWER_BYTES + 9)}
     for data in (zipped(many, zipfile.ZIP_STORED), tarred(many)):
-        assert refusal(data) == ("", ProblemCode.TOO_LARGE)
+        assert rejection(data) == ("", ProblemCode.TOO_LARGE)
 
 
-def test_a_gzip_stream_of_endless_zeros_is_refused_before_it_is_inflated() -> None:
+def test_gzip_bomb_is_rejected() -> None:
     packer = zlib.compressobj(9, wbits=31)
     block = packer.compress(bytes(1 << 20))
     bomb = block + b"".join(packer.compress(bytes(1 << 20)) for _ in range(64)) + packer.flush()
-    assert refusal(bomb) == ("", ProblemCode.TOO_LARGE)
+    assert rejection(bomb) == ("", ProblemCode.TOO_LARGE)
 
 
-def test_more_members_than_may_be_are_refused() -> None:
+def test_too_many_members_are_rejected() -> None:
     many = {f"d/t/{n}.md": b"" for n in range(MAX_MEMBERS + 1)}
     for data in (zipped(many, zipfile.ZIP_STORED), tarred(many, form=tarfile.USTAR_FORMAT)):
-        assert refusal(data) == ("", ProblemCode.TOO_MANY)
+        assert rejection(data) == ("", ProblemCode.TOO_MANY)
 
 
 def end_record(directory_bytes: int, comment: bytes = b"") -> bytes:
     return struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1, 1, directory_bytes, 0, len(comment)) + comment
 
 
-def test_a_zip_directory_too_long_to_be_read_is_refused_wherever_its_record_hides() -> None:
+def test_oversized_zip_directory_is_rejected_wherever_its_end_record_is() -> None:
     huge = 1 << 30
-    assert refusal(b"PK\x03\x04" + end_record(huge)) == ("", ProblemCode.TOO_MANY)
-    assert refusal(b"PK\x03\x04" + end_record(huge, end_record(0))) == ("", ProblemCode.TOO_MANY)
-    assert refusal(zipped(FILES)[:-2] + struct.pack("<H", 22) + end_record(huge)) == ("", ProblemCode.TOO_MANY)
+    assert rejection(b"PK\x03\x04" + end_record(huge)) == ("", ProblemCode.TOO_MANY)
+    assert rejection(b"PK\x03\x04" + end_record(huge, end_record(0))) == ("", ProblemCode.TOO_MANY)
+    assert rejection(zipped(FILES)[:-2] + struct.pack("<H", 22) + end_record(huge)) == ("", ProblemCode.TOO_MANY)
 
 
-def test_a_zip64_archive_is_refused() -> None:
-    assert refusal(b"PK\x03\x04" + b"PK\x06\x07" + bytes(16) + end_record(0)) == ("", ProblemCode.TOO_LARGE)
+def test_zip64_archive_is_rejected() -> None:
+    assert rejection(b"PK\x03\x04" + b"PK\x06\x07" + bytes(16) + end_record(0)) == ("", ProblemCode.TOO_LARGE)
 
 
-def test_a_tar_header_that_claims_a_long_name_is_refused_unread() -> None:
+def test_tar_header_with_an_oversized_long_name_is_rejected() -> None:
     info = tarfile.TarInfo("long")
     info.type, info.size = tarfile.GNUTYPE_LONGNAME, 10_000_000
     data = info.tobuf(tarfile.GNU_FORMAT) + b"a" * 10_000_000
-    assert refusal(data) == ("", ProblemCode.TOO_LARGE)
+    assert rejection(data) == ("", ProblemCode.TOO_LARGE)
 
 
-def test_a_chain_of_tar_headers_is_refused() -> None:
+def test_long_chain_of_tar_headers_is_rejected() -> None:
     header = tarfile.TarInfo("x")
     header.type, header.size = tarfile.XHDTYPE, 0
-    assert refusal(header.tobuf() * 3000)[1] is ProblemCode.BAD_ARCHIVE
+    assert rejection(header.tobuf() * 3000)[1] is ProblemCode.BAD_ARCHIVE
 
 
-def test_a_tar_with_a_broken_header_in_its_middle_is_refused_not_cut_short() -> None:
+def test_tar_with_a_broken_header_in_the_middle_is_rejected() -> None:
     data = bytearray(tarred({"demo/a.md": b"x", "demo/b.md": b"y"}, form=tarfile.USTAR_FORMAT))
     data[1024] ^= 0xFF
-    assert refusal(bytes(data)) == ("", ProblemCode.BAD_ARCHIVE)
+    assert rejection(bytes(data)) == ("", ProblemCode.BAD_ARCHIVE)
 
 
 @pytest.mark.parametrize("data", [b"", b"PK", b"\x1f\x8b", b"no archive", b"PK\x03\x04" + bytes(100), noise(2000)])
-def test_what_is_no_archive_is_refused(data: bytes) -> None:
-    assert refusal(data) == ("", ProblemCode.BAD_ARCHIVE)
+def test_data_that_is_not_an_archive_is_rejected(data: bytes) -> None:
+    assert rejection(data) == ("", ProblemCode.BAD_ARCHIVE)
 
 
-def test_an_archive_that_ends_early_or_does_not_match_its_checksum_is_refused(form: Form) -> None:
+def test_truncated_archive_is_rejected(form: Form) -> None:
     data = form({"demo/a.md": noise(5000)})
-    assert refusal(data[:2500])[1] is ProblemCode.BAD_ARCHIVE
+    assert rejection(data[:2500])[1] is ProblemCode.BAD_ARCHIVE
 
 
-def test_a_flipped_byte_in_a_packed_member_is_refused() -> None:
+def test_flipped_byte_in_a_compressed_member_is_rejected() -> None:
     for data in (zipped({"demo/a.md": noise(5000)}), gzip.compress(tarred({"demo/a.md": noise(5000)}))):
         flipped = bytearray(data)
         flipped[2500] ^= 0xFF
-        assert refusal(bytes(flipped))[1] is ProblemCode.BAD_ARCHIVE
+        assert rejection(bytes(flipped))[1] is ProblemCode.BAD_ARCHIVE
 
 
-def test_an_archive_mutilated_at_random_is_read_or_refused_and_nothing_else(form: Form, tmp_path: Path) -> None:
+def test_randomly_damaged_archive_is_read_or_rejected_without_other_errors(form: Form, tmp_path: Path) -> None:
     chance = random.Random(7)
     whole = form(FILES)
     path = tmp_path / "archive"
@@ -249,7 +249,7 @@ def test_an_archive_mutilated_at_random_is_read_or_refused_and_nothing_else(form
         assert all(len(content) <= MAX_ANSWER_BYTES for content in members.values())
 
 
-def test_a_gzipped_archive_in_a_file_that_is_open_for_writing_too_is_read():
+def test_gzipped_archive_in_a_file_opened_for_reading_and_writing_is_read():
     with tempfile.TemporaryFile("w+b") as file:
         file.write(tarred(FILES, "w:gz"))
         assert dict(read_members(file)) == FILES

@@ -40,18 +40,18 @@ LAYOUT: dict[str, str | bytes] = {
 }
 
 
-def test_a_folder_gives_one_submission_per_task_in_the_order_of_names_and_numbers(tmp_path: Path) -> None:
+def test_folder_gives_one_submission_per_task_in_natural_order(tmp_path: Path) -> None:
     found = read_folder(write(tmp_path, LAYOUT), "demo")
     assert listing(found) == [("demo", "t1", ["answer_2.md", "answer_10.md"]), ("demo", "t2", ["answer_1.md"])]
     assert found[0].answers[0].text == "zwei é"
 
 
-def test_named_tasks_are_the_only_ones_read(tmp_path: Path) -> None:
+def test_only_the_named_tasks_are_read(tmp_path: Path) -> None:
     write(tmp_path, {**LAYOUT, "demo/t1/broken.md": b"\xff"})
     assert listing(read_folder(tmp_path, "demo", ["t2"])) == [("demo", "t2", ["answer_1.md"])]
 
 
-def test_other_files_hidden_ones_and_empty_tasks_are_passed_over(tmp_path: Path) -> None:
+def test_other_files_hidden_files_and_empty_tasks_are_ignored(tmp_path: Path) -> None:
     extra: dict[str, str | bytes] = {"demo/t1/notes.txt": "x", "demo/t1/.draft.md": "x", "demo/.git/a.md": "x"}
     write(tmp_path, {**LAYOUT, **extra, "demo/readme.md": "x", "demo/t3/notes.txt": "x"})
     assert listing(read_folder(tmp_path, "demo")) == listing(read_folder(write(tmp_path / "plain", LAYOUT), "demo"))
@@ -61,13 +61,13 @@ def test_other_files_hidden_ones_and_empty_tasks_are_passed_over(tmp_path: Path)
     ("agent", "tasks"),
     [("nobody", []), ("demo", ["t9"]), ("demo", ["t1", "empty"]), ("bare", [])],
 )
-def test_missing_answers_are_said_to_be_missing(tmp_path: Path, agent: str, tasks: list[str]) -> None:
+def test_missing_answers_are_reported_by_name(tmp_path: Path, agent: str, tasks: list[str]) -> None:
     write(tmp_path, {**LAYOUT, "demo/empty/notes.txt": "x", "bare/t1/notes.txt": "x"})
     with pytest.raises(AnswersNotFound, match=tasks[-1] if tasks else agent):
         read_folder(tmp_path, agent, tasks)
 
 
-def test_names_never_lead_out_of_the_folder(tmp_path: Path) -> None:
+def test_names_that_lead_out_of_the_folder_are_rejected(tmp_path: Path) -> None:
     root = write(tmp_path / "root", LAYOUT)
     write(tmp_path / "secret", {"t1/answer_1.md": "secret"})
     with pytest.raises(InvalidSubmission):
@@ -76,7 +76,7 @@ def test_names_never_lead_out_of_the_folder(tmp_path: Path) -> None:
         read_folder(root, "demo", ["../../secret/t1"])
 
 
-def test_a_link_out_of_the_folder_is_refused_and_one_within_it_is_followed(tmp_path: Path) -> None:
+def test_symlink_within_the_folder_is_followed_and_one_out_of_it_is_rejected(tmp_path: Path) -> None:
     root = write(tmp_path / "root", LAYOUT)
     (root / "demo/t2/answer_2.md").symlink_to(root / "other/t1/answer_1.md")
     assert read_folder(root, "demo", ["t2"])[0].answers[1].text == "other"
@@ -94,7 +94,9 @@ def test_a_link_out_of_the_folder_is_refused_and_one_within_it_is_followed(tmp_p
         (b" ", ProblemCode.EMPTY),
     ],
 )
-def test_every_bad_file_is_named_in_folder_and_archive_alike(tmp_path: Path, content: bytes, code: ProblemCode) -> None:
+def test_every_invalid_file_is_reported_for_folder_and_archive(
+    tmp_path: Path, content: bytes, code: ProblemCode
+) -> None:
     files = {**LAYOUT, "demo/t1/bad.md": content, "demo/t4/bad.md": content}
     for read in (lambda: read_folder(write(tmp_path, files), "demo"), lambda: read_archive(zipped(files))):
         with pytest.raises(InvalidSubmission) as caught:
@@ -103,14 +105,14 @@ def test_every_bad_file_is_named_in_folder_and_archive_alike(tmp_path: Path, con
         assert [(problem.path, problem.code) for problem in caught.value.problems] == expected
 
 
-def test_an_oversized_file_is_refused(tmp_path: Path) -> None:
+def test_oversized_file_is_rejected(tmp_path: Path) -> None:
     write(tmp_path, {"demo/t1/a.md": b"a" * (MAX_ANSWER_BYTES + 1)})
     with pytest.raises(InvalidSubmission) as caught:
         read_folder(tmp_path, "demo")
     assert caught.value.problems[0].code is ProblemCode.TOO_LARGE
 
 
-def test_an_archive_gives_every_agent_and_task() -> None:
+def test_archive_gives_one_submission_per_agent_and_task() -> None:
     assert listing(read_archive(zipped(LAYOUT))) == [
         ("demo", "t1", ["answer_2.md", "answer_10.md"]),
         ("demo", "t2", ["answer_1.md"]),
@@ -118,7 +120,7 @@ def test_an_archive_gives_every_agent_and_task() -> None:
     ]
 
 
-def test_what_a_desktop_adds_to_an_archive_is_passed_over() -> None:
+def test_desktop_metadata_in_an_archive_is_ignored() -> None:
     extra: dict[str, str | bytes] = {"__MACOSX/demo/t1/._a.md": "x", "demo/.DS_Store": "x", "demo/t1/._a.md": "x"}
     assert listing(read_archive(zipped({**LAYOUT, **extra}))) == listing(read_archive(zipped(LAYOUT)))
 
@@ -133,20 +135,20 @@ def test_what_a_desktop_adds_to_an_archive_is_passed_over() -> None:
         ("demo/T1/answer_2.md", ProblemCode.DUPLICATE),
     ],
 )
-def test_a_member_without_a_place_of_its_own_refuses_the_archive(name: str, code: ProblemCode) -> None:
+def test_member_at_an_invalid_or_duplicate_path_is_rejected(name: str, code: ProblemCode) -> None:
     with pytest.raises(InvalidArchive) as caught:
         read_archive(zipped({**LAYOUT, name: "x"}))
     assert [(problem.path, problem.code) for problem in caught.value.problems] == [(name, code)]
 
 
 @pytest.mark.parametrize("name", ["-demo/t1/a.md", "demo/t 1/a.md", "demo/t1/a:b.md", "demo//a.md", "demo/t1/é.md"])
-def test_a_member_with_a_bad_name_is_refused(name: str) -> None:
+def test_member_with_an_invalid_name_is_rejected(name: str) -> None:
     with pytest.raises(InvalidSubmission) as caught:
         read_archive(zipped({name: "x"}))
     assert {problem.code for problem in caught.value.problems} == {ProblemCode.BAD_NAME}
 
 
-def test_an_archive_without_answers_is_refused() -> None:
+def test_archive_without_answers_is_rejected() -> None:
     for files in ({}, {".hidden": "x"}):
         with pytest.raises(InvalidArchive) as caught:
             read_archive(zipped(files))

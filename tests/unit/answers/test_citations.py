@@ -1,4 +1,4 @@
-# ruff: noqa: RUF001 - marks of other scripts are what is tested
+# ruff: noqa: RUF001 - the tests use punctuation of other scripts
 from __future__ import annotations
 
 from time import process_time
@@ -154,15 +154,15 @@ URLS = {
 
 
 @pytest.mark.parametrize(("text", "expected"), URLS.items())
-def test_the_urls_of_a_text(text: str, expected: list[str]) -> None:
+def test_urls_of_a_text(text: str, expected: list[str]) -> None:
     assert list(unique_urls(text)) == expected
 
 
-def test_the_table_is_as_long_as_promised() -> None:
+def test_table_of_cases_has_the_promised_length() -> None:
     assert len(URLS) >= 60
 
 
-def only(text: str) -> Citation:
+def only_citation(text: str) -> Citation:
     [found] = citations(text)
     return found
 
@@ -184,17 +184,17 @@ def only(text: str) -> Citation:
         ('<img src="https://a.example/x">', CitationKind.HTML, ""),
     ],
 )
-def test_kind_and_label_say_how_a_url_is_written(text: str, kind: CitationKind, label: str) -> None:
-    found = only(text)
+def test_kind_and_label_of_a_citation(text: str, kind: CitationKind, label: str) -> None:
+    found = only_citation(text)
     assert (found.url, found.kind, found.label) == (A, kind, label)
 
 
-def test_a_citation_knows_its_place() -> None:
+def test_citation_has_its_position() -> None:
     text = r"first [label](https://a.example/a\_b), then www.b.example."
     assert [text[each.start : each.end] for each in citations(text)] == [r"https://a.example/a\_b", "www.b.example"]
 
 
-def test_a_reference_stands_where_it_is_made_and_its_definition_too() -> None:
+def test_reference_and_its_definition_each_have_a_position() -> None:
     text = "As [they say][s], and [S].\n\n[s]: https://a.example/x\n[S]: https://b.example/y\n"
     assert [(each.kind.value, each.url, text[each.start : each.end]) for each in citations(text)] == [
         ("reference", A, "[they say][s]"),
@@ -204,7 +204,7 @@ def test_a_reference_stands_where_it_is_made_and_its_definition_too() -> None:
     ]
 
 
-def test_footnotes_end_where_the_text_goes_on() -> None:
+def test_footnote_ends_before_unindented_text() -> None:
     text = "[^1]: https://a.example/1\nhttps://a.example/2\n[^2]: https://a.example/3"
     assert [(each.kind.value, each.label) for each in citations(text)] == [
         ("footnote", "1"),
@@ -213,11 +213,11 @@ def test_footnotes_end_where_the_text_goes_on() -> None:
     ]
 
 
-def test_a_label_is_cut_to_a_bounded_length() -> None:
-    assert only(f"[{'a' * 1000}](https://a.example/x)").label == "a" * 300
+def test_label_is_truncated_to_a_maximum_length() -> None:
+    assert only_citation(f"[{'a' * 1000}](https://a.example/x)").label == "a" * 300
 
 
-def test_a_url_beyond_the_limit_is_not_a_citation() -> None:
+def test_url_beyond_the_length_limit_is_not_a_citation() -> None:
     start = "https://a.example/"
     longest = start + "x" * (MAX_URL_CHARS - len(start))
     for form in ("{}", "[label]({})", "<{}>", '<a href="{}">'):
@@ -225,7 +225,7 @@ def test_a_url_beyond_the_limit_is_not_a_citation() -> None:
         assert unique_urls(form.format(longest + "x") + " " + A) == (A,)
 
 
-def test_repeated_urls_are_one_in_the_order_of_the_first() -> None:
+def test_repeated_urls_are_listed_once_in_order_of_first_use() -> None:
     assert unique_urls(f"{B} {A} {B} {A}") == (B, A)
 
 
@@ -256,7 +256,7 @@ PIECES += ["https://a.example/", "http://", "www.b.example", "&amp;", "**", "hre
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
-def test_any_text_gives_ordered_places_that_hold_urls(text: str) -> None:
+def test_any_text_gives_ordered_positions_that_contain_urls(text: str) -> None:
     found = citations(text)
     assert [each.start for each in found] == sorted(each.start for each in found)
     for each in found:
@@ -289,12 +289,12 @@ WRAPPINGS = [
 
 
 @given(url=MADE_URLS, wrapping=st.sampled_from(WRAPPINGS))
-def test_a_url_in_any_wrapping_is_found_as_it_is(url: str, wrapping: str) -> None:
+def test_url_in_any_wrapping_is_found_unchanged(url: str, wrapping: str) -> None:
     assert unique_urls(wrapping.format(url)) == (url,)
 
 
 @given(st.lists(st.tuples(MADE_URLS, st.sampled_from(WRAPPINGS)), min_size=1, max_size=8))
-def test_urls_come_in_the_order_in_which_they_are_first_cited(cited: list[tuple[str, str]]) -> None:
+def test_urls_are_listed_in_order_of_first_citation(cited: list[tuple[str, str]]) -> None:
     text = "\n\n".join(wrapping.replace("1]", f"n{nth}]").format(url) for nth, (url, wrapping) in enumerate(cited))
     assert unique_urls(text) == tuple(dict.fromkeys(url for url, _ in cited))
 
@@ -307,8 +307,8 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_hostile_text_takes_time_in_proportion_to_its_length(piece: str) -> None:
-    """CPU time, so that a busy machine makes no difference; quadratic time would take minutes."""
+def test_hostile_text_is_parsed_in_linear_time(piece: str) -> None:
+    """Measures CPU time, which does not depend on the load. Quadratic time would take minutes."""
     text = f"https://a.example/{piece * (200_000 // len(piece))}"
     started = process_time()
     citations(text)

@@ -9,7 +9,7 @@ from answers import citations, submission
 
 
 @pytest.mark.parametrize("module", [citations, submission])
-def test_examples_in_the_documentation_are_right(module: ModuleType) -> None:
+def test_docstring_examples_are_correct(module: ModuleType) -> None:
     outcome = doctest.testmod(module)
     assert outcome.attempted > 0
     assert outcome.failed == 0

@@ -25,7 +25,7 @@ def problems(*lines: Any, agent: str | None = None) -> list[tuple[str, str]]:
     return [(one.path, one.message) for one in refused.value.problems]
 
 
-def test_answers_to_one_task_are_one_submission_and_are_named_in_order() -> None:
+def test_answers_to_one_task_form_one_submission_with_numbered_names() -> None:
     (bridge, tower) = read(line(), line(task_id="tower", name="mine"), line(text="It is new."))
     assert (bridge.agent, bridge.task_id) == ("otter", "bridge")
     assert [(one.name, one.text) for one in bridge.answers] == [
@@ -35,7 +35,7 @@ def test_answers_to_one_task_are_one_submission_and_are_named_in_order() -> None
     assert [one.name for one in tower.answers] == ["mine.md"]
 
 
-def test_runs_models_and_metadata_make_submissions_of_their_own() -> None:
+def test_different_run_model_or_metadata_forms_a_separate_submission() -> None:
     found = read(line(run="a"), line(run="b"), line(run="b", model="openai/x"), line(run="b", metadata={"n": 1}))
     assert [(one.run, one.model, dict(one.metadata)) for one in found] == [
         ("a", None, {}),
@@ -45,7 +45,7 @@ def test_runs_models_and_metadata_make_submissions_of_their_own() -> None:
     ]
 
 
-def test_lines_that_name_no_agent_are_of_the_one_that_is_said_and_answer_stands_for_text() -> None:
+def test_line_without_an_agent_uses_the_given_one_and_answer_is_an_alias_of_text() -> None:
     (found,) = read({"task_id": "bridge", "answer": "Old."}, b"", b"  ", agent="otter")
     assert (found.agent, found.answers[0].text) == ("otter", "Old.")
 
@@ -70,18 +70,18 @@ def test_lines_that_name_no_agent_are_of_the_one_that_is_said_and_answer_stands_
         (line(text="\ud800"), "line 2.text", "surrogate"),
     ],
 )
-def test_a_line_that_is_no_answer_is_named(wrong: Any, path: str, message: str) -> None:
+def test_invalid_line_is_reported_with_its_location(wrong: Any, path: str, message: str) -> None:
     ((found_path, found_message), *_) = problems(line(), wrong)
     assert found_path == path
     assert message in found_message
 
 
-def test_every_line_that_is_wrong_is_named_up_to_a_few() -> None:
+def test_every_invalid_line_is_reported_up_to_a_limit() -> None:
     found = problems(b"{", line(), b"[]", line(text=""))
     assert [path for path, _ in found] == ["line 1", "line 3", "line 4.text"]
     assert len(problems(*[b"{"] * 50)) == 20
 
 
-def test_a_file_without_an_answer_and_a_line_without_an_end_are_refused() -> None:
+def test_file_without_answers_and_overlong_line_are_rejected() -> None:
     assert problems(b"", b"\n") == [("", "contains no answer")]
     assert "bytes" in problems(b"x" * (MAX_LINE_BYTES + 2))[0][1]

@@ -26,14 +26,14 @@ def make(**changes: Any) -> Submission:
     return checked_submission(**{**fields, **changes})
 
 
-def refused(**changes: Any) -> list[tuple[str, ProblemCode]]:
+def problems_of(**changes: Any) -> list[tuple[str, ProblemCode]]:
     with pytest.raises(InvalidSubmission) as caught:
         make(**changes)
     assert all(problem.message for problem in caught.value.problems)
     return [(problem.path, problem.code) for problem in caught.value.problems]
 
 
-def test_a_sound_submission_is_kept_as_it_is() -> None:
+def test_valid_submission_is_unchanged() -> None:
     made = make(model="openai/gpt-6-luna", run="2024-05", metadata={"seed": [1, None, {"é": 0.5}]})
     assert made == Submission(
         agent="demo",
@@ -46,17 +46,17 @@ def test_a_sound_submission_is_kept_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("name", ["answer_1", "answer_1.md"])
-def test_an_answer_is_called_by_its_name_with_md(name: str) -> None:
+def test_answer_name_gets_the_suffix_md(name: str) -> None:
     assert make(answers=[(name, "text")]).answers[0].name == "answer_1.md"
     assert with_suffix(name) == "answer_1.md"
 
 
-def test_an_answer_is_identified_by_the_hash_of_its_text() -> None:
+def test_answer_is_identified_by_the_hash_of_its_text() -> None:
     assert Answer(name="a.md", text="é").sha256 == hashlib.sha256("é".encode()).hexdigest()
 
 
 @pytest.mark.parametrize("name", ["a", "A" * 100, "9", "a.b-c_d", "a.", "CON"])
-def test_names_of_the_pattern_are_taken(name: str) -> None:
+def test_names_that_match_the_pattern_are_accepted(name: str) -> None:
     made = make(agent=name, task_id=name, run=name, answers=[(name, "text")])
     assert (made.agent, made.task_id, made.run, made.answers[0].name) == (name, name, name, f"{name}.md")
 
@@ -65,20 +65,20 @@ BAD_NAMES = ["", "A" * 101, ".a", "-a", "_a", "a..b", "../a", "a/b", "a\\b", "a 
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
-def test_any_other_name_is_refused_with_its_field(name: str) -> None:
-    assert refused(agent=name) == [("agent", ProblemCode.BAD_NAME)]
-    assert refused(task_id=name) == [("task_id", ProblemCode.BAD_NAME)]
-    assert refused(run=name) == [("run", ProblemCode.BAD_NAME)]
-    assert refused(answers=[("a", "text"), (name, "text")]) == [("answers.1.name", ProblemCode.BAD_NAME)]
+def test_invalid_name_is_rejected_with_its_field(name: str) -> None:
+    assert problems_of(agent=name) == [("agent", ProblemCode.BAD_NAME)]
+    assert problems_of(task_id=name) == [("task_id", ProblemCode.BAD_NAME)]
+    assert problems_of(run=name) == [("run", ProblemCode.BAD_NAME)]
+    assert problems_of(answers=[("a", "text"), (name, "text")]) == [("answers.1.name", ProblemCode.BAD_NAME)]
 
 
-def test_an_answer_called_nothing_but_md_is_refused() -> None:
-    assert refused(answers=[(".md", "text")]) == [("answers.0.name", ProblemCode.BAD_NAME)]
+def test_answer_named_only_md_is_rejected() -> None:
+    assert problems_of(answers=[(".md", "text")]) == [("answers.0.name", ProblemCode.BAD_NAME)]
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.one_of(st.text(max_size=12), st.text(alphabet="./\\%2e\0aé", max_size=8)))
-def test_a_name_that_is_taken_is_one_harmless_path_component(name: str) -> None:
+def test_accepted_name_is_one_safe_path_component(name: str) -> None:
     try:
         make(agent=name)
     except InvalidSubmission:
@@ -89,12 +89,12 @@ def test_a_name_that_is_taken_is_one_harmless_path_component(name: str) -> None:
         assert ".." not in name
 
 
-def test_two_answers_of_one_name_are_refused_also_when_one_lacks_md() -> None:
-    assert refused(answers=[("a", "x"), ("b", "x"), ("a.md", "y")]) == [("answers.2.name", ProblemCode.DUPLICATE)]
+def test_duplicate_answer_name_is_rejected_with_or_without_suffix() -> None:
+    assert problems_of(answers=[("a", "x"), ("b", "x"), ("a.md", "y")]) == [("answers.2.name", ProblemCode.DUPLICATE)]
 
 
-def test_a_submission_without_answers_is_refused() -> None:
-    assert refused(answers=[]) == [("answers", ProblemCode.EMPTY)]
+def test_submission_without_answers_is_rejected() -> None:
+    assert problems_of(answers=[]) == [("answers", ProblemCode.EMPTY)]
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_a_submission_without_answers_is_refused() -> None:
     ],
     ids=["empty", "blank", "nul", "surrogate", "bytes", "encoded bytes", "urls"],
 )
-def test_a_text_that_breaks_a_rule_is_refused_with_its_field(text: str, code: ProblemCode) -> None:
-    assert refused(answers=[("a", "text"), ("b", text)]) == [("answers.1.text", code)]
+def test_invalid_text_is_rejected_with_its_field(text: str, code: ProblemCode) -> None:
+    assert problems_of(answers=[("a", "text"), ("b", text)]) == [("answers.1.text", code)]
 
 
 @pytest.mark.parametrize(
@@ -123,12 +123,12 @@ def test_a_text_that_breaks_a_rule_is_refused_with_its_field(text: str, code: Pr
     ],
     ids=["bytes", "urls", "signs"],
 )
-def test_a_text_at_the_limit_is_taken(text: str) -> None:
+def test_text_at_the_limit_is_accepted(text: str) -> None:
     assert make(answers=[("a", text)]).answers[0].text == text
 
 
-def test_every_problem_is_named_at_once() -> None:
-    assert refused(agent="", task_id="..", model="", answers=[("a", ""), ("a", "x")]) == [
+def test_all_problems_are_reported_at_once() -> None:
+    assert problems_of(agent="", task_id="..", model="", answers=[("a", ""), ("a", "x")]) == [
         ("agent", ProblemCode.BAD_NAME),
         ("task_id", ProblemCode.BAD_NAME),
         ("model", ProblemCode.BAD_NAME),
@@ -138,8 +138,8 @@ def test_every_problem_is_named_at_once() -> None:
 
 
 @pytest.mark.parametrize("model", ["", " ", "a\0", "a\nb", "m" * 201])
-def test_a_model_that_is_no_label_is_refused(model: str) -> None:
-    assert refused(model=model) == [("model", ProblemCode.BAD_NAME)]
+def test_invalid_model_label_is_rejected(model: str) -> None:
+    assert problems_of(model=model) == [("model", ProblemCode.BAD_NAME)]
 
 
 def nested(depth: int) -> dict[str, Any]:
@@ -163,15 +163,15 @@ def nested(depth: int) -> dict[str, Any]:
     ],
     ids=["nan", "object", "depth", "nul", "nul key", "nul after backslash", "surrogate", "bytes"],
 )
-def test_metadata_that_no_database_can_hold_is_refused(metadata: dict[str, Any], code: ProblemCode) -> None:
-    assert refused(metadata=metadata) == [("metadata", code)]
+def test_metadata_that_the_database_cannot_store_is_rejected(metadata: dict[str, Any], code: ProblemCode) -> None:
+    assert problems_of(metadata=metadata) == [("metadata", code)]
 
 
-def test_metadata_that_only_spells_an_escape_is_taken() -> None:
+def test_metadata_with_a_literal_escape_sequence_is_accepted() -> None:
     assert make(metadata={"a": "\\u0000"}).metadata == {"a": "\\u0000"}
 
 
-def test_bytes_that_are_not_utf8_are_refused_with_their_place() -> None:
+def test_bytes_that_are_not_utf8_are_rejected_with_their_position() -> None:
     assert decode_text("é".encode(), "text") == "é"
     with pytest.raises(InvalidSubmission) as caught:
         decode_text(b"abc\xff", "demo/t/a.md")

@@ -1,4 +1,4 @@
-"""``assay`` in this process: a call, and how it ended."""
+"""Fixture that runs `assay` commands in this process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Call = Callable[..., Ended]
 
 @pytest.fixture(autouse=True, scope="session")
 def command_tree_built_once() -> Iterator[None]:
-    """Build the tree of all commands once: it takes longer than most of the commands under test."""
+    """Build the tree of all commands once, because that takes longer than most of the commands under test."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
         yield
@@ -36,12 +36,12 @@ def command_tree_built_once() -> Iterator[None]:
 
 @pytest.fixture
 def assay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Call]:
-    """Run a command in an empty folder, with no setting from outside."""
+    """Run a command in an empty folder, without settings from the environment."""
     monkeypatch.chdir(tmp_path)
     for name in os.environ:
         if name.startswith(("ASSAY_", "OPENAI_", "AZURE_", "AWS_")):
             monkeypatch.delenv(name)
-    # Judge files run here: to start what makes processes for them takes seconds.
+    # Judge files run in this process, because starting their child processes takes seconds.
     monkeypatch.setenv("ASSAY_ISOLATE", "off")
 
     def call(*arguments: str) -> Ended:

@@ -25,7 +25,7 @@ def outcome(task_id: str, k: int, found: Json | None, words: int = 4) -> AnswerO
     return AnswerOutcome(task_id=task_id, answer_name=f"answer_{k}.md", words=words, result=found, error_code=code)
 
 
-def test_certain_scores_give_one_number() -> None:
+def test_certain_scores_have_a_value() -> None:
     row = scorecard_row("otter", [outcome("a", 1, result(1.0)), outcome("b", 1, result(0.5))])
 
     assert row.partial == Score(value=0.75, low=0.75, high=0.75)
@@ -33,7 +33,7 @@ def test_certain_scores_give_one_number() -> None:
     assert (row.tasks, row.answers, row.k, row.answers_not_judged) == (2, 2, 1, 0)
 
 
-def test_unknown_leaves_widen_every_average_and_leave_no_value() -> None:
+def test_unknown_leaves_widen_every_average() -> None:
     row = scorecard_row("otter", [outcome("a", 1, result(1.0)), outcome("b", 1, result(0.2, 1.0))])
 
     assert row.partial == Score(value=None, low=0.6, high=1.0)
@@ -42,14 +42,14 @@ def test_unknown_leaves_widen_every_average_and_leave_no_value() -> None:
     assert (row.incomplete, row.without_result) == (1, 0)
 
 
-def test_an_answer_without_a_result_is_wholly_unknown_not_zero() -> None:
+def test_answer_without_a_result_is_unknown_and_not_zero() -> None:
     row = scorecard_row("otter", [outcome("a", 1, result(1.0)), outcome("b", 1, None)])
 
     assert row.partial == Score(value=None, low=0.5, high=1.0)
     assert (row.incomplete, row.without_result, row.answers_not_judged) == (0, 1, 1)
 
 
-def test_several_runs_pass_a_task_when_any_of_them_does() -> None:
+def test_task_passes_if_any_of_its_answers_passes() -> None:
     answers = [outcome("a", 1, result(0.0)), outcome("a", 2, result(1.0)), outcome("b", 1, result(0.5))]
 
     row = scorecard_row("otter", answers)
@@ -58,7 +58,7 @@ def test_several_runs_pass_a_task_when_any_of_them_does() -> None:
     assert row.pass_at_k == Score(value=0.5, low=0.5, high=0.5)
 
 
-def test_cost_and_time_add_up_and_an_unknown_price_stays_unknown() -> None:
+def test_cost_and_time_are_summed_and_an_unknown_price_stays_unknown() -> None:
     priced = scorecard_row("otter", [outcome("a", 1, result(1.0)), outcome("b", 1, result(1.0))])
     assert (priced.seconds, priced.usage.calls, priced.usage.input_tokens, priced.usage.usd) == (3.0, 4, 20, 0.5)
 
@@ -66,13 +66,13 @@ def test_cost_and_time_add_up_and_an_unknown_price_stays_unknown() -> None:
     assert scorecard_row("otter", [outcome("a", 1, result(1.0)), outcome("b", 1, unpriced)]).usage.usd is None
 
 
-def test_an_agent_without_answers_has_no_numbers() -> None:
+def test_agent_without_answers_has_no_figures() -> None:
     row = scorecard_row("otter", [])
 
     assert (row.partial, row.success, row.pass_at_k, row.answers) == (None, None, None, 0)
 
 
-def test_a_result_of_the_public_toolkit_is_certain_of_its_score() -> None:
+def test_result_of_the_public_toolkit_has_a_certain_score() -> None:
     row = scorecard_row("otter", [outcome("a", 1, {"final_score": 0.25})])
 
     assert row.partial == Score(value=0.25, low=0.25, high=0.25)
@@ -91,7 +91,7 @@ def test_only_leaves_that_were_not_judged_are_counted() -> None:
     assert leaves_not_judged({"eval_breakdown": [{"info": [], "verification_tree": tree}]}) == 2
 
 
-def test_summary_keeps_the_public_keys_and_lists_what_has_no_result() -> None:
+def test_summary_has_the_public_keys_and_lists_answers_without_a_result() -> None:
     got = agent_summary("otter", [outcome("b", 1, None), outcome("a", 1, result(0.2, 1.0))])
 
     assert (got["avg_score"], got["num_tasks"], got["pass_at_1"]) == (0.2, 1, 0.0)
@@ -102,7 +102,7 @@ def test_summary_keeps_the_public_keys_and_lists_what_has_no_result() -> None:
     assert got["usage"]["usd"] == 0.25
 
 
-def test_summary_of_nothing_but_failures_has_no_averages() -> None:
+def test_summary_without_results_has_no_averages() -> None:
     got = agent_summary("otter", [outcome("a", 1, None)])
 
     assert (got["num_tasks"], got["avg_score"], got["success_rate"], got["tasks"]) == (0, None, None, {})

@@ -1,4 +1,4 @@
-"""Tables that a spreadsheet opens without running anything."""
+"""CSV tables without cells that a spreadsheet runs as formulas."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from app.csv_tables import escape_formula, to_csv
 @pytest.mark.parametrize(
     "cell", ["=1+1", "+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\r=1", "  =HYPERLINK(1)", "\uff1d1"]
 )
-def test_a_formula_becomes_text(cell: str):
+def test_formula_is_escaped(cell: str):
     assert escape_formula(cell) == f"'{cell}"
 
 
-def test_numbers_stay_numbers_and_words_stay_words():
+def test_numbers_and_plain_texts_are_unchanged():
     assert [escape_formula(cell) for cell in (-1, 0.5, None, True, "plain", "a=b")] == [
         -1,
         0.5,
@@ -31,7 +31,7 @@ def test_numbers_stay_numbers_and_words_stay_words():
 
 
 @given(st.lists(st.lists(st.text(st.characters(blacklist_categories=["Cs"])), min_size=2, max_size=2), max_size=6))
-def test_every_table_is_read_back_with_all_its_cells(rows: list[list[str]]):
+def test_every_row_is_read_back_without_formulas(rows: list[list[str]]):
     text = to_csv(("a", "b"), rows)
     read = list(csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline="")))
     assert len(read) == len(rows) + 1

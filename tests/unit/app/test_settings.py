@@ -10,14 +10,14 @@ from tests.fakes.settings import settings_for_tests
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No .env file and nothing of the developer's environment."""
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Run without a .env file and without the developer's environment."""
     monkeypatch.chdir(tmp_path)
     for name in ("ASSAY_MODEL", "ASSAY_API_KEYS", "ASSAY_DATABASE_URL", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
 
 
-def test_the_defaults_are_those_of_the_contract():
+def test_defaults_match_the_contract():
     settings = load_settings()
     assert (settings.data_dir, settings.model) == (Path("data"), "openai/gpt-6-luna")
     assert (settings.max_tasks, settings.max_answers, settings.max_pages, settings.max_llm) == (2, 3, 5, 30)
@@ -25,7 +25,7 @@ def test_the_defaults_are_those_of_the_contract():
     assert settings.api_keys == ()
 
 
-def test_the_environment_is_read_by_the_contracts_names(monkeypatch: pytest.MonkeyPatch):
+def test_environment_variables_have_the_names_of_the_contract(monkeypatch: pytest.MonkeyPatch):
     values = {
         "ASSAY_JUDGES": "/one:/two",
         "ASSAY_EGRESS_ALLOW": "127.0.0.1:8000, Intranet:80,[::1]:90",
@@ -47,14 +47,14 @@ def test_the_environment_is_read_by_the_contracts_names(monkeypatch: pytest.Monk
     assert set(settings.secrets) == {"first", "second", "sk-1", "aws-secret"}
 
 
-def test_a_dotenv_file_is_read_and_the_environment_wins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_environment_overrides_the_dotenv_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     (tmp_path / ".env").write_text("ASSAY_MODEL=lexical\nASSAY_MAX_PAGES=9\nUNRELATED=1\n")
     monkeypatch.setenv("ASSAY_MAX_PAGES", "4")
     settings = load_settings()
     assert (settings.model, settings.max_pages) == ("lexical", 4)
 
 
-def test_arguments_win_over_the_environment(monkeypatch: pytest.MonkeyPatch):
+def test_arguments_override_the_environment(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ASSAY_MODEL", "openai/gpt-4.1")
     assert load_settings(model="lexical").model == "lexical"
 
@@ -71,7 +71,7 @@ def test_arguments_win_over_the_environment(monkeypatch: pytest.MonkeyPatch):
         ("ASSAY_WAYBACK", "yes"),
     ],
 )
-def test_an_impossible_setting_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str):
+def test_invalid_setting_is_rejected_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str):
     monkeypatch.setenv(name, value)
     with pytest.raises(InvalidSettings, match=name):
         load_settings()
@@ -81,12 +81,12 @@ def test_an_impossible_setting_is_refused_by_name(monkeypatch: pytest.MonkeyPatc
     ("given", "means"),
     [("", ""), ("off", ""), ("on", "on"), ("http://127.0.0.1:9/", "http://127.0.0.1:9")],
 )
-def test_the_archive_is_off_on_or_an_address(monkeypatch: pytest.MonkeyPatch, given: str, means: str):
+def test_wayback_setting_is_off_on_or_a_url(monkeypatch: pytest.MonkeyPatch, given: str, means: str):
     monkeypatch.setenv("ASSAY_WAYBACK", given)
     assert load_settings().wayback == means
 
 
-def test_a_refusal_never_repeats_the_value(monkeypatch: pytest.MonkeyPatch):
+def test_error_message_does_not_contain_the_value(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ASSAY_MAX_TASKS", "hunter2-secret")
     with pytest.raises(InvalidSettings) as refused:
         load_settings()
@@ -106,7 +106,7 @@ def test_a_refusal_never_repeats_the_value(monkeypatch: pytest.MonkeyPatch):
         ("postgresql://db/assay", "s3://evidence/pages", 0, 0),
     ],
 )
-def test_replies_are_shared_where_there_are_several_machines(
+def test_reply_cache_is_shared_if_there_are_several_machines(
     tmp_path: Path, database: str | None, blobs: str, room: int, shared: int
 ):
     settings = settings_for_tests(
@@ -115,20 +115,20 @@ def test_replies_are_shared_where_there_are_several_machines(
     assert settings.shared_llm_cache_bytes == shared
 
 
-def test_secrets_do_not_show_when_settings_are_printed():
+def test_secrets_are_hidden_when_settings_are_printed():
     settings = settings_for_tests(database_url="postgresql://u:hidden-pw@host/db", api_keys="hidden-key")
     assert "hidden" not in repr(settings)
     assert "hidden-pw" in settings.secrets
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "localhost", "::1", "[::1]"])
-def test_loopback_needs_no_key(host: str):
+def test_loopback_address_needs_no_key(host: str):
     assert is_loopback(host)
     check_bind(host, keys=False)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org", "", "127.0.0.1.example.org"])
-def test_a_public_bind_needs_keys(host: str):
+def test_public_address_needs_keys(host: str):
     with pytest.raises(InvalidSettings, match="ASSAY_API_KEYS"):
         check_bind(host, keys=False)
     check_bind(host, keys=True)

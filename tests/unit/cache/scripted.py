@@ -1,4 +1,4 @@
-"""A capturer for tests that says what it is told and counts how often it was asked."""
+"""Scripted capturer that counts its captures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
 class Clock:
-    """A clock that stands still until it is moved."""
+    """Clock that only advances when the test moves it."""
 
     def __init__(self) -> None:
         self.now = NOON
@@ -25,7 +25,7 @@ class Clock:
 
 
 class ScriptedCapturer:
-    """Answers with what ``script(url, how many times asked before)`` makes."""
+    """Capture backend whose outcome is ``outcome(url, number of earlier captures)``."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class ScriptedCapturer:
         gate: asyncio.Event | None = None,
         ends_at: Mapping[str, str] | None = None,
     ) -> None:
-        """``ends_at``: where a URL leads that redirects."""
+        """Create the capturer. ``ends_at`` maps a URL to the URL that it redirects to."""
         self._ends_at = ends_at or {}
         self._clock = clock
         self._outcome = outcome

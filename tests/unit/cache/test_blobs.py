@@ -1,4 +1,4 @@
-"""Bodies by hash: what comes out is what went in, or an error that says so."""
+"""Storage of bodies by hash."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> BlobStore:
 
 
 @pytest.mark.parametrize("data", [b"", b"short", b"x" * 1_000_000])
-async def test_what_was_put_is_got(store: BlobStore, data: bytes) -> None:
+async def test_stored_body_is_read_back(store: BlobStore, data: bytes) -> None:
     blob = await store.put(data, "text/plain")
     assert (blob.size, blob.media_type, len(blob.sha256)) == (len(data), "text/plain", 64)
     assert await store.get(blob.sha256) == data
 
 
-async def test_the_same_body_has_one_place(store: BlobStore) -> None:
+async def test_same_body_is_stored_once(store: BlobStore) -> None:
     assert await store.put(b"same", "a/b") == await store.put(b"same", "a/b")
 
 
-async def test_many_may_put_the_same_body_at_once(store: BlobStore) -> None:
+async def test_same_body_can_be_stored_concurrently(store: BlobStore) -> None:
     blobs = await asyncio.gather(*(store.put(b"same", "text/plain") for _ in range(50)))
     assert await store.get(blobs[0].sha256) == b"same"
 
 
-async def test_a_body_never_put_is_missing(store: BlobStore) -> None:
+async def test_unknown_body_is_missing(store: BlobStore) -> None:
     with pytest.raises(BlobMissing):
         await store.get("0" * 64)
 
@@ -48,7 +48,7 @@ def _file(folder: Path, sha256: str) -> Path:
 
 
 @pytest.mark.parametrize("damage", ["flip", "truncate", "zero", "swap"])
-async def test_a_damaged_body_is_found_on_read_and_never_served(tmp_path: Path, damage: str) -> None:
+async def test_damaged_body_is_detected_on_read_and_quarantined(tmp_path: Path, damage: str) -> None:
     store = BlobStore.open(tmp_path.as_uri())
     blob, other = await store.put(b"the evidence", "text/plain"), await store.put(b"another", "text/plain")
     data = b"the evidence"
@@ -66,7 +66,7 @@ async def test_a_damaged_body_is_found_on_read_and_never_served(tmp_path: Path, 
         await store.get(blob.sha256)
 
 
-async def test_putting_again_mends_a_damaged_body(tmp_path: Path) -> None:
+async def test_storing_again_repairs_a_damaged_body(tmp_path: Path) -> None:
     store = BlobStore.open(tmp_path.as_uri())
     blob = await store.put(b"the evidence", "text/plain")
     _file(tmp_path, blob.sha256).write_bytes(b"gone bad")
@@ -74,7 +74,7 @@ async def test_putting_again_mends_a_damaged_body(tmp_path: Path) -> None:
     assert await store.get(blob.sha256) == b"the evidence"
 
 
-async def test_a_store_that_cannot_write_says_so(tmp_path: Path) -> None:
+async def test_store_that_cannot_write_raises(tmp_path: Path) -> None:
     store = BlobStore.open(tmp_path.as_uri())
     (tmp_path / "sha256").write_text("a file where the folder should be")
     with pytest.raises(BlobStoreFailed):
@@ -82,13 +82,13 @@ async def test_a_store_that_cannot_write_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["ftp://a/b", "blobs", "", "http://a"])
-def test_an_unknown_kind_of_store_is_refused(url: str) -> None:
+def test_unknown_store_scheme_is_rejected(url: str) -> None:
     with pytest.raises(ValueError, match="blob store"):
         BlobStore.open(url)
 
 
 class Disk:
-    """Syncs files, unless it was told how to fail; remembers what stood where when it was asked to."""
+    """Disk whose syncs can fail, and that records its files at each sync."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -109,14 +109,14 @@ class Disk:
         return sorted(path.parts[0] for path in found)
 
 
-async def test_bytes_are_on_the_disk_before_they_have_their_name(tmp_path: Path) -> None:
+async def test_body_is_synced_to_disk_before_it_gets_its_name(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     await disk.store().put(b"the evidence", "text/plain")
     assert disk.at_sync == [["drafts"]]
     assert disk.files() == ["sha256"]
 
 
-async def test_a_disk_that_failed_to_sync_is_not_believed_again(tmp_path: Path) -> None:
+async def test_store_is_read_only_after_a_failed_sync(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     store = disk.store()
     before = await store.put(b"written before", "text/plain")
@@ -130,7 +130,7 @@ async def test_a_disk_that_failed_to_sync_is_not_believed_again(tmp_path: Path) 
     assert await store.get(before.sha256) == b"written before"
 
 
-async def test_a_full_disk_is_named_and_works_again_once_there_is_room(tmp_path: Path) -> None:
+async def test_full_disk_is_reported_and_works_again_once_it_has_space(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     store = disk.store()
     disk.fails_with = errno.ENOSPC
@@ -142,7 +142,7 @@ async def test_a_full_disk_is_named_and_works_again_once_there_is_room(tmp_path:
     assert await store.get(blob.sha256) == b"the evidence"
 
 
-async def test_what_a_crash_left_half_written_is_never_seen_and_is_swept_up(tmp_path: Path) -> None:
+async def test_partially_written_draft_is_never_read_and_is_removed(tmp_path: Path) -> None:
     store = BlobStore.open(tmp_path.as_uri())
     blob = await store.put(b"the evidence", "text/plain")
     left, fresh = tmp_path / "drafts" / "left", tmp_path / "drafts" / "fresh"
@@ -154,16 +154,16 @@ async def test_what_a_crash_left_half_written_is_never_seen_and_is_swept_up(tmp_
     assert [path.name for path in (tmp_path / "drafts").iterdir()] == ["fresh"]
 
 
-async def test_records_stand_beside_the_bodies_and_a_changed_one_is_left_out(store: BlobStore, tmp_path: Path) -> None:
+async def test_records_are_stored_next_to_bodies_and_a_changed_one_is_ignored(store: BlobStore, tmp_path: Path) -> None:
     await store.put_record("page_1", b"one")
     await store.put_record("page_2", b"two")
     assert [record async for record in store.records()] == [("page_1", b"one"), ("page_2", b"two")]
-    if _spoiled(tmp_path, "records/page_1/*"):
+    if _overwrite_files(tmp_path, "records/page_1/*"):
         assert [record async for record in store.records()] == [("page_2", b"two")]
 
 
-def _spoiled(folder: Path, pattern: str) -> bool:
-    """Change every file of a pattern; whether there was one, as there is on a disk and not in memory."""
+def _overwrite_files(folder: Path, pattern: str) -> bool:
+    """Overwrite every file that matches the pattern. Return whether there was one: a memory store has none."""
     found = list(folder.rglob(pattern))
     for path in found:
         path.write_bytes(b"something else")

@@ -1,4 +1,4 @@
-"""Records of captures: kept whole, found by key, read back as they were."""
+"""Index of captures: lookup by key and id, serialization."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def index(request: pytest.FixtureRequest, tmp_path: Path) -> CaptureIndex:
     return MemoryIndex() if request.param == "memory" else await FolderIndex.open(tmp_path / "index")
 
 
-async def test_a_record_is_found_by_key_and_by_id(index: CaptureIndex) -> None:
+async def test_capture_is_found_by_key_and_by_id(index: CaptureIndex) -> None:
     await index.record(_capture("one"))
     assert await index.find("https://a.com/é?q=1") == _capture("one")
     assert await index.get("one") == _capture("one")
@@ -56,7 +56,7 @@ async def test_a_record_is_found_by_key_and_by_id(index: CaptureIndex) -> None:
     assert await index.get("two") is None
 
 
-async def test_the_newest_evidence_is_preferred_to_a_newer_failure(index: CaptureIndex) -> None:
+async def test_newest_evidence_is_preferred_to_a_newer_failure(index: CaptureIndex) -> None:
     await index.record(_capture("failed first", CaptureOutcome.TIMEOUT, minute=0))
     await index.record(_capture("good", minute=1))
     await index.record(_capture("better", minute=3))
@@ -67,7 +67,7 @@ async def test_the_newest_evidence_is_preferred_to_a_newer_failure(index: Captur
     assert found.id == "better"
 
 
-async def test_the_newest_attempt_is_known_however_it_ended(index: CaptureIndex) -> None:
+async def test_newest_attempt_is_found_whatever_its_outcome(index: CaptureIndex) -> None:
     key = "https://a.com/é?q=1"
     assert await index.newest(key) is None
     await index.record(_capture("good", minute=1))
@@ -78,7 +78,7 @@ async def test_the_newest_attempt_is_known_however_it_ended(index: CaptureIndex)
     assert found.id == "failed last"
 
 
-async def test_where_a_capture_ended_it_is_found_too(index: CaptureIndex) -> None:
+async def test_capture_is_also_found_by_its_final_url(index: CaptureIndex) -> None:
     ended_at = canonical_key("https://a.com/é")
     await index.record(_capture("good", minute=1))
     await index.record(_capture("blocked", CaptureOutcome.BLOCKED, minute=2))
@@ -88,7 +88,7 @@ async def test_where_a_capture_ended_it_is_found_too(index: CaptureIndex) -> Non
     assert await index.newest(ended_at) is None
 
 
-async def test_evidence_of_its_own_comes_before_an_alias_and_an_alias_before_a_failure(index: CaptureIndex) -> None:
+async def test_own_evidence_precedes_an_alias_and_an_alias_precedes_a_failure(index: CaptureIndex) -> None:
     ended_at = canonical_key("https://a.com/é")
     await index.record(_capture("elsewhere", minute=9))
     own = replace(_capture("own failure", CaptureOutcome.TIMEOUT, minute=10), key=ended_at, url=ended_at)
@@ -101,12 +101,12 @@ async def test_evidence_of_its_own_comes_before_an_alias_and_an_alias_before_a_f
 
 
 @pytest.mark.parametrize("source", [CaptureSource.UPLOAD, CaptureSource.WAYBACK, CaptureSource.IMPORT])
-async def test_only_what_we_saw_ourselves_makes_an_alias(index: CaptureIndex, source: CaptureSource) -> None:
+async def test_only_own_web_captures_become_aliases(index: CaptureIndex, source: CaptureSource) -> None:
     await index.record(replace(_capture("claimed"), source=source))
     assert await index.find(canonical_key("https://a.com/é")) is None
 
 
-async def test_two_indices_are_read_as_one_and_both_told() -> None:
+async def test_combined_index_reads_and_writes_both_indexes() -> None:
     first, second = MemoryIndex(), MemoryIndex()
     joined = CombinedIndex(first, second)
     await second.record(_capture("there", minute=1))
@@ -119,7 +119,7 @@ async def test_two_indices_are_read_as_one_and_both_told() -> None:
     assert await first.get("new") == await second.get("new") == await joined.get("new") == _capture("new", minute=7)
 
 
-def test_a_record_survives_json() -> None:
+def test_capture_survives_json() -> None:
     capture = _capture("one", CaptureOutcome.PARTIAL)
     assert capture_from_json(json.loads(json.dumps(capture_to_json(capture)))) == capture
 
@@ -127,12 +127,12 @@ def test_a_record_survives_json() -> None:
 @pytest.mark.parametrize(
     "damage", [{"record_version": 99}, {"outcome": "splendid"}, {"blobs": 1}, {"captured_at": None}]
 )
-def test_a_record_of_another_shape_is_refused(damage: dict[str, object]) -> None:
+def test_invalid_record_is_rejected(damage: dict[str, object]) -> None:
     with pytest.raises(IndexFailed):
         capture_from_json({**capture_to_json(_capture("one")), **damage})
 
 
-async def test_a_folder_is_rebuilt_from_its_files_and_a_torn_one_is_left_out(tmp_path: Path) -> None:
+async def test_folder_index_is_rebuilt_from_its_files_without_a_truncated_one(tmp_path: Path) -> None:
     first = await FolderIndex.open(tmp_path)
     await first.record(_capture("one"))
     await first.record(_capture("two", minute=1))
@@ -144,7 +144,7 @@ async def test_a_folder_is_rebuilt_from_its_files_and_a_torn_one_is_left_out(tmp
     assert found.id == "one"
 
 
-async def test_a_folder_that_cannot_be_used_is_an_error(tmp_path: Path) -> None:
+async def test_unusable_folder_raises(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(IndexFailed):
         await FolderIndex.open(tmp_path / "file" / "index")

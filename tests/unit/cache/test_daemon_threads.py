@@ -1,5 +1,3 @@
-"""A pool of daemon threads runs what it is given, and never more at once than it may."""
-
 from __future__ import annotations
 
 import threading
@@ -18,14 +16,14 @@ def test_results_and_errors_reach_the_caller() -> None:
     pool.shutdown()
 
 
-def test_a_thread_is_used_again() -> None:
+def test_threads_are_reused() -> None:
     pool = DaemonThreadPool(4, name="test")
     used = {pool.submit(threading.get_ident).result(10) for _ in range(20)}
     assert len(used) <= 4
     pool.shutdown()
 
 
-def test_no_more_calls_run_at_once_than_there_may_be_threads() -> None:
+def test_concurrent_calls_do_not_exceed_the_number_of_threads() -> None:
     pool = DaemonThreadPool(2, name="test")
     both, free = threading.Barrier(3), threading.Event()
 

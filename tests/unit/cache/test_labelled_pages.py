@@ -1,4 +1,4 @@
-"""The labelled pages, read as they were sent: what is called evidence, and what is not."""
+"""Classification of the labelled pages from their HTML."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.labelled.labels import LabelledPage, detection, labelled_pages
 pytestmark = pytest.mark.slow
 
 
-def _found(page: LabelledPage) -> Finding:
+def _classify_page(page: LabelledPage) -> Finding:
     plain = read_html(page.html, page.final_url)
     return classify(
         PageFacts(
@@ -45,15 +45,15 @@ def test_there_are_as_many_pages_as_promised() -> None:
     assert len({page.url for page in pages}) == len(pages)
 
 
-def test_pages_are_told_from_what_stands_in_their_place() -> None:
-    found = detection({page.name: _found(page).outcome for page in labelled_pages()})
+def test_precision_and_recall_of_classification_meet_their_targets() -> None:
+    found = detection({page.name: _classify_page(page).outcome for page in labelled_pages()})
     assert found.precision >= 0.98, found.false_alarms
     assert found.recall >= 0.90, found.missed
     assert found.exact >= 0.90 * found.bad
 
 
-def test_a_paywall_is_said_and_is_still_evidence() -> None:
-    finding = _found(next(page for page in labelled_pages() if page.name == "paywalled-story"))
+def test_paywall_is_reported_and_the_page_is_still_evidence() -> None:
+    finding = _classify_page(next(page for page in labelled_pages() if page.name == "paywalled-story"))
     assert finding.outcome is CaptureOutcome.OK
     assert "paywall" in finding.detail
 
@@ -61,8 +61,8 @@ def test_a_paywall_is_said_and_is_still_evidence() -> None:
 @pytest.mark.parametrize(
     "piece", ["<noscript>", "<iframe ", "<h1>access denied</h1>", "var dd={", "<body class='neterror' "]
 )
-def test_hostile_markup_is_read_in_proportion_to_its_length(piece: str) -> None:
-    """A fraction of a second where it is in proportion, minutes where it is not."""
+def test_hostile_markup_is_read_in_linear_time(piece: str) -> None:
+    """Linear time is a fraction of a second, quadratic time takes minutes."""
     began = time.process_time()
     html = piece * (200_000 // len(piece))
     classify(

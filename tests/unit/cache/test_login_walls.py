@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - tables
-"""Login pages of many structures and languages are recognised, and pages with a form beside their content are not."""
+"""Login pages of many structures and languages are recognized; pages with a form next to their content are not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.labelled.forms import FormPage, content_pages, login_pages
 pytestmark = pytest.mark.slow
 
 
-def _found(page: FormPage) -> Finding:
+def _classify_page(page: FormPage) -> Finding:
     plain = read_html(page.html, page.url)
     return classify(
         PageFacts(
@@ -37,22 +37,26 @@ def _found(page: FormPage) -> Finding:
     )
 
 
-def test_at_least_95_percent_of_login_pages_are_recognised() -> None:
+def test_at_least_95_percent_of_login_pages_are_recognized() -> None:
     pages = list(login_pages())
-    missed = [page.name for page in pages if _found(page).outcome is not CaptureOutcome.LOGIN_WALL]
+    missed = [page.name for page in pages if _classify_page(page).outcome is not CaptureOutcome.LOGIN_WALL]
     assert len(pages) >= 46
     assert len(missed) <= 0.05 * len(pages), missed
 
 
-def test_at_most_one_percent_of_content_pages_are_refused() -> None:
+def test_at_most_one_percent_of_content_pages_are_rejected() -> None:
     pages = list(content_pages())
-    refused = [(page.name, _found(page).detail) for page in pages if _found(page).outcome is not CaptureOutcome.OK]
+    refused = [
+        (page.name, _classify_page(page).detail)
+        for page in pages
+        if _classify_page(page).outcome is not CaptureOutcome.OK
+    ]
     assert len(pages) >= 100
     assert len(refused) <= 0.01 * len(pages), refused
 
 
 def test_registration_has_its_own_detail() -> None:
-    found = {page.name: _found(page).detail for page in login_pages()}
+    found = {page.name: _classify_page(page).detail for page in login_pages()}
     assert {found[name] for name in ("registration", "registration with countries")} == {
         "a registration form and little beside it"
     }
@@ -65,7 +69,7 @@ def test_registration_has_its_own_detail() -> None:
      "Connectez-vous", "Inicio de sesión", "Area riservata", "Logowanie", "Вход", "Oturum aç", "ログイン | Weft",
      "会员登录", "로그인", "تسجيل الدخول", "Sign in · Weft", "Weft: Log in"],
 )  # fmt: skip
-def test_titles_of_login_pages(title: str) -> None:
+def test_titles_of_login_pages_are_recognized(title: str) -> None:
     assert is_login_title(title)
 
 
@@ -75,11 +79,11 @@ def test_titles_of_login_pages(title: str) -> None:
      "Sign in with a stamp: the county tries a new login", "Login and logout times of 1998", "docker login | Reference",
      "Anmeldung zum Kurs: so geht es", "Connexion des réseaux électriques en Europe", "The accession", "", "Entrar en calor"],
 )  # fmt: skip
-def test_titles_of_other_pages(title: str) -> None:
+def test_titles_of_other_pages_are_not_recognized(title: str) -> None:
     assert not is_login_title(title)
 
 
-def test_titles_of_registration_forms() -> None:
+def test_titles_of_registration_forms_are_recognized() -> None:
     assert is_registration_title("Create an account | Weft")
     assert not is_registration_title("Registration of boats | Weft")
 
@@ -99,13 +103,13 @@ def test_titles_of_registration_forms() -> None:
         ("/story?q=how+to+login", False, False),
     ],
 )
-def test_addresses_of_login_pages(path: str, certain: bool, possible: bool) -> None:
+def test_addresses_of_login_pages_are_recognized(path: str, certain: bool, possible: bool) -> None:
     url = f"https://a.example{path}"
     assert (is_login_address(url), may_be_login_address(url)) == (certain, possible)
 
 
 @pytest.mark.parametrize("piece", ["my ", "please ", "log in ", "| ", "-", "member ", "a "])
-def test_hostile_titles_are_read_at_once(piece: str) -> None:
+def test_hostile_titles_are_read_in_linear_time(piece: str) -> None:
     began = time.process_time()
     is_login_title(piece * 50_000)
     is_login_title((piece * 150)[:150])

@@ -3,7 +3,7 @@ from __future__ import annotations
 from cache.lru import LRUCache
 
 
-def test_what_was_used_longest_ago_goes_first():
+def test_least_recently_used_value_is_evicted_first():
     recent: LRUCache[str, int] = LRUCache(30)
     for number, name in enumerate("abc"):
         recent.put(name, number, 10)
@@ -13,21 +13,21 @@ def test_what_was_used_longest_ago_goes_first():
     assert recent.bytes == 30
 
 
-def test_a_value_put_again_counts_once():
+def test_replaced_value_is_counted_once():
     recent: LRUCache[str, int] = LRUCache(30)
     recent.put("a", 1, 20)
     recent.put("a", 2, 25)
     assert (recent.get("a"), recent.bytes) == (2, 25)
 
 
-def test_a_value_that_is_too_large_drops_no_other():
+def test_value_that_is_too_large_evicts_no_other():
     recent: LRUCache[str, int] = LRUCache(30)
     recent.put("a", 1, 10)
     recent.put("b", 2, 31)
     assert ([recent.get(name) for name in "ab"], recent.bytes) == ([1, None], 10)
 
 
-def test_the_newest_value_stays_where_that_is_wanted():
+def test_newest_value_is_kept_with_keeps_newest():
     recent: LRUCache[str, int] = LRUCache(30, keeps_newest=True)
     recent.put("a", 1, 10)
     recent.put("b", 2, 100)

@@ -1,4 +1,4 @@
-"""The page cache: looked up, captured once, kept, prepared once, and honest when there is nothing."""
+"""Page cache: lookup, single flight, storage, prepared evidence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _pages(capturer: ScriptedCapturer, clock: Clock, **options: float) -> PageCa
     return PageCache(capturer, BlobStore.open("memory://"), MemoryIndex(), clock=clock, **options)  # type: ignore[arg-type]
 
 
-async def test_a_page_is_captured_once_and_then_looked_up() -> None:
+async def test_page_is_captured_once_and_then_looked_up() -> None:
     clock = Clock()
     capturer = ScriptedCapturer(clock)
     pages = _pages(capturer, clock)
@@ -36,18 +36,18 @@ async def test_a_page_is_captured_once_and_then_looked_up() -> None:
     assert capturer.asked == [URL]
 
 
-async def test_a_hundred_who_ask_at_once_share_one_capture() -> None:
+async def test_hundred_concurrent_requests_share_one_capture() -> None:
     clock, gate = Clock(), asyncio.Event()
     capturer = ScriptedCapturer(clock, gate=gate)
     pages = _pages(capturer, clock)
-    asking = [asyncio.create_task(pages.get(URL)) for _ in range(100)]
+    requests = [asyncio.create_task(pages.get(URL)) for _ in range(100)]
     await asyncio.sleep(0)
     gate.set()
-    assert len({capture.id for capture in await asyncio.gather(*asking)}) == 1
+    assert len({capture.id for capture in await asyncio.gather(*requests)}) == 1
     assert len(capturer.asked) == 1
 
 
-async def test_one_who_stops_waiting_leaves_the_capture_to_the_others() -> None:
+async def test_cancelling_one_request_does_not_cancel_the_shared_capture() -> None:
     clock, gate = Clock(), asyncio.Event()
     capturer = ScriptedCapturer(clock, gate=gate)
     pages = _pages(capturer, clock)
@@ -61,21 +61,21 @@ async def test_one_who_stops_waiting_leaves_the_capture_to_the_others() -> None:
     assert capturer.cancelled == 0
 
 
-async def test_a_capture_nobody_waits_for_any_more_is_cancelled() -> None:
+async def test_capture_is_cancelled_when_no_request_waits_for_it() -> None:
     clock = Clock()
     capturer = ScriptedCapturer(clock, gate=asyncio.Event())
     pages = _pages(capturer, clock)
-    asking = asyncio.create_task(pages.get(URL))
+    requests = asyncio.create_task(pages.get(URL))
     while not capturer.asked:  # noqa: ASYNC110 - the fake has no event for this
         await asyncio.sleep(0)
-    asking.cancel()
-    await asyncio.wait([asking])
+    requests.cancel()
+    await asyncio.wait([requests])
     await pages.aclose()
     assert capturer.cancelled == 1
     assert capturer.closed
 
 
-async def test_evidence_is_what_was_seen_with_its_digests() -> None:
+async def test_evidence_has_the_captured_content_and_its_hashes() -> None:
     clock = Clock()
     pages = _pages(ScriptedCapturer(clock), clock)
     evidence = await pages.evidence_for(URL)
@@ -88,7 +88,7 @@ async def test_evidence_is_what_was_seen_with_its_digests() -> None:
     assert "not shown" not in evidence.text
 
 
-async def test_the_same_prepared_bytes_are_handed_to_everyone() -> None:
+async def test_prepared_evidence_is_shared() -> None:
     clock = Clock()
     pages = _pages(ScriptedCapturer(clock), clock)
     capture = await pages.get(URL)
@@ -110,7 +110,7 @@ async def test_prepared_evidence_is_bounded_in_memory() -> None:
 @pytest.mark.parametrize(
     "outcome", [outcome for outcome in CaptureOutcome if outcome not in (CaptureOutcome.OK, CaptureOutcome.PARTIAL)]
 )
-async def test_what_is_no_evidence_is_never_shown(outcome: CaptureOutcome) -> None:
+async def test_failed_capture_is_never_evidence(outcome: CaptureOutcome) -> None:
     clock = Clock()
     pages = _pages(ScriptedCapturer(clock, lambda url, nth: outcome), clock)
     with pytest.raises(NoEvidence) as nothing:
@@ -120,7 +120,7 @@ async def test_what_is_no_evidence_is_never_shown(outcome: CaptureOutcome) -> No
     assert nothing.value.capture is not None
 
 
-async def test_a_failed_attempt_answers_only_for_a_short_while() -> None:
+async def test_failed_attempt_is_reused_until_its_ttl_expires() -> None:
     clock = Clock()
     capturer = ScriptedCapturer(clock, lambda url, nth: CaptureOutcome.TIMEOUT if nth == 0 else CaptureOutcome.OK)
     pages = _pages(capturer, clock, failure_ttl_s=60)
@@ -132,7 +132,7 @@ async def test_a_failed_attempt_answers_only_for_a_short_while() -> None:
     assert len(capturer.asked) == 2
 
 
-async def test_old_evidence_is_captured_again_when_an_age_is_set() -> None:
+async def test_old_evidence_is_captured_again_if_a_max_age_is_set() -> None:
     clock = Clock()
     capturer = ScriptedCapturer(clock)
     pages = _pages(capturer, clock, max_age_s=3600)
@@ -141,7 +141,7 @@ async def test_old_evidence_is_captured_again_when_an_age_is_set() -> None:
     assert (await pages.get(URL)).id != first.id
 
 
-async def test_what_was_denied_under_other_settings_is_captured_again() -> None:
+async def test_url_that_was_denied_is_captured_again_under_other_settings() -> None:
     clock, blobs, index = Clock(), BlobStore.open("memory://"), MemoryIndex()
     denied = ScriptedCapturer(clock, lambda url, nth: CaptureOutcome.EGRESS_DENIED)
     before = PageCache(denied, blobs, index, clock=clock)
@@ -152,7 +152,7 @@ async def test_what_was_denied_under_other_settings_is_captured_again() -> None:
     assert len(allowed.asked) == 1
 
 
-async def test_a_refresh_captures_again_and_a_failure_does_not_hide_the_evidence_before() -> None:
+async def test_refresh_captures_again_and_a_failure_keeps_the_earlier_evidence() -> None:
     clock = Clock()
     outcomes = [CaptureOutcome.OK, CaptureOutcome.OK, CaptureOutcome.BLOCKED]
     capturer = ScriptedCapturer(clock, lambda url, nth: outcomes[nth])
@@ -168,7 +168,7 @@ async def test_a_refresh_captures_again_and_a_failure_does_not_hide_the_evidence
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "not a url", "https://u:p@a.com/", ""])
-async def test_what_may_not_be_fetched_ends_without_asking_the_web(url: str) -> None:
+async def test_unfetchable_url_is_unsupported_without_a_request(url: str) -> None:
     clock = Clock()
     capturer = ScriptedCapturer(clock)
     capture = await _pages(capturer, clock).get(url)
@@ -189,7 +189,7 @@ async def test_damaged_evidence_is_captured_again(tmp_path: Path) -> None:
     assert evidence.text == f"text of {URL}, capture 1"
 
 
-async def test_a_page_whose_evidence_went_bad_and_is_gone_today_is_corrupt_and_no_verdict(tmp_path: Path) -> None:
+async def test_damaged_evidence_of_a_page_that_is_gone_is_corrupt_and_not_gone(tmp_path: Path) -> None:
     clock = Clock()
     capturer = ScriptedCapturer(clock, lambda url, nth: CaptureOutcome.OK if nth == 0 else CaptureOutcome.DNS_ERROR)
     pages = PageCache(capturer, BlobStore.open(tmp_path.as_uri()), MemoryIndex(), clock=clock)
@@ -201,10 +201,10 @@ async def test_a_page_whose_evidence_went_bad_and_is_gone_today_is_corrupt_and_n
             await pages.evidence_for(URL)
         assert (nothing.value.outcome, nothing.value.gone) == (CaptureOutcome.CORRUPT, False)
         assert nothing.value.capture == capture
-    assert len(capturer.asked) == 2  # the second look answers for a while, for every claim on the page
+    assert len(capturer.asked) == 2  # the second attempt is reused for all claims on the page until its TTL expires
 
 
-async def test_old_evidence_that_cannot_be_had_again_is_not_asked_for_by_every_claim() -> None:
+async def test_expired_evidence_that_cannot_be_recaptured_is_requested_once() -> None:
     clock = Clock()
     capturer = ScriptedCapturer(clock, lambda url, nth: CaptureOutcome.OK if nth == 0 else CaptureOutcome.BLOCKED)
     pages = _pages(capturer, clock, max_age_s=3600)
@@ -214,7 +214,7 @@ async def test_old_evidence_that_cannot_be_had_again_is_not_asked_for_by_every_c
     assert len(capturer.asked) == 2
 
 
-async def test_a_url_where_another_ended_has_that_page_in_a_row_of_its_own() -> None:
+async def test_final_url_of_a_redirect_gets_an_alias_of_the_capture() -> None:
     clock = Clock()
     capturer = ScriptedCapturer(clock, ends_at={"https://a.com/short": "https://a.com/long/way"})
     pages = _pages(capturer, clock)
@@ -230,7 +230,7 @@ async def test_a_url_where_another_ended_has_that_page_in_a_row_of_its_own() -> 
     assert len(capturer.asked) == 2
 
 
-async def test_what_is_added_by_hand_answers_from_then_on_beside_what_was_there() -> None:
+async def test_added_capture_is_used_and_the_earlier_one_is_kept() -> None:
     clock = Clock()
     capturer = ScriptedCapturer(clock, lambda url, nth: CaptureOutcome.CAPTCHA)
     pages = _pages(capturer, clock)
@@ -245,7 +245,7 @@ async def test_what_is_added_by_hand_answers_from_then_on_beside_what_was_there(
 
 
 class _Archive:
-    """Has a copy of every page, and counts how often it was asked, with what date."""
+    """Archive with a copy of every page, which records the requested dates."""
 
     def __init__(self) -> None:
         self.asked: list[datetime | None] = []
@@ -255,7 +255,7 @@ class _Archive:
         return replace(live, outcome=CaptureOutcome.OK, text="the copy", source=CaptureSource.WAYBACK, gone=False)
 
 
-async def test_an_archive_is_asked_only_for_a_page_that_never_was_captured_and_cannot_be() -> None:
+async def test_archive_is_asked_only_for_a_page_without_evidence_that_cannot_be_captured() -> None:
     clock, archive = Clock(), _Archive()
     outcomes = [CaptureOutcome.OK, CaptureOutcome.DNS_ERROR, CaptureOutcome.DNS_ERROR]
     capturer = ScriptedCapturer(clock, lambda url, nth: outcomes[nth])
@@ -270,20 +270,22 @@ async def test_an_archive_is_asked_only_for_a_page_that_never_was_captured_and_c
     assert len(archive.asked) == 1
 
 
-async def test_two_processes_take_turns_and_the_second_finds_what_the_first_captured() -> None:
-    clock, gate, turns = Clock(), asyncio.Event(), _OneAtATime()
+async def test_second_process_uses_the_capture_of_the_first() -> None:
+    clock, gate, turns = Clock(), asyncio.Event(), _SingleLock()
     blobs, index = BlobStore.open("memory://"), MemoryIndex()
     capturers = [ScriptedCapturer(clock, gate=gate) for _ in range(2)]
     workers = [PageCache(each, blobs, index, clock=clock, turns=turns) for each in capturers]
-    asking = [asyncio.create_task(worker.get(URL, refresh=refresh)) for worker in workers for refresh in (False, True)]
+    requests = [
+        asyncio.create_task(worker.get(URL, refresh=refresh)) for worker in workers for refresh in (False, True)
+    ]
     await asyncio.sleep(0.01)
     gate.set()
-    assert len({capture.id for capture in await asyncio.gather(*asking)}) == 1
+    assert len({capture.id for capture in await asyncio.gather(*requests)}) == 1
     assert sorted(len(each.asked) for each in capturers) == [0, 1]
 
 
-class _OneAtATime:
-    """Turns of processes that are none: one lock for all keys."""
+class _SingleLock:
+    """Capture lock within one process: one lock for all keys."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
@@ -294,7 +296,7 @@ class _OneAtATime:
             yield
 
 
-async def test_a_new_process_finds_what_the_last_one_captured(tmp_path: Path) -> None:
+async def test_new_process_finds_captures_of_an_earlier_one(tmp_path: Path) -> None:
     clock = Clock()
     blobs = BlobStore.open((tmp_path / "blobs").as_uri())
     first = PageCache(ScriptedCapturer(clock), blobs, await FolderIndex.open(tmp_path / "index"), clock=clock)

@@ -1,5 +1,3 @@
-"""One run for everybody who asks at the same time."""
-
 from __future__ import annotations
 
 import asyncio
@@ -25,22 +23,22 @@ class Work:
         return self.started
 
 
-async def test_those_who_ask_together_share_one_run() -> None:
+async def test_concurrent_calls_share_one_run() -> None:
     flights, work = SingleFlight[str, int](), Work()
-    asking = [asyncio.create_task(flights.run("key", work)) for _ in range(50)]
+    calls = [asyncio.create_task(flights.run("key", work)) for _ in range(50)]
     await asyncio.sleep(0)
     work.gate.set()
-    assert await asyncio.gather(*asking) == [1] * 50
+    assert await asyncio.gather(*calls) == [1] * 50
 
 
-async def test_different_keys_run_apart_and_a_later_asker_runs_anew() -> None:
+async def test_different_keys_run_separately_and_a_later_call_runs_again() -> None:
     flights, work = SingleFlight[str, int](), Work()
     work.gate.set()
     assert await asyncio.gather(flights.run("a", work), flights.run("b", work)) == [1, 2]
     assert await flights.run("a", work) == 3
 
 
-async def test_an_error_reaches_everybody_and_is_not_kept() -> None:
+async def test_error_reaches_all_callers_and_is_not_stored() -> None:
     flights = SingleFlight[str, int]()
 
     async def fail() -> int:
@@ -53,7 +51,7 @@ async def test_an_error_reaches_everybody_and_is_not_kept() -> None:
     assert await flights.run("key", work) == 1
 
 
-async def test_only_the_last_to_leave_cancels_the_run() -> None:
+async def test_run_is_cancelled_when_its_last_caller_is_cancelled() -> None:
     flights, work = SingleFlight[str, int](), Work()
     first, second = (asyncio.create_task(flights.run("key", work)) for _ in range(2))
     await asyncio.sleep(0)
@@ -67,12 +65,12 @@ async def test_only_the_last_to_leave_cancels_the_run() -> None:
     assert work.cancelled == 1
 
 
-async def test_closing_ends_what_runs() -> None:
+async def test_closing_cancels_running_calls() -> None:
     flights, work = SingleFlight[str, int](), Work()
-    asking = asyncio.create_task(flights.run("key", work))
+    calls = asyncio.create_task(flights.run("key", work))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     await flights.aclose()
     with pytest.raises(asyncio.CancelledError):
-        await asking
+        await calls
     assert work.cancelled == 1

@@ -1,4 +1,4 @@
-"""Which spellings of a URL meet, which never do, and what may be fetched."""
+"""Normalization of URLs to keys, and URLs that may be fetched."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import cache.urls
 from cache.urls import canonical_key, host_and_port, is_fetchable, same_page, unfetchable_reason
 
 
-def test_the_examples_in_the_docstrings_hold() -> None:
+def test_docstring_examples_are_correct() -> None:
     results = doctest.testmod(cache.urls)
     assert results.attempted > 10
     assert results.failed == 0
@@ -53,7 +53,7 @@ def test_the_examples_in_the_docstrings_hold() -> None:
         ("  https://a.com/p \n", "https://a.com/p"),
     ],
 )
-def test_spellings_of_one_page_meet(one: str, other: str) -> None:
+def test_spellings_of_one_page_have_the_same_key(one: str, other: str) -> None:
     assert same_page(one, other)
 
 
@@ -86,7 +86,7 @@ def test_spellings_of_one_page_meet(one: str, other: str) -> None:
         ("ftp://a.com/", "http://a.com/"),
     ],
 )
-def test_different_resources_never_meet(one: str, other: str) -> None:
+def test_different_resources_have_different_keys(one: str, other: str) -> None:
     assert not same_page(one, other)
 
 
@@ -98,19 +98,19 @@ _PIECES = st.text(alphabet="aB9%2Ff&=+/?#.-_~é:@!\\ []|;'\"w", max_size=40)
     st.sampled_from(["", "www.", "www.www."]),
     _PIECES,
 )
-def test_a_key_is_its_own_key(scheme: str, prefix: str, rest: str) -> None:
+def test_normalization_is_idempotent_for_urls(scheme: str, prefix: str, rest: str) -> None:
     key = canonical_key(f"{scheme}{prefix}a.example{rest}")
     assert canonical_key(key) == key
 
 
 @given(st.text(max_size=200))
-def test_every_text_has_a_key_that_is_its_own_key(text: str) -> None:
+def test_normalization_is_idempotent_for_any_text(text: str) -> None:
     assert canonical_key(canonical_key(text)) == canonical_key(text)
     unfetchable_reason(text)
 
 
 @given(st.lists(st.sampled_from(["a=1", "b=2", "a=3", "c=%26", "d"]), max_size=6))
-def test_tracking_parameters_change_no_key(pairs: list[str]) -> None:
+def test_tracking_parameters_do_not_change_the_key(pairs: list[str]) -> None:
     plain = "https://a.com/p" + ("?" + "&".join(pairs) if pairs else "")
     tracked = "https://a.com/p?" + "&".join(["utm_source=z", *pairs, "gclid=1"])
     assert canonical_key(plain) == canonical_key(tracked)
@@ -124,8 +124,8 @@ _RESOURCES = st.tuples(
 )
 
 
-def _spelled(resource: tuple[list[str], list[tuple[str, str]], str], escape: Callable[[str], str] = str) -> str:
-    """A URL of a path, a query and a route, with everything escaped that may mean something."""
+def _url_of(resource: tuple[list[str], list[tuple[str, str]], str], escape: Callable[[str], str] = str) -> str:
+    """Return a URL of a path, a query and a route, with all special characters escaped."""
     path, query, route = resource
     pairs = "&".join(f"{escape(quote(name, safe=''))}={escape(quote(value, safe=''))}" for name, value in query)
     place = "/".join(escape(quote(segment, safe="")) for segment in path)
@@ -133,9 +133,9 @@ def _spelled(resource: tuple[list[str], list[tuple[str, str]], str], escape: Cal
 
 
 @given(_RESOURCES, _RESOURCES)
-def test_two_urls_have_one_key_only_if_they_name_the_same(one, other) -> None:
+def test_urls_share_a_key_only_if_they_name_the_same_resource(one, other) -> None:
     same = one == other
-    assert same_page(f"https://{_spelled(one)}", f"https://{_spelled(other)}") == same
+    assert same_page(f"https://{_url_of(one)}", f"https://{_url_of(other)}") == same
 
 
 @given(
@@ -143,14 +143,14 @@ def test_two_urls_have_one_key_only_if_they_name_the_same(one, other) -> None:
     st.sampled_from(["http://", "https://", "HTTPS://", "https://www.", "http://WWW."]),
     st.sampled_from([str, str.lower]),
 )
-def test_another_spelling_of_the_same_has_the_same_key(resource, beginning: str, escapes: Callable[[str], str]) -> None:
+def test_other_spelling_of_a_resource_has_the_same_key(resource, beginning: str, escapes: Callable[[str], str]) -> None:
     def lower_escapes(text: str) -> str:
         return re.sub(r"%[0-9A-F]{2}", lambda match: escapes(match[0]), text)
 
-    other = _spelled(resource, lower_escapes)
+    other = _url_of(resource, lower_escapes)
     if not resource[2]:
         other += "#section"
-    assert same_page(f"https://{_spelled(resource)}", f"{beginning}{other}")
+    assert same_page(f"https://{_url_of(resource)}", f"{beginning}{other}")
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_another_spelling_of_the_same_has_the_same_key(resource, beginning: str,
         "https://a.com/" + "x" * 5000,
     ],
 )
-def test_what_is_no_plain_web_address_is_refused(url: str) -> None:
+def test_unfetchable_url_is_rejected(url: str) -> None:
     assert not is_fetchable(url)
     assert unfetchable_reason(url)
 
@@ -195,7 +195,7 @@ def test_what_is_no_plain_web_address_is_refused(url: str) -> None:
         "http://localhost:1/",
     ],
 )
-def test_plain_web_addresses_may_be_fetched(url: str) -> None:
+def test_plain_web_url_is_fetchable(url: str) -> None:
     assert unfetchable_reason(url) is None
 
 
@@ -212,7 +212,7 @@ def test_host_and_port_of_a_url(url: str, place: tuple[str, int]) -> None:
     assert host_and_port(url) == place
 
 
-def test_no_host_no_place() -> None:
+def test_url_without_a_host_raises() -> None:
     with pytest.raises(ValueError, match="no host"):
         host_and_port("mailto:x@a.com")
 
@@ -228,6 +228,6 @@ _PLAIN_URLS = st.builds(
 
 
 @given(_PLAIN_URLS)
-def test_what_needs_no_escaping_has_the_key_that_the_long_way_gives(url: str) -> None:
-    the_long_way = url.replace("http", "HTTP", 1)
-    assert canonical_key(url) == canonical_key(the_long_way)
+def test_fast_path_gives_the_same_key_as_full_normalization(url: str) -> None:
+    full_normalization = url.replace("http", "HTTP", 1)
+    assert canonical_key(url) == canonical_key(full_normalization)

@@ -1,6 +1,6 @@
-"""A stand-in for how a public judge script settles its tree: leaf by leaf, whenever it likes.
+"""Model of a public judge script, which settles the leaves of its tree in any order.
 
-Its node is not a RubricNode, which is the point: gating and scoring take any node of the right shape.
+Its node is not a RubricNode: gating and scoring accept any node of the same shape.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rubrics.tree import find_path
 
 @dataclass(eq=False)
 class ScriptNode:
-    """A node with a score and a status of its own."""
+    """Node with its own score and status."""
 
     id: str
     strategy: str = "parallel"
@@ -58,7 +58,7 @@ def blocker(root: ScriptNode, node: ScriptNode, extra: Sequence[ScriptNode] = ()
 
 
 def verify(root: ScriptNode, node: ScriptNode, result: bool, extra: Sequence[ScriptNode] = ()) -> bool:
-    """Settle one node as the toolkit's verify would; False without asking anybody where it is gated."""
+    """Settle one node like the verify function of the public toolkit; return False if it is gated."""
     if blocker(root, node, extra) is not None:
         node.score, node.status = 0.0, Status.SKIPPED
         return False
@@ -67,7 +67,7 @@ def verify(root: ScriptNode, node: ScriptNode, result: bool, extra: Sequence[Scr
 
 
 def final(root: ScriptNode) -> dict[str, tuple[float, str]]:
-    """Score and status of each node by id, as the summary's tree shows them."""
+    """Return score and status of each node by id, as in the tree of a summary."""
     settled: dict[int, NodeScore] = score_nodes(root, lambda each: (each.score, each.status))
     found: dict[str, tuple[float, str]] = {}
 

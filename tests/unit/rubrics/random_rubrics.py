@@ -9,19 +9,19 @@ from rubrics.node import RubricNode, Strategy
 from rubrics.rubric import Rubric
 from rubrics.verdict import Claim, Outcome, Quote, Reason, Usage, Verdict, Vote
 
-# No deadline and no check of the speed of drawing: a busy machine is not a broken property.
+# No deadline and no health check of the drawing speed, because they depend on the load of the machine.
 QUICK = settings(
     max_examples=settings().max_examples * 2 // 5, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-"""Trees take longer than other examples, so fewer of them: in proportion to the profile."""
+"""Settings with fewer examples than the profile, because trees take longer to draw."""
 
 WEIGHTS = st.one_of(st.just(1.0), st.floats(min_value=0.01, max_value=100.0))
 UNIT = st.floats(min_value=0.0, max_value=1.0)
 
 
 @st.composite
-def shapes(draw: st.DrawFn, *, max_nodes: int = 10, weights: st.SearchStrategy[float] = WEIGHTS) -> Rubric:
-    """A tree without verdicts; its leaves have claims or checks."""
+def unjudged_rubrics(draw: st.DrawFn, *, max_nodes: int = 10, weights: st.SearchStrategy[float] = WEIGHTS) -> Rubric:
+    """Draw a rubric without verdicts. Its leaves have claims or checks."""
     rubric = Rubric("task", "the task", draw(st.sampled_from(Strategy)))
     open_nodes = [rubric.root]
     for number in range(draw(st.integers(min_value=0, max_value=max_nodes))):
@@ -78,9 +78,9 @@ VERDICTS = st.builds(
 
 
 @st.composite
-def judged(draw: st.DrawFn, *, max_nodes: int = 10) -> Rubric:
-    """A tree whose leaves have verdicts, some none at all."""
-    rubric = draw(shapes(max_nodes=max_nodes))
+def judged_rubrics(draw: st.DrawFn, *, max_nodes: int = 10) -> Rubric:
+    """Draw a rubric whose leaves have verdicts, except for some that have none."""
+    rubric = draw(unjudged_rubrics(max_nodes=max_nodes))
     for leaf in rubric.leaves():
         leaf.verdict = draw(st.one_of(st.none(), VERDICTS))
     return rubric

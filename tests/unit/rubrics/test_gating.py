@@ -6,19 +6,19 @@ from rubrics.tree import find_path
 from tests.unit.rubrics.public_script import ScriptNode, custom, leaf, parallel, sequential
 
 
-def named(root: ScriptNode, node: ScriptNode, *extra: ScriptNode) -> list[tuple[str, str]]:
+def prerequisite_names(root: ScriptNode, node: ScriptNode, *extra: ScriptNode) -> list[tuple[str, str]]:
     return [(each.node.id, each.kind.value) for each in prerequisites(find_path(root, node), extra)]
 
 
-def waits(root: ScriptNode, node: ScriptNode, *extra: ScriptNode) -> list[str]:
+def waits_for(root: ScriptNode, node: ScriptNode, *extra: ScriptNode) -> list[str]:
     return [each.id for each in settled_before(find_path(root, node), extra)]
 
 
-def test_prerequisites_are_named_extra_first_then_upward_gates_before_steps() -> None:
+def test_prerequisites_are_ordered_extra_first_then_upward_gates_before_steps() -> None:
     node, far = leaf("node"), leaf("far")
     inner = sequential("inner", leaf("step"), leaf("gate", critical=True), node, leaf("later", critical=True))
     root = sequential("root", leaf("top_step"), leaf("top_gate", critical=True), inner, leaf("after"), far)
-    assert named(root, node, far) == [
+    assert prerequisite_names(root, node, far) == [
         ("far", "extra"),
         ("gate", "critical_sibling"),
         ("later", "critical_sibling"),
@@ -28,23 +28,23 @@ def test_prerequisites_are_named_extra_first_then_upward_gates_before_steps() ->
     ]
 
 
-def test_a_plain_sibling_under_a_parallel_parent_is_no_prerequisite() -> None:
+def test_noncritical_sibling_under_a_parallel_parent_is_not_a_prerequisite() -> None:
     node = leaf("node")
-    assert named(parallel("root", leaf("a"), node, leaf("b")), node) == []
+    assert prerequisite_names(parallel("root", leaf("a"), node, leaf("b")), node) == []
 
 
-def test_the_root_and_a_node_in_no_tree_have_only_extra_prerequisites() -> None:
+def test_root_and_detached_node_have_only_extra_prerequisites() -> None:
     root, stray = parallel("root", leaf("a", critical=True)), leaf("stray")
-    assert named(root, root) == []
-    assert named(root, stray, root) == [("root", PrerequisiteKind.EXTRA.value)]
+    assert prerequisite_names(root, root) == []
+    assert prerequisite_names(root, stray, root) == [("root", PrerequisiteKind.EXTRA.value)]
 
 
-def test_nodes_with_one_id_are_told_apart() -> None:
+def test_nodes_with_the_same_id_are_distinguished() -> None:
     node, twin = leaf("same"), leaf("same", critical=True)
     assert [each.node for each in prerequisites(find_path(parallel("root", twin, node), node))] == [twin]
 
 
-def test_the_first_blocker_is_the_leftmost_settled_leaf_of_the_first_prerequisite() -> None:
+def test_first_blocker_is_the_leftmost_settled_leaf_of_the_first_prerequisite() -> None:
     node, bad, worse = leaf("node"), custom("bad", False), custom("worse", False)
     group = parallel("group", custom("good", True), leaf("open"), bad, worse, critical=True)
     root = parallel("root", group, node)
@@ -52,61 +52,61 @@ def test_the_first_blocker_is_the_leftmost_settled_leaf_of_the_first_prerequisit
     assert first_blocker(needed, lambda each: each.status) is bad
 
 
-def test_leaves_that_passed_or_are_open_do_not_block() -> None:
+def test_passed_and_unsettled_leaves_do_not_block() -> None:
     node = leaf("node")
     gates = [custom("good", True, critical=True), leaf("open", critical=True), parallel("empty", critical=True)]
     root = parallel("root", *gates, node)
     assert first_blocker(prerequisites(find_path(root, node), []), lambda each: each.status) is None
 
 
-def test_a_plain_leaf_waits_for_its_gates_and_a_gate_waits_for_nothing() -> None:
+def test_noncritical_leaf_waits_for_its_gates_and_a_gate_waits_for_nothing() -> None:
     gate, other, plain = leaf("gate", critical=True), leaf("other", critical=True), leaf("plain")
     root = parallel("root", plain, gate, other)
-    assert waits(root, plain) == ["gate", "other"]
-    assert waits(root, gate) == []
+    assert waits_for(root, plain) == ["gate", "other"]
+    assert waits_for(root, gate) == []
 
 
-def test_a_step_waits_for_earlier_steps_and_never_for_later_ones() -> None:
+def test_step_waits_for_earlier_steps_only() -> None:
     first, second, third = leaf("first"), leaf("second", critical=True), leaf("third")
     root = sequential("root", first, second, third)
-    assert waits(root, first) == []
-    assert waits(root, second) == ["first"]
-    assert waits(root, third) == ["second", "first"]
+    assert waits_for(root, first) == []
+    assert waits_for(root, second) == ["first"]
+    assert waits_for(root, third) == ["second", "first"]
 
 
-def test_a_leaf_waits_for_what_the_groups_around_it_wait_for_and_for_what_it_names() -> None:
+def test_leaf_waits_for_prerequisites_of_its_groups_and_its_extra_ones() -> None:
     node, gate, far = leaf("node"), leaf("gate", critical=True), leaf("far")
     root = sequential("root", leaf("before"), parallel("group", node, gate), far)
-    assert waits(root, node, far) == ["far", "gate", "before"]
+    assert waits_for(root, node, far) == ["far", "gate", "before"]
 
 
-def blocked(root: ScriptNode, node: ScriptNode, *, by_code: set[str]) -> str | None:
+def blocker_id(root: ScriptNode, node: ScriptNode, *, by_code: set[str]) -> str | None:
     found = settled_blocker(
         find_path(root, node), [], state=lambda each: each.status, by_code=lambda each: each.id in by_code
     )
     return None if found is None else found.id
 
 
-def test_a_critical_sibling_judged_beside_a_gate_does_not_block_it_and_one_decided_by_code_does() -> None:
+def test_gate_is_blocked_by_a_critical_sibling_only_if_code_decided_it() -> None:
     gate, sibling = leaf("gate", critical=True), custom("sibling", False, critical=True)
     root = parallel("root", gate, sibling)
-    assert blocked(root, gate, by_code=set()) is None
-    assert blocked(root, gate, by_code={"sibling"}) == "sibling"
+    assert blocker_id(root, gate, by_code=set()) is None
+    assert blocker_id(root, gate, by_code={"sibling"}) == "sibling"
 
 
-def test_a_plain_leaf_is_blocked_by_a_gate_whoever_decided_it() -> None:
+def test_noncritical_leaf_is_blocked_by_any_failed_gate() -> None:
     plain, gate = leaf("plain"), custom("gate", False, critical=True)
-    assert blocked(parallel("root", plain, gate), plain, by_code=set()) == "gate"
+    assert blocker_id(parallel("root", plain, gate), plain, by_code=set()) == "gate"
 
 
-def test_a_later_gate_in_a_sequence_blocks_only_when_decided_by_code() -> None:
+def test_later_gate_in_a_sequence_blocks_only_if_code_decided_it() -> None:
     step, gate = leaf("step"), custom("gate", False, critical=True)
     root = sequential("root", step, gate)
-    assert blocked(root, step, by_code=set()) is None
-    assert blocked(root, step, by_code={"gate"}) == "gate"
+    assert blocker_id(root, step, by_code=set()) is None
+    assert blocker_id(root, step, by_code={"gate"}) == "gate"
 
 
-def test_a_skipped_leaf_blocks_as_a_failed_one_does() -> None:
+def test_skipped_leaf_blocks_like_a_failed_one() -> None:
     step, skipped = leaf("step"), leaf("skipped")
     skipped.status = Status.SKIPPED
-    assert blocked(sequential("root", skipped, step), step, by_code=set()) == "skipped"
+    assert blocker_id(sequential("root", skipped, step), step, by_code=set()) == "skipped"

@@ -32,7 +32,7 @@ def findings(rubric: Rubric) -> list[tuple[str, str]]:
     return [(finding.code.value, finding.node_id) for finding in lint(rubric)]
 
 
-def test_a_sound_rubric_has_no_findings() -> None:
+def test_valid_rubric_has_no_findings() -> None:
     rubric = under_root(claim("a", critical=True), claim("b", weight=2.0), claim("c"))
     inner = rubric.add(rubric.root, group("g"))
     rubric.add(inner, RubricNode(id="given", desc="something is given", check=True, critical=True))
@@ -40,18 +40,18 @@ def test_a_sound_rubric_has_no_findings() -> None:
     assert findings(rubric) == []
 
 
-def test_the_same_claim_twice_is_found_wherever_it_stands() -> None:
+def test_duplicate_claim_is_found_anywhere_in_the_tree() -> None:
     rubric = under_root(claim("a", "The sky is  blue"), group("g"))
     rubric.add(rubric.find("g"), claim("b", "the sky is blue"))
     rubric.add(rubric.find("g"), claim("c"))
     assert findings(rubric) == [("duplicate_text", "b")]
 
 
-def test_one_claim_about_two_sources_is_not_found() -> None:
+def test_same_claim_with_different_sources_is_accepted() -> None:
     assert findings(under_root(claim("a", "It is so", sources=("u",)), claim("b", "It is so", sources=("v",)))) == []
 
 
-def test_siblings_with_one_description_are_found_and_cousins_are_not() -> None:
+def test_siblings_with_the_same_description_are_found() -> None:
     rubric = under_root(group("g"), group("h"))
     for parent in "gh":
         for n in (1, 2):
@@ -62,38 +62,38 @@ def test_siblings_with_one_description_are_found_and_cousins_are_not() -> None:
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, nan])
-def test_a_weight_that_cannot_be_averaged_is_found(weight: float) -> None:
+def test_invalid_weight_is_found(weight: float) -> None:
     rubric = under_root(claim("a"), claim("b"))
     rubric.find("b").weight = weight
     assert ("bad_weight", "b") in findings(rubric)
 
 
-def test_a_weight_on_a_gate_is_found() -> None:
+def test_weight_on_a_gate_is_found() -> None:
     assert findings(under_root(claim("a", critical=True, weight=2.0), claim("b"))) == [("pointless_weight", "a")]
 
 
-def test_a_weight_that_all_averaged_siblings_share_is_found() -> None:
+def test_weight_shared_by_all_averaged_siblings_is_found() -> None:
     assert findings(under_root(claim("a", weight=2.0))) == [("pointless_weight", "a")]
     rubric = under_root(claim("gate", critical=True), claim("a", weight=3.0), claim("b", weight=3.0))
     assert findings(rubric) == [("pointless_weight", "a"), ("pointless_weight", "b")]
 
 
-def test_a_group_of_gates_alone_is_found() -> None:
+def test_group_with_only_gates_is_found() -> None:
     assert findings(under_root(claim("a", critical=True), claim("b", critical=True))) == [("only_critical", "root")]
 
 
-def test_a_leaf_without_claim_or_check_is_found_and_so_does_an_empty_rubric() -> None:
+def test_leaf_without_claim_or_check_and_empty_rubric_are_found() -> None:
     assert findings(under_root(group("g"), claim("a"))) == [("no_check", "g")]
     assert findings(Rubric("task", "the task")) == [("no_check", "root")]
 
 
-def test_a_group_below_the_root_with_one_child_is_found() -> None:
+def test_group_with_one_child_is_found() -> None:
     rubric = under_root(group("g"))
     rubric.add(rubric.find("g"), claim("a"))
     assert findings(rubric) == [("single_child", "g")]
 
 
-def test_a_circle_is_found_at_its_first_node() -> None:
+def test_cycle_is_found_at_its_first_node() -> None:
     rubric = under_root(claim("a"), claim("b", requires=("a",)))
     rubric.require(rubric.find("a"), "b")
     [finding] = lint(rubric)
@@ -114,7 +114,7 @@ def test_a_circle_is_found_at_its_first_node() -> None:
         "The film won two awards as well as being long, while its sequel was ignored",
     ],
 )
-def test_a_claim_with_two_statements_is_found(text: str) -> None:
+def test_claim_with_two_statements_is_found(text: str) -> None:
     assert findings(under_root(claim("a", text))) == [("compound_claim", "a")]
 
 
@@ -131,5 +131,5 @@ def test_a_claim_with_two_statements_is_found(text: str) -> None:
         "Dr. Jones supervised the thesis",
     ],
 )
-def test_a_claim_with_one_statement_is_not_found(text: str) -> None:
+def test_claim_with_one_statement_is_accepted(text: str) -> None:
     assert findings(under_root(claim("a", text))) == []

@@ -11,13 +11,13 @@ from rubrics.rubric import Rubric
 from rubrics.scoring import score
 from rubrics.tree import leaves_below
 from rubrics.verdict import Claim, Outcome, Reason, Verdict
-from tests.unit.rubrics.random_rubrics import QUICK, shapes
+from tests.unit.rubrics.random_rubrics import QUICK, unjudged_rubrics
 
 OUTCOMES = st.sampled_from([Outcome.PASSED, Outcome.PASSED, Outcome.FAILED])
 
 
-def run(rubric: Rubric, truth: dict[str, Outcome], order: Random) -> None:
-    """Settle as a runner would: checks first, then whatever is ready, finishing in a random order."""
+def settle_all(rubric: Rubric, outcomes: dict[str, Outcome], order: Random) -> None:
+    """Settle the leaves as a runner does: checks first, then ready leaves, which finish in a random order."""
     open_leaves = []
     for leaf in rubric.leaves():
         leaf.verdict = None
@@ -40,7 +40,7 @@ def run(rubric: Rubric, truth: dict[str, Outcome], order: Random) -> None:
                 leaf.verdict = Verdict(outcome=Outcome.SKIPPED, reason=Reason.GATED, blocked_by=blocker.id)
         else:
             leaf = asked.pop(order.randrange(len(asked)))
-            leaf.verdict = Verdict(outcome=truth[leaf.id])
+            leaf.verdict = Verdict(outcome=outcomes[leaf.id])
 
 
 def awaited(rubric: Rubric, leaf: RubricNode) -> list[RubricNode]:
@@ -48,40 +48,38 @@ def awaited(rubric: Rubric, leaf: RubricNode) -> list[RubricNode]:
 
 
 @st.composite
-def with_truth(draw: st.DrawFn) -> tuple[Rubric, dict[str, Outcome]]:
-    rubric = draw(shapes())
+def rubrics_with_outcomes(draw: st.DrawFn) -> tuple[Rubric, dict[str, Outcome]]:
+    rubric = draw(unjudged_rubrics())
     return rubric, {leaf.id: draw(OUTCOMES) for leaf in rubric.leaves() if not decided_by_code(leaf)}
 
 
 @QUICK
-@given(with_truth(), st.integers(), st.integers())
-def test_the_verdicts_do_not_depend_on_what_finishes_first(
+@given(rubrics_with_outcomes(), st.integers(), st.integers())
+def test_verdicts_do_not_depend_on_the_order_of_completion(
     tree: tuple[Rubric, dict[str, Outcome]], first_seed: int, second_seed: int
 ) -> None:
-    rubric, truth = tree
-    run(rubric, truth, Random(first_seed))
+    rubric, outcomes = tree
+    settle_all(rubric, outcomes, Random(first_seed))
     first = [leaf.verdict for leaf in rubric.leaves()]
-    run(rubric, truth, Random(second_seed))
+    settle_all(rubric, outcomes, Random(second_seed))
     assert [leaf.verdict for leaf in rubric.leaves()] == first
 
 
 @QUICK
-@given(with_truth(), st.integers())
-def test_gating_spares_questions_and_never_changes_the_score(
-    tree: tuple[Rubric, dict[str, Outcome]], seed: int
-) -> None:
-    rubric, truth = tree
-    run(rubric, truth, Random(seed))
+@given(rubrics_with_outcomes(), st.integers())
+def test_gating_never_changes_the_score(tree: tuple[Rubric, dict[str, Outcome]], seed: int) -> None:
+    rubric, outcomes = tree
+    settle_all(rubric, outcomes, Random(seed))
     gated = score(rubric)
     for leaf in rubric.leaves():
-        if leaf.id in truth:
-            leaf.verdict = Verdict(outcome=truth[leaf.id])
+        if leaf.id in outcomes:
+            leaf.verdict = Verdict(outcome=outcomes[leaf.id])
     assert score(rubric) == gated
 
 
 @QUICK
-@given(shapes())
-def test_the_order_of_a_tree_alone_never_closes_a_circle(rubric: Rubric) -> None:
+@given(unjudged_rubrics())
+def test_tree_without_requirements_has_no_cycle(rubric: Rubric) -> None:
     assert wait_cycle(rubric) == ()
 
 
@@ -89,7 +87,7 @@ def leaf(node_id: str, *, critical: bool = False, requires: tuple[str, ...] = ()
     return RubricNode(id=node_id, desc="", critical=critical, claim=Claim(text=node_id), requires=requires)
 
 
-def test_leaves_that_require_each_other_are_a_circle() -> None:
+def test_leaves_that_require_each_other_form_a_cycle() -> None:
     rubric = Rubric("task", "")
     a = rubric.add(rubric.root, leaf("a"))
     rubric.add(rubric.root, leaf("b", requires=("a",)))
@@ -104,14 +102,14 @@ def test_leaves_that_require_each_other_are_a_circle() -> None:
     )
 
 
-def test_a_gate_that_requires_a_leaf_it_gates_is_a_circle() -> None:
+def test_gate_that_requires_a_leaf_it_gates_forms_a_cycle() -> None:
     rubric = Rubric("task", "")
     rubric.add(rubric.root, leaf("plain"))
     rubric.add(rubric.root, leaf("gate", critical=True, requires=("plain",)))
     assert sorted(wait_cycle(rubric)) == ["gate", "plain"]
 
 
-def test_an_early_step_that_requires_a_later_one_is_a_circle() -> None:
+def test_earlier_step_that_requires_a_later_one_forms_a_cycle() -> None:
     rubric = Rubric("task", "", Strategy.SEQUENTIAL)
     group = rubric.add(rubric.root, RubricNode(id="group", desc=""))
     first = rubric.add(group, leaf("first"))
@@ -120,7 +118,7 @@ def test_an_early_step_that_requires_a_later_one_is_a_circle() -> None:
     assert sorted(wait_cycle(rubric)) == ["first", "group", "second"]
 
 
-def test_a_check_waits_for_nothing_and_closes_no_circle() -> None:
+def test_check_waits_for_nothing_and_forms_no_cycle() -> None:
     rubric = Rubric("task", "")
     check = rubric.add(rubric.root, RubricNode(id="check", desc="", check=True))
     rubric.add(rubric.root, leaf("a", requires=("check",)))
@@ -128,7 +126,7 @@ def test_a_check_waits_for_nothing_and_closes_no_circle() -> None:
     assert wait_cycle(rubric) == ()
 
 
-def test_a_required_leaf_that_failed_blocks_and_is_named() -> None:
+def test_required_leaf_that_did_not_pass_blocks() -> None:
     rubric = Rubric("task", "")
     needed = rubric.add(rubric.root, leaf("needed"))
     group = rubric.add(rubric.root, RubricNode(id="group", desc="", requires=("needed",)))

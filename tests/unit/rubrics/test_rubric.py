@@ -16,7 +16,7 @@ def node(node_id: str, **fields: object) -> RubricNode:
 
 @pytest.fixture
 def rubric() -> Rubric:
-    """root( g!( a, b ), c )"""
+    """Return the rubric root( g!( a, b ), c ), where g is critical."""
     made = Rubric("task", "the task")
     group = made.add(made.root, node("g", critical=True))
     made.add(group, node("a", critical=True, claim=Claim(text="A holds")))
@@ -25,18 +25,18 @@ def rubric() -> Rubric:
     return made
 
 
-def test_the_root_is_parallel_and_not_critical_unless_said() -> None:
+def test_root_is_parallel_and_not_critical_by_default() -> None:
     root = Rubric("task", "the task").root
     assert (root.id, root.desc, root.critical, root.strategy) == ("root", "the task", False, Strategy.PARALLEL)
     assert Rubric("task", "", Strategy.SEQUENTIAL).root.strategy is Strategy.SEQUENTIAL
 
 
-def test_walk_goes_parents_first_and_leaves_from_left_to_right(rubric: Rubric) -> None:
+def test_walk_visits_parents_first_and_leaves_from_left_to_right(rubric: Rubric) -> None:
     assert [each.id for each in rubric.walk()] == ["root", "g", "a", "b", "c"]
     assert [each.id for each in rubric.leaves()] == ["a", "b", "c"]
 
 
-def test_a_path_runs_from_the_root_to_the_node(rubric: Rubric) -> None:
+def test_path_leads_from_the_root_to_the_node(rubric: Rubric) -> None:
     assert [each.id for each in rubric.path_to(rubric.find("b"))] == ["root", "g", "b"]
     assert rubric.path_to(rubric.root) == [rubric.root]
 
@@ -46,12 +46,12 @@ def test_statistics_count_depth_nodes_and_leaves(rubric: Rubric) -> None:
     assert (counted.depth, counted.total_nodes, counted.leaf_nodes) == (2, 5, 3)
 
 
-def test_a_lone_root_is_one_leaf_of_depth_zero() -> None:
+def test_root_alone_is_one_leaf_of_depth_zero() -> None:
     counted = Rubric("task", "").statistics()
     assert (counted.depth, counted.total_nodes, counted.leaf_nodes) == (0, 1, 1)
 
 
-def test_find_names_the_id_it_misses(rubric: Rubric) -> None:
+def test_find_names_the_unknown_id(rubric: Rubric) -> None:
     assert "a" in rubric
     assert "z" not in rubric
     with pytest.raises(UnknownNode, match="'z'"):
@@ -77,45 +77,43 @@ def test_find_names_the_id_it_misses(rubric: Rubric) -> None:
         ("g", node("x", critical=True, requires=("root",)), "contains"),
     ],
 )
-def test_a_node_that_breaks_a_rule_is_refused_and_not_added(
-    rubric: Rubric, parent: str, added: RubricNode, message: str
-) -> None:
+def test_invalid_node_is_rejected_and_not_added(rubric: Rubric, parent: str, added: RubricNode, message: str) -> None:
     before = [each.id for each in rubric.walk()]
     with pytest.raises(InvalidNode, match=message):
         rubric.add(rubric.find(parent), added)
     assert [each.id for each in rubric.walk()] == before
 
 
-def test_a_node_that_requires_an_unknown_one_is_refused_and_not_added(rubric: Rubric) -> None:
+def test_node_with_an_unknown_requirement_is_rejected_and_not_added(rubric: Rubric) -> None:
     with pytest.raises(UnknownNode, match="'z'"):
         rubric.add(rubric.root, node("x", requires=("z",)))
     assert "x" not in rubric
 
 
-def test_a_parent_of_another_rubric_is_refused(rubric: Rubric) -> None:
+def test_parent_of_another_rubric_is_rejected(rubric: Rubric) -> None:
     with pytest.raises(UnknownNode):
         rubric.add(Rubric("other", "").root, node("x"))
 
 
-def test_a_plain_parent_takes_critical_and_plain_children(rubric: Rubric) -> None:
+def test_noncritical_parent_accepts_critical_and_noncritical_children(rubric: Rubric) -> None:
     rubric.add(rubric.root, node("x", critical=True))
     rubric.add(rubric.root, node("y"))
     assert [each.id for each in rubric.root.children] == ["g", "c", "x", "y"]
 
 
-def test_a_node_also_requires_what_the_groups_around_it_require(rubric: Rubric) -> None:
+def test_node_inherits_the_requirements_of_its_groups(rubric: Rubric) -> None:
     group = rubric.add(rubric.root, node("h", requires=("c",)))
     added = rubric.add(group, node("x", requires=("b", "a")))
     assert [each.id for each in rubric.required_by(added)] == ["b", "a", "c"]
 
 
-def test_requirements_can_be_named_later(rubric: Rubric) -> None:
+def test_requirements_can_be_added_later(rubric: Rubric) -> None:
     rubric.require(rubric.find("a"), "c")
     assert rubric.find("a").requires == ("c",)
 
 
 @pytest.mark.parametrize(("who", "whom"), [("a", "a"), ("a", "g"), ("g", "a"), ("root", "c")])
-def test_a_node_cannot_require_itself_or_what_contains_it_or_lies_in_it(rubric: Rubric, who: str, whom: str) -> None:
+def test_node_cannot_require_itself_its_ancestors_or_its_descendants(rubric: Rubric, who: str, whom: str) -> None:
     with pytest.raises(InvalidNode, match="contains"):
         rubric.require(rubric.find(who), whom)
     assert rubric.find(who).requires == ()

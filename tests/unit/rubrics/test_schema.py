@@ -13,7 +13,7 @@ from rubrics.rubric import Rubric
 from rubrics.schema import rubric_from_json, rubric_json, tree_json
 from rubrics.scoring import score, score_strict
 from rubrics.verdict import Claim, Outcome, Quote, QuoteOrigin, Reason, Usage, Verdict, Vote
-from tests.unit.rubrics.random_rubrics import QUICK, judged
+from tests.unit.rubrics.random_rubrics import QUICK, judged_rubrics
 
 UPSTREAM_FIELDS = ["id", "desc", "critical", "score", "status", "strategy", "children"]
 
@@ -46,7 +46,7 @@ def rubric() -> Rubric:
     return made
 
 
-def test_the_tree_begins_with_the_fields_of_the_public_toolkit_in_their_order(rubric: Rubric) -> None:
+def test_tree_starts_with_the_fields_of_the_public_toolkit_in_order(rubric: Rubric) -> None:
     pending = [tree_json(rubric)]
     while pending:
         node = pending.pop()
@@ -54,7 +54,7 @@ def test_the_tree_begins_with_the_fields_of_the_public_toolkit_in_their_order(ru
         pending += node["children"]
 
 
-def test_a_leaf_carries_everything_behind_its_outcome(rubric: Rubric) -> None:
+def test_leaf_has_all_fields_of_its_verdict(rubric: Rubric) -> None:
     assert tree_json(rubric)["children"][1] == {
         "id": "source",
         "desc": "the page says so",
@@ -91,21 +91,21 @@ def test_a_leaf_carries_everything_behind_its_outcome(rubric: Rubric) -> None:
     }
 
 
-def test_inner_nodes_carry_the_compatible_score_and_status(rubric: Rubric) -> None:
+def test_inner_nodes_have_the_compatible_score_and_status(rubric: Rubric) -> None:
     tree = tree_json(rubric)
     assert (tree["score"], tree["status"]) == (0.25, "partial")
     assert (tree["children"][2]["score"], tree["children"][2]["status"]) == (0.0, "skipped")
     assert "outcome" not in tree["children"][2]
 
 
-def test_a_leaf_nobody_settled_says_undecided(rubric: Rubric) -> None:
+def test_unsettled_leaf_is_undecided(rubric: Rubric) -> None:
     open_leaf = tree_json(rubric)["children"][2]["children"][0]
     assert (open_leaf["outcome"], open_leaf["status"], open_leaf["sources"]) == ("undecided", "initialized", None)
 
 
 @QUICK
-@given(judged())
-def test_a_rubric_survives_the_way_through_json(rubric: Rubric) -> None:
+@given(judged_rubrics())
+def test_rubric_survives_json(rubric: Rubric) -> None:
     document = rubric_json(rubric)
     read = rubric_from_json(json.loads(json.dumps(document)))
     assert rubric_json(read) == document
@@ -113,20 +113,20 @@ def test_a_rubric_survives_the_way_through_json(rubric: Rubric) -> None:
     assert (score(read), score_strict(read)) == (score(rubric), score_strict(rubric))
 
 
-def test_requirements_survive_also_when_they_point_forward(rubric: Rubric) -> None:
+def test_forward_requirements_survive_json(rubric: Rubric) -> None:
     rubric.require(rubric.find("given"), "open")
     read = rubric_from_json(rubric_json(rubric))
     assert {node.id: node.requires for node in read.walk() if node.requires} == {"given": ("open",), "rest": ("given",)}
 
 
-def test_scores_in_a_document_are_not_believed(rubric: Rubric) -> None:
+def test_scores_in_a_document_are_ignored(rubric: Rubric) -> None:
     document = rubric_json(rubric)
     document["tree"]["score"] = document["tree"]["children"][1]["score"] = 1.0
     assert rubric_json(rubric_from_json(document)) == rubric_json(rubric)
 
 
-def changed(document: dict[str, Any], path: str, value: object) -> dict[str, Any]:
-    """A copy of ``document`` with the value at a dotted path replaced."""
+def with_value(document: dict[str, Any], path: str, value: object) -> dict[str, Any]:
+    """Return a copy of ``document`` with the value at a dotted path replaced."""
     copy = deepcopy(document)
     *way, last = path.split(".")
     here: Any = copy
@@ -154,22 +154,22 @@ def changed(document: dict[str, Any], path: str, value: object) -> dict[str, Any
         ("tree.critical", True, "tree"),
     ],
 )
-def test_a_document_of_another_shape_is_refused_with_its_place(
+def test_invalid_document_is_rejected_with_the_path_of_the_problem(
     rubric: Rubric, path: str, value: object, where: str
 ) -> None:
     with pytest.raises(SchemaError) as caught:
-        rubric_from_json(changed(rubric_json(rubric), path, value))
+        rubric_from_json(with_value(rubric_json(rubric), path, value))
     assert caught.value.path == where
     assert caught.value.message
 
 
 @pytest.mark.parametrize("document", [None, [], "rubric", {}])
-def test_what_is_no_document_at_all_is_refused(document: object) -> None:
+def test_value_that_is_not_a_document_is_rejected(document: object) -> None:
     with pytest.raises(SchemaError):
         rubric_from_json(document)
 
 
-def test_a_tree_of_hostile_depth_is_refused(rubric: Rubric) -> None:
+def test_tree_of_extreme_depth_is_rejected(rubric: Rubric) -> None:
     document = rubric_json(rubric)
     node = document["tree"]
     for level in range(5_000):

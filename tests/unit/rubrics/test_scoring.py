@@ -22,11 +22,11 @@ from rubrics.scoring import (
     unknown_leaves,
 )
 from rubrics.verdict import Outcome, Reason, Verdict
-from tests.unit.rubrics.random_rubrics import QUICK, UNIT, judged, shapes
+from tests.unit.rubrics.random_rubrics import QUICK, UNIT, judged_rubrics, unjudged_rubrics
 
 
 def flat(*weighted: tuple[float, float], critical: tuple[int, ...] = ()) -> tuple[RubricNode, dict[str, float]]:
-    """One parallel parent over (weight, score) leaves, those at the positions in ``critical`` as gates."""
+    """Return a parallel parent of (weight, score) leaves. ``critical`` lists the positions of its gates."""
     rubric = Rubric("task", "the task")
     scores = {}
     for number, (weight, points) in enumerate(weighted):
@@ -35,13 +35,13 @@ def flat(*weighted: tuple[float, float], critical: tuple[int, ...] = ()) -> tupl
     return rubric.root, scores
 
 
-def folded(root: RubricNode, scores: Mapping[str, float]) -> float:
+def score_of(root: RubricNode, scores: Mapping[str, float]) -> float:
     return tree_score(root, lambda leaf: scores[leaf.id])
 
 
 @st.composite
 def scored_trees(draw: st.DrawFn) -> tuple[Rubric, dict[str, float]]:
-    rubric = draw(shapes())
+    rubric = draw(unjudged_rubrics())
     return rubric, {leaf.id: draw(st.one_of(st.sampled_from([0.0, 1.0]), UNIT)) for leaf in rubric.leaves()}
 
 
@@ -60,19 +60,19 @@ def test_raising_a_leaf_never_lowers_the_score(tree: tuple[Rubric, dict[str, flo
     rubric, scores = tree
     leaf_id = data.draw(st.sampled_from(sorted(scores)))
     raised = data.draw(st.floats(min_value=scores[leaf_id], max_value=1.0))
-    assert folded(rubric.root, {**scores, leaf_id: raised}) >= folded(rubric.root, scores)
+    assert score_of(rubric.root, {**scores, leaf_id: raised}) >= score_of(rubric.root, scores)
 
 
 @QUICK
 @given(st.lists(UNIT, min_size=1, max_size=20))
-def test_weights_of_one_give_the_plain_mean(points: list[float]) -> None:
+def test_equal_weights_give_the_plain_mean(points: list[float]) -> None:
     assume(sum(points) / len(points) < 1.0)
-    assert folded(*flat(*((1.0, each) for each in points))) == sum(points) / len(points)
+    assert score_of(*flat(*((1.0, each) for each in points))) == sum(points) / len(points)
 
 
 @QUICK
-@given(shapes(), st.booleans())
-def test_leaves_that_all_pass_give_exactly_one(rubric: Rubric, sequential: bool) -> None:
+@given(unjudged_rubrics(), st.booleans())
+def test_leaves_that_all_pass_score_exactly_one(rubric: Rubric, sequential: bool) -> None:
     rubric.root.strategy = Strategy.SEQUENTIAL if sequential else Strategy.PARALLEL
     settled = score_nodes(rubric.root, lambda leaf: (1.0, Status.PASSED))
     assert set(settled.values()) == {(1.0, Status.PASSED)}
@@ -80,14 +80,14 @@ def test_leaves_that_all_pass_give_exactly_one(rubric: Rubric, sequential: bool)
 
 @QUICK
 @given(scored_trees())
-def test_a_group_is_passed_exactly_when_all_below_it_passed(tree: tuple[Rubric, dict[str, float]]) -> None:
+def test_score_is_one_exactly_if_all_leaves_passed(tree: tuple[Rubric, dict[str, float]]) -> None:
     rubric, scores = tree
     all_passed = all(points == 1.0 for points in scores.values())
-    assert (folded(rubric.root, scores) == 1.0) is all_passed
+    assert (score_of(rubric.root, scores) == 1.0) is all_passed
 
 
 @QUICK
-@given(judged())
+@given(judged_rubrics())
 def test_low_value_and_high_are_in_order(rubric: Rubric) -> None:
     for found in (score(rubric), score_strict(rubric)):
         assert 0.0 <= found.low <= found.high <= 1.0
@@ -95,21 +95,21 @@ def test_low_value_and_high_are_in_order(rubric: Rubric) -> None:
 
 
 @QUICK
-@given(judged())
-def test_the_strict_score_never_exceeds_the_plain_one(rubric: Rubric) -> None:
+@given(judged_rubrics())
+def test_strict_score_never_exceeds_the_score(rubric: Rubric) -> None:
     plain, strict = score(rubric), score_strict(rubric)
     assert strict.low <= plain.low
     assert strict.high <= plain.high
 
 
 @QUICK
-@given(judged(max_nodes=9))
-def test_bounds_are_exact_against_every_assignment_of_the_unknown_leaves(rubric: Rubric) -> None:
+@given(judged_rubrics(max_nodes=9))
+def test_bounds_match_every_assignment_of_the_unknown_leaves(rubric: Rubric) -> None:
     leaves = list(rubric.leaves())
     unknown = sorted(unknown_leaves({leaf.id: leaf.verdict for leaf in leaves}))
     known = {leaf.id: compatible_score(leaf.verdict).score for leaf in leaves}
     possible = [
-        folded(rubric.root, {**known, **dict(zip(unknown, bits, strict=True))})
+        score_of(rubric.root, {**known, **dict(zip(unknown, bits, strict=True))})
         for bits in product((0.0, 1.0), repeat=len(unknown))
     ]
     found = score(rubric)
@@ -119,48 +119,48 @@ def test_bounds_are_exact_against_every_assignment_of_the_unknown_leaves(rubric:
 
 @QUICK
 @given(scored_trees(), st.data())
-def test_bounds_hold_for_leaves_known_only_to_lie_in_an_interval(
+def test_bounds_contain_the_score_if_leaves_are_intervals(
     tree: tuple[Rubric, dict[str, float]], data: st.DataObject
 ) -> None:
     rubric, lows = tree
     highs = {leaf_id: data.draw(st.floats(min_value=low, max_value=1.0)) for leaf_id, low in lows.items()}
     between = {leaf_id: data.draw(st.floats(min_value=lows[leaf_id], max_value=highs[leaf_id])) for leaf_id in lows}
     found = bounds(rubric.root, lambda leaf: (lows[leaf.id], highs[leaf.id]))
-    assert found.low <= folded(rubric.root, between) <= found.high
+    assert found.low <= score_of(rubric.root, between) <= found.high
 
 
 def test_weights_shift_the_mean() -> None:
-    assert folded(*flat((3.0, 1.0), (1.0, 0.0))) == 0.75
+    assert score_of(*flat((3.0, 1.0), (1.0, 0.0))) == 0.75
 
 
-def test_a_critical_child_below_one_zeroes_its_parent() -> None:
-    assert folded(*flat((1.0, 0.999), (1.0, 1.0), critical=(0,))) == 0.0
+def test_critical_child_below_one_zeroes_its_parent() -> None:
+    assert score_of(*flat((1.0, 0.999), (1.0, 1.0), critical=(0,))) == 0.0
 
 
-def test_critical_children_alone_give_all_or_nothing() -> None:
-    assert folded(*flat((1.0, 1.0), (9.0, 1.0), critical=(0, 1))) == 1.0
+def test_only_critical_children_give_one_or_zero() -> None:
+    assert score_of(*flat((1.0, 1.0), (9.0, 1.0), critical=(0, 1))) == 1.0
 
 
-def test_a_tiny_weight_does_not_round_a_missed_leaf_away() -> None:
+def test_failed_leaf_with_a_tiny_weight_keeps_the_score_below_one() -> None:
     root, scores = flat((1.0, 1.0), (1e-20, 0.0))
-    assert folded(root, scores) == nextafter(1.0, 0.0)
+    assert score_of(root, scores) == nextafter(1.0, 0.0)
     settled = score_nodes(root, lambda leaf: (scores[leaf.id], Status.PASSED if scores[leaf.id] else Status.FAILED))
     assert settled[id(root)].status is Status.PARTIAL
 
 
 def test_huge_weights_do_not_overflow() -> None:
-    assert folded(*flat((1.5e308, 1.0), (1.5e308, 0.0))) == 0.5
+    assert score_of(*flat((1.5e308, 1.0), (1.5e308, 0.0))) == 0.5
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, nan, inf])
-def test_a_weight_that_cannot_be_averaged_is_named(weight: float) -> None:
+def test_invalid_weight_is_reported_with_its_node(weight: float) -> None:
     root, scores = flat((1.0, 1.0), (1.0, 0.0))
     root.children[1].weight = weight
     with pytest.raises(InvalidNode, match="'n1'"):
-        folded(root, scores)
+        score_of(root, scores)
 
 
-def test_the_root_alone_is_a_leaf() -> None:
+def test_root_alone_is_a_leaf() -> None:
     root = Rubric("task", "the task").root
     assert score_nodes(root, lambda leaf: (0.0, Status.INITIALIZED)) == {id(root): (0.0, Status.INITIALIZED)}
 
@@ -179,7 +179,7 @@ def test_each_outcome_has_its_compatible_score_and_status(outcome: Outcome, expe
     assert compatible_score(Verdict(outcome=outcome)) == expected
 
 
-def test_a_leaf_without_a_verdict_is_undecided() -> None:
+def test_leaf_without_a_verdict_is_undecided() -> None:
     assert compatible_score(None) == compatible_score(Verdict(outcome=Outcome.UNDECIDED))
 
 
@@ -192,17 +192,17 @@ PASSED = Verdict(outcome=Outcome.PASSED)
 FAILED = Verdict(outcome=Outcome.FAILED, reason=Reason.REFUTED)
 
 
-def test_a_leaf_skipped_because_of_an_unknown_one_is_unknown_however_long_the_chain() -> None:
+def test_leaf_skipped_because_of_an_unknown_one_is_unknown_through_any_chain() -> None:
     verdicts = {"a": NOT_JUDGED, "b": skipped("a"), "c": skipped("b"), "d": PASSED}
     assert unknown_leaves(verdicts) == {"a", "b", "c"}
 
 
-def test_a_leaf_skipped_because_of_a_failed_one_is_known() -> None:
+def test_leaf_skipped_because_of_a_failed_one_is_known() -> None:
     assert unknown_leaves({"a": FAILED, "b": skipped("a"), "c": skipped("b")}) == frozenset()
 
 
 @pytest.mark.parametrize("by", [None, "nowhere", "a", "b"])
-def test_a_chain_that_leads_nowhere_is_known(by: str | None) -> None:
+def test_leaf_whose_blocker_chain_does_not_end_is_known(by: str | None) -> None:
     assert unknown_leaves({"a": skipped(by), "b": skipped("a"), "c": None}) == frozenset()
 
 
@@ -213,22 +213,22 @@ def two_leaves(first: Verdict, second: Verdict, *, strategy: Strategy = Strategy
     return rubric
 
 
-def test_an_unknown_leaf_opens_an_interval_and_leaves_no_value() -> None:
+def test_unknown_leaf_opens_the_score() -> None:
     assert score(two_leaves(PASSED, NOT_JUDGED)) == Score(value=None, low=0.5, high=1.0)
 
 
-def test_a_step_skipped_because_of_an_unknown_one_may_still_pass() -> None:
+def test_step_skipped_because_of_an_unknown_one_may_still_pass() -> None:
     chain = two_leaves(NOT_JUDGED, skipped("a"), strategy=Strategy.SEQUENTIAL)
     assert score(chain) == Score(value=None, low=0.0, high=1.0)
 
 
-def test_an_unknown_leaf_that_cannot_change_the_score_leaves_a_value() -> None:
+def test_unknown_leaf_that_cannot_change_the_score_keeps_its_value() -> None:
     chain = two_leaves(FAILED, NOT_JUDGED, strategy=Strategy.SEQUENTIAL)
     assert score(chain) == Score(value=0.0, low=0.0, high=0.0)
 
 
 @pytest.mark.parametrize(("grounded", "expected"), [(True, 1.0), (None, 1.0), (False, 0.5)])
-def test_the_strict_score_drops_a_passed_leaf_without_a_quote(grounded: bool | None, expected: float) -> None:
+def test_strict_score_excludes_a_passed_leaf_without_a_quote(grounded: bool | None, expected: float) -> None:
     rubric = two_leaves(PASSED, Verdict(outcome=Outcome.PASSED, grounded=grounded))
     assert score_strict(rubric).value == expected
     assert score(rubric).value == 1.0

@@ -1,4 +1,4 @@
-"""Which browser set-up takes: one that opens a page, in the order of the contract."""
+"""Choice of a browser by the set-up script, in the order of the contract."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ BROKEN = "#!/bin/sh\necho 'error while loading shared libraries: libnss3.so' >&2
 ONLY_A_VERSION = "#!/bin/sh\necho 'Chromium 1.2.3'\n"
 
 
-# The fakes have names that no Linux package has: a start script is otherwise followed to the program of its name.
+# The fakes have names that no Linux package has, because a start script is resolved to the program of its name.
 
 
 class Packages(SystemPackages):
-    """A package manager that puts a browser into a folder, or may not."""
+    """Package manager that installs a browser into a folder, or is not permitted to."""
 
     def __init__(self, commands: Commands, folder: Path, *, allowed: bool) -> None:
         super().__init__(commands)
@@ -45,16 +45,16 @@ class Packages(SystemPackages):
 
 
 class Machine:
-    """A machine whose only programs are those in its ``bin``; patchright answers as ``patchright`` says."""
+    """Machine whose only programs are in its ``bin``. ``patchright`` is the script that runs as patchright."""
 
     def __init__(self, root: Path, *, allowed: bool = False, patchright: str = "#!/bin/sh\nexit 1\n") -> None:
         self.bin = root / "bin"
         self.bin.mkdir()
-        self.said: list[str] = []
-        commands = Commands(root, root / "logs", self.said.append)
+        self.messages: list[str] = []
+        commands = Commands(root, root / "logs", self.messages.append)
         self.packages = Packages(commands, self.bin, allowed=allowed)
         python = script(root / "python", patchright)
-        self.browser = Browser(python, commands, self.packages, self.said.append, folders=[self.bin])
+        self.browser = Browser(python, commands, self.packages, self.messages.append, folders=[self.bin])
 
 
 def script(path: Path, text: str) -> Path:
@@ -64,32 +64,32 @@ def script(path: Path, text: str) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def clean(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_browser_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ASSAY_BROWSER", raising=False)
 
 
-def test_installed_browser_that_opens_a_page_is_taken(tmp_path: Path):
+def test_installed_browser_that_opens_a_page_is_used(tmp_path: Path):
     machine = Machine(tmp_path)
     script(machine.bin / "Chromium", WORKING)
     assert machine.browser.find() == str(machine.bin / "Chromium")
 
 
 @pytest.mark.parametrize("text", [BROKEN, ONLY_A_VERSION])
-def test_browser_that_opens_no_page_is_passed_over(tmp_path: Path, text: str):
+def test_browser_that_opens_no_page_is_skipped(tmp_path: Path, text: str):
     machine = Machine(tmp_path)
     script(machine.bin / "headless_shell", text)
     script(machine.bin / "Google Chrome", WORKING)
     assert machine.browser.find() == str(machine.bin / "Google Chrome")
 
 
-def test_chosen_browser_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_configured_browser_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     machine = Machine(tmp_path)
     script(machine.bin / "Chromium", WORKING)
     monkeypatch.setenv("ASSAY_BROWSER", str(script(tmp_path / "mine", WORKING)))
     assert machine.browser.find() == str(tmp_path / "mine")
 
 
-def test_chosen_browser_that_does_not_start_is_not_replaced_silently(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_configured_browser_that_does_not_start_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     machine = Machine(tmp_path)
     script(machine.bin / "Chromium", WORKING)
     monkeypatch.setenv("ASSAY_BROWSER", str(script(tmp_path / "mine", BROKEN)))
@@ -107,13 +107,13 @@ def test_browser_from_patchright_is_used_before_system_packages(tmp_path: Path):
     assert machine.packages.installed == []
 
 
-def test_system_package_is_the_last_resort(tmp_path: Path):
+def test_system_package_is_installed_last(tmp_path: Path):
     machine = Machine(tmp_path, allowed=True)
     assert machine.browser.find() == str(machine.bin / "Chromium")
     assert tuple(machine.packages.installed) == DEBIAN_PACKAGES
 
 
-def test_nothing_that_starts_and_no_rights_says_what_to_type(tmp_path: Path):
+def test_error_without_a_browser_or_rights_names_the_remedy(tmp_path: Path):
     with pytest.raises(SetupFailed) as stopped:
         Machine(tmp_path).browser.find()
     assert "sudo apt-get update && sudo apt-get install -y chromium" in stopped.value.remedy

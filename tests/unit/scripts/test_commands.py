@@ -1,4 +1,4 @@
-"""Outside commands of set-up: bounded, logged, with a sign of life."""
+"""External commands of the set-up script: time limit, log, progress."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def said() -> list[str]:
+def messages() -> list[str]:
     return []
 
 
 @pytest.fixture
-def commands(tmp_path: Path, said: list[str]) -> Commands:
-    return Commands(tmp_path, tmp_path / "logs", said.append)
+def commands(tmp_path: Path, messages: list[str]) -> Commands:
+    return Commands(tmp_path, tmp_path / "logs", messages.append)
 
 
 def python(code: str) -> list[str]:
@@ -46,7 +46,7 @@ def test_missing_program_is_a_failure_not_an_exception(commands: Commands):
     assert "no-such-program-here" in done.tail
 
 
-def test_command_past_its_deadline_is_ended_with_its_children(commands: Commands, tmp_path: Path):
+def test_command_past_its_deadline_is_terminated_with_its_children(commands: Commands, tmp_path: Path):
     code = (
         "import subprocess, sys, time\n"
         "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
@@ -60,13 +60,13 @@ def test_command_past_its_deadline_is_ended_with_its_children(commands: Commands
     assert _ended_within(child, 5.0)
 
 
-def test_long_command_prints_progress_with_its_last_line(tmp_path: Path, said: list[str]):
-    commands = Commands(tmp_path, tmp_path / "logs", said.append, progress_interval_s=0.2)
+def test_long_command_prints_progress_with_its_last_line(tmp_path: Path, messages: list[str]):
+    commands = Commands(tmp_path, tmp_path / "logs", messages.append, progress_interval_s=0.2)
     commands.run("long", python("import time; print('unpacking', flush=True); time.sleep(1)"), timeout_s=20)
-    assert any("unpacking" in line for line in said)
+    assert any("unpacking" in line for line in messages)
 
 
-def test_added_variables_reach_the_command_and_the_rest_stays(commands: Commands):
+def test_added_variables_extend_the_environment_of_the_command(commands: Commands):
     done = commands.run(
         "env", python("import os; print(os.environ['MINE'], 'PATH' in os.environ)"), timeout_s=20, env={"MINE": "x"}
     )

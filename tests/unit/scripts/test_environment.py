@@ -1,4 +1,4 @@
-"""The environment that set-up makes: from hashed locks only, and on machines that lack this or that."""
+"""Environment that the set-up script creates: locked packages, and machines that lack a tool."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 class NoPackages(SystemPackages):
-    """A machine on which nothing may be installed."""
+    """Package manager that may not install anything."""
 
     @property
     def usable(self) -> bool:
@@ -28,7 +28,7 @@ class NoPackages(SystemPackages):
         return True
 
 
-def test_examples_in_the_docstrings_hold():
+def test_docstring_examples_are_correct():
     assert doctest.testmod(environment).failed == doctest.testmod(browser).failed == 0
 
 
@@ -37,18 +37,18 @@ def test_last_section_of_the_pip_configuration_wins():
     assert parse_pip_configuration(listing) == {"index-url": "https://b.example/simple"}
 
 
-def test_uv_is_told_what_pip_was_told():
-    told = uv_environment({"index-url": "I", "cert": "C", "proxy": "P"}, system_certificates=True)
-    assert (told["UV_DEFAULT_INDEX"], told["SSL_CERT_FILE"], told["ALL_PROXY"]) == ("I", "C", "P")
-    assert "UV_SYSTEM_CERTS" not in told
+def test_uv_gets_the_configuration_of_pip():
+    variables = uv_environment({"index-url": "I", "cert": "C", "proxy": "P"}, system_certificates=True)
+    assert (variables["UV_DEFAULT_INDEX"], variables["SSL_CERT_FILE"], variables["ALL_PROXY"]) == ("I", "C", "P")
+    assert "UV_SYSTEM_CERTS" not in variables
 
 
-def test_uv_trusts_the_system_where_it_has_certificates():
+def test_uv_uses_system_certificates_if_they_exist():
     assert uv_environment({}, system_certificates=True)["UV_SYSTEM_CERTS"] == "1"
     assert "UV_SYSTEM_CERTS" not in uv_environment({}, system_certificates=False)
 
 
-def test_bootstrap_lock_without_uv_still_holds_the_build_tools():
+def test_bootstrap_lock_without_uv_contains_the_build_tools():
     lock = (ROOT / "requirements-bootstrap.lock").read_text("utf-8")
     fewer = without(lock, "uv")
     assert "\nuv==" in lock and "\nuv==" not in fewer
@@ -56,9 +56,7 @@ def test_bootstrap_lock_without_uv_still_holds_the_build_tools():
     assert fewer.count("==") == lock.count("==") - 1
 
 
-def test_without_ensurepip_and_without_rights_the_remedy_names_the_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_missing_ensurepip_without_rights_names_the_package_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "/nowhere")
     commands = Commands(tmp_path, tmp_path / "logs", lambda _: None)
     machine = Environment(tmp_path, commands, NoPackages(commands), has_module=lambda name: False)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from app.access.rate_limits import RateLimiter, StreamLimiter
 
 
-class Hand:
-    """A clock that goes on when told to."""
+class ManualClock:
+    """Monotonic clock that the test advances."""
 
     def __init__(self) -> None:
         self.now_s = 1000.0
@@ -17,8 +17,8 @@ class Hand:
         return self.now_s
 
 
-def test_a_burst_is_let_through_and_then_the_rate_holds():
-    clock = Hand()
+def test_burst_is_allowed_and_then_the_rate_applies():
+    clock = ManualClock()
     rates = RateLimiter(10.0, monotonic_s=clock)
     assert [rates.wait_s("one") for _ in range(20)] == [0.0] * 20
     assert rates.wait_s("one") == pytest.approx(0.1)
@@ -27,21 +27,21 @@ def test_a_burst_is_let_through_and_then_the_rate_holds():
     assert rates.wait_s("one") > 0.0
 
 
-def test_one_caller_does_not_use_up_what_another_may_ask():
-    rates = RateLimiter(1.0, monotonic_s=Hand())
+def test_callers_have_separate_rate_limits():
+    rates = RateLimiter(1.0, monotonic_s=ManualClock())
     while not rates.wait_s("greedy"):
         pass
     assert rates.wait_s("modest") == 0.0
 
 
-def test_without_a_rate_everything_is_let_through():
-    rates = RateLimiter(0.0, monotonic_s=Hand())
+def test_rate_of_zero_means_no_limit():
+    rates = RateLimiter(0.0, monotonic_s=ManualClock())
     assert {rates.wait_s("one") for _ in range(100_000)} == {0.0}
 
 
 @given(per_s=st.floats(0.5, 1000), steps=st.lists(st.floats(0, 5), max_size=200))
-def test_over_any_time_no_more_is_let_through_than_burst_and_rate_allow(per_s: float, steps: list[float]):
-    clock = Hand()
+def test_allowed_requests_never_exceed_burst_and_rate(per_s: float, steps: list[float]):
+    clock = ManualClock()
     rates = RateLimiter(per_s, monotonic_s=clock)
     let_through = 0
     for step in steps:
@@ -50,7 +50,7 @@ def test_over_any_time_no_more_is_let_through_than_burst_and_rate_allow(per_s: f
     assert let_through <= max(1.0, 2 * per_s) + per_s * sum(steps) + 1e-6
 
 
-def test_a_stream_that_ends_makes_room_for_another():
+def test_closed_stream_frees_its_place():
     streams = StreamLimiter(1)
     with streams.open_stream("one"):
         assert streams.full("one")

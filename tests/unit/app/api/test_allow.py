@@ -1,4 +1,4 @@
-"""``Allow`` and OPTIONS over every path of the API and the dashboard."""
+"""``Allow`` header and OPTIONS for every path of the API and the dashboard."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.slow
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
-async def test_allow_names_exactly_the_methods_of_every_path(tmp_path: Path):
-    # Without its lifespan the application answers 503 to whatever it routes, which is enough here.
+async def test_allow_header_lists_exactly_the_methods_of_every_path(tmp_path: Path):
+    # The application responds with 503 to routed requests because its lifespan has not run. That is enough here.
     app = create_app(settings_for_tests(data_dir=tmp_path), workers=0)
     served = {str(context.path) for context in iter_route_contexts(app.routes)}
     assert {"/", "/healthz", "/metrics", "/openapi.json", "/v1/submissions", "/v1/extension/pairing"} <= served

@@ -1,4 +1,4 @@
-"""The guards alone, around a small application: what a real client could only do slowly."""
+"""Middleware around a small application."""
 
 from __future__ import annotations
 
@@ -29,52 +29,52 @@ def client(*, max_bytes: int = 100, **limits: Any) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1")
 
 
-async def parts(*sizes: int, pause_s: float = 0.0) -> AsyncIterator[bytes]:
+async def chunks(*sizes: int, pause_s: float = 0.0) -> AsyncIterator[bytes]:
     for size in sizes:
         yield b"x" * size
         await asyncio.sleep(pause_s)
 
 
-async def test_a_body_up_to_the_limit_is_read():
+async def test_body_up_to_the_limit_is_read():
     async with client() as api:
-        assert (await api.post("/read", content=parts(60, 40))).json() == 100
+        assert (await api.post("/read", content=chunks(60, 40))).json() == 100
 
 
-async def test_a_longer_one_is_cut_off_however_it_is_split():
+async def test_body_beyond_the_limit_is_rejected_in_any_chunks():
     async with client() as api:
-        response = await api.post("/read", content=parts(*[1] * 101))
+        response = await api.post("/read", content=chunks(*[1] * 101))
     assert (response.status_code, response.json()["code"]) == (413, "TOO_LARGE")
     assert response.headers["connection"] == "close"
 
 
-async def test_an_announced_length_beyond_the_limit_is_refused_unread():
+async def test_content_length_beyond_the_limit_is_rejected_without_reading():
     async with client() as api:
         for length in ("101", "9" * 30):
             response = await api.post("/ignore", headers={"Content-Length": length})
             assert (response.status_code, response.json()["code"]) == (413, "TOO_LARGE")
 
 
-async def test_a_body_that_stops_arriving_ends_the_request():
+async def test_stalled_body_ends_the_request():
     async with client(silence_s=0.05) as api:
-        response = await api.post("/read", content=parts(10, 10, pause_s=1.0))
+        response = await api.post("/read", content=chunks(10, 10, pause_s=1.0))
     assert (response.status_code, response.headers["content-type"]) == (408, "application/problem+json")
 
 
-async def test_a_slow_answer_to_a_complete_body_is_none_of_its_business():
+async def test_slow_response_to_a_complete_body_is_allowed():
     async with client(silence_s=0.05) as api:
         assert (await api.post("/read", content=b"x" * 10)).json() == 10
 
 
-async def test_a_body_that_drips_for_ever_ends_the_request():
+async def test_slow_body_ends_the_request():
     async with client(whole_s=0.1) as api:
-        response = await api.post("/read", content=parts(*[1] * 50, pause_s=0.02))
+        response = await api.post("/read", content=chunks(*[1] * 50, pause_s=0.02))
     assert (response.status_code, response.json()["code"]) == (408, "TOO_SLOW")
 
 
-async def test_all_bodies_together_have_a_limit_too_and_give_their_room_back():
+async def test_concurrent_bodies_share_a_limit_and_release_it():
     async with client(at_once=1) as api:
         async with asyncio.TaskGroup() as group:
-            slow = group.create_task(api.post("/read", content=parts(40, 40, pause_s=0.2)))
+            slow = group.create_task(api.post("/read", content=chunks(40, 40, pause_s=0.2)))
             await asyncio.sleep(0.1)
             refused = await api.post("/read", content=b"x" * 70)
         assert (refused.status_code, refused.json()["code"]) == (503, "BUSY")

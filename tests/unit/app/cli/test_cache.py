@@ -28,7 +28,7 @@ def store(folder: Path, number: int, model: str, *, days_old: int = 0) -> None:
 
 @pytest.fixture
 def replies(tmp_path: Path) -> Path:
-    """Three replies in the data folder, of two models."""
+    """Create three cached replies of two models in the data folder."""
     folder = tmp_path / "data" / "replies"
     store(folder, 1, "small", days_old=40)
     store(folder, 2, "small")
@@ -36,7 +36,7 @@ def replies(tmp_path: Path) -> Path:
     return folder
 
 
-def listed(assay: Call, *arguments: str) -> dict[str, int]:
+def replies_by_model(assay: Call, *arguments: str) -> dict[str, int]:
     document = json.loads(assay("cache", "list", "--json", *arguments).out)
     return {each["model"]: each["replies"] for each in document["models"]}
 
@@ -52,32 +52,32 @@ def test_replies_are_listed_by_model_with_their_last_use(assay: Call, replies: P
     assert "3 replies" in assay("cache", "list").out
 
 
-def test_an_empty_cache_is_said_to_be_empty(assay: Call) -> None:
+def test_empty_cache_is_reported(assay: Call) -> None:
     assert "no cached replies" in assay("cache", "list").out
     assert json.loads(assay("cache", "clear", "--json").out) == {"removed": 0, "bytes": 0}
 
 
-def test_clear_removes_what_was_named_and_nothing_else(assay: Call, replies: Path) -> None:
+def test_clear_removes_only_the_selected_replies(assay: Call, replies: Path) -> None:
     assert json.loads(assay("cache", "clear", "--model", "small", "--older-than", "30d", "--json").out)["removed"] == 1
-    assert listed(assay) == {"large": 1, "small": 1}
+    assert replies_by_model(assay) == {"large": 1, "small": 1}
     assert "1 replies removed" in assay("cache", "clear", "--older-than", "4w").out
-    assert listed(assay) == {"small": 1}
+    assert replies_by_model(assay) == {"small": 1}
     assert assay("cache", "clear").code == 0
-    assert listed(assay) == {}
+    assert replies_by_model(assay) == {}
 
 
-def test_the_caches_of_all_agents_beside_a_page_cache_are_one(assay: Call, tmp_path: Path) -> None:
+def test_caches_of_all_agents_next_to_a_page_cache_are_listed_together(assay: Call, tmp_path: Path) -> None:
     for agent in ("otter", "heron"):
         store(tmp_path / "pages" / ".assay" / agent / "replies", 1, "small")
-    assert listed(assay, "--cache", "pages") == {"small": 2}
-    assert listed(assay) == {}
+    assert replies_by_model(assay, "--cache", "pages") == {"small": 2}
+    assert replies_by_model(assay) == {}
 
 
 @pytest.mark.parametrize("age", ["30", "soon", "-1d", "3y"])
-def test_an_age_that_means_nothing_is_wrong_usage(assay: Call, age: str) -> None:
+def test_invalid_age_is_a_usage_error(assay: Call, age: str) -> None:
     ended = assay("cache", "clear", f"--older-than={age}")
     assert (ended.code, "30d" in ended.err) == (2, True)
 
 
-def test_a_page_cache_that_is_not_there_is_wrong_usage(assay: Call) -> None:
+def test_missing_page_cache_is_a_usage_error(assay: Call) -> None:
     assert assay("cache", "list", "--cache", "nowhere").code == 2

@@ -27,7 +27,7 @@ def page(
     return CapturedPage(url=url, capture=capture, known=known)
 
 
-def test_pages_are_counted_by_outcome_and_listed_where_there_is_no_terminal() -> None:
+def test_pages_are_counted_by_outcome_and_failures_listed_without_a_terminal() -> None:
     written = StringIO()
 
     with CaptureTable(Console(file=written, width=80), 6) as table:
@@ -48,7 +48,7 @@ def test_pages_are_counted_by_outcome_and_listed_where_there_is_no_terminal() ->
     assert text.rstrip().endswith("pages/min")
 
 
-def test_on_a_terminal_only_what_needs_attention_is_listed() -> None:
+def test_only_failures_are_listed_on_a_terminal() -> None:
     written = StringIO()
 
     with CaptureTable(Console(file=written, width=80, force_terminal=True), 3) as table:
@@ -61,7 +61,7 @@ def test_on_a_terminal_only_what_needs_attention_is_listed() -> None:
     assert "https://a.example/gone" not in written.getvalue()
 
 
-def test_a_page_is_settled_when_a_judge_can_speak_about_it() -> None:
+def test_page_is_settled_if_a_judge_can_use_it() -> None:
     assert page("u", CaptureOutcome.OK).settled
     assert page("u", CaptureOutcome.PARTIAL).settled
     assert page("u", CaptureOutcome.HTTP_ERROR, gone=True).settled

@@ -12,14 +12,14 @@ ANSWER = "See [the page](https://bridges.example/old) and https://bridges.exampl
 
 @pytest.fixture
 def answers(tmp_path: Path) -> Path:
-    """Answers of ``otter`` to a shipped task and to one that nobody can judge."""
+    """Create answers of ``otter`` to a shipped task and to a task without a judge."""
     for task in ("karrow_visit", "unheard_of"):
         (tmp_path / "answers" / "otter" / task).mkdir(parents=True)
         (tmp_path / "answers" / "otter" / task / "answer_1.md").write_text(ANSWER)
     return tmp_path / "answers"
 
 
-def test_a_folder_that_is_not_there_says_where_was_looked(assay: Call, tmp_path: Path) -> None:
+def test_missing_answers_folder_is_reported_with_its_path(assay: Call, tmp_path: Path) -> None:
     ended = assay("evaluate", "--agent", "otter", "--answers", "nowhere")
 
     assert (ended.code, ended.out) == (2, "")
@@ -27,21 +27,21 @@ def test_a_folder_that_is_not_there_says_where_was_looked(assay: Call, tmp_path:
     assert "--answers" in ended.err
 
 
-def test_an_unknown_agent_names_those_there_are(assay: Call, answers: Path) -> None:
+def test_unknown_agent_suggests_existing_agents(assay: Call, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "oter")
 
     assert ended.code == 2
     assert "Did you mean: otter?" in ended.err
 
 
-def test_a_misspelt_task_names_near_ones(assay: Call, answers: Path) -> None:
+def test_misspelled_task_suggests_similar_tasks(assay: Call, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "otter", "--task", "karow_visit")
 
     assert ended.code == 2
     assert "Did you mean: karrow_visit?" in ended.err
 
 
-def test_a_task_that_was_named_needs_a_judge(assay: Call, answers: Path) -> None:
+def test_named_task_requires_a_judge(assay: Call, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "otter", "--task", "unheard_of")
 
     assert ended.code == 2
@@ -49,35 +49,35 @@ def test_a_task_that_was_named_needs_a_judge(assay: Call, answers: Path) -> None
     assert "karrow_visit" in ended.err
 
 
-def test_a_task_without_answers_names_those_there_are(assay: Call, answers: Path) -> None:
+def test_task_without_answers_suggests_tasks_with_answers(assay: Call, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "otter", "--task", "velm_directors")
 
     assert ended.code == 2
     assert "karrow_visit" in ended.err
 
 
-def test_a_folder_of_judges_that_is_not_there_is_named(assay: Call, answers: Path) -> None:
+def test_missing_judges_folder_is_reported(assay: Call, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "otter", "--judges", "no_judges")
 
     assert ended.code == 2
     assert "no_judges" in ended.err
 
 
-def test_an_agent_name_cannot_lead_out_of_the_folder(assay: Call, answers: Path) -> None:
+def test_agent_name_cannot_lead_out_of_the_folder(assay: Call, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "../otter", "--answers", "answers/otter")
 
     assert ended.code == 2
     assert "must be 1 to 100 letters" in ended.err
 
 
-def test_a_model_without_its_key_says_which_one_is_missing(assay: Call, answers: Path) -> None:
+def test_model_without_its_key_names_the_missing_variable(assay: Call, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "otter", "--model", "openai/gpt-6-luna")
 
     assert ended.code == 1
     assert "OPENAI_API_KEY" in ended.err
 
 
-def test_a_dry_run_tells_what_would_be_judged_and_does_nothing(assay: Call, answers: Path, tmp_path: Path) -> None:
+def test_dry_run_lists_the_plan_as_json_and_changes_nothing(assay: Call, answers: Path, tmp_path: Path) -> None:
     ended = assay("evaluate", "--agent", "otter", "--model", "lexical", "--dry-run", "--json")
 
     assert ended.code == 0
@@ -85,10 +85,10 @@ def test_a_dry_run_tells_what_would_be_judged_and_does_nothing(assay: Call, answ
     assert plan["model"] == "lexical"
     urls = ["https://bridges.example/old", "https://bridges.example/new"]
     known, unknown = plan["answers"]
-    foreseen = known.pop("forecast")
-    assert foreseen["usd"] == {"low": 0, "expected": 0, "high": 0}
-    assert foreseen["unknown_pages"] == 2
-    assert plan["forecast"]["calls"] == foreseen["calls"]
+    forecast = known.pop("forecast")
+    assert forecast["usd"] == {"low": 0, "expected": 0, "high": 0}
+    assert forecast["unknown_pages"] == 2
+    assert plan["forecast"]["calls"] == forecast["calls"]
     assert unknown["forecast"] is None
     assert known == {
         "agent_name": "otter",
@@ -102,7 +102,7 @@ def test_a_dry_run_tells_what_would_be_judged_and_does_nothing(assay: Call, answ
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answers"]
 
 
-def test_a_dry_run_for_people_is_a_table(assay: Call, answers: Path) -> None:
+def test_dry_run_prints_a_table(assay: Call, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "otter", "--model", "lexical", "--dry-run")
 
     assert "karrow_visit" in ended.out
@@ -110,7 +110,7 @@ def test_a_dry_run_for_people_is_a_table(assay: Call, answers: Path) -> None:
     assert max(map(len, ended.out.splitlines())) <= 80
 
 
-def test_a_summary_can_be_read_from_result_files(assay: Call, tmp_path: Path) -> None:
+def test_summary_is_read_from_result_files(assay: Call, tmp_path: Path) -> None:
     folder = tmp_path / "eval_results" / "otter" / "bridge" / "answer_1"
     (folder / "results").mkdir(parents=True)
     (folder / "answer_1.md").write_text("three words here")

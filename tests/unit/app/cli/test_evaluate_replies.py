@@ -1,4 +1,4 @@
-"""``assay evaluate`` and the replies it keeps, with a stand-in model asked over HTTP."""
+"""Reply cache of ``assay evaluate``, with a fake model server over HTTP."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VOTES = 2
 
 @pytest.fixture
 def model() -> Iterator[StandInLLM]:
-    """A server in a thread of its own: the command runs its own loop."""
+    """Run the server in its own thread, because the command runs its own event loop."""
     loop, server = asyncio.new_event_loop(), StandInLLM(api_key="right")
     thread = Thread(target=loop.run_forever)
     thread.start()
@@ -42,7 +42,7 @@ def model() -> Iterator[StandInLLM]:
 
 @pytest.fixture
 def evaluate(assay: Call, model: StandInLLM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
-    """The command on a folder with one answer, about which no page is needed."""
+    """Run the command on a folder with one answer that needs no page."""
     for place, text in (("judges/capital.py", JUDGE), ("answers/otter/capital/answer_1.md", "It is Paris.")):
         (tmp_path / place).parent.mkdir(parents=True)
         (tmp_path / place).write_text(text)
@@ -52,28 +52,26 @@ def evaluate(assay: Call, model: StandInLLM, tmp_path: Path, monkeypatch: pytest
     return lambda *arguments: assay(*fixed, *arguments)
 
 
-def test_replies_are_kept_in_the_data_folder_and_used_again(evaluate: Call, assay: Call, model: StandInLLM) -> None:
+def test_replies_are_stored_in_the_data_folder_and_reused(evaluate: Call, assay: Call, model: StandInLLM) -> None:
     assert evaluate().code == evaluate().code == 0
     assert len(model.calls) == VOTES
     assert json.loads(assay("cache", "list", "--json").out)["replies"] == VOTES
 
 
-def test_without_the_cache_the_model_is_asked_anew_and_nothing_kept(
-    evaluate: Call, assay: Call, model: StandInLLM
-) -> None:
+def test_no_cache_requests_again_and_stores_nothing(evaluate: Call, assay: Call, model: StandInLLM) -> None:
     assert evaluate("--no-cache").code == evaluate("--no-cache").code == 0
     assert len(model.calls) == 2 * VOTES
     assert json.loads(assay("cache", "list", "--json").out)["replies"] == 0
 
 
-def test_a_cleared_cache_is_filled_anew(evaluate: Call, assay: Call, model: StandInLLM) -> None:
+def test_cleared_cache_is_filled_again(evaluate: Call, assay: Call, model: StandInLLM) -> None:
     evaluate()
     assay("cache", "clear")
     evaluate()
     assert len(model.calls) == 2 * VOTES
 
 
-def test_a_wrong_key_is_one_call_and_one_line(
+def test_wrong_key_costs_one_call_and_prints_one_line(
     evaluate: Call, model: StandInLLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "wrong")
@@ -83,7 +81,7 @@ def test_a_wrong_key_is_one_call_and_one_line(
     assert "Traceback" not in ended.err
 
 
-def test_a_mistyped_model_is_one_call_and_one_line_with_a_suggestion(evaluate: Call, model: StandInLLM) -> None:
+def test_misspelled_model_costs_one_call_and_prints_a_suggestion(evaluate: Call, model: StandInLLM) -> None:
     model.always = Fault(status=404, code="model_not_found", message="The model `gpt6-luna` does not exist")
     ended = evaluate("--model", "openai/gpt6-luna")
     assert (ended.code, len(model.calls)) == (1, 1)
@@ -92,16 +90,14 @@ def test_a_mistyped_model_is_one_call_and_one_line_with_a_suggestion(evaluate: C
     assert "Traceback" not in ended.err
 
 
-def test_another_effort_or_temperature_asks_again_and_is_sent(evaluate: Call, model: StandInLLM) -> None:
+def test_different_effort_or_temperature_is_sent_in_new_requests(evaluate: Call, model: StandInLLM) -> None:
     assert evaluate().code == evaluate("--reasoning-effort", "low", "--verify-temperature", "0.5").code == 0
     assert len(model.calls) == 2 * VOTES
     sent = [(call.params.get("reasoning_effort"), call.params.get("temperature")) for call in model.calls]
     assert sent == [("max", None)] * VOTES + [("low", 0.5)] * VOTES
 
 
-def test_a_result_stands_only_for_the_parameters_it_was_judged_with(
-    assay: Call, evaluate: Call, model: StandInLLM
-) -> None:
+def test_result_is_reused_only_for_the_same_parameters(assay: Call, evaluate: Call, model: StandInLLM) -> None:
     again = ("evaluate", "--agent", "otter", "--judges", "judges", "--model", "openai/gpt-6-luna")
     assert evaluate().code == assay(*again).code == 0
     assert len(model.calls) == VOTES
@@ -109,7 +105,7 @@ def test_a_result_stands_only_for_the_parameters_it_was_judged_with(
     assert len(model.calls) == 2 * VOTES
 
 
-def test_a_budget_in_usd_refuses_a_model_without_a_price_before_any_request(
+def test_usd_budget_rejects_a_model_without_a_price_before_any_request(
     evaluate: Call, model: StandInLLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ASSAY_BUDGET_USD", "1")
@@ -120,7 +116,7 @@ def test_a_budget_in_usd_refuses_a_model_without_a_price_before_any_request(
     assert evaluate("--model", "openai/my-model").code == 0
 
 
-def test_a_budget_in_tokens_limits_a_model_without_a_price(
+def test_token_budget_limits_a_model_without_a_price(
     evaluate: Call, model: StandInLLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ASSAY_BUDGET_TOKENS", "1")
@@ -130,14 +126,14 @@ def test_a_budget_in_tokens_limits_a_model_without_a_price(
     assert answer["status"] == "incomplete"
 
 
-def test_a_wrong_price_is_refused_with_its_row(evaluate: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_price_is_rejected_with_its_row(evaluate: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_PRICES", '"my-model" = { input = "cheap", output = 2 }')
     ended = evaluate()
     assert ended.code == 1
     assert 'ASSAY_PRICES: row "my-model": input must be a number' in " ".join(ended.err.split())
 
 
-def test_an_effort_that_does_not_exist_is_named(evaluate: Call) -> None:
+def test_invalid_effort_is_rejected(evaluate: Call) -> None:
     ended = evaluate("--reasoning-effort", "extreme")
     assert ended.code != 0
     assert "ASSAY_REASONING_EFFORT" in ended.err

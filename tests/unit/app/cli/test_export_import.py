@@ -22,8 +22,8 @@ AT = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 
 
 @pytest.fixture
-def judged(tmp_path: Path) -> Path:
-    """A result folder with two tasks of ``otter``."""
+def results_folder(tmp_path: Path) -> Path:
+    """Create a result folder with two tasks of ``otter``."""
     rubric = rubric_of(leaf("a", Outcome.PASSED, claim="=1+1", sources=()), leaf("b", Outcome.FAILED, claim="No"))
     results = [
         ExportedResult(
@@ -38,15 +38,15 @@ def judged(tmp_path: Path) -> Path:
     return tmp_path / "eval_results"
 
 
-def exported(assay: Call, *arguments: str) -> None:
+def run_export(assay: Call, *arguments: str) -> None:
     ended = assay("export", "results", "--agent", "otter", "--results", "eval_results", *arguments)
     assert ended.code == 0, ended.err
     assert ended.out == ""
 
 
-def test_csv_is_a_row_for_each_result_or_leaf(assay: Call, judged: Path) -> None:
-    exported(assay, "--out", "results.csv")
-    exported(assay, "--out", "leaves.csv", "--rows", "leaves", "--task", "tower")
+def test_csv_has_one_row_per_result_or_leaf(assay: Call, results_folder: Path) -> None:
+    run_export(assay, "--out", "results.csv")
+    run_export(assay, "--out", "leaves.csv", "--rows", "leaves", "--task", "tower")
 
     results = list(csv.DictReader(io.StringIO(Path("results.csv").read_text("utf-8-sig"))))
     assert [(row["task_id"], row["answer_name"]) for row in results] == [
@@ -57,13 +57,13 @@ def test_csv_is_a_row_for_each_result_or_leaf(assay: Call, judged: Path) -> None
     assert len(leaves) == 4
 
 
-def test_the_other_forms_are_written(assay: Call, judged: Path) -> None:
-    exported(assay, "--format", "parquet", "--out", "r.parquet")
-    exported(assay, "--format", "jsonl", "--out", "r.jsonl")
-    exported(assay, "--format", "jsonl", "--rows", "leaves", "--out", "l.jsonl")
-    exported(assay, "--format", "inspect", "--out", "log.json")
-    exported(assay, "--format", "inspect", "--out", "logs")
-    exported(assay, "--format", "mind2web2", "--out", "again")
+def test_other_formats_are_written(assay: Call, results_folder: Path) -> None:
+    run_export(assay, "--format", "parquet", "--out", "r.parquet")
+    run_export(assay, "--format", "jsonl", "--out", "r.jsonl")
+    run_export(assay, "--format", "jsonl", "--rows", "leaves", "--out", "l.jsonl")
+    run_export(assay, "--format", "inspect", "--out", "log.json")
+    run_export(assay, "--format", "inspect", "--out", "logs")
+    run_export(assay, "--format", "mind2web2", "--out", "again")
 
     assert pq.read_table("r.parquet").num_rows == 4
     whole = [json.loads(line) for line in Path("r.jsonl").read_text().splitlines()]
@@ -72,12 +72,12 @@ def test_the_other_forms_are_written(assay: Call, judged: Path) -> None:
     assert json.loads(Path("log.json").read_text())["version"] == 2
     (log,) = Path("logs").iterdir()
     assert log.read_text() == Path("log.json").read_text()
-    before = sorted(path.relative_to(judged).as_posix() for path in judged.rglob("*") if path.is_file())
+    before = sorted(path.relative_to(results_folder).as_posix() for path in results_folder.rglob("*") if path.is_file())
     assert sorted(path.relative_to("again").as_posix() for path in Path("again").rglob("*") if path.is_file()) == before
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--agent", "oter", "--results", "eval_results"), "Did you mean: otter?"),
         (("--agent", "otter", "--results", "eval_results", "--task", "moat"), "no matching result"),
@@ -87,19 +87,21 @@ def test_the_other_forms_are_written(assay: Call, judged: Path) -> None:
         (("--agent", "otter", "--results", "eval_results", "--run", "a"), "have no runs"),
     ],
 )
-def test_what_cannot_be_exported_is_said(assay: Call, judged: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_export_reports_why_it_is_impossible(
+    assay: Call, results_folder: Path, arguments: tuple[str, ...], message: str
+) -> None:
     ended = assay("export", "results", "--out", "x.csv", *arguments)
     assert ended.code == 2
-    assert said in ended.err
+    assert message in ended.err
     assert not Path("x.csv").exists()
 
 
-def lines(*answers: dict[str, object]) -> str:
+def json_lines(*answers: dict[str, object]) -> str:
     return "".join(json.dumps({"agent": "otter", "task_id": "bridge", "text": "Old.", **one}) + "\n" for one in answers)
 
 
-def test_json_lines_become_a_folder_that_evaluate_reads(assay: Call, tmp_path: Path) -> None:
-    Path("a.jsonl").write_text(lines({}, {"text": "New."}, {"task_id": "tower", "name": "mine"}))
+def test_json_lines_become_a_folder_for_evaluate(assay: Call, tmp_path: Path) -> None:
+    Path("a.jsonl").write_text(json_lines({}, {"text": "New."}, {"task_id": "tower", "name": "mine"}))
 
     ended = assay("import", "answers", "a.jsonl", "--to", "in")
     assert (ended.code, ended.out) == (0, "3 written, 0 unchanged: in\n")
@@ -108,10 +110,10 @@ def test_json_lines_become_a_folder_that_evaluate_reads(assay: Call, tmp_path: P
     assert assay("import", "answers", "a.jsonl", "--to", "in").out == "0 written, 3 unchanged: in\n"
 
 
-def test_an_answer_that_is_there_and_differs_is_replaced_only_when_told_so(assay: Call, tmp_path: Path) -> None:
-    Path("a.jsonl").write_text(lines({}))
+def test_existing_answer_that_differs_is_replaced_only_with_overwrite(assay: Call, tmp_path: Path) -> None:
+    Path("a.jsonl").write_text(json_lines({}))
     assay("import", "answers", "a.jsonl")
-    Path("a.jsonl").write_text(lines({"text": "Other."}, {"task_id": "tower"}))
+    Path("a.jsonl").write_text(json_lines({"text": "Other."}, {"task_id": "tower"}))
 
     refused = assay("import", "answers", "a.jsonl")
     assert refused.code == 2
@@ -121,7 +123,7 @@ def test_an_answer_that_is_there_and_differs_is_replaced_only_when_told_so(assay
     assert Path("answers/otter/bridge/answer_1.md").read_text() == "Other."
 
 
-def test_the_public_layout_is_brought_in_from_a_folder_and_an_archive(assay: Call, tmp_path: Path) -> None:
+def test_public_layout_is_imported_from_a_folder_and_an_archive(assay: Call, tmp_path: Path) -> None:
     for agent in ("otter", "heron"):
         (tmp_path / "theirs" / agent / "bridge").mkdir(parents=True)
         (tmp_path / "theirs" / agent / "bridge" / "answer_1.md").write_text(f"By {agent}.")
@@ -135,8 +137,8 @@ def test_the_public_layout_is_brought_in_from_a_folder_and_an_archive(assay: Cal
     assert [path.name for path in Path("one").iterdir()] == ["heron"]
 
 
-def test_names_that_lead_elsewhere_are_refused_line_by_line(assay: Call, tmp_path: Path) -> None:
-    Path("a.jsonl").write_text(lines({"agent": "../../x"}, {}, {"task_id": "/etc"}, {"name": "..", "text": "x"}))
+def test_names_that_are_paths_are_rejected_by_line(assay: Call, tmp_path: Path) -> None:
+    Path("a.jsonl").write_text(json_lines({"agent": "../../x"}, {}, {"task_id": "/etc"}, {"name": "..", "text": "x"}))
 
     ended = assay("import", "answers", "a.jsonl")
 
@@ -145,15 +147,15 @@ def test_names_that_lead_elsewhere_are_refused_line_by_line(assay: Call, tmp_pat
     assert not Path("answers").exists()
 
 
-def test_two_runs_do_not_overwrite_each_other_in_a_folder(assay: Call) -> None:
-    Path("a.jsonl").write_text(lines({"run": "a"}, {"run": "b", "text": "New."}))
+def test_two_runs_cannot_be_imported_into_one_folder(assay: Call) -> None:
+    Path("a.jsonl").write_text(json_lines({"run": "a"}, {"run": "b", "text": "New."}))
     ended = assay("import", "answers", "a.jsonl")
     assert ended.code == 2
     assert "--submit" in ended.err
 
 
 @pytest.mark.parametrize("source", ["nowhere.jsonl", "empty.jsonl", "empty"])
-def test_a_source_without_answers_is_wrong_usage(assay: Call, tmp_path: Path, source: str) -> None:
+def test_source_without_answers_is_a_usage_error(assay: Call, tmp_path: Path, source: str) -> None:
     (tmp_path / "empty.jsonl").write_text("\n")
     (tmp_path / "empty").mkdir()
     assert assay("import", "answers", source).code == 2

@@ -1,4 +1,4 @@
-"""``assay summary``, ``compare``, ``gate`` and ``sensitivity`` on result folders: no server, no model."""
+"""``assay summary``, ``compare``, ``gate`` and ``sensitivity`` on result folders, without server and model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TASKS = [f"task_{nth}" for nth in range(8)]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Three agents: one right everywhere, one wrong in the second leaf of each task, one with an answer left open."""
+    """Create three agents: all leaves pass, the second leaf of each task fails, one leaf is not judged."""
     for agent, second in (("right", PASSED), ("half", FAILED), ("open", PASSED)):
         for nth, task in enumerate(TASKS):
             outcome = NOT_JUDGED if agent == "open" and not nth else second
@@ -37,34 +37,34 @@ def write(out: Path, agent: str, task: str, result: dict[str, Any]) -> Path:
     return path
 
 
-def test_a_summary_has_intervals_and_the_public_figures(assay: Call, folder: Path) -> None:
+def test_summary_has_intervals_and_the_public_figures(assay: Call, folder: Path) -> None:
     ended = assay("summary", "--agent", "half", "--out", str(folder))
     assert ended.code == 0
     assert "Gaffke over 8 tasks" in " ".join(ended.out.split())
     assert "avg_score" in ended.out and "pass^1" in ended.out
     assert "0 of 8 answers not judged" in ended.out
-    told = json.loads(assay("summary", "--agent", "half", "--out", str(folder), "--json").out)
-    assert told["statistics"]["success"]["value"] == 0.0
-    assert told["num_tasks"] == 8
+    document = json.loads(assay("summary", "--agent", "half", "--out", str(folder), "--json").out)
+    assert document["statistics"]["success"]["value"] == 0.0
+    assert document["num_tasks"] == 8
 
 
-def test_a_comparison_says_which_is_higher_and_how_sure_that_is(assay: Call, folder: Path) -> None:
+def test_comparison_names_the_higher_side_and_its_p_value(assay: Call, folder: Path) -> None:
     ended = assay("compare", str(folder / "half"), str(folder / "right"))
     assert ended.code == 0
     assert f"{folder}/right is higher than {folder}/half" in ended.out
     assert "exact sign-flip of 8 tasks" in ended.out
-    told = json.loads(assay("compare", str(folder / "half"), str(folder / "right"), "--json").out)
-    assert told["comparisons"][0]["score"]["sign_flip"]["p"] == 2 / 256
+    document = json.loads(assay("compare", str(folder / "half"), str(folder / "right"), "--json").out)
+    assert document["comparisons"][0]["score"]["sign_flip"]["p"] == 2 / 256
 
 
-def test_a_folder_and_a_server_cannot_be_compared(assay: Call, folder: Path) -> None:
+def test_folder_and_server_cannot_be_compared(assay: Call, folder: Path) -> None:
     ended = assay("compare", str(folder / "half"), "walker")
     assert ended.code == 2
     assert "folders can only be compared with folders" in ended.err
 
 
 @pytest.mark.parametrize(
-    ("wanted", "code", "said"),
+    ("wanted", "code", "message"),
     [
         (["--agent", "right", "--min-score", "0.9"], 0, ""),
         (["--agent", "half", "--min-score", "0.9"], 100, "failed: score"),
@@ -78,21 +78,21 @@ def test_a_folder_and_a_server_cannot_be_compared(assay: Call, folder: Path) -> 
         (["--agent", "right", "--min-score", "0.9", "--run", "nightly"], 2, "result files have no runs"),
     ],
 )
-def test_a_gate_ends_with_what_it_came_to(assay: Call, folder: Path, wanted: list[str], code: int, said: str) -> None:
+def test_gate_exit_code_and_message(assay: Call, folder: Path, wanted: list[str], code: int, message: str) -> None:
     ended = assay("gate", "--out", str(folder), *wanted)
     assert ended.code == code
-    assert said in ended.err
+    assert message in ended.err
 
 
-def test_a_gate_compares_with_a_folder_of_results(assay: Call, folder: Path) -> None:
+def test_gate_compares_with_a_result_folder(assay: Call, folder: Path) -> None:
     lost = assay("gate", "--out", str(folder), "--agent", "half", "--baseline", str(folder / "right"))
     assert lost.code == 100
     assert "failed: regression: the mean difference over 8 tasks is -0.7714" in lost.err
     assert assay("gate", "--out", str(folder), "--agent", "right", "--baseline", str(folder / "half")).code == 0
 
 
-def test_answers_that_ended_without_a_result_count_in_a_gate(assay: Call, folder: Path) -> None:
-    """They leave no result file; the summary that `assay evaluate` writes names them."""
+def test_answers_without_a_result_count_in_a_gate(assay: Call, folder: Path) -> None:
+    """They have no result file. The summary that `assay evaluate` writes lists them."""
     crashed = AnswerOutcome(task_id="crashed", answer_name="answer_1.md", error_code="JUDGE_BUG")
     write_summaries(folder, "right", [crashed])
     ended = assay("gate", "--out", str(folder), "--agent", "right", "--min-score", "0.9")
@@ -100,14 +100,14 @@ def test_answers_that_ended_without_a_result_count_in_a_gate(assay: Call, folder
     assert "1 of 9 answers were not judged" in ended.err
 
 
-def test_a_report_that_cannot_be_written_is_named(assay: Call, folder: Path) -> None:
+def test_report_that_cannot_be_written_is_named(assay: Call, folder: Path) -> None:
     wanted = ["--agent", "right", "--min-score", "0.9", "--junit", str(folder / "right" / "task_0")]
     ended = assay("gate", "--out", str(folder), *wanted)
     assert ended.code == 1
     assert "Cannot write" in ended.err
 
 
-def test_the_flips_of_a_result_file_come_weightiest_first(assay: Call, folder: Path) -> None:
+def test_sensitivity_lists_flips_by_weight(assay: Call, folder: Path) -> None:
     file = next((folder / "half" / "task_2" / "answer_1" / "results").iterdir())
     ended = assay("sensitivity", "result", str(file))
     assert ended.code == 0
@@ -117,24 +117,24 @@ def test_the_flips_of_a_result_file_come_weightiest_first(assay: Call, folder: P
 
 
 @pytest.mark.parametrize("content", ["no json", "[]", '{"some": "json"}'])
-def test_a_file_that_is_no_result_is_named(assay: Call, tmp_path: Path, content: str) -> None:
+def test_file_that_is_not_a_result_is_named(assay: Call, tmp_path: Path, content: str) -> None:
     (tmp_path / "file.json").write_text(content)
     ended = assay("sensitivity", "result", str(tmp_path / "file.json"))
     assert ended.code == 2
     assert "file.json" in ended.err
 
 
-def test_the_order_of_two_folders_is_held_against_changes(assay: Call, folder: Path) -> None:
+def test_sensitivity_of_the_order_of_two_folders(assay: Call, folder: Path) -> None:
     ended = assay("sensitivity", "order", str(folder / "half"), str(folder / "right"))
     assert ended.code == 0
     assert f"{folder}/right is ahead, over 8 task(s)" in ended.out
     assert "weights resampled" in ended.out
 
 
-def test_a_judge_is_held_against_itself_over_a_folder(assay: Call, folder: Path) -> None:
+def test_sensitivity_compares_verdicts_of_a_judge_over_a_folder(assay: Call, folder: Path) -> None:
     ended = assay("sensitivity", "judge", "task_1", "--out", str(folder))
     assert ended.code == 0
     assert "task_1: 3 result(s)" in ended.out
-    # The same answer of two agents, judged otherwise: the leaf came out both ways.
+    # The same answer of several agents, with different verdicts on the same leaf.
     assert "b: passed 2 of 3 times (scripted)" in ended.out
     assert assay("sensitivity", "judge", "no_task", "--out", str(folder)).code == 2

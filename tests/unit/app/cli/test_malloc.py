@@ -1,4 +1,4 @@
-"""What a freed picture leaves behind."""
+"""Memory that the allocator keeps after freeing large blocks."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ print((resident() - before) // 1024)
 """
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="another allocator")
-def test_what_large_blocks_took_is_given_back_although_small_ones_live_on():
-    def left(how: str) -> int:
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="requires malloc of Linux")
+def test_freed_large_blocks_are_returned_although_small_ones_are_in_use():
+    def growth_mib(how: str) -> int:
         done = subprocess.run([sys.executable, "-c", _RISES, how], capture_output=True, text=True, check=True)
         return int(done.stdout)
 
-    assert left("given back") < 20 < 60 < left("kept")
+    assert growth_mib("given back") < 20 < 60 < growth_mib("kept")

@@ -13,64 +13,64 @@ from tests.unit.app.conftest import Call
 pytestmark = pytest.mark.slow
 
 FOR_BRIDGE = ("--agent", "otter", "--task", "bridge")
-NOBODY = "http://127.0.0.1:9"
+UNUSED_URL = "http://127.0.0.1:9"
 
 
-def test_a_folder_gives_its_markdown_files_by_name(tmp_path: Path) -> None:
+def test_folder_gives_its_markdown_files_by_name(tmp_path: Path) -> None:
     for name in ("answer_2.md", "answer_1.md", "notes.txt"):
         (tmp_path / name).write_text(name)
 
     assert read_answers(tmp_path) == [("answer_1.md", "answer_1.md"), ("answer_2.md", "answer_2.md")]
 
 
-def test_a_file_is_one_answer_whatever_its_name_ends_in(tmp_path: Path) -> None:
+def test_file_is_one_answer_with_any_suffix(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("text")
 
     assert read_answers(tmp_path / "mine.txt") == [("mine.txt", "text")]
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_file_that_is_not_utf8_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_bytes(b"\xff\xfe\x00")
 
     with pytest.raises(WrongUsage, match="not UTF-8"):
         read_answers(tmp_path / "a.md")
 
 
-def test_a_folder_without_answers_is_wrong_usage(tmp_path: Path) -> None:
+def test_folder_without_answers_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(WrongUsage, match=r"no \*\.md"):
         read_answers(tmp_path)
 
 
-def test_a_path_that_is_not_there_is_named(assay: Call) -> None:
+def test_missing_path_is_reported(assay: Call) -> None:
     ended = assay("submit", "missing.md", *FOR_BRIDGE)
 
     assert (ended.code, ended.out) == (2, "")
     assert "missing.md" in ended.err
 
 
-def test_no_server_says_how_to_start_one(assay: Call, tmp_path: Path) -> None:
+def test_unreachable_server_error_says_how_to_start_one(assay: Call, tmp_path: Path) -> None:
     (tmp_path / "answer_1.md").write_text("text")
 
-    ended = assay("submit", "answer_1.md", *FOR_BRIDGE, "--url", NOBODY)
+    ended = assay("submit", "answer_1.md", *FOR_BRIDGE, "--url", UNUSED_URL)
 
     assert (ended.code, ended.out) == (1, "")
-    assert NOBODY in ended.err
+    assert UNUSED_URL in ended.err
     assert "assay serve" in ended.err
 
 
 @pytest.mark.parametrize("command", [("jobs",), ("results",), ("summary", "--agent", "otter")])
-def test_every_command_that_needs_a_server_says_so(assay: Call, command: tuple[str, ...]) -> None:
-    ended = assay(*command, "--url", NOBODY)
+def test_every_client_command_reports_an_unreachable_server(assay: Call, command: tuple[str, ...]) -> None:
+    ended = assay(*command, "--url", UNUSED_URL)
 
     assert ended.code == 1
     assert "assay serve" in ended.err
 
 
-def test_the_default_address_is_the_clients_own() -> None:
+def test_default_url_is_that_of_the_client() -> None:
     assert URL == DEFAULT_URL
 
 
-def test_an_address_without_a_scheme_is_wrong_usage(assay: Call, tmp_path: Path) -> None:
+def test_url_without_a_scheme_is_a_usage_error(assay: Call, tmp_path: Path) -> None:
     (tmp_path / "answer_1.md").write_text("text")
 
     assert assay("submit", "answer_1.md", *FOR_BRIDGE, "--url", "localhost:8000").code == 2

@@ -8,14 +8,14 @@ from judges.loader import load_judge
 from tests.unit.app.conftest import Call
 
 
-def test_an_unknown_task_names_near_ones(assay: Call) -> None:
+def test_unknown_task_suggests_similar_tasks(assay: Call) -> None:
     ended = assay("tasks", "show", "karow_visit")
 
     assert ended.code == 2
     assert "Did you mean: karrow_visit?" in ended.err
 
 
-def test_a_new_task_loads_under_its_id(assay: Call, tmp_path: Path) -> None:
+def test_new_task_loads_under_its_id(assay: Call, tmp_path: Path) -> None:
     ended = assay("tasks", "new", "old_bridge", "--to", "mine")
 
     assert ended.code == 0
@@ -26,12 +26,12 @@ def test_a_new_task_loads_under_its_id(assay: Call, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("task_id", ["2nd.task-b", "class", "A.B"])
-def test_any_task_id_makes_a_file_that_loads(assay: Call, tmp_path: Path, task_id: str) -> None:
+def test_any_task_id_makes_a_loadable_file(assay: Call, tmp_path: Path, task_id: str) -> None:
     assert assay("tasks", "new", task_id, "--to", "mine").code == 0
     assert load_judge(tmp_path / "mine" / f"{task_id}.py").task == task_id
 
 
-def test_nothing_is_overwritten_by_a_new_task(assay: Call, tmp_path: Path) -> None:
+def test_new_task_overwrites_nothing(assay: Call, tmp_path: Path) -> None:
     assay("tasks", "new", "bridge", "--to", "mine")
     (tmp_path / "mine" / "bridge.py").write_text("my work")
 
@@ -41,7 +41,7 @@ def test_nothing_is_overwritten_by_a_new_task(assay: Call, tmp_path: Path) -> No
     assert (tmp_path / "mine" / "bridge.py").read_text() == "my work"
 
 
-def test_a_name_that_is_no_task_id_writes_nothing(assay: Call, tmp_path: Path) -> None:
+def test_invalid_task_id_writes_nothing(assay: Call, tmp_path: Path) -> None:
     ended = assay("tasks", "new", "../bridge", "--to", "mine")
 
     assert ended.code == 2

@@ -1,4 +1,4 @@
-"""Both clients over one scripted server: the same calls, the same requests, the same values."""
+"""Synchronous and asyncio client with one scripted server."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def job_json(job_id: str = "j1", status: str = "running", **more: Any) -> dict[s
     }
 
 
-class Blocking:
-    """The asyncio client, driven to its end call by call, so that one test serves both."""
+class BlockingClient:
+    """Adapter that runs each call of the asyncio client to completion."""
 
     def __init__(self, client: AsyncClient, runner: asyncio.Runner) -> None:
         self._client, self._runner = client, runner
@@ -51,23 +51,23 @@ class Blocking:
 
 @pytest.fixture(params=["sync", "async"])
 def connect(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
-    """Make a client of either kind over a handler."""
+    """Create a client of either kind for a handler."""
     with asyncio.Runner() as runner:
 
         def make(handler: Handler, **kw: Any) -> Any:
             transport = httpx.MockTransport(handler)
             if request.param == "sync":
                 return Client("http://server/", transport=transport, **kw)
-            return Blocking(AsyncClient("http://server/", transport=transport, **kw), runner)
+            return BlockingClient(AsyncClient("http://server/", transport=transport, **kw), runner)
 
         yield make
 
 
-def replying(status: int, body: Any, headers: dict[str, str] | None = None) -> Handler:
+def respond_with(status: int, body: Any, headers: dict[str, str] | None = None) -> Handler:
     return lambda _request: httpx.Response(status, json=body, headers=headers)
 
 
-def test_submit_sends_what_the_contract_says_and_reads_the_receipt(connect: Callable[..., Any]) -> None:
+def test_submit_sends_the_request_of_the_contract_and_reads_the_receipt(connect: Callable[..., Any]) -> None:
     seen: list[httpx.Request] = []
 
     def handler(request: httpx.Request) -> httpx.Response:
@@ -93,7 +93,7 @@ def test_submit_sends_what_the_contract_says_and_reads_the_receipt(connect: Call
 
 
 def test_job_has_typed_times_and_progress(connect: Callable[..., Any]) -> None:
-    job = connect(replying(200, job_json(error={"code": "JUDGE_BUG", "detail": "boom"}))).job("j1")
+    job = connect(respond_with(200, job_json(error={"code": "JUDGE_BUG", "detail": "boom"}))).job("j1")
 
     assert job.created_at is not None
     assert job.created_at.utcoffset() is not None
@@ -117,7 +117,7 @@ def test_lists_follow_the_cursor_to_the_end(connect: Callable[..., Any]) -> None
     assert seen == ["agent=otter", "agent=otter&cursor=c2"]
 
 
-def test_wait_polls_only_what_is_open_and_keeps_the_order(connect: Callable[..., Any]) -> None:
+def test_wait_polls_only_open_jobs_and_keeps_their_order(connect: Callable[..., Any]) -> None:
     polls: list[str] = []
     updates: list[Job] = []
 
@@ -134,9 +134,9 @@ def test_wait_polls_only_what_is_open_and_keeps_the_order(connect: Callable[...,
     assert [job.id for job in updates] == polls
 
 
-def test_wait_gives_up_and_names_what_is_open(connect: Callable[..., Any]) -> None:
+def test_wait_times_out_and_names_the_open_jobs(connect: Callable[..., Any]) -> None:
     with pytest.raises(WaitTimeout) as caught:
-        connect(replying(200, job_json())).wait(["j1"], timeout_s=0, poll_s=0)
+        connect(respond_with(200, job_json())).wait(["j1"], timeout_s=0, poll_s=0)
 
     assert caught.value.pending == {"j1": "running"}
 
@@ -161,7 +161,7 @@ def test_events_are_read_until_the_stream_ends(connect: Callable[..., Any]) -> N
     assert seen == ["0"]
 
 
-def test_a_problem_becomes_an_api_error_with_its_fields(connect: Callable[..., Any]) -> None:
+def test_problem_response_becomes_an_api_error_with_its_fields(connect: Callable[..., Any]) -> None:
     problem = {
         "title": "Invalid",
         "detail": "The request is not valid.",
@@ -169,16 +169,16 @@ def test_a_problem_becomes_an_api_error_with_its_fields(connect: Callable[..., A
         "errors": [{"path": "answers[0].text", "message": "is empty"}],
     }
     with pytest.raises(ApiError) as caught:
-        connect(replying(422, problem)).submit("otter", "bridge", [("a.md", "")])
+        connect(respond_with(422, problem)).submit("otter", "bridge", [("a.md", "")])
 
     assert (caught.value.status, caught.value.code) == (422, "INVALID")
     assert caught.value.errors == (("answers[0].text", "is empty"),)
     assert "answers[0].text: is empty" in str(caught.value)
 
 
-def test_being_asked_to_come_back_later_says_when(connect: Callable[..., Any]) -> None:
+def test_retry_after_is_in_the_error(connect: Callable[..., Any]) -> None:
     with pytest.raises(ApiError) as caught:
-        connect(replying(503, {"detail": "busy", "code": "BUSY"}, {"Retry-After": "7"})).tasks()
+        connect(respond_with(503, {"detail": "busy", "code": "BUSY"}, {"Retry-After": "7"})).tasks()
 
     assert caught.value.retry_after_s == 7.0
 
@@ -188,17 +188,17 @@ def test_being_asked_to_come_back_later_says_when(connect: Callable[..., Any]) -
     [
         lambda _request: httpx.Response(200, text="<html>some other server</html>"),
         lambda _request: httpx.Response(502, text="<html>bad gateway</html>"),
-        replying(200, {"id": "j1"}),
-        replying(200, ["not", "an", "object"]),
+        respond_with(200, {"id": "j1"}),
+        respond_with(200, ["not", "an", "object"]),
     ],
     ids=["html", "html error", "fields missing", "wrong shape"],
 )
-def test_a_reply_that_is_not_ours_is_named_so(connect: Callable[..., Any], handler: Handler) -> None:
+def test_unexpected_reply_raises(connect: Callable[..., Any], handler: Handler) -> None:
     with pytest.raises(UnexpectedReply):
         connect(handler).job("j1")
 
 
-def test_no_connection_names_the_address(connect: Callable[..., Any]) -> None:
+def test_failed_connection_names_the_url(connect: Callable[..., Any]) -> None:
     def handler(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("refused", request=request)
 
@@ -208,7 +208,7 @@ def test_no_connection_names_the_address(connect: Callable[..., Any]) -> None:
     assert caught.value.url == "http://server"
 
 
-def test_both_clients_have_the_same_calls() -> None:
+def test_both_clients_have_the_same_methods() -> None:
     def calls(kind: type) -> dict[str, list[str]]:
         return {
             name: list(inspect.signature(member).parameters)
@@ -219,7 +219,7 @@ def test_both_clients_have_the_same_calls() -> None:
     assert calls(Client) == calls(AsyncClient)
 
 
-def test_waiting_asks_a_busy_server_again_when_it_said(connect: Callable[..., Any]) -> None:
+def test_wait_retries_a_busy_server_after_retry_after(connect: Callable[..., Any]) -> None:
     busy = {"type": "about:blank", "title": "x", "status": 503, "detail": "busy", "code": "UNAVAILABLE"}
     answers = [
         httpx.Response(503, json=busy, headers={"Retry-After": "0"}),
@@ -232,18 +232,18 @@ def test_waiting_asks_a_busy_server_again_when_it_said(connect: Callable[..., An
     assert job.status == "succeeded"
 
 
-def test_waiting_ends_where_the_server_asks_for_more_time_than_there_is(connect: Callable[..., Any]) -> None:
+def test_wait_fails_if_retry_after_exceeds_the_timeout(connect: Callable[..., Any]) -> None:
     busy = {"type": "about:blank", "title": "x", "status": 503, "detail": "busy", "code": "UNAVAILABLE"}
 
     with pytest.raises(ApiError, match="busy"):
-        connect(replying(503, busy, {"Retry-After": "600"})).wait(["j1"], timeout_s=1, poll_s=0)
+        connect(respond_with(503, busy, {"Retry-After": "600"})).wait(["j1"], timeout_s=1, poll_s=0)
 
 
-def test_figures_are_asked_for_as_the_contract_says(connect: Callable[..., Any]) -> None:
-    asked: list[str] = []
+def test_figures_are_requested_at_the_urls_of_the_contract(connect: Callable[..., Any]) -> None:
+    urls: list[str] = []
 
     def handler(request: httpx.Request) -> httpx.Response:
-        asked.append(str(request.url).removeprefix("http://server"))
+        urls.append(str(request.url).removeprefix("http://server"))
         return httpx.Response(200, json={})
 
     client = connect(handler)
@@ -253,7 +253,7 @@ def test_figures_are_asked_for_as_the_contract_says(connect: Callable[..., Any])
     client.sensitivity("res_1")
     client.order_sensitivity("walker", "runner")
     client.consistency("bridges")
-    assert asked == [
+    assert urls == [
         "/v1/agents/walker/summary",
         "/v1/agents/walker/summary?run=nightly",
         "/v1/compare?a=walker%40a&b=walker%40b&b=res_1",

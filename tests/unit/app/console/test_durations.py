@@ -17,11 +17,11 @@ from app.console.errors import WrongUsage
         ("2w", timedelta(weeks=2)),
     ],
 )
-def test_a_span_is_a_number_and_a_unit(text: str, span: timedelta):
+def test_duration_is_a_number_and_a_unit(text: str, span: timedelta):
     assert duration(text, option="--older-than") == span
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1d", "1.5h", "30", "9999999d", "1d2h"])
-def test_anything_else_is_wrong_usage_of_the_option(text: str):
+def test_invalid_duration_is_a_usage_error_of_the_option(text: str):
     with pytest.raises(WrongUsage, match="--older-than"):
         duration(text, option="--older-than")

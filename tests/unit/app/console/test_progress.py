@@ -17,7 +17,7 @@ def terminal() -> tuple[Console, StringIO]:
     return Console(file=written, width=80, height=24, force_terminal=True, highlight=False), written
 
 
-def test_without_a_terminal_each_change_of_stage_is_one_plain_line() -> None:
+def test_each_change_of_stage_is_one_line_without_a_terminal() -> None:
     console, written = plain()
 
     with ProgressBoard(console, 1) as board:
@@ -33,7 +33,7 @@ def test_without_a_terminal_each_change_of_stage_is_one_plain_line() -> None:
     ]
 
 
-def test_on_a_terminal_a_bar_shows_how_far_an_answer_is() -> None:
+def test_bar_shows_progress_on_a_terminal() -> None:
     console, written = terminal()
 
     with ProgressBoard(console, 2) as board:
@@ -47,7 +47,7 @@ def test_on_a_terminal_a_bar_shows_how_far_an_answer_is() -> None:
     assert "otter bridge  judged" in text
 
 
-def test_what_comes_after_the_end_of_an_answer_is_not_shown() -> None:
+def test_updates_after_the_end_of_an_answer_are_ignored() -> None:
     console, written = plain()
 
     with ProgressBoard(console, 1) as board:
@@ -58,7 +58,7 @@ def test_what_comes_after_the_end_of_an_answer_is_not_shown() -> None:
     assert written.getvalue() == "otter  judged\n"
 
 
-def test_names_of_any_length_fit_a_narrow_terminal() -> None:
+def test_long_names_fit_a_narrow_terminal() -> None:
     console, written = terminal()
     label = "a-very-long-agent-name some_even_longer_task_identifier answer_17.md"
 

@@ -38,13 +38,13 @@ def outcome(low: float, high: float, task_id: str = "bridge") -> AnswerOutcome:
     )
 
 
-def test_an_uncertain_score_is_shown_by_its_bounds() -> None:
+def test_open_score_is_shown_by_its_bounds() -> None:
     assert score_text(Score(value=0.5, low=0.5, high=0.5)) == "0.50"
     assert score_text(Score(value=None, low=0.25, high=1.0)) == "0.25-1.00"
     assert score_text(None) == "-"
 
 
-def test_scorecard_names_every_figure_and_fits_80_columns() -> None:
+def test_scorecard_has_every_figure_and_fits_80_columns() -> None:
     text = printed(scorecard([scorecard_row("otter", [outcome(0.5, 0.75), outcome(1.0, 1.0, "tower")])]))
 
     line = next(line for line in text.splitlines() if line.strip().startswith("otter"))
@@ -53,7 +53,7 @@ def test_scorecard_names_every_figure_and_fits_80_columns() -> None:
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_cost_is_shown_only_when_there_is_one() -> None:
+def test_cost_is_shown_only_if_there_is_one() -> None:
     free = outcome(1.0, 1.0)
     assert free.result is not None
     paid = AnswerOutcome(task_id="t", answer_name="a.md", result={**free.result, "usage": {"usd": 0.0123}})
@@ -64,14 +64,14 @@ def test_cost_is_shown_only_when_there_is_one() -> None:
     assert "unknown" in printed(scorecard([scorecard_row("otter", [unpriced])]))
 
 
-def test_answers_are_listed_with_what_became_of_their_checks() -> None:
+def test_answers_are_listed_with_their_check_counts() -> None:
     text = printed(answer_table([("otter", outcome(0.5, 0.75))]))
 
     line = next(line for line in text.splitlines() if "0.50-0.75" in line)
     assert line.split() == ["otter", "bridge", "answer_1", "0.50-0.75", "2/4", "1", "2.2"]
 
 
-def test_an_answer_without_a_result_says_why() -> None:
+def test_answer_without_a_result_shows_its_error() -> None:
     failed = AnswerOutcome(task_id="bridge", answer_name="answer_1.md", error_code="JUDGE_BUG")
 
     assert "JUDGE_BUG" in printed(answer_table([("otter", failed)]))

@@ -17,7 +17,7 @@ from app.console.streams import print_error, print_json, suggestion
     ],
     ids=["near", "few", "none", "many"],
 )
-def test_what_was_meant_is_suggested(wanted: str, known: list[str], sentence: str) -> None:
+def test_suggestion_lists_similar_or_available_names(wanted: str, known: list[str], sentence: str) -> None:
     assert suggestion(wanted, known) == sentence
 
 
@@ -29,7 +29,7 @@ def test_json_is_one_document_on_stdout(capsys: pytest.CaptureFixture[str]) -> N
     assert captured.err == ""
 
 
-def test_an_error_goes_to_stderr_as_it_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+def test_error_is_written_to_stderr_without_markup(capsys: pytest.CaptureFixture[str]) -> None:
     print_error("no [bold] file /a/[b]", "try [this]")
 
     captured = capsys.readouterr()

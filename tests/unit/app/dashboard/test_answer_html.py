@@ -1,4 +1,4 @@
-"""An answer's markdown, shown: nothing of it runs, nothing is fetched, and what cites a page is marked."""
+"""Markdown of an answer as safe HTML with marked citations."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ MARK = page_mark(URL)
 
 
 def marked(text: str) -> list[str]:
-    """The texts of the marked sentences."""
+    """Return the texts of the marked sentences."""
     return [node.text() for node in HTMLParser(render_answer(text).html).css("[data-cites]")]
 
 
-def test_the_sentence_that_cites_a_page_is_marked():
+def test_sentence_that_cites_a_page_is_marked():
     text = f"It is old. It was built in 1764 ([source]({URL})). Nobody knows more."
     assert marked(text) == ["It was built in 1764 (source). "]
     assert render_answer(text).marks == {MARK}
 
 
-def test_a_bare_address_is_a_link_and_marks_its_sentence():
+def test_bare_url_is_a_link_and_marks_its_sentence():
     shown = render_answer(f"Built in 1764, see {URL}.\n\nNot this.")
     assert f'href="{URL}"' in shown.html
     assert marked(f"Built in 1764, see {URL}.\n\nNot this.") == [f"Built in 1764, see {URL}."]
 
 
-def test_a_citation_behind_a_sentence_belongs_to_it():
+def test_citation_after_a_sentence_belongs_to_it():
     assert marked(f"Before. It was built in 1764. [1]({URL})") == ["It was built in 1764. 1"]
 
 
-def test_a_list_with_an_item_for_its_sources_is_cited_as_a_whole():
+def test_list_with_a_source_item_is_marked_as_a_whole():
     assert marked(f"* Opens: 10:00\n* Closes at 18:00\n* Source: {URL}\n\nAnd\n\n* Another list") == [
         "Opens: 10:00",
         "Closes at 18:00",
@@ -44,16 +44,16 @@ def test_a_list_with_an_item_for_its_sources_is_cited_as_a_whole():
     ]
 
 
-def test_no_sentence_ends_inside_of_emphasis():
+def test_sentence_does_not_end_inside_emphasis():
     shown = HTMLParser(render_answer(f"**One. Two [x]({URL}). Three** and four.").html)
     assert [node.text() for node in shown.css("[data-cites]")] == ["One. Two x. Three and four."]
 
 
-def test_two_spellings_of_an_address_are_one_page():
+def test_spellings_of_one_url_have_the_same_mark():
     assert page_mark("http://www.a.example/page/") == page_mark("https://a.example/page")
 
 
-def test_a_picture_becomes_a_link():
+def test_image_becomes_a_link():
     html = render_answer("![a chart](https://tracker.example/x.png)").html
     assert "<img" not in html
     assert "image: a chart" in html
@@ -62,12 +62,12 @@ def test_a_picture_becomes_a_link():
 @pytest.mark.parametrize(
     "target", ["javascript:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd", "/v1/x"]
 )
-def test_only_addresses_of_the_web_are_links(target: str):
+def test_only_web_urls_are_links(target: str):
     links = HTMLParser(render_answer(f"[x]({target}) <{target}>").html).css("a")
     assert [link.attributes.get("href") for link in links if link.attributes.get("href")] == []
 
 
-def test_links_tell_the_other_site_nothing():
+def test_links_send_no_referrer():
     [link] = HTMLParser(render_answer(f"[x]({URL})").html).css("a")
     assert set((link.attributes["rel"] or "").split()) >= {"noopener", "noreferrer", "nofollow"}
 
@@ -83,7 +83,7 @@ SHOWN = {
 
 
 @given(st.lists(st.sampled_from(PARTS), max_size=25).map("".join))
-def test_whatever_is_written_comes_out_as_harmless_elements(text: str):
+def test_any_text_is_rendered_as_safe_elements(text: str):
     shown = HTMLParser(render_answer(text).html)
     allowed = SHOWN | {"html", "head", "body", "-text"}
     for node in shown.css("*"):

@@ -1,4 +1,4 @@
-"""Which verdicts are worth a second look."""
+"""Doubt: which verdicts need a review."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ URL = ["https://a.example/"]
 QUOTE = [Quote(text="x", page_id="p", start=0, end=1)]
 
 
-def found(*leaves):
+def doubtful(*leaves):
     return [
         (one.leaf.key, round(one.doubt, 2), round(one.worth, 2))
         for one in doubtful_leaves(result_of(rubric_of(*leaves)))
     ]
 
 
-def test_doubt_times_effect_decides_the_order():
+def test_leaves_are_ordered_by_doubt_times_effect():
     split = leaf("split", claim="x", sources=URL, quotes=QUOTE, votes=(True, False, True), weight=2)
     silent = leaf("silent", NOT_JUDGED, claim="x", sources=URL)
-    assert found(split, silent) == [("split", 0.67, 0.67), ("silent", 1.0, 0.33)]
+    assert doubtful(split, silent) == [("split", 0.67, 0.67), ("silent", 1.0, 0.33)]
 
 
-def test_a_supported_claim_without_a_quote_is_in_doubt():
-    assert found(leaf("a", claim="x", sources=URL)) == [("a", 0.6, 1.0)]
+def test_supported_claim_without_a_quote_is_doubtful():
+    assert doubtful(leaf("a", claim="x", sources=URL)) == [("a", 0.6, 1.0)]
 
 
-def test_orders_in_a_page_put_its_verdict_in_doubt():
-    assert found(leaf("a", FAILED, claim="x", sources=URL, signals=["orders_in_page"], votes=(False,)))[0][1] == 0.9
+def test_orders_in_a_page_make_its_verdict_doubtful():
+    assert doubtful(leaf("a", FAILED, claim="x", sources=URL, signals=["orders_in_page"], votes=(False,)))[0][1] == 0.9
 
 
-def test_a_clear_verdict_is_not_in_doubt():
-    assert found(leaf("a", claim="x", sources=URL, quotes=QUOTE), leaf("b", FAILED, claim="y", votes=(False,))) == []
+def test_clear_verdict_is_not_doubtful():
+    assert doubtful(leaf("a", claim="x", sources=URL, quotes=QUOTE), leaf("b", FAILED, claim="y", votes=(False,))) == []

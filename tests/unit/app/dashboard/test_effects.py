@@ -1,4 +1,4 @@
-"""How a child changed its parent, in the numbers that ``rubrics.scoring`` folds by."""
+"""Effect of each child on the score of its parent."""
 
 from __future__ import annotations
 
@@ -11,75 +11,77 @@ from rubrics.scoring import Score
 from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, group, leaf, result_of, rubric_of
 
 
-def of(*children, **more):
+def outline_and_effects(*children, **more):
     drawn = outline(result_of(rubric_of(*children, **more)))
     return drawn, effects(drawn)
 
 
-def test_what_counts_adds_its_share_by_weight():
-    _, found = of(leaf("a", weight=3), leaf("b", FAILED))
+def test_leaf_adds_its_share_by_weight():
+    _, found = outline_and_effects(leaf("a", weight=3), leaf("b", FAILED))
     assert (found["a"].kind, found["a"].gained, found["a"].share) == (EffectKind.ADDS, 0.75, 0.75)
     assert found["b"].words == "adds 0.00 of 0.25 (25 %)"
 
 
-def test_the_gains_of_children_add_up_to_the_score():
-    drawn, found = of(group("x", leaf("a"), leaf("b", FAILED), weight=2), leaf("c"), leaf("d", FAILED))
+def test_gains_of_children_add_up_to_the_score():
+    drawn, found = outline_and_effects(group("x", leaf("a"), leaf("b", FAILED), weight=2), leaf("c"), leaf("d", FAILED))
     assert sum(found[child.key].gained for child in drawn.root.children) == pytest.approx(drawn.root.score)
 
 
-def test_a_shut_gate_takes_everything_beside_it():
-    _, found = of(leaf("gate", FAILED, critical=True), leaf("fine"))
+def test_failed_gate_zeroes_its_siblings():
+    _, found = outline_and_effects(leaf("gate", FAILED, critical=True), leaf("fine"))
     assert found["gate"].kind is EffectKind.GATE_SHUT
     assert found["gate"].worth == 1.0
     assert (found["fine"].kind, found["fine"].by, found["fine"].gained) == (EffectKind.GATED, "gate", 0.0)
     assert found["fine"].words == "gated by gate: counts 0"
 
 
-def test_a_gate_that_passed_adds_nothing():
-    _, found = of(leaf("gate", critical=True), leaf("fine"))
+def test_passed_gate_adds_nothing():
+    _, found = outline_and_effects(leaf("gate", critical=True), leaf("fine"))
     assert (found["gate"].kind, found["gate"].gained, found["fine"].share) == (EffectKind.GATE_OPEN, 0.0, 1.0)
 
 
-def test_steps_behind_a_miss_count_nothing():
-    _, found = of(leaf("one"), leaf("two", FAILED), leaf("three", SKIPPED, blocked_by="two"), sequential=True)
+def test_steps_after_a_failed_one_count_nothing():
+    _, found = outline_and_effects(
+        leaf("one"), leaf("two", FAILED), leaf("three", SKIPPED, blocked_by="two"), sequential=True
+    )
     assert found["one"].kind is EffectKind.ADDS
     assert (found["three"].kind, found["three"].by) == (EffectKind.TOO_LATE, "two")
 
 
-def test_worth_is_the_part_of_the_whole_score_at_stake():
-    _, found = of(group("x", leaf("a", weight=3), leaf("b")), group("y", leaf("c")))
+def test_worth_is_the_share_of_the_total_score():
+    _, found = outline_and_effects(group("x", leaf("a", weight=3), leaf("b")), group("y", leaf("c")))
     assert (found["x/a"].worth, found["x/b"].worth, found["y/c"].worth) == (0.375, 0.125, 0.5)
 
 
-def test_what_nobody_found_out_is_open():
-    _, found = of(group("x", leaf("a", NOT_JUDGED), leaf("b")), leaf("c"))
+def test_effect_of_a_leaf_that_was_not_judged_is_unknown():
+    _, found = outline_and_effects(group("x", leaf("a", NOT_JUDGED), leaf("b")), leaf("c"))
     assert found["x/a"].kind is EffectKind.UNKNOWN
     assert found["x"].kind is EffectKind.UNKNOWN
 
 
-def test_an_open_leaf_says_what_the_score_would_be():
-    drawn, found = of(leaf("a", NOT_JUDGED), leaf("b"), leaf("c", FAILED), leaf("d", NOT_JUDGED))
+def test_open_leaf_shows_the_score_for_both_outcomes():
+    drawn, found = outline_and_effects(leaf("a", NOT_JUDGED), leaf("b"), leaf("c", FAILED), leaf("d", NOT_JUDGED))
     [first, _] = open_leaves(drawn, found)
     assert first.leaf.key == "a"
     assert first.if_failed == Score(value=None, low=0.25, high=0.5)
     assert first.if_passed == Score(value=None, low=0.5, high=0.75)
 
 
-def test_a_gated_leaf_is_settled_with_its_gate():
-    drawn, found = of(leaf("gate", NOT_JUDGED, critical=True), leaf("b", SKIPPED, blocked_by="gate"))
+def test_gated_leaf_is_settled_with_its_gate():
+    drawn, found = outline_and_effects(leaf("gate", NOT_JUDGED, critical=True), leaf("b", SKIPPED, blocked_by="gate"))
     [only] = open_leaves(drawn, found)
     assert only.if_failed == Score(value=0.0, low=0.0, high=0.0)
     assert only.if_passed == Score(value=None, low=0.0, high=1.0)
 
 
-def test_nodes_of_one_id_have_keys_of_their_own():
+def test_nodes_with_the_same_id_have_different_keys():
     result = result_of(rubric_of(leaf("a"), leaf("b")))
     for child in result["eval_breakdown"][0]["verification_tree"]["children"]:
         child["id"] = "same"
     assert [node.key for node in outline(result).leaves] == ["same", "same~2"]
 
 
-def test_a_result_of_the_public_toolkit_has_an_outline_too():
+def test_result_of_the_public_toolkit_has_an_outline():
     tree = {"id": "root", "desc": "x", "critical": False, "score": 0.0, "status": "partial", "strategy": "parallel"}
     child = {"id": "a", "desc": "y", "critical": False, "score": 1.0, "status": "passed", "strategy": "parallel"}
     drawn = outline(
@@ -89,8 +91,10 @@ def test_a_result_of_the_public_toolkit_has_an_outline_too():
     assert outline({"eval_breakdown": []}).root.id == "root"
 
 
-def test_a_leaf_that_lacks_a_page_names_the_one_to_mend():
+def test_leaf_that_lacks_a_page_names_its_url():
     fine, walled = "https://fine.example/", "https://walled.example/"
-    drawn, found = of(leaf("a", NOT_JUDGED, claim="x", sources=[fine, walled]), leaf("b", NOT_JUDGED, claim="y"))
+    drawn, found = outline_and_effects(
+        leaf("a", NOT_JUDGED, claim="x", sources=[fine, walled]), leaf("b", NOT_JUDGED, claim="y")
+    )
     pages = [{"url": fine, "outcome": "ok"}, {"url": walled, "outcome": "login_wall"}]
     assert {one.leaf.key: one.missing_url for one in open_leaves(drawn, found, pages)} == {"a": walled, "b": None}

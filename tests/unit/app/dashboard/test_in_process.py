@@ -1,4 +1,4 @@
-"""An application called without a socket, its body handed on while it comes."""
+"""Transport that calls an application without a socket and streams the response body."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ async def silent(scope, receive, send):
     return
 
 
-async def test_request_and_answer_are_whole():
+async def test_request_and_response_are_complete():
     async with httpx.AsyncClient(transport=InProcessTransport(echo), base_url="http://localhost") as client:
         answer = await client.post("/a b", params={"x": "1"}, content=b"!")
     assert (answer.status_code, answer.headers["x-path"], answer.text) == (201, "/a b", "POST x=1!")
 
 
-async def test_a_stream_is_read_while_it_goes_on_and_ended_when_it_is_closed():
+async def test_stream_is_read_incrementally_and_ends_when_closed():
     ended = asyncio.Event()
 
     async def endless(scope, receive, send):
@@ -47,13 +47,13 @@ async def test_a_stream_is_read_while_it_goes_on_and_ended_when_it_is_closed():
             await ended.wait()
 
 
-async def test_no_answer_is_an_error_of_the_transport():
+async def test_missing_response_is_a_transport_error():
     async with httpx.AsyncClient(transport=InProcessTransport(silent), base_url="http://localhost") as client:
         with pytest.raises(httpx.ReadError):
             await client.get("/")
 
 
-async def test_a_request_given_up_ends_the_applications_work():
+async def test_cancelled_request_cancels_the_application():
     ended = asyncio.Event()
 
     async def slow(scope, receive, send):

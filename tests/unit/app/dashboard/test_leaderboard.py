@@ -1,4 +1,4 @@
-"""The first page's rows, from what the API says."""
+"""Rows of the leaderboard from summaries of the API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.fakes.judged import FAILED, NOT_JUDGED, leaf, result_of, rubric_of
 
 
 def summary(**scores: list[bool]):
-    """A summary of tasks by name, each with one answer whose leaves pass or not."""
+    """Return a summary of tasks by name, each with one answer whose leaves pass or fail."""
     outcomes = [
         AnswerOutcome(
             task_id=task, answer_name="answer_1.md", result=result_of(rubric_of(*leaves(passed), task_id=task))
@@ -27,7 +27,7 @@ def leaves(passed: list[bool]):
     return [leaf(f"n{nth}") if one else leaf(f"n{nth}", FAILED) for nth, one in enumerate(passed)]
 
 
-def test_a_row_has_the_averages_and_how_sure_they_are():
+def test_row_has_averages_with_intervals_and_warnings():
     row = agent_figures(summary(one=[True, True], two=[True, False], three=[False, False]), [])
     assert (row.partial, row.success, row.pass_at_k, row.k) == (0.5, 0.3333, 0.3333, 1)
     assert row.partial_interval is not None and row.partial_interval["low"] < 0.1
@@ -37,8 +37,8 @@ def test_a_row_has_the_averages_and_how_sure_they_are():
     assert len(csv_row(row)) == len(CSV_HEADER)
 
 
-def test_the_share_of_answers_that_were_not_judged():
-    told = full_summary(
+def test_row_has_the_share_of_answers_not_judged():
+    document = full_summary(
         "walker",
         [
             AnswerOutcome(task_id="a", answer_name="1.md", result=result_of(rubric_of(leaf("x", NOT_JUDGED)))),
@@ -46,19 +46,19 @@ def test_the_share_of_answers_that_were_not_judged():
             AnswerOutcome(task_id="c", answer_name="1.md", result=result_of(rubric_of(leaf("x")))),
         ],
     )
-    row = agent_figures(told, [])
+    row = agent_figures(document, [])
     assert row.not_judged_share == pytest.approx(2 / 3)
     assert (row.without_result, row.leaves_not_judged) == (1, 1)
 
 
-def test_an_agent_with_no_result_at_all_has_a_row():
-    told = full_summary("walker", [AnswerOutcome(task_id="b", answer_name="1.md", error_code="DEADLINE")])
-    row = agent_figures(told, [])
+def test_agent_without_any_result_has_a_row():
+    document = full_summary("walker", [AnswerOutcome(task_id="b", answer_name="1.md", error_code="DEADLINE")])
+    row = agent_figures(document, [])
     assert (row.partial, row.partial_interval, row.not_judged_share) == (None, None, 1.0)
 
 
-def test_pass_at_k_has_no_interval_where_some_tasks_have_fewer_answers():
-    """The public figure is then over other tasks than the one the interval would be of."""
+def test_pass_at_k_has_no_interval_if_some_tasks_have_fewer_answers():
+    """The public figure then covers other tasks than the interval would."""
     outcomes = [
         AnswerOutcome(task_id=task, answer_name=f"{run}.md", result=result_of(rubric_of(leaf("x"))))
         for task, run in (("a", 1), ("a", 2), ("b", 1))
@@ -67,7 +67,7 @@ def test_pass_at_k_has_no_interval_where_some_tasks_have_fewer_answers():
     assert agent_figures(full_summary("walker", outcomes[:2], resampled=False), []).pass_interval is not None
 
 
-def test_the_trend_is_by_run_and_else_by_day():
+def test_trend_is_by_run_or_by_day():
     history: list[dict[str, Any]] = [
         {"run": "tue", "created_at": "2026-01-03T08:00:00+00:00", "final_score": 1.0},
         {"run": "mon", "created_at": "2026-01-02T08:00:00+00:00", "final_score": 0.5},

@@ -1,4 +1,4 @@
-"""Texts cut at their quotes: nothing lost, nothing twice."""
+"""Texts split at their quotes."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=6)
 
 
 @given(st.text(max_size=60), SPANS)
-def test_the_pieces_are_the_text(text: str, spans: list[tuple[int, int]]):
+def test_pieces_join_to_the_text(text: str, spans: list[tuple[int, int]]):
     assert "".join(piece.text for piece in pieces(text, spans)) == text
 
 
-def test_a_quote_is_a_piece_of_its_own():
+def test_quote_is_a_separate_piece():
     found = pieces("one two three", [(4, 7)])
     assert [(piece.text, piece.quote) for piece in found] == [("one ", None), ("two", 0), (" three", None)]
 
 
-def test_quotes_near_each_other_share_a_passage():
+def test_quotes_close_to_each_other_share_a_passage():
     text = "a " * 500
     near, far = passages(text, [(100, 110), (150, 160), (900, 910)], around=50)
     assert [piece.quote for piece in near.pieces if piece.quote is not None] == [0, 1]

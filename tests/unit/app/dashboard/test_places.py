@@ -1,4 +1,4 @@
-"""Where quotes stand in a page's pictures, from the boxes of its lines."""
+"""Positions of quotes in screenshots, from the text boxes of lines."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ KNOWN = {
 }
 
 
-def test_a_quote_within_a_line_is_cut_out_of_it():
+def test_quote_within_a_line_gets_part_of_its_box():
     found = places_of(KNOWN, [(2, 4)])
     assert found.boxes == {0: [Box(left=2000, top=500, width=1000, height=200)]}
     assert found.top == (0, 0.05)
 
 
-def test_a_quote_over_two_lines_has_two_boxes():
+def test_quote_over_two_lines_has_two_boxes():
     found = places_of(KNOWN, [(8, 12)])
     assert [(box.left, box.top, box.width) for box in found.boxes[0]] == [(5000, 500, 1000), (1000, 800, 800)]
 
 
-def test_quotes_on_several_pictures_are_told_apart_and_the_first_one_is_gone_to():
+def test_quotes_on_several_screenshots_are_separated_and_the_first_is_on_top():
     found = places_of(KNOWN, [(31, 35), (0, 10)])
     assert sorted(found.boxes) == [0, 1]
     assert found.top == (0, 0.05)
 
 
-def test_what_has_no_line_has_no_place():
+def test_quote_without_a_line_has_no_box():
     assert places_of(KNOWN, [(22, 28)]).boxes == {}
     assert places_of(None, [(0, 5)]).top is None
     assert places_of(KNOWN, []).boxes == {}

@@ -1,11 +1,11 @@
-"""Sessions: a key behind a random name, for a while, in memory only."""
+"""Sessions: random tokens for API keys, kept in memory for a limited time."""
 
 from __future__ import annotations
 
 from app.dashboard.sessions import LASTS_S, MAX_SESSIONS, Sessions
 
 
-class Seconds:
+class ManualClock:
     def __init__(self) -> None:
         self.now = 0.0
 
@@ -13,7 +13,7 @@ class Seconds:
         return self.now
 
 
-def test_a_token_opens_its_key_until_it_is_closed():
+def test_token_gives_its_key_until_the_session_is_closed():
     sessions = Sessions()
     token = sessions.open("secret")
     assert sessions.key(token) == "secret"
@@ -24,8 +24,8 @@ def test_a_token_opens_its_key_until_it_is_closed():
     assert sessions.key("guess") is None
 
 
-def test_a_session_ends_by_itself():
-    clock = Seconds()
+def test_session_expires():
+    clock = ManualClock()
     sessions = Sessions(monotonic=clock)
     token = sessions.open("secret")
     clock.now = LASTS_S - 1
@@ -34,7 +34,7 @@ def test_a_session_ends_by_itself():
     assert sessions.key(token) is None
 
 
-def test_there_are_only_so_many():
+def test_number_of_sessions_is_limited():
     sessions = Sessions()
     first = sessions.open("first")
     for _ in range(MAX_SESSIONS):
@@ -43,7 +43,7 @@ def test_there_are_only_so_many():
     assert sessions.key(last) == "last"
 
 
-def test_a_form_token_fits_its_own_session_only():
+def test_form_token_is_valid_only_for_its_session():
     sessions = Sessions()
     mine, yours = sessions.open("a"), sessions.open("b")
     assert sessions.is_form_token(mine, sessions.form_token(mine))

@@ -1,4 +1,4 @@
-"""The demo's website, page by page, as a plain HTTP client sees it."""
+"""Pages of the demo website, as a plain HTTP client receives them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def test_every_page_is_served_with_its_heading(browse: httpx.AsyncClient, 
     assert reply.text.count("<h1>") == 1
 
 
-async def test_every_link_of_the_site_leads_somewhere(browse: httpx.AsyncClient):
+async def test_every_link_of_the_site_works(browse: httpx.AsyncClient):
     seen: set[str] = set()
     waiting = ["/"]
     while waiting:
@@ -51,13 +51,13 @@ async def test_every_link_of_the_site_leads_somewhere(browse: httpx.AsyncClient)
 
 
 @pytest.mark.parametrize("path", ["/people/oskar-velm", "/_layout", "/../errors", "/gauges/Kestrel-4", "/a%00b"])
-async def test_what_is_not_there_is_a_404(browse: httpx.AsyncClient, path: str):
+async def test_missing_page_is_a_404(browse: httpx.AsyncClient, path: str):
     reply = await browse.get(path)
     assert reply.status_code == 404
     assert "There is no page at this address" in reply.text
 
 
-async def test_the_members_page_leads_to_the_sign_in_form_and_nobody_gets_in(browse: httpx.AsyncClient):
+async def test_members_page_redirects_to_a_login_form_that_rejects_everyone(browse: httpx.AsyncClient):
     reply = await browse.get("/museum/members")
     assert (reply.status_code, reply.headers["location"]) == (303, "/login?next=/museum/members")
     form = await browse.get(reply.headers["location"])
@@ -80,8 +80,8 @@ async def test_the_data_sheet_is_a_pdf(browse: httpx.AsyncClient):
         ("/museum/talks", "Noor Castellane"),
     ],
 )
-async def test_late_and_lazy_facts_stand_only_in_scripts(browse: httpx.AsyncClient, path: str, fact: str):
-    """So that finding one of them in evidence proves that a browser ran the page."""
+async def test_late_and_lazy_facts_are_only_in_scripts(browse: httpx.AsyncClient, path: str, fact: str):
+    """Evidence with one of these facts proves that a browser ran the page."""
     text = (await browse.get(path)).text
     markup, _, script = text.partition("<script>")
     assert fact not in markup

@@ -1,4 +1,4 @@
-"""The shipped answers, the expectations about them, and the committed data sheet belong together."""
+"""Shipped answers, their expected scores and the committed data sheet match."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def shipped() -> list[Submission]:
     return [submission for agent in sorted(EXPECTED) for submission in read_folder(examples_dir(), agent)]
 
 
-def test_there_is_one_answer_for_each_expected_score():
+def test_each_expected_score_has_one_answer():
     found = {(one.agent, one.task_id): [answer.name for answer in one.answers] for one in shipped()}
     assert found == {(agent, task): ["answer_1.md"] for agent, tasks in EXPECTED.items() for task in tasks}
     assert sorted(path.name for path in examples_dir().iterdir()) == sorted(EXPECTED)
 
 
 @pytest.mark.parametrize("submission", shipped(), ids=lambda one: f"{one.agent}-{one.task_id}")
-def test_answers_cite_the_demo_site_and_nothing_else(submission: Submission):
+def test_answers_cite_only_the_demo_site(submission: Submission):
     urls = unique_urls(submission.answers[0].text)
     assert len(urls) >= 3
     assert all(url.startswith(f"http://{HOST}:{PORT}/") for url in urls)
 
 
-async def test_only_invented_citations_lead_nowhere():
+async def test_only_invented_citations_are_missing():
     transport = httpx.ASGITransport(demo_app())
     missing: dict[str, set[str]] = {}
     async with httpx.AsyncClient(transport=transport, base_url=f"http://{HOST}:{PORT}") as client:
@@ -57,7 +57,7 @@ def test_expectations_are_possible_scores():
             assert (expected.high == 1.0) == (not expected.missed)
 
 
-def test_the_demo_shows_every_way_a_leaf_can_end():
+def test_demo_shows_every_outcome_of_a_leaf():
     ends = {end for tasks in EXPECTED.values() for expected in tasks.values() for end in expected.missed.values()}
     assert ends == {
         (Outcome.FAILED, Reason.REFUTED),
@@ -67,7 +67,7 @@ def test_the_demo_shows_every_way_a_leaf_can_end():
     }
 
 
-def test_the_committed_data_sheet_is_what_its_script_writes(tmp_path: Path):
+def test_committed_data_sheet_matches_the_output_of_its_script(tmp_path: Path):
     script = runpy.run_path(str(ROOT / "scripts" / "make_demo_pdf.py"))
     script["write"](tmp_path / "sheet.pdf")
     assert page_text(tmp_path / "sheet.pdf") == page_text(SITE_FOLDER / "files" / "heron-2-data-sheet.pdf")

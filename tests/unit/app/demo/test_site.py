@@ -1,4 +1,4 @@
-"""Serving the demo's site on loopback: where it is, who may have its port, and that it goes away again."""
+"""Web server of the demo site on loopback."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from app.demo import DemoPortTaken, DemoSite
 
 
-async def test_serves_until_it_is_left():
+async def test_site_is_served_until_the_context_ends():
     async with DemoSite(port=0) as site, httpx.AsyncClient() as client:
         reply = await client.get(f"{site.url}/gauges/kestrel-4")
         assert "2.1 kg" in reply.text
@@ -22,7 +22,7 @@ async def test_serves_until_it_is_left():
         await asyncio.open_connection(*address)
 
 
-async def test_an_open_connection_does_not_keep_it_from_ending():
+async def test_open_connection_does_not_delay_shutdown():
     async with DemoSite(port=0) as site:
         reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
         writer.write(b"GET / HTTP/1.1\r\nHost: demo\r\n\r\n")
@@ -32,7 +32,7 @@ async def test_an_open_connection_does_not_keep_it_from_ending():
     writer.close()
 
 
-async def test_a_taken_port_is_named_with_the_remedy():
+async def test_port_in_use_is_reported_with_a_remedy():
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -41,7 +41,7 @@ async def test_a_taken_port_is_named_with_the_remedy():
             await DemoSite(port=port).__aenter__()
 
 
-async def test_signals_stay_with_the_program_around_it():
+async def test_signal_handlers_are_unchanged():
     before = signal.getsignal(signal.SIGINT)
     async with DemoSite(port=0):
         await asyncio.sleep(0.05)

@@ -14,7 +14,7 @@ FRANCE, SPAIN, GONE = "https://example.org/france", "https://example.org/spain",
 
 
 class NoBrowser:
-    """A capturer on a machine without a browser."""
+    """Capture backend on a machine without a browser."""
 
     async def capture(self, url: str) -> Observation:
         raise BrowserUnavailable("no browser was found")
@@ -24,7 +24,7 @@ class NoBrowser:
 
 
 class FullIndex(MemoryIndex):
-    """Cannot keep anything of one page."""
+    """Index that cannot store captures of one page."""
 
     async def record(self, capture: Capture) -> None:
         if capture.url == SPAIN:
@@ -37,15 +37,15 @@ def pages(capturer: Capturer | None = None, index: MemoryIndex | None = None) ->
     return AnswerPages(PageCache(known, BlobStore.open("memory://"), index or MemoryIndex()))
 
 
-async def test_cited_pages_are_captured_and_kept_in_the_order_of_the_answer():
+async def test_cited_pages_are_captured_and_listed_in_order_of_citation():
     seen = pages()
-    told: list[int] = []
-    await seen.capture_all([SPAIN, GONE, FRANCE], told.append)
+    progress: list[int] = []
+    await seen.capture_all([SPAIN, GONE, FRANCE], progress.append)
     assert [capture.url for capture in seen.seen] == [SPAIN, GONE, FRANCE]
-    assert told == [0, 1, 2, 3]
+    assert progress == [0, 1, 2, 3]
 
 
-async def test_pages_looked_at_while_judging_are_kept_too_and_each_once():
+async def test_pages_loaded_while_judging_are_listed_once():
     seen = pages()
     await seen.capture_all([FRANCE], lambda done: None)
     assert (await seen.evidence_for(FRANCE)).text == "Paris"
@@ -53,28 +53,28 @@ async def test_pages_looked_at_while_judging_are_kept_too_and_each_once():
     assert [capture.url for capture in seen.seen] == [FRANCE, SPAIN]
 
 
-async def test_a_page_without_evidence_is_kept_as_what_it_is():
+async def test_page_without_evidence_is_listed():
     seen = pages()
     with pytest.raises(NoEvidence):
         await seen.evidence_for(GONE)
     assert [capture.gone for capture in seen.seen] == [True]
 
 
-async def test_one_page_that_cannot_be_kept_does_not_stop_the_others():
+async def test_page_that_cannot_be_stored_does_not_stop_the_others():
     seen = pages(index=FullIndex())
-    told: list[int] = []
-    await seen.capture_all([FRANCE, SPAIN], told.append)
+    progress: list[int] = []
+    await seen.capture_all([FRANCE, SPAIN], progress.append)
     assert [capture.url for capture in seen.seen] == [FRANCE]
-    assert told[-1] == 2
+    assert progress[-1] == 2
 
 
-async def test_a_machine_without_a_browser_is_said_plainly():
+async def test_missing_browser_is_reported():
     with pytest.raises(BrowserUnavailable, match="no browser was found"):
         await pages(NoBrowser()).capture_all([FRANCE, SPAIN], lambda done: None)
 
 
-async def test_an_answer_without_citations_needs_no_pages():
+async def test_answer_without_citations_needs_no_pages():
     seen = pages()
-    told: list[int] = []
-    await seen.capture_all([], told.append)
-    assert (seen.seen, told) == ((), [0])
+    progress: list[int] = []
+    await seen.capture_all([], progress.append)
+    assert (seen.seen, progress) == ((), [0])

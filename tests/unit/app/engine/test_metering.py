@@ -10,7 +10,7 @@ from rubrics.verdict import Usage
 
 
 class Model:
-    """Answers, or raises, what it was told to."""
+    """Model that returns or raises the given results in order."""
 
     def __init__(self, *ends: LLMReply | Exception) -> None:
         self._ends = list(ends)
@@ -29,7 +29,7 @@ def reply(*, cached: bool = False) -> LLMReply:
     return LLMReply(text="yes", parsed=None, model="m", usage=Usage(), cached=cached)
 
 
-async def test_answers_are_timed_stored_ones_counted_and_errors_named():
+async def test_requests_are_timed_and_counted_by_outcome():
     metrics = Metrics()
     client = MeteredClient(Model(reply(), reply(cached=True), LLMUnavailable("down")), metrics)
     request = LLMRequest(model="m", messages=())
@@ -44,7 +44,7 @@ async def test_answers_are_timed_stored_ones_counted_and_errors_named():
     assert 'assay_llm_seconds_count{model="m"} 1.0' in figures
 
 
-def test_a_worker_answers_its_figures_on_a_port_of_its_own():
+def test_worker_serves_its_metrics_on_a_separate_port():
     import socket
 
     import httpx

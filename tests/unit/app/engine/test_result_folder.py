@@ -44,7 +44,7 @@ def answer(k: int = 1, text: str = "Four words of text") -> Answer:
     return Answer(name=f"answer_{k}.md", text=text)
 
 
-def test_a_result_is_written_beside_a_copy_of_its_answer(tmp_path: Path) -> None:
+def test_result_is_written_next_to_a_copy_of_its_answer(tmp_path: Path) -> None:
     path = write_result(folder(tmp_path), answer(), result(0.5), finished_at=AT)
 
     assert path == tmp_path / "otter/bridge/answer_1/results/20260304_050607_answer_1.md.json"
@@ -53,7 +53,7 @@ def test_a_result_is_written_beside_a_copy_of_its_answer(tmp_path: Path) -> None
     assert [one.name for one in path.parent.iterdir()] == [path.name]
 
 
-def test_two_results_of_one_second_are_both_kept_and_the_later_is_the_newest(tmp_path: Path) -> None:
+def test_two_results_in_one_second_are_both_stored_and_the_later_is_newest(tmp_path: Path) -> None:
     write_result(folder(tmp_path), answer(), result(0.25), finished_at=AT)
     later = write_result(folder(tmp_path), answer(), result(0.75), finished_at=AT)
 
@@ -63,7 +63,7 @@ def test_two_results_of_one_second_are_both_kept_and_the_later_is_the_newest(tmp
     assert newest["final_score"] == 0.75
 
 
-def test_a_damaged_result_file_is_named_and_not_taken_for_a_missing_one(tmp_path: Path) -> None:
+def test_damaged_result_file_raises_and_is_not_treated_as_missing(tmp_path: Path) -> None:
     path = write_result(folder(tmp_path), answer(), result(), finished_at=AT)
     path.write_text('{"final_score": 0.')
 
@@ -81,15 +81,15 @@ def test_a_damaged_result_file_is_named_and_not_taken_for_a_missing_one(tmp_path
         ({"model": "lexical"}, "it was judged by lexical"),
     ],
 )
-def test_a_result_stands_until_something_it_rests_on_moves(changes: dict[str, Any], reason: str | None) -> None:
+def test_result_is_valid_until_one_of_its_inputs_changes(changes: dict[str, Any], reason: str | None) -> None:
     assert rejudge_reason(result(**changes), BASIS) == reason
 
 
-def test_a_result_of_the_public_toolkit_stands_as_it_is() -> None:
+def test_result_of_the_public_toolkit_is_always_valid() -> None:
     assert rejudge_reason({"final_score": 0.0, "agent_name": "otter"}, BASIS) is None
 
 
-def test_summaries_are_written_for_tasks_with_a_result_only(tmp_path: Path) -> None:
+def test_summaries_are_written_only_for_tasks_with_a_result(tmp_path: Path) -> None:
     write_result(folder(tmp_path, 1), answer(1), result(1.0), finished_at=AT)
     write_result(folder(tmp_path, 2), answer(2, "Two words"), result(0.5), finished_at=AT)
     failed = AnswerOutcome(task_id="tower", answer_name="answer_1.md", error_code="JUDGE_BUG")
@@ -107,7 +107,7 @@ def test_summaries_are_written_for_tasks_with_a_result_only(tmp_path: Path) -> N
     assert summary["without_result"] == [{"task_id": "tower", "answer_name": "answer_1.md", "error_code": "JUDGE_BUG"}]
 
 
-def test_the_newest_result_of_each_answer_counts(tmp_path: Path) -> None:
+def test_newest_result_of_each_answer_counts(tmp_path: Path) -> None:
     write_result(folder(tmp_path), answer(), result(0.0), finished_at=AT)
     write_result(folder(tmp_path), answer(), result(1.0), finished_at=AT.replace(year=2027))
 

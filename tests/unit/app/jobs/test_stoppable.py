@@ -10,59 +10,59 @@ from app.jobs.queue import run_cancellable
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_recancel_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RECANCEL_INTERVAL_S", 0.01)
 
 
-async def told_to_stop(running: asyncio.Task[None]) -> None:
+async def cancel_and_wait(running: asyncio.Task[None]) -> None:
     await asyncio.sleep(0.01)
     running.cancel()
     async with asyncio.timeout(2):
         await asyncio.wait({running})
 
 
-async def draining(told: list[str], *, for_s: float) -> None:
-    """Works until it is told to stop, and finishes what it has."""
+async def draining(events: list[str], *, for_s: float) -> None:
+    """Wait until cancelled, then finish after ``for_s`` seconds."""
     try:
         await asyncio.sleep(60)
     except asyncio.CancelledError:
-        told.append("once")
+        events.append("once")
         await asyncio.sleep(for_s)
-        told.append("finished")
+        events.append("finished")
         raise
 
 
-async def test_one_that_did_not_hear_it_is_told_again():
-    async def deaf_once() -> None:
+async def test_task_that_suppressed_its_cancellation_is_cancelled_again():
+    async def suppress_first_cancellation() -> None:
         with suppress(asyncio.CancelledError):
             await asyncio.sleep(60)
         await asyncio.sleep(60)
 
-    running = asyncio.create_task(run_cancellable(deaf_once(), drains=lambda: False))
-    await told_to_stop(running)
+    running = asyncio.create_task(run_cancellable(suppress_first_cancellation(), drains=lambda: False))
+    await cancel_and_wait(running)
     assert running.cancelled()
 
 
-async def test_one_that_finishes_its_work_is_told_once_and_waited_for():
-    told: list[str] = []
-    running = asyncio.create_task(run_cancellable(draining(told, for_s=0.1), drains=lambda: True))
-    await told_to_stop(running)
+async def test_draining_task_is_cancelled_once_and_awaited():
+    events: list[str] = []
+    running = asyncio.create_task(run_cancellable(draining(events, for_s=0.1), drains=lambda: True))
+    await cancel_and_wait(running)
     assert running.cancelled()
-    assert told == ["once", "finished"]
+    assert events == ["once", "finished"]
 
 
-async def test_told_a_second_time_nothing_is_waited_for():
-    told: list[str] = []
-    running = asyncio.create_task(run_cancellable(draining(told, for_s=60), drains=lambda: True))
+async def test_second_cancellation_does_not_wait_for_draining():
+    events: list[str] = []
+    running = asyncio.create_task(run_cancellable(draining(events, for_s=60), drains=lambda: True))
     await asyncio.sleep(0.01)
     running.cancel()
     await asyncio.sleep(0.02)
-    await told_to_stop(running)
+    await cancel_and_wait(running)
     assert running.cancelled()
-    assert told == ["once"]
+    assert events == ["once"]
 
 
-async def test_what_ends_by_itself_ends_as_it_did():
+async def test_own_error_of_the_task_is_raised():
     async def lost() -> None:
         raise ConnectionError("the database went away")
 

@@ -22,5 +22,5 @@ OUTSIDE = json.dumps({"event": "browser_started", "sandboxed": False})
     ],
     ids=["empty", "no browser", "inside", "second outside", "first outside", "only the word"],
 )
-def test_one_browser_outside_its_sandbox_is_enough(lines: list[str], expected: bool | None) -> None:
+def test_one_browser_outside_its_sandbox_is_reported(lines: list[str], expected: bool | None) -> None:
     assert browsers_sandboxed(lines) is expected

@@ -1,4 +1,4 @@
-"""The checks that need no browser and no database; the others run for real in the acceptance tests."""
+"""Checks of ``assay doctor`` that need no browser and no database."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.maintenance.doctor import State
 from tests.fakes.settings import settings_for_tests
 
 
-def test_a_missing_key_fails_with_its_name_and_a_remedy() -> None:
+def test_missing_key_fails_with_its_name_and_a_remedy() -> None:
     check = doctor.check_keys(settings_for_tests(model="openai/gpt-6-luna", openai_api_key=None, openai_base_url=None))
 
     assert check.state is State.FAILED
@@ -17,18 +17,18 @@ def test_a_missing_key_fails_with_its_name_and_a_remedy() -> None:
     assert "lexical" in check.remedy
 
 
-def test_a_key_is_never_shown() -> None:
+def test_key_is_never_shown() -> None:
     check = doctor.check_keys(settings_for_tests(model="openai/gpt-6-luna", openai_api_key="sk-very-secret"))
 
     assert check.state is State.OK
     assert "secret" not in f"{check}"
 
 
-def test_the_judge_without_a_model_needs_no_key() -> None:
+def test_lexical_model_needs_no_key() -> None:
     assert doctor.check_keys(settings_for_tests()).state is State.OK
 
 
-def test_broken_judge_files_are_named(tmp_path: Path) -> None:
+def test_broken_judge_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "bridge.py").write_text("def (")
 
     check = doctor.check_judges(settings_for_tests(judges=(tmp_path,)))
@@ -37,7 +37,7 @@ def test_broken_judge_files_are_named(tmp_path: Path) -> None:
     assert "bridge" in check.detail
 
 
-def test_the_disk_is_measured_where_the_data_will_be(tmp_path: Path) -> None:
+def test_free_space_of_the_data_folder_is_checked(tmp_path: Path) -> None:
     free = 3 * 1024**3
 
     assert doctor.check_disk(tmp_path / "not" / "yet", free_bytes=lambda place: free).state is State.OK
@@ -45,13 +45,13 @@ def test_the_disk_is_measured_where_the_data_will_be(tmp_path: Path) -> None:
     assert doctor.check_disk(tmp_path, free_bytes=lambda place: 1024).state is State.FAILED
 
 
-def test_the_place_measured_is_the_nearest_that_exists(tmp_path: Path) -> None:
-    asked: list[Path] = []
+def test_free_space_is_measured_at_the_nearest_existing_folder(tmp_path: Path) -> None:
+    measured: list[Path] = []
 
     def free_bytes(place: Path) -> int:
-        asked.append(place)
+        measured.append(place)
         return 0
 
     doctor.check_disk(tmp_path / "not" / "yet", free_bytes=free_bytes)
 
-    assert asked == [tmp_path]
+    assert measured == [tmp_path]

@@ -13,7 +13,7 @@ from app.observability.redaction import MASK, Redactor
 
 
 @pytest.fixture
-def written() -> Iterator[io.StringIO]:
+def log_stream() -> Iterator[io.StringIO]:
     root = logging.getLogger()
     handlers, level = root.handlers, root.level
     stream = io.StringIO()
@@ -27,35 +27,35 @@ def lines(stream: io.StringIO) -> list[dict]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_an_event_is_one_json_line_with_what_is_bound_to_it(written: io.StringIO):
+def test_event_is_one_json_line_with_its_bound_values(log_stream: io.StringIO):
     with structlog.contextvars.bound_contextvars(job_id="job_1"):
         structlog.get_logger("app.jobs").info("job started", pages=3)
-    [line] = lines(written)
+    [line] = lines(log_stream)
     assert (line["event"], line["job_id"], line["pages"], line["level"]) == ("job started", "job_1", 3, "info")
     assert line["timestamp"].endswith("Z")
 
 
-def test_what_a_library_or_a_plain_logger_says_besides_is_kept(written: io.StringIO):
+def test_extra_values_of_a_standard_logger_are_logged(log_stream: io.StringIO):
     logging.getLogger("judges.verifier").info("verdict reached", extra={"outcome": "passed", "votes": 2})
-    [line] = lines(written)
+    [line] = lines(log_stream)
     assert (line["event"], line["outcome"], line["votes"]) == ("verdict reached", "passed", 2)
 
 
-def test_secrets_are_masked_however_deep_they_sit_and_whoever_logs(written: io.StringIO):
+def test_secrets_are_masked_at_any_depth_for_every_logger(log_stream: io.StringIO):
     structlog.get_logger("ours").warning("a canary", nested={"list": ["canary", 1, None]}, thing=ValueError("canary"))
     logging.getLogger("theirs").error("their %s", "canary")
     try:
         raise RuntimeError("canary")
     except RuntimeError:
         structlog.get_logger("ours").exception("failed")
-    assert "canary" not in written.getvalue()
-    first, second, third = lines(written)
+    assert "canary" not in log_stream.getvalue()
+    first, second, third = lines(log_stream)
     assert first["nested"] == {"list": [MASK, 1, None]}
     assert second["event"] == f"their {MASK}"
     assert f"RuntimeError: {MASK}" in third["exception"]
 
 
-def test_what_is_below_the_level_is_not_written(written: io.StringIO):
+def test_events_below_the_level_are_not_written(log_stream: io.StringIO):
     structlog.get_logger("ours").debug("detail")
     logging.getLogger("httpx").info("HTTP Request: GET ...")
-    assert lines(written) == []
+    assert lines(log_stream) == []

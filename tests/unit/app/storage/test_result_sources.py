@@ -1,4 +1,4 @@
-"""What a result cites, counted once when it is stored."""
+"""Sources of a result, counted when it is stored."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.fakes.judged import FAILED, NOT_JUDGED, group, leaf, page_entry, resu
 ONE, TWO = "https://one.example/a", "https://two.example/"
 
 
-def counted(*nodes, pages=()):
+def count_sources(*nodes, pages=()):
     found = result_source_rows("res_1", json.dumps(result_of(rubric_of(*nodes), pages=pages)))
     return {row["url"]: (row["leaves"], row["open_leaves"], row["calls"], row["usd"]) for row in found}
 
 
-def test_each_page_is_counted_with_its_leaves_and_what_they_cost():
-    found = counted(
+def test_each_page_is_counted_with_its_leaves_and_their_cost():
+    found = count_sources(
         leaf("a", claim="x", sources=[ONE, TWO]),
         group("g", leaf("b", NOT_JUDGED, claim="y", sources=[ONE]), leaf("c", FAILED, claim="z", sources=[])),
         leaf("code"),
@@ -31,15 +31,17 @@ def test_each_page_is_counted_with_its_leaves_and_what_they_cost():
     assert found == {ONE: (2, 1, 4, pytest.approx(0.0062)), TWO: (1, 0, 2, pytest.approx(0.0031))}
 
 
-def test_two_spellings_in_one_leaf_are_one_source():
-    assert counted(leaf("a", claim="x", sources=[TWO, "http://www.two.example"]))["http://www.two.example"][0] == 1
+def test_two_spellings_of_a_url_in_one_leaf_are_one_source():
+    assert (
+        count_sources(leaf("a", claim="x", sources=[TWO, "http://www.two.example"]))["http://www.two.example"][0] == 1
+    )
 
 
-def test_a_page_that_only_the_answer_cites_is_there_without_leaves():
-    assert counted(leaf("code"), pages=[page_entry(ONE)]) == {ONE: (0, 0, 0, 0.0)}
+def test_page_that_only_the_answer_cites_has_no_leaves():
+    assert count_sources(leaf("code"), pages=[page_entry(ONE)]) == {ONE: (0, 0, 0, 0.0)}
 
 
-def test_a_price_that_is_not_known_is_not_zero():
+def test_unknown_price_is_not_zero():
     result = result_of(rubric_of(leaf("a", claim="x", sources=[ONE]), leaf("b", claim="y", sources=[ONE])))
     tree = result["eval_breakdown"][0]["verification_tree"]
     tree["children"][0]["usage"]["usd"] = None
@@ -52,7 +54,7 @@ def test_a_price_that_is_not_known_is_not_zero():
         st.lists(st.sampled_from([ONE, TWO, "HTTPS://ONE.example/a", "https://one.example/a/"]), max_size=4), max_size=6
     )
 )
-def test_no_page_has_two_rows_and_no_leaf_is_lost(sources):
+def test_every_page_has_one_row_and_every_leaf_is_counted(sources):
     rows = result_source_rows(
         "r", json.dumps(result_of(rubric_of(*(leaf(f"n{n}", claim="x", sources=s) for n, s in enumerate(sources)))))
     )
@@ -62,7 +64,7 @@ def test_no_page_has_two_rows_and_no_leaf_is_lost(sources):
     assert sum(row["leaves"] for row in rows) == len(wanted)
 
 
-def test_a_tree_without_bottom_does_not_break_it():
+def test_deeply_nested_tree_is_counted():
     tree: dict[str, Any] = {"id": "leaf", "sources": [ONE], "usage": {"calls": 1, "usd": 0.5}}
     for _ in range(300):
         tree = {"id": "node", "children": [tree]}

@@ -1,4 +1,4 @@
-"""Who may hold how many places, decided one process after the other as the database makes them."""
+"""Division of shared slots between processes, which renew one after another as in the database."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Process:
     held: int = 0
 
 
-def turn(total: int, process: Process, everybody: list[Process]) -> None:
-    """One renewal, and as much work begun as the places allow."""
-    others = [(each.held, each.wanted) for each in everybody if each is not process and (each.held or each.wanted)]
+def renew(total: int, process: Process, processes: list[Process]) -> None:
+    """Renew the slots of one process and start as much work as they allow."""
+    others = [(each.held, each.wanted) for each in processes if each is not process and (each.held or each.wanted)]
     process.held = slot_share(
         total, in_use=process.in_use, wanted=process.wanted, kept=process.held if process.wanted else 0, others=others
     )
@@ -31,26 +31,26 @@ def turn(total: int, process: Process, everybody: list[Process]) -> None:
     st.integers(1, 6),
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 30)), max_size=60),
 )
-def test_all_together_never_hold_more_than_there_are(total: int, many: int, turns: list[tuple[int, int]]) -> None:
-    everybody = [Process() for _ in range(many)]
-    for number, wanted in turns:
-        process = everybody[number % many]
+def test_slots_in_use_never_exceed_the_total(total: int, many: int, renewals: list[tuple[int, int]]) -> None:
+    processes = [Process() for _ in range(many)]
+    for number, wanted in renewals:
+        process = processes[number % many]
         process.wanted = wanted
         process.in_use = min(process.in_use, wanted)
-        turn(total, process, everybody)
-        assert sum(each.held for each in everybody) <= total
+        renew(total, process, processes)
+        assert sum(each.held for each in processes) <= total
         assert process.in_use <= process.held
 
 
 @given(st.integers(1, 20), st.integers(1, 6), st.integers(1, 30))
-def test_everybody_gets_its_share_once_the_work_under_way_has_ended(total: int, many: int, wanted: int) -> None:
-    everybody = [Process(wanted=wanted) for _ in range(many)]
+def test_every_process_gets_its_share_after_running_work_ends(total: int, many: int, wanted: int) -> None:
+    processes = [Process(wanted=wanted) for _ in range(many)]
     had_one = set()
     for _ in range(3 * many):
-        for number, process in enumerate(everybody):
+        for number, process in enumerate(processes):
             process.in_use = 0
-            turn(total, process, everybody)
+            renew(total, process, processes)
             if process.held:
                 had_one.add(number)
     assert len(had_one) == many
-    assert all(each.held >= min(wanted, total // many) for each in everybody)
+    assert all(each.held >= min(wanted, total // many) for each in processes)

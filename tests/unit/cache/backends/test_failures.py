@@ -1,4 +1,4 @@
-"""Every way a fetch can end without a page has an outcome of its own."""
+"""Outcomes of failed fetches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cache.egress.proxy import Refusal, RefusalReason
 
 
 @pytest.mark.parametrize("reason", list(RefusalReason))
-def test_every_refusal_has_an_outcome_that_is_no_evidence(reason: RefusalReason) -> None:
+def test_every_refusal_has_an_outcome_that_is_not_evidence(reason: RefusalReason) -> None:
     ending = failure_from_refusal(Refusal(host="a.com", port=80, reason=reason, detail="why"))
     assert ending.outcome not in (CaptureOutcome.OK, CaptureOutcome.PARTIAL)
     assert ending.gone is (reason is RefusalReason.HOST_UNKNOWN)
@@ -26,7 +26,7 @@ def test_every_refusal_has_an_outcome_that_is_no_evidence(reason: RefusalReason)
         ("a.com", RefusalReason.CONNECT_FAILED, ""),
     ],
 )
-def test_the_setting_that_would_allow_an_address_is_named(host: str, reason: RefusalReason, remedy: str) -> None:
+def test_setting_that_would_allow_an_address_is_named(host: str, reason: RefusalReason, remedy: str) -> None:
     assert failure_from_refusal(Refusal(host=host, port=8080, reason=reason, detail="why")).detail == f"why{remedy}"
 
 
@@ -47,20 +47,20 @@ def test_the_setting_that_would_allow_an_address_is_named(host: str, reason: Ref
         ("ERR_HTTP2_PROTOCOL_ERROR", CaptureOutcome.CONNECT_ERROR),
     ],
 )
-def test_the_browsers_error_codes_are_told_apart(code: str, outcome: CaptureOutcome) -> None:
+def test_browser_error_codes_map_to_outcomes(code: str, outcome: CaptureOutcome) -> None:
     ending = failure_from_browser_error(f"Page.goto: net::{code} at https://a.com/\nCall log:\n")
     assert ending is not None
     assert (ending.outcome, ending.detail, ending.gone) == (outcome, code, False)
 
 
-def test_a_port_that_the_browser_refuses_can_be_allowed() -> None:
+def test_port_that_the_browser_blocks_can_be_allowed() -> None:
     ending = failure_from_browser_error("Page.goto: net::ERR_UNSAFE_PORT at http://a.com:6667/", "http://a.com:6667/")
     assert ending is not None
     assert ending.detail == "ERR_UNSAFE_PORT (ASSAY_EGRESS_ALLOW=a.com:6667 would allow it)"
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://a.com/x", "http://user:word@a.com/"])
-def test_a_redirect_to_what_is_never_fetched_says_that_no_setting_allows_it(url: str) -> None:
+def test_redirect_to_an_unfetchable_url_names_no_setting(url: str) -> None:
     ending = of_target(url)
     assert ending is not None
     assert ending.outcome is CaptureOutcome.EGRESS_DENIED
@@ -68,5 +68,5 @@ def test_a_redirect_to_what_is_never_fetched_says_that_no_setting_allows_it(url:
     assert of_target("http://10.0.0.1/") is None  # the egress proxy checks the address
 
 
-def test_a_message_without_a_code_says_nothing() -> None:
+def test_message_without_an_error_code_has_no_outcome() -> None:
     assert failure_from_browser_error("Page.goto: Timeout 3000ms exceeded.") is None

@@ -1,4 +1,4 @@
-"""Unpacking with a bound on what comes out."""
+"""Decompression with a limit on the output size."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def _inflate(encoding: str, wire: bytes, limit: int = MIB, piece: int = 1000) ->
     [("", bytes), ("identity", bytes), ("gzip", gzip.compress), ("x-gzip", gzip.compress), ("Deflate", zlib.compress)],
 )
 @pytest.mark.parametrize("content", [b"", b"x", b"some text " * 5000])
-def test_content_comes_out_as_it_went_in(encoding: str, pack: type[bytes], content: bytes) -> None:
+def test_content_is_decompressed(encoding: str, pack: type[bytes], content: bytes) -> None:
     assert _inflate(encoding, pack(content)) == content
 
 
-def test_several_members_are_one_content() -> None:
+def test_several_gzip_members_are_one_content() -> None:
     assert _inflate("gzip", gzip.compress(b"one ") + gzip.compress(b"two")) == b"one two"
 
 
 @pytest.mark.parametrize("padding", [b"\0" * 20, b"junk behind it"])
-def test_what_is_behind_the_last_member_and_no_member_is_left(padding: bytes) -> None:
+def test_bytes_after_the_last_member_are_ignored(padding: bytes) -> None:
     packed = gzip.compress(b"one ") + gzip.compress(b"two") + padding
     for step in (1, 7, len(packed)):
         inflater = BoundedInflater("gzip", lambda head: MIB)
@@ -44,7 +44,7 @@ def test_what_is_behind_the_last_member_and_no_member_is_left(padding: bytes) ->
         assert (inflater.content, inflater.is_whole) == (b"one two", True)
 
 
-def test_what_breaks_off_is_not_whole() -> None:
+def test_truncated_content_is_not_whole() -> None:
     packed = gzip.compress(b"some text " * 500)
     inflater = BoundedInflater("gzip", lambda head: MIB)
     inflater.feed(packed[:-12])
@@ -59,13 +59,13 @@ def test_several_members_share_one_limit() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "compress"])
-def test_an_encoding_that_was_not_asked_for_is_refused(encoding: str) -> None:
+def test_unsupported_encoding_is_rejected(encoding: str) -> None:
     with pytest.raises(DocumentRejected) as rejected:
         BoundedInflater(encoding, lambda head: MIB)
     assert rejected.value.outcome is CaptureOutcome.UNSUPPORTED
 
 
-def test_damaged_compression_is_named() -> None:
+def test_damaged_compression_is_rejected() -> None:
     with pytest.raises(DocumentRejected) as rejected:
         _inflate("gzip", b"this is not gzip at all")
     assert rejected.value.outcome is CaptureOutcome.DAMAGED

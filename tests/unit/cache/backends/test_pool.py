@@ -1,4 +1,4 @@
-"""Browsers are started late, renewed after so many pages, and none is left open."""
+"""Pool of browsers: late start, renewal after a number of pages, shutdown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FakeBrowser:
         self.closed += 1
 
 
-class Starting:
+class BrowserStarter:
     def __init__(self) -> None:
         self.made: list[FakeBrowser] = []
 
@@ -44,29 +44,29 @@ async def _page(pool: BrowserPool[FakeBrowser]) -> int:
         return lease.browser.number
 
 
-async def test_nothing_is_started_before_it_is_needed() -> None:
-    start = Starting()
+async def test_browser_starts_when_the_first_page_needs_it() -> None:
+    start = BrowserStarter()
     pool = BrowserPool(start, pages_per_browser=5)
     assert (start.made, pool.current) == ([], None)
     await _page(pool)
     assert len(start.made) == 1
 
 
-async def test_pages_at_the_same_time_share_one_browser() -> None:
-    start = Starting()
+async def test_concurrent_pages_share_one_browser() -> None:
+    start = BrowserStarter()
     pool = BrowserPool(start, pages_per_browser=50)
     assert set(await asyncio.gather(*(_page(pool) for _ in range(20)))) == {0}
 
 
-async def test_a_browser_is_renewed_after_its_pages_and_ended_when_the_last_is() -> None:
-    start = Starting()
+async def test_browser_is_replaced_after_its_pages_and_closed_after_the_last_one() -> None:
+    start = BrowserStarter()
     pool = BrowserPool(start, pages_per_browser=3)
     assert [await _page(pool) for _ in range(7)] == [0, 0, 0, 1, 1, 1, 2]
     assert [browser.closed for browser in start.made] == [1, 1, 0]
 
 
-async def test_a_worn_browser_stays_until_its_last_page_is_done() -> None:
-    start = Starting()
+async def test_replaced_browser_stays_open_until_its_last_page_is_done() -> None:
+    start = BrowserStarter()
     pool = BrowserPool(start, pages_per_browser=1)
     async with pool.lease() as slow:
         assert await _page(pool) == 1
@@ -74,8 +74,8 @@ async def test_a_worn_browser_stays_until_its_last_page_is_done() -> None:
     assert [browser.closed for browser in start.made] == [1, 1]
 
 
-async def test_a_dead_browser_is_replaced() -> None:
-    start = Starting()
+async def test_crashed_browser_is_replaced() -> None:
+    start = BrowserStarter()
     pool = BrowserPool(start, pages_per_browser=50)
     await _page(pool)
     start.made[0].alive = False
@@ -83,8 +83,8 @@ async def test_a_dead_browser_is_replaced() -> None:
     assert start.made[0].closed == 1
 
 
-async def test_one_that_was_retired_gets_no_new_page() -> None:
-    start = Starting()
+async def test_retired_browser_gets_no_new_page() -> None:
+    start = BrowserStarter()
     pool = BrowserPool(start, pages_per_browser=50)
     async with pool.lease() as lease:
         lease.retire()
@@ -92,8 +92,8 @@ async def test_one_that_was_retired_gets_no_new_page() -> None:
     assert start.made[0].closed == 1
 
 
-async def test_closing_ends_all_even_those_in_use() -> None:
-    start = Starting()
+async def test_closing_the_pool_closes_browsers_in_use() -> None:
+    start = BrowserStarter()
     pool = BrowserPool(start, pages_per_browser=1)
     async with pool.lease(), pool.lease():
         await pool.aclose()
@@ -102,9 +102,9 @@ async def test_closing_ends_all_even_those_in_use() -> None:
     assert pool.current is None
 
 
-async def test_closing_ends_what_is_in_use_before_it_waits_for_one_that_is_starting() -> None:
+async def test_closing_kills_browsers_in_use_before_waiting_for_one_that_is_starting() -> None:
     may_start = asyncio.Event()
-    start = Starting()
+    start = BrowserStarter()
 
     async def second_waits() -> FakeBrowser:
         if start.made:
@@ -124,8 +124,8 @@ async def test_closing_ends_what_is_in_use_before_it_waits_for_one_that_is_start
     assert [browser.closed for browser in start.made] == [1]
 
 
-async def test_a_closed_pool_starts_nothing() -> None:
-    start = Starting()
+async def test_closed_pool_starts_no_browser() -> None:
+    start = BrowserStarter()
     pool = BrowserPool(start, pages_per_browser=5)
     await pool.aclose()
     with pytest.raises(BrowserUnavailable):

@@ -1,4 +1,4 @@
-"""What is known of a page's requests from the events of its DevTools session."""
+"""State of a page's requests, derived from the events of its DevTools session."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cache.backends.request_tracker import MAX_RETRIES, MAX_RETRIES_PER_HOST, Re
 
 
 class Session:
-    """A DevTools session whose events the test sends."""
+    """DevTools session whose events the test sends."""
 
     def __init__(self) -> None:
         self._listeners: dict[str, Callable[[dict[str, Any]], None]] = {}
@@ -23,7 +23,7 @@ class Session:
     async def run(self, script: str, argument: object = None) -> Any:
         return None
 
-    def asks(self, request: str, kind: str, *, frame: str = "main", host: str = "a.example") -> None:
+    def request(self, request: str, kind: str, *, frame: str = "main", host: str = "a.example") -> None:
         event = {
             "requestId": request,
             "type": kind,
@@ -32,113 +32,113 @@ class Session:
         }
         self._listeners["Network.requestWillBeSent"](event)
 
-    def shows(self, frame: str) -> None:
+    def navigate(self, frame: str) -> None:
         self._listeners["Page.frameNavigated"]({"frame": {"id": frame}})
 
-    def answers(self, request: str, status: int) -> None:
+    def respond(self, request: str, status: int) -> None:
         self._listeners["Network.responseReceived"]({"requestId": request, "response": {"status": status}})
         self._listeners["Network.loadingFinished"]({"requestId": request})
 
-    def fails(self, request: str, **said: Any) -> None:
-        self._listeners["Network.loadingFailed"]({"requestId": request, **said})
+    def fail(self, request: str, **details: Any) -> None:
+        self._listeners["Network.loadingFailed"]({"requestId": request, **details})
 
 
-def _watched() -> tuple[Session, RequestTracker]:
+def _tracked_session() -> tuple[Session, RequestTracker]:
     session = Session()
     return session, RequestTracker(session, main_frame="main")
 
 
-def test_half_of_the_scripts_or_style_sheets_missing_is_noted_and_fewer_are_not() -> None:
-    session, requests = _watched()
+def test_failed_scripts_or_style_sheets_are_noted_from_half_of_them() -> None:
+    session, requests = _tracked_session()
     for number, status in enumerate((200, 200, 404)):
-        session.asks(f"s{number}", "Script")
-        session.answers(f"s{number}", status)
+        session.request(f"s{number}", "Script")
+        session.respond(f"s{number}", status)
     assert requests.notes() == []
-    session.asks("s3", "Script")
-    session.fails("s3", errorText="net::ERR_TUNNEL_CONNECTION_FAILED")
-    session.asks("c", "Stylesheet")
-    session.fails("c", errorText="net::ERR_NAME_NOT_RESOLVED")
+    session.request("s3", "Script")
+    session.fail("s3", errorText="net::ERR_TUNNEL_CONNECTION_FAILED")
+    session.request("c", "Stylesheet")
+    session.fail("c", errorText="net::ERR_NAME_NOT_RESOLVED")
     assert requests.notes() == ["2 of 4 scripts could not be loaded", "1 of 1 style sheets could not be loaded"]
 
 
-def test_what_the_page_called_off_and_what_a_frame_asked_for_is_not_missing() -> None:
-    session, requests = _watched()
-    session.asks("a", "Script")
-    session.fails("a", canceled=True)
-    session.asks("b", "Script", frame="advertisement")
-    session.fails("b")
+def test_cancelled_requests_and_requests_of_frames_are_not_noted() -> None:
+    session, requests = _tracked_session()
+    session.request("a", "Script")
+    session.fail("a", canceled=True)
+    session.request("b", "Script", frame="advertisement")
+    session.fail("b")
     assert requests.notes() == []
 
 
-def test_the_requests_of_the_document_before_do_not_count() -> None:
-    session, requests = _watched()
-    session.asks("old", "Script")
-    session.asks("next", "Document")
+def test_requests_of_the_previous_document_do_not_count() -> None:
+    session, requests = _tracked_session()
+    session.request("old", "Script")
+    session.request("next", "Document")
     assert requests.notes() == ["1 of 1 scripts could not be loaded"]
-    session.shows("advertisement")
+    session.navigate("advertisement")
     assert requests.notes() != []
-    session.shows("main")
+    session.navigate("main")
     assert (requests.notes(), requests.any_open) == ([], True)
-    session.answers("next", 200)
+    session.respond("next", 200)
     assert not requests.any_open
 
 
-def test_a_picture_is_open_but_brings_no_text_and_what_was_given_up_is_not_waited_for() -> None:
-    session, requests = _watched()
-    session.asks("p", "Image")
+def test_image_request_is_open_without_text_and_abandoned_requests_are_closed() -> None:
+    session, requests = _tracked_session()
+    session.request("p", "Image")
     assert (requests.any_open, requests.text_open) == (True, False)
-    session.asks("f", "Fetch")
+    session.request("f", "Fetch")
     assert requests.text_open
     requests.give_up()
     assert (requests.any_open, requests.text_open, requests.given_up) == (False, False, True)
-    session.fails("p")
-    session.answers("f", 200)
+    session.fail("p")
+    session.respond("f", 200)
     assert not requests.given_up
 
 
 def _flooded() -> tuple[Session, RequestTracker, list[str]]:
-    session, requests = _watched()
-    told: list[str] = []
-    requests.on_flood = told.append
-    return session, requests, told
+    session, requests = _tracked_session()
+    floods: list[str] = []
+    requests.on_flood = floods.append
+    return session, requests, floods
 
 
-def test_requests_that_each_follow_a_failure_are_a_flood_and_are_told_once() -> None:
-    session, requests, told = _flooded()
+def test_requests_that_each_follow_a_failure_are_a_flood_reported_once() -> None:
+    session, requests, floods = _flooded()
     for number in range(MAX_RETRIES_PER_HOST):
-        session.asks(f"{number}", "Fetch")
-        session.fails(f"{number}", errorText="net::ERR_UNSAFE_PORT")
-    assert told == []
+        session.request(f"{number}", "Fetch")
+        session.fail(f"{number}", errorText="net::ERR_UNSAFE_PORT")
+    assert floods == []
     for number in range(20, 3 * MAX_RETRIES_PER_HOST):
-        session.asks(f"{number}", "Fetch")
-        session.answers(f"{number}", 404)
-    assert told == ["https://a.example/20"]
+        session.request(f"{number}", "Fetch")
+        session.respond(f"{number}", 404)
+    assert floods == ["https://a.example/20"]
     assert not requests.runaway.is_set()
-    session.asks("last", "Fetch")
+    session.request("last", "Fetch")
     assert requests.runaway.is_set()
 
 
-def test_many_requests_at_once_to_a_host_that_is_down_are_no_flood() -> None:
-    session, _, told = _flooded()
+def test_many_concurrent_requests_to_a_failing_host_are_not_a_flood() -> None:
+    session, _, floods = _flooded()
     for number in range(1000):
-        session.asks(f"{number}", "Image")
+        session.request(f"{number}", "Image")
     for number in range(1000):
-        session.fails(f"{number}", errorText="net::ERR_TUNNEL_CONNECTION_FAILED")
-    session.asks("again", "Image")
-    assert told == []
+        session.fail(f"{number}", errorText="net::ERR_TUNNEL_CONNECTION_FAILED")
+    session.request("again", "Image")
+    assert floods == []
 
 
-def test_requests_that_succeed_are_no_flood() -> None:
-    session, _, told = _flooded()
+def test_successful_requests_are_not_a_flood() -> None:
+    session, _, floods = _flooded()
     for number in range(1000):
-        session.asks(f"{number}", "Fetch")
-        session.answers(f"{number}", 200)
-    assert told == []
+        session.request(f"{number}", "Fetch")
+        session.respond(f"{number}", 200)
+    assert floods == []
 
 
-def test_a_loop_over_many_hosts_is_a_flood_too() -> None:
-    session, _, told = _flooded()
+def test_retry_loop_over_many_hosts_is_a_flood() -> None:
+    session, _, floods = _flooded()
     for number in range(MAX_RETRIES + 1):
-        session.asks(f"{number}", "Fetch", host=f"h{number}.example")
-        session.fails(f"{number}")
-    assert told == [f"https://h{MAX_RETRIES}.example/{MAX_RETRIES}"]
+        session.request(f"{number}", "Fetch", host=f"h{number}.example")
+        session.fail(f"{number}")
+    assert floods == [f"https://h{MAX_RETRIES}.example/{MAX_RETRIES}"]

@@ -1,4 +1,4 @@
-"""Which backend is asked, how often, and whose answer counts."""
+"""Choice of the capture backend, retries and limits per host."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.unit.cache.scripted import NOON
 URL = "https://a.com/x"
 
 
-class Answering:
-    """A capturer that gives one answer after another, the last one for ever."""
+class ScriptedBackend:
+    """Capture backend that returns the given observations in order and repeats the last one."""
 
     def __init__(self, *answers: Observation) -> None:
         self._answers = list(answers)
@@ -36,7 +36,7 @@ class Answering:
         self.closed = True
 
 
-class Sleeping:
+class RecordedSleep:
     def __init__(self) -> None:
         self.slept: list[float] = []
 
@@ -44,43 +44,46 @@ class Sleeping:
         self.slept.append(seconds)
 
 
-def _seen(outcome: CaptureOutcome, status: int | None = 200, backend: str = "first") -> Observation:
+def _observation(outcome: CaptureOutcome, status: int | None = 200, backend: str = "first") -> Observation:
     return Observation(url=URL, outcome=outcome, captured_at=NOON, duration_s=0.1, backend=backend, http_status=status)
 
 
-OK = _seen(CaptureOutcome.OK)
+OK = _observation(CaptureOutcome.OK)
 
 
 @pytest.mark.parametrize("outcome", ["blocked", "captcha", "empty", "crash"])
-async def test_what_looks_blocked_or_empty_is_looked_at_again_by_the_whole_browser(outcome: str) -> None:
-    first, second = Answering(_seen(CaptureOutcome(outcome))), Answering(_seen(CaptureOutcome.OK, backend="second"))
+async def test_blocked_or_empty_page_is_captured_again_with_the_full_browser(outcome: str) -> None:
+    first, second = (
+        ScriptedBackend(_observation(CaptureOutcome(outcome))),
+        ScriptedBackend(_observation(CaptureOutcome.OK, backend="second")),
+    )
     assert (await RoutedCapturer(first, second).capture(URL)).backend == "second"
 
 
-async def test_a_second_look_that_sees_no_more_changes_nothing() -> None:
-    first = Answering(_seen(CaptureOutcome.BLOCKED))
-    second = Answering(_seen(CaptureOutcome.TIMEOUT, backend="second"))
+async def test_second_capture_without_evidence_is_discarded() -> None:
+    first = ScriptedBackend(_observation(CaptureOutcome.BLOCKED))
+    second = ScriptedBackend(_observation(CaptureOutcome.TIMEOUT, backend="second"))
     assert (await RoutedCapturer(first, second).capture(URL)).outcome is CaptureOutcome.BLOCKED
 
 
 @pytest.mark.parametrize("outcome", ["ok", "partial", "http_error", "login_wall", "soft_404", "timeout", "dns_error"])
-async def test_what_another_browser_would_not_change_is_not_looked_at_again(outcome: str) -> None:
-    first, second = Answering(_seen(CaptureOutcome(outcome))), Answering(OK)
-    await RoutedCapturer(first, second, sleep=Sleeping()).capture(URL)
+async def test_outcome_that_another_browser_cannot_change_is_not_captured_again(outcome: str) -> None:
+    first, second = ScriptedBackend(_observation(CaptureOutcome(outcome))), ScriptedBackend(OK)
+    await RoutedCapturer(first, second, sleep=RecordedSleep()).capture(URL)
     assert second.asked == 0
 
 
 @pytest.mark.parametrize(
     ("trouble", "slept"),
     [
-        (_seen(CaptureOutcome.CONNECT_ERROR, None), [2.0]),
-        (_seen(CaptureOutcome.DNS_ERROR, None), [2.0]),
-        (_seen(CaptureOutcome.HTTP_ERROR, 503), [2.0]),
-        (replace(_seen(CaptureOutcome.BLOCKED, 429), headers={"retry-after": "7"}), [7.0]),
+        (_observation(CaptureOutcome.CONNECT_ERROR, None), [2.0]),
+        (_observation(CaptureOutcome.DNS_ERROR, None), [2.0]),
+        (_observation(CaptureOutcome.HTTP_ERROR, 503), [2.0]),
+        (replace(_observation(CaptureOutcome.BLOCKED, 429), headers={"retry-after": "7"}), [7.0]),
     ],
 )
-async def test_what_may_pass_by_itself_is_tried_once_more(trouble: Observation, slept: list[float]) -> None:
-    first, sleeping = Answering(trouble, OK), Sleeping()
+async def test_temporary_failure_is_retried_once(trouble: Observation, slept: list[float]) -> None:
+    first, sleeping = ScriptedBackend(trouble, OK), RecordedSleep()
     assert (await RoutedCapturer(first, sleep=sleeping).capture(URL)).is_evidence
     assert (first.asked, sleeping.slept) == (2, slept)
 
@@ -88,20 +91,20 @@ async def test_what_may_pass_by_itself_is_tried_once_more(trouble: Observation, 
 @pytest.mark.parametrize(
     "trouble",
     [
-        replace(_seen(CaptureOutcome.DNS_ERROR, None), gone=True),
-        replace(_seen(CaptureOutcome.HTTP_ERROR, 404), gone=True),
-        _seen(CaptureOutcome.HTTP_ERROR, 500),
-        replace(_seen(CaptureOutcome.HTTP_ERROR, 503), headers={"retry-after": "3600"}),
+        replace(_observation(CaptureOutcome.DNS_ERROR, None), gone=True),
+        replace(_observation(CaptureOutcome.HTTP_ERROR, 404), gone=True),
+        _observation(CaptureOutcome.HTTP_ERROR, 500),
+        replace(_observation(CaptureOutcome.HTTP_ERROR, 503), headers={"retry-after": "3600"}),
     ],
 )
-async def test_what_will_not_pass_is_not_tried_again(trouble: Observation) -> None:
-    first, sleeping = Answering(trouble), Sleeping()
+async def test_permanent_failure_is_not_retried(trouble: Observation) -> None:
+    first, sleeping = ScriptedBackend(trouble), RecordedSleep()
     await RoutedCapturer(first, sleep=sleeping).capture(URL)
     assert (first.asked, sleeping.slept) == (1, [])
 
 
-async def test_one_host_is_asked_for_few_pages_at_a_time_and_others_meanwhile() -> None:
-    first = Answering(OK)
+async def test_concurrent_pages_are_limited_per_host() -> None:
+    first = ScriptedBackend(OK)
     routed = RoutedCapturer(first, pages_per_host=2)
     await asyncio.gather(*(routed.capture(f"https://a.com/{n}") for n in range(10)))
     assert first.most_at_once == 2
@@ -109,8 +112,8 @@ async def test_one_host_is_asked_for_few_pages_at_a_time_and_others_meanwhile() 
     assert first.most_at_once == 10
 
 
-async def test_closing_closes_both() -> None:
-    first, second = Answering(OK), Answering(OK)
+async def test_closing_closes_both_backends() -> None:
+    first, second = ScriptedBackend(OK), ScriptedBackend(OK)
     await RoutedCapturer(first, second).aclose()
     assert first.closed
     assert second.closed

@@ -1,4 +1,4 @@
-"""Pages told from what stands in their place. Every good page here would fool a list of words."""
+"""Classification of pages and their placeholders. Every good page would match a simple word list."""
 
 from __future__ import annotations
 
@@ -244,13 +244,13 @@ BAD: dict[str, tuple[PageFacts, CaptureOutcome]] = {
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_a_good_page_is_evidence(name: str) -> None:
+def test_good_page_is_evidence(name: str) -> None:
     finding = classify(GOOD[name])
     assert (finding.outcome, finding.detail, finding.gone) == (CaptureOutcome.OK, "", False)
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_stands_in_the_place_of_a_page_is_named(name: str) -> None:
+def test_bad_page_has_its_outcome_and_a_detail(name: str) -> None:
     page, outcome = BAD[name]
     finding = classify(page)
     assert finding.outcome is outcome
@@ -258,7 +258,7 @@ def test_what_stands_in_the_place_of_a_page_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize(("status", "gone"), [(404, True), (410, True), (403, False), (500, False), (451, False)])
-def test_only_404_and_410_say_that_a_page_is_gone(status: int, gone: bool) -> None:
+def test_only_404_and_410_mean_that_a_page_is_gone(status: int, gone: bool) -> None:
     assert classify(facts("Sorry", status=status)).gone is gone
 
 
@@ -281,7 +281,7 @@ def test_only_404_and_410_say_that_a_page_is_gone(status: int, gone: bool) -> No
         (facts("no", final_url="https://news.example/2024", status=404), CaptureOutcome.HTTP_ERROR, None),
     ],
 )
-def test_what_may_stand_for_a_missing_page_is_suspect(
+def test_possible_soft_404_has_its_confidence(
     page: PageFacts, outcome: CaptureOutcome, suspicion: Soft404Confidence | None
 ) -> None:
     found = classify(page)
@@ -307,11 +307,11 @@ def test_what_may_stand_for_a_missing_page_is_suspect(
         ("https://a.com/en", "https://a.com/", False),
     ],
 )
-def test_being_sent_to_an_address_above(cited: str, final: str, up: bool) -> None:
+def test_redirect_to_a_parent_url_is_recognized(cited: str, final: str, up: bool) -> None:
     assert is_redirected_to_parent(cited, final, ("The news",)) is up
 
 
-def test_bytes_that_were_taken_for_text_are_no_page() -> None:
+def test_binary_data_decoded_as_text_is_damaged() -> None:
     packed = bytes(range(256)).decode("cp1252", errors="replace") * 4
     finding = classify(facts(packed))
     assert finding.outcome is CaptureOutcome.DAMAGED
@@ -320,7 +320,7 @@ def test_bytes_that_were_taken_for_text_are_no_page() -> None:
     assert classify(facts(few)).outcome is CaptureOutcome.OK
 
 
-def test_a_soft_404_is_not_known_to_be_gone() -> None:
+def test_soft_404_is_not_gone() -> None:
     assert not classify(facts("Sorry. " * 9, title="Page not found")).gone
 
 
@@ -330,7 +330,7 @@ def test_a_soft_404_is_not_known_to_be_gone() -> None:
      "Sorry, we couldn't find that page", "The page you are looking for could not be found", "Article not found - Site",
      "HTTP 404", "404 - Page not found", "Whoops!", "The requested URL was not found", "Site | 404"],
 )  # fmt: skip
-def test_headlines_that_say_that_a_page_is_missing(headline: str) -> None:
+def test_headlines_of_missing_pages_are_recognized(headline: str) -> None:
     assert is_missing_headline(headline)
 
 
@@ -339,7 +339,7 @@ def test_headlines_that_say_that_a_page_is_missing(headline: str) -> None:
     ["Page found", "Lost and found", "Found: the page", "404 ways to cook rice", "Not found in nature: an element made",
      "Product page", "Missing persons", "The Page", "Error handling", "Why pages are not found by search engines", ""],
 )  # fmt: skip
-def test_headlines_that_do_not(headline: str) -> None:
+def test_other_headlines_are_not_headlines_of_missing_pages(headline: str) -> None:
     assert not is_missing_headline(headline)
 
 
@@ -355,11 +355,11 @@ def test_headlines_that_do_not(headline: str) -> None:
         ("https://a.com/en/home", "https://a.com/", False),
     ],
 )
-def test_being_sent_home(cited: str, final: str, home: bool) -> None:
+def test_redirect_to_the_home_page_is_recognized(cited: str, final: str, home: bool) -> None:
     assert is_redirected_home(cited, final) is home
 
 
-def test_the_detail_says_where_the_text_is_that_a_page_does_not_show() -> None:
+def test_detail_names_where_unshown_text_is() -> None:
     dead = classify(facts("Harbour news", script_chars=3000))
     folded = classify(facts("Harbour news", hidden_chars=3000))
     assert (dead.outcome, dead.detail) == (CaptureOutcome.OK, "12 characters visible; most text is in scripts")

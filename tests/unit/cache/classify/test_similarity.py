@@ -1,4 +1,4 @@
-"""How alike two pages of one site are, and the address that is made up beside a cited one."""
+"""Similarity of two pages of one site, and the random sibling of a cited URL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AT, BESIDE = "https://a.example/news/harbour-lamps", "https://a.example/news/3f9
 SORRY = "Sorry, there is nothing here. You may have followed an old link. Look into the index, or ask the editors."
 
 
-def _alike(text: str, other: str) -> float:
+def _similarity(text: str, other: str) -> float:
     return text_similarity(text, AT, other, BESIDE)
 
 
@@ -31,31 +31,31 @@ def _alike(text: str, other: str) -> float:
     ],
     ids=["equal", "case", "address", "number", "word", "no spaces", "one word"],
 )
-def test_what_says_the_same_is_the_same(text: str, other: str) -> None:
-    assert _alike(text, other) >= MIN_SIMILARITY
+def test_equivalent_texts_are_similar(text: str, other: str) -> None:
+    assert _similarity(text, other) >= MIN_SIMILARITY
 
 
 @pytest.mark.parametrize(
     "other",
     ["", "Nothing.", "The lamps of the harbour were lit by hand.", f"{SORRY} {'And much else besides, of late. ' * 4}"],
 )
-def test_what_says_something_else_is_not(other: str) -> None:
-    assert _alike(SORRY, other) < MIN_SIMILARITY
+def test_different_texts_are_not_similar(other: str) -> None:
+    assert _similarity(SORRY, other) < MIN_SIMILARITY
 
 
-def test_nothing_is_like_nothing_only_by_accident() -> None:
-    assert _alike("", "") == 0.0
+def test_empty_texts_are_not_similar() -> None:
+    assert _similarity("", "") == 0.0
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
-def test_likeness_is_a_share_and_the_same_both_ways(text: str, other: str) -> None:
-    alike = text_similarity(text, AT, other, AT)
-    assert 0.0 <= alike <= 1.0
-    assert alike == text_similarity(other, AT, text, AT)
+def test_similarity_is_symmetric_and_between_zero_and_one(text: str, other: str) -> None:
+    similarity = text_similarity(text, AT, other, AT)
+    assert 0.0 <= similarity <= 1.0
+    assert similarity == text_similarity(other, AT, text, AT)
 
 
 @given(st.from_regex(r"(/[a-z0-9%.-]{0,9}){0,5}", fullmatch=True), st.sampled_from(["", "?a=1", "#part", "?a=1#/b"]))
-def test_a_sibling_lies_in_the_same_folder_of_the_same_host(path: str, end: str) -> None:
+def test_sibling_url_is_in_the_same_folder_of_the_same_host(path: str, end: str) -> None:
     cited, beside = urlsplit(f"https://a.example:8443{path}{end}"), urlsplit("")
     beside = urlsplit(sibling_url(cited.geturl(), "zq81"))
     assert (beside.scheme, beside.netloc, beside.query, beside.fragment) == ("https", "a.example:8443", cited.query, "")
@@ -63,5 +63,5 @@ def test_a_sibling_lies_in_the_same_folder_of_the_same_host(path: str, end: str)
     assert "zq81" in beside.path
 
 
-def test_made_up_names_are_not_to_be_guessed() -> None:
+def test_random_segments_are_unique() -> None:
     assert len({random_segment() for _ in range(1000)}) == 1000

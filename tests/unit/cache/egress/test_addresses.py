@@ -1,4 +1,4 @@
-"""The table of addresses that may never be dialled."""
+"""Addresses that the egress proxy denies."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ ALLOWED = _ALLOWED_TEXT.split()
 
 
 @pytest.mark.parametrize("address", DENIED)
-def test_an_address_that_is_not_public_is_denied(address: str) -> None:
+def test_address_that_is_not_public_is_denied(address: str) -> None:
     assert denial_reason(address)
 
 
 @pytest.mark.parametrize("address", ALLOWED)
-def test_a_public_address_is_let_through(address: str) -> None:
+def test_public_address_is_allowed(address: str) -> None:
     assert denial_reason(address) is None
 
 
-def test_what_is_no_address_is_an_error() -> None:
+def test_text_that_is_not_an_address_raises() -> None:
     with pytest.raises(ValueError, match="not appear to be"):
         denial_reason("localhost")
 
 
-def test_the_examples_hold() -> None:
+def test_docstring_examples_are_correct() -> None:
     assert doctest.testmod(addresses).failed == 0

@@ -16,12 +16,12 @@ from cache.egress.http_wire import BadMessage, Head, parse_request
         (b"CONNECT ::1:443 HTTP/1.1", b"::1:443", ("::1", 443)),
     ],
 )
-def test_an_ipv6_address_may_come_without_brackets(first: bytes, host_header: bytes, place: tuple[str, int]) -> None:
+def test_ipv6_address_may_have_no_brackets(first: bytes, host_header: bytes, place: tuple[str, int]) -> None:
     request = parse_request(Head(first=first, headers=((b"Host", host_header),)))
     assert (request.host, request.port) == place
 
 
 @pytest.mark.parametrize("first", [b"GET http://::1/x HTTP/1.1", b"CONNECT ::1:x HTTP/1.1", b"CONNECT a:b:1 HTTP/1.1"])
-def test_an_invalid_address_is_refused(first: bytes) -> None:
+def test_invalid_address_is_rejected(first: bytes) -> None:
     with pytest.raises(BadMessage):
         parse_request(Head(first=first, headers=()))

@@ -1,4 +1,4 @@
-"""Visits to one host are kept apart; other hosts, and the operator's own, are not held up by that."""
+"""Delay between visits to one host."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from cache.egress.paced_capturer import PacedCapturer
 from tests.unit.cache.scripted import Clock, ScriptedCapturer
 
 
-class Seconds:
-    """A monotonic clock that only sleeping moves, and what was slept."""
+class ManualClock:
+    """Monotonic clock that the test advances, with a sleep function that records its delays."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -21,8 +21,8 @@ class Seconds:
         return ProcessHostPacing(now=lambda: self.now, sleep=self.sleep)
 
 
-async def test_visits_to_one_host_begin_a_gap_apart() -> None:
-    time = Seconds()
+async def test_visits_to_one_host_start_a_gap_apart() -> None:
+    time = ManualClock()
     polite = PacedCapturer(ScriptedCapturer(Clock()), time.pace(), gap_s=0.5)
     for n in range(3):
         await polite.capture(f"https://a.com/{n}")
@@ -36,8 +36,8 @@ async def test_visits_to_one_host_begin_a_gap_apart() -> None:
     assert len(time.slept) == 3
 
 
-async def test_the_operators_own_hosts_and_a_gap_of_nothing_wait_for_nobody() -> None:
-    time = Seconds()
+async def test_own_hosts_and_a_gap_of_zero_cause_no_delay() -> None:
+    time = ManualClock()
     inner = ScriptedCapturer(Clock())
     own = PacedCapturer(inner, time.pace(), gap_s=5, is_own=lambda place: place == ("127.0.0.1", 8765))
     hurried = PacedCapturer(inner, time.pace(), gap_s=0)

@@ -1,4 +1,4 @@
-"""A host is known not to exist only where the name server could have known it."""
+"""Name resolution: when a host is known not to exist."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cache.errors import HostUnknown, LookupFailed
 
 
 class Names:
-    """A look-up with a table; what is not in it is unknown."""
+    """Lookup function with a table of known names."""
 
     def __init__(self, *known: str, fault: int = socket.EAI_NONAME) -> None:
         self.known = set(known)
@@ -27,14 +27,14 @@ class Names:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", port))] * 2
 
 
-async def test_a_name_is_found_once_with_each_address() -> None:
+async def test_known_name_is_resolved_without_duplicate_addresses() -> None:
     resolver = SystemResolver(Names("a.test"))
     assert await resolver.resolve("a.test", 80) == ["93.184.216.34"]
     resolver.close()
 
 
 @pytest.mark.parametrize("fault", [socket.EAI_NONAME, socket.EAI_NODATA])
-async def test_a_name_server_that_knows_the_world_is_believed_and_not_asked_about_it_each_time(fault: int) -> None:
+async def test_unknown_host_is_reported_after_one_check_of_the_name_server(fault: int) -> None:
     names = Names(PUBLIC_HOST, fault=fault)
     resolver = SystemResolver(names)
     for _ in range(3):
@@ -44,28 +44,28 @@ async def test_a_name_server_that_knows_the_world_is_believed_and_not_asked_abou
     resolver.close()
 
 
-async def test_one_that_knows_nothing_of_the_world_says_nothing_about_any_host() -> None:
+async def test_name_server_that_cannot_resolve_public_hosts_proves_nothing() -> None:
     at = 0.0
     names = Names("intranet.test")
     resolver = SystemResolver(names, now=lambda: at)
     with pytest.raises(LookupFailed, match=PUBLIC_HOST):
         await resolver.resolve("gone.test", 80)
     assert await resolver.resolve("intranet.test", 80)
-    names.known.add(PUBLIC_HOST)  # the line is up again
+    names.known.add(PUBLIC_HOST)  # the connection works again
     at = 60.0
     with pytest.raises(HostUnknown):
         await resolver.resolve("gone.test", 80)
     resolver.close()
 
 
-async def test_a_name_server_that_fails_is_no_answer() -> None:
+async def test_temporary_failure_of_the_name_server_raises_lookup_failed() -> None:
     resolver = SystemResolver(Names(fault=socket.EAI_AGAIN))
     with pytest.raises(LookupFailed):
         await resolver.resolve("a.test", 80)
     resolver.close()
 
 
-async def test_what_never_exists_is_not_asked_for() -> None:
+async def test_invalid_top_level_domain_is_not_looked_up() -> None:
     names = Names()
     resolver = SystemResolver(names)
     for host in ("invalid", "no-such-host.invalid"):

@@ -1,4 +1,4 @@
-"""What a browser tells of places is held against the picture that it hands in."""
+"""Validation of submitted text boxes against the uploaded screenshot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TEXT = "The tower is high\nAnd it is old"
 
 
 def picture(*tops: int, width: int = 500, height: int = 1000) -> bytes:
-    """White, with something drawn at these heights."""
+    """Return a white image with text at these heights."""
     drawn = Image.new("RGB", (width, height), "white")
     for top in tops:
         ImageDraw.Draw(drawn).text((50, top), "words of a page that stand here", fill="black")
@@ -23,8 +23,8 @@ def picture(*tops: int, width: int = 500, height: int = 1000) -> bytes:
     return buffer.getvalue()
 
 
-def told(*pieces: tuple[str, float], width: float = 1000, height: float = 2000) -> SubmittedBoxes:
-    """Pieces by their heights on the page, which is twice as large as its picture."""
+def submitted(*pieces: tuple[str, float], width: float = 1000, height: float = 2000) -> SubmittedBoxes:
+    """Return boxes by their heights on a page that is twice as large as its screenshot."""
     lines = {text: (Line(0, 100, top, 300, 22),) for text, top in pieces}
     return SubmittedBoxes(
         width=width,
@@ -33,35 +33,39 @@ def told(*pieces: tuple[str, float], width: float = 1000, height: float = 2000) 
     )
 
 
-def lines(told: SubmittedBoxes, *shots: bytes) -> list[list[int]]:
-    found = validated_boxes(told, TEXT, shots)
+def lines(submitted: SubmittedBoxes, *shots: bytes) -> list[list[int]]:
+    found = validated_boxes(submitted, TEXT, shots)
     return [] if found is None else json.loads(found)["lines"]
 
 
-def test_places_on_the_page_become_places_in_the_picture():
-    found = lines(told(("The tower is high", 200), ("And it is old", 600)), picture(100, 300))
+def test_positions_on_the_page_are_converted_to_the_screenshot():
+    found = lines(submitted(("The tower is high", 200), ("And it is old", 600)), picture(100, 300))
     assert found == [[0, 17, 0, 1000, 1000, 3000, 110], [18, 31, 0, 1000, 3000, 3000, 110]]
 
 
-def test_a_picture_in_tiles_has_them_one_below_the_other():
+def test_tiles_of_a_screenshot_are_stacked_vertically():
     found = lines(
-        told(("The tower is high", 200), ("And it is old", 1200)), picture(100, height=500), picture(100, height=500)
+        submitted(("The tower is high", 200), ("And it is old", 1200)),
+        picture(100, height=500),
+        picture(100, height=500),
     )
     assert [(line[2], line[4]) for line in found] == [(0, 2000), (1, 2000)]
 
 
-def test_what_the_picture_does_not_show_has_no_place():
-    assert [line[0] for line in lines(told(("The tower is high", 200), ("And it is old", 1500)), picture(100))] == [0]
+def test_box_without_visible_content_is_dropped():
+    assert [
+        line[0] for line in lines(submitted(("The tower is high", 200), ("And it is old", 1500)), picture(100))
+    ] == [0]
 
 
-def test_a_picture_of_other_proportions_is_of_something_else():
-    assert lines(told(("The tower is high", 200), height=9000), picture(100)) == []
-    assert lines(told(("The tower is high", 200)), b"no picture") == []
-    assert lines(told(("The tower is high", 200))) == []
+def test_screenshot_with_different_proportions_is_rejected():
+    assert lines(submitted(("The tower is high", 200), height=9000), picture(100)) == []
+    assert lines(submitted(("The tower is high", 200)), b"no picture") == []
+    assert lines(submitted(("The tower is high", 200))) == []
 
 
-def test_what_is_not_in_the_text_or_beyond_the_picture_has_no_place():
-    assert lines(told(("Somebody else", 200), ("And it is old", 99_999)), picture(100)) == []
+def test_box_outside_the_text_or_the_screenshot_is_dropped():
+    assert lines(submitted(("Somebody else", 200), ("And it is old", 99_999)), picture(100)) == []
     beside = SubmittedBoxes(
         width=1000, height=2000, pieces=(Piece(begins="The tower", length=9, lines=(Line(0, 900, 200, 900, 22),)),)
     )

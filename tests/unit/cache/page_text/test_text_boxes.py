@@ -1,4 +1,4 @@
-"""Pieces of text are found in a page's text by how they begin, in its order; what is not found has no place."""
+"""Text boxes: pieces of text located in the text of a page by their beginning, in order."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def piece(text: str, top: float = 100, *, starts: tuple[int, ...] = (0,)) -> Pie
     return Piece(begins=text[:40], length=len(text), lines=lines)
 
 
-def test_a_box_is_in_parts_of_its_picture():
+def test_box_is_a_fraction_of_its_screenshot():
     assert lines_of("# Some words", piece("Some words")) == [[2, 12, 0, 1000, 500, 5000, 100]]
 
 
-def test_the_lines_of_a_piece_share_its_text():
+def test_lines_of_a_piece_divide_its_text():
     assert [line[:2] for line in lines_of("one two three", piece("one two three", starts=(0, 4, 8)))] == [
         [0, 4],
         [4, 8],
@@ -36,27 +36,27 @@ def test_the_lines_of_a_piece_share_its_text():
     ]
 
 
-def test_the_same_words_are_found_one_after_another():
+def test_repeated_words_are_located_one_after_another():
     text = "word | word | word"
     assert [line[0] for line in lines_of(text, piece("word"), piece("word"), piece("word"))] == [0, 7, 14]
 
 
-def test_a_short_piece_is_not_found_far_away():
+def test_short_piece_is_not_located_far_away():
     text = "start " + "x " * 1000 + "end"
     assert [line[0] for line in lines_of(text, piece("start"), piece("end"))] == [0]
 
 
-def test_a_telling_piece_is_found_behind_what_came_between():
+def test_distinctive_piece_is_located_after_a_long_gap():
     text = "start " + "x " * 1000 + "a sentence that is long enough to tell"
     found = lines_of(text, piece("start"), piece("a sentence that is long enough to tell"))
     assert found[1][0] == text.index("a sentence")
 
 
-def test_what_is_not_in_the_text_costs_no_other_its_place():
+def test_piece_missing_from_the_text_does_not_affect_others():
     assert [line[0] for line in lines_of("one two", piece("never there"), piece("two"))] == [4]
 
 
-def test_a_line_stands_on_the_picture_that_shows_its_middle():
+def test_line_is_on_the_tile_that_shows_its_middle():
     tiles = [ScreenshotArea(number=n, top=1000 * n, width=1000, height=1000) for n in range(2)]
     found = lines_of("one two", piece("one", 995), piece("two", 1500), sheets=tiles)
     assert [line[2] for line in found] == [1, 1]
@@ -64,7 +64,7 @@ def test_a_line_stands_on_the_picture_that_shows_its_middle():
 
 
 @pytest.mark.parametrize("top", [-500.0, 5000.0, math.nan, math.inf])
-def test_what_no_picture_shows_has_no_place(top: float):
+def test_line_outside_all_screenshots_has_no_place(top: float):
     assert places_json("one", [([SHEET], [piece("one", top)])]) is None
 
 
@@ -73,7 +73,7 @@ BOX = st.tuples(*[st.floats(allow_nan=True, allow_infinity=True)] * 4)
 
 
 @given(st.text(max_size=300), PIECES, st.lists(BOX, min_size=1, max_size=3))
-def test_whatever_a_page_says_boxes_lie_within_picture_and_text(text: str, begins: list[str], boxes: list[tuple]):
+def test_boxes_are_always_within_screenshot_and_text(text: str, begins: list[str], boxes: list[tuple]):
     pieces = [
         Piece(begins=one, length=len(one), lines=tuple(Line(nth, *box) for nth, box in enumerate(boxes)))
         for one in begins

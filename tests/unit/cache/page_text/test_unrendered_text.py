@@ -1,4 +1,4 @@
-"""Text that its picture does not show is taken out, unless the picture may be what is wrong."""
+"""Removal of text that its screenshot does not show, unless the screenshot may be wrong."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORDS = [f"Line number {n} of the page" for n in range(6)]
 
 
 def shots(*drawn: int) -> list[bytes]:
-    """Two pictures with something drawn where these lines stand."""
+    """Return two screenshots that show these lines."""
     made = []
     for top in (0, 800):
         picture = Image.new("RGB", (1100, 688), "white")
@@ -54,38 +54,38 @@ def piece(number: int, *, width: float = 300) -> Piece:
     return Piece(begins=words, length=len(words), lines=(Line(0, 100, 200 * number, width, 20),))
 
 
-def test_what_the_picture_does_not_show_is_hidden_on_any_picture_of_the_page():
+def test_text_missing_from_all_screenshots_is_hidden():
     seen = hide_unrendered(page(), SHEETS, shots(0, 2, 3, 5))
     assert seen.text == "\n\n".join(WORDS[n] for n in (0, 2, 3, 5))
     assert seen.hidden == f"{WORDS[1]}\n{WORDS[4]}\nbefore"
 
 
-def test_what_is_left_has_its_places_in_the_text_that_is_left():
+def test_remaining_pieces_are_located_in_the_remaining_text():
     seen = hide_unrendered(page(), SHEETS, shots(0, 2, 3, 4, 5))
     boxes = json.loads(places_json(seen.text, [(SHEETS, seen.places)]) or b"{}")["lines"]
     assert [seen.text[start:end] for start, end, *_ in boxes] == [WORDS[n] for n in (0, 2, 3, 4, 5)]
 
 
-def test_a_picture_that_shows_little_of_a_page_takes_nothing_away():
+def test_screenshot_that_shows_little_of_the_page_hides_nothing():
     assert hide_unrendered(page(), SHEETS, shots(0, 1)) == page()
     assert hide_unrendered(page(), SHEETS, shots()) == page()
 
 
-def test_what_has_no_place_or_no_picture_is_left():
+def test_piece_without_a_box_or_a_screenshot_is_kept():
     pieces = (piece(0), piece(1, width=0), piece(2), piece(3), piece(4))
     assert hide_unrendered(page(*pieces), SHEETS, shots(0, 2, 3)[:1]) == page(*pieces)
     assert hide_unrendered(page(), SHEETS, [b"no picture"]) == page()
     assert hide_unrendered(page(), SHEETS, []) == page()
 
 
-def test_a_piece_is_taken_out_only_when_none_of_its_lines_is_drawn():
+def test_piece_is_hidden_only_if_none_of_its_lines_is_drawn():
     lines = (Line(0, 100, 0, 300, 20), Line(10, 100, 100, 300, 20))
     halves = Piece(begins=WORDS[0], length=len(WORDS[0]), lines=lines)
     rest = tuple(piece(n) for n in range(1, 6))
     assert WORDS[0] in hide_unrendered(page(halves, *rest), SHEETS, shots(0, 2, 3, 4, 5)).text
 
 
-def test_of_two_that_say_the_same_the_one_that_is_not_drawn_goes():
+def test_undrawn_copy_of_a_repeated_text_is_hidden():
     twin = page(*(piece(n) for n in (0, 1, 2, 3)))
     again = Piece(begins=WORDS[0], length=len(WORDS[0]), lines=(Line(0, 100, 600, 300, 20),))
     doubled = VisibleText(
@@ -111,17 +111,17 @@ def _shot(*marks: tuple[int, int, int, int], cover: str = "white") -> bytes:
     return buffer.getvalue()
 
 
-def test_a_text_that_leaves_a_trace_when_it_is_taken_away_can_be_seen() -> None:
+def test_text_whose_removal_changes_the_screenshot_is_visible() -> None:
     first, second = (20.0, 110.0, 60.0, 20.0), (20.0, 150.0, 60.0, 20.0)
     with_first, without = _shot((25, 14, 60, 24)), _shot()
     assert visible_covered_texts([first, second], 100, 200, [with_first, without, with_first]) == [0]
 
 
-def test_what_changes_by_itself_says_nothing_of_the_text_below() -> None:
+def test_area_that_changes_by_itself_is_not_evidence_of_visible_text() -> None:
     shots = [_shot(cover="white"), _shot(cover="grey"), _shot(cover="black")]
     assert visible_covered_texts([(20.0, 110.0, 60.0, 20.0)], 100, 200, shots) == []
 
 
-def test_a_picture_of_one_colour_shows_nothing() -> None:
+def test_screenshot_of_one_color_shows_nothing() -> None:
     assert not shows_anything([_shot(), _shot(cover="grey")])
     assert shows_anything([_shot(), _shot((1, 1, 9, 9))])

@@ -1,4 +1,4 @@
-"""Putting a page's text together from the texts of its frames."""
+"""Visible text of a page, assembled from its frames."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MARK = "\ue000"
 
 
 class FakeFrame:
-    """A frame that answers the walker with a given text; ``frames`` are by place."""
+    """Frame that returns a given text from the page script. ``frames`` are by position."""
 
     def __init__(self, text: str, frames: dict[int, FrameView] | None = None, **found: Any) -> None:
         self._found = {"title": "T", "text": text, "hidden": [], "links": [], "headlines": [], "truncated": False}
@@ -48,31 +48,31 @@ def _place(number: int) -> str:
     return f"{MARK}{number}{MARK}"
 
 
-async def test_the_texts_of_frames_stand_in_their_places() -> None:
+async def test_texts_of_frames_are_inserted_at_their_positions() -> None:
     inner = FakeFrame(f"inner {_place(0)} end", {0: FakeFrame("innermost")})
     page = FakeFrame(f"before\n{_place(1)}\nbetween\n{_place(0)}\nafter", {0: FakeFrame("zero"), 1: inner})
     assert (await read_visible_text(page)).text == "before\ninner innermost end\nbetween\nzero\nafter"
 
 
-async def test_a_frame_that_is_not_shown_or_does_not_answer_costs_only_itself() -> None:
+async def test_invisible_or_lost_frame_affects_only_its_own_text() -> None:
     frames: dict[int, FrameView] = {99: FakeFrame("unseen"), 0: SilentFrame("lost")}
     visible = await read_visible_text(FakeFrame(f"a {_place(0)} b {_place(7)} c", frames))
     assert visible.text == "a  b  c"
 
 
-async def test_frames_are_followed_to_a_certain_depth() -> None:
+async def test_depth_of_nested_frames_is_limited() -> None:
     def nested(depth: int) -> FrameView:
         return FakeFrame(f"{depth} {_place(0)}", {0: nested(depth + 1)}) if depth < 9 else FakeFrame("bottom")
 
     assert "bottom" not in (await read_visible_text(nested(0))).text
 
 
-async def test_hidden_text_of_all_frames_is_gathered_apart() -> None:
+async def test_hidden_text_of_all_frames_is_collected_separately() -> None:
     page = FakeFrame(f"x {_place(0)}", {0: FakeFrame("y", hidden=["from inside"])}, hidden=["one", "two"])
     assert (await read_visible_text(page)).hidden == "one\ntwo\nfrom inside"
 
 
-async def test_consent_and_a_sign_in_that_a_frame_asks_for_are_facts_of_the_page() -> None:
+async def test_consent_and_login_in_a_frame_are_facts_of_the_page() -> None:
     inner = FakeFrame("sign in here", hasPasswordField=True, loginFormChars=12, inputs=2)
     frames: dict[int, FrameView] = {0: FakeFrame("we  value\nyour privacy"), 1: FakeFrame(_place(0), {0: inner})}
     page = FakeFrame(f"{_place(0)} {_place(1)}", frames, consentFrames=[0, 5], consentChars=3, inputs=1)
@@ -81,14 +81,14 @@ async def test_consent_and_a_sign_in_that_a_frame_asks_for_are_facts_of_the_page
     assert (facts["loginFormChars"], facts["inputs"]) == (12, 3)
 
 
-async def test_alternative_texts_are_a_section_of_their_own_behind_what_is_hidden() -> None:
+async def test_alternative_texts_follow_the_hidden_text_in_their_own_section() -> None:
     page = FakeFrame("x", hidden=["unseen"], alternatives=["A mill", "A map"])
     expected = "unseen\n\n[alternative texts of pictures]\n- A mill\n- A map"
     assert (await read_visible_text(page)).hidden == expected
     assert (await read_visible_text(FakeFrame("x", alternatives=["A mill"]))).hidden.startswith("[alternative")
 
 
-async def test_a_link_is_listed_once_and_a_cut_text_says_so() -> None:
+async def test_duplicate_links_are_listed_once_and_truncation_is_reported() -> None:
     links = [["Home", "https://a.com/"], ["Home", "https://a.com/"], ["Up", "https://a.com/"]]
     visible = await asyncio.wait_for(read_visible_text(FakeFrame("x", links=links, truncated=True)), 1)
     assert visible.links == (("Home", "https://a.com/"), ("Up", "https://a.com/"))

@@ -1,4 +1,4 @@
-"""Pages saved as one file: found in it, decoded, and never at the cost of more than a pass over the bytes."""
+"""Pages saved as MHTML: parsing in linear time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HTML = "<!doctype html><title>Bänke</title><h1>Bänke = Stühle</h1><p>Two of t
 def saved(
     html: bytes, encoding: str = "quoted-printable", *, before: bytes = b"", content_type: str = "text/html"
 ) -> bytes:
-    """A file as browsers write it: the page, and a picture that it shows."""
+    """Return an MHTML file as written by browsers, with the page and one of its images."""
     encoders: dict[str, Callable[[bytes], bytes]] = {
         "quoted-printable": quopri.encodestring,
         "base64": base64.encodebytes,
@@ -44,12 +44,12 @@ def saved(
     return (head + body + b"------Multipart--abc------\n").replace(b"\n", b"\r\n")
 
 
-def test_the_examples_in_the_docstrings_hold() -> None:
+def test_docstring_examples_are_correct() -> None:
     assert doctest.testmod(cache.sources.mhtml).failed == 0
 
 
 @pytest.mark.parametrize("encoding", ["quoted-printable", "base64", "8bit"])
-def test_the_page_its_address_and_its_time_are_found(encoding: str) -> None:
+def test_page_url_title_and_time_are_read(encoding: str) -> None:
     data = saved(HTML.encode(), encoding)
     assert is_mhtml(data)
     page = read_mhtml(data)
@@ -58,36 +58,36 @@ def test_the_page_its_address_and_its_time_are_found(encoding: str) -> None:
     assert page.saved_at == datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
-def test_the_page_is_the_first_html_and_its_charset_is_kept() -> None:
+def test_page_is_the_first_html_part_and_keeps_its_charset() -> None:
     style = b"Content-Type: text/css\nContent-Location: https://towns.example/a.css\n\n/* <html> */"
     page = read_mhtml(saved(HTML.encode("latin-1"), "8bit", before=style, content_type="text/html; charset=latin-1"))
     assert page.html.decode("latin-1").strip() == HTML
     assert page.content_type == "text/html; charset=latin-1"
 
 
-def test_the_page_is_the_part_from_where_it_was_saved() -> None:
+def test_page_is_the_part_with_the_saved_url() -> None:
     frame = b"Content-Type: text/html\nContent-Location: https://ads.example/\n\n<p>an advertisement"
     assert read_mhtml(saved(HTML.encode(), before=frame)).html.decode().strip() == HTML
 
 
-def test_a_file_that_breaks_off_is_not_whole() -> None:
+def test_truncated_file_is_not_whole() -> None:
     assert read_mhtml(WHOLE).whole
     assert read_mhtml(WHOLE + b"\r\n\r\n").whole
     assert not read_mhtml(WHOLE[: WHOLE.rindex(b"------Multipart")]).whole
 
 
 @pytest.mark.parametrize("begins", [b"\xef\xbb\xbf", b"\r\n\r\n", b"\xef\xbb\xbf\r\n"])
-def test_what_an_editor_puts_before_the_file_does_no_harm(begins: bytes) -> None:
+def test_byte_order_mark_and_blank_lines_before_the_file_are_ignored(begins: bytes) -> None:
     assert is_mhtml(begins + WHOLE)
     assert read_mhtml(begins + WHOLE).html.decode().strip() == HTML
 
 
-def test_a_title_in_a_charset_that_nobody_knows_is_kept_as_it_is_written() -> None:
+def test_title_in_an_unknown_charset_is_not_decoded() -> None:
     odd = WHOLE.replace(b"=?utf-8?Q?B=C3=A4nke?=", b"=?no-such?Q?B=C3=A4nke?=")
     assert read_mhtml(odd).title == "=?no-such?Q?B=C3=A4nke?="
 
 
-def test_a_start_that_is_named_comes_before_the_first_part() -> None:
+def test_start_parameter_selects_the_page() -> None:
     other = b"Content-Type: text/html\nContent-ID: <other@x>\n\n<p>an advertisement"
     data = saved(HTML.encode(), before=other).replace(b"Snapshot-Content-Location", b"X-Saved-From")
     named = data.replace(b'type="text/html";', b'type="text/html"; start="<frame-1@mhtml.blink>";')
@@ -98,7 +98,7 @@ def test_a_start_that_is_named_comes_before_the_first_part() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"<!doctype html>", b"%PDF-1.7", b"From: a friend\n\nhello", b"\x00" * 100])
-def test_other_bytes_are_not_taken_for_one(data: bytes) -> None:
+def test_other_data_is_not_mhtml(data: bytes) -> None:
     assert not is_mhtml(data)
 
 
@@ -116,13 +116,13 @@ WHOLE = saved(HTML.encode())
         b"Content-Type: multipart/related; boundary=x\n\n--x\nContent-Type: text/html\n" + b"A: b\n" * 50_000,
     ],
 )
-def test_a_damaged_file_is_refused_in_words(data: bytes) -> None:
+def test_damaged_file_is_rejected(data: bytes) -> None:
     with pytest.raises(DocumentRejected) as refused:
         read_mhtml(data)
     assert refused.value.outcome is CaptureOutcome.DAMAGED
 
 
-def test_nesting_and_many_parts_cost_no_more_than_reading_them() -> None:
+def test_nested_and_numerous_parts_are_read_in_linear_time() -> None:
     nested = b"".join(b"Content-Type: multipart/related; boundary=b%d\n\n--b%d\n" % (n, n) for n in range(5000))
     crowded = b"Content-Type: multipart/related; boundary=x\n\n" + b"--x\nA: b\n\n" * (MAX_PARTS + 10)
     began = time.process_time()

@@ -1,4 +1,4 @@
-"""What is handed in for a page passes the checks of a capture, and says where it is from."""
+"""Uploaded pages pass the checks of a capture and have a provenance."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ URL = "https://towns.example/benches"
 CAPTCHA = "<title>Just a moment...</title><script>window._cf_chl_opt = {}</script><p>Checking your browser."
 
 
-async def given(**fields: object) -> Observation:
+async def upload(**fields: object) -> Observation:
     return await observe_upload(UploadedPage(url=URL, by="key-1", at=NOON, **fields))  # type: ignore[arg-type]
 
 
-async def test_html_is_read_as_a_page_that_nobody_rendered() -> None:
+async def test_html_is_read_as_an_unrendered_page() -> None:
     data = b"<title>Benches</title><script>x</script><p hidden>secret<p>" + b"There are two benches by the gate. " * 3
-    seen = await given(content=data)
+    seen = await upload(content=data)
     assert (seen.outcome, seen.kind, seen.title) == (CaptureOutcome.OK, PageKind.WEB, "Benches")
     assert "two benches" in seen.text
     assert "secret" not in seen.text
@@ -33,9 +33,9 @@ async def test_html_is_read_as_a_page_that_nobody_rendered() -> None:
     assert (seen.captured_at, seen.final_url, seen.html) == (NOON, None, data)
 
 
-async def test_a_page_saved_as_one_file_says_where_and_when() -> None:
+async def test_mhtml_upload_has_url_and_time_in_its_provenance() -> None:
     html = HTML.replace("Two of them.", "Two of them stand by the gate, one of them is green and new.")
-    seen = await given(content=saved(html.encode()))
+    seen = await upload(content=saved(html.encode()))
     assert seen.is_evidence
     assert "Bänke = Stühle" in seen.text
     assert seen.provenance["saved_url"] == URL
@@ -43,7 +43,7 @@ async def test_a_page_saved_as_one_file_says_where_and_when() -> None:
     assert seen.provenance["as"] == "mhtml"
 
 
-async def test_what_elements_say_is_not_to_be_seen_is_kept_apart() -> None:
+async def test_hidden_elements_are_kept_separately() -> None:
     concealed = (
         "<p style='display:none'>secret-a</p><div style='COLOR:red; Opacity : 0.0 !important'>secret-b"
         "<b style='visibility:hidden'>secret-c</b></div><p hidden>secret-d</p><dialog>secret-e</dialog>"
@@ -51,21 +51,21 @@ async def test_what_elements_say_is_not_to_be_seen_is_kept_apart() -> None:
     )
     shown = "<p style='opacity:.9'>seen-a</p><p style='font-size:0.8em'>seen-b</p><dialog open>seen-c</dialog>"
     plain = "There are two benches by the gate. " * 3
-    seen = await given(content=f"<!doctype html><body style='opacity:0'>{plain}{concealed}{shown}".encode())
+    seen = await upload(content=f"<!doctype html><body style='opacity:0'>{plain}{concealed}{shown}".encode())
     assert "secret" not in seen.text
     assert seen.hidden_text.split() == [f"secret-{letter}" for letter in "abcdefg"]
     assert seen.hidden_words == 7
     assert [f"seen-{letter}" in seen.text for letter in "abc"] == [True] * 3
 
 
-async def test_a_saved_page_that_breaks_off_is_partial() -> None:
+async def test_truncated_mhtml_is_partial() -> None:
     whole = saved(HTML.replace("Two of them.", "Two of them stand by the gate. " * 3).encode(), "8bit")
-    seen = await given(content=whole[: whole.rindex(b"------Multipart")])
+    seen = await upload(content=whole[: whole.rindex(b"------Multipart")])
     assert (seen.outcome, seen.detail) == (CaptureOutcome.PARTIAL, "not rendered; the file breaks off")
 
 
-async def test_what_it_is_its_bytes_decide_and_not_what_it_is_called() -> None:
-    seen = await given(content=b"<!doctype html><p>" + b"word " * 30, content_type="application/pdf")
+async def test_bytes_and_not_the_content_type_determine_the_format() -> None:
+    seen = await upload(content=b"<!doctype html><p>" + b"word " * 30, content_type="application/pdf")
     assert (seen.kind, seen.provenance["as"]) == (PageKind.WEB, "html")
 
 
@@ -80,16 +80,16 @@ async def test_what_it_is_its_bytes_decide_and_not_what_it_is_called() -> None:
         (saved(CAPTCHA.encode()), CaptureOutcome.CAPTCHA),
     ],
 )
-async def test_a_wall_that_is_handed_in_is_no_evidence_either(content: bytes, outcome: CaptureOutcome) -> None:
-    assert (await given(content=content)).outcome is outcome
+async def test_uploaded_wall_is_not_evidence(content: bytes, outcome: CaptureOutcome) -> None:
+    assert (await upload(content=content)).outcome is outcome
 
 
-async def test_a_text_is_taken_as_it_was_typed_in_unless_it_is_nothing() -> None:
-    seen = await given(text="Two benches stand by the gate, and one of them is green.\n")
+async def test_text_is_stored_unchanged_unless_it_is_an_error_message() -> None:
+    seen = await upload(text="Two benches stand by the gate, and one of them is green.\n")
     assert (seen.outcome, seen.text.count("\n")) == (CaptureOutcome.OK, 1)
     assert seen.provenance["as"] == "text"
-    assert (await given(text="Sold out")).outcome is CaptureOutcome.OK
-    assert (await given(text="404")).outcome is CaptureOutcome.SOFT_404
+    assert (await upload(text="Sold out")).outcome is CaptureOutcome.OK
+    assert (await upload(text="404")).outcome is CaptureOutcome.SOFT_404
 
 
 @pytest.mark.parametrize(
@@ -103,38 +103,43 @@ async def test_a_text_is_taken_as_it_was_typed_in_unless_it_is_nothing() -> None
         ({"content": saved(b"x")[:300]}, CaptureOutcome.DAMAGED),
     ],
 )
-async def test_what_cannot_be_shown_is_refused_in_words(fields: dict[str, object], outcome: CaptureOutcome) -> None:
+async def test_invalid_upload_is_rejected_with_a_detail(fields: dict[str, object], outcome: CaptureOutcome) -> None:
     with pytest.raises(DocumentRejected) as refused:
-        await given(**fields)
+        await upload(**fields)
     assert refused.value.outcome is outcome
     assert refused.value.detail
 
 
-def _shown(title: str, heading: str, form: str) -> tuple[str, BrowserPage]:
+def _browser_page(title: str, heading: str, form: str) -> tuple[str, BrowserPage]:
     html = f"<!doctype html><title>{title}</title><h1>{heading}</h1>{form}"
     return heading, BrowserPage(title=title, html=html.encode(), inputs=1)
 
 
-async def test_a_user_field_in_what_a_browser_showed_is_a_sign_of_a_wall() -> None:
+async def test_user_name_field_in_a_browser_upload_is_a_login_wall() -> None:
     form = "<form><input type=email autocomplete=username><button>Next</button></form>"
-    text, told = _shown("Benches", "Sign in", form)
-    seen = await given(text=f"# {text}\nNext", browser=told)
+    text, browser_page = _browser_page("Benches", "Sign in", form)
+    seen = await upload(text=f"# {text}\nNext", browser=browser_page)
     assert (seen.outcome, seen.detail) == (CaptureOutcome.LOGIN_WALL, "a user name field under a login title")
-    search = replace(told, html=told.html and told.html.replace(b"type=email autocomplete=username", b"name=q"))
-    assert (await given(text=f"# {text}\nNext", browser=search)).outcome is CaptureOutcome.OK
+    search = replace(
+        browser_page,
+        html=browser_page.html and browser_page.html.replace(b"type=email autocomplete=username", b"name=q"),
+    )
+    assert (await upload(text=f"# {text}\nNext", browser=search)).outcome is CaptureOutcome.OK
 
 
-async def test_a_registration_form_that_a_browser_showed_is_told_from_a_login() -> None:
+async def test_registration_form_in_a_browser_upload_is_recognized() -> None:
     form = "<form><input name=mail><input type=password autocomplete=new-password><button>Go</button></form>"
-    text, told = _shown("Benches", "Benches", form)
-    told = replace(told, password_field=True, login_form_chars=2, inputs=2)
-    seen = await given(text=f"# {text}\nGo", browser=told)
+    text, browser_page = _browser_page("Benches", "Benches", form)
+    browser_page = replace(browser_page, password_field=True, login_form_chars=2, inputs=2)
+    seen = await upload(text=f"# {text}\nGo", browser=browser_page)
     assert (seen.outcome, seen.detail) == (CaptureOutcome.LOGIN_WALL, "a registration form and little beside it")
-    login = replace(told, html=told.html and told.html.replace(b"new-password", b"current-password"))
-    assert "password field" in (await given(text=f"# {text}\nGo", browser=login)).detail
+    login = replace(
+        browser_page, html=browser_page.html and browser_page.html.replace(b"new-password", b"current-password")
+    )
+    assert "password field" in (await upload(text=f"# {text}\nGo", browser=login)).detail
 
 
-async def test_a_heading_that_a_browser_did_not_show_says_nothing() -> None:
-    _, told = _shown("Benches", "Page not found", "")
-    assert (await given(text="Two benches stand by the gate.", browser=told)).outcome is CaptureOutcome.OK
-    assert (await given(text="Page not found", browser=told)).outcome is CaptureOutcome.SOFT_404
+async def test_heading_that_the_text_does_not_contain_is_ignored() -> None:
+    _, browser_page = _browser_page("Benches", "Page not found", "")
+    assert (await upload(text="Two benches stand by the gate.", browser=browser_page)).outcome is CaptureOutcome.OK
+    assert (await upload(text="Page not found", browser=browser_page)).outcome is CaptureOutcome.SOFT_404

@@ -1,4 +1,4 @@
-"""A file is there whole or not at all, and what a killed process left is removed by the next."""
+"""Atomic writes of files, and removal of drafts of killed processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ with atomic_file(Path(sys.argv[1])) as file:
 """
 
 
-def test_it_gets_its_name_at_the_end(tmp_path: Path):
+def test_file_gets_its_name_at_the_end(tmp_path: Path):
     target = tmp_path / "new" / "bundle.zip"
     with atomic_file(target) as file:
         file.write(b"whole")
@@ -30,7 +30,7 @@ def test_it_gets_its_name_at_the_end(tmp_path: Path):
     assert [path.name for path in target.parent.iterdir()] == ["bundle.zip"]
 
 
-def test_an_error_leaves_what_was_there(tmp_path: Path):
+def test_error_keeps_the_existing_file(tmp_path: Path):
     target = tmp_path / "bundle.zip"
     target.write_bytes(b"before")
     with pytest.raises(ZeroDivisionError), atomic_file(target) as file:
@@ -40,7 +40,7 @@ def test_an_error_leaves_what_was_there(tmp_path: Path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_what_a_killed_process_left_goes_with_the_next_and_what_a_living_one_writes_stays(tmp_path: Path):
+def test_draft_of_a_killed_process_is_removed_and_one_in_use_is_kept(tmp_path: Path):
     target = tmp_path / "bundle.zip"
     ended = subprocess.run([sys.executable, "-c", KILLED, str(target)], timeout=60, cwd=Path.cwd(), check=False)
     assert ended.returncode == -9

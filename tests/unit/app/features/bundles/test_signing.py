@@ -1,4 +1,4 @@
-"""A signature says whose bundle it is; another key's, another bundle's and none at all are told apart."""
+"""Signatures of bundles."""
 
 from __future__ import annotations
 
@@ -17,60 +17,60 @@ ROOT = "ab" * 32
 
 
 @pytest.fixture
-def private(tmp_path: Path) -> Path:
+def private_key(tmp_path: Path) -> Path:
     make_key(tmp_path / "key.pem")
     return tmp_path / "key.pem"
 
 
-def signed(private: Path, root: str = ROOT) -> Path:
-    path = private.with_name("bundle.zip.sig")
-    path.write_bytes(sign(root, private))
+def signature_file(private_key: Path, root: str = ROOT) -> Path:
+    path = private_key.with_name("bundle.zip.sig")
+    path.write_bytes(sign(root, private_key))
     return path
 
 
-def test_who_signed_is_told(private: Path):
-    public = private.with_name("key.pem.pub")
-    assert len(check_signature(ROOT, signed(private), public)) == 64
-    assert private.stat().st_mode & 0o777 == 0o600
+def test_valid_signature_gives_the_key_fingerprint(private_key: Path):
+    public = private_key.with_name("key.pem.pub")
+    assert len(check_signature(ROOT, signature_file(private_key), public)) == 64
+    assert private_key.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_same_root_gives_the_same_signature(private: Path):
-    assert sign(ROOT, private) == sign(ROOT, private)
+def test_same_root_gives_the_same_signature(private_key: Path):
+    assert sign(ROOT, private_key) == sign(ROOT, private_key)
 
 
-def test_another_root(private: Path):
+def test_signature_of_another_root_is_rejected(private_key: Path):
     with pytest.raises(BundleRefused, match="signs another bundle"):
-        check_signature("cd" * 32, signed(private), private.with_name("key.pem.pub"))
+        check_signature("cd" * 32, signature_file(private_key), private_key.with_name("key.pem.pub"))
 
 
-def test_another_key(private: Path, tmp_path: Path):
+def test_signature_by_another_key_is_rejected(private_key: Path, tmp_path: Path):
     other = make_key(tmp_path / "other.pem")
     with pytest.raises(BundleRefused, match="not signed by the key"):
-        check_signature(ROOT, signed(private), other)
+        check_signature(ROOT, signature_file(private_key), other)
 
 
 @pytest.mark.parametrize(
     "change", [{"payloadType": "text/plain"}, {"signatures": []}, {"payload": "!"}, {"payload": None}]
 )
-def test_a_signature_that_was_changed(private: Path, change: dict[str, object]):
-    path = signed(private)
+def test_changed_signature_is_rejected(private_key: Path, change: dict[str, object]):
+    path = signature_file(private_key)
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(BundleRefused):
-        check_signature(ROOT, path, private.with_name("key.pem.pub"))
+        check_signature(ROOT, path, private_key.with_name("key.pem.pub"))
 
 
-def test_a_payload_that_was_exchanged(private: Path):
-    path = signed(private)
+def test_replaced_payload_is_rejected(private_key: Path):
+    path = signature_file(private_key)
     envelope = json.loads(path.read_text())
     statement = json.loads(base64.b64decode(envelope["payload"]))
     statement["subject"][0]["digest"]["sha256"] = "cd" * 32
     path.write_text(json.dumps(envelope | {"payload": base64.b64encode(json.dumps(statement).encode()).decode()}))
     with pytest.raises(BundleRefused, match="not signed"):
-        check_signature("cd" * 32, path, private.with_name("key.pem.pub"))
+        check_signature("cd" * 32, path, private_key.with_name("key.pem.pub"))
 
 
-def test_files_that_hold_no_key(private: Path, tmp_path: Path):
-    path = signed(private)
+def test_files_without_a_key_or_signature_are_rejected(private_key: Path, tmp_path: Path):
+    path = signature_file(private_key)
     nothing = tmp_path / "nothing"
     nothing.write_bytes(b"nothing")
     with pytest.raises(BundleError, match="contains no private key"):
@@ -80,19 +80,19 @@ def test_files_that_hold_no_key(private: Path, tmp_path: Path):
     with pytest.raises(BundleError, match="Cannot read"):
         sign(ROOT, tmp_path / "absent")
     with pytest.raises(BundleRefused, match="not a bundle signature"):
-        check_signature(ROOT, nothing, private.with_name("key.pem.pub"))
+        check_signature(ROOT, nothing, private_key.with_name("key.pem.pub"))
 
 
-def test_a_key_is_never_written_over(private: Path):
-    before = private.read_bytes()
+def test_existing_key_is_never_overwritten(private_key: Path):
+    before = private_key.read_bytes()
     with pytest.raises(BundleError, match="Cannot write"):
-        make_key(private)
-    assert private.read_bytes() == before
+        make_key(private_key)
+    assert private_key.read_bytes() == before
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl here")
-def test_openssl_reads_our_keys_and_finds_our_signature_good(private: Path, tmp_path: Path):
-    envelope = json.loads(signed(private).read_text())
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+def test_openssl_verifies_our_signature(private_key: Path, tmp_path: Path):
+    envelope = json.loads(signature_file(private_key).read_text())
     kind, payload = envelope["payloadType"].encode(), base64.b64decode(envelope["payload"])
     (tmp_path / "text").write_bytes(b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload))
     (tmp_path / "raw").write_bytes(base64.b64decode(envelope["signatures"][0]["sig"]))

@@ -1,4 +1,4 @@
-"""The zip is determined to the last byte, is a zip to every other program, and grows beyond 32 bits."""
+"""Deterministic zip files, readable by other programs, with more than 4 GiB."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.features.bundles.stored_zip import Entry, StoredZip, directory, first_w
 pytestmark = pytest.mark.slow
 
 
-def written(members: dict[str, bytes]) -> tuple[io.BytesIO, StoredZip]:
+def write_zip(members: dict[str, bytes]) -> tuple[io.BytesIO, StoredZip]:
     file = io.BytesIO()
     made = StoredZip(file)
     for name, data in members.items():
@@ -22,17 +22,17 @@ def written(members: dict[str, bytes]) -> tuple[io.BytesIO, StoredZip]:
     return file, made
 
 
-def test_others_read_it():
+def test_zipfile_reads_it():
     members = {"a/x.txt": b"hello", "a/\u00e9.txt": b"", "a/b/c": b"x" * 100_000}
-    file, _ = written(members)
+    file, _ = write_zip(members)
     with zipfile.ZipFile(file) as archive:
         assert {info.filename: archive.read(info) for info in archive.infolist()} == members
         assert archive.testzip() is None
         assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
 
 
-def test_the_first_byte_that_is_otherwise_is_told():
-    file, made = written({"a/x": b"hello", "a/y": b"you"})
+def test_first_differing_byte_is_found():
+    file, made = write_zip({"a/x": b"hello", "a/y": b"you"})
     assert first_wrong_byte(file, made.entries) is None
     for at in (0, 10, 40, len(file.getvalue()) - 1):
         data = bytearray(file.getvalue())
@@ -44,16 +44,16 @@ def test_the_first_byte_that_is_otherwise_is_told():
     assert first_wrong_byte(io.BytesIO(b"x" + file.getvalue()), made.entries) == 0
 
 
-def test_members_beyond_four_gigabytes():
+def test_members_may_exceed_four_gibibytes():
     entries = [Entry(name=f"a/{n}", at=n * 2**33, size=3, crc=0) for n in range(3)]
-    with zipfile.ZipFile(Padded(entries[-1].end, directory(entries))) as archive:
+    with zipfile.ZipFile(SparseFile(entries[-1].end, directory(entries))) as archive:
         found = archive.infolist()
     assert [(info.filename, info.header_offset) for info in found] == [(entry.name, entry.at) for entry in entries]
 
 
-def test_more_members_than_sixteen_bits_can_count():
+def test_more_than_65535_members_use_zip64_records():
     entries = [Entry(name=f"a/{n}", at=n * 100, size=3, crc=0) for n in range(65_535)]
-    end = directory(entries)[-98:]  # the large end record, where to find it, and the small one
+    end = directory(entries)[-98:]  # zip64 end record, its locator, and the end record
     assert end[:4] == b"PK\6\6"
     assert struct.unpack_from("<2Q", end, 24) == (65_535, 65_535)
     assert struct.unpack_from("<Q", end, 48)[0] == entries[-1].end
@@ -62,8 +62,8 @@ def test_more_members_than_sixteen_bits_can_count():
     assert directory(entries[:-1])[-98:-94] != b"PK\6\6"
 
 
-class Padded(io.RawIOBase):
-    """A large file of which only the end is there."""
+class SparseFile(io.RawIOBase):
+    """Large file of which only the end exists."""
 
     def __init__(self, size: int, tail: bytes) -> None:
         self._size, self._tail, self._at = size, tail, 0
@@ -90,5 +90,5 @@ class Padded(io.RawIOBase):
         return data
 
 
-def test_a_header_says_nothing_of_who_and_when():
+def test_local_header_does_not_depend_on_the_position():
     assert local_header(Entry(name="x", at=0, size=0, crc=0)) == local_header(Entry(name="x", at=99, size=0, crc=0))

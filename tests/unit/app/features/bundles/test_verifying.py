@@ -1,4 +1,4 @@
-"""Every byte of a bundle is checked, and what is no bundle, or made to do harm, is refused before it is read."""
+"""Verification of bundles: every byte is checked and hostile archives are rejected."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILES = {
 }
 
 
-def make(path: Path, files: dict[str, bytes] | None = None) -> str:
+def write_bundle(path: Path, files: dict[str, bytes] | None = None) -> str:
     with path.open("w+b") as file:
         bag = BagWriter(file, "assay-otter")
         for name, data in (FILES if files is None else files).items():
@@ -36,30 +36,30 @@ def make(path: Path, files: dict[str, bytes] | None = None) -> str:
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
     path = tmp_path / "bundle.zip"
-    make(path)
+    write_bundle(path)
     return path
 
 
-def test_a_sound_bundle(bundle: Path):
+def test_valid_bundle_is_sound(bundle: Path):
     found = verify(bundle)
     assert found.sound
     assert found.files == len(FILES) + 4
     assert verify(bundle, expected_root=found.root).sound
 
 
-def test_the_same_files_are_the_same_bytes_and_the_same_root(tmp_path: Path, bundle: Path):
+def test_same_files_give_the_same_bytes_and_root(tmp_path: Path, bundle: Path):
     again = tmp_path / "again.zip"
-    assert make(again) == verify(bundle).root
+    assert write_bundle(again) == verify(bundle).root
     assert again.read_bytes() == bundle.read_bytes()
 
 
-def test_another_byte_is_another_root(tmp_path: Path, bundle: Path):
-    other = make(tmp_path / "other.zip", FILES | {"bundle.json": b"{} "})
+def test_different_byte_gives_a_different_root(tmp_path: Path, bundle: Path):
+    other = write_bundle(tmp_path / "other.zip", FILES | {"bundle.json": b"{} "})
     assert other != verify(bundle).root
     assert not verify(bundle, expected_root=other).sound
 
 
-def test_bytes_that_are_cut_off_or_added_are_found(tmp_path: Path, bundle: Path):
+def test_truncated_or_added_bytes_are_found(tmp_path: Path, bundle: Path):
     data, place = bundle.read_bytes(), tmp_path / "other.zip"
     for other in (data[:-1], data[1:], data + b"\0", b"\0" + data, data[: len(data) // 2]):
         place.write_bytes(other)
@@ -67,8 +67,8 @@ def test_bytes_that_are_cut_off_or_added_are_found(tmp_path: Path, bundle: Path)
             assert not verify(place).sound
 
 
-def packed(target: Path, source: Path, change: Callable[[str, bytes], bytes | None] = lambda name, data: data) -> Path:
-    """The bag in a zip by another program."""
+def repack(target: Path, source: Path, change: Callable[[str, bytes], bytes | None] = lambda name, data: data) -> Path:
+    """Copy the bag into a zip that another program writes."""
     with zipfile.ZipFile(source) as before, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as after:
         for info in before.infolist():
             data = change(info.filename, before.read(info))
@@ -77,15 +77,15 @@ def packed(target: Path, source: Path, change: Callable[[str, bytes], bytes | No
     return target
 
 
-def test_a_bag_packed_by_another_program_is_sound_only_for_who_says_so(tmp_path: Path, bundle: Path):
-    other = packed(tmp_path / "other.zip", bundle)
+def test_repacked_bag_is_sound_only_with_repacked(tmp_path: Path, bundle: Path):
+    other = repack(tmp_path / "other.zip", bundle)
     assert not verify(other).sound
     assert "--repacked" in verify(other).problems[0]
     assert verify(other, repacked=True, expected_root=verify(bundle).root).sound
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         (lambda name, data: None if name.endswith("aa.txt") else data, "data/evidence/aa.txt is missing"),
         (lambda name, data: data + b"!" if name.endswith("aa.txt") else data, "does not match the number of files"),
@@ -95,15 +95,15 @@ def test_a_bag_packed_by_another_program_is_sound_only_for_who_says_so(tmp_path:
         (lambda name, data: data + b"x: y\n" if name.endswith("bag-info.txt") else data, "tagmanifest-sha256.txt"),
     ],
 )
-def test_what_has_changed_is_named(
-    tmp_path: Path, bundle: Path, change: Callable[[str, bytes], bytes | None], says: str
+def test_changed_file_is_named(
+    tmp_path: Path, bundle: Path, change: Callable[[str, bytes], bytes | None], message: str
 ):
-    found = verify(packed(tmp_path / "other.zip", bundle, change), repacked=True)
-    assert any(says in problem for problem in found.problems), found.problems
+    found = verify(repack(tmp_path / "other.zip", bundle, change), repacked=True)
+    assert any(message in problem for problem in found.problems), found.problems
 
 
-def test_a_file_beside_the_payload_is_found(tmp_path: Path, bundle: Path):
-    other = packed(tmp_path / "other.zip", bundle)
+def test_extra_file_is_found(tmp_path: Path, bundle: Path):
+    other = repack(tmp_path / "other.zip", bundle)
     with zipfile.ZipFile(other, "a") as archive:
         archive.writestr("assay-otter/more.txt", "x")
         archive.writestr("assay-otter/data/more.txt", "x")
@@ -115,13 +115,13 @@ def test_a_file_beside_the_payload_is_found(tmp_path: Path, bundle: Path):
 def zipped(*members: tuple[str | zipfile.ZipInfo, bytes], packing: int = zipfile.ZIP_STORED) -> bytes:
     file = io.BytesIO()
     with warnings.catch_warnings(), zipfile.ZipFile(file, "w", packing) as archive:
-        warnings.simplefilter("ignore")  # of names that stand twice: that is what some are for
+        warnings.simplefilter("ignore")  # some archives contain duplicate names on purpose
         for name, data in members:
             archive.writestr(name, data)
     return file.getvalue()
 
 
-def special(name: str, mode: int) -> zipfile.ZipInfo:
+def special_file(name: str, mode: int) -> zipfile.ZipInfo:
     info = zipfile.ZipInfo(name)
     info.external_attr = mode << 16
     return info
@@ -135,7 +135,7 @@ def encrypted() -> bytes:
 
 
 def overlapping() -> bytes:
-    """Two directory entries over the bytes of one member."""
+    """Return an archive with two directory entries for the bytes of one member."""
     data = zipped(("a/data/x", b"x" * 5000))
     start = data.index(b"PK\1\2")
     end = data.index(b"PK\5\6")
@@ -159,9 +159,9 @@ HOSTILE = {
     "two folders": zipped(("a/x", b""), ("b/x", b"")),
     "control characters": zipped(("a/x\x1b[2J", b"")),
     "long name": zipped(("a/" + "x" * 2000, b"")),
-    "link": zipped((special("a/link", 0o120777), b"/etc/passwd")),
-    "device": zipped((special("a/null", 0o020666), b"")),
-    "pipe": zipped((special("a/pipe", 0o010666), b"")),
+    "link": zipped((special_file("a/link", 0o120777), b"/etc/passwd")),
+    "device": zipped((special_file("a/null", 0o020666), b"")),
+    "pipe": zipped((special_file("a/pipe", 0o010666), b"")),
     "twice": zipped(("a/x", b"1"), ("a/x", b"2")),
     "twice but for case": zipped(("a/x", b"1"), ("a/X", b"2")),
     "twice in unicode": zipped(("a/\u00e9", b"1"), ("a/e\u0301", b"2")),
@@ -173,7 +173,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_what_would_harm_is_refused(tmp_path: Path, name: str):
+def test_hostile_archive_is_rejected(tmp_path: Path, name: str):
     path = tmp_path / "hostile.zip"
     path.write_bytes(HOSTILE[name])
     with pytest.raises(BundleRefused):
@@ -183,7 +183,7 @@ def test_what_would_harm_is_refused(tmp_path: Path, name: str):
     assert sorted(tmp_path.iterdir()) == [path]
 
 
-def test_a_bomb_is_given_up_while_it_is_inflated(tmp_path: Path):
+def test_zip_bomb_is_stopped_during_decompression(tmp_path: Path):
     path = tmp_path / "bomb.zip"
     path.write_bytes(zipped(("a/data/x", bytes(8 * 1024 * 1024)), packing=zipfile.ZIP_DEFLATED))
     found = verify(path, repacked=True)
@@ -192,22 +192,22 @@ def test_a_bomb_is_given_up_while_it_is_inflated(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("limits", "says"),
+    ("limits", "message"),
     [
         (BundleLimits(members=3), "members"),
         (BundleLimits(total_bytes=1000), "1000 bytes"),
         (BundleLimits(member_bytes=1000), "more than 1000 bytes"),
     ],
 )
-def test_limits(bundle: Path, limits: BundleLimits, says: str):
+def test_limits_are_enforced(bundle: Path, limits: BundleLimits, message: str):
     try:
         problems: tuple[str, ...] = verify(bundle, limits=limits).problems
     except BundleRefused as refused:
         problems = (str(refused),)
-    assert any(says in each for each in problems), problems
+    assert any(message in each for each in problems), problems
 
 
-def test_a_directory_that_lies_about_its_length(tmp_path: Path, bundle: Path):
+def test_directory_with_a_wrong_length_is_rejected(tmp_path: Path, bundle: Path):
     data = bytearray(bundle.read_bytes())
     at = data.rindex(b"PK\5\6")
     struct.pack_into("<L", data, at + 12, 0xFFFF_FFF0)
@@ -217,12 +217,12 @@ def test_a_directory_that_lies_about_its_length(tmp_path: Path, bundle: Path):
         verify(path)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path):
+def test_missing_file_is_rejected(tmp_path: Path):
     with pytest.raises(BundleRefused, match=r"Cannot read .*bundle\.zip"):
         verify(tmp_path / "bundle.zip")
 
 
-def test_members_are_read_by_name_within_a_bound(bundle: Path):
+def test_members_are_read_by_name_with_a_size_limit(bundle: Path):
     with open_bundle(bundle) as found:
         assert found.read("data/evidence/aa.txt") == FILES["evidence/aa.txt"]
         with pytest.raises(BundleRefused, match="more than 10 bytes"):

@@ -1,4 +1,4 @@
-"""The archive of captures has the form that players of web archives ask for, and the same bytes every time."""
+"""WACZ archive of captures: format and reproducible bytes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def capture(number: int, url: str, **more: Any) -> Capture:
     return Capture(**{**fields, **more})
 
 
-def made() -> bytes:
+def archive_bytes() -> bytes:
     archive = CapturesArchive()
     archive.add(capture(1, "https://www.example.org/A?b=C"), {"html": b"<p>one</p>", "text": b"one"})
     archive.add(
@@ -46,12 +46,12 @@ def made() -> bytes:
         return file.read()
 
 
-def test_the_same_captures_are_the_same_bytes():
-    assert made() == made()
+def test_same_captures_give_the_same_bytes():
+    assert archive_bytes() == archive_bytes()
 
 
-def test_every_file_is_named_with_its_hash():
-    with zipfile.ZipFile(io.BytesIO(made())) as archive:
+def test_every_file_is_listed_with_its_hash():
+    with zipfile.ZipFile(io.BytesIO(archive_bytes())) as archive:
         package = json.loads(archive.read("datapackage.json"))
         assert package["profile"] == "data-package"
         assert package["wacz_version"] == "1.1.1"
@@ -66,8 +66,8 @@ def test_every_file_is_named_with_its_hash():
         assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_STORED}
 
 
-def test_each_line_of_the_index_leads_to_its_record():
-    with zipfile.ZipFile(io.BytesIO(made())) as archive:
+def test_each_line_of_the_index_points_to_its_record():
+    with zipfile.ZipFile(io.BytesIO(archive_bytes())) as archive:
         lines = archive.read("indexes/index.cdx").decode().splitlines()
         warc = archive.read("archive/data.warc.gz")
     assert lines == sorted(lines)
@@ -87,8 +87,8 @@ def test_each_line_of_the_index_leads_to_its_record():
     assert "Location: http://example.org:8080/new" in records["org,example:8080)/old"]
 
 
-def test_headers_cannot_add_headers_and_cookies_are_left_out():
-    with zipfile.ZipFile(io.BytesIO(made())) as archive:
+def test_headers_cannot_inject_headers_and_cookies_are_omitted():
+    with zipfile.ZipFile(io.BytesIO(archive_bytes())) as archive:
         text = gzip.decompress(archive.read("archive/data.warc.gz")).decode()
     assert "\nX-Evil" not in text
     assert "Set-Cookie" not in text
@@ -96,7 +96,7 @@ def test_headers_cannot_add_headers_and_cookies_are_left_out():
 
 
 def test_pages_are_listed_with_their_text():
-    with zipfile.ZipFile(io.BytesIO(made())) as archive:
+    with zipfile.ZipFile(io.BytesIO(archive_bytes())) as archive:
         head, *pages = map(json.loads, archive.read("pages/pages.jsonl").decode().splitlines())
     assert head["format"] == "json-pages-1.0"
     assert [(page["url"], page["ts"], page["text"]) for page in pages] == [
@@ -105,13 +105,13 @@ def test_pages_are_listed_with_their_text():
     ]
 
 
-def test_gzip_members_of_every_length():
+def test_gzip_members_of_every_length_are_valid():
     for size in (0, 1, 65_535, 65_536, 200_000):
         data = bytes(size)
         assert gzip.decompress(gzip_member(data)) == data
 
 
-def test_addresses_that_are_no_names():
+def test_sort_keys_of_ip_addresses_and_ports():
     assert wacz.sort_key("http://127.0.0.1:8080/x") == "127.0.0.1:8080)/x"
     assert wacz.sort_key("http://[::1]/") == "::1)/"
     assert wacz.sort_key("http://x.example:99999/") == "example,x)/"

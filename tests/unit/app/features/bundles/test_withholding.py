@@ -1,4 +1,4 @@
-"""Of pages only hashes, addresses and short quotes stay; what judges and answers say stays as it is."""
+"""Bundles without page contents: hashes, URLs and short quotes remain."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SEPARATOR = BlockBuilder(b"a secret of the tests")
 LONG = "What stands on somebody's page. " * 40
 
 
-def test_blocks_of_pages_become_hashes_and_the_others_stay():
+def test_page_blocks_become_hashes_and_other_blocks_remain():
     blocks = [SEPARATOR.block(label, LONG) for label in ("task", "page", "links", "answer", "claim")]
     kept = without_pages("\n\n".join(["Our rules.", *blocks]), own_prompt=True)
     assert kept.count(LONG) == 3
@@ -20,18 +20,18 @@ def test_blocks_of_pages_become_hashes_and_the_others_stay():
     assert kept.startswith("Our rules.")
 
 
-def test_what_a_script_wrote_itself_may_be_a_page_from_end_to_end():
+def test_long_prompt_of_a_script_is_replaced():
     assert LONG not in without_pages(f"Judge this: {LONG}", own_prompt=False)
     assert without_pages("Is it so?", own_prompt=False) == "Is it so?"
 
 
-def test_quotes_in_replies_are_cut_and_reasons_are_not():
+def test_quotes_in_replies_are_truncated_and_reasoning_is_not():
     reply = json.loads(short_reply(json.dumps({"reasoning": LONG, "result": True, "quotes": [LONG, "short"]})))
     assert reply == {"reasoning": LONG, "result": True, "quotes": [LONG[:MAX_QUOTE_CHARS], "short"]}
     assert short_reply(LONG) == LONG[:MAX_QUOTE_CHARS]
 
 
-def test_addresses_stay_however_long():
+def test_urls_of_any_length_remain():
     url = "https://x.example/?q=" + "a" * 500
     assert short_values({"sources": [url], "text": LONG, "n": 1}) == {
         "sources": [url],

@@ -1,4 +1,4 @@
-"""Two sides on the same tasks: which leaves flipped, and why."""
+"""Flips between two sides on the same tasks, and their causes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def side(*children: Any, task_id: str = "t", **changes: Any) -> ComparableResult
     return comparable_result(result_of(rubric_of(*children, task_id=task_id), **changes))
 
 
-def why(before: ComparableResult, after: ComparableResult) -> set[Cause]:
+def causes_of(before: ComparableResult, after: ComparableResult) -> set[Cause]:
     [flip] = flips([before], [after])
     return {cause for cause, _ in flip.causes}
 
@@ -40,59 +40,59 @@ def test_answers_are_paired_by_task_and_name():
     assert (flip.result_before, flip.result_after) == (left[0].result_id, right[0].result_id)
 
 
-def test_the_only_answers_of_a_task_are_a_pair_whatever_they_are_called():
+def test_only_answers_of_a_task_are_paired_under_any_name():
     [flip] = flips([side(leaf("a"))], [side(leaf("a", FAILED), answer_name="final.md")])
     assert flip.answer_name == "final.md"
 
 
-def test_another_claim_is_the_answers_doing():
+def test_different_claim_is_caused_by_the_answer():
     before, after = leaf("a", claim="It is 5", sources=[URL]), leaf("a", FAILED, claim="It is 6", sources=[URL])
-    assert why(side(before), side(after, answer_sha256="d" * 64)) == {Cause.ANSWER}
+    assert causes_of(side(before), side(after, answer_sha256="d" * 64)) == {Cause.ANSWER}
 
 
-def test_other_sources_are_the_answers_doing():
+def test_different_sources_are_caused_by_the_answer():
     before, after = leaf("a", claim="x", sources=[URL]), leaf("a", FAILED, claim="x", sources=["https://b.example/"])
-    assert why(side(before), side(after, answer_sha256="d" * 64)) == {Cause.ANSWER}
+    assert causes_of(side(before), side(after, answer_sha256="d" * 64)) == {Cause.ANSWER}
 
 
 @pytest.mark.parametrize("changed", [{"sha256": "e" * 64}, {"outcome": "login_wall"}])
-def test_another_text_of_the_same_page_is_the_pages_doing(changed: dict[str, str]):
+def test_different_content_of_a_page_is_caused_by_the_page(changed: dict[str, str]):
     before = side(leaf("a", claim="x", sources=[URL]), pages=[page_entry(URL)])
     after = side(leaf("a", FAILED, claim="x", sources=[URL]), pages=[page_entry(URL, **changed)])
-    assert why(before, after) == {Cause.PAGE}
+    assert causes_of(before, after) == {Cause.PAGE}
 
 
-def test_another_judge_file_or_prompt_is_the_judges_doing():
-    asked = leaf("a", FAILED, claim="x", sources=[URL])
+def test_different_judge_file_or_prompt_is_caused_by_the_judge():
+    failed = leaf("a", FAILED, claim="x", sources=[URL])
     before = side(leaf("a", claim="x", sources=[URL]))
-    assert why(before, side(asked, judge={"script_sha256": "f" * 64, "version": "2"})) == {Cause.JUDGE}
+    assert causes_of(before, side(failed, judge={"script_sha256": "f" * 64, "version": "2"})) == {Cause.JUDGE}
     prompted = leaf("a", FAILED, claim="x", sources=[URL], prompt="verify_page@2")
-    assert why(before, side(prompted)) == {Cause.JUDGE}
+    assert causes_of(before, side(prompted)) == {Cause.JUDGE}
 
 
-def test_another_model_is_the_models_doing():
+def test_different_model_is_the_cause():
     before, after = leaf("a", claim="x", sources=[URL]), leaf("a", FAILED, claim="x", sources=[URL])
-    assert why(side(before), side(after, model="other")) == {Cause.MODEL}
+    assert causes_of(side(before), side(after, model="other")) == {Cause.MODEL}
 
 
-def test_a_gate_is_named():
+def test_gate_is_the_cause():
     before = side(leaf("g"), leaf("a", claim="x", sources=[URL]))
     after = side(leaf("g"), leaf("a", SKIPPED, claim="x", sources=[URL], blocked_by="g"))
-    assert why(before, after) == {Cause.GATE}
+    assert causes_of(before, after) == {Cause.GATE}
 
 
-def test_nothing_changed_but_the_vote():
+def test_vote_is_the_cause_if_nothing_else_changed():
     before, after = leaf("a", claim="x", sources=[URL]), leaf("a", FAILED, claim="x", sources=[URL])
-    assert why(side(before), side(after)) == {Cause.VOTE}
+    assert causes_of(side(before), side(after)) == {Cause.VOTE}
 
 
-def test_leaves_of_one_side_only_are_flips_too():
+def test_leaves_of_only_one_side_are_flips():
     [lost, new] = flips([side(leaf("a"))], [side(leaf("b"))])
     assert (lost.leaf, lost.before, lost.after, lost.gain) == ("a", "passed", None, -1)
     assert (new.leaf, new.before, new.after, new.gain) == ("b", None, "passed", 1)
 
 
-def test_a_comparison_lists_so_many_and_counts_all():
+def test_comparison_lists_a_maximum_of_flips_and_counts_all():
     names = ("a", "b", "c")
     left = [side(*map(leaf, names), task_id=task) for task in ("one", "two")]
     right = [side(*(leaf(name, FAILED) for name in names), task_id=task) for task in ("one", "two")]
@@ -109,8 +109,8 @@ def test_a_comparison_lists_so_many_and_counts_all():
     }  # fmt: skip
 
 
-def test_a_long_description_is_cut_and_a_result_without_a_tree_has_no_leaves():
-    told = result_of(rubric_of(leaf("a"), task_id="t"))
-    told["eval_breakdown"][0]["verification_tree"]["children"][0]["desc"] = "x" * 9000
-    assert len(comparable_result(told).leaves["a"].description) == MAX_DESCRIPTION_CHARS
-    assert comparable_result(told | {"eval_breakdown": []}).leaves == {}
+def test_long_description_is_truncated_and_a_result_without_a_tree_has_no_leaves():
+    result = result_of(rubric_of(leaf("a"), task_id="t"))
+    result["eval_breakdown"][0]["verification_tree"]["children"][0]["desc"] = "x" * 9000
+    assert len(comparable_result(result).leaves["a"].description) == MAX_DESCRIPTION_CHARS
+    assert comparable_result(result | {"eval_breakdown": []}).leaves == {}

@@ -1,4 +1,4 @@
-"""Gates: what passes, what fails, and what nobody can tell because of answers that were not judged."""
+"""CI gates: passed, failed, or open because of answers that were not judged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from tests.unit.app.features.comparison.test_paired_comparison import side
 PASSED, FAILED, OPEN = State.PASSED, State.FAILED, State.OPEN
 
 
-def held(scores: dict[str, Any], *, before: dict[str, Any] | None = None, unfinished: int = 0, **wanted: Any) -> Gate:
+def evaluate(
+    scores: dict[str, Any], *, before: dict[str, Any] | None = None, unfinished: int = 0, **wanted: Any
+) -> Gate:
     now = side("new", **scores)
     summary = full_summary("walker", now.outcomes, unfinished=unfinished, resampled=False)
     comparison = None
@@ -38,55 +40,55 @@ def states(found: Gate) -> dict[str, State]:
         ({"a": 1.0, "b": 0.6}, PASSED),
         ({"a": 1.0, "b": 0.59}, FAILED),
         ({"a": 1.0, "b": (0.0, 1.0)}, OPEN),
-        ({"a": 0.5, "b": (0.0, 1.0)}, FAILED),  # even if all of it passed
+        ({"a": 0.5, "b": (0.0, 1.0)}, FAILED),  # even if all open leaves pass
         ({"a": 1.0, "b": None}, OPEN),
     ],
 )
-def test_the_least_score(scores: dict[str, Any], state: State):
-    assert states(held(scores, min_score=0.8))["score"] is state
+def test_minimum_score(scores: dict[str, Any], state: State):
+    assert states(evaluate(scores, min_score=0.8))["score"] is state
 
 
-def test_what_is_open_does_not_matter_where_the_rest_is_enough():
-    found = held({"a": 1.0, "b": (0.8, 1.0)}, min_score=0.8, max_not_judged=0.5)
+def test_open_answers_do_not_matter_if_the_others_are_sufficient():
+    found = evaluate({"a": 1.0, "b": (0.8, 1.0)}, min_score=0.8, max_not_judged=0.5)
     assert found.state is PASSED
 
 
-def test_answers_that_were_not_judged_leave_a_gate_open_unless_some_are_allowed():
+def test_answers_not_judged_leave_a_gate_open_unless_allowed():
     scores = {"a": 1.0, "b": (0.9, 1.0), "c": 1.0}
-    assert held(scores, min_score=0.5).state is OPEN
-    assert held(scores, min_score=0.5, max_not_judged=0.34).state is PASSED
-    assert held(scores, min_score=0.5, max_not_judged=0.33).state is FAILED
+    assert evaluate(scores, min_score=0.5).state is OPEN
+    assert evaluate(scores, min_score=0.5, max_not_judged=0.34).state is PASSED
+    assert evaluate(scores, min_score=0.5, max_not_judged=0.33).state is FAILED
 
 
-def test_a_failure_outweighs_what_is_open():
-    assert held({"a": 0.1, "b": (0.0, 0.2)}, min_score=0.5).state is FAILED
+def test_failure_outweighs_open_checks():
+    assert evaluate({"a": 0.1, "b": (0.0, 0.2)}, min_score=0.5).state is FAILED
 
 
-def test_jobs_that_have_not_ended_leave_a_gate_open():
-    found = held({"a": 1.0}, min_score=0.5, unfinished=2)
+def test_unfinished_jobs_leave_a_gate_open():
+    found = evaluate({"a": 1.0}, min_score=0.5, unfinished=2)
     assert found.state is OPEN
     assert "2 jobs are unfinished" in found.checks[1].why
 
 
-def test_the_success_rate_is_that_of_full_scores():
-    assert states(held({"a": 1.0, "b": 0.99}, min_success=0.5))["success rate"] is PASSED
-    assert states(held({"a": 1.0, "b": 0.99}, min_success=0.51))["success rate"] is FAILED
+def test_success_rate_counts_full_scores():
+    assert states(evaluate({"a": 1.0, "b": 0.99}, min_success=0.5))["success rate"] is PASSED
+    assert states(evaluate({"a": 1.0, "b": 0.99}, min_success=0.51))["success rate"] is FAILED
 
 
-def test_the_lower_bound_is_that_of_the_interval():
+def test_lower_bound_is_that_of_the_interval():
     perfect = {f"t{nth}": 1.0 for nth in range(20)}
-    assert states(held(perfect, min_lower_bound=0.8))["lower bound"] is PASSED
-    assert states(held({"a": 1.0}, min_lower_bound=0.8))["lower bound"] is FAILED  # one task proves little
-    assert states(held({**perfect, "a": (0.0, 1.0)}, min_lower_bound=0.95))["lower bound"] is OPEN
+    assert states(evaluate(perfect, min_lower_bound=0.8))["lower bound"] is PASSED
+    assert states(evaluate({"a": 1.0}, min_lower_bound=0.8))["lower bound"] is FAILED  # one task is weak evidence
+    assert states(evaluate({**perfect, "a": (0.0, 1.0)}, min_lower_bound=0.95))["lower bound"] is OPEN
 
 
-def test_a_lower_bound_of_few_tasks_is_warned_of():
-    told = {n: held({f"t{nth}": 1.0 for nth in range(n)}, min_lower_bound=0.3).checks[-1].why for n in (4, 5)}
-    assert "4 tasks, fewer than 5" in told[4] and "fewer" not in told[5]
+def test_lower_bound_of_few_tasks_has_a_warning():
+    reasons = {n: evaluate({f"t{nth}": 1.0 for nth in range(n)}, min_lower_bound=0.3).checks[-1].why for n in (4, 5)}
+    assert "4 tasks, fewer than 5" in reasons[4] and "fewer" not in reasons[5]
 
 
 BEFORE = {f"t{nth}": 0.8 for nth in range(8)}
-NOISY = dict(zip(BEFORE, [0.2, 1.0, 0.9, 0.6, 0.9, 0.7, 0.8, 0.8], strict=True))  # a mean loss of 0.0625
+NOISY = dict(zip(BEFORE, [0.2, 1.0, 0.9, 0.6, 0.9, 0.7, 0.8, 0.8], strict=True))  # mean loss of 0.0625
 CLEAR = {task: 0.5 - nth / 100 for nth, task in enumerate(BEFORE)}
 
 
@@ -96,39 +98,41 @@ CLEAR = {task: 0.5 - nth / 100 for nth, task in enumerate(BEFORE)}
         (BEFORE, Rule.MEAN, PASSED),
         (NOISY, Rule.MEAN, FAILED),
         (CLEAR, Rule.MEAN, FAILED),
-        (NOISY, Rule.SHOWN, PASSED),  # chance alone may have done that
+        (NOISY, Rule.SHOWN, PASSED),  # may be due to chance
         (CLEAR, Rule.SHOWN, FAILED),
-        (NOISY, Rule.EXCLUDED, FAILED),  # and a loss of more cannot be ruled out
+        (NOISY, Rule.EXCLUDED, FAILED),  # a larger loss cannot be ruled out
         (BEFORE, Rule.EXCLUDED, PASSED),
     ],
 )
-def test_a_loss_against_the_baseline(now: dict[str, float], rule: Rule, state: State):
-    assert states(held(now, before=BEFORE, max_regression=0.05, rule=rule))["regression"] is state
+def test_regression_against_the_baseline(now: dict[str, float], rule: Rule, state: State):
+    assert states(evaluate(now, before=BEFORE, max_regression=0.05, rule=rule))["regression"] is state
 
 
 @pytest.mark.parametrize("rule", list(Rule))
-def test_a_gain_is_no_loss(rule: Rule):
+def test_gain_is_not_a_regression(rule: Rule):
     now = {task: 1.0 - nth / 100 for nth, task in enumerate(BEFORE)}
-    assert held(now, before=BEFORE, max_regression=0.0, rule=rule).state is PASSED
+    assert evaluate(now, before=BEFORE, max_regression=0.0, rule=rule).state is PASSED
 
 
 @pytest.mark.parametrize("rule", list(Rule))
-def test_open_tasks_that_decide_a_loss_leave_it_open(rule: Rule):
+def test_open_tasks_that_decide_a_regression_leave_it_open(rule: Rule):
     now = {**NOISY, "t0": (0.0, 1.0), "t3": (0.0, 1.0), "t5": (0.0, 1.0)}
-    assert states(held(now, before=BEFORE, max_regression=0.05, rule=rule, max_not_judged=1.0))["regression"] is OPEN
+    assert (
+        states(evaluate(now, before=BEFORE, max_regression=0.05, rule=rule, max_not_judged=1.0))["regression"] is OPEN
+    )
 
 
-def test_tasks_of_the_baseline_that_are_gone_leave_a_gate_open():
-    """Whoever drops the hard tasks must not pass by it."""
+def test_missing_baseline_tasks_leave_a_gate_open():
+    """Removing the hard tasks must not pass the gate."""
     now = {"t0": 0.8, "t1": 0.8}
-    found = held(now, before=BEFORE, max_regression=0.05)
+    found = evaluate(now, before=BEFORE, max_regression=0.05)
     assert (states(found)["regression"], found.state) == (PASSED, OPEN)
     assert "t2, t3, t4, t5, t6, t7" in next(check.why for check in found.checks if check.name == "tasks")
-    assert held(now, before=BEFORE, max_regression=0.05, allow_missing_tasks=True).state is PASSED
+    assert evaluate(now, before=BEFORE, max_regression=0.05, allow_missing_tasks=True).state is PASSED
 
 
-def test_nothing_to_compare_with_is_no_pass():
-    found = held({"x": 1.0}, before=BEFORE, max_regression=0.5, allow_missing_tasks=True)
+def test_no_shared_task_fails():
+    found = evaluate({"x": 1.0}, before=BEFORE, max_regression=0.5, allow_missing_tasks=True)
     assert found.state is FAILED
 
 
@@ -140,14 +144,14 @@ SCORES = st.dictionaries(
 
 @settings(max_examples=30, deadline=None)
 @given(SCORES, SCORES, st.floats(0, 1), st.data())
-def test_no_later_judgement_turns_what_was_decided_by_means(now, before, least, data):
-    """Whatever the open leaves turn out to be: a passed check of means stays passed, a failed one failed."""
+def test_later_verdicts_never_reverse_a_decided_check_of_means(now, before, least, data):
+    """Passed checks stay passed and failed ones stay failed, however the open leaves end."""
     spans = {task: (min(ends), max(ends)) for task, ends in now.items()}
-    first = held(spans, before=before_means(before), min_score=least, min_success=least, max_regression=least)
+    first = evaluate(spans, before=before_means(before), min_score=least, min_success=least, max_regression=least)
     settled = {
         task: data.draw(st.sampled_from(sorted({*ends, (ends[0] + ends[1]) / 2}))) for task, ends in spans.items()
     }
-    last = held(settled, before=before_means(before), min_score=least, min_success=least, max_regression=least)
+    last = evaluate(settled, before=before_means(before), min_score=least, min_success=least, max_regression=least)
     for name in ("score", "success rate", "regression"):
         if states(first)[name] is not OPEN:
             assert states(last)[name] is states(first)[name]
@@ -157,8 +161,8 @@ def before_means(before: dict[str, tuple[float, float]]) -> dict[str, float]:
     return {task: ends[0] for task, ends in before.items()}
 
 
-def test_junit_has_a_test_for_each_check_that_test_panels_understand():
-    found = held({"a": 1.0, "b": (0.0, 1.0), "c": 0.0}, min_score=0.5, min_success=0.9)
+def test_junit_report_has_one_test_per_check():
+    found = evaluate({"a": 1.0, "b": (0.0, 1.0), "c": 0.0}, min_score=0.5, min_success=0.9)
     suite = ElementTree.fromstring(gate_junit(found)).find("testsuite")
     assert suite is not None
     assert {key: suite.attrib[key] for key in ("tests", "failures", "errors")} == {
@@ -172,8 +176,8 @@ def test_junit_has_a_test_for_each_check_that_test_panels_understand():
     assert failure is not None and "below 0.9" in failure.attrib["message"]
 
 
-def test_reports_hold_whatever_a_folder_is_called():
-    """Result folders may be called anything; the reports stay well formed and show names as they are."""
+def test_reports_are_well_formed_for_any_folder_name():
+    """Result folders may have any name."""
     outcomes = [AnswerOutcome(task_id="t", answer_name="answer_1.md", result={"final_score": 1.0})]
     name = "a|b <script>\x00\x1b[31m`*_x\n# h"
     found = gate(name, full_summary(name, outcomes, resampled=False), Thresholds(min_score=0.5))
@@ -183,16 +187,20 @@ def test_reports_hold_whatever_a_folder_is_called():
     assert [line for line in shown.splitlines() if line.startswith("#")] == [shown.splitlines()[0]]
 
 
-def test_markdown_is_a_heading_and_a_table():
-    found = held({"a": 1.0, "b": 0.0}, min_score=0.8)
+def test_markdown_report_is_a_heading_and_a_table():
+    found = evaluate({"a": 1.0, "b": 0.0}, min_score=0.8)
     lines = gate_markdown(found).splitlines()
     assert lines[0] == "### assay gate, walker: failed"
     assert {line.count("|") - line.count("\\|") for line in lines if line.startswith("|")} == {6}
     assert any("FAILED" in line and "0.5000" in line for line in lines)
 
 
-def test_json_has_the_checks_and_what_they_rest_on():
+def test_json_report_has_the_checks_and_their_statistics():
     now = side("new", a=1.0)
     summary = full_summary("walker", now.outcomes)
-    told = gate_json(gate("walker", summary, Thresholds(min_score=0.5)), summary=summary, comparison=None)
-    assert (told["gate"], told["checks"][1]["state"], told["statistics"]["score"]["value"]) == ("passed", "passed", 1.0)
+    document = gate_json(gate("walker", summary, Thresholds(min_score=0.5)), summary=summary, comparison=None)
+    assert (document["gate"], document["checks"][1]["state"], document["statistics"]["score"]["value"]) == (
+        "passed",
+        "passed",
+        1.0,
+    )

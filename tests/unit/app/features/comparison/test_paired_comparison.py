@@ -1,4 +1,4 @@
-"""Sides against each other: pairing, bounds, correction, and what is said of it."""
+"""Paired comparison of sides: pairing, bounds, correction, verdict."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def result(low: float, high: float | None = None) -> dict[str, Any]:
 
 
 def side(name: str, **scores: Any) -> ComparisonSide:
-    """Scores by task: a number, (low, high), a list of those for several answers, or None for no result."""
+    """Return a side with scores by task: a number, (low, high), a list for several answers, or None for no result."""
     outcomes = []
     for task, given in scores.items():
         for nth, each in enumerate(given if isinstance(given, list) else [given], start=1):
@@ -27,26 +27,26 @@ def side(name: str, **scores: Any) -> ComparisonSide:
     return ComparisonSide(name=name, outcomes=outcomes)
 
 
-def one(before: ComparisonSide, after: ComparisonSide) -> dict[str, Any]:
+def compare_two(before: ComparisonSide, after: ComparisonSide) -> dict[str, Any]:
     [found] = comparison_json(before, [after])["comparisons"]
     return dict(found)
 
 
-def test_tasks_are_paired_and_the_others_named():
-    found = one(side("old", one=0.5, two=0.0, mine=1.0), side("new", one=0.5, two=1.0, yours=0.0))
+def test_tasks_are_paired_and_unpaired_ones_are_listed():
+    found = compare_two(side("old", one=0.5, two=0.0, mine=1.0), side("new", one=0.5, two=1.0, yours=0.0))
     assert [(task["task_id"], task["difference"]["value"]) for task in found["tasks"]] == [("one", 0.0), ("two", 1.0)]
     assert found["score"]["difference"] == 0.5
     assert (found["only_a"], found["only_b"]) == (["mine"], ["yours"])
 
 
-def test_answers_of_a_task_are_averaged_before_tasks_are():
-    found = one(side("old", a=[1.0, 0.0, 0.0, 0.0], b=0.0), side("new", a=1.0, b=0.0))
+def test_answers_of_a_task_are_averaged_before_tasks():
+    found = compare_two(side("old", a=[1.0, 0.0, 0.0, 0.0], b=0.0), side("new", a=1.0, b=0.0))
     assert found["score"]["difference"] == pytest.approx(0.375)
     assert found["success"]["a"]["value"] == pytest.approx(0.125)
 
 
-def test_an_open_task_stays_out_of_the_tests_and_into_the_bounds():
-    found = one(side("old", a=0.5, b=0.5, c=0.5), side("new", a=1.0, b=0.75, c=(0.0, 1.0)))
+def test_open_task_is_excluded_from_tests_and_included_in_bounds():
+    found = compare_two(side("old", a=0.5, b=0.5, c=0.5), side("new", a=1.0, b=0.75, c=(0.0, 1.0)))
     score = found["score"]
     assert (score["tasks"], score["certain"]) == (3, 2)
     assert score["difference"] == pytest.approx(0.375)
@@ -55,8 +55,8 @@ def test_an_open_task_stays_out_of_the_tests_and_into_the_bounds():
     assert score["whatever_is_open"]["low"] < 0 < score["whatever_is_open"]["high"]
 
 
-def test_an_answer_without_a_result_is_open_and_no_zero():
-    found = one(side("old", a=0.5), side("new", a=None))
+def test_answer_without_a_result_is_open_and_not_zero():
+    found = compare_two(side("old", a=0.5), side("new", a=None))
     assert found["tasks"][0]["b"] == {"value": None, "low": 0.0, "high": 1.0}
     assert found["score"]["verdict"] == "nothing_to_compare"
     assert found["b"]["not_judged"] == 1
@@ -71,40 +71,40 @@ def test_an_answer_without_a_result_is_open_and_no_zero():
         ([0.1, 0.2, 0.3, 0.1, 0.2], "too_few_tasks"),
     ],
 )
-def test_the_verdict_is_the_sign_flip_tests(gains: list[float], verdict: str):
+def test_verdict_is_that_of_the_sign_flip_test(gains: list[float], verdict: str):
     before = side("old", **{f"t{nth}": 0.5 for nth in range(len(gains))})
     after = side("new", **{f"t{nth}": 0.5 + gain for nth, gain in enumerate(gains)})
-    found = one(before, after)["score"]
+    found = compare_two(before, after)["score"]
     assert found["verdict"] == verdict
     assert found["sign_flip"]["exact"] is True
 
 
 def test_no_shared_task_is_nothing_to_compare():
-    found = one(side("old", a=0.5), side("new", b=0.5))
+    found = compare_two(side("old", a=0.5), side("new", b=0.5))
     assert (found["tasks"], found["score"]["difference"], found["score"]["sign_flip"]) == ([], None, None)
     assert found["score"]["verdict"] == found["success"]["verdict"] == "nothing_to_compare"
 
 
 def test_many_comparisons_are_corrected_by_holm():
-    """Six tasks all one way are 2/64 each: one such comparison is below 0.05, the better of two at 4/64 is not."""
+    """Six tasks that all differ one way have p = 2/64 < 0.05. Corrected for two comparisons, p is 4/64 > 0.05."""
     before = side("old", **{f"t{nth}": 0.0 for nth in range(6)})
     up, down = (side(name, **{f"t{nth}": 0.5 for nth in range(6)}) for name in ("up", "too"))
-    alone, [first, second] = one(before, up), comparison_json(before, [up, down])["comparisons"]
+    alone, [first, second] = compare_two(before, up), comparison_json(before, [up, down])["comparisons"]
     assert alone["score"]["sign_flip"]["p_holm"] == alone["score"]["sign_flip"]["p"] == 2 / 64
     assert first["score"]["sign_flip"]["p_holm"] == second["score"]["sign_flip"]["p_holm"] == 4 / 64
     assert (alone["score"]["verdict"], first["score"]["verdict"]) == ("b_higher", "not_told_apart")
 
 
-def test_swapping_the_sides_turns_every_sign():
+def test_swapping_the_sides_reverses_every_sign():
     before, after = side("old", a=0.1, b=0.5, c=(0.2, 0.4)), side("new", a=0.7, b=0.4, c=1.0)
-    there, back = one(before, after)["score"], one(after, before)["score"]
+    there, back = compare_two(before, after)["score"], compare_two(after, before)["score"]
     assert there["difference"] == pytest.approx(-back["difference"])
     assert (there["low"], there["high"]) == pytest.approx((-back["high"], -back["low"]))
     assert there["sign_flip"]["p"] == back["sign_flip"]["p"]
 
 
 @pytest.mark.parametrize(
-    ("gains", "sides", "smallest", "said"),
+    ("gains", "sides", "smallest", "message"),
     [
         ([0.5] * 5, 1, 2 / 32, "5 of 5 tasks differ, so the sign-flip test cannot give a p below 0.0625:"),
         ([0.5] * 6, 1, 2 / 64, None),
@@ -113,21 +113,21 @@ def test_swapping_the_sides_turns_every_sign():
         ([0.0] * 12, 1, 1.0, "0 of 12 tasks differ"),
     ],
 )
-def test_it_is_said_what_the_sign_flip_test_cannot_show(
-    gains: list[float], sides: int, smallest: float, said: str | None
-):
+def test_warning_states_the_smallest_possible_p(gains: list[float], sides: int, smallest: float, message: str | None):
     before = side("old", **{f"t{nth}": 0.5 for nth in range(len(gains))})
     after = side("new", **{f"t{nth}": 0.5 + gain for nth, gain in enumerate(gains)})
     score = comparison_json(before, [after] * sides)["comparisons"][0]["score"]
     assert score["sign_flip"]["smallest_p"] == smallest
-    told = [warning for warning in score["warnings"] if "sign-flip" in warning]
-    assert [said in warning for warning in told] == ([True] if said else [])
+    found = [warning for warning in score["warnings"] if "sign-flip" in warning]
+    assert [message in warning for warning in found] == ([True] if message else [])
 
 
-def test_an_interval_of_few_differences_is_warned_of():
+def test_interval_of_few_differences_has_a_warning():
     def warnings(tasks: int) -> str:
         scores = {f"t{nth}": 0.5 + nth / 100 for nth in range(tasks)}
-        return " ".join(one(side("old", **dict.fromkeys(scores, 0.4)), side("new", **scores))["score"]["warnings"])
+        return " ".join(
+            compare_two(side("old", **dict.fromkeys(scores, 0.4)), side("new", **scores))["score"]["warnings"]
+        )
 
     assert "with 29 tasks, fewer than 30" in warnings(29)
     assert warnings(30) == ""

@@ -1,4 +1,4 @@
-"""The extension as it is handed out: few permissions, no code from elsewhere, the same bytes each time."""
+"""Files of the extension: few permissions, no external code, reproducible zip."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from app.features.extension.archive import archive, files, version, write
 
 
 def manifest() -> dict[str, Any]:
-    asked: dict[str, Any] = json.loads(files()["manifest.json"])
-    return asked
+    document: dict[str, Any] = json.loads(files()["manifest.json"])
+    return document
 
 
-def test_it_asks_for_the_tab_one_presses_the_button_in_and_for_no_site():
-    asked = manifest()
-    assert asked["manifest_version"] == 3
-    assert sorted(asked["permissions"]) == ["activeTab", "scripting", "storage"]
+def test_extension_requests_the_active_tab_and_no_host_permissions():
+    document = manifest()
+    assert document["manifest_version"] == 3
+    assert sorted(document["permissions"]) == ["activeTab", "scripting", "storage"]
     assert not {"host_permissions", "optional_host_permissions", "optional_permissions", "content_scripts",
-                "web_accessible_resources", "externally_connectable"} & asked.keys()  # fmt: skip
-    assert asked["incognito"] == "not_allowed"
+                "web_accessible_resources", "externally_connectable"} & document.keys()  # fmt: skip
+    assert document["incognito"] == "not_allowed"
 
 
-def test_every_file_that_it_names_is_there():
+def test_every_referenced_file_exists():
     names, named = files().keys(), set(re.findall(r"[\w.]+\.(?:js|html|css|png)", json.dumps(manifest())))
     scripts = "".join(data.decode() for name, data in files().items() if name.endswith((".js", ".html")))
     named |= set(re.findall(r"(?:from \"\./|src=\"|href=\"|\[\")([\w.]+\.(?:js|css))\"", scripts))
@@ -34,7 +34,7 @@ def test_every_file_that_it_names_is_there():
     assert named <= names
 
 
-def test_no_code_comes_from_elsewhere_and_none_is_made_of_text():
+def test_no_external_or_generated_code():
     for name, data in files().items():
         if not name.endswith((".js", ".html")):
             continue
@@ -47,20 +47,20 @@ def test_no_code_comes_from_elsewhere_and_none_is_made_of_text():
         ), name
 
 
-def test_it_reads_a_page_with_the_script_of_our_own_captures():
+def test_page_is_read_with_the_script_of_captures():
     from cache.page_scripts import script
 
     assert script("visible_text").strip() in files()["read_page.js"].decode()
 
 
-def test_the_same_files_make_the_same_zip():
+def test_same_files_give_the_same_zip():
     assert archive() == archive()
     with zipfile.ZipFile(io.BytesIO(archive())) as packed:
         assert {name.removeprefix("assay-extension/") for name in packed.namelist()} == files().keys()
         assert packed.read("assay-extension/manifest.json") == files()["manifest.json"]
 
 
-def test_it_is_written_into_a_folder(tmp_path: Path):
+def test_extension_is_written_into_a_folder(tmp_path: Path):
     write(tmp_path / "new" / "one")
     write(tmp_path / "new" / "one")
     assert {path.name: path.read_bytes() for path in (tmp_path / "new" / "one").iterdir()} == files()

@@ -1,4 +1,4 @@
-"""What a browser tells of places: its shape and its bounds."""
+"""Text boxes that a browser submits: format and limits."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from cache.page_text.text_boxes import MAX_LINES, Line
 LINE = [0, 10, 20.5, 300, 18]
 
 
-def sent(**changes: Any) -> str:
+def boxes_json(**changes: Any) -> str:
     return json.dumps({"width": 1000, "height": 2000, "pieces": [["The tower", 9, [LINE]]], **changes})
 
 
-def test_what_is_told_is_taken():
-    told = parse_submitted_boxes(sent())
-    assert (told.width, told.height) == (1000, 2000)
-    [piece] = told.pieces
+def test_valid_boxes_are_parsed():
+    boxes = parse_submitted_boxes(boxes_json())
+    assert (boxes.width, boxes.height) == (1000, 2000)
+    [piece] = boxes.pieces
     assert (piece.begins, piece.length, piece.lines) == ("The tower", 9, (Line(0, 10, 20.5, 300, 18),))
 
 
@@ -49,20 +49,20 @@ def test_what_is_told_is_taken():
         ({"pieces": [["x", 9, [LINE]]] * (MAX_LINES + 1)}, "pieces"),
     ],
 )
-def test_what_is_not_of_the_shape_is_refused_by_its_place(changes: dict[str, Any], where: str):
+def test_invalid_boxes_are_rejected_with_their_path(changes: dict[str, Any], where: str):
     with pytest.raises(ValueError, match=where):
-        parse_submitted_boxes(sent(**changes))
+        parse_submitted_boxes(boxes_json(**changes))
 
 
 @pytest.mark.parametrize(
     "text", ["{", "null", "[]", "[" * 100_000, '{"width": 1, "height": 1, "pieces": [["\\ud800", 1, [[0,0,0,0,0]]]]}']
 )
-def test_what_is_no_json_is_refused(text: str):
+def test_invalid_json_is_rejected(text: str):
     with pytest.raises(ValueError, match=r"\w"):
         parse_submitted_boxes(text)
 
 
 @given(st.text(max_size=200))
-def test_nothing_else_comes_of_any_text(text: str):
+def test_any_text_is_parsed_or_rejected_with_a_value_error(text: str):
     with contextlib.suppress(ValueError):
         parse_submitted_boxes(text)

@@ -1,4 +1,4 @@
-"""Results of a running server, as its API gives them."""
+"""Results of a running server, as returned by its API."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.client import ApiError, Client
 from app.features.interop.exported_results import from_server
 
 
-def origin(result_id: str, task: str, *, run: str | None = None, name: str = "answer_1.md") -> dict[str, object]:
+def history_entry(result_id: str, task: str, *, run: str | None = None, name: str = "answer_1.md") -> dict[str, object]:
     return {
         "result_id": result_id,
         "task_id": task,
@@ -20,14 +20,14 @@ def origin(result_id: str, task: str, *, run: str | None = None, name: str = "an
 
 
 NEWEST_FIRST = [
-    origin("res_4", "bridge"),
-    origin("res_3", "bridge", run="a"),
-    origin("res_2", "tower"),
-    origin("res_1", "bridge"),
+    history_entry("res_4", "bridge"),
+    history_entry("res_3", "bridge", run="a"),
+    history_entry("res_2", "tower"),
+    history_entry("res_1", "bridge"),
 ]
 
 
-def server(request: httpx.Request) -> httpx.Response:
+def fake_server(request: httpx.Request) -> httpx.Response:
     path = request.url.path
     if path == "/v1/agents/otter/history":
         second = "cursor" in request.url.params
@@ -45,11 +45,11 @@ def server(request: httpx.Request) -> httpx.Response:
 
 @pytest.fixture
 def client():
-    with Client("http://assay.test", transport=httpx.MockTransport(server)) as client:
+    with Client("http://assay.test", transport=httpx.MockTransport(fake_server)) as client:
         yield client
 
 
-def test_the_newest_result_of_every_answer_is_taken_run_by_run(client: Client) -> None:
+def test_newest_result_of_every_answer_is_read_for_each_run(client: Client) -> None:
     found = from_server(client, "otter")
     assert [(one.task_id, one.run, one.result["id"]) for one in found] == [
         ("bridge", None, "res_4"),
@@ -60,14 +60,14 @@ def test_the_newest_result_of_every_answer_is_taken_run_by_run(client: Client) -
     assert found[0].created_at is not None and found[0].created_at.isoformat() == "2026-03-01T09:30:00+00:00"
 
 
-def test_a_task_and_a_run_choose_among_them(client: Client) -> None:
+def test_task_and_run_select_results(client: Client) -> None:
     assert [one.result["id"] for one in from_server(client, "otter", ["tower"])] == ["res_2"]
     assert [one.result["id"] for one in from_server(client, "otter", run="a")] == ["res_3"]
 
 
-def test_what_the_server_refuses_is_an_error_and_not_an_empty_answer() -> None:
-    def refuses(request: httpx.Request) -> httpx.Response:
+def test_error_of_the_server_is_raised() -> None:
+    def reject(request: httpx.Request) -> httpx.Response:
         return httpx.Response(404, json={"title": "Not found", "status": 404, "detail": "no such result", "code": "X"})
 
-    with Client("http://assay.test", transport=httpx.MockTransport(refuses)) as client, pytest.raises(ApiError):
+    with Client("http://assay.test", transport=httpx.MockTransport(reject)) as client, pytest.raises(ApiError):
         client.answer("res_9")

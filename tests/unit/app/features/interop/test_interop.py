@@ -1,4 +1,4 @@
-"""Results in other programs' forms, read back the way those programs read them."""
+"""Results exported to other formats and read back like other programs do."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_a_csv_has_a_row_for_each_result(tmp_path: Path) -> None:
+def test_csv_has_one_row_per_result(tmp_path: Path) -> None:
     write_csv(tmp_path / "results.csv", result_table([judged(), judged(answer="answer_2.md")]))
 
     first, second = rows_of(tmp_path / "results.csv")
@@ -55,7 +55,7 @@ def test_a_csv_has_a_row_for_each_result(tmp_path: Path) -> None:
     assert second["answer_name"] == "answer_2.md"
 
 
-def test_a_csv_of_leaves_runs_nothing_in_a_spreadsheet(tmp_path: Path) -> None:
+def test_csv_of_leaves_has_no_formulas(tmp_path: Path) -> None:
     write_csv(tmp_path / "leaves.csv", leaf_table([judged()]))
 
     first, second, _ = rows_of(tmp_path / "leaves.csv")
@@ -64,7 +64,7 @@ def test_a_csv_of_leaves_runs_nothing_in_a_spreadsheet(tmp_path: Path) -> None:
     assert (first["leaf"], first["outcome"], second["outcome"]) == ("facts/old", "passed", "failed")
 
 
-def test_parquet_keeps_types_lists_and_what_is_missing(tmp_path: Path) -> None:
+def test_parquet_keeps_types_lists_and_missing_values(tmp_path: Path) -> None:
     write_parquet(tmp_path / "results.parquet", result_table([judged(usage={"usd": None})]))
     write_parquet(tmp_path / "leaves.parquet", leaf_table([judged()]))
 
@@ -77,14 +77,14 @@ def test_parquet_keeps_types_lists_and_what_is_missing(tmp_path: Path) -> None:
     assert second["sources"] == []
 
 
-def test_an_empty_parquet_still_has_its_columns(tmp_path: Path) -> None:
+def test_empty_parquet_has_its_columns(tmp_path: Path) -> None:
     write_parquet(tmp_path / "none.parquet", leaf_table([]))
     found = pq.read_table(tmp_path / "none.parquet")
     assert found.num_rows == 0
     assert str(found.schema.field("weight").type) == "double"
 
 
-def test_json_lines_hold_whole_results(tmp_path: Path) -> None:
+def test_json_lines_contain_complete_results(tmp_path: Path) -> None:
     one = judged()
     write_json_lines(tmp_path / "results.jsonl", [one.result, {"id": "\ud800 \u2028"}])
     first, second = (tmp_path / "results.jsonl").read_text().split("\n")[:2]
@@ -92,7 +92,7 @@ def test_json_lines_hold_whole_results(tmp_path: Path) -> None:
     assert json.loads(second)["id"] == "? \u2028"
 
 
-def test_the_public_layout_comes_back_as_it_went(tmp_path: Path) -> None:
+def test_exported_public_layout_is_read_back(tmp_path: Path) -> None:
     results = [judged(), judged(answer="answer_2.md"), judged("tower")]
     assert write_layout(tmp_path, results) == 3
 
@@ -111,20 +111,20 @@ def test_the_public_layout_comes_back_as_it_went(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("changes", [{"agent_name": "../x"}, {"task_id": "a/b"}, {"answer_name": "../../etc.md"}])
-def test_a_name_of_somebody_elses_result_never_becomes_a_path(tmp_path: Path, changes: dict[str, str]) -> None:
+def test_name_in_a_foreign_result_never_becomes_a_path(tmp_path: Path, changes: dict[str, str]) -> None:
     with pytest.raises(NotExportable, match="cannot be a folder name"):
         write_layout(tmp_path / "out", [judged("fine"), judged(**changes)])
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_layout_has_no_place_for_two_runs_or_a_lost_text(tmp_path: Path) -> None:
+def test_layout_rejects_two_runs_and_a_missing_answer_text(tmp_path: Path) -> None:
     with pytest.raises(NotExportable, match="--run"):
         write_layout(tmp_path / "out", [judged(run="a"), judged(run="b")])
     with pytest.raises(NotExportable, match="is not available"):
         write_layout(tmp_path / "out", [ExportedResult(result=judged().result)])
 
 
-def test_results_of_the_public_toolkit_are_read_and_named_by_their_folders(tmp_path: Path) -> None:
+def test_results_of_the_public_toolkit_are_read_and_named_after_their_folders(tmp_path: Path) -> None:
     folder = AnswerFolder(out=tmp_path, agent="otter", task_id="bridge", answer_name="answer_1.md")
     folder.results.mkdir(parents=True)
     node = {"id": "root", "desc": "d", "critical": False, "score": 1.0, "status": "passed", "strategy": "parallel"}
@@ -149,10 +149,10 @@ REQUIRED = {
     "score": ("name", "scorer"),
     "metric": ("name", "value"),
 }
-"""What Inspect's log schema demands (inspect_ai 0.3.285, ``EvalLog.model_json_schema()``)."""
+"""Required fields of Inspect's log schema (inspect_ai 0.3.285, ``EvalLog.model_json_schema()``)."""
 
 
-def test_an_inspect_log_has_all_that_inspect_demands() -> None:
+def test_inspect_log_has_all_required_fields() -> None:
     log = inspect_log("otter", [judged(), judged(answer="answer_2.md"), judged("tower")], tool_version="1", now=AT)
 
     assert (log["version"], log["status"]) == (2, "success")
@@ -168,8 +168,8 @@ def ids(log: Any) -> list[str]:
     return [*(log["eval"][name] for name in ("run_id", "eval_id", "task_id")), *(one["uuid"] for one in log["samples"])]
 
 
-def test_every_id_of_inspect_logs_is_another_one() -> None:
-    """The form of Inspect's own ids: 22 letters and digits. The same results have the same ids whenever exported."""
+def test_ids_in_inspect_logs_are_unique_and_reproducible() -> None:
+    """Ids have the format of Inspect: 22 letters and digits. Repeated exports of the same results have the same ids."""
     results = [judged(), judged(answer="answer_2.md")]
     first, again, tower, other = (
         inspect_log(agent, of, tool_version="1", now=AT)
@@ -186,8 +186,8 @@ def test_every_id_of_inspect_logs_is_another_one() -> None:
     assert all(re.fullmatch(r"[2-9A-HJ-NP-Za-km-z]{22}", one) for one in found)
 
 
-def test_an_inspect_log_is_named_as_inspect_view_lists_them() -> None:
-    """inspect_ai 0.3.285 lists files whose names begin with a moment and reads the task and its id from the rest."""
+def test_file_name_of_an_inspect_log_is_listed_by_inspect_view() -> None:
+    """inspect_ai 0.3.285 lists files whose names start with a timestamp, and reads task and id from the rest."""
     log = inspect_log("otter", [judged()], tool_version="1", now=AT)
     named = re.fullmatch(r"(\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}\+00-00)_([^_]+)_([^_]+)\.json", file_name(log))
     assert named is not None
@@ -195,7 +195,7 @@ def test_an_inspect_log_is_named_as_inspect_view_lists_them() -> None:
     assert (named[2], named[3]) == ("assay", log["eval"]["task_id"])
 
 
-def test_an_inspect_log_says_what_the_results_say() -> None:
+def test_inspect_log_matches_the_results() -> None:
     log = inspect_log("otter", [judged(), judged(answer="answer_2.md"), judged("tower")], tool_version="1", now=AT)
 
     assert [(one["id"], one["epoch"]) for one in log["samples"]] == [("bridge", 1), ("bridge", 2), ("tower", 1)]

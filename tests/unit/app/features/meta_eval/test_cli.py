@@ -46,30 +46,30 @@ def labels(tmp_path: Path) -> str:
     return "labels.jsonl"
 
 
-def test_without_a_model_the_verdicts_in_the_labels_are_measured(assay: Call, labels: str, tmp_path: Path) -> None:
+def test_recorded_verdicts_are_measured_without_a_model(assay: Call, labels: str, tmp_path: Path) -> None:
     ended = assay("meta-eval", labels, "--json")
 
     assert ended.code == 0
     (judge,) = json.loads(ended.out)["judges"]
     assert (judge["model"], judge["verdicts"], judge["n"]) == ("gpt-6-luna", "recorded", 4)
     assert judge["confusion"] == {"true_positive": 1, "false_positive": 2, "false_negative": 0, "true_negative": 1}
-    assert not (tmp_path / "data").exists()  # nothing was asked, so nothing was set up
+    assert not (tmp_path / "data").exists()  # no model is called, so no data folder is created
 
 
-def test_a_model_is_asked_and_measured(assay: Call, labels: str) -> None:
+def test_model_is_called_and_measured(assay: Call, labels: str) -> None:
     ended = assay("meta-eval", labels, "--model", "lexical", "--out", "report.json")
 
     assert ended.code == 0, ended.err
     report = json.loads(Path("report.json").read_text())
-    asked = report["judges"][0]
-    assert (asked["model"], asked["verdicts"], asked["n"]) == ("lexical/lexical", "asked", 4)
-    assert asked["confusion"] == {"true_positive": 1, "false_positive": 1, "false_negative": 0, "true_negative": 2}
+    measured = report["judges"][0]
+    assert (measured["model"], measured["verdicts"], measured["n"]) == ("lexical/lexical", "asked", 4)
+    assert measured["confusion"] == {"true_positive": 1, "false_positive": 1, "false_negative": 0, "true_negative": 2}
     assert "judge passed, people failed: The Heron 2 weighs 310 grams" in ended.out
     assert "Ada: I looked it up." in ended.out
     assert "gpt-6-luna (as recorded)" in ended.out
 
 
-def test_a_certificate_is_kept_where_results_will_find_it(assay: Call, labels: str) -> None:
+def test_certificate_is_stored_where_results_find_it(assay: Call, labels: str) -> None:
     ended = assay("meta-eval", labels, "--model", "lexical", "--certify", "--json")
 
     assert ended.code == 0, ended.err
@@ -79,7 +79,7 @@ def test_a_certificate_is_kept_where_results_will_find_it(assay: Call, labels: s
     assert (kept.model, kept.prompts) == ("lexical/lexical", {"verify_page@1"})
 
 
-def test_claims_that_could_not_be_judged_make_the_measurement_incomplete(assay: Call, tmp_path: Path) -> None:
+def test_claims_not_judged_make_the_measurement_incomplete(assay: Call, tmp_path: Path) -> None:
     lost = label("It is blue", HumanDecision.PASSED, pages=(LabelledPage(url=URL, page_id="page_unknown"),))
     (tmp_path / "labels.jsonl").write_text("".join(map(label_line, (*LABELS, lost))))
 
@@ -90,7 +90,7 @@ def test_claims_that_could_not_be_judged_make_the_measurement_incomplete(assay: 
     assert (unjudged["claim"], unjudged["reason"]) == ("It is blue", "capture_failed")
 
 
-def test_every_line_that_is_no_label_is_named(assay: Call, tmp_path: Path) -> None:
+def test_every_invalid_line_is_named(assay: Call, tmp_path: Path) -> None:
     (tmp_path / "labels.jsonl").write_text('{"human": "passed", "claim": "x"}\n{"human": "maybe", "claim": "x"}\n{\n')
 
     ended = assay("meta-eval", "labels.jsonl")
@@ -100,18 +100,18 @@ def test_every_line_that_is_no_label_is_named(assay: Call, tmp_path: Path) -> No
     assert "line 3:" in ended.err
 
 
-def test_a_certificate_is_about_a_judge_that_votes_as_usual(assay: Call, labels: str) -> None:
+def test_certificate_requires_a_model_and_the_default_number_of_votes(assay: Call, labels: str) -> None:
     assert assay("meta-eval", labels, "--certify").code == 2
     ended = assay("meta-eval", labels, "--model", "lexical", "--certify", "--votes", "1")
     assert ended.code == 2
     assert "--votes 3" in ended.err
 
 
-def test_it_votes_as_answers_are_judged() -> None:
+def test_default_number_of_votes_is_that_of_judging() -> None:
     assert VOTES == DEFAULT_TRIALS
 
 
-def test_a_judge_that_spoke_on_nothing_gets_no_certificate(assay: Call, tmp_path: Path) -> None:
+def test_judge_without_any_verdict_gets_no_certificate(assay: Call, tmp_path: Path) -> None:
     lost = label("It is blue", HumanDecision.PASSED, pages=(LabelledPage(url=URL, page_id="page_unknown"),))
     (tmp_path / "labels.jsonl").write_text(label_line(lost))
     ended = assay("meta-eval", "labels.jsonl", "--model", "lexical", "--certify", "--json")
@@ -120,14 +120,14 @@ def test_a_judge_that_spoke_on_nothing_gets_no_certificate(assay: Call, tmp_path
     assert "no certificate" in ended.err
 
 
-def test_a_report_that_cannot_be_written_is_said(assay: Call, labels: str, tmp_path: Path) -> None:
+def test_report_that_cannot_be_written_is_reported(assay: Call, labels: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     ended = assay("meta-eval", labels, "--out", "file/report.json")
     assert ended.code == 2
     assert "--out" in ended.err
 
 
-def test_a_model_without_its_key_costs_nothing(assay: Call, labels: str) -> None:
+def test_model_without_its_key_stops_before_any_call(assay: Call, labels: str) -> None:
     ended = assay("meta-eval", labels, "--model", "lexical", "--model", "openai/gpt-6-luna")
     assert ended.code == 1
     assert "OPENAI_API_KEY" in ended.err

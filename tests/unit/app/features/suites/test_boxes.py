@@ -16,19 +16,19 @@ def box(role: str, x: float, y: float, width: float = 60, height: float = 40) ->
     return Box(role=role, id="1", x=x, y=y, width=width, height=height)
 
 
-def shown(*boxes: Box, of: bytes | None = None) -> Image.Image:
+def drawn_image(*boxes: Box, of: bytes | None = None) -> Image.Image:
     drawn, media_type = draw_boxes(of or picture(), boxes)
     assert media_type == "image/jpeg"
     return Image.open(io.BytesIO(drawn)).convert("RGB")
 
 
 @pytest.mark.parametrize("written", ["", "1,2,3", "1,2,3,4,5", "a,b,c,d", "1,2,0,5", "1,2,inf,5", "1,2,3,1e9"])
-def test_what_is_no_box_is_none(written: str):
+def test_invalid_box_is_none(written: str):
     assert parse_box(written) is None
 
 
-def test_right_and_picked_elements_have_their_colours():
-    image = shown(box(GOLD, 20, 30), box(PICKED, 200, 30))
+def test_gold_and_picked_elements_have_different_colors():
+    image = drawn_image(box(GOLD, 20, 30), box(PICKED, 200, 30))
     assert image.size == (400, 300)
     red, green, _ = colour(image, (50, 24))
     assert green > red
@@ -37,25 +37,25 @@ def test_right_and_picked_elements_have_their_colours():
     assert colour(image, (50, 50)) == (255, 255, 255)
 
 
-def test_both_colours_are_seen_where_the_right_one_was_picked():
-    image = shown(box(GOLD, 20, 30), box(PICKED, 20, 30))
+def test_both_colors_are_visible_if_the_gold_element_was_picked():
+    image = drawn_image(box(GOLD, 20, 30), box(PICKED, 20, 30))
     assert colour(image, (50, 24))[1] > colour(image, (50, 24))[0]
     assert colour(image, (50, 28))[0] > colour(image, (50, 28))[1]
     assert min(colour(image, (50, 40))) > 240
 
 
 @pytest.mark.parametrize("at", [(-50, -50), (390, 290), (10_000, 10_000)])
-def test_a_box_beyond_the_picture_does_no_harm(at: tuple[float, float]):
-    assert shown(box(GOLD, *at), box(PICKED, *at, 1, 1)).size == (400, 300)
+def test_box_outside_the_image_is_ignored(at: tuple[float, float]):
+    assert drawn_image(box(GOLD, *at), box(PICKED, *at, 1, 1)).size == (400, 300)
 
 
 @pytest.mark.parametrize("content", [b"", b"no picture", b"\x89PNG\r\n\x1a\n", picture()[:100]])
-def test_what_is_no_picture_is_refused(content: bytes):
+def test_data_that_is_not_an_image_is_rejected(content: bytes):
     with pytest.raises(DataUnreadable, match="not a readable image"):
         draw_boxes(content, ())
 
 
-def test_a_picture_that_would_fill_the_memory_is_refused():
+def test_image_with_too_many_pixels_is_rejected():
     def chunk(kind: bytes, data: bytes) -> bytes:
         return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
 
@@ -66,8 +66,8 @@ def test_a_picture_that_would_fill_the_memory_is_refused():
         draw_boxes(bomb, ())
 
 
-def test_a_transparent_or_animated_picture_is_shown_too():
+def test_transparent_or_animated_image_is_drawn():
     written = io.BytesIO()
     frames = [Image.new("RGBA", (50, 50), (0, 0, 0, 0)) for _ in range(2)]
     frames[0].save(written, "GIF", save_all=True, append_images=frames[1:])
-    assert shown(of=written.getvalue()).size == (50, 50)
+    assert drawn_image(of=written.getvalue()).size == (50, 50)

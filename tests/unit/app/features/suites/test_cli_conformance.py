@@ -9,7 +9,7 @@ RIGHT = {"cases": [{"id": "a", "pred": "CLICK", "gold": "CLICK", "f1_multichoice
 WRONG = {"cases": [{"id": "b", "pred": "CLICK", "gold": "CLICK", "f1_multichoice": 0.5, "more": 1}]}
 
 
-def test_the_last_line_counts_and_the_exit_code_says_whether_any_failed(assay: Call, tmp_path: Path) -> None:
+def test_last_line_counts_cases_and_exit_code_shows_success(assay: Call, tmp_path: Path) -> None:
     (tmp_path / "right.json").write_text(json.dumps(RIGHT))
     ended = assay("conformance", "mind2web", "right.json")
     assert (ended.code, ended.out) == (0, "1 passed, 0 failed\n")
@@ -38,7 +38,7 @@ def test_files_that_cannot_be_checked_are_failures(assay: Call, tmp_path: Path) 
     assert "nowhere.json does not exist" in ended.out
 
 
-def test_long_texts_are_shown_from_where_they_part(assay: Call, tmp_path: Path) -> None:
+def test_long_texts_are_shown_from_their_first_difference(assay: Call, tmp_path: Path) -> None:
     raw = "Answer: B.\nAction: TYPE\nValue: " + "x" * 9000
     golden = {"cases": [{"raw": raw, "llm": {"letter": "B", "op_string": f"TYPE {'x' * 8999}y"}}]}
     (tmp_path / "long.json").write_text(json.dumps(golden))
@@ -47,5 +47,5 @@ def test_long_texts_are_shown_from_where_they_part(assay: Call, tmp_path: Path) 
     assert "xxy" in shown
 
 
-def test_an_unknown_suite_is_wrong_usage(assay: Call) -> None:
+def test_unknown_suite_is_a_usage_error(assay: Call) -> None:
     assert assay("conformance", "mind3web", "x.json").code == 2

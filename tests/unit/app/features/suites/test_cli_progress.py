@@ -17,7 +17,7 @@ def board() -> tuple[StepProgress, io.StringIO]:
     return StepProgress(Console(file=written, force_terminal=False, width=200)), written
 
 
-def test_the_figures_so_far_are_means_over_scored_steps():
+def test_figures_so_far_are_means_over_scored_steps():
     shown, written = board()
     with shown:
         shown.step(scored(1, 1.0, 1), done=1, total=4, reused=True)
@@ -27,7 +27,7 @@ def test_the_figures_so_far_are_means_over_scored_steps():
     assert written.getvalue() == "4/4 steps  ele 0.500  f1 0.750  step 0.500  1 not judged  1 reused\n"
 
 
-def test_away_from_a_terminal_not_every_step_is_a_line():
+def test_not_every_step_prints_a_line_without_a_terminal():
     shown, written = board()
     with shown:
         for done in range(1, 100):
@@ -35,5 +35,5 @@ def test_away_from_a_terminal_not_every_step_is_a_line():
     assert written.getvalue().count("\n") <= 1
 
 
-def test_before_the_first_step_there_is_nothing_to_divide_by():
+def test_figures_before_the_first_step_are_zero():
     assert board()[0].figures == "ele 0.000  f1 0.000  step 0.000"

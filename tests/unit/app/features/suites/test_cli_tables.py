@@ -43,26 +43,26 @@ def printed(table: Any) -> str:
     return capture.get()
 
 
-def test_every_reading_has_its_two_means_and_the_chosen_one_is_marked():
+def test_every_reading_has_two_means_and_the_chosen_one_is_marked():
     text = printed(tilde_table(metrics()))
     assert text.count("steps, micro") == text.count("tasks, macro") == 4
     assert "set *" in text
     assert "multiset *" not in text
 
 
-def test_unknown_steps_show_as_ranges():
+def test_steps_not_judged_show_as_ranges():
     text = printed(tilde_table(metrics("t8")))
     assert "40.0 .. 60.0" in text
 
 
-def test_published_figures_are_those_that_are_known_and_no_others():
+def test_published_table_contains_only_known_figures():
     text = printed(published_table())
     assert text.count("/142") == 6
     assert "gemini-1.5-flash" in text
     assert len(PUBLISHED) == 7
 
 
-def test_steps_without_a_verdict_and_answers_without_a_step_are_named():
+def test_steps_not_judged_and_unknown_answers_are_named():
     lines = list(not_judged_lines(metrics("t8")))
     assert lines[0].startswith("1 steps were not judged (1 llm_unavailable)")
     assert "t8:0  llm_unavailable: no reply" in lines[1]

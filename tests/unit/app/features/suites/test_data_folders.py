@@ -17,17 +17,17 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def places(root: Path) -> DataFolders:
+def folders(root: Path) -> DataFolders:
     return DataFolders((root / "allowed", root / "also"))
 
 
-def test_a_path_is_absolute_or_below_one_of_the_folders(places: DataFolders, root: Path):
+def test_path_is_absolute_or_relative_to_an_allowed_folder(folders: DataFolders, root: Path):
     found = root / "allowed/inner/rows.parquet"
-    assert places.allowed("inner/rows.parquet") == found
-    assert places.allowed(str(found)) == found
-    assert places.allowed("more.jsonl") == root / "also/more.jsonl"
-    assert places.allowed("inner") == root / "allowed/inner"
-    assert places.allowed("inner/../inner/rows.parquet") == found
+    assert folders.allowed("inner/rows.parquet") == found
+    assert folders.allowed(str(found)) == found
+    assert folders.allowed("more.jsonl") == root / "also/more.jsonl"
+    assert folders.allowed("inner") == root / "allowed/inner"
+    assert folders.allowed("inner/../inner/rows.parquet") == found
 
 
 @pytest.mark.parametrize(
@@ -44,53 +44,53 @@ def test_a_path_is_absolute_or_below_one_of_the_folders(places: DataFolders, roo
         "/etc",
     ],
 )
-def test_everything_else_is_refused(path: str, places: DataFolders):
+def test_other_paths_are_rejected(path: str, folders: DataFolders):
     with pytest.raises(PathNotAllowed):
-        places.allowed(path)
+        folders.allowed(path)
 
 
-def test_a_missing_path_and_one_outside_are_not_told_apart(places: DataFolders, root: Path):
-    said = []
+def test_missing_path_and_outside_path_give_the_same_error(folders: DataFolders, root: Path):
+    messages = []
     for path in (root / "outside/secret.jsonl", root / "outside/nothing.jsonl"):
         with pytest.raises(PathNotAllowed) as error:
-            places.allowed(str(path))
-        said.append(str(error.value))
-    assert said[0] == said[1]
+            folders.allowed(str(path))
+        messages.append(str(error.value))
+    assert messages[0] == messages[1]
 
 
-def test_links_are_followed_before_they_are_judged(places: DataFolders, root: Path):
+def test_symlinks_are_resolved_before_the_check(folders: DataFolders, root: Path):
     (root / "allowed/out.jsonl").symlink_to(root / "outside/secret.jsonl")
     (root / "allowed/round").symlink_to(root / "allowed/round")
     (root / "allowed/in.jsonl").symlink_to(root / "also/more.jsonl")
     for path in ("out.jsonl", "round"):
         with pytest.raises(PathNotAllowed):
-            places.allowed(path)
-    assert places.allowed("in.jsonl") == root / "also/more.jsonl"
+            folders.allowed(path)
+    assert folders.allowed("in.jsonl") == root / "also/more.jsonl"
 
 
-def test_a_folder_with_a_link_that_leads_out_is_refused(places: DataFolders, root: Path):
+def test_folder_with_a_symlink_that_leads_out_is_rejected(folders: DataFolders, root: Path):
     (root / "allowed/inner/out.jsonl").symlink_to(root / "outside/secret.jsonl")
     for path in ("inner", ".", str(root / "allowed")):
         with pytest.raises(PathNotAllowed, match=r"out\.jsonl"):
-            places.allowed(path)
+            folders.allowed(path)
 
 
-def test_a_neighbour_with_a_longer_name_is_outside(root: Path):
+def test_sibling_folder_with_a_longer_name_is_outside(root: Path):
     (root / "allowed2").mkdir()
     with pytest.raises(PathNotAllowed):
         DataFolders((root / "allowed",)).allowed("../allowed2")
 
 
-def test_an_allowed_folder_may_itself_be_a_link(root: Path):
+def test_allowed_folder_may_be_a_symlink(root: Path):
     (root / "link").symlink_to(root / "allowed")
     assert DataFolders((root / "link",)).allowed("inner/rows.parquet") == root / "allowed/inner/rows.parquet"
 
 
-def test_without_folders_nothing_is_allowed(root: Path):
+def test_nothing_is_allowed_without_folders(root: Path):
     with pytest.raises(PathNotAllowed, match="ASSAY_SUITE_DATA"):
         DataFolders(()).allowed(str(root / "allowed"))
 
 
-def test_errors_do_not_say_where_the_folders_lie(places: DataFolders, root: Path):
+def test_errors_hide_the_location_of_the_folders(folders: DataFolders, root: Path):
     text = f"{root}/allowed/inner/rows.parquet is damaged; {root}/also has nothing"
-    assert places.hide_folders(text) == "inner/rows.parquet is damaged; . has nothing"
+    assert folders.hide_folders(text) == "inner/rows.parquet is damaged; . has nothing"

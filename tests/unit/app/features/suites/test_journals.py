@@ -15,16 +15,16 @@ def record(position: int, *, status: str = "scored", **more: Any) -> dict[str, A
     return {"id": f"t:{position}", "position": position, "status": status, "trace": {"long": "x" * 50}} | more
 
 
-async def filled(path: Path, *records: dict[str, Any]) -> None:
+async def write_journal(path: Path, *records: dict[str, Any]) -> None:
     journal = FileJournal.opened(path, RUN)
     for one in records:
         await journal.keep(one)
     journal.close()
 
 
-async def test_what_was_kept_is_known_to_the_next_run(tmp_path: Path):
+async def test_stored_steps_are_known_to_the_next_run(tmp_path: Path):
     path = tmp_path / "new" / "steps.jsonl"
-    await filled(path, record(1), record(0))
+    await write_journal(path, record(1), record(0))
     journal = FileJournal.opened(path, RUN)
     known = await journal.known()
     assert {id: one["position"] for id, one in known.items()} == {"t:0": 0, "t:1": 1}
@@ -33,20 +33,20 @@ async def test_what_was_kept_is_known_to_the_next_run(tmp_path: Path):
     journal.close()
 
 
-async def test_the_last_word_on_a_step_counts(tmp_path: Path):
+async def test_last_record_of_a_step_counts(tmp_path: Path):
     path = tmp_path / "steps.jsonl"
-    await filled(path, record(0, status="not_judged"), record(0))
+    await write_journal(path, record(0, status="not_judged"), record(0))
     journal = FileJournal.opened(path, RUN)
     assert [one["status"] for one in journal.records()] == ["scored"]
     journal.close()
 
 
 @pytest.mark.parametrize("cut", range(1, 200, 7))
-async def test_half_a_line_at_the_end_is_cut_off(cut: int, tmp_path: Path):
+async def test_truncated_last_line_is_removed(cut: int, tmp_path: Path):
     path = tmp_path / "steps.jsonl"
-    await filled(path, record(0), record(1))
+    await write_journal(path, record(0), record(1))
     path.write_bytes(path.read_bytes()[:-cut])
-    await filled(path, record(2))
+    await write_journal(path, record(2))
     journal = FileJournal.opened(path, RUN)
     ids = set(await journal.known())
     journal.close()
@@ -54,9 +54,9 @@ async def test_half_a_line_at_the_end_is_cut_off(cut: int, tmp_path: Path):
     assert ids <= {"t:0", "t:1", "t:2"}
 
 
-async def test_the_journal_of_another_run_is_refused_with_the_difference(tmp_path: Path):
+async def test_journal_of_another_run_is_rejected_with_the_difference(tmp_path: Path):
     path = tmp_path / "steps.jsonl"
-    await filled(path, record(0))
+    await write_journal(path, record(0))
     with pytest.raises(RunMismatch, match="different model, seed"):
         FileJournal.opened(path, RUN | {"model": "other", "seed": 1})
     path.write_text('{"something": "else"}\n')
@@ -64,13 +64,13 @@ async def test_the_journal_of_another_run_is_refused_with_the_difference(tmp_pat
         FileJournal.opened(path, RUN)
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path):
+def test_folder_that_cannot_be_created_is_named(tmp_path: Path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(RunUnwritable, match="file"):
         FileJournal.opened(tmp_path / "file" / "steps.jsonl", RUN)
 
 
-async def test_without_a_folder_nothing_is_kept():
+async def test_journal_without_a_folder_stores_nothing():
     journal = NoJournal()
     await journal.keep(record(1))
     assert await journal.known() == {}

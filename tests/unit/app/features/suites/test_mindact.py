@@ -1,7 +1,7 @@
-"""Steps played from the published JSON to their records, with a model that says what a test tells it.
+"""Steps of the published JSON evaluated with a scripted model.
 
-Each edge case of contracts/mind2web.md, 4 and 5, is a task in the published shape; what it comes to was worked out by
-hand.
+Each edge case of contracts/mind2web.md, sections 4 and 5, is a task in the published format with figures that were
+calculated manually.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from judges.suites.mind2web.rules import Metric, NoPositive, Shuffle
 from rubrics.verdict import Usage
 from tests.fakes.mind2web import NINE_RANKS, SKIP, ZERO, action, answer, items, nine_steps, task, write_split
 
-Says = Callable[[str], "str | Exception"]
+ReplyFunction = Callable[[str], "str | Exception"]
 
 
 class Model:
-    """An ``LLMClient`` that answers the last message by a function of its text."""
+    """``LLMClient`` whose reply is a function of the last message."""
 
-    def __init__(self, says: Says = answer) -> None:
-        self._says = says
+    def __init__(self, reply: ReplyFunction = answer) -> None:
+        self._says = reply
         self.requests: list[LLMRequest] = []
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         self.requests.append(request)
         await asyncio.sleep(0)
-        said = self._says(str(request.messages[-1]["content"]))
-        if isinstance(said, Exception):
-            raise said
-        return LLMReply(text=said, parsed=None, model=request.model, usage=Usage(calls=1, usd=0.001))
+        reply_text = self._says(str(request.messages[-1]["content"]))
+        if isinstance(reply_text, Exception):
+            raise reply_text
+        return LLMReply(text=reply_text, parsed=None, model=request.model, usage=Usage(calls=1, usd=0.001))
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
-class Table:
+class RankTable:
     name = "scores.pkl"
 
     def __init__(self, ranks: dict[str, dict[str, int]]) -> None:
@@ -60,8 +60,8 @@ class Table:
         return self._ranks.get(sample_id)
 
 
-class Kept:
-    """A journal in memory."""
+class MemoryJournal:
+    """Journal in memory."""
 
     def __init__(self) -> None:
         self.kept: dict[str, Any] = {}
@@ -73,9 +73,9 @@ class Kept:
         self.kept[record["id"]] = json.loads(json.dumps(record))
 
 
-class Silent:
+class NoWatcher:
     def step(self, record: Any, *, done: int, total: int, reused: bool) -> None:
-        """Nobody looks."""
+        """Do nothing."""
 
 
 def plan(folder: Path, tasks: Sequence[Any], *, ranks: Any = None, **playing: Any) -> MindActPlan:
@@ -83,17 +83,17 @@ def plan(folder: Path, tasks: Sequence[Any], *, ranks: Any = None, **playing: An
     return MindActPlan(split, split.count(), playing=PlayOptions(**playing), ranks=ranks, template=shipped_template())
 
 
-def run(planned: MindActPlan, model: Model | None = None, journal: Kept | None = None) -> list[dict[str, Any]]:
+def run(planned: MindActPlan, model: Model | None = None, journal: MemoryJournal | None = None) -> list[dict[str, Any]]:
     asking = SuiteModel(client=model or Model(), model="gpt-4o")
-    return asyncio.run(run_steps(planned, journal or Kept(), asking, side_by_side=3, watcher=Silent()))
+    return asyncio.run(run_steps(planned, journal or MemoryJournal(), asking, side_by_side=3, watcher=NoWatcher()))
 
 
-def one(folder: Path, says: Says, **given: Any) -> dict[str, Any]:
-    """The record of a task of one step."""
+def record_of_one_step(folder: Path, reply: ReplyFunction, **given: Any) -> dict[str, Any]:
+    """Return the record of a task with one step."""
     playing = {name: given.pop(name) for name in list(given) if name in PlayOptions.__dataclass_fields__}
     ranks = given.pop("ranks", None)
     texts = given.pop("texts", items(count=given.pop("count", 7)))
-    [record] = run(plan(folder, [task("T", [action("a", texts, **given)])], ranks=ranks, **playing), Model(says))
+    [record] = run(plan(folder, [task("T", [action("a", texts, **given)])], ranks=ranks, **playing), Model(reply))
     return record
 
 
@@ -101,32 +101,36 @@ def flags(record: Mapping[str, Any]) -> tuple[Any, Any, Any]:
     return record["element_acc"], record["action_f1"], record["step_acc"]
 
 
-def pick(text: str, op: str = "CLICK") -> Says:
-    """Picks the option with this text wherever it is shown, and none of the others."""
+def picking(text: str, op: str = "CLICK") -> ReplyFunction:
+    """Return a reply function that picks the option with this text if it is shown, and no other."""
 
-    def says(message: str) -> str:
+    def reply(message: str) -> str:
         lines = message.rpartition("A. None")[2].split("\n")
         found = next((line[0] for line in lines if text in line and line[1:2] == "."), None)
         return "Answer: A." if found is None else f"Answer: {found}.\nAction: {op}"
 
-    return says
+    return reply
 
 
-def test_the_right_element_and_operation_make_a_step(tmp_path: Path):
-    record = one(tmp_path, pick("item 1 "), count=12)
+def test_correct_element_and_operation_score_the_step(tmp_path: Path):
+    record = record_of_one_step(tmp_path, picking("item 1 "), count=12)
     assert flags(record) == (1, 1.0, 1)
     assert record["prediction"] == ["1", "CLICK "]
     assert record["usage"]["calls"] == 3
 
 
-def test_every_positive_within_top_k_is_right(tmp_path: Path):
-    ranks = Table({"T_a": {"1": 55, "2": 3, "3": 4, "4": 0, "5": 1, "6": 2, "7": 5}})
-    assert flags(one(tmp_path, pick("item 3 "), positives=("1", "2", "3"), ranks=ranks)) == (1, 1.0, 1)
+def test_every_positive_within_top_k_is_correct(tmp_path: Path):
+    ranks = RankTable({"T_a": {"1": 55, "2": 3, "3": 4, "4": 0, "5": 1, "6": 2, "7": 5}})
+    assert flags(record_of_one_step(tmp_path, picking("item 3 "), positives=("1", "2", "3"), ranks=ranks)) == (
+        1,
+        1.0,
+        1,
+    )
 
 
-def test_a_positive_outside_top_k_is_not_among_the_options(tmp_path: Path):
-    ranks = Table({"T_a": {"1": 10, "2": 0, "3": 1, "4": 2, "5": 3, "6": 4, "7": 5}})
-    record = one(tmp_path, pick("item 1 "), ranks=ranks, top_k=10)
+def test_positive_outside_top_k_is_not_an_option(tmp_path: Path):
+    ranks = RankTable({"T_a": {"1": 10, "2": 0, "3": 1, "4": 2, "5": 3, "6": 4, "7": 5}})
+    record = record_of_one_step(tmp_path, picking("item 1 "), ranks=ranks, top_k=10)
     assert flags(record) == (0, 0.0, 0)
     assert (record["unplayed"], record["usage"]["calls"], record["positive_ranks"]) == (
         "positive_outside_top_k",
@@ -135,7 +139,7 @@ def test_a_positive_outside_top_k_is_not_among_the_options(tmp_path: Path):
     )
 
 
-def test_candidates_that_nobody_ranked_tell_nothing_about_a_ranker(tmp_path: Path):
+def test_unranked_candidates_give_no_recall_of_a_ranker(tmp_path: Path):
     options = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o")
     records = run(plan(tmp_path, nine_steps()))
     found = figures(options, options.open_data(), records)
@@ -143,48 +147,48 @@ def test_candidates_that_nobody_ranked_tell_nothing_about_a_ranker(tmp_path: Pat
     assert (found["rank_origin"], found["gold_always_included"]) == ({"listed": 9}, True)
 
 
-def test_a_step_without_positives_is_wrong_and_costs_nothing(tmp_path: Path):
-    record = one(tmp_path, pick("item 1 "), positives=())
+def test_step_without_positives_scores_zero_without_a_call(tmp_path: Path):
+    record = record_of_one_step(tmp_path, picking("item 1 "), positives=())
     assert (flags(record), record["unplayed"], record["prediction"]) == ((0, 0.0, 0), "no_positive", ["", ""])
     assert (record["status"], record["usage"]["calls"]) == ("scored", 0)
 
 
-def test_a_step_without_positives_may_count_nowhere(tmp_path: Path):
-    record = one(tmp_path, pick("item 1 "), positives=(), no_positive=NoPositive.SKIP)
+def test_step_without_positives_can_be_skipped(tmp_path: Path):
+    record = record_of_one_step(tmp_path, picking("item 1 "), positives=(), no_positive=NoPositive.SKIP)
     assert (record["status"], record["step_acc"]) == ("skipped", None)
 
 
-def test_a_lone_candidate_is_not_asked_about_and_wrong(tmp_path: Path):
-    record = one(tmp_path, pick("item 1 "), count=1)
+def test_single_candidate_scores_zero_without_a_call(tmp_path: Path):
+    record = record_of_one_step(tmp_path, picking("item 1 "), count=1)
     assert (flags(record), record["unplayed"], record["usage"]["calls"]) == ((0, 0.0, 0), "single_candidate", 0)
 
 
-def test_none_of_the_above_everywhere_is_all_zero_even_with_a_left_over_candidate(tmp_path: Path):
-    assert flags(one(tmp_path, lambda message: "Answer: A.\nAction: CLICK", count=6)) == (0, 0.0, 0)
+def test_none_of_the_above_in_every_round_scores_zero(tmp_path: Path):
+    assert flags(record_of_one_step(tmp_path, lambda message: "Answer: A.\nAction: CLICK", count=6)) == (0, 0.0, 0)
 
 
-def test_a_pick_that_is_taken_back_leaves_nothing_of_its_operation(tmp_path: Path):
+def test_withdrawn_pick_discards_its_operation(tmp_path: Path):
     answers = iter(["Answer: B.\nAction: CLICK", "Answer: A."])
-    assert flags(one(tmp_path, lambda message: next(answers))) == (0, 0.0, 0)
+    assert flags(record_of_one_step(tmp_path, lambda message: next(answers))) == (0, 0.0, 0)
 
 
-def test_the_last_round_that_picks_gives_the_operation(tmp_path: Path):
+def test_last_round_with_a_pick_gives_the_operation(tmp_path: Path):
     answers = iter(["Answer: B.\nAction: TYPE\nValue: wrong", "Answer: B.\nAction: TYPE\nValue: right"])
-    record = one(tmp_path, lambda message: next(answers), op="TYPE", value="right")
+    record = record_of_one_step(tmp_path, lambda message: next(answers), op="TYPE", value="right")
     assert record["prediction"][1] == "TYPE right"
 
 
-def test_a_letter_beyond_the_options_in_the_last_round_loses_everything(tmp_path: Path):
+def test_letter_beyond_the_options_in_the_last_round_discards_the_prediction(tmp_path: Path):
     answers = iter(["Answer: F.\nAction: CLICK", "Answer: F.\nAction: CLICK"])
-    assert one(tmp_path, lambda message: next(answers), count=6)["prediction"] == ["", ""]
+    assert record_of_one_step(tmp_path, lambda message: next(answers), count=6)["prediction"] == ["", ""]
 
 
-def test_the_operation_counts_where_the_element_is_wrong(tmp_path: Path):
-    assert flags(one(tmp_path, pick("item 2 "))) == (0, 1.0, 0)
+def test_operation_counts_even_if_the_element_is_wrong(tmp_path: Path):
+    assert flags(record_of_one_step(tmp_path, picking("item 2 "))) == (0, 1.0, 0)
 
 
 @pytest.mark.parametrize(
-    ("said", "op", "value", "f1"),
+    ("reply_text", "op", "value", "f1"),
     [
         ("Answer: {}.\nAction: CLICK\nValue: None", "CLICK", "", 2 / 3),
         ("Answer: {}.\nAction: TYPE\nValue: Boston", "TYPE", "boston", 0.5),
@@ -193,23 +197,23 @@ def test_the_operation_counts_where_the_element_is_wrong(tmp_path: Path):
         ("Answer: {}.", "CLICK", "", 0.0),
     ],
 )
-def test_operations_are_compared_by_their_words(tmp_path: Path, said: str, op: str, value: str, f1: float):
-    def says(message: str) -> str:
-        letter = pick("item 1 ")(message)
+def test_operations_are_compared_by_tokens(tmp_path: Path, reply_text: str, op: str, value: str, f1: float):
+    def reply(message: str) -> str:
+        letter = picking("item 1 ")(message)
         assert isinstance(letter, str)
-        return letter if letter == "Answer: A." else said.format(letter[8])
+        return letter if letter == "Answer: A." else reply_text.format(letter[8])
 
-    record = one(tmp_path, says, op=op, value=value)
+    record = record_of_one_step(tmp_path, reply, op=op, value=value)
     assert flags(record) == (1, pytest.approx(f1), int(f1 == 1))
 
 
-def test_by_the_other_metric_the_value_does_not_count(tmp_path: Path):
-    says = pick("item 1 ", "TYPE\nValue: something else")
-    assert flags(one(tmp_path, says, op="TYPE", value="boston", metric=Metric.ACTION)) == (1, 1.0, 1)
-    assert flags(one(tmp_path / "b", says, op="CLICK", metric=Metric.ACTION)) == (1, 0.0, 0)
+def test_action_metric_ignores_the_value(tmp_path: Path):
+    reply = picking("item 1 ", "TYPE\nValue: something else")
+    assert flags(record_of_one_step(tmp_path, reply, op="TYPE", value="boston", metric=Metric.ACTION)) == (1, 1.0, 1)
+    assert flags(record_of_one_step(tmp_path / "b", reply, op="CLICK", metric=Metric.ACTION)) == (1, 0.0, 0)
 
 
-def test_history_is_what_should_have_been_done_whatever_was_said_before(tmp_path: Path):
+def test_history_contains_the_correct_actions_and_not_the_predictions(tmp_path: Path):
     model = Model(lambda message: "Answer: A.")
     run(plan(tmp_path, [task("T", [action("a", items()), action("b", items())])]), model)
     asked = [str(request.messages[-1]["content"]) for request in model.requests]
@@ -217,7 +221,7 @@ def test_history_is_what_should_have_been_done_whatever_was_said_before(tmp_path
     assert sum("Previous actions:\nNone\n" in text for text in asked) == 2
 
 
-def test_a_question_is_sent_as_published(tmp_path: Path):
+def test_prompt_is_sent_as_published(tmp_path: Path):
     model = Model()
     run(plan(tmp_path, nine_steps()[:1]), model)
     request = model.requests[0]
@@ -229,10 +233,10 @@ def test_a_question_is_sent_as_published(tmp_path: Path):
     )
 
 
-def test_all_steps_come_to_the_published_figures(tmp_path: Path):
+def test_all_steps_give_the_published_figures(tmp_path: Path):
     found = report_of(tmp_path, Model())
-    assert {key: found[key] for key in ZERO} == approximately(ZERO)
-    assert {key: found["policies"]["skip"][key] for key in SKIP} == approximately(SKIP)
+    assert {key: found[key] for key in ZERO} == approx_nested(ZERO)
+    assert {key: found["policies"]["skip"][key] for key in SKIP} == approx_nested(SKIP)
     assert found["skipped"] == {"no_positive": 1, "positive_outside_top_k": 1, "single_candidate": 1}
     assert found["candidates"]["recall@50"] == pytest.approx(7 / 9)
     assert found["status"] == "complete"
@@ -241,44 +245,44 @@ def test_all_steps_come_to_the_published_figures(tmp_path: Path):
 def report_of(folder: Path, model: Model, **more: Any) -> dict[str, Any]:
     options = MindActOptions(data=folder, split="test_task", model="openai/gpt-4o", **more)
     write_split(folder, nine_steps())
-    records = run(plan(folder, nine_steps(), ranks=Table(NINE_RANKS)), model)
+    records = run(plan(folder, nine_steps(), ranks=RankTable(NINE_RANKS)), model)
     return figures(options, options.open_data(), records)
 
 
-def approximately(value: Any) -> Any:
+def approx_nested(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: approximately(each) for key, each in value.items()}
+        return {key: approx_nested(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [approximately(each) for each in value]
+        return [approx_nested(each) for each in value]
     return pytest.approx(value)
 
 
-def test_a_fault_of_the_model_is_no_zero_but_a_range(tmp_path: Path):
-    def says(message: str) -> str | Exception:
+def test_model_fault_gives_bounds_and_not_zero(tmp_path: Path):
+    def reply(message: str) -> str | Exception:
         return (
             LLMUnavailable("503", status=503)
             if "Do what T1" in message and "ma </button>" in message
             else answer(message)
         )
 
-    found = report_of(tmp_path, Model(says))
+    found = report_of(tmp_path, Model(reply))
     assert (found["status"], found["not_judged"]["by_reason"]) == ("incomplete", {"llm_unavailable": 1})
     assert found["not_judged"]["steps"][0]["id"] == "T1_b"
     assert found["micro"]["step_success"] is None
     low, high = (found["bounds"][end]["micro"]["step_success"] for end in ("low", "high"))
     assert (low, high) == (pytest.approx(3 / 9), pytest.approx(4 / 9))
-    assert "element_acc" not in found  # the published keys know no doubt
+    assert "element_acc" not in found  # the published keys contain no bounds
 
 
-def test_an_answer_without_a_word_names_no_option(tmp_path: Path):
+def test_empty_reply_selects_no_option(tmp_path: Path):
     empty = LLMOutputUnusable(UnusableKind.EMPTY, "empty", usage=Usage(calls=2))
-    record = one(tmp_path, lambda message: empty)
+    record = record_of_one_step(tmp_path, lambda message: empty)
     assert (record["status"], record["prediction"], record["empty_outputs"]) == ("scored", ["", ""], 2)
     refused = LLMOutputUnusable(UnusableKind.FILTERED, "filtered")
-    assert one(tmp_path / "b", lambda message: refused)["status"] == "not_judged"
+    assert record_of_one_step(tmp_path / "b", lambda message: refused)["status"] == "not_judged"
 
 
-def test_damaged_pages_cost_their_step_alone(tmp_path: Path):
+def test_damaged_page_affects_only_its_step(tmp_path: Path):
     broken, lacking, whole = action("a", items()), action("b", items("click")), action("c", items("click"))
     broken["cleaned_html"] = "<html>"
     lacking["pos_candidates"][0]["backend_node_id"] = "77"
@@ -288,49 +292,54 @@ def test_damaged_pages_cost_their_step_alone(tmp_path: Path):
     assert "task T, action 1 (b): candidate '77' is not in cleaned_html" in second["detail"]
 
 
-def test_unknown_steps_are_reported_and_not_judged(tmp_path: Path):
+def test_step_without_ranks_is_reported_as_not_judged(tmp_path: Path):
     ranks = {name: by_id for name, by_id in NINE_RANKS.items() if name != "T2_a"}
-    records = run(plan(tmp_path, nine_steps(), ranks=Table(ranks)))
+    records = run(plan(tmp_path, nine_steps(), ranks=RankTable(ranks)))
     [record] = [each for each in records if each["status"] == "not_judged"]
     assert (record["id"], record["reason"]) == ("T2_a", "no_rank")
     assert record["detail"] == "test_task_0.json, task T2, action 0 (a): scores.pkl has no ranks for step 'T2_a'"
 
 
-def test_a_step_that_stands_twice_in_the_data_ends_the_run(tmp_path: Path):
+def test_duplicate_step_in_the_data_stops_the_run(tmp_path: Path):
     twice = [task("T", [action("a", items()), action("a", items())])]
     with pytest.raises(DataUnreadable, match="repeats step T_a"):
         run(plan(tmp_path, twice))
 
 
-def test_a_stopped_run_goes_on_and_comes_to_the_same(tmp_path: Path):
-    whole = Kept()
-    run(plan(tmp_path, nine_steps(), ranks=Table(NINE_RANKS)), Model(), whole)
-    half = Kept()
+def test_resumed_run_gives_the_same_records(tmp_path: Path):
+    whole = MemoryJournal()
+    run(plan(tmp_path, nine_steps(), ranks=RankTable(NINE_RANKS)), Model(), whole)
+    half = MemoryJournal()
     half.kept = {id: record for id, record in whole.kept.items() if record["position"] < 3}
     again = Model()
-    run(plan(tmp_path, nine_steps(), ranks=Table(NINE_RANKS)), again, half)
+    run(plan(tmp_path, nine_steps(), ranks=RankTable(NINE_RANKS)), again, half)
     assert half.kept == whole.kept
     assert len(again.requests) == sum(
         record["usage"]["calls"] for record in whole.kept.values() if record["position"] > 2
     )
 
 
-def orders(folder: Path, **playing: Any) -> list[tuple[str, ...]]:
+def candidate_orders(folder: Path, **playing: Any) -> list[tuple[str, ...]]:
     split = find_split(write_split(folder, nine_steps()), "test_task", max_steps=playing.pop("max_steps", None))
     return [step.order for step in prepare(split, PlayOptions(**playing), None)]
 
 
-def test_the_order_of_play_depends_on_seed_and_step_alone(tmp_path: Path):
-    assert orders(tmp_path, seed=1) == orders(tmp_path, seed=1) != orders(tmp_path, seed=2)
-    assert orders(tmp_path, seed=1, max_steps=3) == orders(tmp_path, seed=1)[:3]
+def test_order_of_candidates_depends_only_on_seed_and_step(tmp_path: Path):
+    assert (
+        candidate_orders(tmp_path, seed=1) == candidate_orders(tmp_path, seed=1) != candidate_orders(tmp_path, seed=2)
+    )
+    assert candidate_orders(tmp_path, seed=1, max_steps=3) == candidate_orders(tmp_path, seed=1)[:3]
 
 
-def test_one_generator_over_all_steps_shuffles_as_a_seeded_script_does(tmp_path: Path):
-    found = orders(tmp_path, seed=5, shuffle=Shuffle.STREAM)
+def test_stream_shuffle_uses_one_generator_for_all_steps(tmp_path: Path):
+    found = candidate_orders(tmp_path, seed=5, shuffle=Shuffle.STREAM)
     stream, wanted = Random(5), []
     for each in nine_steps():
         for act in each["actions"]:
-            ids = [one["backend_node_id"] for one in (*act["pos_candidates"], *act["neg_candidates"])]
+            ids = [
+                record_of_one_step["backend_node_id"]
+                for record_of_one_step in (*act["pos_candidates"], *act["neg_candidates"])
+            ]
             if act["pos_candidates"]:
                 stream.shuffle(ids)
             wanted.append(tuple(ids) if act["pos_candidates"] else ())
@@ -351,8 +360,8 @@ def test_predictions_are_scored_without_a_model(tmp_path: Path):
     assert (metrics["unknown_ids"], metrics["unknown_count"]) == (["T9_z"], 1)
 
 
-def test_rounds_that_were_recorded_give_the_predictions_again(tmp_path: Path):
-    journal = Kept()
+def test_recorded_rounds_reproduce_the_predictions(tmp_path: Path):
+    journal = MemoryJournal()
     played = run(plan(tmp_path, nine_steps()), Model(), journal)
     file = tmp_path / "outputs.json"
     file.write_text(json.dumps([[id, official_rounds(record)] for id, record in journal.kept.items()]))
@@ -361,11 +370,11 @@ def test_rounds_that_were_recorded_give_the_predictions_again(tmp_path: Path):
     assert [record["prediction"] for record in records] == [record["prediction"] for record in played]
 
 
-def test_runs_are_told_apart_by_what_decides_their_steps(tmp_path: Path):
+def test_run_identity_contains_what_determines_the_steps(tmp_path: Path):
     write_split(tmp_path, nine_steps())
     options = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o")
     first = run_identity(options, options.open_data())
     other = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o", playing=PlayOptions(seed=1))
     assert first != run_identity(other, other.open_data())
     longer = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o", max_examples=3)
-    assert first == run_identity(longer, longer.open_data())  # what was judged of three steps serves all nine
+    assert first == run_identity(longer, longer.open_data())  # records of three steps can be reused for all nine

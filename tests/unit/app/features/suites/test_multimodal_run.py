@@ -1,4 +1,4 @@
-"""The figures of a ~ run: what they say of the model, however it was named."""
+"""Figures of a ~ run."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from judges.suites.multimodal.protocol import request_params
 
 
 @pytest.mark.parametrize("named", ["gpt-6-luna", "openai/gpt-6-luna", "azure:gpt-6-luna"])
-def test_the_parameters_are_the_models_whichever_way_it_was_named(named: str, tmp_path: Path):
+def test_parameters_depend_on_the_model_and_not_on_the_form_of_its_name(named: str, tmp_path: Path):
     rows = tmp_path / "rows.jsonl"
     rows.touch()
     nothing = Survey(data=rows, split=None, splits=(), rows=(), all_rows=0, skipped={}, digest="")

@@ -1,4 +1,4 @@
-"""Runs of both suites in one shape."""
+"""Runs of both suites in one format."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ def test_both_suites_have_the_same_figures():
     assert other.interval("micro", "element") == {"low": 0.0, "high": 1.0}
 
 
-def test_what_is_not_known_has_bounds():
+def test_unknown_figure_has_bounds():
     run = suite_run(RUN, TILDE)
     assert run.figures["macro"]["step"] is None
     assert run.bounds("macro", "step") == (0.2, 0.6)
 
 
-def test_a_run_that_goes_on_shows_what_it_knows():
+def test_unfinished_run_shows_its_figures_so_far():
     run = suite_run(RUN | {"order": {}}, None)
     assert run.figures["micro"] == {"element": 0.5, "operation": 0.6, "step": 0.4}
     assert (run.split, run.model, run.usd) == ("split unknown", "default model", None)
 
 
-def test_the_best_run_of_a_split_stands_first():
+def test_best_run_of_a_split_is_first():
     worse, better = (suite_run(RUN, MIND2WEB | {"macro": {"step_success": step}}) for step in (0.1, 0.9))
     assert by_split([worse, better]) == {"test_task": [better, worse]}
 
 
-def test_a_suite_without_a_table_has_no_rows():
+def test_suite_without_a_table_has_no_rows():
     assert parts(MIND2WEB, "readings") == []
 
 
-def test_a_step_that_nobody_was_asked_about_can_be_looked_at():
+def test_details_of_a_skipped_step_are_shown():
     step = {"id": "t:0", "status": "skipped", "gold": None}
     shown = step_details({"step": step, "page": None, "page_problem": "no data", "boxes": [], "screenshot": None})
     assert (shown.rounds, shown.wanted, shown.said, shown.page_problem) == ([], "", "", "no data")

@@ -13,7 +13,7 @@ from tests.fakes.multimodal import STEPS, source_row, write_rows
 DRAW = SamplingOptions(distractors=3)
 
 
-def built(source: Path, out: Path, *, split: str | None = None, draw: SamplingOptions = DRAW):
+def build(source: Path, out: Path, *, split: str | None = None, draw: SamplingOptions = DRAW):
     return build_snapshot(source, out, draw, split=split, watch=lambda rows: None)
 
 
@@ -22,24 +22,24 @@ def source(folder: Path, kind: str = "parquet") -> Path:
 
 
 @pytest.mark.parametrize("kind", ["parquet", "jsonl"])
-def test_the_same_rows_give_the_same_bytes(kind: str, tmp_path: Path):
+def test_same_rows_give_the_same_bytes(kind: str, tmp_path: Path):
     made = [tmp_path / f"{n}.{kind}" for n in range(3)]
-    built(source(tmp_path), made[0])
-    built(source(tmp_path), made[1])
-    built(source(tmp_path, "jsonl"), made[2])
+    build(source(tmp_path), made[0])
+    build(source(tmp_path), made[1])
+    build(source(tmp_path, "jsonl"), made[2])
     assert made[0].read_bytes() == made[1].read_bytes() == made[2].read_bytes()
 
 
-def test_parquet_and_json_lines_hold_the_same_rows(tmp_path: Path):
+def test_parquet_and_json_lines_contain_the_same_rows(tmp_path: Path):
     made = []
     for kind in ("parquet", "jsonl"):
-        built(source(tmp_path), tmp_path / f"out.{kind}")
+        build(source(tmp_path), tmp_path / f"out.{kind}")
         made.append([row.values for row in read_rows(tmp_path / f"out.{kind}")])
     assert made[0] == made[1]
 
 
-def test_rows_are_counted_by_what_they_are_good_for(tmp_path: Path):
-    counted = built(source(tmp_path), tmp_path / "out.parquet")
+def test_rows_are_counted_by_validity(tmp_path: Path):
+    counted = build(source(tmp_path), tmp_path / "out.parquet")
     assert counted == {
         "rows": 7,
         "valid": 5,
@@ -51,29 +51,29 @@ def test_rows_are_counted_by_what_they_are_good_for(tmp_path: Path):
     }
 
 
-def test_the_split_is_in_the_name_of_the_file_or_given(tmp_path: Path):
+def test_split_is_taken_from_the_file_name_or_the_argument(tmp_path: Path):
     for split, expected in ((None, "test_website"), ("mine", "mine")):
-        built(source(tmp_path), tmp_path / "out.jsonl", split=split)
+        build(source(tmp_path), tmp_path / "out.jsonl", split=split)
         assert {row.values["split"] for row in read_rows(tmp_path / "out.jsonl")} == {expected}
 
 
-def test_after_an_error_there_is_no_file(tmp_path: Path):
+def test_error_leaves_no_file(tmp_path: Path):
     rows = write_rows(tmp_path / "in.jsonl", [STEPS[0], source_row("t1", 0, "CLICK")])
     with pytest.raises(DataUnreadable, match=r"in\.jsonl, row 1: repeats step t1:0"):
-        built(rows, tmp_path / "out.parquet")
+        build(rows, tmp_path / "out.parquet")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl"]
 
 
-def test_an_earlier_file_stays_when_a_build_fails(tmp_path: Path):
+def test_failed_build_keeps_an_earlier_file(tmp_path: Path):
     out = tmp_path / "out.jsonl"
     out.write_text("before")
     with pytest.raises(DataUnreadable):
-        built(write_rows(tmp_path / "in.jsonl", [STEPS[0], STEPS[0]]), out)
+        build(write_rows(tmp_path / "in.jsonl", [STEPS[0], STEPS[0]]), out)
     assert out.read_text() == "before"
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out", "file/out.parquet"])
-def test_a_file_that_cannot_be_written_is_named(name: str, tmp_path: Path):
+def test_file_that_cannot_be_written_is_named(name: str, tmp_path: Path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(SnapshotUnwritable):
-        built(source(tmp_path), tmp_path / name)
+        build(source(tmp_path), tmp_path / name)

@@ -1,4 +1,4 @@
-"""The loop alone, with a plan that counts and a client that is never asked."""
+"""Step loop with a counting plan and without a model."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def record(step: int, status: str = "scored", **more: Any) -> dict[str, Any]:
     return {"id": str(step), "position": step, "status": status, "trace": {}} | more
 
 
-class Counting:
-    """Steps are numbers; ``fault`` says which of them meets what."""
+class CountingPlan:
+    """Plan whose steps are numbers. ``fault`` maps steps to the exceptions that they raise."""
 
     def __init__(self, total: int, fault: dict[int, Exception] | None = None) -> None:
         self.total = total
@@ -51,7 +51,7 @@ class Counting:
         return record(step, "not_judged", detail=str(error))
 
 
-class Watching:
+class RecordingWatcher:
     def __init__(self) -> None:
         self.seen: list[tuple[int, int, bool]] = []
 
@@ -59,8 +59,8 @@ class Watching:
         self.seen.append((done, total, reused))
 
 
-class Kept:
-    """A journal in memory, with what an earlier run kept."""
+class MemoryJournal:
+    """Journal in memory with the records of an earlier run."""
 
     def __init__(self, *before: dict[str, Any]) -> None:
         self._before = {one["id"]: one for one in before}
@@ -73,16 +73,18 @@ class Kept:
         self.records.append(record)
 
 
-async def run(plan: Counting, journal: Any = None, *, side_by_side: int = 3) -> tuple[list[dict[str, Any]], Watching]:
-    watching = Watching()
+async def run(
+    plan: CountingPlan, journal: Any = None, *, side_by_side: int = 3
+) -> tuple[list[dict[str, Any]], RecordingWatcher]:
+    watching = RecordingWatcher()
     records = await run_steps(
-        plan, journal or Kept(), SuiteModel.without_model(), side_by_side=side_by_side, watcher=watching
+        plan, journal or MemoryJournal(), SuiteModel.without_model(), side_by_side=side_by_side, watcher=watching
     )
     return records, watching
 
 
-async def test_every_step_is_judged_once_and_given_back_in_order():
-    plan = Counting(20)
+async def test_every_step_is_judged_once_and_returned_in_order():
+    plan = CountingPlan(20)
     records, watching = await run(plan)
     assert [one["position"] for one in records] == list(range(20))
     assert sorted(plan.judged) == list(range(20))
@@ -90,37 +92,37 @@ async def test_every_step_is_judged_once_and_given_back_in_order():
     assert all("trace" not in one for one in records)
 
 
-async def test_so_many_steps_run_side_by_side_and_no_more_are_read():
-    plan = Counting(30)
+async def test_concurrent_steps_and_steps_read_ahead_are_limited():
+    plan = CountingPlan(30)
     await run(plan, side_by_side=4)
     assert plan.most_at_once == 4
     assert plan.furthest_ahead <= 5
 
 
-async def test_what_is_settled_is_not_asked_again_and_what_is_not_is():
-    plan = Counting(4)
-    records, watching = await run(plan, Kept(record(0), record(1, "not_judged"), record(2, "skipped")))
+async def test_settled_steps_are_reused_and_steps_not_judged_are_repeated():
+    plan = CountingPlan(4)
+    records, watching = await run(plan, MemoryJournal(record(0), record(1, "not_judged"), record(2, "skipped")))
     assert sorted(plan.judged) == [1, 3]
     assert sum(reused for _, _, reused in watching.seen) == 2
     assert [one["status"] for one in records] == ["scored", "scored", "skipped", "scored"]
 
 
-async def test_a_fault_of_the_model_costs_one_step():
+async def test_model_fault_affects_only_one_step():
     faults: dict[int, Exception] = {1: LLMUnavailable("away"), 2: LLMRejected("too long")}
-    records, _ = await run(Counting(4, faults))
+    records, _ = await run(CountingPlan(4, faults))
     assert [one["status"] for one in records] == ["scored", "not_judged", "not_judged", "scored"]
 
 
-async def test_a_refusal_of_everything_ends_the_run_and_keeps_what_was_judged():
-    journal = Kept()
+async def test_endpoint_rejection_stops_the_run_and_keeps_judged_steps():
+    journal = MemoryJournal()
     refusal = LLMRejected("wrong key", status=401, scope=RejectionScope.ENDPOINT)
     with pytest.raises(LLMRejected, match="wrong key"):
-        await run(Counting(50, {7: refusal}), journal, side_by_side=1)
+        await run(CountingPlan(50, {7: refusal}), journal, side_by_side=1)
     assert [one["position"] for one in journal.records] == list(range(7))
 
 
-async def test_damaged_data_end_the_run_as_what_they_are():
-    class Damaged(Counting):
+async def test_damaged_data_raise_their_own_error():
+    class Damaged(CountingPlan):
         def steps(self) -> Iterator[int]:
             yield 0
             raise DataUnreadable("row 1", "is damaged")
@@ -130,8 +132,8 @@ async def test_damaged_data_end_the_run_as_what_they_are():
     assert isinstance(error.value, DataUnreadable)
 
 
-async def test_a_cancelled_run_leaves_nothing_behind():
-    plan = Counting(10_000)
+async def test_cancelled_run_leaves_no_task_running():
+    plan = CountingPlan(10_000)
     running = asyncio.create_task(run(plan))
     while len(plan.judged) < 5:  # noqa: ASYNC110 - a counter of the plan's own
         await asyncio.sleep(0.001)
@@ -143,6 +145,6 @@ async def test_a_cancelled_run_leaves_nothing_behind():
     assert len(plan.judged) == count
 
 
-async def test_a_plan_that_asks_nobody_has_nobody_to_ask():
+async def test_plan_without_a_model_raises_on_a_request():
     with pytest.raises(ModelNotConfigured):
         await SuiteModel.without_model().client.complete(LLMRequest(model="m", messages=()))
