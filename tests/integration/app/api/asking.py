@@ -1,4 +1,4 @@
-"""What every API test does: hand in an answer, wait for its job, read a problem."""
+"""Helpers of the API tests: submit an answer, wait for its job, check a problem response."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ ENDED = {"succeeded", "failed", "cancelled"}
 
 
 def body(**fields: Any) -> dict[str, Any]:
-    """A submission that is fine, but for ``fields``."""
+    """Return a valid submission, overridden by ``fields``."""
     answers = [{"name": "answer_1", "text": "It is Paris."}]
     return {"agent": "demo", "task_id": "capital", "answers": answers} | fields
 
 
 def problem(response: httpx.Response, status: int, code: str | None = None) -> dict[str, Any]:
-    """The problem that a response must be."""
+    """Check that a response is this problem, and return it."""
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
     read: dict[str, Any] = response.json()
@@ -29,14 +29,14 @@ def problem(response: httpx.Response, status: int, code: str | None = None) -> d
 
 
 async def submit(api: httpx.AsyncClient, **fields: Any) -> list[str]:
-    """The ids of the jobs of a new submission."""
+    """Create a submission and return the ids of its jobs."""
     response = await api.post("/v1/submissions", json=body(**fields))
     assert response.status_code == 202, response.text
     return [job["id"] for job in response.json()["jobs"]]
 
 
 async def ended(api: httpx.AsyncClient, job_id: str) -> dict[str, Any]:
-    """The job once it has ended."""
+    """Wait until the job has ended, and return it."""
     async with asyncio.timeout(120):
         while True:
             job: dict[str, Any] = (await api.get(f"/v1/jobs/{job_id}")).json()

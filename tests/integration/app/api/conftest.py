@@ -1,4 +1,4 @@
-"""The web application over ASGI, on a real database, with scripted judging unless a test wants otherwise."""
+"""The web application over ASGI on a real database. Judging is scripted unless a test overrides it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def judges(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def open_api(database_url: str, judges: Path, tmp_path: Path) -> Open:
-    """Opens the application and gives a client of it; ``settings`` are overrides."""
+    """Return a factory that starts the application with the given settings and yields a client."""
 
     @asynccontextmanager
     async def opened(
@@ -64,13 +64,13 @@ def open_api(database_url: str, judges: Path, tmp_path: Path) -> Open:
 
 @pytest.fixture
 async def api(open_api: Open) -> AsyncIterator[httpx.AsyncClient]:
-    """A service that takes answers in and has no worker."""
+    """Service without a worker."""
     async with open_api(workers=0) as client:
         yield client
 
 
 @pytest.fixture
 async def working_api(open_api: Open) -> AsyncIterator[httpx.AsyncClient]:
-    """A service whose worker finds every answer right."""
+    """Service whose worker passes every answer."""
     async with open_api(evaluate=ScriptedEvaluation()) as client:
         yield client

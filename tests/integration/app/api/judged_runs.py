@@ -1,6 +1,4 @@
-"""Runs of an agent for what compares them: each answer is two lines, each line a claim, and a stand-in model says of it
-what the line itself says: that it is right, wrong, or nothing at all.
-"""
+"""Runs of an agent for comparisons. Each answer has two lines, and each line is a claim that states its own verdict."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ def write_judges(folder: Path) -> None:
 
 
 def model() -> StandInLLM:
-    """A model that says of each claim what the claim says of itself."""
+    """Return a stand-in model that gives each claim the verdict named in the claim."""
 
     def fault_for(call: Call) -> Fault | None:
         return EMPTY if "silent" in call.claim else None
@@ -47,12 +45,12 @@ def model() -> StandInLLM:
 async def judge_run(
     url: str, agent: str, run: str | None, answers: Mapping[str, tuple[str, str]], *, key: str | None = None
 ) -> dict[str, str]:
-    """Hand in one answer to each task and wait; the ids of the results, by task."""
+    """Submit one answer per task, wait for the results, and return their ids by task."""
     headers = {} if key is None else {"Authorization": f"Bearer {key}"}
     found: dict[str, str] = {}
     async with httpx.AsyncClient(base_url=url, headers=headers, timeout=30) as client:
         for task, lines in answers.items():
-            # The name is in the text, so that no two runs' answers are one and the same.
+            # The agent and run make the texts of different runs differ.
             text = "\n".join([*lines, f"{agent} {run}"])
             body = {"agent": agent, "task_id": task, "run": run, "answers": [{"name": "answer_1", "text": text}]}
             accepted = (await client.post("/v1/submissions", json=body)).raise_for_status().json()

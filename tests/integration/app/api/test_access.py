@@ -15,14 +15,14 @@ def bearer(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-async def test_on_loopback_no_key_is_needed(api: httpx.AsyncClient):
+async def test_loopback_without_configured_keys_needs_no_key(api: httpx.AsyncClient):
     assert (await api.get("/v1/tasks")).status_code == 200
 
 
 @pytest.mark.parametrize(
     "headers", [{}, bearer("wrong"), bearer(""), bearer(KEY[:-1]), {"Authorization": f"Basic {KEY}"}]
 )
-async def test_with_keys_set_a_call_without_a_valid_one_is_refused(open_api: Open, headers: dict[str, str]):
+async def test_configured_keys_reject_requests_without_valid_key(open_api: Open, headers: dict[str, str]):
     async with open_api(workers=0, api_keys=f"{KEY},{OTHER}") as api:
         response = await api.get("/v1/jobs", headers=headers)
         problem(response, 401, "UNAUTHORIZED")
@@ -33,12 +33,12 @@ async def test_with_keys_set_a_call_without_a_valid_one_is_refused(open_api: Ope
 
 
 @pytest.mark.parametrize("key", [KEY, OTHER])
-async def test_each_key_opens(open_api: Open, key: str):
+async def test_each_configured_key_is_accepted(open_api: Open, key: str):
     async with open_api(workers=0, api_keys=f"{KEY},{OTHER}") as api:
         assert (await api.get("/v1/jobs", headers=bearer(key))).status_code == 200
 
 
-async def test_idempotency_keys_of_two_callers_do_not_meet(open_api: Open):
+async def test_idempotency_keys_are_separate_per_api_key(open_api: Open):
     async with open_api(workers=0, api_keys=f"{KEY},{OTHER}") as api:
         once = {"Idempotency-Key": "1"}
         first = await api.post("/v1/submissions", json=body(), headers=bearer(KEY) | once)
@@ -50,28 +50,28 @@ async def test_idempotency_keys_of_two_callers_do_not_meet(open_api: Open):
 @pytest.mark.parametrize(
     "host", ["evil.example", "127.0.0.1.evil.example:8000", "192.168.1.5", "", "[::", "localhost@evil.example"]
 )
-async def test_without_keys_only_loopback_names_are_answered(api: httpx.AsyncClient, host: str):
+async def test_other_hosts_return_421_without_keys(api: httpx.AsyncClient, host: str):
     problem(await api.get("/v1/jobs", headers={"Host": host}), 421, "WRONG_HOST")
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8000", "127.0.0.1", "127.0.0.1:1", "[::1]:8000"])
-async def test_every_loopback_name_is_answered(api: httpx.AsyncClient, host: str):
+async def test_every_loopback_name_is_accepted(api: httpx.AsyncClient, host: str):
     assert (await api.get("/v1/jobs", headers={"Host": host})).status_code == 200
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:9999", "http://[::"])
-async def test_requests_made_by_other_web_sites_are_refused(api: httpx.AsyncClient, origin: str):
+async def test_foreign_origins_are_rejected(api: httpx.AsyncClient, origin: str):
     response = await api.post("/v1/submissions", json=body(), headers={"Origin": origin})
     problem(response, 403, "FOREIGN_ORIGIN")
     assert (await api.get("/v1/jobs")).json()["items"] == []
 
 
-async def test_our_own_origin_is_welcome(api: httpx.AsyncClient):
+async def test_own_origin_is_accepted(api: httpx.AsyncClient):
     response = await api.post("/v1/submissions", json=body(), headers={"Origin": "http://127.0.0.1:8000"})
     assert response.status_code == 202
 
 
-async def test_keys_appear_nowhere_in_the_database(open_api: Open, database):
+async def test_keys_are_not_stored_in_the_database(open_api: Open, database):
     async with open_api(workers=0, api_keys=KEY) as api:
         response = await api.post("/v1/submissions", json=body(), headers=bearer(KEY) | {"Idempotency-Key": "1"})
         assert response.status_code == 202
@@ -84,7 +84,7 @@ async def test_keys_appear_nowhere_in_the_database(open_api: Open, database):
             assert not [row for row in rows if KEY in row]
 
 
-async def test_every_answer_carries_the_security_headers(api: httpx.AsyncClient):
+async def test_every_response_has_security_headers(api: httpx.AsyncClient):
     [job_id] = await submit(api)
     for path in (f"/v1/jobs/{job_id}", "/v1/jobs/unknown", "/nothing", "/openapi.json"):
         headers = (await api.get(path)).headers

@@ -1,7 +1,5 @@
-"""Money: what a submission may cost, and what all may; reached, the jobs wait with what could be judged.
-
-The model is a stand-in server asked over HTTP; its prices are those of o4-mini.
-"""
+"""Budgets of a submission and of the installation. Jobs pause when the budget is used up. The model is a stand-in
+server over HTTP with the prices of o4-mini."""
 
 from __future__ import annotations
 
@@ -45,7 +43,8 @@ async def model() -> AsyncIterator[StandInLLM]:
 
 @pytest.fixture
 def start(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM) -> Start:
-    """Starts the service; all starts share the database. No replies are kept but those of the job itself."""
+    """Return a factory for the service. All instances share the database; the reply cache is off, so only checkpoints
+    are reused."""
     (judges / "claims.py").write_text(JUDGE)
 
     @asynccontextmanager
@@ -94,8 +93,8 @@ def reasons(found: dict[str, Any]) -> list[str | None]:
     return [leaf["reason"] for leaf in found["eval_breakdown"][0]["verification_tree"]["children"]]
 
 
-async def price_of_all(start: Start, model: StandInLLM) -> float:
-    """What judging one answer costs, by doing it once."""
+async def cost_of_one_answer(start: Start, model: StandInLLM) -> float:
+    """Judge one answer and return its cost."""
     async with start() as api:
         [job_id] = await submit(api, task_id="claims")
         whole = await result(api, await ended(api, job_id))
@@ -104,11 +103,9 @@ async def price_of_all(start: Start, model: StandInLLM) -> float:
     return float(whole["usage"]["usd"])
 
 
-async def test_a_submission_pauses_at_its_budget_with_what_was_judged_and_goes_on_when_it_is_raised(
-    start: Start, model: StandInLLM
-):
-    price = await price_of_all(start, model)
-    budget = price / 2 + 0.01  # a call is only made when its likely price fits, which is guessed too high
+async def test_submission_pauses_at_its_budget_and_resumes_when_it_is_raised(start: Start, model: StandInLLM):
+    price = await cost_of_one_answer(start, model)
+    budget = price / 2 + 0.01  # reservations use the estimated cost, which is higher than the actual cost
     async with start() as api:
         [job_id] = await submit(api, task_id="claims", budget_usd=budget)
         job = await paused(api, job_id)
@@ -123,7 +120,7 @@ async def test_a_submission_pauses_at_its_budget_with_what_was_judged_and_goes_o
         assert partial["usage"]["usd"] == pytest.approx(submission["spent_usd"], abs=1e-6)
         assert submission["spent_usd"] <= budget
 
-        await asyncio.sleep(1.5)  # a round of looking for what can be resumed
+        await asyncio.sleep(1.5)  # longer than the interval of the check for resumable jobs
         assert len(model.calls) == before
         changed = await api.patch(f"/v1/submissions/{submission['id']}", json={"budget_usd": ENOUGH})
         assert (changed.status_code, changed.json()["budget_usd"]) == (200, ENOUGH)
@@ -135,10 +132,10 @@ async def test_a_submission_pauses_at_its_budget_with_what_was_judged_and_goes_o
     assert whole["usage"]["calls"] == CLAIMS * VOTES
 
 
-async def test_the_budget_of_all_pauses_every_job_and_a_restart_with_more_resumes_them(start: Start, model: StandInLLM):
-    price = await price_of_all(start, model)
+async def test_service_budget_pauses_all_jobs_until_restart_with_larger_budget(start: Start, model: StandInLLM):
+    price = await cost_of_one_answer(start, model)
     answers = [{"name": f"answer_{nth}", "text": f"The {nth}th."} for nth in range(3)]
-    budget = price + price / 2 + 0.01  # the first answer was paid for by this installation, too
+    budget = price + price / 2 + 0.01  # the first answer counts towards the budget of the installation
     async with start(budget_usd=budget) as api:
         job_ids = await submit(api, task_id="claims", answers=answers)
         jobs = [await paused(api, job_id) for job_id in job_ids]
@@ -158,8 +155,8 @@ async def test_the_budget_of_all_pauses_every_job_and_a_restart_with_more_resume
     assert len(model.calls) == len(answers) * CLAIMS * VOTES
 
 
-async def test_two_workers_together_never_spend_more_than_the_budget(start: Start, model: StandInLLM):
-    price = await price_of_all(start, model)
+async def test_two_workers_share_one_budget(start: Start, model: StandInLLM):
+    price = await cost_of_one_answer(start, model)
     model.delay_s = 0.02
     answers = [{"name": f"answer_{nth}", "text": f"The {nth}th."} for nth in range(4)]
     budget = 2 * price + 0.02
@@ -174,7 +171,7 @@ async def test_two_workers_together_never_spend_more_than_the_budget(start: Star
 
 
 @pytest.mark.parametrize("budget", [0, -1, "1", float("1e9")])
-async def test_a_budget_that_cannot_be_one_is_refused(start: Start, budget: object):
+async def test_invalid_budget_is_rejected(start: Start, budget: object):
     async with start() as api:
         body = {"agent": "a", "task_id": "claims", "answers": [{"name": "answer", "text": "x"}], "budget_usd": budget}
         response = await api.post("/v1/submissions", json=body)

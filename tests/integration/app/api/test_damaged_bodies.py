@@ -1,4 +1,4 @@
-"""What a stored body is answered with that is no longer what was stored: never its bytes, always a problem."""
+"""Damaged stored bodies: the service returns a problem and never the damaged bytes."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ TEXT = "Paris is the capital of France."
 URL = "https://example.org/france"
 
 
-def _flipped(body: Path) -> None:
+def _flip_bit(body: Path) -> None:
     data = bytearray(body.read_bytes())
     data[3] ^= 1
     body.write_bytes(data)
 
 
-def _made_unreadable(body: Path) -> None:
-    """Also for root: what leads to itself cannot be opened."""
+def _make_unreadable(body: Path) -> None:
+    """Replace the body with a symlink loop, which even root cannot open."""
     body.unlink()
     body.symlink_to(body)
 
 
 DAMAGE: dict[str, Callable[[Path], object]] = {
-    "a bit that flipped": _flipped,
+    "a bit that flipped": _flip_bit,
     "cut short": lambda body: body.write_bytes(body.read_bytes()[:-1]),
     "emptied": lambda body: body.write_bytes(b""),
     "another body in its place": lambda body: body.write_bytes(b"Lyon is the capital of France."),
@@ -43,7 +43,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 @asynccontextmanager
 async def _service(database_url: str, judges: Path, folder: Path) -> AsyncIterator[httpx.AsyncClient]:
-    """A service with its bodies in a folder, as it is once a page of it was judged by."""
+    """Service with its bodies in ``folder`` and one judged answer."""
     app = create_app(
         settings_for_tests(data_dir=folder / "data", database_url=database_url),
         workers=1,
@@ -58,13 +58,13 @@ async def _service(database_url: str, judges: Path, folder: Path) -> AsyncIterat
         yield api
 
 
-def _stored(folder: Path, sha256: str) -> Path:
+def _stored_body(folder: Path, sha256: str) -> Path:
     return folder / "blobs" / "sha256" / sha256[:2] / sha256
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("role", ["text", "screenshot"])
-async def test_a_body_that_went_bad_is_a_problem_and_is_never_shown(
+async def test_damaged_body_returns_404_and_is_never_served(
     database_url: str, judges: Path, tmp_path: Path, role: str, damage: str
 ):
     async with _service(database_url, judges, tmp_path) as api:
@@ -72,7 +72,7 @@ async def test_a_body_that_went_bad_is_a_problem_and_is_never_shown(
         address = f"/v1/pages/{page['id']}/{role}"
         whole = await api.get(address)
         assert whole.status_code == 200
-        body = _stored(tmp_path, whole.headers["etag"].strip('"'))
+        body = _stored_body(tmp_path, whole.headers["etag"].strip('"'))
         DAMAGE[damage](body)
         for _again in range(2):
             answer = await api.get(address)
@@ -81,16 +81,16 @@ async def test_a_body_that_went_bad_is_a_problem_and_is_never_shown(
             assert "recapture" in detail
             assert "etag" not in answer.headers
             assert "Lyon" not in answer.text
-        assert not body.exists()  # put aside, or never there
+        assert not body.exists()  # quarantined, or deleted before
         again = (await api.post(f"/v1/pages/{page['id']}/recapture")).json()
         assert (await api.get(f"/v1/pages/{again['id']}/{role}")).content == whole.content
 
 
-async def test_a_store_that_cannot_say_is_asked_again_later(database_url: str, judges: Path, tmp_path: Path):
+async def test_unreadable_store_returns_503_with_retry_after(database_url: str, judges: Path, tmp_path: Path):
     async with _service(database_url, judges, tmp_path) as api:
         [page] = (await api.get("/v1/pages")).json()["items"]
         whole = await api.get(f"/v1/pages/{page['id']}/text")
-        _made_unreadable(_stored(tmp_path, whole.headers["etag"].strip('"')))
+        _make_unreadable(_stored_body(tmp_path, whole.headers["etag"].strip('"')))
         answer = await api.get(f"/v1/pages/{page['id']}/text")
         problem(answer, 503, "UNAVAILABLE")
         assert int(answer.headers["retry-after"]) > 0

@@ -1,8 +1,6 @@
-"""Requests generated from the OpenAPI description, for every operation of it.
-
-Valid ones must be accepted, invalid ones refused, and no answer may be a server error or undocumented. The number of
-requests is small here; ``pytest --hypothesis-profile=thorough`` on this file makes it 2,000 for each operation.
-"""
+"""Property tests with requests generated from the OpenAPI description, for every operation.  Valid requests must be
+accepted and invalid ones rejected, without server errors or undocumented responses. The default number of requests is
+small; ``pytest --hypothesis-profile=thorough`` sends 2,000 per operation."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ from tests.integration.app.api.asking import body
 pytestmark = [
     pytest.mark.postgres,
     pytest.mark.timeout(600),
-    # Of schemathesis' own strategies.
+    # A warning of schemathesis' own strategies.
     pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies"),
 ]
 
@@ -64,9 +62,8 @@ EXTENSION = "/v1/extension/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exemption:
-    """A refusal of valid requests, by its code and by the path and message of each error; JSON Schema has no words
-    for its rule, for the reason given.
-    """
+    """Rejection of valid requests that JSON Schema cannot express, identified by code and by path and message of each
+    error."""
 
     operations: str
     code: str
@@ -145,7 +142,7 @@ EXEMPTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """A service with one thing of each kind."""
+    """Service with one object of each kind."""
 
     url: str
     ids: Mapping[str, str]
@@ -153,13 +150,13 @@ class Known:
     """Of a paired browser."""
 
     def headers(self, operation: str) -> dict[str, str]:
-        # Not to end the pairing: every later call of the extension would be refused before it is read.
+        # The pairing is not deleted: all later extension requests would return 401.
         if EXTENSION in operation and operation != f"DELETE {EXTENSION}pairing":
             return {"Authorization": f"Bearer {self.token}"}
         return {}
 
-    def refer(self, case: Any) -> None:
-        """Have a request name things that exist, so that it gets past the 404s."""
+    def use_known_ids(self, case: Any) -> None:
+        """Replace ids in the request with existing ones, so that it passes the 404 checks."""
         for name in case.path_parameters or {}:
             case.path_parameters[name] = self.ids.get(name, case.path_parameters[name])
         if not isinstance(case.body, dict):
@@ -183,29 +180,29 @@ def known(database_url: str, judges: Path, tmp_path: Path) -> Iterator[Known]:
     runtime = scripted_runtime(judges, {FRANCE: "Paris is the capital of France."})
     app = create_app(chosen, workers=1, runtime=runtime, evaluate=ScriptedEvaluation())
     with served(app) as url, httpx.Client(base_url=url) as api:
-        yield Known(url=url, ids=one_of_each(api), token=paired(api))
+        yield Known(url=url, ids=create_one_of_each(api), token=paired(api))
 
 
-def one_of_each(api: httpx.Client) -> dict[str, str]:
+def create_one_of_each(api: httpx.Client) -> dict[str, str]:
     def post(path: str, **fields: Any) -> dict[str, Any]:
         response = api.post(path, json=fields)
         response.raise_for_status()
         made: dict[str, Any] = response.json()
         return made
 
-    handed_in = post("/v1/submissions", **body())
-    job_id = handed_in["jobs"][0]["id"]
+    submission = post("/v1/submissions", **body())
+    job_id = submission["jobs"][0]["id"]
     with api.stream("GET", f"/v1/jobs/{job_id}/events") as events:
         events.read()
     result_id = api.get(f"/v1/jobs/{job_id}").json()["result_id"]
-    word = post(f"/v1/results/{result_id}/overrides", leaf="leaf", outcome="failed", reason="No.", by="Ada")
+    override = post(f"/v1/results/{result_id}/overrides", leaf="leaf", outcome="failed", reason="No.", by="Ada")
     change = post("/v1/pages/changes", action="add", url=FRANCE, task_id="capital")
     post("/v1/pages/changes", action="flag", url=FRANCE)
     return {
-        "submission_id": handed_in["id"],
+        "submission_id": submission["id"],
         "job_id": job_id,
         "result_id": result_id,
-        "override_id": word["id"],
+        "override_id": override["id"],
         "page_id": change["page_id"],
         "change_id": change["id"],
         "pairing_id": api.post("/v1/pairings").json()["id"],
@@ -222,27 +219,27 @@ def paired(api: httpx.Client) -> str:
     return str(api.post("/v1/extension/pair", json={"code": code}).json()["token"])
 
 
-def test_requests_of_the_description_are_accepted_and_others_refused(known: Known):
+def test_valid_requests_are_accepted_and_invalid_ones_rejected(known: Known):
     schema = schemathesis.openapi.from_url(f"{known.url}/openapi.json", config=CONFIG)
     found: list[Any] = list(schema.get_all_operations())
     operations = [result.ok() for result in found]
     assert len(operations) >= 25
-    wrong = []
+    failures = []
     for operation in operations:
         for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
             try:
-                ask(operation, mode, known)
+                send_requests(operation, mode, known)
             except (AssertionError, BaseExceptionGroup) as failure:
-                wrong.append(f"{operation.label} ({mode.value}): {failure!r}"[:1500])
+                failures.append(f"{operation.label} ({mode.value}): {failure!r}"[:1500])
             except Unsatisfiable:
-                assert mode is GenerationMode.NEGATIVE  # nothing can be wrong about a call that takes nothing
-    assert not wrong, "\n\n".join(wrong)
+                assert mode is GenerationMode.NEGATIVE  # an operation without input has no invalid requests
+    assert not failures, "\n\n".join(failures)
 
 
-def ask(operation: Any, mode: GenerationMode, known: Known) -> None:
+def send_requests(operation: Any, mode: GenerationMode, known: Known) -> None:
     thorough = settings.get_current_profile_name() == "thorough"
 
-    @given(case=operation.as_strategy(generation_mode=mode), refer=st.booleans())
+    @given(case=operation.as_strategy(generation_mode=mode), use_known_ids=st.booleans())
     @settings(
         max_examples=settings.get_profile("thorough").max_examples if thorough else 6,
         deadline=None,
@@ -250,8 +247,8 @@ def ask(operation: Any, mode: GenerationMode, known: Known) -> None:
         derandomize=True,
         suppress_health_check=list(HealthCheck),
     )
-    def each(case: Any, refer: bool) -> None:
-        if refer and mode is GenerationMode.POSITIVE:
+    def each(case: Any, use_known_ids: bool) -> None:
+        if use_known_ids and mode is GenerationMode.POSITIVE:
             known.refer(case)
         response = case.call(timeout=30, headers=known.headers(operation.label))
         case.validate_response(response, checks=CHECKS)

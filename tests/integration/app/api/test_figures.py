@@ -1,4 +1,4 @@
-"""Figures over HTTP: summaries with intervals, comparisons, and what hangs on single verdicts."""
+"""Statistics over HTTP: summaries with intervals, comparisons, sensitivity and consistency."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AFTER = {"rivers": (RIGHT, RIGHT), "bridges": (RIGHT, WRONG), "towers": (RIGHT, 
 
 @pytest.fixture
 async def api(database_url: str, judges: Path, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
-    """A service with two keys; with the first of them two runs were judged."""
+    """Service with two keys; the first one owns two judged runs."""
     write_judges(judges)
     async with model() as stand_in:
         settings = settings_for_tests(
@@ -47,12 +47,12 @@ async def api(database_url: str, judges: Path, tmp_path: Path) -> AsyncIterator[
                 yield client
 
 
-async def test_figures_comparisons_and_sensitivity_of_two_runs(api: httpx.AsyncClient):
-    """One service for all of it: to start it and judge takes most of the time."""
+async def test_statistics_comparisons_and_sensitivity_of_two_runs(api: httpx.AsyncClient):
+    """One test, because starting the service and judging takes most of the time."""
     await summaries(api)
     await comparisons(api)
     await results_and_judges(api)
-    await what_is_somebody_elses(api)
+    await access_by_other_owner(api)
 
 
 async def summaries(api: httpx.AsyncClient) -> None:
@@ -73,7 +73,7 @@ async def summaries(api: httpx.AsyncClient) -> None:
     problem(await api.get("/v1/agents/walker/summary", params={"run": "a b"}), 422, "INVALID")
     [row] = (await api.get("/v1/leaderboard")).json()["items"]
     assert row["statistics"]["score"]["interval"] == score["interval"]
-    assert row["statistics"]["score"]["bootstrap"] is None  # too slow for many agents at once
+    assert row["statistics"]["score"]["bootstrap"] is None  # not computed for the leaderboard: too slow
 
 
 async def comparisons(api: httpx.AsyncClient) -> None:
@@ -111,7 +111,7 @@ async def comparisons(api: httpx.AsyncClient) -> None:
 
 
 async def flips(api: httpx.AsyncClient, one: dict[str, Any]) -> None:
-    """With every task the leaves that flipped and why; the list of them says the same, a page at a time."""
+    """Check the flipped leaves and causes of each task, and that the paginated list returns the same."""
     flipped = {
         task["task_id"]: [(flip["leaf"], flip["before"], flip["after"]) for flip in task["flips"]]
         for task in one["tasks"]
@@ -160,7 +160,7 @@ async def results_and_judges(api: httpx.AsyncClient) -> None:
     problem(await api.get("/v1/tasks/capital/consistency"), 404, "NOT_FOUND")
 
 
-async def what_is_somebody_elses(api: httpx.AsyncClient) -> None:
+async def access_by_other_owner(api: httpx.AsyncClient) -> None:
     [newest] = (await api.get("/v1/results", params={"limit": 1})).json()["items"]
     paths = (
         "/v1/agents/walker/summary", "/v1/compare?a=walker&b=walker", "/v1/compare/sensitivity?a=walker&b=walker",
@@ -173,8 +173,8 @@ async def what_is_somebody_elses(api: httpx.AsyncClient) -> None:
     assert [(await api.get(path, headers=yours)).status_code for path in paths] == [404] * len(paths)
 
 
-async def test_a_leaf_that_came_out_both_ways_with_everything_the_same_is_flaky(open_api: Open):
-    """The same answer judged three times by a judge that once thinks otherwise, and votes that do not agree."""
+async def test_leaf_with_different_verdicts_for_same_inputs_is_flaky(open_api: Open):
+    """The same answer is judged three times, with a different verdict once and with split votes."""
     judging = JudgedByText()
 
     def rubric(passed: bool) -> Rubric:
@@ -195,7 +195,7 @@ async def test_a_leaf_that_came_out_both_ways_with_everything_the_same_is_flaky(
     assert (votes["leaves"], votes["split"], votes["agreement"]) == (3, 3, pytest.approx(1 / 3))
 
 
-async def test_a_flip_that_opens_a_gate_says_what_is_not_known_behind_it(open_api: Open):
+async def test_flip_of_gate_reports_bounds_for_gated_leaves(open_api: Open):
     judging = JudgedByText()
     text = judging.tell(
         "gated",
@@ -211,7 +211,7 @@ async def test_a_flip_that_opens_a_gate_says_what_is_not_known_behind_it(open_ap
     assert found["without_effect"] == 2
 
 
-async def test_jobs_that_have_not_ended_are_told(open_api: Open):
+async def test_summary_counts_unfinished_jobs(open_api: Open):
     async with open_api(workers=0, evaluate=ScriptedEvaluation()) as api:
         await submit(api)
         found = (await api.get("/v1/agents/demo/summary")).json()

@@ -1,4 +1,4 @@
-"""Forecasts over HTTP beside what then happens, and the account of what models were asked."""
+"""Forecasts compared with actual usage, and usage reports, over HTTP."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def forecast(api: httpx.AsyncClient, **question: Any) -> dict[str, Any]:
     return found
 
 
-async def test_answers_are_foreseen_before_they_are_handed_in(start: Start, model: StandInLLM):
+async def test_forecast_matches_usage_and_stores_nothing(start: Start, model: StandInLLM):
     async with start(**CLAIMS) as api:
         found = await forecast(api, agent="demo", task_id="paris", answers=ANSWERS)
         assert len(model.calls) == 0
@@ -42,12 +42,12 @@ async def test_answers_are_foreseen_before_they_are_handed_in(start: Start, mode
         assert (await api.get("/v1/pages")).json()["items"] == []
         result = await judged(api)
     assert found["total"]["calls"]["expected"] == pytest.approx(result["usage"]["calls"], rel=0.1)
-    # A reasoning model is foreseen to think; this stand-in does not.
+    # The forecast includes reasoning tokens; the stand-in produces none.
     assert 0 < result["usage"]["usd"] <= found["total"]["usd"]["high"]
     assert found["total"]["usd_batch"]["expected"] == pytest.approx(found["total"]["usd"]["expected"] / 2, rel=0.01)
 
 
-async def test_a_job_that_would_be_reused_is_foreseen_to_cost_nothing(start: Start):
+async def test_forecast_of_cached_job_has_no_calls(start: Start):
     async with start(**CLAIMS) as api:
         [job_id] = await submit(api, task_id="paris")
         await result_of(api, job_id)
@@ -60,7 +60,7 @@ async def test_a_job_that_would_be_reused_is_foreseen_to_cost_nothing(start: Sta
     assert other["total"]["past_runs"] == 1
 
 
-async def test_what_a_job_was_told_already_is_not_foreseen_again_even_without_a_store(start: Start, model: StandInLLM):
+async def test_forecast_excludes_checkpoints_without_reply_cache(start: Start, model: StandInLLM):
     model.fault_for = lambda call: Fault(status=500) if call.claim == CLAIMS["river"] else None
     async with start(replies=0, **CLAIMS) as api:
         [job_id] = await submit(api, task_id="paris")
@@ -70,7 +70,7 @@ async def test_what_a_job_was_told_already_is_not_foreseen_again_even_without_a_
     assert found["total"]["cached_calls"]["expected"] == (len(CLAIMS) - 1) * VOTES
 
 
-async def test_an_unknown_price_is_unknown_and_not_nothing(start: Start):
+async def test_forecast_with_unknown_price_has_no_cost(start: Start):
     async with start(**CLAIMS) as api:
         found = await forecast(api, agent="demo", task_id="paris", answers=ANSWERS, model="openai/my-own")
     assert found["total"]["usd"] is None
@@ -91,12 +91,12 @@ async def test_an_unknown_price_is_unknown_and_not_nothing(start: Start):
         ({"agent": "demo", "task_id": "paris", "answers": ANSWERS, "model": "nobody/x"}, 422),
     ],
 )
-async def test_questions_that_make_no_sense_are_problems(start: Start, question: dict[str, Any], status: int):
+async def test_invalid_forecast_requests_return_problems(start: Start, question: dict[str, Any], status: int):
     async with start(**CLAIMS) as api:
         problem(await api.post("/v1/forecasts", json=question), status)
 
 
-async def test_usage_is_told_by_agent_task_model_and_role(start: Start, model: StandInLLM):
+async def test_usage_is_grouped_by_agent_task_model_and_role(start: Start, model: StandInLLM):
     async with start(**CLAIMS) as api:
         result = await judged(api)
         [job_id] = await submit(api, task_id="paris", agent="other", model="openai/my-own")
@@ -116,7 +116,7 @@ async def test_usage_is_told_by_agent_task_model_and_role(start: Start, model: S
     assert nothing["total"]["usd"] == 0
 
 
-async def test_what_a_failed_job_took_is_in_the_account(start: Start, judges: Path, model: StandInLLM):
+async def test_usage_includes_failed_jobs(start: Start, judges: Path, model: StandInLLM):
     (judges / "breaks.py").write_text(
         "from judges.registry import judge\n"
         "@judge(task='breaks', description='x')\n"
@@ -132,7 +132,7 @@ async def test_what_a_failed_job_took_is_in_the_account(start: Start, judges: Pa
     assert [(one["task_id"], one["calls"]) for one in found["items"]] == [("breaks", VOTES)]
 
 
-async def test_a_reused_reply_is_not_in_the_account_twice(start: Start):
+async def test_usage_excludes_reused_replies(start: Start):
     async with start(**CLAIMS) as api:
         await judged(api)
         before = (await api.get("/v1/usage")).json()

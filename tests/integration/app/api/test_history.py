@@ -1,4 +1,4 @@
-"""Where results come from: over time, one by one, and the answer that was judged."""
+"""History of an agent, origin of a result, and the judged answer."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.integration.app.api.conftest import Open
 ANSWER = "Paris, of course: [source](https://example.org/france). \u00dcber \u2028 all.\n"
 
 
-async def judged(api: httpx.AsyncClient, *, run: str, agent: str = "demo", text: str = ANSWER) -> dict[str, Any]:
-    """Hand in an answer and wait; its job."""
+async def judge_answer(api: httpx.AsyncClient, *, run: str, agent: str = "demo", text: str = ANSWER) -> dict[str, Any]:
+    """Submit an answer, wait, and return its job."""
     body = {"agent": agent, "task_id": "capital", "answers": [{"name": "answer_1", "text": text}], "run": run}
     accepted = (await api.post("/v1/submissions", json=body)).json()
     async with asyncio.timeout(120):
@@ -29,9 +29,9 @@ async def judged(api: httpx.AsyncClient, *, run: str, agent: str = "demo", text:
             await asyncio.sleep(0.02)
 
 
-async def test_an_agents_results_come_newest_first_with_their_runs(working_api: httpx.AsyncClient):
-    jobs = [await judged(working_api, run=run) for run in ("monday", "tuesday")]
-    await judged(working_api, run="wednesday", agent="another")
+async def test_agent_history_is_newest_first_with_runs(working_api: httpx.AsyncClient):
+    jobs = [await judge_answer(working_api, run=run) for run in ("monday", "tuesday")]
+    await judge_answer(working_api, run="wednesday", agent="another")
     listed = (await working_api.get("/v1/agents/demo/history")).json()
     assert [(item["run"], item["result_id"], item["job_id"]) for item in listed["items"]] == [
         ("tuesday", jobs[1]["result_id"], jobs[1]["id"]),
@@ -43,31 +43,31 @@ async def test_an_agents_results_come_newest_first_with_their_runs(working_api: 
     assert (await working_api.get("/v1/agents/nobody/history")).json()["items"] == []
 
 
-async def test_a_result_names_its_job_submission_and_answer(working_api: httpx.AsyncClient):
-    job = await judged(working_api, run="monday")
+async def test_origin_names_job_submission_and_answer(working_api: httpx.AsyncClient):
+    job = await judge_answer(working_api, run="monday")
     origin = (await working_api.get(f"/v1/results/{job['result_id']}/origin")).json()
     result = (await working_api.get(f"/v1/results/{job['result_id']}")).json()
     assert (origin["job_id"], origin["submission_id"]) == (job["id"], job["submission_id"])
     assert (origin["answer_sha256"], origin["final_score"]) == (result["answer_sha256"], result["final_score"])
 
 
-async def test_the_judged_answer_is_given_back_byte_for_byte(working_api: httpx.AsyncClient):
-    job = await judged(working_api, run="monday")
+async def test_judged_answer_is_returned_unchanged(working_api: httpx.AsyncClient):
+    job = await judge_answer(working_api, run="monday")
     answer = await working_api.get(f"/v1/results/{job['result_id']}/answer")
     assert answer.content == ANSWER.encode()
     assert answer.headers["content-type"] == "text/markdown; charset=utf-8"
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-async def test_what_there_is_not_is_not_found(api: httpx.AsyncClient):
+async def test_parts_of_unknown_results_return_404(api: httpx.AsyncClient):
     for path in ("/v1/results/res_none/origin", "/v1/results/res_none/answer", "/v1/results/res_none/lint"):
         assert (await api.get(path)).status_code == 404
 
 
-async def test_what_is_somebody_elses_is_not_there(open_api: Open):
+async def test_results_of_other_owners_return_404(open_api: Open):
     async with open_api(evaluate=ScriptedEvaluation(), api_keys="mine,yours") as api:
         api.headers["Authorization"] = "Bearer mine"
-        job = await judged(api, run="monday")
+        job = await judge_answer(api, run="monday")
         paths = [f"/v1/results/{job['result_id']}/{part}" for part in ("origin", "answer")]
         assert [(await api.get(path)).status_code for path in paths] == [200, 200]
         api.headers["Authorization"] = "Bearer yours"
@@ -75,8 +75,8 @@ async def test_what_is_somebody_elses_is_not_there(open_api: Open):
         assert (await api.get("/v1/agents/demo/history")).json()["items"] == []
 
 
-async def test_a_result_names_the_bundles_it_is_in(working_api: httpx.AsyncClient, database: Database):
-    job = await judged(working_api, run="monday")
+async def test_bundles_of_a_result_are_listed_once(working_api: httpx.AsyncClient, database: Database):
+    job = await judge_answer(working_api, run="monday")
     path = f"/v1/results/{job['result_id']}/bundles"
     assert (await working_api.get(path)).json() == {"items": [], "next_cursor": None}
     root = BundleRoot(root_sha256="ab" * 32, content=True, created_at=datetime(2026, 3, 4, tzinfo=UTC))
@@ -88,8 +88,8 @@ async def test_a_result_names_the_bundles_it_is_in(working_api: httpx.AsyncClien
     assert (await working_api.get("/v1/results/res_unknown/bundles")).status_code == 404
 
 
-async def test_the_bundles_stand_in_the_result_and_in_its_tag(working_api: httpx.AsyncClient, database: Database):
-    job = await judged(working_api, run="monday")
+async def test_new_bundles_change_result_and_etag(working_api: httpx.AsyncClient, database: Database):
+    job = await judge_answer(working_api, run="monday")
     path = f"/v1/results/{job['result_id']}"
     stored = await working_api.get(path)
     assert "bundles" not in stored.json()
@@ -113,9 +113,9 @@ async def test_the_bundles_stand_in_the_result_and_in_its_tag(working_api: httpx
     )
 
 
-async def test_a_reader_sees_the_bundles_of_a_result(open_api: Open, database: Database):
+async def test_result_page_shows_bundles(open_api: Open, database: Database):
     async with open_api(pages={}) as api:
-        job = await judged(api, run="monday")
+        job = await judge_answer(api, run="monday")
         page = f"/results/{job['result_id']}"
         assert "Root hash" not in (await api.get(page)).text
         root = BundleRoot(root_sha256="ab" * 32, content=False, created_at=datetime(2026, 3, 4, tzinfo=UTC))

@@ -1,4 +1,4 @@
-"""What arrives on the wire before it is a request: raw sockets against the real web server."""
+"""Limits of the HTTP protocol layer: raw sockets against the real web server."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from fastapi import FastAPI
 from app.api.http_limits import LimitedHttpProtocol
 
 
-class Hurried(LimitedHttpProtocol):
-    """With less patience, so that a test need not have it."""
+class ShortTimeouts(LimitedHttpProtocol):
+    """HTTP protocol with short timeouts for tests."""
 
     head_s = 0.3
     unread_s = 0.3
@@ -26,7 +26,7 @@ class Hurried(LimitedHttpProtocol):
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 def server(request: pytest.FixtureRequest) -> Iterator[uvicorn.Server]:
-    """A server in its own thread, on either event loop: the service uses uvloop if it can."""
+    """Server in a separate thread, on either event loop. The service uses uvloop if it is available."""
     app = FastAPI()
 
     @app.get("/")
@@ -41,7 +41,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[uvicorn.Server]:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         listener.setblocking(False)
-        server = uvicorn.Server(uvicorn.Config(app, http=Hurried, ws="none", log_config=None, lifespan="off"))
+        server = uvicorn.Server(uvicorn.Config(app, http=ShortTimeouts, ws="none", log_config=None, lifespan="off"))
 
         def run() -> None:
             with asyncio.Runner(loop_factory=request.param) as runner:
@@ -60,8 +60,8 @@ def port(server: uvicorn.Server) -> int:
     return server.config.port
 
 
-async def said(port: int, *parts: bytes, pause_s: float = 0.0) -> bytes:
-    """All that the server answers until it hangs up."""
+async def exchange(port: int, *parts: bytes, pause_s: float = 0.0) -> bytes:
+    """Send the parts and return everything received until the server closes the connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         async with asyncio.timeout(120):
@@ -73,10 +73,10 @@ async def said(port: int, *parts: bytes, pause_s: float = 0.0) -> bytes:
     except ConnectionError:
         return b""
     finally:
-        await closed(writer)
+        await close(writer)
 
 
-async def closed(writer: asyncio.StreamWriter) -> None:
+async def close(writer: asyncio.StreamWriter) -> None:
     writer.close()
     with contextlib.suppress(ConnectionError):
         await writer.wait_closed()
@@ -94,7 +94,7 @@ def problem(answer: bytes, status: int) -> dict:
     return read
 
 
-async def until(condition: Callable[[], bool]) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(120):
         while not condition():  # noqa: ASYNC110 - the state is in another thread
             await asyncio.sleep(0.01)
@@ -103,21 +103,21 @@ async def until(condition: Callable[[], bool]) -> None:
 GET = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
 
-async def test_a_request_is_answered_however_it_is_cut(port: int):
+async def test_request_may_arrive_in_any_parts(port: int):
     for parts in ([GET], [GET[:7], GET[7:]], [bytes([byte]) for byte in GET]):
-        assert b'"here"' in await said(port, *parts)
+        assert b'"here"' in await exchange(port, *parts)
 
 
-async def test_a_refusal_reaches_a_client_that_is_still_sending(port: int):
-    """As a body of 100 MB meets a limit: the connection must not break before the reason was read."""
+async def test_rejection_reaches_client_that_is_still_sending(port: int):
+    """For example a 100 MB body that exceeds the limit: the client must be able to read the response."""
     body = b"POST /long HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\nConnection: close\r\n\r\n"
-    answer = await said(port, body, *[b"x" * 1_000_000] * 20)
+    answer = await exchange(port, body, *[b"x" * 1_000_000] * 20)
     assert answer.startswith(b"HTTP/1.1 405 ")
 
 
-async def test_one_connection_serves_many_requests(port: int):
+async def test_connection_serves_pipelined_requests(port: int):
     keep = b"GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + b"a" * 500 + b"\r\n\r\n"
-    assert (await said(port, keep * 300, GET)).count(b'"here"') == 301
+    assert (await exchange(port, keep * 300, GET)).count(b'"here"') == 301
 
 
 @pytest.mark.parametrize(
@@ -130,39 +130,39 @@ async def test_one_connection_serves_many_requests(port: int):
         b"\0" * 99,
     ],
 )
-async def test_what_is_not_http_is_told_so_in_the_one_shape(port: int, junk: bytes):
-    assert problem(await said(port, junk), 400)["code"] == "NOT_HTTP"
+async def test_invalid_http_returns_problem(port: int, junk: bytes):
+    assert problem(await exchange(port, junk), 400)["code"] == "NOT_HTTP"
 
 
-async def test_two_lengths_are_not_http(port: int):
+async def test_duplicate_content_length_returns_400(port: int):
     smuggled = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"
-    assert problem(await said(port, smuggled), 400)["code"] == "NOT_HTTP"
+    assert problem(await exchange(port, smuggled), 400)["code"] == "NOT_HTTP"
 
 
-async def test_a_head_that_never_ends_is_cut_off(port: int):
+async def test_too_large_head_returns_431(port: int):
     endless = [b"GET / HTTP/1.1\r\n", *[b"X-A: " + b"a" * 4000 + b"\r\n"] * 40]
-    assert problem(await said(port, *endless), 431)["code"] == "HEAD_TOO_LARGE"
-    assert problem(await said(port, b"GET /" + b"a" * 200_000), 431)["code"] == "HEAD_TOO_LARGE"
+    assert problem(await exchange(port, *endless), 431)["code"] == "HEAD_TOO_LARGE"
+    assert problem(await exchange(port, b"GET /" + b"a" * 200_000), 431)["code"] == "HEAD_TOO_LARGE"
 
 
-async def test_a_head_that_comes_too_slowly_is_cut_off(port: int):
+async def test_slow_head_returns_408(port: int):
     slow = [b"GET / HTTP/1.1\r\n", *[b"X-A: a\r\n"] * 50]
-    assert problem(await said(port, *slow, pause_s=0.02), 408)["code"] == "TOO_SLOW"
+    assert problem(await exchange(port, *slow, pause_s=0.02), 408)["code"] == "TOO_SLOW"
 
 
-async def test_a_connection_on_which_nothing_is_asked_is_closed(port: int):
-    assert await said(port) == b""
+async def test_idle_connection_is_closed(port: int):
+    assert await exchange(port) == b""
 
 
-async def test_who_reads_nothing_of_a_long_answer_is_hung_up_on(server: uvicorn.Server):
+async def test_connection_with_unread_response_is_closed(server: uvicorn.Server):
     reader, writer = await asyncio.open_connection("127.0.0.1", server.config.port, limit=1024)
     writer.write(b"GET /long HTTP/1.1\r\nHost: x\r\n\r\n")
-    await until(lambda: bool(server.server_state.connections))
-    await until(lambda: not server.server_state.connections)
+    await wait_until(lambda: bool(server.server_state.connections))
+    await wait_until(lambda: not server.server_state.connections)
     received = 0
     with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
         while part := await reader.read(1 << 20):
             received += len(part)
         raise asyncio.IncompleteReadError(b"", None)
     assert received < 30_000_000
-    await closed(writer)
+    await close(writer)

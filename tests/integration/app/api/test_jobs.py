@@ -20,7 +20,7 @@ def events_of(text: str) -> list[tuple[str, dict, str | None]]:
     return [(event.name, event.data, event.id) for event in found if event is not None]
 
 
-async def test_a_job_goes_from_queued_to_succeeded_with_its_result(working_api: httpx.AsyncClient):
+async def test_succeeded_job_has_result_progress_and_times(working_api: httpx.AsyncClient):
     [job_id] = await submit(working_api)
     job = await ended(working_api, job_id)
     assert job["status"] == "succeeded"
@@ -32,7 +32,7 @@ async def test_a_job_goes_from_queued_to_succeeded_with_its_result(working_api: 
     assert result["id"] == job["result_id"]
 
 
-async def test_a_judge_bug_is_shown_with_its_traceback(open_api: Open):
+async def test_judge_bug_fails_job_with_traceback(open_api: Open):
     bug = JudgeBug("it raised", traceback="Traceback ... line 3")
     async with open_api(evaluate=ScriptedEvaluation(error=lambda nth: bug)) as api:
         [job_id] = await submit(api)
@@ -42,7 +42,7 @@ async def test_a_judge_bug_is_shown_with_its_traceback(open_api: Open):
     assert job["result_id"] is None
 
 
-async def test_jobs_are_listed_newest_first_page_by_page(api: httpx.AsyncClient):
+async def test_jobs_are_paginated_newest_first(api: httpx.AsyncClient):
     made = [(await submit(api, agent=f"agent{n}"))[0] for n in range(5)]
     seen, cursor = [], None
     while True:
@@ -56,7 +56,7 @@ async def test_jobs_are_listed_newest_first_page_by_page(api: httpx.AsyncClient)
     assert seen == made[::-1]
 
 
-async def test_jobs_are_filtered(api: httpx.AsyncClient):
+async def test_jobs_are_filtered_by_agent_task_and_status(api: httpx.AsyncClient):
     await submit(api, agent="one")
     [second] = await submit(api, agent="two", task_id="broken")
     await api.post(f"/v1/jobs/{second}/cancel")
@@ -85,12 +85,12 @@ async def test_jobs_are_filtered(api: httpx.AsyncClient):
         ({"agent": "\0"}, "agent"),
     ],
 )
-async def test_an_odd_query_is_bad_input(api: httpx.AsyncClient, query: dict[str, str], path: str):
+async def test_invalid_query_parameter_returns_422(api: httpx.AsyncClient, query: dict[str, str], path: str):
     read = problem(await api.get("/v1/jobs", params=query), 422)
     assert [error["path"] for error in read["errors"]] == [path]
 
 
-async def test_a_running_job_can_be_cancelled_and_done_again(open_api: Open):
+async def test_running_job_can_be_cancelled_and_retried(open_api: Open):
     evaluation = ScriptedEvaluation(gate=(gate := asyncio.Event()))
     async with open_api(evaluate=evaluation) as api:
         [job_id] = await submit(api)
@@ -105,7 +105,7 @@ async def test_a_running_job_can_be_cancelled_and_done_again(open_api: Open):
         problem(await api.post(f"/v1/jobs/{job_id}/cancel"), 409, "CONFLICT")
 
 
-async def test_events_lead_to_the_terminal_one(working_api: httpx.AsyncClient):
+async def test_event_stream_ends_with_terminal_status(working_api: httpx.AsyncClient):
     [job_id] = await submit(working_api)
     response = await working_api.get(f"/v1/jobs/{job_id}/events")
     assert response.headers["content-type"].startswith("text/event-stream")
@@ -117,7 +117,7 @@ async def test_events_lead_to_the_terminal_one(working_api: httpx.AsyncClient):
     assert ids == sorted(set(ids))
 
 
-async def test_events_go_on_after_the_last_one_seen(working_api: httpx.AsyncClient):
+async def test_event_stream_resumes_after_last_event_id(working_api: httpx.AsyncClient):
     [job_id] = await submit(working_api)
     first = events_of((await working_api.get(f"/v1/jobs/{job_id}/events")).text)
     url = f"/v1/jobs/{job_id}/events"
@@ -128,7 +128,7 @@ async def test_events_go_on_after_the_last_one_seen(working_api: httpx.AsyncClie
 
 
 @pytest.mark.parametrize("odd", ["x", "-1", "1" * 400, "²", ""])
-async def test_an_odd_last_event_id_starts_from_the_present(working_api: httpx.AsyncClient, odd: str):
+async def test_invalid_last_event_id_returns_current_state(working_api: httpx.AsyncClient, odd: str):
     [job_id] = await submit(working_api)
     await ended(working_api, job_id)
     headers = {b"Last-Event-ID": odd.encode("latin-1")}

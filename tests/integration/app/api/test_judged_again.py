@@ -1,7 +1,5 @@
-"""What is paid for once is not paid for again: retried, resubmitted, and judged by a changed judge file.
-
-The model is a stand-in server asked over HTTP, and its calls are counted.
-"""
+"""Reuse of replies: retried jobs, repeated submissions, and changed judge files. The model is a stand-in server over
+HTTP; the tests count its calls."""
 
 from __future__ import annotations
 
@@ -56,7 +54,7 @@ async def model() -> AsyncIterator[StandInLLM]:
 
 @pytest.fixture
 def start(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM) -> Start:
-    """Starts the service with a judge of these claims; all starts share the database and the disk."""
+    """Return a factory that starts the service with a judge of these claims. All instances share database and disk."""
 
     @asynccontextmanager
     async def started(
@@ -97,12 +95,12 @@ def leaves(result: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {leaf["claim"]: leaf for leaf in result["eval_breakdown"][0]["verification_tree"]["children"]}
 
 
-def lose(call: Call) -> Fault | None:
+def fail_lost_claims(call: Call) -> Fault | None:
     return Fault(status=500) if call.claim in LOST else None
 
 
-async def test_a_retry_of_an_incomplete_result_asks_only_for_what_is_missing(start: Start, model: StandInLLM):
-    model.fault_for = lose
+async def test_retry_of_incomplete_result_requests_only_missing_verdicts(start: Start, model: StandInLLM):
+    model.fault_for = fail_lost_claims
     async with start(**CLAIMS) as api:
         [job_id] = await submit(api, task_id="paris")
         first = await result_of(api, job_id)
@@ -122,7 +120,7 @@ async def test_a_retry_of_an_incomplete_result_asks_only_for_what_is_missing(sta
     assert (second["usage"]["calls"], second["usage"]["cached_calls"]) == (len(LOST) * VOTES, VOTES)
 
 
-async def test_an_unchanged_answer_handed_in_again_costs_no_call_even_after_a_restart(start: Start, model: StandInLLM):
+async def test_resubmitted_answer_costs_no_request_after_restart(start: Start, model: StandInLLM):
     async with start(**CLAIMS) as api:
         first = await judged(api)
     calls = len(model.calls)
@@ -135,7 +133,7 @@ async def test_an_unchanged_answer_handed_in_again_costs_no_call_even_after_a_re
     assert second["score"] == first["score"]
 
 
-async def test_a_changed_claim_pays_for_itself_alone(start: Start, model: StandInLLM):
+async def test_changed_claim_costs_only_its_own_requests(start: Start, model: StandInLLM):
     async with start(**CLAIMS) as api:
         await judged(api)
     model.calls.clear()
@@ -157,7 +155,7 @@ def again(*because: str) -> dict[str, Any]:
 REUSED = {"reused": True, "because": []}
 
 
-async def test_a_retry_without_a_change_says_that_every_leaf_was_reused(start: Start, model: StandInLLM):
+async def test_retry_without_changes_reuses_every_leaf(start: Start, model: StandInLLM):
     async with start(**CLAIMS) as api:
         first = await judged(api)
         calls = len(model.calls)
@@ -170,7 +168,7 @@ async def test_a_retry_without_a_change_says_that_every_leaf_was_reused(start: S
     assert second["rejudged"] == {"of": first["id"], "reused": 3, "again": 0, "because": {}}
 
 
-async def test_a_page_that_says_something_else_now_is_why_its_leaves_are_judged_again(start: Start, model: StandInLLM):
+async def test_changed_page_is_cause_of_rejudging(start: Start, model: StandInLLM):
     other = "https://example.org/lyon"
     pages = {URL: PAGE, other: "Lyon is the third city of France."}
     async with start(pages=pages, **CLAIMS) as api:
@@ -184,7 +182,7 @@ async def test_a_page_that_says_something_else_now_is_why_its_leaves_are_judged_
     assert len(model.calls) == len(CLAIMS) * VOTES
 
 
-async def test_a_changed_claim_of_the_judge_file_is_the_only_one_judged_again(start: Start):
+async def test_changed_claim_is_rejudged_because_of_script(start: Start):
     async with start(**CLAIMS) as api:
         await judged(api)
     changed = "Paris lies on the river Seine"
@@ -193,7 +191,7 @@ async def test_a_changed_claim_of_the_judge_file_is_the_only_one_judged_again(st
     assert rejudged(result) == {CLAIMS["capital"]: REUSED, changed: again("script"), CLAIMS["districts"]: REUSED}
 
 
-async def test_another_text_is_another_question_for_every_claim(start: Start, model: StandInLLM):
+async def test_changed_answer_is_cause_of_rejudging_every_claim(start: Start, model: StandInLLM):
     async with start(**CLAIMS) as api:
         await judged(api)
         model.calls.clear()
@@ -203,7 +201,7 @@ async def test_another_text_is_another_question_for_every_claim(start: Start, mo
     assert len(model.calls) == len(CLAIMS) * VOTES
 
 
-async def test_another_model_is_told_as_such(start: Start):
+async def test_changed_model_is_cause_of_rejudging(start: Start):
     async with start(**CLAIMS) as api:
         await judged(api)
         [job_id] = await submit(api, task_id="paris", model="openai/gpt-4o")
@@ -211,7 +209,7 @@ async def test_another_model_is_told_as_such(start: Start):
     assert rejudged(result) == dict.fromkeys(CLAIMS.values(), again("model"))
 
 
-async def test_replies_that_were_not_kept_are_told_as_such(start: Start, model: StandInLLM):
+async def test_missing_cached_replies_are_cause_of_rejudging(start: Start, model: StandInLLM):
     async with start(replies=0, **CLAIMS) as api:
         await judged(api)
         model.calls.clear()
@@ -220,8 +218,8 @@ async def test_replies_that_were_not_kept_are_told_as_such(start: Start, model: 
     assert len(model.calls) == len(CLAIMS) * VOTES
 
 
-async def test_a_leaf_that_was_not_judged_is_new_once_it_is(start: Start, model: StandInLLM):
-    model.fault_for = lose
+async def test_previously_unjudged_leaf_has_cause_new(start: Start, model: StandInLLM):
+    model.fault_for = fail_lost_claims
     async with start(**CLAIMS) as api:
         [job_id] = await submit(api, task_id="paris")
         await result_of(api, job_id)

@@ -1,7 +1,5 @@
-"""Two machines with one database and one bucket: what was paid for on one is not paid for again on the other.
-
-Each has a data directory of its own. The model is a stand-in server asked over HTTP, and its calls are counted.
-"""
+"""Reply cache shared by two machines with one database and one bucket: the second machine reuses replies of the first.
+Each machine has its own data directory. The model is a stand-in server over HTTP; the tests count its calls."""
 
 from __future__ import annotations
 
@@ -47,7 +45,7 @@ Machine = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
 
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[dict[str, Any]]:
-    """The settings of a place for bodies that all machines reach."""
+    """Return the settings of a bucket that all machines can access."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -66,7 +64,7 @@ async def model() -> AsyncIterator[StandInLLM]:
 
 @pytest.fixture
 def machine(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM, bucket: dict[str, Any]) -> Machine:
-    """Starts the service on a machine of this name."""
+    """Return a factory that starts the service on the machine with the given name."""
     (judges / "paris.py").write_text(JUDGE)
 
     @asynccontextmanager
@@ -95,18 +93,16 @@ def rejudged(result: dict[str, Any]) -> list[dict[str, Any]]:
     return [leaf["rejudged"] for leaf in result["eval_breakdown"][0]["verification_tree"]["children"]]
 
 
-async def shared(database: Database) -> int:
+async def count_shared_replies(database: Database) -> int:
     async with database.begin() as connection:
         return (await cache_size(connection)).entries
 
 
-async def test_an_answer_handed_in_again_asks_nothing_on_the_other_machine(
-    machine: Machine, model: StandInLLM, database: Database
-):
+async def test_resubmission_on_other_machine_costs_no_request(machine: Machine, model: StandInLLM, database: Database):
     async with machine("one") as api:
         first = await judged(api)
         async with asyncio.timeout(120):
-            while await shared(database) < CALLS:  # noqa: ASYNC110 - the state is in the database
+            while await count_shared_replies(database) < CALLS:  # noqa: ASYNC110 - the state is in the database
                 await asyncio.sleep(0.02)
         assert f'event="stored"}} {CALLS}' in (await api.get("/metrics")).text
     assert len(model.calls) == first["usage"]["calls"] == CALLS
@@ -121,7 +117,7 @@ async def test_an_answer_handed_in_again_asks_nothing_on_the_other_machine(
     assert second["rejudged"]["of"] == first["id"]
 
 
-async def test_what_is_shared_is_listed_and_cleared_and_then_asked_for_again(
+async def test_cache_commands_list_and_clear_shared_replies(
     machine: Machine, model: StandInLLM, database_url: str, tmp_path: Path
 ):
     async with machine("one") as api:
@@ -132,18 +128,18 @@ async def test_what_is_shared_is_listed_and_cleared_and_then_asked_for_again(
         "ASSAY_DATA_DIR": str(tmp_path / "one"),
     }
 
-    def told(*arguments: str) -> dict[str, Any]:
+    def run_json(*arguments: str) -> dict[str, Any]:
         ended = run(tmp_path, environment, *arguments, "--json")
         assert ended.returncode == 0, ended.stderr
         read: dict[str, Any] = json.loads(ended.stdout)
         return read
 
-    listed = await asyncio.to_thread(told, "cache", "list")
+    listed = await asyncio.to_thread(run_json, "cache", "list")
     assert (listed["replies"], listed["shared"]["replies"]) == (CALLS, CALLS)
     assert [each["model"] for each in listed["shared"]["models"]] == [each["model"] for each in listed["models"]]
-    said = await asyncio.to_thread(run, tmp_path, environment, "cache", "list")
-    assert "shared by all workers:" in said.stdout
-    cleared = await asyncio.to_thread(told, "cache", "clear")
+    output = await asyncio.to_thread(run, tmp_path, environment, "cache", "list")
+    assert "shared by all workers:" in output.stdout
+    cleared = await asyncio.to_thread(run_json, "cache", "clear")
     assert (cleared["removed"], cleared["shared"]["removed"]) == (CALLS, CALLS)
     async with machine("two") as api:
         result = await judged(api)
@@ -152,10 +148,10 @@ async def test_what_is_shared_is_listed_and_cleared_and_then_asked_for_again(
 
 
 @pytest.mark.parametrize("overrides", [{"blobs": ""}, {"reply_cache_bytes": 0}], ids=["folder", "off"])
-async def test_one_machine_alone_keeps_its_replies_once(
+async def test_shared_cache_is_off_without_bucket_or_cache(
     machine: Machine, database: Database, overrides: dict[str, Any]
 ):
     async with machine("one", **overrides) as api:
         await judged(api)
         assert "assay_shared_replies_total{" not in (await api.get("/metrics")).text
-    assert await shared(database) == 0
+    assert await count_shared_replies(database) == 0

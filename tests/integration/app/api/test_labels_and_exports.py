@@ -1,4 +1,4 @@
-"""The commands against a real server: answers in, results out, people's labels straight into a measurement."""
+"""Import, export and meta-evaluation commands against a real server."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ async def assay(folder: Path, *arguments: str, **more: str) -> subprocess.Comple
     )
 
 
-async def handed_in(url: str, folder: Path) -> None:
-    """Both answers, by the command, and judged."""
+async def submit_answers(url: str, folder: Path) -> None:
+    """Submit both answers with the command, and wait until they are judged."""
     (folder / "answers.jsonl").write_text("".join(json.dumps(one) + "\n" for one in ANSWERS))
     done = await assay(folder, "import", "answers", "answers.jsonl", "--submit", "--url", url, "--json")
     assert done.returncode == 0, done.stderr
@@ -62,8 +62,8 @@ async def handed_in(url: str, folder: Path) -> None:
                 assert (await ended(client, job["id"]))["status"] == "succeeded"
 
 
-async def test_answers_go_in_and_their_results_come_out_in_every_form(url: str, tmp_path: Path) -> None:
-    await handed_in(url, tmp_path)
+async def test_results_of_imported_answers_export_in_every_format(url: str, tmp_path: Path) -> None:
+    await submit_answers(url, tmp_path)
 
     async def export(form: str, out: str, *more: str) -> None:
         done = await assay(
@@ -96,15 +96,13 @@ async def test_answers_go_in_and_their_results_come_out_in_every_form(url: str, 
     assert json.loads(summary.stdout)["avg_score"] == 0.5
 
 
-async def test_what_people_said_on_the_review_page_measures_a_judge(
-    url: str, tmp_path: Path, database_url: str
-) -> None:
-    await handed_in(url, tmp_path)
+async def test_exported_labels_evaluate_and_certify_a_judge(url: str, tmp_path: Path, database_url: str) -> None:
+    await submit_answers(url, tmp_path)
     async with httpx.AsyncClient(base_url=url) as client:
         for number, result in enumerate((await client.get("/v1/results")).json()["items"]):
-            said = {"leaf": "source", "outcome": ("passed", "failed")[number], "reason": "I looked.", "by": "Ada"}
-            assert (await client.post(f"/v1/results/{result['id']}/overrides", json=said)).status_code == 201
-            by_code = {**said, "leaf": "paris"}
+            label = {"leaf": "source", "outcome": ("passed", "failed")[number], "reason": "I looked.", "by": "Ada"}
+            assert (await client.post(f"/v1/results/{result['id']}/overrides", json=label)).status_code == 201
+            by_code = {**label, "leaf": "paris"}
             assert (await client.post(f"/v1/results/{result['id']}/overrides", json=by_code)).status_code == 201
         (tmp_path / "labels.jsonl").write_bytes((await client.get("/v1/reviews/export")).content)
 
@@ -122,7 +120,7 @@ async def test_what_people_said_on_the_review_page_measures_a_judge(
     assert (asked["verdicts"], recorded["verdicts"]) == ("asked", "recorded")
     (certificate,), _ = read_certificates(tmp_path / "data" / "certificates")
 
-    # The next result of the service carries it.
+    # The next result of the service contains the certificate.
     async with httpx.AsyncClient(base_url=url) as client:
         answers = [{"name": "answer_1", "text": "It is Nice."}]
         body = {"agent": "heron", "task_id": "capital", "answers": answers}

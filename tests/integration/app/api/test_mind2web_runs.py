@@ -1,4 +1,4 @@
-"""Mind2Web over HTTP: the same figures as the command's, and rounds that can be looked at."""
+"""Mind2Web runs over HTTP: same metrics as the command, and access to each round."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def settings(model: StandInLLM, data: Path) -> dict[str, Any]:
 ORDER = {"data": ".", "split": "test_task", "scores": "scores.pkl"}
 
 
-async def test_a_run_comes_to_the_figures_worked_out_by_hand(open_api: Open, model: StandInLLM, data: Path):
+async def test_run_returns_precomputed_metrics(open_api: Open, model: StandInLLM, data: Path):
     async with open_api(**settings(model, data)) as api:
         accepted = (await api.post(RUNS, json=ORDER)).json()
         job = await ended(api, accepted["id"])
@@ -61,7 +61,7 @@ async def test_a_run_comes_to_the_figures_worked_out_by_hand(open_api: Open, mod
     assert len({step["task_id"] for step in steps}) == 5
 
 
-async def test_a_step_shows_the_page_its_options_and_every_round(open_api: Open, model: StandInLLM, data: Path):
+async def test_step_contains_page_boxes_and_rounds(open_api: Open, model: StandInLLM, data: Path):
     async with open_api(**settings(model, data)) as api:
         accepted = (await api.post(RUNS, json=ORDER)).json()
         await ended(api, accepted["id"])
@@ -76,7 +76,7 @@ async def test_a_step_shows_the_page_its_options_and_every_round(open_api: Open,
     assert {box["role"] for box in found["boxes"]} == {"gold", "picked"}
 
 
-async def test_rows_with_screenshots_show_them(open_api: Open, model: StandInLLM, data: Path):
+async def test_step_serves_its_screenshot(open_api: Open, model: StandInLLM, data: Path):
     rows = [source_row(f"t{n}", 0, "CLICK", screenshot=picture(400, 300)) for n in range(3)]
     write_rows(data / "rows_test_website.parquet", rows)
     async with open_api(**settings(model, data)) as api:
@@ -89,7 +89,7 @@ async def test_rows_with_screenshots_show_them(open_api: Open, model: StandInLLM
     assert Image.open(io.BytesIO(drawn.content)).size == (400, 300)
 
 
-async def test_predictions_of_a_file_are_scored_without_a_model(open_api: Open, model: StandInLLM, data: Path):
+async def test_predictions_file_is_scored_without_a_model(open_api: Open, model: StandInLLM, data: Path):
     given = [["T1_a", "1", "CLICK"], ["T9_z", "1", "CLICK"]]
     (data / "given.json").write_text(json.dumps(given))
     async with open_api(**settings(model, data)) as api:
@@ -102,13 +102,13 @@ async def test_predictions_of_a_file_are_scored_without_a_model(open_api: Open, 
 
 
 @pytest.mark.parametrize("field", ["data", "scores", "prompt_template", "predictions"])
-async def test_every_path_must_be_allowed(field: str, open_api: Open, model: StandInLLM, data: Path):
+async def test_path_outside_suite_data_returns_404(field: str, open_api: Open, model: StandInLLM, data: Path):
     async with open_api(workers=0, **settings(model, data)) as api:
         refused = problem(await api.post(RUNS, json=ORDER | {field: "/etc/hostname"}), 404, "DATA_NOT_FOUND")
     assert [error["path"] for error in refused["errors"]] == [field]
 
 
-async def test_a_split_that_is_not_there_fails_the_run(open_api: Open, model: StandInLLM, data: Path):
+async def test_missing_split_fails_the_run(open_api: Open, model: StandInLLM, data: Path):
     async with open_api(**settings(model, data)) as api:
         accepted = (await api.post(RUNS, json=ORDER | {"split": "test_moon"})).json()
         job = await ended(api, accepted["id"])

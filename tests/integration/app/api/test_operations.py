@@ -13,7 +13,7 @@ from tests.integration.app.api.conftest import Open
 pytestmark = pytest.mark.postgres
 
 
-async def test_the_service_is_alive_and_ready(open_api: Open):
+async def test_service_is_alive_and_ready(open_api: Open):
     async with open_api(evaluate=ScriptedEvaluation()) as api:
         assert (await api.get("/healthz")).json() == {"status": "alive", "sandbox": "on"}
         await ended(api, (await submit(api))[0])
@@ -22,7 +22,7 @@ async def test_the_service_is_alive_and_ready(open_api: Open):
     assert {check["name"] for check in ready.json()["checks"]} == {"database", "judges", "worker"}
 
 
-async def test_readiness_says_what_is_missing(open_api: Open, judges):
+async def test_readiness_names_failed_check(open_api: Open, judges):
     (judges / "capital.py").unlink()
     async with open_api(workers=0) as api:
         response = await api.get("/readyz")
@@ -32,7 +32,7 @@ async def test_readiness_says_what_is_missing(open_api: Open, judges):
     assert checks["judges"]["detail"] == "0 tasks, 1 broken judge files"
 
 
-async def test_a_lost_database_is_a_503_and_mends(open_api: Open, postgres_url: str, database_url: str):
+async def test_lost_database_returns_503_until_it_is_back(open_api: Open, postgres_url: str, database_url: str):
     name = database_url.split("/")[3].split("?")[0]
     async with open_api(workers=0) as api:
         with psycopg.connect(postgres_url, autocommit=True) as outside:
@@ -47,7 +47,7 @@ async def test_a_lost_database_is_a_503_and_mends(open_api: Open, postgres_url: 
         assert (await api.get("/v1/jobs")).status_code == 200
 
 
-async def test_the_figures_count_requests_jobs_and_results(working_api: httpx.AsyncClient):
+async def test_metrics_count_requests_jobs_and_attempts(working_api: httpx.AsyncClient):
     await ended(working_api, (await submit(working_api))[0])
     await working_api.get("/v1/jobs/job_unknown")
     figures = (await working_api.get("/metrics")).text
@@ -59,7 +59,7 @@ async def test_the_figures_count_requests_jobs_and_results(working_api: httpx.As
     assert "job_unknown" not in figures
 
 
-async def test_tasks_are_listed_with_their_judges_and_what_is_wrong_with_them(api: httpx.AsyncClient):
+async def test_tasks_are_listed_with_judge_version_and_error(api: httpx.AsyncClient):
     [broken, capital] = (await api.get("/v1/tasks")).json()["items"]
     assert (capital["task_id"], capital["status"], capital["version"], capital["kind"]) == (
         "capital",
@@ -74,7 +74,7 @@ async def test_tasks_are_listed_with_their_judges_and_what_is_wrong_with_them(ap
     problem(await api.get("/v1/tasks/unknown"), 404)
 
 
-async def test_pages_are_shown_as_what_they_are(open_api: Open):
+async def test_pages_are_filtered_and_served_with_their_media_type(open_api: Open):
     cited = "See https://example.org/france and https://example.org/gone."
     async with open_api(pages={"https://example.org/france": "Paris \0 is it."}) as api:
         await ended(api, (await submit(api, answers=[{"name": "a", "text": cited}]))[0])
@@ -101,7 +101,7 @@ async def test_pages_are_shown_as_what_they_are(open_api: Open):
         problem(await api.get("/v1/pages?problem=sometimes"), 422)
 
 
-async def test_a_page_can_be_observed_again(open_api: Open):
+async def test_recapture_creates_a_new_page(open_api: Open):
     pages: dict[str, str] = {}
     cited = [{"name": "a", "text": "See https://example.org/france."}]
     async with open_api(pages=pages) as api:
@@ -131,31 +131,31 @@ ODD = ["job_unknown", "%00", "..%2f..", "x" * 300, "%ed%a0%80", "'; DROP TABLE j
 
 
 @pytest.mark.parametrize("path", THINGS)
-async def test_what_is_unknown_is_not_found_however_it_is_written(api: httpx.AsyncClient, path: str):
+async def test_unknown_ids_return_404(api: httpx.AsyncClient, path: str):
     for odd in ODD:
         problem(await api.get("/v1/" + path.format(odd)), 404)
 
 
-async def test_an_unknown_page_cannot_be_observed_again(api: httpx.AsyncClient):
+async def test_recapture_of_unknown_page_returns_404(api: httpx.AsyncClient):
     problem(await api.post("/v1/pages/page_unknown/recapture"), 404)
 
 
 @pytest.mark.parametrize("action", ["cancel", "retry"])
-async def test_an_unknown_job_can_be_neither_stopped_nor_done_again(api: httpx.AsyncClient, action: str):
+async def test_action_on_unknown_job_returns_404(api: httpx.AsyncClient, action: str):
     problem(await api.post(f"/v1/jobs/job_unknown/{action}"), 404)
 
 
-async def test_a_wrong_method_is_told_the_right_ones(api: httpx.AsyncClient):
+async def test_wrong_method_returns_405_with_allow_header(api: httpx.AsyncClient):
     response = await api.delete("/v1/jobs")
     problem(response, 405, "METHOD_NOT_ALLOWED")
     assert response.headers["allow"] == "GET, OPTIONS"
 
 
-async def test_options_of_a_path_that_is_not_there_are_not_found(api: httpx.AsyncClient):
+async def test_options_of_unknown_path_returns_404(api: httpx.AsyncClient):
     problem(await api.options("/v1/nothing"), 404, "NOT_FOUND")
 
 
-async def test_the_description_of_the_api_is_sound_and_names_every_error_shape(api: httpx.AsyncClient):
+async def test_openapi_is_valid_and_describes_every_error(api: httpx.AsyncClient):
     description = (await api.get("/openapi.json")).json()
     validate(description)
     operations = [operation for path in description["paths"].values() for operation in path.values()]
@@ -166,7 +166,7 @@ async def test_the_description_of_the_api_is_sound_and_names_every_error_shape(a
     assert "HTTPValidationError" not in description["components"]["schemas"]
 
 
-async def test_every_operation_has_an_example_of_what_it_takes_and_answers(api: httpx.AsyncClient):
+async def test_every_operation_has_valid_examples(api: httpx.AsyncClient):
     description = (await api.get("/openapi.json")).json()
     for path, operations in description["paths"].items():
         for method, operation in operations.items():
@@ -175,14 +175,14 @@ async def test_every_operation_has_an_example_of_what_it_takes_and_answers(api: 
                 if code.startswith("2"):
                     contents |= answer.get("content", {})
             for parameter in operation.get("parameters", ()):
-                fits(description, parameter["schema"], parameter["example"])
+                validate_value(description, parameter["schema"], parameter["example"])
             texts = {media: part for media, part in contents.items() if media.startswith("text/") or "json" in media}
             assert [media for media, part in texts.items() if "example" not in part] == [], (method, path)
             for media, part in texts.items():
                 if "json" in media:
-                    fits(description, part.get("schema", {}), part["example"])
+                    validate_value(description, part.get("schema", {}), part["example"])
 
 
-def fits(description: dict, schema: dict, value: object) -> None:
-    """The value is one of the schema's, whose references lead into the description."""
+def validate_value(description: dict, schema: dict, value: object) -> None:
+    """Validate the value; references of the schema point into the description."""
     OAS31Validator({**schema, "components": description["components"]}).validate(value)

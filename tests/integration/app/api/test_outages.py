@@ -1,4 +1,4 @@
-"""What clients are told while something that the service needs is away or full, and that it mends by itself."""
+"""Responses while the database is down or its disk is full, and recovery afterwards."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def run(database: Database, *statements: str) -> None:
             await connection.execute(text(statement))
 
 
-async def test_a_full_disk_of_the_database_is_named_and_nothing_is_promised(open_api: Open, database: Database):
+async def test_full_database_disk_returns_507_and_stores_nothing(open_api: Open, database: Database):
     await run(database, FULL, "CREATE TRIGGER no_room BEFORE INSERT ON jobs EXECUTE FUNCTION no_room()")
     async with open_api(workers=0) as api:
         for headers in ({}, {"Idempotency-Key": "1"}):
@@ -51,7 +51,7 @@ async def test_a_full_disk_of_the_database_is_named_and_nothing_is_promised(open
         assert again.status_code == 202
 
 
-async def test_a_job_that_cannot_be_stored_for_want_of_room_is_done_when_there_is(open_api: Open, database: Database):
+async def test_job_finishes_when_database_disk_has_space_again(open_api: Open, database: Database):
     await run(database, FULL, "CREATE TRIGGER no_room BEFORE INSERT ON results EXECUTE FUNCTION no_room()")
     async with open_api(evaluate=ScriptedEvaluation()) as api:
         [job_id] = await submit(api)
@@ -64,7 +64,7 @@ async def test_a_job_that_cannot_be_stored_for_want_of_room_is_done_when_there_i
 
 @pytest.fixture
 def server() -> Iterator[EmbeddedPostgres]:
-    """A database server of the test's own, which it may kill."""
+    """Database server of this test, which the test may kill."""
     folder = Path(tempfile.mkdtemp(prefix="assay-test-"))
     folder.chmod(0o755)
     server = EmbeddedPostgres(folder)
@@ -87,7 +87,7 @@ async def api(server: EmbeddedPostgres, judges: Path, tmp_path: Path) -> AsyncIt
 
 
 def crash(server: EmbeddedPostgres) -> None:
-    """Kill the server and all that works for it, without giving it time for anything."""
+    """Kill the server and its child processes with SIGKILL."""
     postmaster = psutil.Process(int((server._pgdata / "postmaster.pid").read_text().splitlines()[0]))
     for process in [*postmaster.children(recursive=True), postmaster]:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -95,11 +95,9 @@ def crash(server: EmbeddedPostgres) -> None:
 
 
 @pytest.mark.timeout(120)
-async def test_while_the_database_is_down_every_request_is_answered_with_503(
-    api: httpx.AsyncClient, server: EmbeddedPostgres
-):
+async def test_requests_return_503_while_database_is_down(api: httpx.AsyncClient, server: EmbeddedPostgres):
     [job_id] = await submit(api)
-    await asyncio.gather(*(api.get(f"/v1/jobs/{job_id}") for _ in range(8)))  # some connections are open
+    await asyncio.gather(*(api.get(f"/v1/jobs/{job_id}") for _ in range(8)))  # opens some pooled connections
     crash(server)
     for _ in range(3):
         for method, path in (("GET", f"/v1/jobs/{job_id}"), ("GET", "/v1/jobs"), ("POST", "/v1/submissions")):

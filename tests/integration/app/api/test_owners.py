@@ -1,4 +1,4 @@
-"""Whose things are whose, and what a key's scope opens: over every operation of the API."""
+"""Ownership of objects and scopes of API keys, across the API."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def key_for(database: Database, owner: str, scope: Scope) -> dict[str, str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbours:
-    """A service with one judged answer of the otter's, and keys of two owners and of the operator."""
+    """Service with one judged answer of the owner "otter", and keys of two owners and of an operator."""
 
     api: httpx.AsyncClient
     otter: dict[str, str]
@@ -44,7 +44,7 @@ class Neighbours:
     page_id: str
 
     def paths(self) -> list[str]:
-        """Everything that is the otter's."""
+        """Return the paths of all objects of "otter"."""
         result, page = self.job["result_id"], self.page_id
         return [
             f"/v1/submissions/{self.job['submission_id']}",
@@ -85,24 +85,24 @@ async def neighbours(open_api: Open, database: Database) -> AsyncIterator[Neighb
         )
 
 
-async def test_everything_is_shown_to_its_owner_and_to_the_operator(neighbours: Neighbours):
+async def test_owner_and_operator_can_read_objects(neighbours: Neighbours):
     for path in neighbours.paths():
         for headers in (neighbours.otter, neighbours.operator):
             assert (await neighbours.api.get(path, headers=headers)).status_code == 200, path
 
 
-async def test_to_another_owner_it_is_as_if_it_were_not_there(neighbours: Neighbours):
+async def test_objects_of_other_owners_return_404(neighbours: Neighbours):
     for path in neighbours.paths():
         problem(await neighbours.api.get(path, headers=neighbours.heron), 404, "NOT_FOUND")
 
 
-async def test_without_a_key_nothing_is_told(neighbours: Neighbours):
+async def test_objects_return_401_without_key(neighbours: Neighbours):
     for path in neighbours.paths():
         problem(await neighbours.api.get(path), 401, "UNAUTHORIZED")
 
 
 @pytest.mark.parametrize("path", ["jobs", "results", "pages", "leaderboard", "agents/demo/history"])
-async def test_lists_hold_what_is_ones_own(neighbours: Neighbours, path: str):
+async def test_lists_contain_only_own_items(neighbours: Neighbours, path: str):
     async def items(headers: dict[str, str]) -> int:
         return len((await neighbours.api.get(f"/v1/{path}", headers=headers)).json()["items"])
 
@@ -110,14 +110,14 @@ async def test_lists_hold_what_is_ones_own(neighbours: Neighbours, path: str):
 
 
 @pytest.mark.parametrize("action", ["cancel", "retry"])
-async def test_somebody_elses_job_can_be_neither_stopped_nor_repeated(neighbours: Neighbours, action: str):
+async def test_jobs_of_other_owners_cannot_be_cancelled_or_retried(neighbours: Neighbours, action: str):
     path = f"/v1/jobs/{neighbours.job['id']}/{action}"
     problem(await neighbours.api.post(path, headers=neighbours.heron), 404, "NOT_FOUND")
     unchanged = await neighbours.api.get(f"/v1/jobs/{neighbours.job['id']}", headers=neighbours.otter)
     assert unchanged.json() == neighbours.job
 
 
-async def test_somebody_elses_page_cannot_be_observed_again(neighbours: Neighbours):
+async def test_pages_of_other_owners_cannot_be_recaptured(neighbours: Neighbours):
     path = f"/v1/pages/{neighbours.page_id}/recapture"
     problem(await neighbours.api.post(path, headers=neighbours.heron), 404)
     again = await neighbours.api.post(path, headers=neighbours.otter)
@@ -126,7 +126,7 @@ async def test_somebody_elses_page_cannot_be_observed_again(neighbours: Neighbou
     assert seen.status_code == 200
 
 
-async def test_a_key_for_reading_changes_nothing(neighbours: Neighbours):
+async def test_read_scope_rejects_changes(neighbours: Neighbours):
     api, reads = neighbours.api, neighbours.heron_reads
     assert (await api.get("/v1/jobs", headers=reads)).status_code == 200
     for path in ("/v1/jobs/job_x/cancel", "/v1/jobs/job_x/retry", "/v1/pages/page_x/recapture"):
@@ -138,12 +138,12 @@ async def test_a_key_for_reading_changes_nothing(neighbours: Neighbours):
     problem(await api.post("/v1/submissions/archive", files=files, headers=reads), 403, "SCOPE")
 
 
-async def test_the_figures_of_the_service_are_for_the_operator(neighbours: Neighbours):
+async def test_metrics_require_admin_scope(neighbours: Neighbours):
     problem(await neighbours.api.get("/metrics", headers=neighbours.otter), 403, "SCOPE")
     assert (await neighbours.api.get("/metrics", headers=neighbours.operator)).status_code == 200
 
 
-async def test_a_wrong_scope_is_told_before_what_is_wrong_with_the_request(neighbours: Neighbours):
+async def test_scope_is_checked_before_the_request_body(neighbours: Neighbours):
     problem(await neighbours.api.post("/v1/submissions", json={}, headers=neighbours.heron_reads), 403)
     problem(await neighbours.api.post("/v1/submissions", json={}), 401)
 
@@ -156,12 +156,12 @@ async def test_a_wrong_scope_is_told_before_what_is_wrong_with_the_request(neigh
         {"content": b"", "headers": {"Content-Length": "99999999999"}},
     ],
 )
-async def test_strangers_are_sent_away_before_their_body_is_looked_at(neighbours: Neighbours, request_: dict):
+async def test_missing_key_is_rejected_before_body_is_read(neighbours: Neighbours, request_: dict):
     for path in ("/v1/submissions", "/v1/submissions/archive"):
         problem(await neighbours.api.post(path, **request_), 401, "UNAUTHORIZED")
 
 
-async def test_a_revoked_key_is_refused_by_a_running_service(open_api: Open, database: Database):
+async def test_running_service_rejects_revoked_key(open_api: Open, database: Database):
     key, record = await create_key(database, "otter", Scope.READ, now=datetime.now(UTC))
     async with open_api(workers=0) as api:
         assert (await api.get("/v1/jobs", headers=bearer(key))).status_code == 200
@@ -172,7 +172,7 @@ async def test_a_revoked_key_is_refused_by_a_running_service(open_api: Open, dat
         problem(await api.get("/v1/jobs", headers=bearer(key)), 401)
 
 
-async def test_who_asks_too_fast_is_told_when_to_come_back_and_others_are_not(open_api: Open, database: Database):
+async def test_rate_limit_applies_per_owner_with_retry_after(open_api: Open, database: Database):
     otter = await key_for(database, "otter", Scope.READ)
     heron = await key_for(database, "heron", Scope.READ)
     async with open_api(workers=0, rate_per_s=1.0) as api:
@@ -186,7 +186,7 @@ async def test_who_asks_too_fast_is_told_when_to_come_back_and_others_are_not(op
         assert (await api.get("/v1/tasks", headers=heron)).status_code == 200
 
 
-async def test_when_too_much_waits_nothing_more_is_taken_in(open_api: Open):
+async def test_full_queue_returns_503(open_api: Open):
     async with open_api(workers=0, max_queued=3) as api:
         two = [{"name": f"answer_{n}", "text": "x"} for n in (1, 2)]
         key = {"Idempotency-Key": "first"}
@@ -201,7 +201,7 @@ async def test_when_too_much_waits_nothing_more_is_taken_in(open_api: Open):
         assert len((await api.get("/v1/jobs")).json()["items"]) == 3
 
 
-async def test_the_streams_of_one_owner_are_counted(open_api: Open):
+async def test_number_of_streams_per_owner_is_limited(open_api: Open):
     evaluation = ScriptedEvaluation()
     async with open_api(workers=0, evaluate=evaluation, max_streams=1) as api:
         accepted = await api.post("/v1/submissions", json=body())

@@ -1,4 +1,5 @@
-"""Evidence mended by hand over HTTP: checked like a capture, labelled, beside what was there, and refused in words."""
+"""Page uploads over HTTP: classified like captures, labelled, stored next to earlier captures, or rejected with a
+reason."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def png(width: int = 40, height: int = 30) -> bytes:
 
 
 async def lost_page(api: httpx.AsyncClient) -> dict[str, Any]:
-    """A page that an answer cites and that is gone."""
+    """Judge an answer that cites a missing page, and return that page."""
     await ended(api, (await submit(api, answers=ANSWER))[0])
     [page] = (await api.get("/v1/pages", params={"problem": "true", "agent": "demo", "task_id": "capital"})).json()[
         "items"
@@ -51,7 +52,7 @@ async def form(api: httpx.AsyncClient, page: dict[str, Any], **fields: Any) -> h
     return await api.put(f"/v1/pages/{page['id']}/content", files={name: value for name, value in fields.items()})
 
 
-async def test_a_page_that_was_handed_in_is_what_the_next_judgement_goes_by(open_api: Open):
+async def test_uploaded_page_is_used_by_the_next_judgement(open_api: Open):
     async with open_api() as api:
         gone = await lost_page(api)
         response = await put(api, gone, HTML, "text/html")
@@ -86,7 +87,9 @@ async def test_a_page_that_was_handed_in_is_what_the_next_judgement_goes_by(open
     ],
     ids=["html", "mhtml", "mhtml by its bytes", "pdf", "text", "picture"],
 )
-async def test_its_bytes_decide_what_it_is(open_api: Open, content: bytes, media_type: str, kind: str, words: str):
+async def test_upload_kind_is_detected_from_bytes(
+    open_api: Open, content: bytes, media_type: str, kind: str, words: str
+):
     async with open_api() as api:
         page = (await put(api, await lost_page(api), content, media_type)).json()
         assert (page["kind"], page["outcome"], page["source"]) == (kind, "ok", "upload")
@@ -99,7 +102,7 @@ async def test_its_bytes_decide_what_it_is(open_api: Open, content: bytes, media
             assert document.headers["content-disposition"] == f'attachment; filename="{page["id"]}.pdf"'
 
 
-async def test_a_text_and_a_picture_of_the_page_come_as_a_form(open_api: Open):
+async def test_form_uploads_text_with_image_or_a_file(open_api: Open):
     async with open_api() as api:
         gone = await lost_page(api)
         response = await form(api, gone, text=(None, TEXT), image=("page.png", png(2200, 100), "image/png"))
@@ -115,7 +118,7 @@ async def test_a_text_and_a_picture_of_the_page_come_as_a_form(open_api: Open):
         assert by_file.json()["provenance"]["saved_url"] == "https://towns.example/benches"
 
 
-async def test_a_wall_that_is_handed_in_is_kept_and_is_no_evidence(open_api: Open):
+async def test_uploaded_wall_is_stored_but_not_evidence(open_api: Open):
     async with open_api() as api:
         gone = await lost_page(api)
         wall = (await put(api, gone, CAPTCHA, "text/html")).json()
@@ -141,14 +144,14 @@ async def test_a_wall_that_is_handed_in_is_kept_and_is_no_evidence(open_api: Ope
         (b"--x\r\nnonsense", "multipart/form-data; boundary=x", 422, "INVALID"),
     ],
 )
-async def test_what_cannot_be_a_page_is_refused_and_nothing_is_kept(
+async def test_invalid_upload_is_rejected_and_nothing_is_stored(
     open_api: Open, content: bytes, media_type: str, status: int, code: str
 ):
     async with open_api(max_body_bytes=2 * 1024 * 1024) as api:
         gone = await lost_page(api)
         before = (await api.get("/v1/pages")).json()
-        told = problem(await put(api, gone, content, media_type), status, code)
-        assert told["detail"]
+        response_problem = problem(await put(api, gone, content, media_type), status, code)
+        assert response_problem["detail"]
         assert (await api.get("/v1/pages")).json() == before
 
 
@@ -165,11 +168,11 @@ async def test_what_cannot_be_a_page_is_refused_and_nothing_is_kept(
         ({"text": (None, TEXT), "image": ("a.png", b"no picture")}, ""),
     ],
 )
-async def test_a_form_that_breaks_a_rule_is_told_which_field(open_api: Open, fields: dict[str, Any], path: str):
+async def test_invalid_form_is_rejected_with_its_field(open_api: Open, fields: dict[str, Any], path: str):
     async with open_api() as api:
         response = await form(api, await lost_page(api), **fields) if fields else await empty_form(api)
-        told = problem(response, 422)
-        assert [error["path"] for error in told["errors"]] == [path]
+        response_problem = problem(response, 422)
+        assert [error["path"] for error in response_problem["errors"]] == [path]
 
 
 async def empty_form(api: httpx.AsyncClient) -> httpx.Response:
@@ -177,7 +180,7 @@ async def empty_form(api: httpx.AsyncClient) -> httpx.Response:
     return await put(api, page, b"--x--\r\n", "multipart/form-data; boundary=x")
 
 
-async def test_only_an_operator_may_hand_in_what_counts_for_everybody(open_api: Open):
+async def test_upload_to_unknown_page_returns_404_and_form_is_documented(open_api: Open):
     async with open_api(workers=0) as api:
         problem(await put(api, {"id": "page_unknown"}, HTML, "text/html"), 404)
     described = (await openapi(open_api))["paths"]["/v1/pages/{page_id}/content"]["put"]
@@ -190,7 +193,7 @@ async def openapi(open_api: Open) -> dict[str, Any]:
         return described
 
 
-async def test_stored_bytes_are_served_as_what_never_changes_and_never_runs(open_api: Open):
+async def test_stored_html_is_immutable_and_sandboxed(open_api: Open):
     async with open_api() as api:
         page = (await put(api, await lost_page(api), HTML, "text/html")).json()
         html = await api.get(f"/v1/pages/{page['id']}/html")
@@ -210,7 +213,7 @@ async def test_stored_bytes_are_served_as_what_never_changes_and_never_runs(open
         problem(await api.get(f"/v1/pages/{page['id']}/pdf"), 404)
 
 
-async def test_what_a_page_is_called_cannot_break_the_answer(open_api: Open):
+async def test_invalid_characters_in_title_keep_response_valid(open_api: Open):
     html = "<!doctype html><title>\ufffe \u202e nul</title><p>".encode() + b"Paris is the capital of France. " * 3
     async with open_api() as api:
         response = await put(api, await lost_page(api), html + b"\x00\xff\xfe", "text/html")

@@ -1,4 +1,4 @@
-"""The URLs that answers cite: what needs work and matters most first, and what people do with them, kept for good."""
+"""Cited URLs of answers: order by needs work and number of leaves, and page changes by people."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Json = dict[str, Any]
 
 @pytest.fixture
 async def api(open_api: Open) -> AsyncIterator[httpx.AsyncClient]:
-    """Three cited pages: one leaf hangs on a sound one, one on a lost one, three on one that is gone."""
+    """Three cited pages: one leaf cites a usable page, one a lost page, and three a missing page."""
     judging = JudgedByText()
     async with open_api(evaluate=judging, pages=WEB) as client:
         pages = []
         for url in (FINE, GONE, LOST):
-            added = await changed(client, "add", url, task_id="capital")
+            added = await make_change(client, "add", url, task_id="capital")
             pages.append(page_entry(url, page_id=added["page_id"], outcome="ok" if url == FINE else "http_error"))
 
         def rubric():
@@ -44,33 +44,33 @@ async def api(open_api: Open) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-async def changed(api: httpx.AsyncClient, action: str, url: str, **more: Any) -> Json:
+async def make_change(api: httpx.AsyncClient, action: str, url: str, **more: Any) -> Json:
     response = await api.post("/v1/pages/changes", json={"action": action, "url": url, **more})
     assert response.status_code == 201, response.text
     made: Json = response.json()
     return made
 
 
-async def undone(api: httpx.AsyncClient, change: Json) -> Json:
+async def undo_change(api: httpx.AsyncClient, change: Json) -> Json:
     response = await api.post(f"/v1/pages/changes/{change['id']}/undo")
     assert response.status_code == 201, response.text
     made: Json = response.json()
     return made
 
 
-async def listed(api: httpx.AsyncClient, **params: Any) -> list[Json]:
+async def list_urls(api: httpx.AsyncClient, **params: Any) -> list[Json]:
     response = await api.get("/v1/pages/urls", params=params)
     assert response.status_code == 200, response.text
     return list(response.json()["items"])
 
 
-async def state(api: httpx.AsyncClient, url: str) -> Json:
-    [found] = await listed(api, url=url)
+async def get_url(api: httpx.AsyncClient, url: str) -> Json:
+    [found] = await list_urls(api, url=url)
     return found
 
 
-async def test_what_needs_work_comes_first_and_of_that_what_most_leaves_hang_on(api: httpx.AsyncClient):
-    found = await listed(api, task_id="capital")
+async def test_urls_are_sorted_by_needs_work_and_number_of_leaves(api: httpx.AsyncClient):
+    found = await list_urls(api, task_id="capital")
     assert [one["url"] for one in found] == [GONE, LOST, FINE]
     assert [(one["leaves"], one["open_leaves"], one["problem"], one["needs_work"]) for one in found] == [
         (3, 3, True, True),
@@ -78,8 +78,8 @@ async def test_what_needs_work_comes_first_and_of_that_what_most_leaves_hang_on(
         (1, 0, False, False),
     ]
     assert found[0]["outcome"] == "http_error"
-    assert [one["url"] for one in await listed(api, needs_work="true")] == [GONE, LOST]
-    assert await listed(api, task_id="another") == []
+    assert [one["url"] for one in await list_urls(api, needs_work="true")] == [GONE, LOST]
+    assert await list_urls(api, task_id="another") == []
     [task] = (await api.get("/v1/pages/tasks")).json()["items"]
     assert task == {
         "task_id": "capital", "urls": 3, "problems": 2, "flagged": 0, "reviewed": 0, "needs_work": 2,
@@ -87,7 +87,7 @@ async def test_what_needs_work_comes_first_and_of_that_what_most_leaves_hang_on(
     }  # fmt: skip
 
 
-async def test_the_list_goes_on_where_it_was_left(api: httpx.AsyncClient):
+async def test_urls_are_paginated(api: httpx.AsyncClient):
     seen, cursor = [], None
     while True:
         part = (await api.get("/v1/pages/urls", params={"limit": 1, **({"cursor": cursor} if cursor else {})})).json()
@@ -98,7 +98,7 @@ async def test_the_list_goes_on_where_it_was_left(api: httpx.AsyncClient):
     assert seen == [GONE, LOST, FINE]
 
 
-async def test_what_hangs_on_pages_is_counted_with_what_it_cost(api: httpx.AsyncClient):
+async def test_dependents_count_leaves_calls_and_cost(api: httpx.AsyncClient):
     found = (await api.get("/v1/pages/dependents", params={"url": [GONE, LOST]})).json()
     assert (found["answers"], found["leaves"], found["open_leaves"], found["calls"]) == (1, 4, 3, 8)
     assert found["usd"] == pytest.approx(4 * 0.0031)
@@ -106,113 +106,113 @@ async def test_what_hangs_on_pages_is_counted_with_what_it_cost(api: httpx.Async
     assert (one["task_id"], one["answer_name"], one["leaves"]) == ("capital", "a.md", 4)
 
 
-async def test_only_the_newest_result_of_an_answer_counts(api: httpx.AsyncClient):
+async def test_only_newest_result_of_an_answer_counts(api: httpx.AsyncClient):
     [job] = (await api.get("/v1/jobs")).json()["items"]
     assert (await api.post(f"/v1/jobs/{job['id']}/retry")).status_code == 202
     await ended(api, job["id"])
-    assert (await state(api, GONE))["leaves"] == 3
+    assert (await get_url(api, GONE))["leaves"] == 3
     assert len((await api.get("/v1/results")).json()["items"]) == 2
 
 
-async def test_a_correction_lets_the_meant_page_answer_and_an_undo_takes_it_back(api: httpx.AsyncClient):
-    before = await state(api, GONE)
-    edit = await changed(api, "edit", GONE, to=RIGHT, why="a word is wrong", by="Ada")
+async def test_url_correction_creates_alias_and_can_be_undone(api: httpx.AsyncClient):
+    before = await get_url(api, GONE)
+    edit = await make_change(api, "edit", GONE, to=RIGHT, why="a word is wrong", by="Ada")
     assert (edit["to_url"], edit["why"], edit["by"], edit["key_owner"]) == (RIGHT, "a word is wrong", "Ada", "local")
-    after = await state(api, GONE)
+    after = await get_url(api, GONE)
     assert (after["problem"], after["to_url"], after["page_id"]) == (False, RIGHT, edit["page_id"])
     page = (await api.get(f"/v1/pages/{after['page_id']}")).json()
     assert (page["url"], page["alias_of"] is not None) == (GONE, True)
     assert page["provenance"]["corrected_by"] == "Ada" and page["provenance"]["corrected_why"] == "a word is wrong"
     assert (await api.get(f"/v1/pages/{after['page_id']}/text")).text == WEB[RIGHT]
-    assert (await api.get(f"/v1/pages/{before['page_id']}")).json()["problem"]  # what there was is there
+    assert (await api.get(f"/v1/pages/{before['page_id']}")).json()["problem"]  # the earlier page still exists
 
-    again = (await api.post(f"/v1/pages/{after['page_id']}/recapture")).json()
-    assert (again["url"], again["problem"]) == (GONE, False)  # the meant page was looked at again
-    undo = await undone(api, edit)
+    repeated = (await api.post(f"/v1/pages/{after['page_id']}/recapture")).json()
+    assert (repeated["url"], repeated["problem"]) == (GONE, False)  # the correction target was captured again
+    undo = await undo_change(api, edit)
     assert undo["undoes"] == edit["id"]
-    restored = await state(api, GONE)
+    restored = await get_url(api, GONE)
     assert (restored["problem"], restored["to_url"], restored["page_id"]) == (True, None, before["page_id"])
 
 
-async def test_two_corrections_are_undone_in_any_order(api: httpx.AsyncClient):
-    first = await changed(api, "edit", GONE, to=RIGHT)
-    second = await changed(api, "edit", GONE, to=FINE)
-    assert (await state(api, GONE))["to_url"] == FINE
-    await undone(api, first)
-    assert (await state(api, GONE))["page_id"] == second["page_id"]
-    await undone(api, second)
-    assert (await state(api, GONE))["problem"]
+async def test_corrections_can_be_undone_in_any_order(api: httpx.AsyncClient):
+    first = await make_change(api, "edit", GONE, to=RIGHT)
+    second = await make_change(api, "edit", GONE, to=FINE)
+    assert (await get_url(api, GONE))["to_url"] == FINE
+    await undo_change(api, first)
+    assert (await get_url(api, GONE))["page_id"] == second["page_id"]
+    await undo_change(api, second)
+    assert (await get_url(api, GONE))["problem"]
 
 
-async def test_judging_goes_by_the_corrected_page(open_api: Open):
+async def test_judging_uses_the_corrected_page(open_api: Open):
     answer = [{"name": "a", "text": "Paris, see [France](https://example.org/frnce)."}]
     source = "https://example.org/france"
     async with open_api(pages={source: "Paris is the capital of France, and has been for long."}) as api:
         job = await ended(api, (await submit(api, answers=answer))[0])
         cited = "https://example.org/frnce"
-        assert (await state(api, cited))["problem"]
-        edit = await changed(api, "edit", cited, to=source)
+        assert (await get_url(api, cited))["problem"]
+        edit = await make_change(api, "edit", cited, to=source)
         assert (await api.post(f"/v1/jobs/{job['id']}/retry")).status_code == 202
         result = (await api.get(f"/v1/results/{(await ended(api, job['id']))['result_id']}")).json()
         [page] = [one for one in result["pages"] if one["url"] == cited]
         assert (page["outcome"], page["page_id"]) == ("ok", edit["page_id"])
 
 
-async def test_an_address_without_evidence_stands_for_nothing(api: httpx.AsyncClient):
+async def test_correction_to_url_without_evidence_returns_409(api: httpx.AsyncClient):
     refused = await api.post("/v1/pages/changes", json={"action": "edit", "url": GONE, "to": "https://gone.example/no"})
     assert problem(refused, 409, "NO_EVIDENCE")["errors"][0]["path"] == "to"
-    assert (await state(api, GONE))["to_url"] is None
+    assert (await get_url(api, GONE))["to_url"] is None
 
 
-async def test_what_was_deleted_answers_no_more_until_it_is_undone(api: httpx.AsyncClient):
-    before = await state(api, FINE)
-    gone = await changed(api, "delete", FINE, why="the wrong page")
-    assert FINE not in [one["url"] for one in await listed(api, task_id="capital")]
-    assert [one["url"] for one in await listed(api, deleted="true")] == [FINE]
+async def test_deleted_url_is_hidden_until_undo_or_new_add(api: httpx.AsyncClient):
+    before = await get_url(api, FINE)
+    gone = await make_change(api, "delete", FINE, why="the wrong page")
+    assert FINE not in [one["url"] for one in await list_urls(api, task_id="capital")]
+    assert [one["url"] for one in await list_urls(api, deleted="true")] == [FINE]
     assert (await api.get(f"/v1/pages/{before['page_id']}")).status_code == 200
-    await undone(api, gone)
-    assert (await state(api, FINE))["page_id"] == before["page_id"]
-    again = await changed(api, "delete", FINE)
-    added = await changed(api, "add", FINE, task_id="capital")  # captured anew
+    await undo_change(api, gone)
+    assert (await get_url(api, FINE))["page_id"] == before["page_id"]
+    repeated = await make_change(api, "delete", FINE)
+    added = await make_change(api, "add", FINE, task_id="capital")  # captured again
     assert added["page_id"] != before["page_id"]
-    assert (await state(api, FINE))["page_id"] == added["page_id"]
-    assert again["id"] in [one["id"] for one in (await api.get("/v1/pages/changes")).json()["items"]]
+    assert (await get_url(api, FINE))["page_id"] == added["page_id"]
+    assert repeated["id"] in [one["id"] for one in (await api.get("/v1/pages/changes")).json()["items"]]
 
 
-async def test_flags_and_reviews_say_what_needs_work(api: httpx.AsyncClient):
-    await changed(api, "flag", FINE, why="half of it is missing", by="Ada")
-    flagged = await state(api, FINE)
+async def test_flags_and_reviews_set_needs_work(api: httpx.AsyncClient):
+    await make_change(api, "flag", FINE, why="half of it is missing", by="Ada")
+    flagged = await get_url(api, FINE)
     assert (flagged["flagged"], flagged["flagged_by"], flagged["needs_work"], flagged["problem"]) == (
         True,
         "Ada",
         True,
         False,
     )
-    assert (await listed(api))[0]["url"] == GONE
-    await changed(api, "unflag", FINE)
-    assert not (await state(api, FINE))["needs_work"]
-    review = await changed(api, "review", LOST)
-    seen = await state(api, LOST)
+    assert (await list_urls(api))[0]["url"] == GONE
+    await make_change(api, "unflag", FINE)
+    assert not (await get_url(api, FINE))["needs_work"]
+    review = await make_change(api, "review", LOST)
+    seen = await get_url(api, LOST)
     assert (seen["reviewed"], seen["problem"], seen["needs_work"]) == (True, True, False)
     await api.post(f"/v1/pages/{review['page_id']}/recapture")
-    assert (await state(api, LOST))["needs_work"]  # nobody has looked at the new attempt
+    assert (await get_url(api, LOST))["needs_work"]  # the new attempt is not reviewed
 
 
-async def test_a_flag_is_answered_by_handing_the_page_in(api: httpx.AsyncClient):
-    flag = await changed(api, "flag", FINE)
+async def test_upload_removes_the_flag(api: httpx.AsyncClient):
+    flag = await make_change(api, "flag", FINE)
     handed = await api.put(
         f"/v1/pages/{flag['page_id']}/content", content=SAID.encode(), headers={"Content-Type": "text/plain"}
     )
     assert handed.status_code == 201
-    assert not (await state(api, FINE))["flagged"]
+    assert not (await get_url(api, FINE))["flagged"]
     history = (await api.get("/v1/pages/changes", params={"url": FINE})).json()["items"]
     assert [one["action"] for one in history] == ["unflag", "flag", "add"]
     assert history[0]["why"] == "the page was uploaded"
 
 
-async def test_an_undo_happens_once_and_only_to_what_there_is(api: httpx.AsyncClient):
-    flag = await changed(api, "flag", FINE)
-    undo = await undone(api, flag)
+async def test_undo_is_possible_once_and_only_for_undoable_changes(api: httpx.AsyncClient):
+    flag = await make_change(api, "flag", FINE)
+    undo = await undo_change(api, flag)
     problem(await api.post(f"/v1/pages/changes/{flag['id']}/undo"), 409, "UNDONE_ALREADY")
     problem(await api.post(f"/v1/pages/changes/{undo['id']}/undo"), 409, "NOT_UNDOABLE")
     problem(await api.post("/v1/pages/changes/chg_nothing/undo"), 404, "NOT_FOUND")
@@ -234,13 +234,13 @@ async def test_an_undo_happens_once_and_only_to_what_there_is(api: httpx.AsyncCl
         ({"action": "flag", "url": GONE, "more": 1}, "more"),
     ],
 )
-async def test_a_change_that_breaks_a_rule_is_refused_by_name(api: httpx.AsyncClient, body: Json, path: str):
+async def test_invalid_change_is_rejected_with_its_field(api: httpx.AsyncClient, body: Json, path: str):
     assert path in [
         one["path"] for one in problem(await api.post("/v1/pages/changes", json=body), 422, "INVALID")["errors"]
     ]
 
 
-async def test_a_url_on_no_list_cannot_be_changed_and_one_on_it_not_be_added(api: httpx.AsyncClient):
+async def test_unlisted_url_cannot_be_changed_and_listed_url_cannot_be_added(api: httpx.AsyncClient):
     problem(
         await api.post("/v1/pages/changes", json={"action": "flag", "url": "https://no.example/"}), 404, "NOT_FOUND"
     )
@@ -248,13 +248,13 @@ async def test_a_url_on_no_list_cannot_be_changed_and_one_on_it_not_be_added(api
     problem(await api.post("/v1/pages/changes", json=body), 409, "LISTED_ALREADY")
 
 
-async def test_changes_need_an_operators_key(open_api: Open):
+async def test_changes_require_a_key(open_api: Open):
     async with open_api(workers=0, api_keys=["k" * 40]) as api:
         assert (await api.post("/v1/pages/changes", json={"action": "flag", "url": GONE})).status_code == 401
         assert (await api.get("/v1/pages/urls")).status_code == 401
 
 
-async def test_a_change_is_never_changed(api: httpx.AsyncClient, database_url: str):
+async def test_database_rejects_updates_of_page_changes(api: httpx.AsyncClient, database_url: str):
     async with connect_database(database_url) as database:
         with pytest.raises(DBAPIError, match="never changed"):
             async with database.begin() as connection:

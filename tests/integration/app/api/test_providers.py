@@ -1,4 +1,4 @@
-"""A provider that an operator wants left alone: nothing is sent to it, its jobs wait, and go on by themselves."""
+"""Pausing a provider: it gets no requests, and its jobs wait until it is resumed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def model() -> AsyncIterator[StandInLLM]:
         yield server
 
 
-def asking(model: StandInLLM) -> dict[str, Any]:
+def with_model(model: StandInLLM) -> dict[str, Any]:
     return {
         "pages": FRANCE,
         "model": "openai/gpt-6-luna",
@@ -38,7 +38,7 @@ def asking(model: StandInLLM) -> dict[str, Any]:
     }
 
 
-async def waiting(api: httpx.AsyncClient, job_ids: list[str]) -> list[dict[str, Any]]:
+async def wait_until_paused(api: httpx.AsyncClient, job_ids: list[str]) -> list[dict[str, Any]]:
     async with asyncio.timeout(120):
         while True:
             found = [(await api.get(f"/v1/jobs/{job_id}")).json() for job_id in job_ids]
@@ -47,13 +47,13 @@ async def waiting(api: httpx.AsyncClient, job_ids: list[str]) -> list[dict[str, 
             await asyncio.sleep(0.05)
 
 
-async def test_nothing_is_sent_while_it_is_paused_and_then_every_job_is_done(open_api: Open, model: StandInLLM):
-    async with open_api(**asking(model)) as api:
+async def test_paused_provider_gets_no_requests_and_jobs_finish_after_resume(open_api: Open, model: StandInLLM):
+    async with open_api(**with_model(model)) as api:
         paused = (await api.post("/v1/providers/openai/pause", json=WHY)).json()
         assert (paused["provider"], paused["status"], paused["paused_by"]) == ("openai", "paused", "local")
-        await asyncio.sleep(1.5)  # workers look once a second
+        await asyncio.sleep(1.5)  # longer than the polling interval of the workers
         job_ids = await submit(api, answers=ANSWERS)
-        jobs = await waiting(api, job_ids)
+        jobs = await wait_until_paused(api, job_ids)
         assert model.calls == []
         assert {(job["status"], job["attempts"], job["error"]["code"]) for job in jobs} == {
             ("queued", 0, "PROVIDER_PAUSED")
@@ -69,11 +69,11 @@ async def test_nothing_is_sent_while_it_is_paused_and_then_every_job_is_done(ope
     assert {result["status"] for result in results} == {"complete"}
 
 
-async def test_a_pause_outlives_a_restart(open_api: Open, model: StandInLLM):
-    async with open_api(workers=0, **asking(model)) as api:
+async def test_pause_survives_restart(open_api: Open, model: StandInLLM):
+    async with open_api(workers=0, **with_model(model)) as api:
         await api.post("/v1/providers/openai/pause", json=WHY)
-    async with open_api(**asking(model)) as api:
-        await waiting(api, await submit(api, answers=ANSWERS))
+    async with open_api(**with_model(model)) as api:
+        await wait_until_paused(api, await submit(api, answers=ANSWERS))
         listed = (await api.get("/v1/providers")).json()["items"]
     assert model.calls == []
     assert [(each["provider"], each["status"]) for each in listed] == [
@@ -81,7 +81,7 @@ async def test_a_pause_outlives_a_restart(open_api: Open, model: StandInLLM):
     ]  # fmt: skip
 
 
-async def test_a_provider_goes_by_any_of_its_names_and_an_unknown_one_is_named(api: httpx.AsyncClient):
+async def test_provider_aliases_are_accepted_and_unknown_names_return_404(api: httpx.AsyncClient):
     paused = (await api.post("/v1/providers/azure_openai/pause", json=WHY)).json()
     assert paused["provider"] == "azure"
     assert problem(await api.post("/v1/providers/nobody/pause", json=WHY), 404)["code"] == "NOT_FOUND"
@@ -89,7 +89,7 @@ async def test_a_provider_goes_by_any_of_its_names_and_an_unknown_one_is_named(a
     assert problem(await api.post("/v1/providers/openai/pause", json={"reason": "a\nb"}), 422)
 
 
-async def test_only_an_operator_pauses_and_resumes(open_api: Open, database: Database):
+async def test_pause_and_resume_require_admin_scope(open_api: Open, database: Database):
     admin = await key_for(database, "ops", Scope.ADMIN)
     submitter = await key_for(database, "otter", Scope.SUBMIT)
     async with open_api(workers=0) as api:

@@ -1,7 +1,5 @@
-"""A key that the provider refuses: one call, jobs that wait, and all of them done once it is mended.
-
-The model is a stand-in server asked over HTTP.
-"""
+"""Rejected provider keys: one request, paused jobs, and completion after the key is corrected. The model is a stand-in
+server over HTTP."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ async def model() -> AsyncIterator[StandInLLM]:
 
 @pytest.fixture
 def serve(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM) -> Iterator[Serve]:
-    """Starts the service with a key; all starts share the database and the disk."""
+    """Return a factory that starts the service with a key. All instances share the database and the disk."""
 
     @asynccontextmanager
     async def started(key: str) -> AsyncIterator[httpx.AsyncClient]:
@@ -75,18 +73,18 @@ async def all_paused(api: httpx.AsyncClient, job_ids: list[str]) -> list[dict[st
             await asyncio.sleep(0.05)
 
 
-async def test_a_wrong_key_costs_one_call_and_pauses_every_job(serve: Serve, model: StandInLLM):
+async def test_invalid_key_costs_one_request_and_pauses_every_job(serve: Serve, model: StandInLLM):
     async with serve("key-a") as api:
         job_ids = await submit(api, answers=ANSWERS)
         paused = await all_paused(api, job_ids)
-        await asyncio.sleep(1.5)  # a round of looking for what can be resumed
+        await asyncio.sleep(1.5)  # longer than the interval of the check for resumable jobs
         assert await jobs(api, job_ids) == paused
     assert len(model.calls) == 1
     assert {(job["status"], job["attempts"], job["error"]["code"]) for job in paused} == {("queued", 0, "LLM_REJECTED")}
     assert all("the key is wrong or revoked" in job["error"]["detail"] for job in paused)
 
 
-async def test_after_a_restart_with_the_right_key_all_jobs_are_done(serve: Serve, model: StandInLLM):
+async def test_jobs_finish_after_restart_with_valid_key(serve: Serve, model: StandInLLM):
     async with serve("key-a") as api:
         job_ids = await submit(api, answers=ANSWERS)
         await all_paused(api, job_ids)
@@ -99,7 +97,7 @@ async def test_after_a_restart_with_the_right_key_all_jobs_are_done(serve: Serve
     assert sum(result["usage"]["calls"] for result in results) == len(model.calls) - 1
 
 
-async def test_a_restart_with_a_wrong_key_costs_one_call_again(serve: Serve, model: StandInLLM):
+async def test_restart_with_invalid_key_costs_one_more_request(serve: Serve, model: StandInLLM):
     async with serve("key-a") as api:
         job_ids = await submit(api, answers=ANSWERS)
         await all_paused(api, job_ids)
@@ -112,18 +110,18 @@ async def test_a_restart_with_a_wrong_key_costs_one_call_again(serve: Serve, mod
     assert [call.api_key for call in model.calls] == ["key-a", "key-c"]
 
 
-async def test_told_to_retry_it_asks_once_and_all_jobs_go_on(serve: Serve, model: StandInLLM):
+async def test_retry_of_one_job_resumes_all_jobs(serve: Serve, model: StandInLLM):
     async with serve("key-a") as api:
         job_ids = await submit(api, answers=ANSWERS)
         await all_paused(api, job_ids)
         model.api_key = "key-a"
-        await asyncio.sleep(5.0)  # so long after the last refusal nobody's word is taken
+        await asyncio.sleep(5.0)  # a retry soon after the last rejection is ignored
         response = await api.post(f"/v1/jobs/{job_ids[3]}/retry")
         assert (response.status_code, response.json()["stage"]) == (202, None)
         assert {(await ended(api, job_id))["status"] for job_id in job_ids} == {"succeeded"}
 
 
-async def test_words_that_it_was_mended_cost_one_call_in_all_while_it_is_not(serve: Serve, model: StandInLLM):
+async def test_immediate_retries_with_invalid_key_send_no_requests(serve: Serve, model: StandInLLM):
     async with serve("key-a") as api:
         job_ids = await submit(api, answers=ANSWERS)
         await all_paused(api, job_ids)
@@ -134,7 +132,7 @@ async def test_words_that_it_was_mended_cost_one_call_in_all_while_it_is_not(ser
 
 
 @pytest.mark.parametrize("fault", [NO_ACCESS, NO_QUOTA, BEHIND_A_PROXY])
-async def test_no_access_and_no_quota_pause_too(serve: Serve, model: StandInLLM, fault: Fault):
+async def test_missing_access_quota_and_proxy_errors_pause_jobs(serve: Serve, model: StandInLLM, fault: Fault):
     model.always = fault
     async with serve("key-b") as api:
         job_ids = await submit(api, answers=ANSWERS[:4])

@@ -26,8 +26,8 @@ async def results(api: httpx.AsyncClient, **fields) -> list[dict]:
     return [(await api.get(f"/v1/results/{job['result_id']}")).json() for job in jobs]
 
 
-async def test_the_real_pipeline_gives_a_result_that_fits_the_published_schema(open_api: Open):
-    """A native judge, the lexical model, pages by heart: everything but browser and network."""
+async def test_pipeline_result_matches_published_schema(open_api: Open):
+    """Native judge, lexical model and scripted pages: the whole pipeline except browser and network."""
     async with open_api(pages={"https://example.org/france": PAGE}) as api:
         text = "It is Paris ([source](https://example.org/france))."
         [result] = await results(api, answers=[{"name": "answer_1", "text": text}])
@@ -47,7 +47,7 @@ async def test_the_real_pipeline_gives_a_result_that_fits_the_published_schema(o
     assert {"capture_s", "judge_s", "total_s"} <= result["timing"].keys()
 
 
-async def test_a_cited_page_that_is_gone_fails_its_claim(open_api: Open):
+async def test_missing_cited_page_fails_its_claim(open_api: Open):
     async with open_api(pages={}) as api:
         [result] = await results(api)
     [paris, source] = result["eval_breakdown"][0]["verification_tree"]["children"]
@@ -56,7 +56,7 @@ async def test_a_cited_page_that_is_gone_fails_its_claim(open_api: Open):
     assert result["final_score"] == 0.5
 
 
-async def test_a_broken_judge_file_fails_its_jobs_only(open_api: Open):
+async def test_broken_judge_file_fails_only_its_jobs(open_api: Open):
     async with open_api() as api:
         [broken] = await submit(api, task_id="broken")
         [fine] = await submit(api)
@@ -66,7 +66,7 @@ async def test_a_broken_judge_file_fails_its_jobs_only(open_api: Open):
     assert "nothing_of_that_name" in job["error"]["traceback"]
 
 
-async def test_a_job_whose_model_has_no_key_waits_and_says_what_is_missing(open_api: Open):
+async def test_job_pauses_and_names_missing_model_key(open_api: Open):
     async with open_api() as api:
         [job_id] = await submit(api, model="azure/some-model")
         async with asyncio.timeout(120):
@@ -76,7 +76,7 @@ async def test_a_job_whose_model_has_no_key_waits_and_says_what_is_missing(open_
     assert "AZURE_OPENAI_API_KEY" in job["error"]["detail"]
 
 
-async def test_a_result_is_served_unchanged_and_with_a_tag(working_api: httpx.AsyncClient):
+async def test_result_has_etag_and_conditional_request_returns_304(working_api: httpx.AsyncClient):
     [job_id] = await submit(working_api)
     url = f"/v1/results/{(await ended(working_api, job_id))['result_id']}"
     first = await working_api.get(url)
@@ -87,7 +87,7 @@ async def test_a_result_is_served_unchanged_and_with_a_tag(working_api: httpx.As
     assert other.content == first.content
 
 
-async def test_results_are_listed_newest_first_page_by_page(working_api: httpx.AsyncClient):
+async def test_results_are_paginated_newest_first(working_api: httpx.AsyncClient):
     answers = [{"name": f"answer_{n}", "text": "x"} for n in range(1, 4)]
     jobs = [await ended(working_api, job_id) for job_id in await submit(working_api, answers=answers)]
     await ended(working_api, (await submit(working_api, agent="other"))[0])
@@ -99,7 +99,7 @@ async def test_results_are_listed_newest_first_page_by_page(working_api: httpx.A
     assert (await working_api.get("/v1/results", params={"task_id": "broken"})).json()["items"] == []
 
 
-async def test_the_summary_covers_every_answer_once_and_counts_what_has_no_result(open_api: Open):
+async def test_summary_uses_newest_result_and_counts_answers_without_result(open_api: Open):
     answers = [{"name": "answer_1", "text": "It is Paris"}, {"name": "answer_2", "text": "It is not"}]
     evaluation = ScriptedEvaluation(score=by_text, error=lambda nth: JudgeBug("broken") if nth == 3 else None)
     async with open_api(evaluate=evaluation, max_answers=1) as api:
@@ -118,7 +118,7 @@ async def test_the_summary_covers_every_answer_once_and_counts_what_has_no_resul
     assert "tasks" not in row
 
 
-async def test_the_best_agent_leads_the_board(open_api: Open):
+async def test_leaderboard_is_sorted_by_score(open_api: Open):
     async with open_api(evaluate=ScriptedEvaluation(score=by_text)) as api:
         for agent, text in (("wrong", "Lyon"), ("right", "Paris")):
             await results(api, agent=agent, answers=[{"name": "answer_1", "text": text}])
@@ -126,12 +126,12 @@ async def test_the_best_agent_leads_the_board(open_api: Open):
     assert [row["agent_name"] for row in board["items"]] == ["right", "wrong"]
 
 
-async def test_an_agent_without_answers_is_unknown(api: httpx.AsyncClient):
+async def test_summary_of_unknown_agent_returns_404(api: httpx.AsyncClient):
     problem(await api.get("/v1/agents/nobody/summary"), 404, "NOT_FOUND")
     assert (await api.get("/v1/leaderboard")).json() == {"items": [], "next_cursor": None}
 
 
-async def test_every_stored_result_fits_the_schema_in_the_list_too(working_api: httpx.AsyncClient):
+async def test_listed_results_match_published_schema(working_api: httpx.AsyncClient):
     await ended(working_api, (await submit(working_api))[0])
     schema = (await working_api.get("/v1/schema/result.json")).json()
     for result in json.loads((await working_api.get("/v1/results")).text)["items"]:

@@ -1,4 +1,4 @@
-"""People settle leaves: in the result beside the judge's word, never in its place, and held against it."""
+"""Overrides of leaf verdicts by people: stored next to the verdict of the judge, and compared with it."""
 
 from __future__ import annotations
 
@@ -35,56 +35,61 @@ async def judged(api: httpx.AsyncClient, judging: JudgedByText, text: str = "the
     return str((await ended(api, job_id))["result_id"])
 
 
-async def settle(api: httpx.AsyncClient, result: str, leaf: str, outcome: str = "passed", **more) -> dict:
+async def override(api: httpx.AsyncClient, result: str, leaf: str, outcome: str = "passed", **more) -> dict:
     response = await api.post(
         f"/v1/results/{result}/overrides", json={"leaf": leaf, "outcome": outcome, **SAYS, **more}
     )
     assert response.status_code == 201, response.text
-    said: dict = response.json()
-    return said
+    created: dict = response.json()
+    return created
 
 
-async def test_a_settled_leaf_stands_beside_the_verdict_and_scores_are_shown_with_and_without(open_api: Open):
+async def test_override_keeps_the_verdict_and_adds_a_second_score(open_api: Open):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:
         result = await judged(api, judging)
         stored = await api.get(f"/v1/results/{result}")
-        said = await settle(api, result, "gate")
+        created = await override(api, result, "gate")
         now = await api.get(f"/v1/results/{result}")
         schema = (await api.get("/v1/schema/result.json")).json()
         listed = (await api.get("/v1/results")).json()["items"][0]
-    assert (said["verdict"], said["outcome"], said["by"], said["in_force"]) == ("failed", "passed", "Ada", True)
+    assert (created["verdict"], created["outcome"], created["by"], created["in_force"]) == (
+        "failed",
+        "passed",
+        "Ada",
+        True,
+    )
     assert now.text.startswith(stored.text.rstrip().removesuffix("}"))
     found = now.json()
     OAS31Validator(schema).validate(found)
     assert found["score"] == {"value": 0.0, "low": 0.0, "high": 0.0}
-    assert found["overrides"] == [said]
-    # The gate is open now, and nobody looked at what lies behind it.
+    assert found["overrides"] == [created]
+    # The override opens the gate, but the leaf behind it was never judged.
     assert found["with_overrides"]["score"] == {"value": None, "low": pytest.approx(1 / 3), "high": 1.0}
     assert found["with_overrides"]["leaves"] == 1
     assert listed == found
 
 
-async def test_the_tag_changes_with_every_word_and_with_nothing_else(open_api: Open):
+async def test_etag_changes_with_each_override_and_withdrawal(open_api: Open):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:
         result = await judged(api, judging)
         tags = [(await api.get(f"/v1/results/{result}")).headers["etag"]]
-        said = await settle(api, result, "gate")
+        created = await override(api, result, "gate")
         tags.append((await api.get(f"/v1/results/{result}")).headers["etag"])
-        await api.post(f"/v1/results/{result}/overrides/{said['id']}/withdraw", json=SAYS)
+        await api.post(f"/v1/results/{result}/overrides/{created['id']}/withdraw", json=SAYS)
         tags.append((await api.get(f"/v1/results/{result}")).headers["etag"])
         again = [(await api.get(f"/v1/results/{result}", headers={"If-None-Match": t})).status_code for t in tags]
     assert len(set(tags)) == 3
     assert again == [200, 200, 304]
 
 
-async def test_a_word_is_taken_back_by_a_further_row(open_api: Open):
+async def test_withdrawal_adds_a_row(open_api: Open):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:
         result = await judged(api, judging)
-        first = await settle(api, result, "open", "failed")
-        second = await settle(api, result, "open", "passed", by="Grace")
+        first = await override(api, result, "open", "failed")
+        second = await override(api, result, "open", "passed", by="Grace")
         taken = f"/v1/results/{result}/overrides/{second['id']}/withdraw"
         back = await api.post(taken, json={"reason": "I misread it", "by": "Grace"})
         problem(await api.post(taken, json=SAYS), 409, "CONFLICT")
@@ -98,12 +103,12 @@ async def test_a_word_is_taken_back_by_a_further_row(open_api: Open):
     assert rows[0]["id"] == first["id"]
 
 
-async def test_when_all_is_taken_back_there_is_no_second_score(open_api: Open):
+async def test_withdrawing_all_overrides_removes_the_second_score(open_api: Open):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:
         result = await judged(api, judging)
-        said = await settle(api, result, "open")
-        await api.post(f"/v1/results/{result}/overrides/{said['id']}/withdraw", json=SAYS)
+        created = await override(api, result, "open")
+        await api.post(f"/v1/results/{result}/overrides/{created['id']}/withdraw", json=SAYS)
         found = (await api.get(f"/v1/results/{result}")).json()
     assert found["with_overrides"] is None
     assert len(found["overrides"]) == 2
@@ -118,7 +123,7 @@ async def test_when_all_is_taken_back_there_is_no_second_score(open_api: Open):
         ({"leaf": "gate", "outcome": "passed", "reason": "x"}, "by"),
     ],
 )
-async def test_what_cannot_be_taken_is_refused_by_name(open_api: Open, body: dict, path: str):
+async def test_invalid_override_is_rejected_with_its_field(open_api: Open, body: dict, path: str):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:
         result = await judged(api, judging)
@@ -127,7 +132,7 @@ async def test_what_cannot_be_taken_is_refused_by_name(open_api: Open, body: dic
 
 
 @pytest.mark.parametrize("leaf", ["root", "nothing"])
-async def test_a_leaf_that_the_result_does_not_have_is_not_found(open_api: Open, leaf: str):
+async def test_override_of_unknown_leaf_returns_404(open_api: Open, leaf: str):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:
         result = await judged(api, judging)
@@ -136,33 +141,33 @@ async def test_a_leaf_that_the_result_does_not_have_is_not_found(open_api: Open,
     assert [error["path"] for error in refused["errors"]] == ["leaf"]
 
 
-async def test_nobody_settles_what_is_not_theirs(open_api: Open):
+async def test_results_of_other_owners_cannot_be_overridden(open_api: Open):
     judging = JudgedByText()
     keys = ["first-key-of-sixteen-chars", "second-key-of-sixteen-chars"]
     mine, other = ({"Authorization": f"Bearer {key}"} for key in keys)
     async with open_api(evaluate=judging, api_keys=keys) as api:
         api.headers.update(mine)
         result = await judged(api, judging)
-        said = await settle(api, result, "gate")
+        created = await override(api, result, "gate")
         api.headers.update(other)
         body = {"leaf": "gate", "outcome": "failed", **SAYS}
         problem(await api.post(f"/v1/results/{result}/overrides", json=body), 404, "NOT_FOUND")
-        problem(await api.post(f"/v1/results/{result}/overrides/{said['id']}/withdraw", json=SAYS), 404)
+        problem(await api.post(f"/v1/results/{result}/overrides/{created['id']}/withdraw", json=SAYS), 404)
         problem(await api.get(f"/v1/results/{result}/overrides"), 404, "NOT_FOUND")
         assert (await api.get("/v1/reviews")).json()["items"] == []
         assert (await api.get("/v1/reviews/agreement")).json()["whole"]["leaves"] == 0
         assert (await api.get("/v1/reviews/export")).text == ""
 
 
-async def test_agreement_is_told_as_a_whole_and_by_task_and_model(open_api: Open):
+async def test_agreement_is_reported_in_total_and_by_task_and_model(open_api: Open):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:
         for nth in range(3):
             result = await judged(api, judging, f"answer {nth}")
-            await settle(api, result, "gate", "passed" if nth == 0 else "failed")
-            await settle(api, result, "fine", "failed")
-            await settle(api, result, "fine", "passed", by="Grace")
-            await settle(api, result, "open", "passed")
+            await override(api, result, "gate", "passed" if nth == 0 else "failed")
+            await override(api, result, "fine", "failed")
+            await override(api, result, "fine", "passed", by="Grace")
+            await override(api, result, "open", "passed")
         found = (await api.get("/v1/reviews/agreement")).json()
         none = (await api.get("/v1/reviews/agreement", params={"model": "other"})).json()
     whole = found["whole"]
@@ -177,11 +182,11 @@ async def test_agreement_is_told_as_a_whole_and_by_task_and_model(open_api: Open
     assert (none["whole"]["leaves"], none["whole"]["raw"]["value"], none["items"]) == (0, None, [])
 
 
-async def test_reviews_are_listed_newest_first_a_page_at_a_time(open_api: Open):
+async def test_reviews_are_paginated_newest_first(open_api: Open):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:
         result = await judged(api, judging)
-        ids = [(await settle(api, result, key))["id"] for key in ("gate", "behind", "open")]
+        ids = [(await override(api, result, key))["id"] for key in ("gate", "behind", "open")]
         first = (await api.get("/v1/reviews", params={"limit": 2})).json()
         rest = (await api.get("/v1/reviews", params={"cursor": first["next_cursor"]})).json()
         others = (await api.get("/v1/reviews", params={"agent": "nobody"})).json()
@@ -190,11 +195,11 @@ async def test_reviews_are_listed_newest_first_a_page_at_a_time(open_api: Open):
     assert others["items"] == []
 
 
-async def test_nothing_of_what_was_said_can_be_changed_in_the_database(open_api: Open, database_url: str):
+async def test_database_rejects_changes_of_overrides(open_api: Open, database_url: str):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:
         result = await judged(api, judging)
-        await settle(api, result, "gate")
+        await override(api, result, "gate")
         with (
             psycopg.connect(database_url, autocommit=True) as connection,
             pytest.raises(psycopg.errors.RaiseException, match="never changed"),
@@ -203,17 +208,17 @@ async def test_nothing_of_what_was_said_can_be_changed_in_the_database(open_api:
         assert json.loads((await api.get(f"/v1/results/{result}")).text)["overrides"][0]["reason"] == SAYS["reason"]
 
 
-async def test_labels_for_meta_evaluation_are_each_persons_last_word(open_api: Open):
+async def test_exported_labels_contain_latest_override_per_person(open_api: Open):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:
         result = await judged(api, judging)
-        await settle(api, result, "gate", "failed")
-        await settle(api, result, "gate", "passed", reason="Now I see it.")
-        await settle(api, result, "gate", "failed", by="Grace")
-        taken = await settle(api, result, "fine", "failed")
+        await override(api, result, "gate", "failed")
+        await override(api, result, "gate", "passed", reason="Now I see it.")
+        await override(api, result, "gate", "failed", by="Grace")
+        taken = await override(api, result, "fine", "failed")
         await api.post(f"/v1/results/{result}/overrides/{taken['id']}/withdraw", json=SAYS)
         response = await api.get("/v1/reviews/export", params={"agent": "demo"})
-        nobody = await api.get("/v1/reviews/export", params={"agent": "nobody"})
+        unknown = await api.get("/v1/reviews/export", params={"agent": "nobody"})
     assert response.headers["content-type"].startswith("application/x-ndjson")
     labels = parse_labels(response.content.splitlines())
     assert [(label.leaf, label.reviewer, label.human, label.reason) for label in labels] == [
@@ -222,4 +227,4 @@ async def test_labels_for_meta_evaluation_are_each_persons_last_word(open_api: O
     ]
     assert (labels[0].claim, labels[0].answer) == ("He was born in Paris", "the answer")
     assert labels[0].judge is not None and labels[0].judge.outcome == "failed"
-    assert nobody.text == ""
+    assert unknown.text == ""

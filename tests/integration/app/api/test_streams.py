@@ -1,4 +1,4 @@
-"""Event streams over real sockets: many, abandoned, unread and resumed."""
+"""Event streams over real sockets: many concurrent, aborted, slow and resumed clients."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ async def api(url: str) -> AsyncIterator[httpx.AsyncClient]:
 
 
 class Stream:
-    """One open stream, read by hand."""
+    """One open event stream, read from a raw socket."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
 
     async def events(self) -> list[tuple[str, dict]]:
-        """(id, job) of each event, to the end of the stream."""
+        """Return (id, job) of each event until the stream ends."""
         found, reader = [], EventReader()
         async with asyncio.timeout(120):
             async for raw in self.reader:
@@ -66,18 +66,18 @@ class Stream:
         return found
 
     async def vanish(self) -> None:
-        """As a client does that was killed."""
+        """Abort the connection, like a killed client."""
         self.writer.transport.abort()
         with contextlib.suppress(ConnectionError):
             await self.writer.wait_closed()
 
 
-Opening = Callable[..., Awaitable[Stream]]
+OpenStream = Callable[..., Awaitable[Stream]]
 
 
 @pytest.fixture
-async def opened(url: str) -> AsyncIterator[Opening]:
-    """Opens streams, which are closed with the test."""
+async def open_stream(url: str) -> AsyncIterator[OpenStream]:
+    """Return a factory for streams, which are closed after the test."""
     streams: list[Stream] = []
 
     async def one(job_id: str, *, after: str = "") -> Stream:
@@ -93,11 +93,11 @@ async def opened(url: str) -> AsyncIterator[Opening]:
         await stream.vanish()
 
 
-async def many(opened: Opening, job_id: str) -> list[Stream]:
-    """As many as there may be, each opened when the one before has been answered: a busy server sends some away."""
+async def open_many(open_stream: OpenStream, job_id: str) -> list[Stream]:
+    """Open ``MANY`` streams one after the other, because a busy server rejects concurrent connections."""
     streams = []
     for _ in range(MANY):
-        streams.append(await opened(job_id))
+        streams.append(await open_stream(job_id))
         head = await asyncio.wait_for(streams[-1].reader.readuntil(b"\r\n\r\n"), 120)
         assert head.startswith(b"HTTP/1.1 200 "), head
     return streams
@@ -109,7 +109,7 @@ async def new_job(api: httpx.AsyncClient) -> str:
     return job_id
 
 
-async def claimed(database: Database, job_id: str) -> Job:
+async def claim_job(database: Database, job_id: str) -> Job:
     async with database.begin() as connection:
         job = await rows.get_job(connection, job_id)
         assert job is not None
@@ -119,45 +119,45 @@ async def claimed(database: Database, job_id: str) -> Job:
     return running
 
 
-async def go_on(database: Database, job: Job, leaves: int) -> None:
+async def write_progress(database: Database, job: Job, leaves: int) -> None:
     async with database.begin() as connection:
         await rows.write_progress(connection, job.fence, Progress(stage=Stage.JUDGING, leaves_done=leaves))
 
 
-async def until(what) -> None:
+async def wait_until(condition) -> None:
     async with asyncio.timeout(120):
-        while not what():  # noqa: ASYNC110 - it happens in another thread
+        while not condition():  # noqa: ASYNC110 - changed by another thread
             await asyncio.sleep(0.05)
 
 
-async def test_clients_that_vanish_leave_nothing_behind(app: FastAPI, opened: Opening, api: httpx.AsyncClient):
+async def test_aborted_clients_are_removed(app: FastAPI, open_stream: OpenStream, api: httpx.AsyncClient):
     job_id = await new_job(api)
     service = app.state.service
-    streams = await many(opened, job_id)
-    await until(lambda: service.events.followers == MANY)
+    streams = await open_many(open_stream, job_id)
+    await wait_until(lambda: service.events.followers == MANY)
     for stream in streams:
         await stream.vanish()
-    await until(lambda: service.events.followers == 0)
+    await wait_until(lambda: service.events.followers == 0)
     assert not service.streams._open
     assert (await api.get(f"/v1/jobs/{job_id}")).status_code == 200
 
 
-async def test_every_one_of_many_streams_gets_the_terminal_event(opened: Opening, api: httpx.AsyncClient):
+async def test_all_streams_get_the_terminal_event(open_stream: OpenStream, api: httpx.AsyncClient):
     job_id = await new_job(api)
-    streams = await many(opened, job_id)
+    streams = await open_many(open_stream, job_id)
     await api.post(f"/v1/jobs/{job_id}/cancel")
     ends = [await stream.events() for stream in streams]
     assert {events[-1][1]["status"] for events in ends} == {"cancelled"}
 
 
-async def test_who_reads_slowly_gets_fewer_events_and_the_last_one(
-    opened: Opening, api: httpx.AsyncClient, database: Database
+async def test_slow_client_gets_fewer_events_and_the_last_one(
+    open_stream: OpenStream, api: httpx.AsyncClient, database: Database
 ):
     job_id = await new_job(api)
-    stream = await opened(job_id)
-    job = await claimed(database, job_id)
+    stream = await open_stream(job_id)
+    job = await claim_job(database, job_id)
     for nth in range(300):
-        await go_on(database, job, nth)
+        await write_progress(database, job, nth)
     await api.post(f"/v1/jobs/{job_id}/cancel")
     events = await stream.events()
     ids = [int(event_id) for event_id, _ in events]
@@ -166,18 +166,18 @@ async def test_who_reads_slowly_gets_fewer_events_and_the_last_one(
     assert events[-1][1]["status"] == "cancelled"
 
 
-async def test_who_comes_back_misses_nothing_that_still_matters(
-    opened: Opening, api: httpx.AsyncClient, database: Database
+async def test_resumed_stream_starts_with_current_state(
+    open_stream: OpenStream, api: httpx.AsyncClient, database: Database
 ):
     job_id = await new_job(api)
-    first = await opened(job_id)
+    first = await open_stream(job_id)
     line = b""
     while not line.startswith(b"id: "):
         line = await first.reader.readline()
     await first.vanish()
-    job = await claimed(database, job_id)
-    await go_on(database, job, 3)
-    again = await opened(job_id, after=line[4:].decode().strip())
+    job = await claim_job(database, job_id)
+    await write_progress(database, job, 3)
+    again = await open_stream(job_id, after=line[4:].decode().strip())
     await asyncio.sleep(0.3)
     await api.post(f"/v1/jobs/{job_id}/cancel")
     events = await again.events()

@@ -22,7 +22,7 @@ async def nothing_stored(api: httpx.AsyncClient) -> bool:
     return bool((await api.get("/v1/jobs")).json() == {"items": [], "next_cursor": None})
 
 
-async def test_a_submission_is_accepted_with_a_job_per_answer(api: httpx.AsyncClient):
+async def test_submission_creates_one_job_per_answer(api: httpx.AsyncClient):
     answers = [{"name": "answer_1", "text": "one"}, {"name": "answer_2.md", "text": "two"}]
     response = await api.post("/v1/submissions", json=body(answers=answers, run="r", metadata={"a": 1}))
     assert response.status_code == 202
@@ -63,7 +63,7 @@ async def test_a_submission_is_accepted_with_a_job_per_answer(api: httpx.AsyncCl
         ({"surprise": True}, "surprise"),
     ],
 )
-async def test_bad_input_is_refused_by_field_and_nothing_is_stored(
+async def test_invalid_field_is_rejected_and_nothing_is_stored(
     api: httpx.AsyncClient, fields: dict[str, Any], path: str
 ):
     read = problem(await api.post("/v1/submissions", json=body(**fields)), 422)
@@ -89,34 +89,34 @@ async def test_bad_input_is_refused_by_field_and_nothing_is_stored(
         json.dumps(body(metadata={"deep": None})).replace("null", "[" * 500 + "]" * 500).encode(),
     ],
 )
-async def test_what_is_no_proper_json_is_bad_input_and_never_a_fault_of_ours(api: httpx.AsyncClient, raw: bytes):
+async def test_malformed_json_returns_422(api: httpx.AsyncClient, raw: bytes):
     response = await api.post("/v1/submissions", content=raw, headers={"Content-Type": "application/json"})
     assert problem(response, 422)["errors"]
     assert await nothing_stored(api)
 
 
-async def test_other_media_types_are_refused(api: httpx.AsyncClient):
+async def test_other_media_types_return_415(api: httpx.AsyncClient):
     problem(await api.post("/v1/submissions", data={"agent": "demo"}), 415, "UNSUPPORTED_MEDIA_TYPE")
 
 
-async def test_an_answer_of_more_than_a_mebibyte_is_too_large(api: httpx.AsyncClient):
+async def test_answer_over_one_mebibyte_returns_413(api: httpx.AsyncClient):
     answers = [{"name": "a", "text": "x" * (MIB + 1)}]
     read = problem(await api.post("/v1/submissions", json=body(answers=answers)), 413)
     assert [error["path"] for error in read["errors"]] == ["answers.0.text"]
     assert await nothing_stored(api)
 
 
-async def test_an_answer_of_a_mebibyte_is_taken(api: httpx.AsyncClient):
+async def test_answer_of_one_mebibyte_is_accepted(api: httpx.AsyncClient):
     answers = [{"name": "a", "text": "x" * MIB}]
     assert (await api.post("/v1/submissions", json=body(answers=answers))).status_code == 202
 
 
-async def test_a_body_beyond_the_limit_is_refused_by_its_announced_length(open_api: Open):
+async def test_body_over_limit_is_rejected_by_content_length(open_api: Open):
     async with open_api(workers=0, max_body_bytes=2048) as api:
         problem(await api.post("/v1/submissions", json=body(run="x" * 4096)), 413, "TOO_LARGE")
 
 
-async def test_a_body_beyond_the_limit_is_refused_by_what_arrives(open_api: Open):
+async def test_chunked_body_over_limit_is_rejected(open_api: Open):
     async def endless():
         for _ in range(1000):
             yield b" " * 1024
@@ -126,11 +126,11 @@ async def test_a_body_beyond_the_limit_is_refused_by_what_arrives(open_api: Open
         problem(await api.post("/v1/submissions", content=endless(), headers=headers), 413)
 
 
-async def test_a_task_with_a_broken_judge_file_is_known(api: httpx.AsyncClient):
+async def test_task_with_broken_judge_file_is_accepted(api: httpx.AsyncClient):
     assert (await api.post("/v1/submissions", json=body(task_id="broken"))).status_code == 202
 
 
-async def test_a_repeated_key_gives_the_same_answer_and_another_body_is_refused(api: httpx.AsyncClient):
+async def test_idempotency_key_returns_first_response_and_rejects_other_body(api: httpx.AsyncClient):
     key = {"Idempotency-Key": "once"}
     first = await api.post("/v1/submissions", json=body(), headers=key)
     again = await api.post("/v1/submissions", json=body(), headers=key)
@@ -141,7 +141,7 @@ async def test_a_repeated_key_gives_the_same_answer_and_another_body_is_refused(
     assert len((await api.get("/v1/jobs")).json()["items"]) == 1
 
 
-async def test_equal_requests_at_once_make_one_submission(api: httpx.AsyncClient):
+async def test_concurrent_equal_requests_create_one_submission(api: httpx.AsyncClient):
     key = {"Idempotency-Key": "storm"}
     responses = await asyncio.gather(*(api.post("/v1/submissions", json=body(), headers=key) for _ in range(20)))
     accepted = [response.json()["id"] for response in responses if response.status_code == 202]
@@ -153,24 +153,24 @@ async def test_equal_requests_at_once_make_one_submission(api: httpx.AsyncClient
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "schlüssel"])
-async def test_an_odd_idempotency_key_is_bad_input(api: httpx.AsyncClient, key: str):
+async def test_invalid_idempotency_key_returns_422(api: httpx.AsyncClient, key: str):
     response = await api.post("/v1/submissions", json=body(), headers={b"Idempotency-Key": key.encode("latin-1")})
     problem(response, 422)
 
 
-async def test_a_task_without_a_judge_is_not_found(api: httpx.AsyncClient):
+async def test_task_without_judge_returns_404(api: httpx.AsyncClient):
     read = problem(await api.post("/v1/submissions", json=body(task_id="unknown")), 404, "UNKNOWN_TASK")
     assert [error["path"] for error in read["errors"]] == ["task_id"]
     assert await nothing_stored(api)
 
 
-async def test_an_answer_that_cites_too_many_urls_is_too_large(api: httpx.AsyncClient):
+async def test_answer_with_too_many_urls_returns_413(api: httpx.AsyncClient):
     text = " ".join(f"https://example.org/{n}" for n in range(201))
     read = problem(await api.post("/v1/submissions", json=body(answers=[{"name": "a", "text": text}])), 413)
     assert [error["path"] for error in read["errors"]] == ["answers.0.text"]
 
 
-async def test_a_whole_number_may_be_written_with_a_decimal_point(api: httpx.AsyncClient):
+async def test_integers_accept_a_zero_fraction(api: httpx.AsyncClient):
     accepted = (await api.post("/v1/submissions", json=body(priority=7.0))).json()
     assert (await api.get(f"/v1/submissions/{accepted['id']}")).json()["priority"] == 7
     problem(await api.post("/v1/submissions", json=body(priority=7.5)), 422)
@@ -198,14 +198,14 @@ FILES = {"demo/capital/answer_1.md": "Paris", "demo/capital/answer_2.md": "Lyon"
 
 
 @pytest.mark.parametrize("pack", [zipped, tarred])
-async def test_an_archive_becomes_a_submission_per_task(api: httpx.AsyncClient, pack):
+async def test_archive_creates_one_submission_per_task(api: httpx.AsyncClient, pack):
     response = await api.post("/v1/submissions/archive", files={"file": ("answers", pack(FILES))})
     assert response.status_code == 202, response.text
     found = {one["task_id"]: [job["answer"] for job in one["jobs"]] for one in response.json()["submissions"]}
     assert found == {"capital": ["answer_1.md", "answer_2.md"], "broken": ["answer_1.md"]}
 
 
-async def test_an_archive_with_one_unknown_task_is_refused_whole(api: httpx.AsyncClient):
+async def test_archive_with_unknown_task_is_rejected_completely(api: httpx.AsyncClient):
     files = FILES | {"demo/unknown/answer_1.md": "x"}
     read = problem(await api.post("/v1/submissions/archive", files={"file": ("a.zip", zipped(files))}), 404)
     assert [error["path"] for error in read["errors"]] == ["demo/unknown"]
@@ -215,12 +215,12 @@ async def test_an_archive_with_one_unknown_task_is_refused_whole(api: httpx.Asyn
 @pytest.mark.parametrize(
     "data", [b"", b"no archive at all", zipped({"../../etc/passwd": "x"}), zipped({"readme.md": "x"}), zipped({})]
 )
-async def test_a_bad_archive_is_refused_whole(api: httpx.AsyncClient, data: bytes):
+async def test_invalid_archive_is_rejected_completely(api: httpx.AsyncClient, data: bytes):
     problem(await api.post("/v1/submissions/archive", files={"file": ("a.zip", data)}), 422)
     assert await nothing_stored(api)
 
 
-async def test_an_archive_repeated_with_its_key_is_stored_once(api: httpx.AsyncClient):
+async def test_archive_with_repeated_idempotency_key_is_stored_once(api: httpx.AsyncClient):
     key = {"Idempotency-Key": "archive"}
     data = zipped(FILES)
     first = await api.post("/v1/submissions/archive", files={"file": ("a.zip", data)}, headers=key)

@@ -1,7 +1,5 @@
-"""A model that its provider does not have: one request, jobs that wait for it, and no harm to other models.
-
-The model is a stand-in server asked over HTTP.
-"""
+"""Models that the provider does not have: one request, and only their jobs pause. The model is a stand-in server over
+HTTP."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ SOON = (datetime.now(UTC) + timedelta(days=30)).date()
 MISTYPED = "gpt-6-lunna"
 
 
-def unknown(call: Call) -> Fault | None:
+def model_not_found(call: Call) -> Fault | None:
     if call.model != MISTYPED:
         return None
     return Fault(status=404, code="model_not_found", message=f"The model `{call.model}` does not exist")
@@ -40,7 +38,7 @@ def unknown(call: Call) -> Fault | None:
 @pytest.fixture
 async def model() -> AsyncIterator[StandInLLM]:
     async with StandInLLM() as server:
-        server.fault_for = unknown
+        server.fault_for = model_not_found
         server.models = [{"id": "gpt-6-luna"}, {"id": "old-model", "shutdown_date": SOON.isoformat()}]
         yield server
 
@@ -72,14 +70,14 @@ async def all_paused(api: httpx.AsyncClient, job_ids: list[str]) -> list[dict[st
             await asyncio.sleep(0.05)
 
 
-async def test_an_unknown_model_costs_one_request_and_pauses_only_its_own_jobs(
+async def test_unknown_model_costs_one_request_and_pauses_only_its_jobs(
     api: httpx.AsyncClient, model: StandInLLM
 ) -> None:
     job_ids = await submit(api, answers=ANSWERS, model=f"openai/{MISTYPED}")
     paused = await all_paused(api, job_ids)
     others = await submit(api, answers=ANSWERS[:2], model="openai/gpt-6-luna")
     done = [await ended(api, job_id) for job_id in others]
-    await asyncio.sleep(1.5)  # a round of looking for what can be resumed
+    await asyncio.sleep(1.5)  # longer than the interval of the check for resumable jobs
 
     assert len([call for call in model.calls if call.model == MISTYPED]) == 1
     assert {(job["status"], job["attempts"], job["error"]["code"]) for job in paused} == {("queued", 0, "LLM_REJECTED")}
@@ -89,13 +87,11 @@ async def test_an_unknown_model_costs_one_request_and_pauses_only_its_own_jobs(
     assert await all_paused(api, job_ids) == paused
 
 
-async def test_a_result_warns_of_a_model_that_is_shut_down_soon_and_says_how_it_was_asked(
-    api: httpx.AsyncClient, model: StandInLLM
-) -> None:
+async def test_result_warns_of_model_shutdown(api: httpx.AsyncClient, model: StandInLLM) -> None:
     [job_id] = await submit(api, answers=ANSWERS[:1])
     result = (await api.get(f"/v1/results/{(await ended(api, job_id))['result_id']}")).json()
     [warning] = result["warnings"]
-    # 29 if midnight has passed since this module was imported.
+    # 29 days if midnight has passed since the import of this module.
     assert re.match(rf"openai/old-model shuts down on {SOON} \(in (29|30) days\)", warning)
     assert result["judge"]["model"] == "old-model"
     assert result["judge"]["reasoning_effort"] is None
@@ -105,7 +101,7 @@ async def test_a_result_warns_of_a_model_that_is_shut_down_soon_and_says_how_it_
     assert f"shuts down on {SOON}" in (await api.get("/")).text
 
 
-async def test_a_result_of_the_default_model_says_its_effort(api: httpx.AsyncClient, model: StandInLLM) -> None:
+async def test_result_reports_reasoning_effort_of_default_model(api: httpx.AsyncClient, model: StandInLLM) -> None:
     [job_id] = await submit(api, answers=ANSWERS[:1], model="openai/gpt-6-luna")
     result = (await api.get(f"/v1/results/{(await ended(api, job_id))['result_id']}")).json()
     assert result["judge"]["reasoning_effort"] == "max"
