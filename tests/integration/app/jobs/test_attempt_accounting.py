@@ -1,4 +1,4 @@
-"""What a job was told is told again, whole, to whoever goes on with it."""
+"""Checkpoints and usage of a job across attempts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ UNUSABLE = UnusableReply(
 
 @pytest.mark.parametrize("shorter", [None, ShorterPage(refusal="400", page_chars=5_000, unusable=(UNUSABLE,))])
 @pytest.mark.parametrize("unusable", [(), (UNUSABLE,)])
-async def test_a_reply_comes_back_with_its_cost_and_what_came_before_it(
+async def test_checkpoint_restores_reply_with_usage_and_failed_attempts(
     rig: Rig, unusable: tuple[UnusableReply, ...], shorter: ShorterPage | None
 ):
     [job_id] = await rig.submit("an answer")
@@ -59,8 +59,8 @@ async def test_a_reply_comes_back_with_its_cost_and_what_came_before_it(
     assert taken_over.recall("cd") is None
 
 
-class Counted(ScriptedBackend):
-    """A provider that stops replying after ``replies`` replies."""
+class StoppingBackend(ScriptedBackend):
+    """Provider that stops replying after ``replies`` replies."""
 
     def __init__(self, replies: int) -> None:
         super().__init__()
@@ -82,8 +82,8 @@ async def shared_claims(ctx: JudgeContext) -> None:
     ctx.verify("early", "The lamp is blue")
 
 
-async def judged(backend: ScriptedBackend, account: AttemptAccounting) -> dict[str, Usage]:
-    """The usage of each leaf."""
+async def judge(backend: ScriptedBackend, account: AttemptAccounting) -> dict[str, Usage]:
+    """Judge the answer and return the usage of each leaf."""
     llm = with_checkpoints(CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(3)), None), account)
     separator = BlockBuilder(b"0123456789abcdef")
     pages = PagePreparer(separator)
@@ -97,11 +97,11 @@ async def judged(backend: ScriptedBackend, account: AttemptAccounting) -> dict[s
     return {leaf.id: leaf.verdict.usage for leaf in judgement.rubric.leaves() if leaf.verdict is not None}
 
 
-async def test_a_job_that_is_taken_over_has_the_same_usage_of_each_leaf(rig: Rig):
+async def test_takeover_keeps_the_usage_of_each_leaf(rig: Rig):
     async def attempt(job_id: str, backend: ScriptedBackend, until: asyncio.Event | None = None) -> dict[str, Usage]:
         async with BudgetLedger(rig.database, limit_usd=None).running() as ledger:
             account = await AttemptAccounting.opened(rig.database, ledger, await rig.job(job_id))
-            judging = asyncio.create_task(judged(backend, account))
+            judging = asyncio.create_task(judge(backend, account))
             if until is None:
                 return await judging
             await until.wait()
@@ -109,12 +109,12 @@ async def test_a_job_that_is_taken_over_has_the_same_usage_of_each_leaf(rig: Rig
             await asyncio.wait([judging])
             return {}
 
-    whole, *others = await rig.submit("one", *(f"taken over after {n}" for n in range(1, 6)))
-    undisturbed = await attempt(whole, backend := ScriptedBackend())
+    uninterrupted_id, *others = await rig.submit("one", *(f"taken over after {n}" for n in range(1, 6)))
+    uninterrupted = await attempt(uninterrupted_id, backend := ScriptedBackend())
     assert len(backend.sent) == 6
-    assert [usage.calls for usage in undisturbed.values()] == [2, 2, 2, 0, 0]
+    assert [usage.calls for usage in uninterrupted.values()] == [2, 2, 2, 0, 0]
     for replies, job_id in enumerate(others, 1):
-        stopping, resumed = Counted(replies), ScriptedBackend()
+        stopping, resumed = StoppingBackend(replies), ScriptedBackend()
         await attempt(job_id, stopping, stopping.has_stopped)
-        assert await attempt(job_id, resumed) == undisturbed, f"after {replies} replies"
+        assert await attempt(job_id, resumed) == uninterrupted, f"after {replies} replies"
         assert len(resumed.sent) <= 6 - replies + 3

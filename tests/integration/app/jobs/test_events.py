@@ -16,7 +16,7 @@ pytestmark = pytest.mark.postgres
 
 
 @asynccontextmanager
-async def running(rig: Rig) -> AsyncIterator[JobEvents]:
+async def running_events(rig: Rig) -> AsyncIterator[JobEvents]:
     events = JobEvents(rig.database)
     task = asyncio.create_task(events.run())
     try:
@@ -26,7 +26,7 @@ async def running(rig: Rig) -> AsyncIterator[JobEvents]:
         await asyncio.wait({task})
 
 
-async def until_the_end(events: JobEvents, job_id: str) -> list[Job]:
+async def follow_to_end(events: JobEvents, job_id: str) -> list[Job]:
     seen: list[Job] = []
     with events.follow(job_id) as follower:
         while not seen or not seen[-1].ended:
@@ -36,10 +36,10 @@ async def until_the_end(events: JobEvents, job_id: str) -> list[Job]:
     return seen
 
 
-async def test_a_follower_sees_the_present_state_and_every_later_one_to_the_end(rig: Rig):
+async def test_follower_gets_current_state_and_all_later_states(rig: Rig):
     [job_id] = await rig.submit("one")
     gate = asyncio.Event()
-    async with running(rig) as events:
+    async with running_events(rig) as events:
         with events.follow(job_id) as follower:
             seen = [await follower.next(timeout_s=60.0)]
             async with rig.working(ScriptedEvaluation(gate=gate)):
@@ -53,36 +53,36 @@ async def test_a_follower_sees_the_present_state_and_every_later_one_to_the_end(
     assert [job.revision for job in states] == sorted({job.revision for job in states})
 
 
-async def test_many_followers_of_one_job_all_see_the_end(rig: Rig):
+async def test_all_followers_of_a_job_get_the_final_state(rig: Rig):
     [job_id] = await rig.submit("one")
-    async with running(rig) as events:
-        followers = [asyncio.create_task(until_the_end(events, job_id)) for _ in range(100)]
+    async with running_events(rig) as events:
+        followers = [asyncio.create_task(follow_to_end(events, job_id)) for _ in range(100)]
         await asyncio.sleep(0.1)
         async with rig.working(ScriptedEvaluation()):
             ends = await asyncio.gather(*followers)
     assert {seen[-1].status for seen in ends} == {JobStatus.SUCCEEDED}
 
 
-async def test_a_follower_of_an_ended_job_is_told_at_once(rig: Rig):
+async def test_follower_of_ended_job_gets_final_state(rig: Rig):
     [job_id] = await rig.submit("one")
     async with rig.working(ScriptedEvaluation()):
         await rig.ended(job_id)
-    async with running(rig) as events:
-        assert [job.status for job in await until_the_end(events, job_id)] == [JobStatus.SUCCEEDED]
+    async with running_events(rig) as events:
+        assert [job.status for job in await follow_to_end(events, job_id)] == [JobStatus.SUCCEEDED]
 
 
-async def test_nothing_new_is_told_as_nothing(rig: Rig):
+async def test_next_returns_none_without_news(rig: Rig):
     [job_id] = await rig.submit("one")
-    async with running(rig) as events:
+    async with running_events(rig) as events:
         with events.follow(job_id) as follower:
             assert await follower.next(timeout_s=60.0) is not None
             assert await follower.next(timeout_s=0.05) is None
 
 
-async def test_a_cut_connection_is_mended_and_the_end_not_missed(rig: Rig):
+async def test_follower_gets_final_state_after_lost_connection(rig: Rig):
     [job_id] = await rig.submit("one")
-    async with running(rig) as events:
-        following = asyncio.create_task(until_the_end(events, job_id))
+    async with running_events(rig) as events:
+        following = asyncio.create_task(follow_to_end(events, job_id))
         await asyncio.sleep(0.2)
         async with rig.database.begin() as connection:
             await connection.execute(
@@ -95,7 +95,7 @@ async def test_a_cut_connection_is_mended_and_the_end_not_missed(rig: Rig):
     assert seen[-1].status is JobStatus.SUCCEEDED
 
 
-async def test_followers_that_leave_leave_nothing_behind(rig: Rig):
+async def test_followers_are_removed_when_they_leave(rig: Rig):
     [job_id] = await rig.submit("one")
     events = JobEvents(rig.database)
     with events.follow(job_id), events.follow(job_id):

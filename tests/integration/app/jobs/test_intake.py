@@ -38,7 +38,7 @@ async def counts(rig: Rig) -> tuple[int, ...]:
     return tuple([await count(rig.database, table) for table in ("submissions", "jobs", "procrastinate_jobs")])
 
 
-async def test_a_submission_is_stored_with_one_queued_job_per_answer(rig: Rig):
+async def test_submission_stores_one_queued_job_per_answer(rig: Rig):
     [accepted] = (await accept(rig, submission("one", "two", run="r1", metadata={"a": [1, "\0"]})))["all"]
     async with rig.database.begin() as connection:
         record = await get_submission(connection, accepted["id"])
@@ -56,13 +56,13 @@ async def test_a_submission_is_stored_with_one_queued_job_per_answer(rig: Rig):
     }
 
 
-async def test_equal_answers_share_one_text(rig: Rig):
+async def test_equal_answers_are_stored_once(rig: Rig):
     await accept(rig, submission("same", "same"), submission("same", task_id="other"))
     assert await count(rig.database, "answers") == 1
     assert await counts(rig) == (2, 3, 3)
 
 
-async def test_when_anything_fails_nothing_is_stored(rig: Rig):
+async def test_failed_request_stores_nothing(rig: Rig):
     def refuse(receipts: object) -> dict[str, Any]:
         raise RuntimeError("too late")
 
@@ -72,26 +72,26 @@ async def test_when_anything_fails_nothing_is_stored(rig: Rig):
     assert await count(rig.database, "answers") == 0
 
 
-async def test_a_repeated_key_gets_the_first_answer_and_stores_nothing(rig: Rig):
+async def test_repeated_key_returns_first_response_and_stores_nothing(rig: Rig):
     first = await accept(rig, submission("one"), key=KEY)
     assert await accept(rig, submission("one"), key=KEY) == first
     assert await counts(rig) == (1, 1, 1)
 
 
-async def test_a_key_with_another_request_is_refused(rig: Rig):
+async def test_key_with_different_request_is_rejected(rig: Rig):
     await accept(rig, submission("one"), key=KEY)
     with pytest.raises(KeyReused):
         await accept(rig, submission("two"), key=IdempotencyKey(owner="local", key="k1", fingerprint="f2"))
     assert await counts(rig) == (1, 1, 1)
 
 
-async def test_the_same_key_of_another_owner_is_another_key(rig: Rig):
+async def test_keys_are_separate_per_owner(rig: Rig):
     await accept(rig, submission("one"), key=KEY)
     await accept(rig, submission("two"), key=IdempotencyKey(owner="somebody", key="k1", fingerprint="f2"))
     assert await counts(rig) == (2, 2, 2)
 
 
-async def test_a_key_under_way_is_told_to_come_back(rig: Rig):
+async def test_key_in_progress_is_rejected(rig: Rig):
     async with rig.database.pooled_connection() as connection, connection.transaction():
         assert await find_response(connection, KEY) is None
         with pytest.raises(KeyInProgress):
@@ -99,7 +99,7 @@ async def test_a_key_under_way_is_told_to_come_back(rig: Rig):
     assert await counts(rig) == (0, 0, 0)
 
 
-async def test_fifty_equal_requests_at_once_make_one_submission(rig: Rig):
+async def test_concurrent_equal_requests_create_one_submission(rig: Rig):
     async def one() -> dict[str, Any] | None:
         try:
             return await accept(rig, submission("one"), key=KEY)

@@ -1,4 +1,4 @@
-"""Many jobs and several workers at one queue: each job is begun by one of them, and soon."""
+"""Many jobs and several workers on one queue: each job starts exactly once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.fakes.services import Rig
 pytestmark = pytest.mark.postgres
 
 
-async def test_many_jobs_are_each_begun_by_one_of_three_workers(rig: Rig, database_url: str):
+async def test_each_job_starts_on_one_of_three_workers(rig: Rig, database_url: str):
     jobs = [job_id for _ in range(2) for job_id in await rig.submit(*(f"answer {nth}" for nth in range(100)))]
     evaluation = ScriptedEvaluation()
     async with (
@@ -40,25 +40,25 @@ async def test_many_jobs_are_each_begun_by_one_of_three_workers(rig: Rig, databa
     assert tuple(stored) == (200, 200)
 
 
-async def test_of_two_who_end_a_job_with_the_same_hold_one_wins(rig: Rig):
+async def test_only_one_of_concurrent_completions_succeeds(rig: Rig):
     [job_id] = await rig.submit("one")
     job = await rig.job(job_id)
     assert job.queue_id is not None
     async with rig.database.begin() as connection:
-        held = await rows.claim(connection, job_id, job.queue_id, now=job.created_at)
-    assert held is not None
+        claimed = await rows.claim(connection, job_id, job.queue_id, now=job.created_at)
+    assert claimed is not None
 
     async def end() -> bool:
         async with rig.database.begin() as connection:
             ended = await rows.succeed(
-                connection, held.fence, result_id="res", progress=Progress(stage=Stage.STORING), now=job.created_at
+                connection, claimed.fence, result_id="res", progress=Progress(stage=Stage.STORING), now=job.created_at
             )
             return ended is not None
 
     assert sorted(await asyncio.gather(*(end() for _ in range(8)))) == [False] * 7 + [True]
 
 
-async def test_hundreds_of_jobs_in_one_worker_are_all_begun(rig: Rig):
+async def test_one_worker_starts_hundreds_of_jobs(rig: Rig):
     jobs = [job_id for _ in range(3) for job_id in await rig.submit(*(f"answer {nth}" for nth in range(100)))]
     gate = asyncio.Event()
     evaluation = ScriptedEvaluation(gate=gate)
@@ -71,8 +71,8 @@ async def test_hundreds_of_jobs_in_one_worker_are_all_begun(rig: Rig):
             assert (await rig.ended(job_id, within_s=120.0)).status is JobStatus.SUCCEEDED
 
 
-class Stepping:
-    """A clock that somebody sets back and forth by hours."""
+class JumpingClock:
+    """Clock that jumps back and forth by hours."""
 
     def __init__(self) -> None:
         self._hours = iter([0, 2, -2, 0, -2, 2] * 100)
@@ -81,11 +81,11 @@ class Stepping:
         return datetime.now(UTC) + timedelta(hours=next(self._hours))
 
 
-async def test_a_clock_that_is_set_back_and_forth_costs_no_lease_and_no_job_ends_before_it_began(rig: Rig):
+async def test_clock_jumps_lose_no_lease_and_keep_job_times_ordered(rig: Rig):
     jobs = await rig.submit("one", "two", "three")
     evaluation = ScriptedEvaluation(gate=(gate := asyncio.Event()))
     worker = rig.worker(evaluation, drain_s=5.0)
-    worker._execution._clock = Stepping()
+    worker._execution._clock = JumpingClock()
     running = asyncio.create_task(worker.run())
     await evaluation.running.wait()
     await asyncio.sleep(1.5)
@@ -100,7 +100,7 @@ async def test_a_clock_that_is_set_back_and_forth_costs_no_lease_and_no_job_ends
         assert job.created_at <= job.started_at <= job.finished_at
 
 
-async def test_progress_of_a_job_that_is_not_ours_any_more_is_not_written(rig: Rig):
+async def test_progress_without_a_lease_is_not_written(rig: Rig):
     [job_id] = await rig.submit("one")
     job = await rig.job(job_id)
     writer = ProgressWriter(rig.database, job.fence)

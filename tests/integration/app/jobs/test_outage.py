@@ -1,4 +1,4 @@
-"""The database goes away under running jobs and comes back: nobody fails, nothing is lost."""
+"""Database outage during running jobs: no job fails and no result is lost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def folder() -> Iterator[Path]:
 
 
 def crash(folder: Path) -> None:
-    """Kill the server without giving it time for anything."""
+    """Kill the server with SIGKILL."""
     os.kill(int((folder / "postgres" / "postmaster.pid").read_text().splitlines()[0]), signal.SIGKILL)
 
 
@@ -52,7 +52,7 @@ async def test_jobs_survive_a_crash_of_the_database(folder: Path):
             await stack.enter_async_context(rig.working(evaluation, concurrency=1, drain_s=1.0))
             await evaluation.running.wait()
             await asyncio.to_thread(crash, folder)
-            gate.set()  # the result is ready while there is no database
+            gate.set()  # the result is ready while the database is down
             await asyncio.to_thread(EmbeddedPostgres(folder).start)
             ends = [await rig.ended(job_id, within_s=120.0) for job_id in (running, waiting)]
             assert [job.status for job in ends] == [JobStatus.SUCCEEDED] * 2

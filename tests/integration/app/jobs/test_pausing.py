@@ -16,21 +16,21 @@ pytestmark = pytest.mark.postgres
 WRONG_KEY = LLMRejected(f"401 no such key {CANARY}", status=401, scope=RejectionScope.ENDPOINT)
 
 
-async def until(rig: Rig, job_id: str, holds: Callable[[Job], bool]) -> Job:
+async def wait_until(rig: Rig, job_id: str, holds: Callable[[Job], bool]) -> Job:
     async with asyncio.timeout(120):
         while not holds(job := await rig.job(job_id)):  # noqa: ASYNC110 - the state is in the database
             await asyncio.sleep(0.02)
     return job
 
 
-def refused_first(times: int) -> ScriptedEvaluation:
+def reject_first(times: int) -> ScriptedEvaluation:
     return ScriptedEvaluation(error=lambda nth: WRONG_KEY if nth < times else None)
 
 
-async def test_a_refused_job_is_paused_with_its_remedy_and_no_attempt_counted(rig: Rig):
+async def test_rejected_job_is_paused_with_remedy_and_without_attempt(rig: Rig):
     [job_id] = await rig.submit("one")
-    async with rig.working(refused_first(1)):
-        job = await until(rig, job_id, lambda job: job.paused)
+    async with rig.working(reject_first(1)):
+        job = await wait_until(rig, job_id, lambda job: job.paused)
         await asyncio.sleep(0.3)
         assert await rig.takeover.sweep() == 0
     assert await rig.job(job_id) == job
@@ -41,12 +41,12 @@ async def test_a_refused_job_is_paused_with_its_remedy_and_no_attempt_counted(ri
     assert CANARY not in job.error.detail
 
 
-async def test_while_nobody_knows_one_job_goes_ahead(rig: Rig):
+async def test_one_job_resumes_first_to_probe_the_provider(rig: Rig):
     job_ids = await rig.submit("one", "two", "three")
-    evaluation = refused_first(3)
+    evaluation = reject_first(3)
     async with rig.working(evaluation):
         for job_id in job_ids:
-            await until(rig, job_id, lambda job: job.paused)
+            await wait_until(rig, job_id, lambda job: job.paused)
         rig.models.states[None] = CircuitState.PROBE_DUE
         await rig.ended(job_ids[0])
         rig.models.states[None] = CircuitState.ANSWERING
@@ -55,11 +55,11 @@ async def test_while_nobody_knows_one_job_goes_ahead(rig: Rig):
     assert evaluation.started[3] == job_ids[0]
 
 
-async def test_the_next_one_goes_ahead_only_when_the_first_has_come_to_something(rig: Rig):
+async def test_next_job_resumes_only_after_the_probing_job_ended(rig: Rig):
     job_ids = await rig.submit("one", "two")
-    async with rig.working(refused_first(2)):
+    async with rig.working(reject_first(2)):
         for job_id in job_ids:
-            await until(rig, job_id, lambda job: job.paused)
+            await wait_until(rig, job_id, lambda job: job.paused)
     rig.models.states[None] = CircuitState.UNTRIED
     assert [await rig.pausing.resume_ready_jobs() for _ in range(3)] == [1, 0, 0]
     assert [(await rig.job(job_id)).paused for job_id in job_ids] == [False, True]
@@ -67,10 +67,10 @@ async def test_the_next_one_goes_ahead_only_when_the_first_has_come_to_something
     assert await rig.pausing.resume_ready_jobs() == 1
 
 
-async def test_retry_resumes_a_paused_job_and_tells_the_model_so(rig: Rig):
+async def test_retry_resumes_paused_job_and_requests_probe(rig: Rig):
     [job_id] = await rig.submit("one")
-    async with rig.working(refused_first(1)):
-        await until(rig, job_id, lambda job: job.paused)
+    async with rig.working(reject_first(1)):
+        await wait_until(rig, job_id, lambda job: job.paused)
         resumed = await rig.control.retry(job_id)
         assert (resumed.status, resumed.stage, resumed.error) == (JobStatus.QUEUED, None, None)
         job = await rig.ended(job_id)
@@ -78,22 +78,22 @@ async def test_retry_resumes_a_paused_job_and_tells_the_model_so(rig: Rig):
     assert rig.models.mended == [None]
 
 
-async def test_a_paused_job_can_be_cancelled(rig: Rig):
+async def test_paused_job_can_be_cancelled(rig: Rig):
     [job_id] = await rig.submit("one")
-    async with rig.working(refused_first(1)):
-        await until(rig, job_id, lambda job: job.paused)
+    async with rig.working(reject_first(1)):
+        await wait_until(rig, job_id, lambda job: job.paused)
         assert (await rig.control.cancel(job_id)).status is JobStatus.CANCELLED
         rig.models.states[None] = CircuitState.ANSWERING
         await asyncio.sleep(0.2)
     assert (await rig.job(job_id)).status is JobStatus.CANCELLED
 
 
-async def test_without_a_key_a_job_waits_for_a_worker_that_has_it(rig: Rig):
+async def test_job_without_key_waits_for_configured_worker(rig: Rig):
     [job_id] = await rig.submit("one")
     missing = ModelNotConfigured(f"openai/gpt-6-luna needs OPENAI_API_KEY {CANARY}")
     async with rig.working(ScriptedEvaluation(error=lambda nth: missing if nth == 0 else None)):
-        job = await until(rig, job_id, lambda job: job.paused)
+        job = await wait_until(rig, job_id, lambda job: job.paused)
         assert (job.attempts, job.error and job.error.code) == (0, "MODEL_NOT_CONFIGURED")
         assert job.error is not None and CANARY not in job.error.detail
-        rig.models.states[None] = CircuitState.UNTRIED  # as it is where a worker was started with the key
+        rig.models.states[None] = CircuitState.UNTRIED  # state of a worker that was started with the key
         assert (await rig.ended(job_id)).status is JobStatus.SUCCEEDED

@@ -23,7 +23,7 @@ async def submit(rig: Rig, priority: int, *names: str) -> list[str]:
     return [job["id"] for job in accepted["jobs"]]
 
 
-async def test_higher_ones_are_begun_first_and_equal_ones_in_their_order(rig: Rig):
+async def test_jobs_start_by_priority_then_in_order(rig: Rig):
     bulk = await submit(rig, -10, "bulk_1", "bulk_2")
     plain = await submit(rig, 0, "plain_1", "plain_2")
     urgent = await submit(rig, 5, "urgent")
@@ -34,7 +34,7 @@ async def test_higher_ones_are_begun_first_and_equal_ones_in_their_order(rig: Ri
     assert evaluation.started == [*urgent, *plain, *bulk]
 
 
-async def test_a_job_keeps_its_priority_when_it_is_handed_back(rig: Rig):
+async def test_requeued_job_keeps_its_priority(rig: Rig):
     [urgent] = await submit(rig, 5, "urgent")
     evaluation = ScriptedEvaluation(gate=asyncio.Event())
     async with rig.working(evaluation, drain_s=0.0):

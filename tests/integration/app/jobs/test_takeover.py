@@ -23,8 +23,8 @@ from tests.fakes.services import Rig
 pytestmark = pytest.mark.postgres
 
 
-async def claimed_by_the_dead(rig: Rig, job_id: str) -> Job:
-    """A job in the hands of a worker that died: its entry is taken, its row is running."""
+async def claim_by_killed_worker(rig: Rig, job_id: str) -> Job:
+    """Claim a job as a worker that was killed: its queue entry is taken and its row is running."""
     job = await rig.job(job_id)
     assert job.queue_id is not None
     async with rig.database.begin() as connection:
@@ -38,7 +38,7 @@ async def claimed_by_the_dead(rig: Rig, job_id: str) -> Job:
 
 
 async def entry_of(rig: Rig, job_id: str) -> int:
-    """The queue entry that stands for a job now."""
+    """Return the current queue entry of a job."""
     queue_id = (await rig.job(job_id)).queue_id
     assert queue_id is not None
     return queue_id
@@ -50,19 +50,19 @@ async def entries(database: Database) -> list[tuple[int, str]]:
         return [(row.id, row.status) for row in found]
 
 
-async def test_a_dead_workers_job_is_done_by_another(rig: Rig):
+async def test_job_of_killed_worker_is_taken_over(rig: Rig):
     [job_id] = await rig.submit("one")
-    await claimed_by_the_dead(rig, job_id)
+    await claim_by_killed_worker(rig, job_id)
     async with rig.working(ScriptedEvaluation()):
         job = await rig.ended(job_id)
     assert (job.status, job.attempts) == (JobStatus.SUCCEEDED, 2)
     assert await entries(rig.database) == []
 
 
-async def test_a_job_that_kills_its_workers_is_given_up_with_a_reason(rig: Rig):
+async def test_job_fails_after_too_many_killed_workers(rig: Rig):
     [job_id] = await rig.submit("one")
     for attempt in range(1, 4):
-        assert (await claimed_by_the_dead(rig, job_id)).attempts == attempt
+        assert (await claim_by_killed_worker(rig, job_id)).attempts == attempt
         assert await rig.takeover.sweep() == 1
     job = await rig.job(job_id)
     assert job.status is JobStatus.FAILED
@@ -70,14 +70,15 @@ async def test_a_job_that_kills_its_workers_is_given_up_with_a_reason(rig: Rig):
     assert await entries(rig.database) == []
 
 
-async def test_a_worker_that_only_slept_cannot_store_its_result(rig: Rig):
-    """SIGSTOP past the lease: the second worker's result stands, the first one's is refused."""
+async def test_stalled_worker_cannot_store_its_result(rig: Rig):
+    """The worker is stopped (SIGSTOP) past its lease: the result of the second worker is stored, the first one is
+    rejected."""
     [job_id] = await rig.submit("one")
-    asleep = ScriptedEvaluation(gate=(gate := asyncio.Event()), score=lambda answer: 0.0)
+    stalled = ScriptedEvaluation(gate=(gate := asyncio.Event()), score=lambda answer: 0.0)
     job = await rig.job(job_id)
     assert job.queue_id is not None
-    first = asyncio.create_task(rig.execution(asleep).run(job_id, job.queue_id))
-    await asleep.running.wait()
+    first = asyncio.create_task(rig.execution(stalled).run(job_id, job.queue_id))
+    await stalled.running.wait()
     async with rig.database.begin() as connection:
         await connection.execute(text("UPDATE procrastinate_jobs SET status = 'doing', worker_id = NULL"))
     async with rig.working(ScriptedEvaluation(score=lambda answer: 1.0)):
@@ -91,34 +92,35 @@ async def test_a_worker_that_only_slept_cannot_store_its_result(rig: Rig):
     assert stored == [1.0]
 
 
-async def test_a_worker_that_gets_its_own_job_back_ends_the_older_attempt_first(rig: Rig):
-    """It slept past the lease and took what the sweep had queued again, before the older attempt noticed anything."""
+async def test_worker_that_takes_over_its_own_job_ends_the_older_attempt(rig: Rig):
+    """The worker slept past its lease, then leased the job again after the sweep, while its first attempt was
+    running."""
     [job_id] = await rig.submit("one")
-    asleep = ScriptedEvaluation(gate=asyncio.Event())
+    stalled = ScriptedEvaluation(gate=asyncio.Event())
     older_ended: list[bool] = []
 
     async def evaluate(job: Job, answer: Answer, *, result_id: str, progress: ProgressCallback) -> dict[str, Any]:
         if job.attempts == 1:
-            return await asleep(job, answer, result_id=result_id, progress=progress)
-        older_ended.append(asleep.stopped.is_set())
+            return await stalled(job, answer, result_id=result_id, progress=progress)
+        older_ended.append(stalled.stopped.is_set())
         return result_json(job, answer, result_id)
 
     execution = rig.execution(evaluate)
     first = asyncio.create_task(execution.run(job_id, await entry_of(rig, job_id)))
-    await asleep.running.wait()
+    await stalled.running.wait()
     async with rig.database.begin() as connection:
         await connection.execute(text("UPDATE procrastinate_jobs SET status = 'doing', worker_id = NULL"))
     assert await rig.takeover.sweep() == 1
     await execution.run(job_id, await entry_of(rig, job_id))
-    await first  # ends quietly: its queue entry is gone, and the worker goes on
+    await first  # returns without an error: its queue entry is gone
     assert older_ended == [True]
     job = await rig.job(job_id)
-    assert (job.status, job.attempts, asleep.cancelled) == (JobStatus.SUCCEEDED, 2, [job_id])
+    assert (job.status, job.attempts, stalled.cancelled) == (JobStatus.SUCCEEDED, 2, [job_id])
 
 
-async def test_a_superseded_worker_is_interrupted_by_its_next_sign_of_progress(rig: Rig):
+async def test_superseded_worker_stops_at_next_progress_report(rig: Rig):
     [job_id] = await rig.submit("one")
-    claimed = await claimed_by_the_dead(rig, job_id)
+    claimed = await claim_by_killed_worker(rig, job_id)
     writer = ProgressWriter(rig.database, claimed.fence, interval_s=0.01)
     await rig.takeover.sweep()
 
@@ -130,17 +132,17 @@ async def test_a_superseded_worker_is_interrupted_by_its_next_sign_of_progress(r
         await writer.run_with(judging())
 
 
-async def test_sweeping_at_the_same_time_takes_a_job_over_once(rig: Rig, database_url: str):
+async def test_concurrent_sweeps_take_over_a_job_once(rig: Rig, database_url: str):
     jobs = await rig.submit(*"abcdefgh")
     for job_id in jobs:
-        await claimed_by_the_dead(rig, job_id)
+        await claim_by_killed_worker(rig, job_id)
     async with connect_database(database_url) as other, Rig.opened(other) as second:
         taken = await asyncio.gather(rig.takeover.sweep(), second.takeover.sweep(), rig.takeover.sweep())
         assert sum(taken) == len(jobs)
     assert [status for _, status in await entries(rig.database)] == ["todo"] * len(jobs)
 
 
-async def test_a_job_whose_entry_was_lost_is_queued_again(rig: Rig):
+async def test_job_without_queue_entry_is_queued_again(rig: Rig):
     [job_id] = await rig.submit("one")
     async with rig.database.begin() as connection:
         await connection.execute(text("DELETE FROM procrastinate_jobs"))
@@ -148,7 +150,7 @@ async def test_a_job_whose_entry_was_lost_is_queued_again(rig: Rig):
         assert (await rig.ended(job_id)).status is JobStatus.SUCCEEDED
 
 
-async def test_running_jobs_of_live_workers_are_left_alone(rig: Rig):
+async def test_sweep_ignores_jobs_of_live_workers(rig: Rig):
     [job_id] = await rig.submit("one")
     gate = asyncio.Event()
     evaluation = ScriptedEvaluation(gate=gate)
@@ -159,7 +161,7 @@ async def test_running_jobs_of_live_workers_are_left_alone(rig: Rig):
         assert (await rig.ended(job_id)).attempts == 1
 
 
-async def test_after_a_restart_alone_on_the_database_jobs_are_taken_up_at_once(rig: Rig, database_url: str):
+async def test_exclusive_restart_takes_over_jobs_immediately(rig: Rig, database_url: str):
     [job_id] = await rig.submit("one")
     stuck = ScriptedEvaluation(gate=asyncio.Event())
     worker = rig.worker(stuck)
@@ -177,8 +179,8 @@ async def test_after_a_restart_alone_on_the_database_jobs_are_taken_up_at_once(r
     assert (await rig.job(job_id)).result_id == job.result_id
 
 
-class Swallowing(JobQueue):
-    """Gets its connection in the moment in which it is cancelled, and goes on: Python 3.11's ``wait_for`` does that."""
+class CancellationSwallowingQueue(JobQueue):
+    """Queue that swallows the cancellation while it acquires a connection, as ``wait_for`` of Python 3.11 can do."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -191,8 +193,8 @@ class Swallowing(JobQueue):
         return []
 
 
-async def test_a_sweep_that_missed_being_cancelled_ends_all_the_same(database: Database):
-    queue = Swallowing(database)
+async def test_sweep_ends_after_swallowed_cancellation(database: Database):
+    queue = CancellationSwallowingQueue(database)
     sweeping = asyncio.create_task(Takeover(database, queue, clock=SystemClock(), stalled_s=1.0).run())
     await asyncio.wait_for(queue.asked.wait(), 120)
     sweeping.cancel()

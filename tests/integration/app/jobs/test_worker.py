@@ -17,25 +17,25 @@ from tests.fakes.services import CANARY, Rig
 pytestmark = pytest.mark.postgres
 
 
-async def stored(database: Database, result_id: str | None):
+async def load_result(database: Database, result_id: str | None):
     async with database.begin() as connection:
         record = await get_result(connection, result_id or "")
     assert record is not None
     return json.loads(record.body)
 
 
-async def test_a_job_is_judged_and_its_result_stored(rig: Rig):
+async def test_job_is_judged_and_result_stored(rig: Rig):
     [job_id] = await rig.submit("An answer.")
     async with rig.working(ScriptedEvaluation(score=lambda answer: 0.5)):
         job = await rig.ended(job_id)
     assert job.status is JobStatus.SUCCEEDED
     assert (job.pages_done, job.leaves_done, job.attempts, job.stage) == (2, 1, 1, None)
-    result = await stored(rig.database, job.result_id)
+    result = await load_result(rig.database, job.result_id)
     assert result["id"] == job.result_id
     assert result["final_score"] == 0.5
 
 
-async def test_each_answer_is_its_own_job(rig: Rig):
+async def test_each_answer_is_a_separate_job(rig: Rig):
     jobs = await rig.submit("one", "two", "three")
     evaluation = ScriptedEvaluation()
     async with rig.working(evaluation):
@@ -44,7 +44,7 @@ async def test_each_answer_is_its_own_job(rig: Rig):
     assert len({job.result_id for job in ended}) == 3
 
 
-async def test_a_broken_judge_ends_its_job_with_the_traceback_and_the_next_job_goes_on(rig: Rig):
+async def test_judge_bug_fails_only_its_job_with_traceback(rig: Rig):
     jobs = await rig.submit("one", "two")
     bug = JudgeBug(f"ZeroDivisionError: {CANARY}", traceback=f"File task.py, line 3 {CANARY}")
     broken = ScriptedEvaluation(error=lambda nth: bug if nth == 0 else None)
@@ -59,7 +59,7 @@ async def test_a_broken_judge_ends_its_job_with_the_traceback_and_the_next_job_g
 
 
 @pytest.mark.parametrize(("limit", "code"), [("time", "DEADLINE"), ("memory", "SCRIPT_LIMIT"), ("cpu", "SCRIPT_LIMIT")])
-async def test_a_judge_that_met_a_limit_says_so(rig: Rig, limit: str, code: str):
+async def test_stopped_judge_reports_its_limit(rig: Rig, limit: str, code: str):
     [job_id] = await rig.submit("one")
     stopped = ScriptStopped("it took too much", limit=limit, traceback=f"its last words {CANARY}")
     async with rig.working(ScriptedEvaluation(error=lambda nth: stopped)):
@@ -69,7 +69,7 @@ async def test_a_judge_that_met_a_limit_says_so(rig: Rig, limit: str, code: str)
     assert job.error.traceback == "its last words [redacted]"
 
 
-async def test_an_unexpected_fault_is_named_without_secrets(rig: Rig):
+async def test_unexpected_error_is_reported_without_secrets(rig: Rig):
     [job_id] = await rig.submit("one")
     fault = RuntimeError(f"no route to https://user:{CANARY}@host")
     async with rig.working(ScriptedEvaluation(error=lambda nth: fault)):
@@ -81,7 +81,7 @@ async def test_an_unexpected_fault_is_named_without_secrets(rig: Rig):
     assert job.error.traceback is None
 
 
-async def test_a_result_that_is_no_json_fails_the_job_and_stores_nothing(rig: Rig):
+async def test_result_that_is_not_json_fails_the_job(rig: Rig):
     [job_id] = await rig.submit("one")
     evaluation = ScriptedEvaluation(change=lambda result: result.update(final_score=float("nan")))
     async with rig.working(evaluation):
@@ -89,15 +89,15 @@ async def test_a_result_that_is_no_json_fails_the_job_and_stores_nothing(rig: Ri
     assert job.error is not None and job.error.code == "INTERNAL"
 
 
-async def test_text_that_postgres_cannot_hold_is_stored_all_the_same(rig: Rig):
+async def test_text_invalid_for_postgres_is_stored_escaped(rig: Rig):
     [job_id] = await rig.submit("one")
     evaluation = ScriptedEvaluation(change=lambda result: result.update(note="a\0b \ud800 c"))
     async with rig.working(evaluation):
         job = await rig.ended(job_id)
-    assert (await stored(rig.database, job.result_id))["note"] == "a\0b ? c"
+    assert (await load_result(rig.database, job.result_id))["note"] == "a\0b ? c"
 
 
-async def test_a_job_beyond_its_deadline_fails(rig: Rig):
+async def test_job_past_its_deadline_fails(rig: Rig):
     [job_id] = await rig.submit("one")
     evaluation = ScriptedEvaluation(gate=asyncio.Event())
     job = await rig.job(job_id)
@@ -108,14 +108,14 @@ async def test_a_job_beyond_its_deadline_fails(rig: Rig):
     assert evaluation.cancelled == [job_id]
 
 
-async def test_a_timeout_inside_judging_is_not_taken_for_the_deadline(rig: Rig):
+async def test_timeout_during_judging_is_not_the_deadline(rig: Rig):
     [job_id] = await rig.submit("one")
     async with rig.working(ScriptedEvaluation(error=lambda nth: TimeoutError("the page"))):
         job = await rig.ended(job_id)
     assert job.error is not None and job.error.code == "INTERNAL"
 
 
-async def test_cancelling_a_running_job_interrupts_it_at_once(rig: Rig):
+async def test_cancelled_running_job_is_interrupted(rig: Rig):
     [job_id] = await rig.submit("one")
     evaluation = ScriptedEvaluation(gate=asyncio.Event())
     async with rig.working(evaluation):
@@ -128,7 +128,7 @@ async def test_cancelling_a_running_job_interrupts_it_at_once(rig: Rig):
     assert (await rig.job(job_id)).status is JobStatus.CANCELLED
 
 
-async def test_a_cancelled_waiting_job_is_never_started(rig: Rig):
+async def test_cancelled_queued_job_is_never_started(rig: Rig):
     [job_id, other] = await rig.submit("one", "two")
     await rig.control.cancel(job_id)
     evaluation = ScriptedEvaluation()
@@ -137,7 +137,7 @@ async def test_a_cancelled_waiting_job_is_never_started(rig: Rig):
     assert evaluation.started == [other]
 
 
-async def test_cancelling_twice_is_harmless_and_an_ended_job_cannot_be_cancelled(rig: Rig):
+async def test_cancel_is_idempotent_and_rejects_ended_jobs(rig: Rig):
     [job_id, other] = await rig.submit("one", "two")
     await rig.control.cancel(job_id)
     assert (await rig.control.cancel(job_id)).status is JobStatus.CANCELLED
@@ -149,7 +149,7 @@ async def test_cancelling_twice_is_harmless_and_an_ended_job_cannot_be_cancelled
         await rig.control.cancel("job_unknown")
 
 
-async def test_a_failed_job_can_be_done_again(rig: Rig):
+async def test_failed_job_can_be_retried(rig: Rig):
     [job_id] = await rig.submit("one")
     evaluation = ScriptedEvaluation(error=lambda nth: JudgeBug("broken") if nth == 0 else None)
     async with rig.working(evaluation):
@@ -160,24 +160,24 @@ async def test_a_failed_job_can_be_done_again(rig: Rig):
     assert (job.status, job.attempts) == (JobStatus.SUCCEEDED, 2)
 
 
-async def test_the_first_result_stays_readable_after_a_retry(rig: Rig):
+async def test_first_result_remains_readable_after_retry(rig: Rig):
     [job_id] = await rig.submit("one")
     scores = iter([0.25, 0.75])
     async with rig.working(ScriptedEvaluation(score=lambda answer: next(scores))):
         first = await rig.ended(job_id)
         await rig.control.retry(job_id)
         second = await rig.ended(job_id)
-    assert (await stored(rig.database, first.result_id))["final_score"] == 0.25
-    assert (await stored(rig.database, second.result_id))["final_score"] == 0.75
+    assert (await load_result(rig.database, first.result_id))["final_score"] == 0.25
+    assert (await load_result(rig.database, second.result_id))["final_score"] == 0.75
 
 
-async def test_a_job_that_has_not_ended_cannot_be_done_again(rig: Rig):
+async def test_job_that_has_not_ended_cannot_be_retried(rig: Rig):
     [job_id] = await rig.submit("one")
     with pytest.raises(JobStateConflict):
         await rig.control.retry(job_id)
 
 
-async def test_a_stopping_worker_lets_running_jobs_finish(rig: Rig):
+async def test_stopping_worker_lets_running_jobs_finish(rig: Rig):
     [job_id] = await rig.submit("one")
     gate = asyncio.Event()
     evaluation = ScriptedEvaluation(gate=gate)
@@ -187,7 +187,7 @@ async def test_a_stopping_worker_lets_running_jobs_finish(rig: Rig):
     assert (await rig.job(job_id)).status is JobStatus.SUCCEEDED
 
 
-async def test_a_stopping_worker_hands_back_what_takes_too_long_and_no_attempt_is_counted(rig: Rig):
+async def test_stopping_worker_requeues_slow_jobs_without_losing_an_attempt(rig: Rig):
     [job_id] = await rig.submit("one")
     evaluation = ScriptedEvaluation(gate=asyncio.Event())
     async with rig.working(evaluation, drain_s=0.0):
@@ -198,7 +198,7 @@ async def test_a_stopping_worker_hands_back_what_takes_too_long_and_no_attempt_i
         assert (await rig.ended(job_id)).status is JobStatus.SUCCEEDED
 
 
-async def test_a_lost_database_hands_the_job_back_instead_of_failing_it(rig: Rig):
+async def test_lost_database_requeues_the_job(rig: Rig):
     [job_id] = await rig.submit("one")
     evaluation = ScriptedEvaluation(error=lambda nth: DatabaseUnavailable("away") if nth == 0 else None)
     async with rig.working(evaluation):

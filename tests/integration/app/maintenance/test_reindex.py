@@ -1,4 +1,4 @@
-"""An index that was torn, lost or went stale is made again from what is stored; judging comes to the same."""
+"""Rebuilding a torn, lost or stale index from stored bodies and records."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 URL = "https://towns.example/benches"
 
 
-class Showing:
-    """Shows every URL."""
+class StaticCapturer:
+    """Capturer that returns a page for every URL."""
 
     async def capture(self, url: str) -> Observation:
         return Observation(
@@ -40,11 +40,11 @@ class Showing:
         )
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no resources are open."""
 
 
 class Store:
-    """A folder with bodies and an index of files."""
+    """Folder with bodies and an index of files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -54,7 +54,7 @@ class Store:
         return await FolderIndex.open(self.folder / "captures")
 
     async def captured(self, *urls: str) -> list[Capture]:
-        pages = PageCache(Showing(), self.blobs, await self.index())
+        pages = PageCache(StaticCapturer(), self.blobs, await self.index())
         return [await pages.get(url) for url in urls]
 
     def body(self, capture: Capture, role: str = "text") -> Path:
@@ -68,7 +68,7 @@ def store(tmp_path: Path) -> Store:
 
 
 @pytest.mark.parametrize("damage", ["deleted", "torn", "stale", "whole"])
-async def test_a_damaged_index_of_files_finds_everything_again(store: Store, damage: str) -> None:
+async def test_damaged_file_index_is_rebuilt(store: Store, damage: str) -> None:
     captures = await store.captured(URL, f"{URL}/2")
     file = store.folder / "captures" / f"{captures[0].id}.json"
     if damage == "deleted":
@@ -85,7 +85,7 @@ async def test_a_damaged_index_of_files_finds_everything_again(store: Store, dam
     assert (await rebuild(store.blobs, index, check=True)).rows == 0
 
 
-async def test_records_that_were_lost_beside_the_bodies_come_back_from_the_index(store: Store) -> None:
+async def test_lost_records_are_restored_from_the_index(store: Store) -> None:
     [capture] = await store.captured(URL)
     shutil.rmtree(store.folder / "blobs" / "records")
     found = await rebuild(store.blobs, await store.index(), check=False)
@@ -93,7 +93,7 @@ async def test_records_that_were_lost_beside_the_bodies_come_back_from_the_index
     assert [name async for name, _ in store.blobs.records()] == [capture.id]
 
 
-async def test_bodies_that_are_gone_or_changed_are_named_with_the_pages_that_need_them(store: Store) -> None:
+async def test_missing_and_corrupt_bodies_are_reported_with_their_pages(store: Store) -> None:
     gone, changed = await store.captured(URL, f"{URL}/2")
     store.body(gone).unlink()
     store.body(changed).write_bytes(b"other words")
@@ -110,43 +110,41 @@ KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from cache.pages import PageCache
-from tests.integration.app.maintenance.test_reindex import URL, Showing, Store
+from tests.integration.app.maintenance.test_reindex import URL, StaticCapturer, Store
 
-class Dies:
-    \"\"\"An index whose process dies when the row is to be written: the bodies and the record are there.\"\"\"
+class KilledIndex:
+    \"\"\"Index whose process is killed before the row is written, when bodies and record exist.\"\"\"
     def __init__(self, index): self.find, self.newest, self.get = index.find, index.newest, index.get
     async def record(self, capture): os.kill(os.getpid(), signal.SIGKILL)
 
 async def main():
     store = Store(Path(sys.argv[1]))
-    await PageCache(Showing(), store.blobs, Dies(await store.index())).get(URL)
+    await PageCache(StaticCapturer(), store.blobs, KilledIndex(await store.index())).get(URL)
 
 asyncio.run(main())
 """
 
 
-def _ended_of(program: str, *arguments: str) -> int:
+def _run_program(program: str, *arguments: str) -> int:
     return subprocess.run([sys.executable, "-c", program, *arguments], check=False, timeout=60).returncode
 
 
-async def test_a_process_killed_between_body_and_row_leaves_no_dangling_row_and_its_page_is_adopted(
+async def test_capture_of_process_killed_before_row_is_adopted(
     store: Store,
 ) -> None:
-    assert _ended_of(KILLED, str(store.folder)) == -signal.SIGKILL
+    assert _run_program(KILLED, str(store.folder)) == -signal.SIGKILL
     index = await store.index()
     assert [capture async for capture in index.all()] == []
     found = await rebuild(store.blobs, index, check=True)
     assert (found.captures, found.rows, found.unnamed, found.sound) == (1, 1, 0, True)
-    adopted = await PageCache(Showing(), store.blobs, await store.index()).evidence_for(URL)
+    adopted = await PageCache(StaticCapturer(), store.blobs, await store.index()).evidence_for(URL)
     assert adopted.text == f"Benches of {URL}"
 
 
 @pytest.mark.postgres
-async def test_rows_of_the_database_are_made_again_and_stale_ones_mended(
-    store: Store, database: Database, database_url: str
-) -> None:
+async def test_missing_and_stale_database_rows_are_rebuilt(store: Store, database: Database, database_url: str) -> None:
     index = PostgresCaptureIndex(database)
-    pages = PageCache(Showing(), store.blobs, index)
+    pages = PageCache(StaticCapturer(), store.blobs, index)
     captures = [await pages.get(url) for url in (URL, f"{URL}/2", f"{URL}/3")]
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("DELETE FROM captures WHERE id = %s", [captures[0].id])

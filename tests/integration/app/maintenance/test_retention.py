@@ -1,4 +1,4 @@
-"""What is forgotten and what stays, on a real database with stored bodies in a folder."""
+"""Retention on a real database with stored bodies in a folder."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ OLD = timedelta(days=100)
 TABLES = ("jobs", "results", "submissions", "answers", "captures", "result_pages")
 
 
-class Shelf:
-    """Judged answers and captures of any age."""
+class RetentionStore:
+    """Store of judged answers and captures of any age."""
 
     def __init__(self, rig: Rig, folder: Path) -> None:
         self.rig = rig
@@ -39,7 +39,7 @@ class Shelf:
         self.folder = folder / "blobs"
 
     async def judged(self, answer: str, *, age: timedelta = timedelta(0)) -> str:
-        """The job of an answer that was judged so long ago."""
+        """Judge an answer, date it back by ``age``, and return its job."""
         async with self.rig.working(ScriptedEvaluation()):
             [job_id] = await self.rig.submit(answer)
             await self.rig.ended(job_id)
@@ -52,7 +52,7 @@ class Shelf:
         return job_id
 
     async def page(self, url: str, *, age: timedelta = timedelta(0), shown_in: str | None = None) -> str:
-        """The id of a capture that was made so long ago, and that the result of a job names."""
+        """Store a capture dated back by ``age``, optionally used by the result of a job, and return its id."""
         blob = await self.blobs.put(url.encode(), "text/plain")
         [stored] = self.folder.glob(f"sha256/*/{blob.sha256}")
         then = datetime.now(UTC) - age
@@ -104,11 +104,11 @@ class Shelf:
 
 
 @pytest.fixture
-def shelf(rig: Rig, tmp_path: Path) -> Shelf:
-    return Shelf(rig, tmp_path)
+def shelf(rig: Rig, tmp_path: Path) -> RetentionStore:
+    return RetentionStore(rig, tmp_path)
 
 
-async def test_old_work_goes_with_all_that_only_it_needed_and_the_rest_stays(shelf: Shelf):
+async def test_prune_removes_old_jobs_with_unshared_data(shelf: RetentionStore):
     old, young = await shelf.judged("old", age=OLD), await shelf.judged("young")
     await shelf.page("https://example.org/old", age=OLD, shown_in=old)
     kept = await shelf.page("https://example.org/young", shown_in=young)
@@ -126,7 +126,7 @@ async def test_old_work_goes_with_all_that_only_it_needed_and_the_rest_stays(she
     assert await PostgresCaptureIndex(shelf.database).get(kept) is not None
 
 
-async def test_evidence_of_a_result_that_stays_is_kept_however_old(shelf: Shelf):
+async def test_prune_keeps_old_evidence_of_recent_results(shelf: RetentionStore):
     young = await shelf.judged("young")
     page = await shelf.page("https://example.org/old", age=OLD, shown_in=young)
     done = await shelf.prune()
@@ -136,7 +136,7 @@ async def test_evidence_of_a_result_that_stays_is_kept_however_old(shelf: Shelf)
     assert await shelf.blobs.get(found.blobs["text"].sha256) == b"https://example.org/old"
 
 
-async def test_a_body_that_two_captures_share_stays_with_the_one_that_stays(shelf: Shelf):
+async def test_prune_keeps_bodies_shared_with_kept_captures(shelf: RetentionStore):
     old = await shelf.judged("old", age=OLD)
     await shelf.page("https://example.org/same", age=OLD, shown_in=old)
     young = await shelf.judged("young")
@@ -151,7 +151,7 @@ async def test_a_body_that_two_captures_share_stays_with_the_one_that_stays(shel
     assert await shelf.blobs.get(blob.sha256)
 
 
-async def test_a_rehearsal_counts_the_same_and_changes_nothing(shelf: Shelf):
+async def test_rehearsal_reports_same_counts_and_changes_nothing(shelf: RetentionStore):
     old = await shelf.judged("old", age=OLD)
     await shelf.page("https://example.org/old", age=OLD, shown_in=old)
     before = await shelf.counts()
@@ -161,7 +161,7 @@ async def test_a_rehearsal_counts_the_same_and_changes_nothing(shelf: Shelf):
     assert sum((await shelf.counts()).values()) == 0
 
 
-async def test_work_that_has_not_ended_stays_however_old(shelf: Shelf):
+async def test_prune_keeps_old_unfinished_jobs(shelf: RetentionStore):
     [job_id] = await shelf.rig.submit("waiting")
     await shelf.run("UPDATE jobs SET created_at = created_at - :age", age=OLD)
     await shelf.run("UPDATE submissions SET created_at = created_at - :age", age=OLD)
@@ -169,7 +169,7 @@ async def test_work_that_has_not_ended_stays_however_old(shelf: Shelf):
     assert (await shelf.rig.job(job_id)).status is JobStatus.QUEUED
 
 
-async def test_answers_may_be_handed_in_while_it_runs(shelf: Shelf):
+async def test_submissions_are_accepted_during_prune(shelf: RetentionStore):
     await shelf.judged("same text", age=OLD)
     async with asyncio.TaskGroup() as both:
         both.create_task(shelf.prune())
@@ -178,8 +178,8 @@ async def test_answers_may_be_handed_in_while_it_runs(shelf: Shelf):
     assert (await shelf.counts())["answers"] == 1
 
 
-async def test_what_a_command_captured_without_the_service_is_kept_with_all_it_names(shelf: Shelf):
-    """Its record stands beside the bodies, in the folder of the data, or in both; it never had a row."""
+async def test_prune_keeps_captures_of_commands_without_database(shelf: RetentionStore):
+    """The record is next to the bodies, in the data folder, or in both. It has no database row."""
     old = await shelf.judged("old", age=OLD)
     forgotten = await shelf.page("https://example.org/forgotten", age=OLD, shown_in=old)
     in_both = await shelf.page("https://example.org/in-both", age=OLD, shown_in=old)
@@ -211,7 +211,7 @@ async def test_what_a_command_captured_without_the_service_is_kept_with_all_it_n
     assert (await shelf.prune()).bodies == 0
 
 
-async def test_a_record_that_this_program_cannot_read_stops_it_before_anything_goes(shelf: Shelf):
+async def test_unreadable_record_aborts_prune_before_any_removal(shelf: RetentionStore):
     old = await shelf.judged("old", age=OLD)
     await shelf.page("https://example.org/old", age=OLD, shown_in=old)
     await shelf.blobs.put_record("page_of_tomorrow", b'{"record_version": 99}')
@@ -221,7 +221,7 @@ async def test_a_record_that_this_program_cannot_read_stops_it_before_anything_g
     assert await shelf.counts() == before
 
 
-async def test_bodies_that_a_restore_did_not_bring_back_are_counted(shelf: Shelf):
+async def test_missing_bodies_are_counted(shelf: RetentionStore):
     young = await shelf.judged("young")
     await shelf.page("https://example.org/there", shown_in=young)
     await shelf.page("https://example.org/lost", shown_in=young)
@@ -230,7 +230,7 @@ async def test_bodies_that_a_restore_did_not_bring_back_are_counted(shelf: Shelf
     assert await missing_bodies(shelf.database, shelf.blobs) == (2, 1)
 
 
-async def test_a_correction_that_stands_keeps_its_page(shelf: Shelf):
+async def test_prune_keeps_pages_of_corrections_in_force(shelf: RetentionStore):
     standing = await shelf.page("https://stands.example/", age=OLD)
     taken_back = await shelf.page("https://taken-back.example/", age=OLD)
     now = datetime.now(UTC)

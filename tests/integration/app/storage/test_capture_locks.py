@@ -1,4 +1,4 @@
-"""Whose turn it is, over real processes on one real database: one captures, the others find what it captured."""
+"""Capture locks across processes on one database: one process captures, and the others reuse the capture."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ URL = "https://towns.example/benches"
 RACES_AT_ONCE = 25
 
 
-class Knocking:
-    """A capturer that takes a moment and counts."""
+class CountingCapturer:
+    """Capturer with a delay that counts its captures."""
 
     def __init__(self, takes_s: float = 0.02) -> None:
         self.takes_s = takes_s
@@ -50,19 +50,19 @@ class Knocking:
         )
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no resources are open."""
 
 
 @asynccontextmanager
-async def worker(url: str, folder: Path, capturer: Knocking) -> AsyncIterator[PageCache]:
-    """What one process has: its own connections, the shared database and store."""
+async def worker(url: str, folder: Path, capturer: CountingCapturer) -> AsyncIterator[PageCache]:
+    """Yield the page cache of one process: separate connections, shared database and store."""
     async with connect_database(url) as database:
         turns = PostgresCaptureLocks(database)
         yield PageCache(capturer, BlobStore.open(folder.as_uri()), PostgresCaptureIndex(database), turns=turns)
 
 
-async def _raced(count: int, run: Callable[[int, int], Awaitable[str]]) -> None:
-    """``run(worker, nth)`` by both workers at the same moment, ``count`` times, and with the same end."""
+async def _run_races(count: int, run: Callable[[int, int], Awaitable[str]]) -> None:
+    """Race ``run(worker, nth)`` of two workers ``count`` times, and check that both get the same result."""
     at_once = asyncio.Semaphore(RACES_AT_ONCE)
 
     async def race(nth: int) -> None:
@@ -81,20 +81,20 @@ async def _raced(count: int, run: Callable[[int, int], Awaitable[str]]) -> None:
             races.create_task(race(nth))
 
 
-async def test_f18_a_hundred_races_of_two_workers_end_in_one_capture_each(database_url: str, tmp_path: Path) -> None:
-    capturers = Knocking(0.005), Knocking(0.005)
+async def test_f18_hundred_races_of_two_workers_capture_once_each(database_url: str, tmp_path: Path) -> None:
+    capturers = CountingCapturer(0.005), CountingCapturer(0.005)
     async with worker(database_url, tmp_path, capturers[0]) as one, worker(database_url, tmp_path, capturers[1]) as two:
         workers = one, two
 
         async def get(nth_worker: int, nth: int) -> str:
             return (await workers[nth_worker].get(f"{URL}?nth={nth}")).id
 
-        await _raced(100, get)
+        await _run_races(100, get)
     assert sum(each.count for each in capturers) == 100
-    assert all(each.count for each in capturers)  # both won some
+    assert all(each.count for each in capturers)  # each worker won some races
 
 
-async def test_f18_five_hundred_races_for_a_turn_let_one_in_at_a_time(database_url: str) -> None:
+async def test_f18_five_hundred_races_for_a_lock_are_exclusive(database_url: str) -> None:
     inside: set[int] = set()
     winners: dict[int, int] = {}
     async with connect_database(database_url) as one, connect_database(database_url) as two:
@@ -109,29 +109,29 @@ async def test_f18_five_hundred_races_for_a_turn_let_one_in_at_a_time(database_u
                 inside.remove(nth)
             return "in and out"
 
-        await _raced(500, enter)
+        await _run_races(500, enter)
     assert len(winners) == 500
-    assert set(winners.values()) == {0, 1}  # both won some
+    assert set(winners.values()) == {0, 1}  # each worker won some races
 
 
-async def test_a_refresh_joins_the_one_that_is_under_way_elsewhere(database_url: str, tmp_path: Path) -> None:
-    capturers = Knocking(), Knocking(0.5)
+async def test_refresh_joins_running_refresh_of_other_worker(database_url: str, tmp_path: Path) -> None:
+    capturers = CountingCapturer(), CountingCapturer(0.5)
     async with worker(database_url, tmp_path, capturers[0]) as one, worker(database_url, tmp_path, capturers[1]) as two:
         before = await one.get(URL)
-        under_way = asyncio.create_task(two.get(URL, refresh=True))
+        running = asyncio.create_task(two.get(URL, refresh=True))
         await asyncio.sleep(0.2)
         joined = await one.get(URL, refresh=True)
-        assert joined.id == (await under_way).id != before.id
+        assert joined.id == (await running).id != before.id
     assert (capturers[0].count, capturers[1].count) == (1, 1)
 
 
 PROCESS = """
 import asyncio, sys
 from pathlib import Path
-from tests.integration.app.storage.test_capture_locks import URL, Knocking, worker
+from tests.integration.app.storage.test_capture_locks import URL, CountingCapturer, worker
 
 async def main(database, folder, takes_s):
-    capturer = Knocking(float(takes_s))
+    capturer = CountingCapturer(float(takes_s))
     async with worker(database, Path(folder), capturer) as pages:
         print("ready", flush=True)
         sys.stdin.readline()
@@ -144,7 +144,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 @asynccontextmanager
 async def processes(*arguments: tuple[str, str, str]) -> AsyncIterator[list[asyncio.subprocess.Process]]:
-    """Workers that are processes, ready to begin when they read a line."""
+    """Start worker processes that begin when they read a line."""
     pipe = asyncio.subprocess.PIPE
     started = [
         await asyncio.create_subprocess_exec(sys.executable, "-c", PROCESS, *each, stdin=pipe, stdout=pipe)
@@ -162,49 +162,49 @@ async def processes(*arguments: tuple[str, str, str]) -> AsyncIterator[list[asyn
             await process.wait()
 
 
-async def begin(process: asyncio.subprocess.Process) -> None:
+async def start_capture(process: asyncio.subprocess.Process) -> None:
     assert process.stdin is not None
     process.stdin.write(b"\n")
     await process.stdin.drain()
 
 
-async def ended(process: asyncio.subprocess.Process) -> tuple[str, int]:
+async def wait_for_end(process: asyncio.subprocess.Process) -> tuple[str, int]:
     assert process.stdout is not None
     async with asyncio.timeout(120):
         while not (line := await process.stdout.readline()).startswith(b"ended"):
-            assert line, "the process ended early"  # other lines are its log
+            assert line, "the process ended early"  # other lines are log output
     _, capture_id, count = line.split()
     return capture_id.decode(), int(count)
 
 
-async def test_two_processes_that_begin_at_once_share_one_capture(database_url: str, tmp_path: Path) -> None:
+async def test_two_concurrent_processes_share_one_capture(database_url: str, tmp_path: Path) -> None:
     arguments = (database_url, str(tmp_path), "0.5")
     async with processes(arguments, arguments) as (one, two):
-        await asyncio.gather(begin(one), begin(two))
-        (first, count_one), (second, count_two) = await asyncio.gather(ended(one), ended(two))
+        await asyncio.gather(start_capture(one), start_capture(two))
+        (first, count_one), (second, count_two) = await asyncio.gather(wait_for_end(one), wait_for_end(two))
     assert first == second
     assert count_one + count_two == 1
 
 
-async def test_the_turn_of_a_process_that_died_runs_out_in_ten_seconds(
+async def test_lock_of_killed_process_expires_within_ten_seconds(
     database: Database, database_url: str, tmp_path: Path
 ) -> None:
     async with processes((database_url, str(tmp_path), "60"), (database_url, str(tmp_path), "0")) as (holder, waiter):
-        await begin(holder)
+        await start_capture(holder)
         turns = PostgresCaptureLocks(database)
         async with asyncio.timeout(120):
             while await turns.is_free(URL):  # noqa: ASYNC110 - the turn is taken in another process
                 await asyncio.sleep(0.02)
         os.kill(holder.pid, signal.SIGKILL)
         began = time.monotonic()
-        await begin(waiter)
-        _, count = await ended(waiter)
+        await start_capture(waiter)
+        _, count = await wait_for_end(waiter)
         waited_s = time.monotonic() - began
     assert count == 1
     assert LOCK_TTL_S - 3 < waited_s < 10
 
 
-async def test_a_turn_is_renewed_for_as_long_as_the_capture_takes(database: Database) -> None:
+async def test_lock_is_renewed_during_the_capture(database: Database) -> None:
     turns = PostgresCaptureLocks(database, turn_s=0.6, renew_s=0.1)
     async with turns.turn("k"):
         for _ in range(15):
@@ -213,7 +213,7 @@ async def test_a_turn_is_renewed_for_as_long_as_the_capture_takes(database: Data
     assert await turns.is_free("k")
 
 
-async def test_a_turn_ends_with_what_it_was_taken_for_however_that_ends(database: Database) -> None:
+async def test_lock_is_released_after_error_or_cancellation(database: Database) -> None:
     turns = PostgresCaptureLocks(database)
     with pytest.raises(ZeroDivisionError):
         async with turns.turn("k"):
@@ -231,7 +231,7 @@ async def test_a_turn_ends_with_what_it_was_taken_for_however_that_ends(database
     assert await turns.is_free("k")
 
 
-async def test_without_a_database_there_is_no_turn_and_nobody_is_held_up() -> None:
+async def test_lost_database_fails_lock_and_skips_pacing() -> None:
     async with connect_database("postgresql://nobody@127.0.0.1:1/nothing") as database:
         with pytest.raises(IndexFailed):
             async with PostgresCaptureLocks(database).turn("k"):
@@ -239,7 +239,7 @@ async def test_without_a_database_there_is_no_turn_and_nobody_is_held_up() -> No
         await PostgresHostPacing(database).wait("a.com", 5.0)
 
 
-async def test_visits_to_a_host_are_a_gap_apart_over_all_workers(database_url: str) -> None:
+async def test_host_pacing_applies_across_workers(database_url: str) -> None:
     async with connect_database(database_url) as one, connect_database(database_url) as two:
         paces = PostgresHostPacing(one), PostgresHostPacing(two)
         at: list[float] = []

@@ -35,7 +35,7 @@ def index(database: Database) -> PostgresCaptureIndex:
     return PostgresCaptureIndex(database)
 
 
-async def test_a_record_is_found_by_key_and_by_id(index: PostgresCaptureIndex):
+async def test_capture_is_found_by_key_and_id(index: PostgresCaptureIndex):
     await index.record(capture("one", title="Ünïcode 页", chain=("http://a.com/",)))
     assert (
         await index.find(KEY) == await index.get("one") == capture("one", title="Ünïcode 页", chain=("http://a.com/",))
@@ -44,7 +44,7 @@ async def test_a_record_is_found_by_key_and_by_id(index: PostgresCaptureIndex):
     assert await index.get("two") is None
 
 
-async def test_the_newest_evidence_is_preferred_to_a_newer_failure(index: PostgresCaptureIndex):
+async def test_newest_evidence_is_preferred_to_newer_failure(index: PostgresCaptureIndex):
     await index.record(capture("failed first", CaptureOutcome.TIMEOUT, minute=0))
     await index.record(capture("good", minute=1))
     await index.record(capture("better", minute=3))
@@ -54,14 +54,14 @@ async def test_the_newest_evidence_is_preferred_to_a_newer_failure(index: Postgr
     assert found is not None and found.id == "better"
 
 
-async def test_the_newest_failure_is_found_where_there_is_no_evidence(index: PostgresCaptureIndex):
+async def test_newest_failure_is_found_without_evidence(index: PostgresCaptureIndex):
     await index.record(capture("first", CaptureOutcome.TIMEOUT, minute=0))
     await index.record(capture("second", CaptureOutcome.BLOCKED, minute=1))
     found = await index.find(KEY)
     assert found is not None and found.id == "second"
 
 
-async def test_where_evidence_was_found_it_is_found_too_unless_there_is_some_of_its_own(index: PostgresCaptureIndex):
+async def test_evidence_is_found_by_final_url_unless_it_has_its_own(index: PostgresCaptureIndex):
     ended_at = "https://b.com/long"
     await index.record(capture("good", final_url=ended_at, minute=1))
     await index.record(capture("wall", CaptureOutcome.LOGIN_WALL, final_url="https://b.com/login", minute=2))
@@ -78,13 +78,13 @@ async def test_where_evidence_was_found_it_is_found_too_unless_there_is_some_of_
 
 
 @pytest.mark.parametrize("url", ["https://a.com/" + "x" * 4000, "https://a.com/\0", "https://a.com/\ud800"])
-async def test_long_and_odd_urls_can_be_kept(index: PostgresCaptureIndex, url: str):
+async def test_long_and_invalid_urls_are_stored(index: PostgresCaptureIndex, url: str):
     await index.record(capture("odd", key=url, url=url, title="\0 \ud800"))
     found = await index.find(url)
     assert found is not None and found.id == "odd"
 
 
-async def test_captures_are_listed_newest_first_and_by_problem(index: PostgresCaptureIndex, database: Database):
+async def test_captures_are_listed_newest_first_and_filtered(index: PostgresCaptureIndex, database: Database):
     for number, outcome in enumerate([CaptureOutcome.OK, CaptureOutcome.BLOCKED, CaptureOutcome.PARTIAL]):
         await index.record(capture(f"page_{number}", outcome))
 
@@ -100,7 +100,7 @@ async def test_captures_are_listed_newest_first_and_by_problem(index: PostgresCa
     assert await ids(agent="nobody") == []
 
 
-async def test_an_absent_database_is_a_failed_index():
+async def test_missing_database_fails_the_index():
     async with connect_database("postgresql://nobody@127.0.0.1:1/nothing") as database:
         with pytest.raises(IndexFailed):
             await PostgresCaptureIndex(database).find(KEY)

@@ -29,7 +29,7 @@ def empty_url(postgres_url: str):
         connection.execute("DROP DATABASE empty WITH (FORCE)")
 
 
-async def test_the_migrations_make_the_tables_that_the_code_knows(database: Database):
+async def test_migrations_match_the_metadata(database: Database):
     def differences(connection: Connection) -> Any:
         ours = {"include_name": lambda name, kind, parents: kind != "table" or name in metadata.tables}
         options = {**ours, "compare_server_default": True}
@@ -39,12 +39,12 @@ async def test_the_migrations_make_the_tables_that_the_code_knows(database: Data
         assert await connection.run_sync(differences) == []
 
 
-async def test_migrating_twice_changes_nothing(database: Database):
+async def test_migration_is_idempotent(database: Database):
     async with database.begin() as connection:
         await migrate(connection)
 
 
-async def test_many_processes_may_start_on_an_empty_database_at_once(empty_url: str):
+async def test_concurrent_processes_can_migrate_an_empty_database(empty_url: str):
     async def start() -> None:
         async with open_database(settings_for_tests(database_url=empty_url)) as database:
             await database.ping()
@@ -52,7 +52,7 @@ async def test_many_processes_may_start_on_an_empty_database_at_once(empty_url: 
     await asyncio.gather(*(start() for _ in range(5)))
 
 
-async def test_an_interrupted_migration_leaves_nothing_behind(empty_url: str):
+async def test_interrupted_migration_is_rolled_back(empty_url: str):
     async with connect_database(empty_url) as database:
         with pytest.raises(RuntimeError):
             async with database.begin() as connection:
@@ -63,7 +63,7 @@ async def test_an_interrupted_migration_leaves_nothing_behind(empty_url: str):
             assert tables.scalar_one() == 0
 
 
-async def test_a_newer_database_is_refused(database: Database, database_url: str):
+async def test_newer_database_is_rejected(database: Database, database_url: str):
     async with database.begin() as connection:
         await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(DatabaseTooNew, match="9999"):
@@ -71,27 +71,27 @@ async def test_a_newer_database_is_refused(database: Database, database_url: str
             pass
 
 
-async def test_a_database_that_is_not_there_is_unavailable():
+async def test_missing_database_is_unavailable():
     with pytest.raises(DatabaseUnavailable):
         async with open_database(settings_for_tests(database_url="postgresql://nobody@127.0.0.1:1/nothing")):
             pass
 
 
-async def test_a_connection_cut_in_a_transaction_is_unavailable(database: Database):
+async def test_lost_connection_in_transaction_is_unavailable(database: Database):
     with pytest.raises(DatabaseUnavailable):
         async with database.begin() as connection:
             await connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
     await database.ping()
 
 
-async def test_a_mistake_in_a_statement_is_not_taken_for_an_outage(database: Database):
+async def test_statement_error_is_not_an_outage(database: Database):
     with pytest.raises(ProgrammingError):
         async with database.begin() as connection:
             await connection.execute(text("SELECT nothing FROM nowhere"))
 
 
 @pytest.mark.parametrize("url", ["mysql://host/name", "no url at all", "postgresql"])
-async def test_what_is_no_postgres_url_is_refused_by_name(url: str):
+async def test_invalid_database_url_is_rejected_with_setting_name(url: str):
     with pytest.raises(InvalidSettings, match="ASSAY_DATABASE_URL"):
         async with open_database(settings_for_tests(database_url=url)):
             pass

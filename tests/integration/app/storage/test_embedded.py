@@ -1,4 +1,4 @@
-"""The private PostgreSQL's life cycle, each test with a server of its own."""
+"""Life cycle of the embedded PostgreSQL. Each test starts its own server."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def folder() -> Iterator[Path]:
     yield path
     leftover = EmbeddedPostgres(path)
     if (path / "postgres").exists():
-        # Joining and leaving as the last one stops whatever a failed test left running.
+        # Joining and leaving as the last process stops a server that a failed test left running.
         leftover.start()
         leftover.stop()
     shutil.rmtree(path, ignore_errors=True)
 
 
-def answers(url: str) -> bool:
+def is_running(url: str) -> bool:
     try:
         with psycopg.connect(url, connect_timeout=2) as connection:
             return connection.execute("SELECT 1").fetchone() == (1,)
@@ -54,7 +54,7 @@ def answers(url: str) -> bool:
         return False
 
 
-def another_process(folder: Path) -> subprocess.Popen[str]:
+def start_in_other_process(folder: Path) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -63,21 +63,21 @@ def another_process(folder: Path) -> subprocess.Popen[str]:
     return process
 
 
-def test_the_server_starts_keeps_its_data_and_stops(folder: Path):
+def test_server_keeps_data_across_restart(folder: Path):
     server = EmbeddedPostgres(folder)
     url = server.start()
     assert server.exclusive
     with psycopg.connect(url) as connection:
         connection.execute("CREATE TABLE kept (n int)")
     server.stop()
-    assert not answers(url)
+    assert not is_running(url)
     url = server.start()
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT count(*) FROM kept").fetchone() == (0,)
     server.stop()
 
 
-def test_it_listens_on_no_network_and_on_a_socket_of_its_owner_only(folder: Path):
+def test_server_listens_only_on_private_socket(folder: Path):
     server = EmbeddedPostgres(folder)
     with psycopg.connect(server.start()) as connection:
         assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
@@ -86,45 +86,45 @@ def test_it_listens_on_no_network_and_on_a_socket_of_its_owner_only(folder: Path
     server.stop()
 
 
-def test_the_last_process_to_leave_stops_it(folder: Path):
+def test_last_process_stops_the_server(folder: Path):
     server = EmbeddedPostgres(folder)
     url = server.start()
-    with another_process(folder) as other:
+    with start_in_other_process(folder) as other:
         server.stop()
-        assert answers(url)
+        assert is_running(url)
         other.communicate("")
     assert other.returncode == 0
-    assert not answers(url)
+    assert not is_running(url)
 
 
-def test_after_kill_9_it_is_found_again_and_the_next_normal_stop_stops_it(folder: Path):
-    with another_process(folder) as other:
+def test_server_of_killed_process_is_adopted_and_stopped(folder: Path):
+    with start_in_other_process(folder) as other:
         other.send_signal(signal.SIGKILL)
         other.wait()
     server = EmbeddedPostgres(folder)
     url = server.start()
     assert server.exclusive
-    assert answers(url)
+    assert is_running(url)
     server.stop()
-    assert not answers(url)
+    assert not is_running(url)
 
 
-def test_a_second_user_in_the_same_process_does_not_take_the_first_one_down(folder: Path):
+def test_second_instance_in_process_does_not_stop_the_first(folder: Path):
     first, second = EmbeddedPostgres(folder), EmbeddedPostgres(folder)
     url = first.start()
     second.start()
     assert not second.exclusive
     second.stop()
-    assert answers(url)
+    assert is_running(url)
     first.stop()
     first.stop()
-    assert not answers(url)
+    assert not is_running(url)
 
 
-def test_a_path_too_long_for_a_socket_works_too(folder: Path):
+def test_path_too_long_for_a_socket_is_supported(folder: Path):
     server = EmbeddedPostgres(folder / ("x" * 100) / "it's a folder")
     url = server.start()
-    assert answers(url)
+    assert is_running(url)
     with psycopg.connect(url) as connection:
         [[shown]] = connection.execute("SHOW unix_socket_directories").fetchall()
     sockets = Path(shown)
@@ -133,45 +133,45 @@ def test_a_path_too_long_for_a_socket_works_too(folder: Path):
     assert not sockets.exists()
 
 
-def test_an_interrupted_first_start_does_not_stand_in_the_way(folder: Path):
+def test_server_starts_after_interrupted_first_start(folder: Path):
     (folder / "postgres.new").mkdir()
     (folder / "postgres.new" / "PG_VERSION").write_text("18\n")
     server = EmbeddedPostgres(folder)
-    assert answers(server.start())
+    assert is_running(server.start())
     server.stop()
 
 
-def test_a_stale_pid_file_does_not_stand_in_the_way(folder: Path):
+def test_server_starts_with_stale_pid_file(folder: Path):
     server = EmbeddedPostgres(folder)
     server.start()
     pid_file = folder / "postgres" / "postmaster.pid"
     postmaster = int(pid_file.read_text().splitlines()[0])
     os.kill(postmaster, signal.SIGKILL)
-    while answers(server.url()):
+    while is_running(server.url()):
         pass
     server.stop()
     again = EmbeddedPostgres(folder)
-    assert answers(again.start())
+    assert is_running(again.start())
     again.stop()
 
 
-def test_a_killed_server_whose_helpers_live_on_for_a_while_is_started_again(folder: Path):
+def test_server_restarts_while_old_child_processes_are_running(folder: Path):
     server = EmbeddedPostgres(folder)
     server.start()
     postmaster = psutil.Process(int((folder / "postgres" / "postmaster.pid").read_text().splitlines()[0]))
     helper = postmaster.children()[0]
-    helper.suspend()  # so that it takes no notice of what happened to the others
+    helper.suspend()  # so that it does not notice the end of the other processes
     postmaster.kill()
     woken = threading.Timer(2.0, helper.resume)
     woken.start()
     again = EmbeddedPostgres(folder)
-    assert answers(again.start())
+    assert is_running(again.start())
     woken.join()
     again.stop()
     server.stop()
 
 
-def test_a_folder_of_another_release_is_refused(folder: Path):
+def test_data_folder_of_other_release_is_rejected(folder: Path):
     server = EmbeddedPostgres(folder)
     server.start()
     server.stop()
@@ -182,7 +182,7 @@ def test_a_folder_of_another_release_is_refused(folder: Path):
     version.write_text("18\n")
 
 
-def test_a_folder_that_holds_something_else_is_refused_and_left_alone(folder: Path):
+def test_folder_with_other_files_is_rejected_and_unchanged(folder: Path):
     account = server_user()
     (folder / "postgres").mkdir()
     (folder / "postgres" / "letters.txt").write_text("mine")
@@ -195,7 +195,7 @@ def test_a_folder_that_holds_something_else_is_refused_and_left_alone(folder: Pa
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
-def test_somebody_elses_folder_is_refused_and_not_taken_over(folder: Path):
+def test_folder_of_other_user_is_rejected_and_unchanged(folder: Path):
     server = EmbeddedPostgres(folder)
     server.start()
     server.stop()
@@ -209,10 +209,10 @@ def test_somebody_elses_folder_is_refused_and_not_taken_over(folder: Path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another user")
-def test_a_closed_parent_folder_is_opened_for_passing_through_only(folder: Path):
+def test_private_parent_folder_becomes_traversable_only(folder: Path):
     closed = folder / "closed"
     closed.mkdir(mode=0o700)
     server = EmbeddedPostgres(closed / "data")
-    assert answers(server.start())
+    assert is_running(server.start())
     server.stop()
     assert closed.stat().st_mode & 0o777 == 0o701

@@ -1,4 +1,4 @@
-"""Two workers with one key, each with a circuit of its own; what one finds out the other knows."""
+"""Provider status shared by workers with one key, each with its own circuit breaker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REFUSED = LLMRejected("401 wrong key sk-canary", status=401, scope=RejectionScop
 
 @dataclass
 class Provider:
-    """Counts what reaches it. ``works``: whether it answers; each reply takes ``seconds``."""
+    """Provider that counts its calls. ``works``: whether it succeeds; ``seconds``: duration of each reply."""
 
     works: bool = False
     calls: int = 0
@@ -59,13 +59,13 @@ async def processes(database_url: str) -> AsyncIterator[list[Process]]:
         yield found
 
 
-async def until(process: Process, state: CircuitState) -> None:
+async def wait_for_state(process: Process, state: CircuitState) -> None:
     async with asyncio.timeout(120):
-        while process.circuit.state(MODEL) is not state:  # noqa: ASYNC110 - told by another process
+        while process.circuit.state(MODEL) is not state:  # noqa: ASYNC110 - set by another process
             await asyncio.sleep(0.05)
 
 
-async def test_one_wrong_key_costs_one_call_over_all_workers_even_when_they_start_together(processes: list[Process]):
+async def test_invalid_key_costs_one_call_across_concurrent_workers(processes: list[Process]):
     provider = Provider(seconds=0.02)
     asked = [provider.ask(process.circuit) for process in processes for _ in range(10)]
     ended = await asyncio.gather(*asked, return_exceptions=True)
@@ -73,11 +73,11 @@ async def test_one_wrong_key_costs_one_call_over_all_workers_even_when_they_star
     assert sum(isinstance(one, LLMCircuitOpen) for one in ended) == len(ended) - 1
 
 
-async def test_a_refusal_is_known_to_all_within_seconds_and_holds_no_secret(processes: list[Process]):
+async def test_rejection_is_shared_without_secrets(processes: list[Process]):
     with suppress(LLMRejected):
         await Provider().ask(processes[0].circuit)
     for process in processes:
-        await until(process, CircuitState.REFUSED)
+        await wait_for_state(process, CircuitState.REFUSED)
     refusal = processes[1].circuit.refusal(MODEL)
     assert refusal is not None
     assert (str(refusal), refusal.status, refusal.scope) == (
@@ -87,7 +87,7 @@ async def test_a_refusal_is_known_to_all_within_seconds_and_holds_no_secret(proc
     )
 
 
-async def test_another_key_is_another_matter(processes: list[Process], database_url: str):
+async def test_status_is_separate_per_key(processes: list[Process], database_url: str):
     with suppress(LLMRejected):
         await Provider().ask(processes[0].circuit)
     async with connect_database(database_url) as database:
@@ -98,28 +98,28 @@ async def test_another_key_is_another_matter(processes: list[Process], database_
     assert provider.calls == 1
 
 
-async def test_that_it_was_mended_is_found_out_by_one_and_known_to_all(processes: list[Process], database_url: str):
+async def test_recovery_is_probed_once_and_shared(processes: list[Process], database_url: str):
     with suppress(LLMRejected):
         await Provider().ask(processes[0].circuit)
     for process in processes:
-        await until(process, CircuitState.REFUSED)
+        await wait_for_state(process, CircuitState.REFUSED)
     async with connect_database(database_url) as database, database.begin() as connection:
         await connection.execute(text("UPDATE provider_status SET probed_at = probed_at - interval '10 s'"))
     processes[2].lines.probe_wanted("openai")
     for process in processes[:2]:
-        await until(process, CircuitState.PROBE_DUE)
-    mended = Provider(works=True, seconds=0.02)
-    asked = [mended.ask(process.circuit) for process in processes[:2]]
+        await wait_for_state(process, CircuitState.PROBE_DUE)
+    working = Provider(works=True, seconds=0.02)
+    asked = [working.ask(process.circuit) for process in processes[:2]]
     ended = await asyncio.gather(*asked, return_exceptions=True)
-    assert mended.calls == 1
+    assert working.calls == 1
     assert [isinstance(one, LLMCircuitOpen) for one in ended].count(True) == 1
     async with asyncio.timeout(120):
         for process in processes:
-            while process.circuit.refusal(MODEL) is not None:  # noqa: ASYNC110 - told by another process
+            while process.circuit.refusal(MODEL) is not None:  # noqa: ASYNC110 - set by another process
                 await asyncio.sleep(0.05)
 
 
-async def test_without_the_database_each_goes_by_what_it_knows(processes: list[Process], database_url: str):
+async def test_lost_database_leaves_local_status_in_effect(processes: list[Process], database_url: str):
     circuit = processes[0].circuit
     async with connect_database("postgresql://postgres@/nowhere?host=/nowhere") as lost:
         lines = SharedProviderStatus(lost, redact=str)

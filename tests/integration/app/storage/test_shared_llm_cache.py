@@ -1,4 +1,4 @@
-"""What one worker was told, every worker on the database knows; and none of that is ever in the way of a verdict."""
+"""Reply cache shared by all workers of a database. Its failures never affect a verdict."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ def reply(said: str = "{}", model: str = "m") -> LLMReply:
 
 
 class Process:
-    """One worker's part, and what it heard."""
+    """Cache of one worker, with the events it reported."""
 
     def __init__(self, database: Database, *, max_bytes: int = MIB) -> None:
         self.database = database
         self.replies = SharedLLMCache(database, max_bytes=max_bytes)
-        self.heard: Counter[str] = Counter()
-        self.looks = 0
-        self.replies.told = self._told
+        self.events: Counter[str] = Counter()
+        self.lookups = 0
+        self.replies.told = self._count_event
 
-    def _told(self, event: Event, count: int) -> None:
-        self.heard[event] += count
-        self.looks += event in ("missing", "failed")
+    def _count_event(self, event: Event, count: int) -> None:
+        self.events[event] += count
+        self.lookups += event in ("missing", "failed")
 
-    async def heard_of(self, event: Event, count: int = 1) -> None:
+    async def wait_for_event(self, event: Event, count: int = 1) -> None:
         async with asyncio.timeout(120):
-            while self.heard[event] < count:  # noqa: ASYNC110 - told by a callback
+            while self.events[event] < count:  # noqa: ASYNC110 - counted by a callback
                 await asyncio.sleep(0.01)
 
 
 @pytest.fixture
-async def two(database_url: str) -> AsyncIterator[tuple[Process, Process]]:
-    """Two workers with connections of their own."""
+async def two_workers(database_url: str) -> AsyncIterator[tuple[Process, Process]]:
+    """Two workers with separate database connections."""
     async with AsyncExitStack() as stack:
         first, second = [Process(await stack.enter_async_context(connect_database(database_url))) for _ in range(2)]
         for process in (first, second):
@@ -66,25 +66,25 @@ async def change(database: Database, statement: str) -> None:
 
 
 @pytest.mark.parametrize("said", ["{}", "\u20ac \U0001f600 \x00 \ud800", "x" * 100_000])
-async def test_what_one_is_told_the_other_knows_letter_by_letter(two: tuple[Process, Process], said: str):
-    first, second = two
+async def test_other_worker_finds_the_exact_reply(two_workers: tuple[Process, Process], said: str):
+    first, second = two_workers
     assert await second.replies.get(KEY) is None
     first.replies.offer(KEY, reply(said))
-    await first.heard_of("stored")
+    await first.wait_for_event("stored")
     assert await second.replies.get(KEY) == StoredReply(text=said, model="m")
     assert await second.replies.get(OTHER) is None
 
 
-async def test_questions_that_come_together_share_a_query(two: tuple[Process, Process]):
-    first, second = two
+async def test_concurrent_lookups_share_a_query(two_workers: tuple[Process, Process]):
+    first, second = two_workers
     for number in range(200):
         first.replies.offer(f"{number:064x}", reply(str(number)))
-    await first.heard_of("stored", 200)
+    await first.wait_for_event("stored", 200)
     found = await asyncio.gather(*(second.replies.get(f"{number % 210:064x}") for number in range(420)))
     assert [each and each.text for each in found] == [
         str(number % 210) if number % 210 < 200 else None for number in range(420)
     ]
-    assert second.looks <= 2
+    assert second.lookups <= 2
 
 
 @pytest.mark.parametrize(
@@ -96,33 +96,33 @@ async def test_questions_that_come_together_share_a_query(two: tuple[Process, Pr
         "UPDATE llm_cache SET entry = replace(entry, '\"version\": 1', '\"version\": 2')",
     ],
 )
-async def test_what_was_damaged_is_not_there_and_is_mended_by_the_next_reply(two: tuple[Process, Process], damage: str):
-    first, second = two
+async def test_damaged_entry_is_ignored_and_replaced(two_workers: tuple[Process, Process], damage: str):
+    first, second = two_workers
     first.replies.offer(KEY, reply("yes"))
-    await first.heard_of("stored")
+    await first.wait_for_event("stored")
     await change(first.database, damage)
     assert await second.replies.get(KEY) is None
-    assert second.heard["damaged"] == 1
+    assert second.events["damaged"] == 1
     second.replies.offer(KEY, reply("yes"))
-    await second.heard_of("stored")
+    await second.wait_for_event("stored")
     assert await first.replies.get(KEY) == StoredReply(text="yes", model="m")
 
 
-async def test_a_reply_under_the_key_of_another_request_is_none(two: tuple[Process, Process]):
-    first, second = two
+async def test_entry_under_wrong_key_is_ignored(two_workers: tuple[Process, Process]):
+    first, second = two_workers
     first.replies.offer(KEY, reply())
-    await first.heard_of("stored")
+    await first.wait_for_event("stored")
     await change(first.database, f"UPDATE llm_cache SET key = '{OTHER}'")
     assert await second.replies.get(OTHER) is None
 
 
-async def test_the_least_recently_used_go_when_there_is_no_room(database: Database):
+async def test_least_recently_used_entries_are_evicted(database: Database):
     process = Process(database, max_bytes=100_000)
     async with process.replies.running():
         for batch in range(3):
             for number in range(20):
                 process.replies.offer(f"{batch * 20 + number:064x}", reply("x" * 2_000))
-            await process.heard_of("stored", 20 * (batch + 1))
+            await process.wait_for_event("stored", 20 * (batch + 1))
         async with asyncio.timeout(120), database.begin() as connection:
             while (await cache_size(connection)).bytes > 100_000:  # noqa: ASYNC110 - the state is in the database
                 await asyncio.sleep(0.02)
@@ -130,36 +130,38 @@ async def test_the_least_recently_used_go_when_there_is_no_room(database: Databa
         assert await process.replies.get(f"{0:064x}") is None
 
 
-async def test_a_database_that_is_away_costs_nothing_but_the_reply(two: tuple[Process, Process]):
-    first, _ = two
+async def test_lost_database_is_a_cache_miss(two_workers: tuple[Process, Process]):
+    first, _ = two_workers
     await change(first.database, "ALTER TABLE llm_cache RENAME TO elsewhere")
     async with asyncio.timeout(120):
         assert await first.replies.get(KEY) is None
         assert await first.replies.get(KEY) is None
-    assert first.heard["failed"] == 1, "it is left alone for a while"
+    assert first.events["failed"] == 1, "it is left alone for a while"
     first.replies.offer(KEY, reply())
-    await first.heard_of("lost")
-    assert first.heard["stored"] == 0
+    await first.wait_for_event("lost")
+    assert first.events["stored"] == 0
 
 
-async def test_a_database_that_hangs_is_not_waited_for(two: tuple[Process, Process], database: Database):
-    first, _ = two
+async def test_hanging_database_is_a_cache_miss(two_workers: tuple[Process, Process], database: Database):
+    first, _ = two_workers
     async with database.begin() as connection:
         await connection.execute(text("LOCK TABLE llm_cache"))
         async with asyncio.timeout(120):
             found = await asyncio.gather(*(first.replies.get(f"{number:064x}") for number in range(50)))
     assert found == [None] * 50
-    assert first.heard["failed"] == 1
+    assert first.events["failed"] == 1
 
 
-async def test_more_than_can_wait_is_not_shared(database: Database):
+async def test_full_write_queue_drops_replies(database: Database):
     process = Process(database)
     for number in range(MAX_WAITING + 3):
         process.replies.offer(f"{number:064x}", reply())
-    assert process.heard["lost"] == 3
+    assert process.events["lost"] == 3
 
 
-async def test_what_waits_is_written_at_the_end_and_nobody_hangs(two: tuple[Process, Process], database: Database):
+async def test_pending_writes_are_flushed_and_lookups_end_at_shutdown(
+    two_workers: tuple[Process, Process], database: Database
+):
     ending = Process(database)
     async with ending.replies.running():
         waiting = asyncio.create_task(ending.replies.get(OTHER))
@@ -168,24 +170,24 @@ async def test_what_waits_is_written_at_the_end_and_nobody_hangs(two: tuple[Proc
     async with asyncio.timeout(120):
         assert await waiting is None
         assert await ending.replies.get(OTHER) is None
-    assert await two[0].replies.get(KEY) is not None
+    assert await two_workers[0].replies.get(KEY) is not None
 
 
-async def test_one_who_no_longer_waits_takes_nothing_from_the_others(two: tuple[Process, Process]):
-    first, second = two
+async def test_cancelled_lookup_does_not_affect_others(two_workers: tuple[Process, Process]):
+    first, second = two_workers
     first.replies.offer(KEY, reply())
-    await first.heard_of("stored")
+    await first.wait_for_event("stored")
     tasks = [asyncio.create_task(second.replies.get(KEY)) for _ in range(3)]
     await asyncio.sleep(0)
     tasks[0].cancel()
     assert [await task for task in tasks[1:]] == [StoredReply(text="{}", model="m")] * 2
 
 
-async def test_they_are_listed_cleared_and_pruned_by_model_and_last_use(two: tuple[Process, Process]):
-    first, second = two
+async def test_entries_are_listed_cleared_and_pruned_by_model_and_last_use(two_workers: tuple[Process, Process]):
+    first, second = two_workers
     for number, model in enumerate(("small", "small", "large", "large")):
         first.replies.offer(f"{number:064x}", reply(model=model))
-    await first.heard_of("stored", 4)
+    await first.wait_for_event("stored", 4)
     old, database, now = (
         "UPDATE llm_cache SET used_at = used_at - interval '40 days'",
         first.database,
@@ -202,7 +204,7 @@ async def test_they_are_listed_cleared_and_pruned_by_model_and_last_use(two: tup
         assert (await clear_cache(connection, model="small", used_before=before)).entries == 1
     await second.replies.get(f"{3:064x}")
     second.replies.offer(OTHER, reply())
-    await second.heard_of("stored")
+    await second.wait_for_event("stored")
     blobs = BlobStore.open("memory://")
     rehearsed, done = [
         await prune(database, blobs, before=before, now=now, rehearse=rehearse) for rehearse in (True, False)

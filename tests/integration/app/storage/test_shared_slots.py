@@ -13,8 +13,8 @@ from app.storage.shared_slots import SharedSemaphore, SharedSlots
 pytestmark = pytest.mark.postgres
 
 
-class Crowd:
-    """Work of several processes at the same places, and how much of it there was at once."""
+class ConcurrencyCounter:
+    """Concurrent work of several processes in the same slots, with its maximum concurrency."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -32,7 +32,7 @@ class Crowd:
 
 @pytest.fixture
 async def processes(database_url: str) -> AsyncIterator[list[SharedSlots]]:
-    """Three processes with a connection of their own each; leases run out after a second."""
+    """Three processes with separate connections. Leases expire after one second."""
     async with AsyncExitStack() as stack:
         databases = [await stack.enter_async_context(connect_database(database_url)) for _ in range(3)]
         slots = [SharedSlots(database, ttl_s=1.0) for database in databases]
@@ -46,32 +46,32 @@ async def rows(database: Database) -> int:
         return int((await connection.execute(text("SELECT count(*) FROM shared_slots"))).scalar_one())
 
 
-async def test_all_processes_together_keep_to_the_limit_and_each_gets_its_work_done(processes: list[SharedSlots]):
-    crowd = Crowd()
+async def test_processes_share_the_limit_fairly(processes: list[SharedSlots]):
+    counter = ConcurrencyCounter()
     async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         for nth, slots in enumerate(processes):
             for _ in range(40):
-                group.create_task(crowd.visit(slots.places("llm", 5), str(nth)))
-    assert len(crowd.done) == 120
-    assert 2 <= crowd.most <= 5
-    # None of them had to wait until the others had finished.
-    assert {crowd.done.index(str(nth)) < 100 for nth in range(3)} == {True}
+                group.create_task(counter.visit(slots.places("llm", 5), str(nth)))
+    assert len(counter.done) == 120
+    assert 2 <= counter.most <= 5
+    # No process waited until the others had finished.
+    assert {counter.done.index(str(nth)) < 100 for nth in range(3)} == {True}
 
 
-async def test_one_process_alone_uses_all_places(processes: list[SharedSlots]):
-    crowd = Crowd()
+async def test_single_process_uses_all_slots(processes: list[SharedSlots]):
+    counter = ConcurrencyCounter()
     async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         for _ in range(40):
-            group.create_task(crowd.visit(processes[0].places("llm", 8), "it"))
-    assert crowd.most == 8
+            group.create_task(counter.visit(processes[0].places("llm", 8), "it"))
+    assert counter.most == 8
 
 
-async def test_places_are_told_apart_by_name(processes: list[SharedSlots]):
+async def test_slots_are_separate_per_name(processes: list[SharedSlots]):
     async with processes[0].places("host a", 1, linger_s=0), processes[1].places("host b", 1, linger_s=0):
         pass
 
 
-async def test_places_of_hosts_are_given_back_at_once(processes: list[SharedSlots]):
+async def test_slots_without_linger_are_released_immediately(processes: list[SharedSlots]):
     for slots in processes:
         async with asyncio.timeout(120), slots.places("host", 1, linger_s=0):
             pass
@@ -81,8 +81,8 @@ async def test_places_of_hosts_are_given_back_at_once(processes: list[SharedSlot
 
 
 @asynccontextmanager
-async def frozen(slots: SharedSlots, name: str) -> AsyncIterator[None]:
-    """A process that holds every place and then neither renews nor gives back, as if it were asleep."""
+async def stalled_process(slots: SharedSlots, name: str) -> AsyncIterator[None]:
+    """Hold every slot without renewing or releasing it, like a stalled process."""
     places = slots.places(name, 2)
     async with places, places:
         keeper = places._keeper
@@ -92,28 +92,28 @@ async def frozen(slots: SharedSlots, name: str) -> AsyncIterator[None]:
         yield
 
 
-async def test_places_of_a_process_that_is_gone_come_free_by_themselves(processes: list[SharedSlots]):
-    async with frozen(processes[0], "llm"), asyncio.timeout(120), processes[1].places("llm", 2):
+async def test_slots_of_stalled_process_expire(processes: list[SharedSlots]):
+    async with stalled_process(processes[0], "llm"), asyncio.timeout(120), processes[1].places("llm", 2):
         pass
 
 
-async def test_who_wakes_up_after_its_lease_has_no_places_left(processes: list[SharedSlots]):
-    crowd = Crowd()
-    async with frozen(processes[0], "llm"):
+async def test_stalled_process_loses_its_slots(processes: list[SharedSlots]):
+    counter = ConcurrencyCounter()
+    async with stalled_process(processes[0], "llm"):
         await asyncio.sleep(1.1)
         others = processes[1].places("llm", 2)
         async with asyncio.timeout(120), others, others:
-            late = asyncio.create_task(crowd.visit(processes[0].places("llm", 2), "late"))
+            late = asyncio.create_task(counter.visit(processes[0].places("llm", 2), "late"))
             await asyncio.sleep(0.5)
-            assert crowd.done == []
+            assert counter.done == []
     async with asyncio.timeout(120):
         await late
 
 
-async def test_a_cancelled_wait_leaves_nothing_behind(processes: list[SharedSlots]):
+async def test_cancelled_wait_releases_its_slot(processes: list[SharedSlots]):
     places = processes[0].places("llm", 1)
     async with asyncio.timeout(120), places:
-        waiting = asyncio.create_task(Crowd().visit(places, "it"))
+        waiting = asyncio.create_task(ConcurrencyCounter().visit(places, "it"))
         await asyncio.sleep(0.05)
         waiting.cancel()
         await asyncio.wait({waiting})
