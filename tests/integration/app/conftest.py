@@ -1,4 +1,4 @@
-"""One real PostgreSQL for the whole test session, and a fresh, migrated database for each test in it."""
+"""One real PostgreSQL server for the test session, and a fresh, migrated database for each test."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ def _named(url: str, database: str) -> str:
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """The URL of a running server. Not in pytest's own folder, which is closed to the server's account."""
+    """Return the URL of a running server. Its folder is outside pytest's folder, which the server's account cannot
+    read."""
     folder = Path(tempfile.mkdtemp(prefix="assay-test-"))
     folder.chmod(0o755)
     server = EmbeddedPostgres(folder)
     url = server.start()
     with psycopg.connect(url, autocommit=True) as connection:
-        # No test cuts the power, and making a database for each would otherwise wait for the disk.
+        # No test needs durability, and creating a database for each test would otherwise wait for the disk.
         for setting in ("fsync", "synchronous_commit", "full_page_writes"):
             connection.execute(f"ALTER SYSTEM SET {setting} = off")
         connection.execute("SELECT pg_reload_conf()")
@@ -69,7 +70,7 @@ def patient_database_clients() -> Iterator[None]:
 
 @pytest.fixture
 def database_url(postgres_url: str) -> Iterator[str]:
-    """The URL of a migrated database of this test's own."""
+    """Return the URL of a migrated database for this test only."""
     name = f"test_{next(_names)}"
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE} STRATEGY FILE_COPY")
@@ -86,6 +87,6 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 @pytest.fixture
 async def rig(database: Database) -> AsyncIterator[Rig]:
-    """Intake, queue and control on the test's database."""
+    """Intake, queue and control on the database of the test."""
     async with Rig.opened(database) as rig:
         yield rig

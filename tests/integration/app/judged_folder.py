@@ -1,4 +1,4 @@
-"""A folder of answers, judges and pages in the public layout, judged with the real runtime and without a network."""
+"""Folder of answers, judges and pages in the public layout, judged with the real runtime and without a network."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ ANSWER = "In 1764, see [Vellmar](https://towns.example/vellmar) and [arches](htt
 
 
 class Watched:
-    """Keeps what an evaluation tells."""
+    """Observer that records the progress of an evaluation."""
 
     def __init__(self) -> None:
         self.stages: list[Stage] = []
@@ -69,7 +69,7 @@ class Watched:
 
 
 class Folder:
-    """A folder with answers of ``otter``, judges, and a page cache in the public layout."""
+    """Folder with answers of ``otter``, judges, and a page cache in the public layout."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

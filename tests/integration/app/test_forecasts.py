@@ -1,6 +1,5 @@
-"""What a forecast says, and what the run then takes: the shipped examples and the scripts of the bench, with a stand-in
-model that is asked over HTTP and pages that are stored already.
-"""
+"""Forecasts compared with the actual run: shipped examples and bench scripts, with a stand-in model over HTTP and
+stored pages."""
 
 from __future__ import annotations
 
@@ -45,14 +44,14 @@ NEAR = 0.2
 AGENTS = ("demo", "demo-careless", "demo-inventive")
 
 
-class Silent:
+class SilentObserver:
     def progress(self, planned: PlannedAnswer, progress: Progress) -> None: ...
 
     def done(self, evaluated: AnswerEvaluation) -> None: ...
 
 
-class Reader(StandInLLM):
-    """Reads with care: values by their labels, claims by the words of the page."""
+class LexicalStandIn(StandInLLM):
+    """Stand-in model that extracts values by their labels and judges claims by the words of the page."""
 
     def __init__(self) -> None:
         super().__init__(delay_s=0.1, rule=lambda call: decide(call.claim, _parts(call)).result)
@@ -69,8 +68,8 @@ def _parts(call: Call) -> dict[str, str]:
     return {"page": call.page} if call.page else {"answer": call.block("answer")}
 
 
-class Counting(BenchModel):
-    """Counts what it is asked by script, whose name is in the addresses that its answers cite."""
+class CountingModel(BenchModel):
+    """Stand-in model that counts requests per script. The script name is part of the cited URLs."""
 
     def __init__(self) -> None:
         super().__init__(delay_s=0.05, quotes=True)
@@ -83,8 +82,8 @@ class Counting(BenchModel):
         return await super()._reply(call, writer)
 
 
-class Place:
-    """A folder in which answers are forecast and judged, round after round."""
+class Workspace:
+    """Folder in which answers are forecast and judged repeatedly."""
 
     def __init__(self, root: Path, settings: Settings, public: PublicCache | None = None) -> None:
         self.out = root / "out"
@@ -102,7 +101,7 @@ class Place:
 
     async def judge(self, planned: Sequence[PlannedAnswer]) -> list[dict[str, Any]]:
         async with open_runtime(self.settings) as runtime:
-            judged = await evaluate_all(runtime, planned, Silent(), cache=self.public)
+            judged = await evaluate_all(runtime, planned, SilentObserver(), cache=self.public)
         assert [one.error for one in judged] == [None] * len(judged)
         return [dict(one.outcome.result or {}) for one in judged]
 
@@ -111,11 +110,10 @@ class Place:
 
 
 def by_task(
-    place: Place, planned: Sequence[PlannedAnswer], forecasts: Sequence[Forecast], model: StandInLLM, asked: int
+    workspace: Workspace, planned: Sequence[PlannedAnswer], forecasts: Sequence[Forecast], model: StandInLLM, asked: int
 ) -> dict[str, tuple[Forecast, float, float]]:
-    """What was foreseen for each task, and the calls and dollars it took: by what the model was asked since ``asked``
-    calls, those included that were called off because another page supported a claim first.
-    """
+    """Return the forecast, calls and cost of each task. Calls are those since number ``asked``, including calls that
+    were cancelled because another page supported the claim first."""
     price = price_of(MODEL)
     assert price is not None
     found: dict[str, tuple[Forecast, float, float]] = {}
@@ -123,7 +121,7 @@ def by_task(
         before, _, _ = found.get(one.folder.task_id, (EMPTY_FORECAST, 0, 0.0))
         found[one.folder.task_id] = (before + foreseen, 0, 0.0)
     for call in model.calls[asked:]:
-        task = next(task for task in found if neutralise(descriptions(place)[task]).text in call.block("task"))
+        task = next(task for task in found if neutralise(descriptions(workspace)[task]).text in call.block("task"))
         written = max(1, len(json.dumps(model._content(call), ensure_ascii=False)) // 4)
         foreseen, calls, usd = found[task]
         usd += price.usd(input_tokens=call.prompt_tokens, output_tokens=written)
@@ -131,8 +129,8 @@ def by_task(
     return found
 
 
-def descriptions(place: Place) -> dict[str, str]:
-    return {task: judge.description for task, judge in place.catalogue.judges.items()}
+def descriptions(workspace: Workspace) -> dict[str, str]:
+    return {task: judge.description for task, judge in workspace.catalogue.judges.items()}
 
 
 def is_near(foreseen: float | None, actual: float) -> bool:
@@ -140,7 +138,7 @@ def is_near(foreseen: float | None, actual: float) -> bool:
 
 
 async def fill_with_pages(settings: Settings, answers: Path) -> None:
-    """Store what the shipped answers cite; what the site has not is known to be gone."""
+    """Store the pages that the shipped answers cite. Pages without a text are stored as missing."""
     texts = page_texts()
     async with open_runtime(settings) as runtime:
         urls = {url for agent in AGENTS for one in read_folder(answers, agent) for answer in one.answers
@@ -163,41 +161,42 @@ async def fill_with_pages(settings: Settings, answers: Path) -> None:
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-async def test_the_shipped_examples_take_what_was_foreseen(agent: str, tmp_path: Path):
-    async with Reader() as model:
+async def test_forecast_matches_shipped_examples(agent: str, tmp_path: Path):
+    async with LexicalStandIn() as model:
         settings = settings_for_tests(
             data_dir=tmp_path / "data", model=f"openai/{MODEL}", openai_api_key="x", openai_base_url=model.base_url
         )
-        place = Place(tmp_path, settings)
+        workspace = Workspace(tmp_path, settings)
         await fill_with_pages(settings, examples_dir())
-        planned = place.planned(examples_dir(), agent)
+        planned = workspace.planned(examples_dir(), agent)
         for past_runs in (0, 1):
-            foreseen = await place.forecast(planned)
+            foreseen = await workspace.forecast(planned)
             asked = len(model.calls)
-            results = await place.judge(planned)
-            for task, (forecast, calls, usd) in by_task(place, planned, foreseen, model, asked).items():
-                told = (task, past_runs, forecast.as_json(), calls, usd)
-                assert is_near(forecast.expected.calls, calls), told
-                assert is_near(forecast.expected.usd, usd), told
-                assert forecast.low.calls <= calls <= forecast.high.calls, told
+            results = await workspace.judge(planned)
+            for task, (forecast, calls, usd) in by_task(workspace, planned, foreseen, model, asked).items():
+                details = (task, past_runs, forecast.as_json(), calls, usd)
+                assert is_near(forecast.expected.calls, calls), details
+                assert is_near(forecast.expected.usd, usd), details
+                assert forecast.low.calls <= calls <= forecast.high.calls, details
                 assert (forecast.past_runs > 0) == (past_runs > 0)
-            # What was called off, because another page supported the claim first, has no reply to be counted.
+            # Calls that were cancelled, because another page supported the claim first, have no reply and
+            # are not counted.
             assert len(model.calls) - asked >= sum(result["usage"]["calls"] for result in results)
-            place.forget()
-            planned = place.planned(examples_dir(), agent)
+            workspace.forget()
+            planned = workspace.planned(examples_dir(), agent)
 
 
-async def test_with_every_reply_kept_nothing_is_foreseen_and_nothing_asked(tmp_path: Path):
-    async with Reader() as model:
+async def test_forecast_with_cached_replies_has_no_calls(tmp_path: Path):
+    async with LexicalStandIn() as model:
         settings = settings_for_tests(
             data_dir=tmp_path / "data", model=f"openai/{MODEL}", openai_api_key="x", openai_base_url=model.base_url
         )
-        place = Place(tmp_path, settings)
+        workspace = Workspace(tmp_path, settings)
         await fill_with_pages(settings, examples_dir())
-        first = await place.judge(place.planned(examples_dir(), "demo"))
+        first = await workspace.judge(workspace.planned(examples_dir(), "demo"))
         asked = len(model.calls)
-        foreseen = await place.forecast(place.planned(examples_dir(), "demo"))
-        again = await place.judge(place.planned(examples_dir(), "demo"))
+        foreseen = await workspace.forecast(workspace.planned(examples_dir(), "demo"))
+        again = await workspace.judge(workspace.planned(examples_dir(), "demo"))
         assert len(model.calls) == asked
     for forecast, before, result in zip(foreseen, first, again, strict=True):
         assert result["score"] == before["score"]
@@ -208,13 +207,12 @@ async def test_with_every_reply_kept_nothing_is_foreseen_and_nothing_asked(tmp_p
         assert result["rejudged"]["reused"] > 0
 
 
-async def test_the_scripts_of_the_bench_take_what_was_foreseen(tmp_path: Path):
-    """Claims hold by lot here, whatever a page says. Where the first one of a chain decides whether the others are
-    asked, a first run of one script can come out otherwise; all scripts together come out near the middle.
-    """
+async def test_forecast_matches_bench_scripts(tmp_path: Path):
+    """Verdicts are random here and independent of the pages. If the first claim of a chain gates the others, the first
+    run of one script can deviate from the forecast; the sum over all scripts is close to it."""
     shutil.copytree(cache_folder(tiny=True), tmp_path / "cache", copy_function=os.link)
     public = PublicCache(tmp_path / "cache")
-    async with Counting() as model:
+    async with CountingModel() as model:
         settings = settings_for_tests(
             data_dir=public.evidence_folder(AGENT),
             judges=(SCRIPTS,),
@@ -222,20 +220,20 @@ async def test_the_scripts_of_the_bench_take_what_was_foreseen(tmp_path: Path):
             openai_api_key="x",
             openai_base_url=model.base_url,
         )
-        place = Place(tmp_path, settings, public)
+        workspace = Workspace(tmp_path, settings, public)
         for past_runs in (0, 1):
-            planned = place.planned(answers_folder(ANSWERS), AGENT)
-            foreseen = await place.forecast(planned)
+            planned = workspace.planned(answers_folder(ANSWERS), AGENT)
+            foreseen = await workspace.forecast(planned)
             assert model.asked.total() == 0
-            await place.judge(planned)
+            await workspace.judge(planned)
             by_script: dict[str, Forecast] = {}
             for one, forecast in zip(planned, foreseen, strict=True):
                 by_script[one.folder.task_id] = by_script.get(one.folder.task_id, EMPTY_FORECAST) + forecast
             assert is_near(sum(one.expected.calls for one in foreseen), model.asked.total())
             for task, forecast in by_script.items():
-                told = (task, past_runs, forecast.as_json(), model.asked[task])
-                assert forecast.problem is None, told
-                assert forecast.low.calls * (1 - NEAR) <= model.asked[task] <= forecast.high.calls, told
-                assert not past_runs or is_near(forecast.expected.calls, model.asked[task]), told
+                details = (task, past_runs, forecast.as_json(), model.asked[task])
+                assert forecast.problem is None, details
+                assert forecast.low.calls * (1 - NEAR) <= model.asked[task] <= forecast.high.calls, details
+                assert not past_runs or is_near(forecast.expected.calls, model.asked[task]), details
             model.asked.clear()
-            place.forget()
+            workspace.forget()

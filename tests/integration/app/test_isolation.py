@@ -1,4 +1,4 @@
-"""Judge files in processes of their own, along the whole path of an answer and from the command line's settings."""
+"""Judge files in child processes, through the whole evaluation and with the command line's settings."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def native(folder: Path, task: str, body: str = "ctx.check('alone', os.getpid())
     return path
 
 
-async def test_answers_are_judged_in_other_processes_and_the_result_names_the_bytes_that_ran(tmp_path: Path):
+async def test_isolated_judging_reports_hash_of_executed_file(tmp_path: Path):
     mine, public = native(tmp_path, "mine"), script(tmp_path, name="public")
     settings = settings_for_tests(isolate=True, judges=(tmp_path,), data_dir=tmp_path / "data")
     steps: list[Progress] = []
@@ -56,7 +56,7 @@ async def test_answers_are_judged_in_other_processes_and_the_result_names_the_by
     assert max(step.leaves_done for step in steps) == 2
 
 
-async def test_a_job_of_a_script_that_hangs_ends_in_time_and_the_others_are_judged(tmp_path: Path):
+async def test_hanging_script_ends_in_time_and_others_are_judged(tmp_path: Path):
     native(tmp_path, "hangs", "while True: pass")
     native(tmp_path, "dies", "os._exit(3)")
     native(tmp_path, "well")
@@ -78,7 +78,7 @@ async def test_a_job_of_a_script_that_hangs_ends_in_time_and_the_others_are_judg
     assert isinstance(well, dict) and well["final_score"] == 1.0
 
 
-async def test_limits_are_settings(tmp_path: Path):
+async def test_limits_are_configurable(tmp_path: Path):
     native(tmp_path, "eats", "hold = bytearray(600_000_000)")
     native(tmp_path, "prints", "print('x' * 20_000, flush=True)\n    __import__('time').sleep(60)")
     settings = settings_for_tests(
@@ -95,7 +95,7 @@ async def test_limits_are_settings(tmp_path: Path):
             assert raised.value.limit == limit
 
 
-async def test_without_isolation_a_file_runs_in_this_process(tmp_path: Path):
+async def test_judge_runs_in_process_without_isolation(tmp_path: Path):
     native(tmp_path, "here", f"os.mkdir({str(tmp_path)!r} + f'/{{os.getpid()}}')")
     settings = settings_for_tests(isolate=False, judges=(tmp_path,), data_dir=tmp_path / "data")
     async with open_runtime(settings) as runtime:
@@ -104,7 +104,7 @@ async def test_without_isolation_a_file_runs_in_this_process(tmp_path: Path):
     assert (tmp_path / str(os.getpid())).is_dir()
 
 
-def test_files_are_looked_at_in_another_process_before_anybody_hands_in_an_answer(tmp_path: Path):
+def test_catalogue_loads_judge_files_in_a_child_process(tmp_path: Path):
     native(tmp_path, "sound")
     native(tmp_path, "raises", above="raise ValueError('boom')\n")
     native(tmp_path, "leaves", above="os._exit(0)\n")

@@ -1,4 +1,4 @@
-"""``assay doctor --model``: what a probe finds out about a server, over a real socket."""
+"""``assay doctor --model``: results of a model probe, over a real socket."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def settings(server: StandInLLM, folder: Path) -> Settings:
 @pytest.mark.parametrize(
     ("dialect", "form", "images"), [("openai", "json_schema strict", True), ("deepseek", "json_object", False)]
 )
-async def test_a_probe_tells_the_form_and_remembers_it(tmp_path: Path, dialect: str, form: str, images: bool):
+async def test_probe_detects_and_stores_the_request_format(tmp_path: Path, dialect: str, form: str, images: bool):
     async with StandInLLM(dialect=dialect, extractions={"Probe": FILLED}) as server:
         check = await probe_model(settings(server, tmp_path), "openai/llama-9")
     assert check.state is State.OK, check
@@ -29,7 +29,7 @@ async def test_a_probe_tells_the_form_and_remembers_it(tmp_path: Path, dialect: 
     assert form in (tmp_path / "dialects.json").read_text("utf-8")
 
 
-async def test_a_server_that_cannot_be_reached_fails_the_check(tmp_path: Path):
+async def test_unreachable_server_fails_the_check(tmp_path: Path):
     async with StandInLLM() as server:
         gone = settings(server, tmp_path).model_copy(update={"openai_base_url": f"{server.base_url}/nowhere"})
         server.api_key = "another"

@@ -53,7 +53,7 @@ def judges_in(folder: Path, **sources: str) -> Path:
     return folder
 
 
-def test_the_list_of_tasks_shows_the_findings_of_each_rubric(assay: Call, tmp_path: Path) -> None:
+def test_task_list_shows_lint_findings(assay: Call, tmp_path: Path) -> None:
     judges_in(tmp_path / "mine", repeated=REPEATED, sound=SOUND, failing=FAILING)
 
     ended = assay("tasks", "--judges", "mine")
@@ -68,7 +68,7 @@ def test_the_list_of_tasks_shows_the_findings_of_each_rubric(assay: Call, tmp_pa
     assert by_id["failing"]["lint"] is None and "made-up values" in by_id["failing"]["lint_error"]
 
 
-def test_the_shipped_tasks_are_listed_and_have_no_findings(assay: Call) -> None:
+def test_shipped_tasks_have_no_findings(assay: Call) -> None:
     listed = json.loads(assay("tasks", "--json").out)
 
     assert [task["id"] for task in listed["tasks"]] == ["karrow_visit", "pellard_gauges", "velm_directors"]
@@ -77,7 +77,7 @@ def test_the_shipped_tasks_are_listed_and_have_no_findings(assay: Call) -> None:
     assert listed["broken"] == {}
 
 
-def test_a_judge_file_that_does_not_load_is_named_and_fails_the_command(assay: Call, tmp_path: Path) -> None:
+def test_unloadable_judge_file_fails_the_command(assay: Call, tmp_path: Path) -> None:
     judges_in(tmp_path / "mine", bridge="def (")
 
     ended = assay("tasks", "--judges", "mine")
@@ -87,7 +87,7 @@ def test_a_judge_file_that_does_not_load_is_named_and_fails_the_command(assay: C
     assert "karrow_visit" in ended.out
 
 
-def test_a_task_is_shown_with_its_judge_and_its_findings(assay: Call, tmp_path: Path) -> None:
+def test_task_details_show_judge_and_findings(assay: Call, tmp_path: Path) -> None:
     judges_in(tmp_path / "mine", repeated=REPEATED)
 
     ended = assay("tasks", "show", "repeated", "--judges", "mine")
@@ -105,15 +105,13 @@ def test_doctor_warns_of_findings(tmp_path: Path) -> None:
     assert check.facts["lint"]["repeated"][1]["node_id"] == "b3/built"
 
 
-def test_doctor_is_content_without_findings(tmp_path: Path) -> None:
+def test_doctor_passes_without_findings(tmp_path: Path) -> None:
     check = doctor.check_judges(settings_for_tests(judges=(judges_in(tmp_path / "mine", sound=SOUND),)))
 
     assert check.state is State.OK
 
 
-def test_a_child_that_fails_is_reported_and_is_not_a_clean_rubric(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_lint_process_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     judge = load_judge(judges_in(tmp_path / "mine", sound=SOUND) / "sound.py")
     monkeypatch.setattr(judge_trials, "LINT_S", 0.001)
 

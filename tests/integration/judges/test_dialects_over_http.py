@@ -1,7 +1,5 @@
-"""Every dialect of OpenAI-compatible servers, over a real socket, through the whole client.
-
-For each: a claim that holds, one that does not, and an extraction, with the number of requests each of them costs.
-"""
+"""All dialects of OpenAI-compatible servers, over a real socket and through the whole client. Each test judges a true
+and a false claim, extracts values, and counts the requests."""
 
 from __future__ import annotations
 
@@ -27,15 +25,15 @@ from tests.standin.rules import keyword_rule
 
 SEPARATOR = BlockBuilder(b"0123456789abcdef")
 MODEL = "llama-9"
-"""Of a family that is sent a temperature."""
+"""Model of a family that receives a temperature."""
 MAX_FIRST = 6
-"""Requests for the first claim, with the two that every claim needs."""
+"""Maximum requests for the first claim, including the two that every claim needs."""
 FEWER_FIRST = {"string-content": 4}
 TEXT_ONLY = {
     "deepseek", "deepseek-reasoner", "hf-router", "llama.cpp", "lm-studio", "nginx-413", "ollama", "openrouter",
     "string-content", "vllm-no-images", "vllm-text-only",
 }  # fmt: skip
-"""Dialects that take no pictures. Every other server must still be shown them in the end."""
+"""Dialects that accept no images. All other servers must receive them in the end."""
 PICTURE = b"\xff\xd8\xff\xe0 a picture"
 SHOWN = page(text="The lamp shop is open on Mondays and closed on Sundays. " * 8, screenshots=(PICTURE,))
 
@@ -60,7 +58,7 @@ def client_of(server: StandInLLM) -> LLMClient:
 
 
 @pytest.mark.parametrize("name", sorted(DIALECTS))
-async def test_every_dialect_leads_to_right_verdicts_and_its_form_is_found_once(server: StandInLLM, name: str):
+async def test_dialect_yields_correct_verdicts_and_is_detected_once(server: StandInLLM, name: str):
     server.dialect = DIALECTS[name]
     client = client_of(server)
     pages = PagePreparer(SEPARATOR)
@@ -68,22 +66,22 @@ async def test_every_dialect_leads_to_right_verdicts_and_its_form_is_found_once(
     extractor = Extractor(client, MODEL, separator=SEPARATOR, pages=pages)
     counts: list[int] = []
 
-    async def judged(text: str, trials: int = 1) -> Outcome:
+    async def judge(text: str, trials: int = 1) -> Outcome:
         before = len(server.calls)
         verdict = await verifier.judge(Claim(text=text), task="t", answer="a", evidence=SHOWN, trials=trials)
         counts.append(len(server.calls) - before)
         return verdict.outcome
 
-    async def extracted() -> Shop:
+    async def extract() -> Shop:
         before = len(server.calls)
         shop = await extractor.extract(Shop, "Which shop?", task="t", answer="The lamp shop, Monday")
         counts.append(len(server.calls) - before)
         return shop
 
     try:
-        outcomes = [await judged("The shop is open.", trials=3), await judged("It is open on Sundays only.")]
-        shops = [await extracted(), await extracted()]
-        outcomes.append(await judged("The shop is open on Mondays."))
+        outcomes = [await judge("The shop is open.", trials=3), await judge("It is open on Sundays only.")]
+        shops = [await extract(), await extract()]
+        outcomes.append(await judge("The shop is open on Mondays."))
     finally:
         await client.aclose()
     if os.environ.get("ASSAY_DIALECT_TABLE"):
@@ -95,7 +93,7 @@ async def test_every_dialect_leads_to_right_verdicts_and_its_form_is_found_once(
     assert (counts[1], counts[3], counts[4]) == (1, 1, 1)
 
 
-async def test_thirty_first_claims_at_once_find_the_form_once(server: StandInLLM):
+async def test_concurrent_first_claims_detect_the_format_once(server: StandInLLM):
     server.dialect = DIALECTS["gateway-prompt-only"]
     client = client_of(server)
     verifier = Verifier(client, MODEL, separator=SEPARATOR, pages=PagePreparer(SEPARATOR))

@@ -1,4 +1,4 @@
-"""The usage of each leaf depends neither on the number of workers nor on which reply comes first."""
+"""The usage of each leaf depends neither on the number of workers nor on the order of replies."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def process_pool() -> AsyncIterator[ForkServerPool]:
 
 @pytest.mark.parametrize("confines", [False, True])
 @pytest.mark.parametrize("kind", get_args(Kind))
-async def test_leaves_that_share_requests_have_the_same_usage_in_every_run(
+async def test_leaves_with_shared_requests_have_deterministic_usage(
     tmp_path: Path, process_pool: ForkServerPool, kind: Kind, confines: bool
 ):
     seen, totals = [], set()
@@ -111,7 +111,7 @@ OF_SEVERAL = f"""
 """
 
 
-async def test_of_several_sources_a_leaf_carries_the_cost_of_the_one_that_decided(tmp_path: Path):
+async def test_leaf_usage_counts_only_the_deciding_source(tmp_path: Path):
     path = tmp_path / "lamp.py"
     path.write_text(dedent(OF_SEVERAL), "utf-8")
     seen = []
@@ -136,7 +136,7 @@ async def test_of_several_sources_a_leaf_carries_the_cost_of_the_one_that_decide
             leaves = {leaf["id"]: (leaf["status"], Usage(**leaf["usage"]), _cached(leaf)) for leaf in _leaves(summary)}
             seen.append(leaves)
             spent = sum((usage for _, usage, _ in leaves.values()), Usage())
-            # The pages that were finished beside the one that decided are in the usage of the answer alone.
+            # Requests about other pages of the same claim count only in the usage of the answer.
             assert spent.calls <= total.calls <= len(server.calls)
     assert all(leaves == seen[0] for leaves in seen)
     assert [(status, usage.calls, usage.cached_calls) for status, usage, _ in seen[0].values()] == [
@@ -193,7 +193,8 @@ async def _in_process(
 
 
 def _slow(draw: random.Random, *, shuffled: bool = False) -> Any:
-    """Replies after random times; ``shuffled``: each page has a time of its own, so that their order is random, too."""
+    """Return replies after random delays. With ``shuffled``, each page has an additional delay, so that the order of
+    pages is random too."""
     by_page: dict[str, float] = {}
 
     def fault_for(call: Call) -> Fault:

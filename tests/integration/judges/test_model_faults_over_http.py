@@ -1,7 +1,5 @@
-"""The fault matrix: everything a model server can do wrong, over a real socket, through the whole client.
-
-For each fault: how many requests it costs, what becomes of the claim, and that it is never "false".
-"""
+"""Faults of a model server over a real socket, through the whole client: number of requests and outcome of the claim
+for each fault. A fault never yields a negative verdict."""
 
 from __future__ import annotations
 
@@ -37,10 +35,10 @@ from tests.standin import faults
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
 
-IGNORES_THE_FORM = frozenset(
+LOOKS_LIKE_IGNORED_FORMAT = frozenset(
     {"cut_json", "empty", "list_not_object", "malformed", "not_a_number", "off_schema", "two_objects", "wrong_types"}
 )
-"""Faults that look as if the server ignored the form in which it was asked."""
+"""Faults that look as if the server ignored the requested format."""
 SEPARATOR = BlockBuilder(b"0123456789abcdef")
 REQUEST = LLMRequest(
     model="gpt-6-luna",
@@ -58,7 +56,7 @@ async def server() -> AsyncIterator[StandInLLM]:
 
 @pytest.fixture
 async def connect(server: StandInLLM) -> AsyncIterator[Callable[..., RemoteLLM]]:
-    """Makes clients of the server whose waits take no time; closes them in the end."""
+    """Return a factory for clients whose retries do not wait. The clients are closed after the test."""
     made: list[RemoteLLM] = []
 
     def make(*, clock: FakeClock | None = None, base_url: str | None = None, **policy: float) -> RemoteLLM:
@@ -94,7 +92,7 @@ def result_of(reply: LLMReply) -> bool:
 
 
 @pytest.mark.parametrize("name", sorted(faults.UNUSABLE))
-async def test_an_unusable_reply_is_repaired_by_one_more_request(server: StandInLLM, connect: Connect, name: str):
+async def test_unusable_reply_is_repaired_by_one_request(server: StandInLLM, connect: Connect, name: str):
     server.faults.append(faults.UNUSABLE[name])
     reply = await connect().complete(REQUEST)
     assert result_of(reply) is True
@@ -102,31 +100,31 @@ async def test_an_unusable_reply_is_repaired_by_one_more_request(server: StandIn
 
 
 @pytest.mark.parametrize("name", sorted(faults.UNUSABLE))
-async def test_replies_that_stay_unusable_leave_the_claim_open(server: StandInLLM, connect: Connect, name: str):
+async def test_repeated_unusable_replies_leave_claim_unjudged(server: StandInLLM, connect: Connect, name: str):
     server.always = faults.UNUSABLE[name]
     verdict = await verdict_by(connect())
     assert (verdict.outcome, verdict.reason) == (Outcome.NOT_JUDGED, Reason.LLM_OUTPUT_UNUSABLE)
-    # The first vote of a server of which nothing is known tries every rung, the second one does not.
-    calls = 2 + 5 if name in IGNORES_THE_FORM else 2 * 2
+    # The first vote with an unknown server tries every request format, the second one does not.
+    calls = 2 + 5 if name in LOOKS_LIKE_IGNORED_FORMAT else 2 * 2
     assert len(server.calls) == verdict.usage.calls == calls
 
 
 @pytest.mark.parametrize("name", sorted(faults.USABLE))
-async def test_an_odd_reply_that_says_plainly_what_was_asked_is_taken(server: StandInLLM, connect: Connect, name: str):
+async def test_unusual_but_clear_reply_is_accepted(server: StandInLLM, connect: Connect, name: str):
     server.always = faults.USABLE[name]
     assert result_of(await connect().complete(REQUEST)) is True
     assert len(server.calls) == 1
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
-async def test_a_transient_status_is_tried_again(server: StandInLLM, connect: Connect, status: int):
+async def test_transient_status_is_retried(server: StandInLLM, connect: Connect, status: int):
     server.faults.extend([Fault(status=status), Fault(status=status)])
     assert result_of(await connect().complete(REQUEST)) is True
     assert len(server.calls) == 3
 
 
 @pytest.mark.parametrize("fault", [faults.RESET, faults.RESET_MID_BODY])
-async def test_a_cut_connection_is_tried_again(server: StandInLLM, connect: Connect, fault: Fault):
+async def test_lost_connection_is_retried(server: StandInLLM, connect: Connect, fault: Fault):
     server.faults.append(fault)
     assert result_of(await connect().complete(REQUEST)) is True
     assert len(server.calls) == 2
@@ -137,21 +135,21 @@ async def test_a_cut_connection_is_tried_again(server: StandInLLM, connect: Conn
     [faults.RATE_LIMITED, Fault(status=500), faults.RESET, faults.RESET_MID_BODY],
     ids=["429", "500", "cut", "mid"],
 )
-async def test_a_storm_ends_after_five_tries(server: StandInLLM, connect: Connect, fault: Fault):
+async def test_retries_end_after_five_attempts(server: StandInLLM, connect: Connect, fault: Fault):
     server.always = fault
     with pytest.raises(LLMUnavailable) as caught:
         await connect().complete(REQUEST)
     assert caught.value.tries == len(server.calls) == 5
 
 
-async def test_a_storm_leaves_the_claim_open(server: StandInLLM, connect: Connect):
+async def test_persistent_error_leaves_claim_unjudged(server: StandInLLM, connect: Connect):
     server.always = Fault(status=503)
     verdict = await verdict_by(connect())
     assert (verdict.outcome, verdict.reason) == (Outcome.NOT_JUDGED, Reason.LLM_UNAVAILABLE)
     assert len(server.calls) == 2 * 5
 
 
-async def test_nobody_listening_leaves_the_claim_open(server: StandInLLM, connect: Connect):
+async def test_unreachable_server_leaves_claim_unjudged(server: StandInLLM, connect: Connect):
     client = connect()
     await server.stop()
     verdict = await verdict_by(client)
@@ -159,7 +157,7 @@ async def test_nobody_listening_leaves_the_claim_open(server: StandInLLM, connec
 
 
 @pytest.mark.parametrize("asked", ["date", "seconds"])
-async def test_retry_after_is_waited_for(server: StandInLLM, connect: Connect, asked: str):
+async def test_retry_after_is_respected(server: StandInLLM, connect: Connect, asked: str):
     header = formatdate(time.time() + 20, usegmt=True) if asked == "date" else "20"
     server.faults.append(Fault(status=429, headers={"Retry-After": header}))
     clock = FakeClock()
@@ -168,7 +166,7 @@ async def test_retry_after_is_waited_for(server: StandInLLM, connect: Connect, a
 
 
 @pytest.mark.parametrize("header", ["soon", "", "-1", "0", "99999999999999999999", "3600"])
-async def test_no_retry_after_makes_it_hang_or_hammer(server: StandInLLM, connect: Connect, header: str):
+async def test_invalid_or_extreme_retry_after_is_bounded(server: StandInLLM, connect: Connect, header: str):
     server.always = Fault(status=429, headers={"Retry-After": header})
     clock = FakeClock()
     with pytest.raises(LLMUnavailable):
@@ -182,13 +180,13 @@ async def test_no_retry_after_makes_it_hang_or_hammer(server: StandInLLM, connec
     [faults.WRONG_KEY, faults.NO_ACCESS, faults.UNKNOWN_MODEL, faults.BAD_REQUEST],
     ids=["401", "403", "404", "400"],
 )
-async def test_a_refusal_for_good_costs_one_request_for_everybody(server: StandInLLM, connect: Connect, fault: Fault):
+async def test_permanent_rejection_costs_one_request_for_all_claims(server: StandInLLM, connect: Connect, fault: Fault):
     server.always = fault
     clock = FakeClock()
     client = connect(clock=clock)
     verdicts = await asyncio.gather(*(verdict_by(client) for _ in range(20)))
-    # A 400 that names nothing may be about the form: one request is tried on every rung, in one message, and without
-    # its reasoning effort.
+    # A 400 without details may concern the format: one request is tried in every format, as a single message, and
+    # without reasoning effort.
     assert len(server.calls) <= (len(LADDER) + 2 if fault is faults.BAD_REQUEST else 1)
     assert {verdict.reason for verdict in verdicts} == {Reason.LLM_REJECTED}
     assert clock.sleeps == []
@@ -196,7 +194,7 @@ async def test_a_refusal_for_good_costs_one_request_for_everybody(server: StandI
         await client.complete(REQUEST)
 
 
-async def test_a_mended_key_is_used_after_a_reset(server: StandInLLM, connect: Connect):
+async def test_corrected_key_is_used_after_circuit_reset(server: StandInLLM, connect: Connect):
     server.api_key = "another key"
     client = connect()
     with pytest.raises(LLMRejected, match="the key is wrong"):
@@ -207,7 +205,7 @@ async def test_a_mended_key_is_used_after_a_reset(server: StandInLLM, connect: C
     assert len(server.calls) == 2
 
 
-async def test_a_key_that_the_server_repeats_is_not_repeated_by_us(server: StandInLLM, connect: Connect):
+async def test_key_in_server_message_is_redacted(server: StandInLLM, connect: Connect):
     server.always = Fault(status=401, message="no such key: sk-test")
     with pytest.raises(LLMRejected) as caught:
         await connect().complete(REQUEST)
@@ -215,7 +213,7 @@ async def test_a_key_that_the_server_repeats_is_not_repeated_by_us(server: Stand
     assert "no such key" in str(caught.value)
 
 
-async def test_a_key_that_dies_midway_stops_what_follows(server: StandInLLM, connect: Connect):
+async def test_key_revoked_midway_opens_the_circuit(server: StandInLLM, connect: Connect):
     server.faults.extend([None, None])
     server.always = faults.WRONG_KEY
     client = connect()
@@ -225,14 +223,14 @@ async def test_a_key_that_dies_midway_stops_what_follows(server: StandInLLM, con
     assert len(server.calls) <= 2 + 2
 
 
-async def test_an_empty_account_is_not_tried_again(server: StandInLLM, connect: Connect):
+async def test_exhausted_quota_is_not_retried(server: StandInLLM, connect: Connect):
     server.always = faults.NO_QUOTA
     with pytest.raises(LLMQuotaExhausted, match="quota"):
         await connect().complete(REQUEST)
     assert len(server.calls) == 1
 
 
-async def test_a_request_that_is_too_long_stops_no_other(server: StandInLLM, connect: Connect):
+async def test_too_long_request_keeps_circuit_closed(server: StandInLLM, connect: Connect):
     server.faults.append(faults.TOO_LONG)
     client = connect()
     with pytest.raises(LLMRejected):
@@ -242,7 +240,7 @@ async def test_a_request_that_is_too_long_stops_no_other(server: StandInLLM, con
 
 
 @pytest.mark.parametrize(("result", "outcome"), [(True, Outcome.PASSED), (False, Outcome.NOT_JUDGED)])
-async def test_a_page_that_is_too_long_is_shown_in_part_once_and_only_its_support_counts(
+async def test_too_long_page_is_shortened_once_and_only_support_counts(
     server: StandInLLM, connect: Connect, result: bool, outcome: Outcome
 ):
     server.fault_for = lambda call: faults.TOO_LONG if len(call.page) > 10_000 else None
@@ -256,7 +254,7 @@ async def test_a_page_that_is_too_long_is_shown_in_part_once_and_only_its_suppor
     assert verdict.usage.calls == len(server.calls) / 2
 
 
-async def test_a_page_that_is_too_long_in_part_too_leaves_its_claim_open(server: StandInLLM, connect: Connect):
+async def test_too_long_shortened_page_leaves_claim_unjudged(server: StandInLLM, connect: Connect):
     server.always = faults.TOO_LONG
     verifier = Verifier(connect(), "gpt-6-luna", separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
     shown = page(text="So it is. " * 1_500)
@@ -264,7 +262,7 @@ async def test_a_page_that_is_too_long_in_part_too_leaves_its_claim_open(server:
     assert (verdict.outcome, verdict.reason, len(server.calls)) == (Outcome.NOT_JUDGED, Reason.LLM_REJECTED, 2)
 
 
-async def test_a_filtered_prompt_leaves_only_its_claim_open(server: StandInLLM, connect: Connect):
+async def test_filtered_prompt_affects_only_its_claim(server: StandInLLM, connect: Connect):
     server.faults.append(Fault(status=400, code="content_filter"))
     client = connect()
     with pytest.raises(LLMOutputUnusable):
@@ -273,7 +271,7 @@ async def test_a_filtered_prompt_leaves_only_its_claim_open(server: StandInLLM, 
 
 
 @pytest.mark.parametrize(("model", "limit"), [("gpt-4o", "total_s"), ("gpt-6-luna", "long_total_s")])
-async def test_a_reply_that_never_comes_ends_in_time(server: StandInLLM, connect: Connect, model: str, limit: str):
+async def test_missing_reply_times_out(server: StandInLLM, connect: Connect, model: str, limit: str):
     server.always = Fault(delay_s=30)
     with pytest.raises(LLMTimeout, match=r"within 0\.1 s"):
         await connect(**{limit: 0.1}).complete(replace(REQUEST, model=model))
@@ -288,15 +286,15 @@ async def test_a_reply_that_never_comes_ends_in_time(server: StandInLLM, connect
         ({0, 1}, Outcome.NOT_JUDGED, Reason.LLM_OUTPUT_UNUSABLE, 2 + 2),
     ],
 )
-async def test_two_of_three_votes_lost_are_no_majority(
+async def test_lost_votes_can_prevent_a_majority(
     server: StandInLLM, connect: Connect, lost: set[int], outcome: Outcome, reason: Reason | None, calls: int
 ):
     client, alone = connect(), asyncio.Lock()
-    await client.complete(REQUEST)  # the server's form is known
+    await client.complete(REQUEST)  # detects the request format of the server
     server.calls.clear()
 
-    class Losing:
-        """Loses the votes named, by scripting two unusable replies for each."""
+    class LosingClient:
+        """Client that fails the given votes with two unusable replies each."""
 
         async def complete(self, request: LLMRequest) -> LLMReply:
             async with alone:
@@ -306,7 +304,7 @@ async def test_two_of_three_votes_lost_are_no_majority(
 
         async def aclose(self) -> None: ...
 
-    verifier = Verifier(Losing(), "gpt-6-luna", separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
+    verifier = Verifier(LosingClient(), "gpt-6-luna", separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
     verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a")
     assert (verdict.outcome, verdict.reason) == (outcome, reason)
     assert len(server.calls) == calls

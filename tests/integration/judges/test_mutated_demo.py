@@ -1,4 +1,4 @@
-"""The shipped judges notice every change of the demo's answers that they must notice, whatever the seed."""
+"""Mutation tests of the shipped judges with the demo answers."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ async def report_of(agent: str, task: str, *, seed: int, per_kind: int | None) -
 
 
 @pytest.mark.parametrize("task", sorted(EXPECTED["demo"]))
-async def test_every_change_of_a_right_answer_is_noticed(task: str) -> None:
+async def test_every_mutation_of_correct_answer_is_detected(task: str) -> None:
     report = await report_of("demo", task, seed=0, per_kind=None)
 
     assert (report["missed"], report["strays"], report["not_judged"]) == (0, 0, 0)
-    assert report["leaves"]["never_tested"] in ([], ["museum/wheelchairs"])  # words, without a number or a name
+    assert report["leaves"]["never_tested"] in ([], ["museum/wheelchairs"])  # has no number or name
     assert report["expected"] >= 30
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("task", sorted(EXPECTED["demo-careless"]))
-async def test_so_are_those_of_an_answer_that_is_partly_wrong(task: str, seed: int) -> None:
+async def test_mutations_of_partly_wrong_answer_are_detected(task: str, seed: int) -> None:
     report = await report_of("demo-careless", task, seed=seed, per_kind=2)
     assert (report["missed"], report["strays"]) == (0, 0)
     assert report["expected"] > 0
 
 
 @pytest.mark.timeout(240)
-def test_the_command_tests_a_shipped_task_with_nothing_but_its_name(tmp_path: Path) -> None:
-    """In an empty folder, without a key, a browser or a server, the judge in a process of its own."""
+def test_command_tests_a_shipped_task_by_name(tmp_path: Path) -> None:
+    """In an empty folder, without key, browser or server, and with the judge in a child process."""
     call = [str(Path(sys.executable).parent / "assay"), "tasks", "test", "pellard_gauges", "--per-kind", "1", "--json"]
     ended = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, env={"PATH": os.defpath}, check=False)
 

@@ -1,4 +1,5 @@
-"""What servers refuse and how each refusal is taken, over a real socket: pictures, keys, lengths, truncated replies."""
+"""Rejections by model servers and their interpretation, over a real socket: images, keys, length limits, truncated
+replies."""
 
 from __future__ import annotations
 
@@ -73,7 +74,7 @@ async def connect(server: StandInLLM) -> AsyncIterator[Connect]:
 @pytest.mark.parametrize(
     ("images", "shown"), [(Images.AUTO, [True, True]), (Images.ON, [True, True]), (Images.OFF, [False, False])]
 )
-async def test_the_setting_decides_whether_pictures_are_sent(
+async def test_images_setting_controls_whether_images_are_sent(
     server: StandInLLM, connect: Connect, images: Images, shown: list[bool]
 ):
     client = connect(images=images)
@@ -83,9 +84,7 @@ async def test_the_setting_decides_whether_pictures_are_sent(
 
 
 @pytest.mark.parametrize(("images", "shown"), [(Images.AUTO, [True, False, False]), (Images.OFF, [False, False])])
-async def test_a_text_only_model_judges_on_text(
-    server: StandInLLM, connect: Connect, images: Images, shown: list[bool]
-):
+async def test_text_only_model_judges_on_text(server: StandInLLM, connect: Connect, images: Images, shown: list[bool]):
     server.fault_for = lambda call: Fault(status=400, message="not a multimodal model") if call.images else None
     client = connect(images=images)
     assert [(await client.complete(SHOWN)).text_only for _ in range(2)] == [True, True]
@@ -93,11 +92,11 @@ async def test_a_text_only_model_judges_on_text(
 
 
 @pytest.mark.parametrize("status", [400, 404, 500])
-async def test_pictures_that_must_be_sent_are_refused_by_the_name_of_the_setting_and_stop_nothing_else(
+async def test_rejected_required_images_name_the_setting_and_keep_circuit_closed(
     server: StandInLLM, connect: Connect, status: int
 ):
-    said = Fault(status=status, message="No endpoints found that support image input")
-    server.fault_for = lambda call: said if call.images else None
+    fault = Fault(status=status, message="No endpoints found that support image input")
+    server.fault_for = lambda call: fault if call.images else None
     client = connect(images=Images.ON)
     for _ in range(2):
         with pytest.raises(LLMRejected, match=r"ASSAY_IMAGES=on .* set ASSAY_IMAGES=auto") as caught:
@@ -122,7 +121,7 @@ async def test_pictures_that_must_be_sent_are_refused_by_the_name_of_the_setting
         (500, "this model is missing data required for image input"),
     ],
 )
-async def test_words_that_mean_a_text_only_model(server: StandInLLM, connect: Connect, status: int, words: str):
+async def test_message_indicates_text_only_model(server: StandInLLM, connect: Connect, status: int, words: str):
     server.fault_for = lambda call: Fault(status=status, message=words) if call.images else None
     assert (await connect().complete(SHOWN)).text_only
     assert len(server.calls) == 2
@@ -131,7 +130,7 @@ async def test_words_that_mean_a_text_only_model(server: StandInLLM, connect: Co
 @pytest.mark.parametrize(
     "words", ["At most 5 image(s) may be provided in one prompt.", "Invalid image: could not decode image data"]
 )
-async def test_one_bad_picture_is_no_text_only_model(server: StandInLLM, connect: Connect, words: str):
+async def test_invalid_image_does_not_mean_text_only_model(server: StandInLLM, connect: Connect, words: str):
     client = connect()
     await client.complete(SHOWN)
     server.faults.append(Fault(status=400, code="invalid_image_format", message=words))
@@ -141,7 +140,7 @@ async def test_one_bad_picture_is_no_text_only_model(server: StandInLLM, connect
     assert server.calls[-1].images
 
 
-async def test_pictures_beyond_a_body_limit_are_left_out_and_smaller_ones_sent(server: StandInLLM, connect: Connect):
+async def test_images_over_body_limit_are_omitted_and_smaller_ones_sent(server: StandInLLM, connect: Connect):
     server.fault_for = lambda call: Fault(status=413, error_body="<h1>413</h1>") if call.body_bytes > 3000 else None
     small = [image_part(DataURI.of_jpeg(b"j")), {"type": "text", "text": "So it is."}]
     client = connect()
@@ -162,7 +161,7 @@ async def test_pictures_beyond_a_body_limit_are_left_out_and_smaller_ones_sent(s
         (400, "No auth credentials found"),
     ],
 )
-async def test_words_that_mean_a_wrong_key_stop_everything_after_one_request(
+async def test_message_indicates_invalid_key_and_opens_circuit(
     server: StandInLLM, connect: Connect, status: int, words: str
 ):
     server.always = Fault(status=status, message=words)
@@ -187,7 +186,7 @@ async def test_words_that_mean_a_wrong_key_stop_everything_after_one_request(
         (413, "Request Entity Too Large"),
     ],
 )
-async def test_words_that_mean_a_page_that_is_too_long(server: StandInLLM, connect: Connect, status: int, words: str):
+async def test_message_indicates_too_long_page(server: StandInLLM, connect: Connect, status: int, words: str):
     server.fault_for = lambda call: Fault(status=status, message=words) if len(call.page) > 14_000 else None
     verifier = Verifier(connect(), MODEL, separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
     shown = page(text="So it is. " * 1_500)
@@ -195,8 +194,8 @@ async def test_words_that_mean_a_page_that_is_too_long(server: StandInLLM, conne
     assert (verdict.outcome, len(server.calls)) == (Outcome.PASSED, 2)
 
 
-async def test_a_limit_that_was_named_once_decides_how_later_pages_are_cut(server: StandInLLM, connect: Connect):
-    limit_chars = 16_000  # the server counts four characters for a token
+async def test_reported_token_limit_applies_to_later_pages(server: StandInLLM, connect: Connect):
+    limit_chars = 16_000  # the server counts four characters per token
     words = iter(["maximum context length is 4000 tokens", "input is too long", "input is too long"])
 
     def refusal(call: Call) -> Fault | None:
@@ -209,13 +208,13 @@ async def test_a_limit_that_was_named_once_decides_how_later_pages_are_cut(serve
         shown = page(text="So it is. " * times)
         verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", evidence=shown, trials=1)
         outcomes.append(verdict.outcome)
-    # Half of the second page would have been refused, too.
+    # Half of the second page would have been rejected too.
     assert outcomes == [Outcome.PASSED, Outcome.PASSED]
     cut = [len(call.text) for call in server.calls[1::2]]
     assert all(limit_chars / 2 < length <= limit_chars for length in cut)
 
 
-async def test_a_reply_that_was_cut_short_raises_the_cap_from_then_on(server: StandInLLM, connect: Connect):
+async def test_truncated_reply_raises_output_limit(server: StandInLLM, connect: Connect):
     client = connect()
     await client.complete(PLAIN)
     server.faults.append(faults.TRUNCATED)
@@ -229,7 +228,7 @@ async def test_a_reply_that_was_cut_short_raises_the_cap_from_then_on(server: St
     ]
 
 
-async def test_what_a_model_wrote_wrongly_behind_a_400_stops_no_other(server: StandInLLM, connect: Connect):
+async def test_json_generation_errors_keep_circuit_closed(server: StandInLLM, connect: Connect):
     client = connect()
     await client.complete(PLAIN)
     error = {"message": "Failed to generate JSON.", "code": "json_validate_failed", "failed_generation": "{no"}
@@ -244,7 +243,7 @@ async def test_what_a_model_wrote_wrongly_behind_a_400_stops_no_other(server: St
     assert (await client.complete(PLAIN)).parsed is not None
 
 
-async def test_a_form_is_remembered_for_a_day(server: StandInLLM, connect: Connect, tmp_path: Path):
+async def test_request_format_is_cached_until_max_age(server: StandInLLM, connect: Connect, tmp_path: Path):
     server.fault_for = lambda call: Fault(status=400, message="json_schema unsupported") if call.schema else None
     path = tmp_path / "dialects.json"
     found: list[int] = []
@@ -255,7 +254,7 @@ async def test_a_form_is_remembered_for_a_day(server: StandInLLM, connect: Conne
     assert found == [2, 1, 2]
 
 
-async def test_writers_in_parallel_lose_nothing(tmp_path: Path):
+async def test_concurrent_writers_lose_no_entry(tmp_path: Path):
     path = tmp_path / "dialects.json"
     forms = {f"model-{nth}": RequestFormat(rung=list(SchemaMode)[nth % 5]) for nth in range(40)}
     writes = [asyncio.to_thread(FormatFile(path).write, "server", name, form) for name, form in forms.items()]
@@ -264,7 +263,7 @@ async def test_writers_in_parallel_lose_nothing(tmp_path: Path):
 
 
 @pytest.mark.parametrize("broken", ["", "[]", "{not json", '{"server model-1": 3}', '{"server model-1": {}}'])
-def test_a_file_that_cannot_be_read_is_written_anew(tmp_path: Path, broken: str):
+def test_unreadable_format_file_is_rewritten(tmp_path: Path, broken: str):
     path = tmp_path / "dialects.json"
     path.write_text(broken)
     file = FormatFile(path)
@@ -273,7 +272,7 @@ def test_a_file_that_cannot_be_read_is_written_anew(tmp_path: Path, broken: str)
     assert file.read("server", "model-1") == RequestFormat(in_words=True)
 
 
-def test_what_expired_is_removed(tmp_path: Path):
+def test_expired_entries_are_removed(tmp_path: Path):
     path, now = tmp_path / "dialects.json", [0.0]
     file = FormatFile(path, clock=lambda: now[0])
     file.write("server", "old", RequestFormat())

@@ -1,4 +1,4 @@
-"""Folders of answers judged with the real runtime, offline: every page comes out of a public-layout cache."""
+"""Evaluation of answer folders with the real runtime, offline. All pages come from a cache in the public layout."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tests.standin.llm import StandInLLM
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
-    made = Folder(tmp_path)
-    made.page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.")
-    made.page("https://towns.example/arches", "This page is about the town hall and its clock.")
-    return made
+    created = Folder(tmp_path)
+    created.page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.")
+    created.page("https://towns.example/arches", "This page is about the town hall and its clock.")
+    return created
 
 
-async def test_answers_are_judged_by_the_pages_of_a_public_cache(folder: Folder) -> None:
+async def test_answers_are_judged_with_pages_of_public_cache(folder: Folder) -> None:
     (judged,) = await folder.evaluate()
 
     assert judged.outcome.result is not None
@@ -43,7 +43,7 @@ async def test_answers_are_judged_by_the_pages_of_a_public_cache(folder: Folder)
     assert folder.watched.stages[-1] is Stage.STORING
 
 
-async def test_pages_of_a_public_cache_are_found_by_a_script_whose_answer_cites_nothing(folder: Folder) -> None:
+async def test_script_finds_cached_pages_that_answer_does_not_cite(folder: Folder) -> None:
     folder.judge("bridge", SCRIPT)
     folder.answer("bridge", 1, "It was built in 1764.")
 
@@ -54,7 +54,7 @@ async def test_pages_of_a_public_cache_are_found_by_a_script_whose_answer_cites_
     assert [page["outcome"] for page in judged.outcome.result["pages"]] == ["ok"]
 
 
-async def test_a_result_that_stands_is_not_made_again(folder: Folder) -> None:
+async def test_valid_result_is_reused(folder: Folder) -> None:
     (first,) = await folder.evaluate()
     (second,) = await folder.evaluate()
 
@@ -66,7 +66,7 @@ async def test_a_result_that_stands_is_not_made_again(folder: Folder) -> None:
     assert third.path != first.path
 
 
-async def test_a_changed_answer_judge_or_model_is_judged_again(folder: Folder) -> None:
+async def test_changed_answer_judge_or_model_is_judged_again(folder: Folder) -> None:
     await folder.evaluate()
     settings = folder.settings()
     assert [one.why for one in folder.plan(settings)] == ["its last result is still valid"]
@@ -80,7 +80,7 @@ async def test_a_changed_answer_judge_or_model_is_judged_again(folder: Folder) -
     assert (planned.why, planned.to_judge) == ("the answer changed", True)
 
 
-async def test_a_judge_that_fails_costs_nobody_else_anything(folder: Folder) -> None:
+async def test_failing_judge_does_not_affect_others(folder: Folder) -> None:
     folder.judge("raises", RAISES)
     folder.judge("unreadable", "def (")
     for task in ("raises", "unreadable", "unheard_of"):
@@ -97,7 +97,7 @@ async def test_a_judge_that_fails_costs_nobody_else_anything(folder: Folder) -> 
     assert not (folder.out / "otter" / "raises").exists()
 
 
-async def test_public_scripts_and_native_judges_go_the_same_way(folder: Folder) -> None:
+async def test_public_scripts_and_native_judges_share_the_pipeline(folder: Folder) -> None:
     folder.judge("script", SCRIPT)
     folder.answer("script", 1)
     folder.page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.", task="script")
@@ -112,7 +112,7 @@ async def test_public_scripts_and_native_judges_go_the_same_way(folder: Folder) 
     assert ended["script"].result["answer_name"] == "answer_1.md"
 
 
-async def test_results_come_in_the_order_of_the_plan_whatever_ends_first(folder: Folder) -> None:
+async def test_results_are_in_plan_order(folder: Folder) -> None:
     for k in (2, 3, 10):
         folder.answer("bridge", k)
 
@@ -121,12 +121,10 @@ async def test_results_come_in_the_order_of_the_plan_whatever_ends_first(folder:
     assert [one.outcome.answer_name for one in ended] == [f"answer_{k}.md" for k in (1, 2, 3, 10)]
 
 
-async def test_pages_of_the_next_task_are_read_while_the_one_before_it_is_judged(
-    folder: Folder, tmp_path: Path
-) -> None:
+async def test_pages_of_next_task_load_during_judging(folder: Folder, tmp_path: Path) -> None:
     mark = tmp_path / "pages are there"
 
-    class Marking(PublicCache):
+    class MarkingCache(PublicCache):
         async def bring_in(self, runtime: Runtime, agent: str, task_id: str, urls: Iterable[str]) -> ImportSummary:
             done = await super().bring_in(runtime, agent, task_id, urls)
             if task_id == "script":
@@ -138,7 +136,7 @@ async def test_pages_of_the_next_task_are_read_while_the_one_before_it_is_judged
     folder.judge("script", SCRIPT)
     folder.answer("script", 1)
     folder.page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.", task="script")
-    folder.public = Marking(folder.root / "cache")
+    folder.public = MarkingCache(folder.root / "cache")
 
     async with asyncio.timeout(120):
         ended = await folder.evaluate(max_tasks=1)
@@ -147,14 +145,14 @@ async def test_pages_of_the_next_task_are_read_while_the_one_before_it_is_judged
     assert all(one.outcome.complete for one in ended)
 
 
-async def test_a_missing_key_ends_everything_before_a_page_is_captured(folder: Folder) -> None:
+async def test_missing_key_fails_before_any_capture(folder: Folder) -> None:
     with pytest.raises(ModelNotConfigured, match="OPENAI_API_KEY"):
         await folder.evaluate(model="openai/gpt-6-luna", openai_api_key=None, openai_base_url=None)
 
     assert folder.watched.stages == []
 
 
-async def test_what_is_cited_where_is_written_beside_the_public_cache(folder: Folder) -> None:
+async def test_citation_overview_is_written_to_public_cache(folder: Folder) -> None:
     folder.answer("bridge", 2, "Only [Vellmar](https://towns.example/vellmar).")
 
     await folder.evaluate()
@@ -168,7 +166,7 @@ async def test_what_is_cited_where_is_written_beside_the_public_cache(folder: Fo
     assert overview["url_types"] == dict.fromkeys(overview["all_unique_urls"], "web")
 
 
-async def test_our_captures_are_written_where_others_read_them(folder: Folder, tmp_path: Path) -> None:
+async def test_captures_are_exported_to_the_public_layout(folder: Folder, tmp_path: Path) -> None:
     await folder.evaluate()
     elsewhere = PublicCache(tmp_path / "copy")
     async with open_runtime(folder.settings()) as runtime:
@@ -181,7 +179,7 @@ async def test_our_captures_are_written_where_others_read_them(folder: Folder, t
     assert facts.url == "https://towns.example/vellmar"
 
 
-async def test_capturing_ahead_counts_a_page_once_and_leaves_known_ones_alone(folder: Folder) -> None:
+async def test_capture_counts_pages_once_and_skips_known_ones(folder: Folder) -> None:
     seen: list[CapturedPage] = []
     submissions = read_folder(folder.root / "answers", "otter")
     cited = cited_in(submissions)["otter", "bridge"]
@@ -195,7 +193,7 @@ async def test_capturing_ahead_counts_a_page_once_and_leaves_known_ones_alone(fo
     assert all(page.known and page.settled for page in pages)
 
 
-async def test_a_wrong_key_ends_everything_after_one_call_and_leaves_no_result(folder: Folder) -> None:
+async def test_invalid_key_stops_after_one_call_without_result(folder: Folder) -> None:
     for k in (2, 3):
         folder.answer("bridge", k)
     async with StandInLLM(api_key="key-b") as server:
@@ -207,9 +205,7 @@ async def test_a_wrong_key_ends_everything_after_one_call_and_leaves_no_result(f
 
 
 @pytest.mark.parametrize("source", [JUDGE, SCRIPT_OF_TWO], ids=["native judge", "public script"])
-async def test_an_incomplete_result_is_not_final_and_judged_again_where_it_is_missing(
-    folder: Folder, source: str
-) -> None:
+async def test_incomplete_result_is_completed_by_the_next_run(folder: Folder, source: str) -> None:
     folder.judge("bridge", source)
     async with StandInLLM(fault_for=lambda call: EMPTY if "nine arches" in call.claim else None) as server:
         settings: dict[str, Any] = {"model": "openai/gpt-6-luna", "openai_base_url": server.base_url}
@@ -233,7 +229,7 @@ async def test_an_incomplete_result_is_not_final_and_judged_again_where_it_is_mi
     assert len(server.calls) == len(asked)
 
 
-async def test_a_judge_that_fails_over_a_refused_key_is_not_to_blame(folder: Folder) -> None:
+async def test_rejected_key_is_not_reported_as_judge_bug(folder: Folder) -> None:
     insists = (
         'if not await ctx.settle(ctx.verify("early", "Vellmar has a bridge")):\n        raise LookupError("no bridge")'
     )
@@ -248,7 +244,7 @@ async def test_a_judge_that_fails_over_a_refused_key_is_not_to_blame(folder: Fol
     assert judged.outcome.error_code == "JUDGE_BUG"
 
 
-async def test_without_a_reply_cache_everything_is_asked_anew_and_nothing_kept(folder: Folder) -> None:
+async def test_disabled_reply_cache_stores_and_reuses_nothing(folder: Folder) -> None:
     async with StandInLLM() as server:
         settings: dict[str, Any] = {"model": "openai/gpt-6-luna", "openai_base_url": server.base_url}
         await folder.evaluate(**settings, reply_cache_bytes=0)
@@ -259,17 +255,17 @@ async def test_without_a_reply_cache_everything_is_asked_anew_and_nothing_kept(f
     assert len(server.calls) == 8
 
 
-async def test_what_comes_after_the_budget_is_not_judged_and_what_is_stored_still_counts(folder: Folder) -> None:
+async def test_exhausted_budget_leaves_leaves_unjudged_and_uses_cached_replies(folder: Folder) -> None:
     async with StandInLLM() as server:
         settings: dict[str, Any] = {"model": "openai/gpt-6-luna", "openai_base_url": server.base_url, "max_llm": 1}
-        (poor,) = await folder.evaluate(**settings, budget_usd=0.0001)
-        assert poor.outcome.result is not None
-        leaves = poor.outcome.result["eval_breakdown"][0]["verification_tree"]["children"]
+        (limited,) = await folder.evaluate(**settings, budget_usd=0.0001)
+        assert limited.outcome.result is not None
+        leaves = limited.outcome.result["eval_breakdown"][0]["verification_tree"]["children"]
         lost = {vote["fault"] for leaf in leaves if leaf["outcome"] == "not_judged" for vote in leaf["votes"]}
         assert "budget" in lost <= {"budget", None}
         paid = len(server.calls)
-        (rich,) = await folder.evaluate(**settings, budget_usd=1.0)
-        assert rich.outcome.complete
+        (funded,) = await folder.evaluate(**settings, budget_usd=1.0)
+        assert funded.outcome.complete
         (reused,) = await folder.evaluate(**settings, budget_usd=0.0001, overwrite=True)
 
     assert 0 < paid < 4

@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_scripts_that_cannot_be_imported_are_broken_tasks_before_anybody_hands_in_an_answer(folder: Path):
+def test_scripts_that_fail_to_import_are_broken_tasks(folder: Path):
     settings = settings_for_tests(judges=(folder,))
     catalogue = load_catalogue(settings)
     assert {name for name in catalogue.broken} == FAULTS.keys()
@@ -48,12 +48,12 @@ def test_scripts_that_cannot_be_imported_are_broken_tasks_before_anybody_hands_i
     assert all(name in check.detail and why in check.remedy for name, (_, why) in FAULTS.items())
 
 
-def test_the_traceback_names_the_line(folder: Path):
+def test_traceback_names_the_line(folder: Path):
     reports = import_reports([folder / "raises.py"])
     assert 'raises.py", line 1' in str(reports[folder / "raises.py"])
 
 
-def test_a_script_that_hangs_is_named_and_the_others_are_looked_at(folder: Path):
+def test_hanging_script_is_reported_and_others_are_checked(folder: Path):
     hangs = folder / "hangs.py"
     hangs.write_text("import time\ntime.sleep(600)\n" + SOUND)
     began = time.monotonic()
@@ -63,5 +63,5 @@ def test_a_script_that_hangs_is_named_and_the_others_are_looked_at(folder: Path)
     assert "longer than 1 s" in str(reports[hangs])
 
 
-def test_without_scripts_no_process_is_started():
+def test_no_scripts_give_no_reports():
     assert import_reports([]) == {}

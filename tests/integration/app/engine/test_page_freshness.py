@@ -1,4 +1,4 @@
-"""An answer is judged again when a page that it was judged by has changed, and not when only its index was lost."""
+"""Changed pages cause a new judgement; a rebuilt index does not."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tests.integration.app.judged_folder import Folder
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
-    made = Folder(tmp_path)
-    made.page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.")
-    made.page("https://towns.example/arches", "This page is about the town hall and its clock.")
-    return made
+    created = Folder(tmp_path)
+    created.page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.")
+    created.page("https://towns.example/arches", "This page is about the town hall and its clock.")
+    return created
 
 
-async def test_a_page_that_was_mended_in_the_public_cache_is_judged_as_it_is_now(folder: Folder) -> None:
+async def test_changed_page_in_public_cache_is_judged_again(folder: Folder) -> None:
     await folder.evaluate()
     folder.page("https://towns.example/arches", "The old bridge of Vellmar has nine arches.")
 
@@ -43,7 +43,7 @@ async def test_a_page_that_was_mended_in_the_public_cache_is_judged_as_it_is_now
     assert again.reused
 
 
-async def test_a_page_captured_anew_with_other_words_is_judged_again(folder: Folder) -> None:
+async def test_recaptured_page_with_new_text_is_judged_again(folder: Folder) -> None:
     settings = folder.settings()
     await folder.evaluate()
     url = "https://towns.example/arches"
@@ -70,9 +70,9 @@ async def test_a_page_captured_anew_with_other_words_is_judged_again(folder: Fol
     assert await planned_after("The old bridge of Vellmar has nine arches.") == f"a page changed: {url}"
 
 
-async def test_an_index_that_was_lost_and_made_again_leads_to_the_same_result(folder: Folder) -> None:
-    def lasting(judged: AnswerEvaluation) -> str:
-        """A result without what every run has of its own: its name, what it took, and how it came by each verdict."""
+async def test_rebuilt_index_gives_the_same_result(folder: Folder) -> None:
+    def stable_hash(judged: AnswerEvaluation) -> str:
+        """Return the hash of a result without run-specific fields: id, timing, usage and reuse."""
 
         def without(value: object) -> object:
             if isinstance(value, dict):
@@ -93,4 +93,4 @@ async def test_an_index_that_was_lost_and_made_again_leads_to_the_same_result(fo
     assert (await rebuild(blobs, await FolderIndex.open(captures), check=True)).sound
     (second,) = await folder.evaluate(overwrite=True)
     assert not second.reused
-    assert lasting(second) == lasting(first)
+    assert stable_hash(second) == stable_hash(first)

@@ -51,22 +51,24 @@ def settings(tmp_path: Path, **overrides):
     return settings_for_tests(data_dir=tmp_path / "data", judges=(tmp_path / "judges",), **overrides)
 
 
-async def test_an_answer_is_judged_without_a_database(tmp_path: Path, judges: Path):
-    told: list[Progress] = []
+async def test_answer_is_judged_without_a_database(tmp_path: Path, judges: Path):
+    reported: list[Progress] = []
     async with open_runtime(settings(tmp_path)) as runtime:
         answer = Answer(name="answer_1.md", text="It is Paris.")
         judge = runtime.judge("capital")
         result = await evaluate(
-            runtime, judge=judge, agent="demo", answer=answer, result_id="res_1", progress=told.append
+            runtime, judge=judge, agent="demo", answer=answer, result_id="res_1", progress=reported.append
         )
     assert (result["id"], result["final_score"], result["status"]) == ("res_1", 1.0, "complete")
     assert result["judge"]["script_sha256"] == judge.sha256
     assert result["answer_sha256"] == answer.sha256
-    assert [progress.stage for progress in told] == sorted({progress.stage for progress in told}, key=list(Stage).index)
-    assert (told[-1].stage, told[-1].leaves_done, told[-1].leaves_total) == (Stage.STORING, 1, 1)
+    assert [progress.stage for progress in reported] == sorted(
+        {progress.stage for progress in reported}, key=list(Stage).index
+    )
+    assert (reported[-1].stage, reported[-1].leaves_done, reported[-1].leaves_total) == (Stage.STORING, 1, 1)
 
 
-async def test_a_public_judge_script_is_judged_by_the_same_path(tmp_path: Path, judges: Path):
+async def test_public_script_runs_in_the_same_pipeline(tmp_path: Path, judges: Path):
     async with open_runtime(settings(tmp_path)) as runtime:
         answer = Answer(name="answer_1.md", text="The capital of France is Paris.")
         result = await evaluate(runtime, judge=runtime.judge("script"), agent="demo", answer=answer)
@@ -83,7 +85,7 @@ async def test_a_public_judge_script_is_judged_by_the_same_path(tmp_path: Path, 
     assert all("@" in prompt for prompt in result["prompts"])
 
 
-async def test_the_operators_judges_come_before_the_shipped_ones(tmp_path: Path, judges: Path):
+async def test_configured_judges_override_shipped_ones(tmp_path: Path, judges: Path):
     async with open_runtime(settings_for_tests(data_dir=tmp_path / "data")) as runtime:
         shipped = runtime.catalogue.judges
     assert shipped, "the shipped judges are always there"
@@ -94,7 +96,7 @@ async def test_the_operators_judges_come_before_the_shipped_ones(tmp_path: Path,
         assert runtime.judge(task).description == "replaced"
 
 
-async def test_broken_and_unknown_tasks_are_told_apart(tmp_path: Path, judges: Path):
+async def test_broken_and_unknown_tasks_raise_different_errors(tmp_path: Path, judges: Path):
     async with open_runtime(settings(tmp_path)) as runtime:
         assert runtime.knows_task("broken")
         assert not runtime.knows_task("unknown")
@@ -105,26 +107,26 @@ async def test_broken_and_unknown_tasks_are_told_apart(tmp_path: Path, judges: P
             runtime.judge("unknown")
 
 
-async def test_a_browser_that_is_not_there_is_missed_only_once_a_page_is_asked_for(tmp_path: Path):
+async def test_missing_browser_is_reported_at_first_capture(tmp_path: Path):
     async with open_runtime(settings_for_tests(data_dir=tmp_path, browser=tmp_path / "no-browser")) as runtime:
         with pytest.raises(BrowserUnavailable, match="no-browser is not there"):
             await runtime.pages.get("https://example.org/")
 
 
-def list_of_parts(folder: Path) -> list[Path]:
+def temporary_secrets(folder: Path) -> list[Path]:
     return list(folder.glob(".secret*"))
 
 
-async def test_the_installations_secret_is_made_once_and_kept_to_itself(tmp_path: Path):
-    async def opened() -> bytes:
+async def test_installation_secret_is_created_once_and_private(tmp_path: Path):
+    async def open_and_read_secret() -> bytes:
         async with open_runtime(settings_for_tests(data_dir=tmp_path)):
             return (tmp_path / "secret").read_bytes()
 
-    secrets = await asyncio.gather(*(opened() for _ in range(5)))
+    secrets = await asyncio.gather(*(open_and_read_secret() for _ in range(5)))
     assert len(set(secrets)) == 1
     assert len(secrets[0]) == 32
     assert (tmp_path / "secret").stat().st_mode & 0o077 == 0
-    assert not list_of_parts(tmp_path)
+    assert not temporary_secrets(tmp_path)
 
 
 async def test_models_of_one_provider_share_a_client(tmp_path: Path):
@@ -136,27 +138,27 @@ async def test_models_of_one_provider_share_a_client(tmp_path: Path):
         assert runtime.models.client("lexical")[0] is not first
 
 
-async def test_a_model_without_its_key_is_named(tmp_path: Path):
+async def test_missing_model_key_is_named(tmp_path: Path):
     async with open_runtime(settings_for_tests(data_dir=tmp_path)) as runtime:
         with pytest.raises(ModelNotConfigured, match="AZURE_OPENAI_API_KEY"):
             runtime.models.client("azure/some")
 
 
 @pytest.mark.parametrize("model", ["nobody/gpt", "openai/"])
-async def test_a_model_of_no_known_provider_is_refused_at_once(tmp_path: Path, model: str):
+async def test_unknown_provider_is_rejected_at_startup(tmp_path: Path, model: str):
     with pytest.raises(ModelNotConfigured):
         async with open_runtime(settings_for_tests(data_dir=tmp_path, model=model)):
             pass
 
 
 @pytest.mark.parametrize("blobs", ["ftp://host/folder", "nonsense", "file:///proc/nothing/here"])
-async def test_a_blob_store_that_cannot_be_used_is_refused_by_name(tmp_path: Path, blobs: str):
+async def test_unusable_blob_store_is_rejected_with_setting_name(tmp_path: Path, blobs: str):
     with pytest.raises(InvalidSettings, match="ASSAY_BLOBS"):
         async with open_runtime(settings_for_tests(data_dir=tmp_path, blobs=blobs)):
             pass
 
 
-async def test_a_data_folder_that_is_a_file_is_refused(tmp_path: Path):
+async def test_data_folder_that_is_a_file_is_rejected(tmp_path: Path):
     (tmp_path / "data").write_text("a file")
     with pytest.raises(InvalidSettings, match="cannot be used"):
         async with open_runtime(settings_for_tests(data_dir=tmp_path / "data")):

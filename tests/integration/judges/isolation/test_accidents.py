@@ -1,4 +1,4 @@
-"""What a judge script can do to its process: each ends with a reason, in time, and nobody else notices."""
+"""Faulty judge scripts: each run ends with a reason and in time, without effect on other runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def process_pool() -> AsyncIterator[ForkServerPool]:
 
 
 ACCIDENTS = {
-    # name: (what the script does, its error's type, its limit, what the message says)
+    # name: (script body, exceeded limit, part of the error message)
     "loops": ("while True: pass", "time", "did not return within 2 s and was killed"),
     "sleeps": ("time.sleep(600)", "time", "did not return within 2 s and was killed"),
     "ignores_sigterm": (
@@ -77,24 +77,24 @@ ACCIDENTS = {
 
 
 @pytest.mark.parametrize("name", ACCIDENTS)
-async def test_an_accident_ends_with_a_reason_in_time_and_its_sibling_does_not_notice(
+async def test_faulty_script_ends_with_reason_and_does_not_affect_sibling(
     process_pool: ForkServerPool, tmp_path: Path, name: str
 ):
-    body, limit, said = ACCIDENTS[name]
-    path, well = script(tmp_path, body), script(tmp_path, name="well")
+    body, limit, message = ACCIDENTS[name]
+    path, sibling_script = script(tmp_path, body), script(tmp_path, name="well")
     deadline_s = DEADLINE_S if limit == "time" else 60
     began = time.monotonic()
-    sibling = asyncio.create_task(confined(well, process_pool, deadline_s=60))
+    sibling = asyncio.create_task(confined(sibling_script, process_pool, deadline_s=60))
     with pytest.raises(JudgeBug) as raised:
         await confined(path, process_pool, deadline_s=deadline_s)
     assert time.monotonic() - began < deadline_s + 30
-    assert said in str(raised.value)
+    assert message in str(raised.value)
     assert (raised.value.limit if isinstance(raised.value, ScriptStopped) else None) == limit
     assert (await sibling)["final_score"] == 1.0
-    assert await nothing_left(process_pool) == []
+    assert await remaining_processes(process_pool) == []
 
 
-async def test_what_a_file_does_while_it_is_loaded_ends_the_same_way(process_pool: ForkServerPool, tmp_path: Path):
+async def test_faults_while_loading_a_file_are_reported(process_pool: ForkServerPool, tmp_path: Path):
     with pytest.raises(ScriptStopped) as raised:
         await confined(script(tmp_path, above="while True: pass"), process_pool, deadline_s=0.5)
     assert raised.value.limit == "time"
@@ -103,28 +103,28 @@ async def test_what_a_file_does_while_it_is_loaded_ends_the_same_way(process_poo
     assert "t.py" in broken.value.traceback
 
 
-async def test_processor_time_is_bounded_however_long_a_script_may_take(tmp_path: Path):
+async def test_cpu_time_is_limited_independently_of_deadline(tmp_path: Path):
     async with process_pool_with(cpu_s=1) as opened:
         with pytest.raises(ScriptStopped, match="more than 1 s of CPU time") as raised:
             await confined(script(tmp_path, "while True: pass"), opened, deadline_s=60)
     assert raised.value.limit == "cpu"
 
 
-async def test_a_traceback_names_the_line_of_the_file(process_pool: ForkServerPool, tmp_path: Path):
+async def test_traceback_names_file_and_line(process_pool: ForkServerPool, tmp_path: Path):
     with pytest.raises(JudgeBug, match="ZeroDivisionError") as raised:
         await confined(script(tmp_path, "1 / 0"), process_pool)
     assert str(tmp_path / "t.py") in raised.value.traceback
     assert "1 / 0" in raised.value.traceback
 
 
-async def test_the_last_words_of_a_process_that_died_are_kept(process_pool: ForkServerPool, tmp_path: Path):
+async def test_last_output_of_exited_process_is_in_the_error(process_pool: ForkServerPool, tmp_path: Path):
     body = "print('before the end', flush=True)\nos._exit(3)"
     with pytest.raises(JudgeBug) as raised:
         await confined(script(tmp_path, body), process_pool)
     assert "before the end" in raised.value.traceback
 
 
-async def test_a_grandchild_in_a_session_of_its_own_is_killed_too(tmp_path: Path):
+async def test_grandchild_in_separate_session_is_killed(tmp_path: Path):
     body = """
         import subprocess
         hidden = subprocess.Popen(["sleep", "4243"], start_new_session=True)
@@ -139,39 +139,39 @@ async def test_a_grandchild_in_a_session_of_its_own_is_killed_too(tmp_path: Path
         with pytest.raises(ScriptStopped) as raised:
             await confined(script(tmp_path, body), opened, deadline_s=1.0)
         assert raised.value.limit == "time"
-        assert await nothing_left(opened) == []
+        assert await remaining_processes(opened) == []
     assert not [each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == ["sleep", "4243"]]
 
 
-async def test_what_a_script_leaves_running_is_killed_when_it_has_its_result(tmp_path: Path):
+async def test_remaining_child_processes_are_killed_after_the_result(tmp_path: Path):
     body = "import subprocess\nsubprocess.Popen(['sleep', '4244'], start_new_session=True)"
     async with process_pool_with(processes=1) as opened:
         result = await confined(script(tmp_path, body), opened)
         assert result["final_score"] == 1.0
-        assert await nothing_left(opened) == []
+        assert await remaining_processes(opened) == []
     assert not [each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == ["sleep", "4244"]]
 
 
-async def test_a_fork_storm_is_stopped_where_scripts_may_start_processes(tmp_path: Path):
+async def test_fork_bomb_is_stopped_when_processes_are_allowed(tmp_path: Path):
     async with process_pool_with(processes=4) as opened:
         with pytest.raises(ScriptStopped, match="more than 4 processes") as raised:
             await confined(script(tmp_path, "while True: os.fork()"), opened, deadline_s=20)
         assert raised.value.limit == "processes"
-        assert await nothing_left(opened) == []
+        assert await remaining_processes(opened) == []
 
 
-async def test_a_run_that_is_called_off_is_killed_at_once(process_pool: ForkServerPool, tmp_path: Path):
+async def test_cancelled_run_is_killed(process_pool: ForkServerPool, tmp_path: Path):
     running = asyncio.create_task(confined(script(tmp_path, "while True: pass"), process_pool, deadline_s=60))
     await asyncio.sleep(0.5)
     began = time.monotonic()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert time.monotonic() - began < 30  # half of its deadline
-    assert await nothing_left(process_pool) == []
+    assert time.monotonic() - began < 30  # half of the deadline
+    assert await remaining_processes(process_pool) == []
 
 
-async def test_temporary_files_are_removed_whatever_happens(process_pool: ForkServerPool, tmp_path: Path):
+async def test_temporary_files_are_removed_after_a_crash(process_pool: ForkServerPool, tmp_path: Path):
     body = "import tempfile\nprint(tempfile.mkdtemp(), flush=True)\nos._exit(1)"
     with pytest.raises(JudgeBug) as raised:
         await confined(script(tmp_path, body), process_pool)
@@ -180,7 +180,7 @@ async def test_temporary_files_are_removed_whatever_happens(process_pool: ForkSe
     assert not folder.parent.exists()
 
 
-async def test_a_fork_server_that_dies_is_replaced(tmp_path: Path):
+async def test_killed_fork_server_is_replaced(tmp_path: Path):
     async with process_pool_with() as opened:
         await confined(script(tmp_path), opened)
         before = opened.server_pid
@@ -191,8 +191,8 @@ async def test_a_fork_server_that_dies_is_replaced(tmp_path: Path):
         assert opened.server_pid != before
 
 
-async def nothing_left(process_pool: ForkServerPool) -> list[psutil.Process]:
-    """The processes below the fork server, once those that are about to end have."""
+async def remaining_processes(process_pool: ForkServerPool) -> list[psutil.Process]:
+    """Return the processes below the fork server that are alive after a grace period."""
     assert process_pool.server_pid is not None
     for _ in range(100):
         left = [each for each in below(process_pool.server_pid) if lives(each)]
@@ -214,7 +214,7 @@ asyncio.run(main())
 """
 
 
-async def test_a_service_that_is_killed_leaves_no_process_behind(tmp_path: Path):
+async def test_killed_service_leaves_no_process(tmp_path: Path):
     mark = tmp_path / "runs"
     path = script(tmp_path, f"open({str(mark)!r}, 'w').close()\nwhile True: time.sleep(1)")
     service = await asyncio.create_subprocess_exec(

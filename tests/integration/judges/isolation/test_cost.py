@@ -1,4 +1,4 @@
-"""What a process of its own costs. The fork server could fail to preload, and nobody would notice but by this."""
+"""CPU cost of a child process. Detects a fork server that does not preload its modules."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from tests.fakes.confined import confined, process_pool_with, script
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
 CHILDREN = 30
-MOST_CPU_S = 0.2
-"""Ten times the target, which `make bench` checks; a child that imports everything anew takes over a second."""
-NOTHING = "builtins:print"
-"""An entry that takes anything and returns at once."""
+MAX_CPU_S = 0.2
+"""Ten times the target, which `make bench` checks. A child without preloaded modules takes over a second."""
+NO_OP = "builtins:print"
+"""Entry point that accepts any input and returns immediately."""
 
 
-async def test_a_child_costs_a_small_part_of_what_starting_python_and_importing_costs():
+async def test_child_needs_little_cpu_time():
     async with process_pool_with() as process_pool:
         assert process_pool.server_pid is not None
         server = psutil.Process(process_pool.server_pid)
         before, spent = server.cpu_times(), 0.0
         for _ in range(CHILDREN):
-            async with process_pool.spawn(NOTHING) as child:
+            async with process_pool.spawn(NO_OP) as child:
                 ending = await child.ending(patience_s=5)
             assert ending.exit == 0
             spent += ending.cpu_s
         after = server.cpu_times()
         spent += after.user + after.system - before.user - before.system
-    assert spent / CHILDREN <= MOST_CPU_S
+    assert spent / CHILDREN <= MAX_CPU_S
 
 
-async def test_everything_a_script_needs_is_imported_before_it_is_forked(tmp_path: Path):
+async def test_script_modules_are_imported_before_fork(tmp_path: Path):
     body = """
         ours = sorted(name for name in sys.modules if name.startswith(("mind2web2", "judges", "openai", "googlemaps")))
         evaluator.add_custom_info({"late": sorted(set(ours) - set(loaded))})
@@ -53,7 +53,7 @@ async def test_everything_a_script_needs_is_imported_before_it_is_forked(tmp_pat
     assert result["eval_breakdown"][0]["info"] == [{"custom": {"late": []}}]
 
 
-async def test_what_reads_the_usual_values_is_made_before_a_script_is_forked(tmp_path: Path):
+async def test_type_adapters_are_created_before_fork(tmp_path: Path):
     body = """
         await evaluator.verify("Paris is the capital of France.", None)
         evaluator.add_custom_info({"late": _adapter.cache_info().misses - made})
@@ -64,7 +64,7 @@ async def test_what_reads_the_usual_values_is_made_before_a_script_is_forked(tmp
     assert result["eval_breakdown"][0]["info"] == [{"custom": {"late": 0}}]
 
 
-async def test_a_module_that_cannot_be_imported_beforehand_is_told_and_not_worked_around():
+async def test_failed_preload_is_an_error():
     process_pool = ForkServerPool(["there_is_no_such_module"])
     with pytest.raises(IsolationFailed, match="exited during start-up"):
         await process_pool.ready()

@@ -1,4 +1,4 @@
-"""Judge files come to the same results in a process of their own as in the service's."""
+"""Judge files have the same results in a child process as in-process."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def process_pool() -> AsyncIterator[ForkServerPool]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-async def test_whole_scripts_grow_the_trees_worked_out_by_hand(case: Case, process_pool: ForkServerPool):
+async def test_scripts_build_the_expected_trees(case: Case, process_pool: ForkServerPool):
     cache = page_cache()
     captures = [await cache.get(url) for url in PAGES]
     result = await run_hosted(case.path, Hosted(case), cache, case.answer, captures, process_pool=process_pool)
@@ -52,14 +52,14 @@ async def test_whole_scripts_grow_the_trees_worked_out_by_hand(case: Case, proce
 
 
 @pytest.mark.parametrize("seed", [0, 3])
-async def test_results_are_equal_in_every_field(process_pool: ForkServerPool, seed: int):
+async def test_results_are_equal_in_and_out_of_process(process_pool: ForkServerPool, seed: int):
     here, there = [
         await look(CHAIN, Rounds(seed), "x", look_ahead=False, process_pool=each) for each in (None, process_pool)
     ]
     assert here == there
 
 
-async def test_look_ahead_goes_on_inside_the_process(process_pool: ForkServerPool):
+async def test_look_ahead_works_in_the_child_process(process_pool: ForkServerPool):
     alone, ahead = Rounds(0, pass_rate=1.0), Rounds(0, pass_rate=1.0)
     plain = await look(CHAIN, alone, "x", look_ahead=False)
     scouted = await look(CHAIN, ahead, "x", look_ahead=True, process_pool=process_pool)
@@ -68,7 +68,7 @@ async def test_look_ahead_goes_on_inside_the_process(process_pool: ForkServerPoo
     assert ahead.rounds < alone.rounds
 
 
-async def test_a_page_the_script_puts_into_its_cache_is_judged_by(process_pool: ForkServerPool, tmp_path: Path):
+async def test_page_that_script_caches_is_used_for_judging(process_pool: ForkServerPool, tmp_path: Path):
     body = """
         cache.put_web("https://own.example/x", "Only the script knows that the lamp is red.", None)
         other = evaluator.add_leaf("other", "Another leaf")
@@ -81,7 +81,7 @@ async def test_a_page_the_script_puts_into_its_cache_is_judged_by(process_pool: 
     assert {page["url"] for page in result["pages"]} == {PAGE, "https://own.example/x"}
 
 
-async def test_what_a_script_reads_of_pages_itself_is_what_is_stored(process_pool: ForkServerPool, tmp_path: Path):
+async def test_script_reads_stored_page_content(process_pool: ForkServerPool, tmp_path: Path):
     body = """
         shots, text = await evaluator.extractor.get_page_info("https://shop.example/one")
         missing = await evaluator.extractor.get_page_info("https://nowhere.example/")
@@ -94,7 +94,7 @@ async def test_what_a_script_reads_of_pages_itself_is_what_is_stored(process_poo
     assert "The lamp on this page is green" in str(there["eval_breakdown"][0]["info"])
 
 
-async def test_a_script_may_ask_the_model_itself(process_pool: ForkServerPool, tmp_path: Path):
+async def test_script_can_send_model_requests(process_pool: ForkServerPool, tmp_path: Path):
     above = """
         from pydantic import BaseModel, field_validator
         class Colour(BaseModel):
@@ -117,14 +117,14 @@ async def test_a_script_may_ask_the_model_itself(process_pool: ForkServerPool, t
     result = await confined(script(tmp_path, body, above=above), process_pool, llm=model)
     info = next(each["custom"] for each in result["eval_breakdown"][0]["info"] if "custom" in each)
     assert (info["colour"], info["shade"]) == ("green", 3)
-    # The first reply did not fit what only the script's own class knows, and the model was told so once.
+    # The first reply failed the validator of the script's class, so the model got one repair request.
     asked = [request for request in model.requests if request.schema is not None and request.purpose == "free"]
     assert [len(request.messages) for request in asked] == [1, 2]
     assert asked[0].schema is not None and asked[0].schema.__name__ == "Colour"
     assert asked[0].schema.model_json_schema()["properties"].keys() == {"name", "shade"}
 
 
-async def test_progress_and_log_lines_arrive(
+async def test_progress_and_log_lines_reach_the_service(
     process_pool: ForkServerPool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     seen: list[tuple[int, int]] = []
@@ -135,9 +135,7 @@ async def test_progress_and_log_lines_arrive(
     assert "a line of the script" in caplog.text
 
 
-async def test_a_fault_of_the_model_is_no_verdict_and_its_refusal_is_known_here(
-    process_pool: ForkServerPool, tmp_path: Path
-):
+async def test_model_fault_is_not_a_verdict_and_rejection_is_raised(process_pool: ForkServerPool, tmp_path: Path):
     class Down(Says):
         async def complete(self, request: LLMRequest) -> LLMReply:
             raise LLMUnavailable("down", usage=Usage(calls=1))
@@ -156,7 +154,7 @@ async def test_a_fault_of_the_model_is_no_verdict_and_its_refusal_is_known_here(
     assert (raised.value.status, raised.value.scope) == (401, RejectionScope.ENDPOINT)
 
 
-async def test_calls_under_way_end_with_a_run_that_is_called_off(process_pool: ForkServerPool, tmp_path: Path):
+async def test_cancelled_run_cancels_its_model_requests(process_pool: ForkServerPool, tmp_path: Path):
     cancelled = asyncio.Event()
 
     class Slow(Says):
@@ -176,7 +174,7 @@ async def test_calls_under_way_end_with_a_run_that_is_called_off(process_pool: F
     assert cancelled.is_set()
 
 
-async def test_a_file_that_changed_after_it_was_loaded_is_run_as_it_was(process_pool: ForkServerPool, tmp_path: Path):
+async def test_loaded_source_runs_after_file_changed(process_pool: ForkServerPool, tmp_path: Path):
     path = script(tmp_path)
     judge = load_judge(path)
     path.write_text("raise ValueError('somebody edits this')")
@@ -206,7 +204,7 @@ async def lamps(ctx):
 """
 
 
-async def test_a_native_judge_declares_settles_and_reads_there(process_pool: ForkServerPool, tmp_path: Path):
+async def test_native_judge_runs_in_child_process(process_pool: ForkServerPool, tmp_path: Path):
     path = tmp_path / "lamps.py"
     path.write_text(dedent(NATIVE))
 
@@ -224,7 +222,7 @@ async def test_a_native_judge_declares_settles_and_reads_there(process_pool: For
     assert judged.prompts
 
 
-async def test_a_native_judge_that_fails_is_a_bug_with_its_line(process_pool: ForkServerPool, tmp_path: Path):
+async def test_failing_native_judge_is_a_bug_with_traceback(process_pool: ForkServerPool, tmp_path: Path):
     path = tmp_path / "lamps.py"
     path.write_text(dedent(NATIVE).replace("    if await", "    1 / 0\n    if await"))
     llm = Says(lambda request: {"name": "Lux", "url": PAGE})
@@ -236,7 +234,7 @@ async def test_a_native_judge_that_fails_is_a_bug_with_its_line(process_pool: Fo
         await natively(path, process_pool)
 
 
-async def test_the_judge_without_a_model_fills_a_files_own_classes(process_pool: ForkServerPool, tmp_path: Path):
+async def test_lexical_model_extracts_classes_of_a_judge_file(process_pool: ForkServerPool, tmp_path: Path):
     path = tmp_path / "lamps.py"
     path.write_text(dedent(NATIVE))
     judged = await natively(

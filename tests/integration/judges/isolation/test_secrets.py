@@ -1,4 +1,4 @@
-"""A canary key in the service: a judge file's process does not have it in any place it can look."""
+"""Secrets of the service are out of reach for the process of a judge file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.fakes.confined import confined, process_pool_with, script
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
 
 CANARY = "sk-canary-5f3a9d0c7e21"
-LOOKS = """
+SEARCH = """
 import json
 found = []
 # In two halves, so that looking for it does not put it into memory.
@@ -59,10 +59,10 @@ asyncio.run(main())
 """
 
 
-def test_no_key_is_in_reach_of_a_judge_script(tmp_path: Path):
-    path = script(tmp_path, LOOKS)
-    kept = tmp_path / "kept"
-    kept.write_text("a file that the service has open")
+def test_judge_script_cannot_read_any_key(tmp_path: Path):
+    path = script(tmp_path, SEARCH)
+    open_file = tmp_path / "kept"
+    open_file.write_text("a file that the service has open")
     environment = {
         "PATH": os.defpath,
         "PYTHONPATH": str(Path(__file__).parents[4]),
@@ -72,7 +72,7 @@ def test_no_key_is_in_reach_of_a_judge_script(tmp_path: Path):
         "AWS_SECRET_ACCESS_KEY": CANARY,
     }
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", PROGRAM, str(path), str(kept)],
+        [sys.executable, "-W", "ignore", "-c", PROGRAM, str(path), str(open_file)],
         env=environment,
         capture_output=True,
         text=True,
@@ -81,16 +81,17 @@ def test_no_key_is_in_reach_of_a_judge_script(tmp_path: Path):
     )
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout.splitlines()[-1])
-    assert seen["regions"] > 100  # it has looked at all of its memory
+    assert seen["regions"] > 100  # it searched its whole memory
     assert seen["found"] == []
-    # The standard streams, the two sockets of the conversation, the event loop's own, and what it looked with.
+    # The standard streams, the two RPC sockets, the descriptors of the event loop, and those of the search
+    # itself.
     kinds = {name.partition(":")[0] for name in seen["opened"] if not name.startswith("/proc/")}
     assert kinds <= {"/dev/null", "pipe", "socket", "anon_inode"}
     assert seen["environment"] == sorted(clean_environment())
 
 
 @pytest.mark.parametrize("make", ["LLMClient('openai')", "OpenAIClient()", "AsyncOpenAIClient()"])
-async def test_a_client_a_script_makes_says_which_key_is_missing_at_the_service(tmp_path: Path, make: str):
+async def test_client_created_by_script_names_missing_key(tmp_path: Path, make: str):
     above = "from mind2web2 import LLMClient, OpenAIClient, AsyncOpenAIClient"
     async with process_pool_with() as process_pool:
         with pytest.raises(ModelNotConfigured, match="OPENAI_API_KEY"):

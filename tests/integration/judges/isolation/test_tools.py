@@ -1,4 +1,4 @@
-"""The tools of judge scripts, which have the service do what needs a key, a browser or another program."""
+"""Tools of judge scripts. The service executes the parts that need a key, a browser or another program."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ async def process_pool() -> AsyncIterator[ForkServerPool]:
         yield opened
 
 
-def said(result: dict[str, Any]) -> dict[str, Any]:
-    """What the script has noted."""
+def custom_info(result: dict[str, Any]) -> dict[str, Any]:
+    """Return the custom info that the script added."""
     return next(info["custom"] for info in result["eval_breakdown"][0]["info"] if "custom" in info)
 
 
-async def test_maps_are_asked_by_the_service_which_has_the_key(
+async def test_service_sends_maps_requests_with_its_key(
     process_pool: ForkServerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("GOOGLE_MAPS_API_KEY", KEY)
@@ -55,14 +55,14 @@ async def test_maps_are_asked_by_the_service_which_has_the_key(
             evaluator.add_custom_info(noted)
         """
         above = "from mind2web2.api_tools import tool_googlemap"
-        noted = said(await confined(script(tmp_path, body, above=above), process_pool))
+        noted = custom_info(await confined(script(tmp_path, body, above=above), process_pool))
         assert all(request.query["key"] == KEY for request in web.requests)
     assert (noted["city"], noted["metres"], noted["places"], noted["key"]) == ("Paris", 1200, 1, False)
     assert noted["refused"].startswith("ApiError REQUEST_DENIED (this key may not)")
     assert "not an allowed method of the Maps API" in noted["session"]
 
 
-async def test_without_a_key_at_the_service_making_the_tool_ends_the_script(
+async def test_maps_tool_raises_without_key(
     process_pool: ForkServerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.delenv("GOOGLE_MAPS_API_KEY", raising=False)
@@ -73,11 +73,11 @@ async def test_without_a_key_at_the_service_making_the_tool_ends_the_script(
             evaluator.add_custom_info({"why": str(error)})
     """
     above = "from mind2web2 import GoogleMapsTool"
-    noted = said(await confined(script(tmp_path, body, above=above), process_pool))
+    noted = custom_info(await confined(script(tmp_path, body, above=above), process_pool))
     assert noted == {"why": "GOOGLE_MAPS_API_KEY is not set"}
 
 
-async def test_a_pdf_is_taken_apart_by_the_service(process_pool: ForkServerPool, tmp_path: Path):
+async def test_service_parses_pdfs(process_pool: ForkServerPool, tmp_path: Path):
     data = base64.b64encode(pdf_with_a_layer_switched_off("A lamp on paper.", "unseen")).decode()
     body = f"""
         import base64
@@ -85,7 +85,7 @@ async def test_a_pdf_is_taken_apart_by_the_service(process_pool: ForkServerPool,
         nothing = await PDFParser().extract(b"no pdf")
         evaluator.add_custom_info({{"text": text, "pictures": len(pictures), "nothing": nothing[1]}})
     """
-    noted = said(await confined(script(tmp_path, body, above="from mind2web2 import PDFParser"), process_pool))
+    noted = custom_info(await confined(script(tmp_path, body, above="from mind2web2 import PDFParser"), process_pool))
     assert "A lamp on paper." in noted["text"]
     assert noted["pictures"] == 1
     assert noted["nothing"] == "PDF extraction failed: the data is not a PDF"

@@ -1,4 +1,4 @@
-"""The lexical judge needs time in proportion to what it reads, whoever wrote it."""
+"""The lexical judge runs in linear time on hostile texts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CLAIMS_AND_PAGES = [
 
 
 @pytest.mark.parametrize("piece", CLAIMS_AND_PAGES)
-def test_judging_by_a_hostile_text_of_one_mib_takes_seconds_not_minutes(piece: str):
+def test_judging_one_mib_of_hostile_text_takes_seconds(piece: str):
     text = (piece * MIB)[:MIB]
     for claim, page in [("Lake Brann is 87 m deep", text), (text, "Lake Brann is 87 m deep."), (text, text[::-1])]:
         began = time.process_time()
@@ -72,8 +72,8 @@ ANSWERS = [
 
 @pytest.mark.parametrize("piece", ANSWERS)
 @pytest.mark.parametrize("schema", [Operas, Person])
-def test_reading_out_a_hostile_text_of_one_mib_takes_seconds_not_minutes(piece: str, schema: type[BaseModel]):
+def test_extraction_from_one_mib_of_hostile_text_takes_seconds(piece: str, schema: type[BaseModel]):
     text = (piece * (MIB // len(piece) + 1))[:MIB]
-    began = time.process_time()  # of this process alone: others at work here do not count
+    began = time.process_time()  # CPU time of this process only, so that other processes do not count
     fill(schema, text)
     assert time.process_time() - began < 10

@@ -1,4 +1,4 @@
-"""Candidate scores from a pickle to a lookup, with the real child process."""
+"""Conversion of candidate scores from a pickle to a lookup table, in the real child process."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from judges.suites.mind2web.scores import ScoreTable, convert_pickle, parquet_of
 from tests.fakes.mind2web import ranks_of_nine_steps, write_scores
 
 
-class Touch:
-    """Pickled, it makes a file when it is read carelessly."""
+class FileCreator:
+    """Object that creates a file when it is unpickled without restrictions."""
 
     def __init__(self, canary: Path) -> None:
         self._canary = canary
@@ -26,51 +26,51 @@ class Touch:
         return os.system, (f"touch {self._canary}",)
 
 
-def test_a_pickle_becomes_a_table_of_ranks(tmp_path: Path):
+def test_pickle_is_converted_to_a_rank_table(tmp_path: Path):
     ranks = ranks_of_nine_steps()
-    made = convert_pickle(write_scores(tmp_path / "scores.pkl", ranks), tmp_path / "deep" / "scores.parquet")
-    assert (made.steps, made.candidates) == (9, sum(map(len, ranks.values())))
-    assert made.sha256 == hashlib.sha256((tmp_path / "scores.pkl").read_bytes()).hexdigest()
-    table = ScoreTable(made.path)
+    converted = convert_pickle(write_scores(tmp_path / "scores.pkl", ranks), tmp_path / "deep" / "scores.parquet")
+    assert (converted.steps, converted.candidates) == (9, sum(map(len, ranks.values())))
+    assert converted.sha256 == hashlib.sha256((tmp_path / "scores.pkl").read_bytes()).hexdigest()
+    table = ScoreTable(converted.path)
     assert len(table) == 9
     assert {name: dict(table.of(name) or {}) for name in ranks} == ranks
     assert table.of("T9_z") is None
 
 
-def test_many_steps_are_looked_up_in_any_order(tmp_path: Path):
+def test_steps_are_looked_up_in_any_order(tmp_path: Path):
     ranks = {f"T{n}": {str(id): id + n for id in range(3)} for n in range(1200)}
     table = ScoreTable(convert_pickle(write_scores(tmp_path / "s.pkl", ranks), tmp_path / "s.parquet").path)
     assert all(table.of(f"T{n}") == ranks[f"T{n}"] for n in (1199, 0, 700, 255, 256, 1, 1199))
 
 
-def test_a_conversion_is_made_once_and_found_again(tmp_path: Path):
+def test_conversion_is_reused(tmp_path: Path):
     file = write_scores(tmp_path / "s.pkl", ranks_of_nine_steps())
     first = parquet_of(file, tmp_path / "kept")
     written = first.stat().st_mtime_ns
     assert parquet_of(file, tmp_path / "kept") == first
     assert first.stat().st_mtime_ns == written
-    assert parquet_of(first, tmp_path / "kept") == first  # Parquet needs no conversion
+    assert parquet_of(first, tmp_path / "kept") == first  # Parquet files need no conversion
 
 
-def test_a_hostile_pickle_is_refused_with_a_reason_and_leaves_nothing(tmp_path: Path):
+def test_malicious_pickle_is_rejected_and_leaves_no_file(tmp_path: Path):
     canary = tmp_path / "canary"
     file = tmp_path / "s.pkl"
-    file.write_bytes(pickle.dumps({"scores": {}, "ranks": {"T": {"1": Touch(canary)}}}))
+    file.write_bytes(pickle.dumps({"scores": {}, "ranks": {"T": {"1": FileCreator(canary)}}}))
     with pytest.raises(ScoresRejected, match=r"s\.pkl was rejected: it references posix\.system"):
         convert_pickle(file, tmp_path / "out" / "s.parquet")
     assert not canary.exists()
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_pickle_that_asks_for_all_memory_is_refused(tmp_path: Path):
+def test_pickle_that_requests_all_memory_is_rejected(tmp_path: Path):
     file = tmp_path / "s.pkl"
-    # A place in the memo beyond two thousand millions: the reader would make room up to there.
+    # A memo index above 2**31: an unrestricted reader would allocate memory up to it.
     file.write_bytes(b"\x80\x04N" + b"r" + (2**31 - 1).to_bytes(4, "little") + b".")
     with pytest.raises(ScoresRejected, match="rejected"):
         convert_pickle(file, tmp_path / "s.parquet")
 
 
-def test_a_digest_that_was_pinned_must_fit(tmp_path: Path):
+def test_pinned_digest_must_match(tmp_path: Path):
     file = write_scores(tmp_path / "s.pkl", ranks_of_nine_steps())
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     assert convert_pickle(file, tmp_path / "s.parquet", sha256=digest.upper()).sha256 == digest
@@ -78,7 +78,7 @@ def test_a_digest_that_was_pinned_must_fit(tmp_path: Path):
         convert_pickle(file, tmp_path / "s.parquet", sha256="0" * 64)
 
 
-def test_what_is_no_table_of_scores_is_named(tmp_path: Path):
+def test_missing_or_invalid_score_table_is_named(tmp_path: Path):
     with pytest.raises(DataMissing):
         ScoreTable(tmp_path / "nowhere.parquet")
     with pytest.raises(DataMissing):
