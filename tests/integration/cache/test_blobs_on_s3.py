@@ -1,4 +1,4 @@
-"""The blob store over the S3 protocol, against a local server that speaks it."""
+"""The blob store over the S3 protocol, against a local server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def endpoint() -> Iterator[str]:
 
 @pytest.fixture
 def bucket(endpoint: str) -> S3Store:
-    """The bucket, seen without the blob store in between."""
+    """Return direct access to the bucket, without the blob store."""
     httpx.put(f"{endpoint}/evidence", trust_env=False).raise_for_status()
     return S3Store("evidence", client_options={"allow_http": True}, endpoint=endpoint, **KEYS)
 
@@ -40,14 +40,14 @@ def store(endpoint: str, bucket: S3Store) -> BlobStore:
     return BlobStore.open("s3://evidence/pages/v1", s3={**KEYS, "endpoint": endpoint})
 
 
-async def test_what_was_put_is_got_and_stands_under_the_prefix(store: BlobStore, bucket: S3Store) -> None:
+async def test_body_is_stored_under_the_prefix_and_read_back(store: BlobStore, bucket: S3Store) -> None:
     blob = await store.put(b"the evidence" * 10_000, "text/plain")
     assert await store.get(blob.sha256) == b"the evidence" * 10_000
     found = await obstore.head_async(bucket, f"pages/v1/sha256/{blob.sha256[:2]}/{blob.sha256}")
     assert found["size"] == blob.size
 
 
-async def test_a_damaged_object_is_found_on_read_and_put_aside(store: BlobStore, bucket: S3Store) -> None:
+async def test_damaged_object_is_detected_on_read_and_quarantined(store: BlobStore, bucket: S3Store) -> None:
     blob = await store.put(b"the evidence", "text/plain")
     await obstore.put_async(bucket, f"pages/v1/sha256/{blob.sha256[:2]}/{blob.sha256}", b"other words")
     with pytest.raises(BlobCorrupt):
@@ -57,7 +57,7 @@ async def test_a_damaged_object_is_found_on_read_and_put_aside(store: BlobStore,
     assert (await obstore.head_async(bucket, f"pages/v1/quarantine/{blob.sha256}"))["size"] == len(b"other words")
 
 
-async def test_a_bucket_that_is_not_there_is_an_error_of_the_store(endpoint: str) -> None:
+async def test_missing_bucket_raises(endpoint: str) -> None:
     store = BlobStore.open("s3://nowhere", s3={**KEYS, "endpoint": endpoint})
     with pytest.raises(BlobStoreFailed):
         await store.put(b"x", "text/plain")

@@ -1,4 +1,4 @@
-"""An S3 store that fails: what a ``put`` returned from is there and whole, and everything else is said."""
+"""Faulty S3 store: a body is complete once ``put`` returns; all other cases raise."""
 
 from __future__ import annotations
 
@@ -18,53 +18,53 @@ def store(server: StandInS3) -> BlobStore:
 
 
 def first_put(wrong: str, times: int = 1):
-    """The first ``times`` PUTs go wrong."""
+    """Return a fault rule that fails the first ``times`` PUT requests."""
     return lambda request, nth: wrong if request.method == "PUT" and nth < times else None
 
 
 @pytest.mark.parametrize("wrong", ["500", "reset", "slow"])
-async def test_a_put_that_failed_is_tried_again(wrong: str) -> None:
+async def test_failed_put_is_retried(wrong: str) -> None:
     async with StandInS3(first_put(wrong)) as server:
         blob = await store(server).put(BODY, "text/plain")
         assert server.methods["PUT"] == (1 if wrong == "slow" else 2)
         assert await store(server).get(blob.sha256) == BODY
 
 
-async def test_the_checksum_travels_with_the_body_in_one_request() -> None:
+async def test_put_sends_checksum_and_body_in_one_request() -> None:
     async with StandInS3() as server:
-        await store(server).put(BODY * 1000, "text/plain")  # 12 MB: enough for parts, which are not used
+        await store(server).put(BODY * 1000, "text/plain")  # 12 MB, enough for a multipart upload, which is not used
         [put] = [request for request in server.requests if request.method == "PUT"]
         assert "x-amz-checksum-sha256" in put.headers
         assert server.methods == {"PUT": 1, "HEAD": 1}
 
 
-async def test_what_the_store_holds_is_compared_before_a_put_counts() -> None:
+async def test_put_fails_if_stored_content_differs() -> None:
     async with StandInS3(lambda request, nth: "half" if request.method == "PUT" else None) as server:
         with pytest.raises(BlobStoreFailed, match="wrote 12000 bytes, but the store has other content"):
             await store(server).put(BODY, "text/plain")
         assert server.methods["PUT"] == 2
 
 
-async def test_a_body_that_was_stored_in_part_is_sent_again() -> None:
+async def test_partially_stored_body_is_sent_again() -> None:
     async with StandInS3(first_put("half")) as server:
         blob = await store(server).put(BODY, "text/plain")
         assert await store(server).get(blob.sha256) == BODY
 
 
-async def test_a_wrong_tag_makes_the_bytes_decide() -> None:
+async def test_wrong_etag_causes_a_comparison_of_bytes() -> None:
     async with StandInS3(lambda request, nth: "tag" if request.method == "HEAD" else None) as server:
         await store(server).put(BODY, "text/plain")
         assert server.methods == {"PUT": 1, "HEAD": 1, "GET": 1}
 
 
-async def test_a_store_that_stays_broken_ends_in_an_error_and_not_in_endless_tries() -> None:
+async def test_persistent_error_ends_after_limited_retries() -> None:
     async with StandInS3(lambda request, nth: "500") as server:
         with pytest.raises(BlobStoreFailed):
             await store(server).put(BODY, "text/plain")
         assert 1 < server.methods["PUT"] <= 6
 
 
-async def test_a_body_cut_short_on_the_way_is_no_body() -> None:
+async def test_truncated_body_is_corrupt() -> None:
     async with StandInS3() as server:
         blobs = store(server)
         blob = await blobs.put(BODY, "text/plain")
@@ -74,7 +74,7 @@ async def test_a_body_cut_short_on_the_way_is_no_body() -> None:
             await blobs.get(blob.sha256)
 
 
-async def test_reading_survives_a_cut_connection() -> None:
+async def test_read_is_retried_after_lost_connection() -> None:
     def cut_once(request: HttpRequest, nth: int) -> str | None:
         return "reset" if request.method == "GET" and nth == 0 else None
 

@@ -1,4 +1,4 @@
-"""The audit of the locks, against an OSV service of our own: a planted weak pin is found, silence is no clean bill."""
+"""Audit of the lock files, against a local OSV service."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WEAK = {
 
 
 class _Osv(BaseHTTPRequestHandler):
-    """Knows of one weak package."""
+    """OSV service that knows one vulnerable package."""
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -38,7 +38,7 @@ class _Osv(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Quiet."""
+        """Disable request logging."""
 
 
 @pytest.fixture
@@ -60,26 +60,26 @@ def lock(tmp_path: Path, *pins: str) -> str:
     return str(path)
 
 
-def test_a_planted_weak_pin_fails_the_audit_and_is_named(osv: str, tmp_path: Path) -> None:
+def test_vulnerable_pin_fails_the_audit(osv: str, tmp_path: Path) -> None:
     ended = audit("--osv-url", osv, lock(tmp_path, "sound==2.0", "weakling==1.0"))
     assert ended.returncode == 1, ended.stderr
     assert "weakling 1.0: PYSEC-0000-1, fixed in 1.5" in ended.stdout
     assert "2 packages, 1 with known vulnerabilities" in ended.stdout
 
 
-def test_a_sound_lock_passes(osv: str, tmp_path: Path) -> None:
+def test_lock_without_vulnerabilities_passes(osv: str, tmp_path: Path) -> None:
     ended = audit("--osv-url", osv, lock(tmp_path, "sound==2.0"))
     assert (ended.returncode, ended.stdout) == (0, "some.lock: 1 packages, 0 with known vulnerabilities\n")
 
 
-def test_where_nobody_answers_the_lock_is_not_called_clean(tmp_path: Path) -> None:
+def test_unreachable_service_fails_the_audit(tmp_path: Path) -> None:
     ended = audit("--osv-url", "http://127.0.0.1:9/", lock(tmp_path, "sound==2.0"))
     assert ended.returncode == 2
     assert "NOT audited" in ended.stderr
     assert "internet" in ended.stderr
 
 
-def test_the_bill_of_materials_lists_what_the_lock_pins(tmp_path: Path) -> None:
+def test_sbom_lists_all_pinned_packages(tmp_path: Path) -> None:
     out = tmp_path / "sbom.json"
     make = ["make", "--no-print-directory", "sbom", f"SBOM={out}", "SETUP="]
     ended = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)

@@ -1,4 +1,4 @@
-"""Environments that set-up really makes."""
+"""Virtual environments created by the set-up."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def machine(tmp_path: Path) -> Environment:
     return Environment(tmp_path, commands, SystemPackages(commands))
 
 
-def test_environment_made_here_is_sound_and_one_from_elsewhere_is_not(machine: Environment):
+def test_moved_environment_is_not_sound(machine: Environment):
     assert not machine.is_sound()
     machine.create()
     assert machine.is_sound()
@@ -30,7 +30,7 @@ def test_environment_made_here_is_sound_and_one_from_elsewhere_is_not(machine: E
     assert not machine.is_sound()
 
 
-def test_new_environment_replaces_the_remains_of_an_old_one(machine: Environment):
+def test_new_environment_replaces_old_files(machine: Environment):
     stale = machine.folder / "lib" / "stale.py"
     stale.parent.mkdir(parents=True)
     stale.touch()

@@ -1,4 +1,4 @@
-"""Set-up as a whole, in a checkout of its own that needs no network: what it does, skips, and says when it fails."""
+"""The complete set-up, in a separate checkout that needs no network: steps, up-to-date check, and errors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout whose locks are empty: every step is done, and nothing has to be fetched."""
+    """Checkout with empty lock files: all steps run, and nothing is downloaded."""
     for name in INPUTS:
         (tmp_path / name).write_text("", "utf-8")
     (tmp_path / "pyproject.toml").write_text(PROJECT, "utf-8")
@@ -74,7 +74,7 @@ def browser(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_first_run_does_every_step_and_the_second_none(checkout: Path, browser: str):
+def test_first_run_executes_every_step_and_second_none(checkout: Path, browser: str):
     first = run(checkout, "test", ASSAY_BROWSER=browser)
     assert first.returncode == 0, first.stdout + first.stderr
     assert [line.strip() for line in first.stdout.splitlines() if line.endswith("...")] == [
@@ -104,7 +104,7 @@ def test_changed_lock_is_installed_again_in_the_same_environment(checkout: Path)
     assert kept.exists()
 
 
-def test_failing_step_says_what_is_missing_what_to_do_and_where_the_log_is(checkout: Path):
+def test_failing_step_reports_cause_remedy_and_log(checkout: Path):
     lock = "not-on-this-machine==1 --hash=sha256:" + 64 * "0"
     (checkout / "requirements-bootstrap.lock").write_text(lock, "utf-8")
     done = run(checkout, "demo", "--no-browser")
@@ -115,6 +115,6 @@ def test_failing_step_says_what_is_missing_what_to_do_and_where_the_log_is(check
     assert "not-on-this-machine" in log.read_text("utf-8")
 
 
-def test_wrong_usage_is_refused_before_anything_is_done(checkout: Path):
+def test_invalid_usage_is_rejected_before_any_step(checkout: Path):
     assert run(checkout, "everything").returncode == 2
     assert not (checkout / ".venv").exists()

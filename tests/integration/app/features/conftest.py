@@ -1,4 +1,4 @@
-"""The web application over ASGI, as for the tests of the core's API."""
+"""Fixtures of the API tests: the web application over ASGI."""
 
 from tests.integration.app.api.conftest import api, judges, open_api, working_api
 

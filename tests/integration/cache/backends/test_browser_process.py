@@ -1,4 +1,4 @@
-"""The start script, run for real with a harmless program in the browser's place."""
+"""The browser start script, run with a harmless program as the browser."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ while :; do sleep 1; done
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that everybody may read: who runs the browser is not who runs the tests."""
+    """World-readable folder, because the browser runs as a different user than the tests."""
     made = Path(tempfile.mkdtemp(prefix="assay-launching-"))
     made.chmod(0o755)
     yield made
@@ -31,19 +31,20 @@ def folder() -> Iterator[Path]:
 
 
 @asynccontextmanager
-async def _started(folder: Path) -> AsyncIterator[tuple[Launch, asyncio.subprocess.Process]]:
+async def _started_browser(folder: Path) -> AsyncIterator[tuple[Launch, asyncio.subprocess.Process]]:
     (folder / "profile").mkdir()
     stand_in = folder / "stand-in"
     stand_in.write_text(STAND_IN)
     stand_in.chmod(0o755)
     launch = await asyncio.to_thread(prepare_launch, stand_in, allow_unsandboxed=True)
-    # A session of its own, as the browser's driver gives it: its number is then its group's.
+    # A separate session as from the browser driver, so that the session id is also the group id.
     process = await asyncio.create_subprocess_exec(
         launch.script, f"--user-data-dir={folder / 'profile'}", env=launch.environment, start_new_session=True
     )
     try:
-        # Behind its interpreter: further back it is named by what gives up the privileges, before it has.
-        await _until(lambda: str(stand_in) in psutil.Process(process.pid).cmdline()[:2])
+        # The first two arguments are interpreter and program once the script has dropped its privileges.
+        # Before that, the program appears further back.
+        await _wait_until(lambda: str(stand_in) in psutil.Process(process.pid).cmdline()[:2])
         yield launch, process
     finally:
         if process.returncode is None:
@@ -51,8 +52,8 @@ async def _started(folder: Path) -> AsyncIterator[tuple[Launch, asyncio.subproce
         await process.wait()
 
 
-async def test_the_script_becomes_the_browser_with_no_privileges_and_little_environment(folder: Path) -> None:
-    async with _started(folder) as (launch, process):
+async def test_browser_runs_without_privileges_and_with_minimal_environment(folder: Path) -> None:
+    async with _started_browser(folder) as (launch, process):
         assert launch.browser_pid() == process.pid
         assert psutil.Process(process.pid).uids().real != 0
         status = await asyncio.to_thread(Path(f"/proc/{process.pid}/status").read_text)
@@ -62,30 +63,30 @@ async def test_the_script_becomes_the_browser_with_no_privileges_and_little_envi
         launch.cut()
 
 
-async def test_cutting_the_lifeline_ends_the_whole_group_and_tidies_up(folder: Path) -> None:
-    async with _started(folder) as (launch, process):
+async def test_closed_lifeline_kills_the_process_group_and_removes_files(folder: Path) -> None:
+    async with _started_browser(folder) as (launch, process):
         offspring = psutil.Process(process.pid).children()
         assert offspring
         launch.cut()
         assert await asyncio.wait_for(process.wait(), 120) == -9
-        await _until(lambda: not any(map(lives, offspring)))
-        await _until(lambda: not (folder / "profile").exists() and not launch.folder.exists())
+        await _wait_until(lambda: not any(map(lives, offspring)))
+        await _wait_until(lambda: not (folder / "profile").exists() and not launch.folder.exists())
 
 
-async def test_a_group_that_has_become_somebody_elses_is_left_alone(folder: Path) -> None:
-    async with _started(folder) as (launch, process):
+async def test_process_group_of_exited_browser_is_not_killed(folder: Path) -> None:
+    async with _started_browser(folder) as (launch, process):
         process.kill()
         await process.wait()
         launch.cut()
-        await _until(lambda: not (folder / "profile").exists())
+        await _wait_until(lambda: not (folder / "profile").exists())
 
 
-def test_a_browser_that_is_not_there_is_named(folder: Path) -> None:
+def test_missing_browser_is_reported(folder: Path) -> None:
     with pytest.raises(BrowserUnavailable, match="browser not found"):
         prepare_launch(folder / "chromium", allow_unsandboxed=False)
 
 
-async def _until(holds: Callable[[], bool], seconds: float = 5.0) -> None:
+async def _wait_until(holds: Callable[[], bool], seconds: float = 5.0) -> None:
     async with asyncio.timeout(seconds):
         while not holds():  # noqa: ASYNC110 - processes have no event to wait for
             await asyncio.sleep(0.02)

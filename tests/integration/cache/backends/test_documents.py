@@ -1,4 +1,4 @@
-"""Bytes that are no web page, through the real child process."""
+"""Documents that are not web pages, in the real child process."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ from tests.standin.documents import (
 
 
 def servers() -> list[psutil.Process]:
-    """The warm processes of this one."""
+    """Return the fork servers of this process."""
     return [each for each in psutil.Process().children() if "document_child" in command(each)]
 
 
 def busy_children() -> list[psutil.Process]:
-    """Documents that are being decoded."""
+    """Return the child processes that decode documents."""
     return [child for server in servers() for child in below(server.pid) if lives(child)]
 
 
-async def nothing_busy() -> None:
-    """A killed child is gone as soon as the machine comes round to it."""
+async def wait_until_idle() -> None:
+    """Wait until all killed child processes have ended."""
     async with asyncio.timeout(120):
         while busy_children():  # noqa: ASYNC110 - the state is in other processes
             await asyncio.sleep(0.05)
@@ -79,7 +79,7 @@ def wait_for(seen: Callable[[], list[psutil.Process]]) -> list[psutil.Process]:
         (b"\x89PNG\r\n\x1a\n....", "text/plain", ByteKind.IMAGE),
         (b"RIFF....WEBPVP8 ", "", ByteKind.IMAGE),
         (b"PK\x03\x04\x00\x00", "application/zip", ByteKind.OTHER),
-        # Servers call text what they do not know, and texts begin like anything.
+        # Servers send unknown types as text, and texts can start with any bytes.
         (b"PK\x03\x04\x14\x00\x06\x00", "text/plain", ByteKind.OTHER),
         (b"\x1f\x8b\x08\x00\x01\x02", "text/csv; charset=utf-8", ByteKind.OTHER),
         ("wide".encode("utf-16-le"), "text/plain; charset=utf-16le", ByteKind.TEXT),
@@ -94,7 +94,7 @@ def wait_for(seen: Callable[[], list[psutil.Process]]) -> list[psutil.Process]:
         (b"", "", ByteKind.OTHER),
     ],
 )
-def test_bytes_decide_what_they_are(data: bytes, content_type: str, kind: ByteKind) -> None:
+def test_document_kind_is_detected_from_bytes(data: bytes, content_type: str, kind: ByteKind) -> None:
     assert sniff(data, content_type) is kind
 
 
@@ -114,7 +114,7 @@ def test_bytes_decide_what_they_are(data: bytes, content_type: str, kind: ByteKi
         (b"a\\x62", "text/plain; charset=unicode_escape", "a\\x62"),
     ],
 )
-def test_text_is_decoded_as_it_says(data: bytes, content_type: str, text: str) -> None:
+def test_text_is_decoded_with_its_charset(data: bytes, content_type: str, text: str) -> None:
     assert decode_text(data, content_type) == text
 
 
@@ -127,17 +127,17 @@ def test_text_is_decoded_as_it_says(data: bytes, content_type: str, text: str) -
         ("text/html", "<meta charset=punycode><p>日本".encode(), "日本"),
     ],
 )
-def test_a_web_page_may_name_its_charset_itself(content_type: str, html: bytes, text: str) -> None:
+def test_html_is_decoded_with_its_declared_charset(content_type: str, html: bytes, text: str) -> None:
     assert decode_html(html, content_type).endswith(f"<p>{text}")
 
 
-def test_a_charset_that_is_none_costs_no_time() -> None:
+def test_non_text_codec_is_ignored() -> None:
     began = time.process_time()
     decode_text(b"a-" + b"99999" * 100_000, "text/plain; charset=punycode")
-    assert time.process_time() - began < 5  # as that codec reads it: minutes
+    assert time.process_time() - began < 5  # this codec would take minutes
 
 
-async def test_a_pdf_gives_visible_text_and_an_image_a_page() -> None:
+async def test_pdf_has_visible_text_and_one_image_per_page() -> None:
     document = await read_document(pdf_with_pages(3), "application/pdf", deadline_s=30)
     assert document.kind is PageKind.PDF
     assert [f"Page number {n} is visible" in document.text for n in (1, 2, 3, 4)] == [True, True, True, False]
@@ -147,7 +147,7 @@ async def test_a_pdf_gives_visible_text_and_an_image_a_page() -> None:
     assert document.partial == ""
 
 
-async def test_words_of_a_pdf_that_nobody_sees_are_kept_apart() -> None:
+async def test_hidden_text_of_a_pdf_is_separated() -> None:
     document = await read_document(pdf_with_pages(1), "application/pdf", deadline_s=30)
     for word in ("whitewords", "invisiblewords", "tinywords"):
         assert word not in document.text
@@ -155,7 +155,7 @@ async def test_words_of_a_pdf_that_nobody_sees_are_kept_apart() -> None:
     assert "offpagewords" not in document.text
 
 
-async def test_a_layer_that_is_off_notes_metadata_and_attachments_are_not_read() -> None:
+async def test_hidden_layer_of_a_pdf_is_not_read() -> None:
     data = pdf_with_a_layer_switched_off("On the paper", "offlayerwords")
     document = await read_document(data, "application/pdf", deadline_s=30)
     assert "On the paper" in document.text
@@ -163,7 +163,7 @@ async def test_a_layer_that_is_off_notes_metadata_and_attachments_are_not_read()
     assert document.title == "A title"
 
 
-async def test_a_long_pdf_gives_text_of_100_pages_and_images_of_50() -> None:
+async def test_long_pdf_has_text_of_100_pages_and_50_images() -> None:
     document = await read_document(pdf_with_pages(105, width=300, height=200), "application/pdf", deadline_s=60)
     assert "Page number 100 is visible" in document.text
     assert "Page number 101 is visible" not in document.text
@@ -171,7 +171,7 @@ async def test_a_long_pdf_gives_text_of_100_pages_and_images_of_50() -> None:
     assert document.partial == "5 pages left out: only the first ones are read"
 
 
-async def test_a_pdf_that_breaks_off_is_shown_as_far_as_it_goes_and_says_so() -> None:
+async def test_truncated_pdf_is_partial() -> None:
     whole = pdf_with_pages(5)
     document = await read_document(whole[: whole.rindex(b"xref\n")], "application/pdf", deadline_s=30)
     assert "Page number 1 is visible" in document.text
@@ -187,20 +187,20 @@ async def test_a_pdf_that_breaks_off_is_shown_as_far_as_it_goes_and_says_so() ->
         (pdf_without_contents(), "application/pdf"),
     ],
 )
-async def test_what_shows_nothing_is_empty_and_no_evidence(data: bytes, content_type: str) -> None:
+async def test_document_without_content_is_empty(data: bytes, content_type: str) -> None:
     with pytest.raises(DocumentRejected) as rejected:
         await read_document(data, content_type, deadline_s=30)
     assert rejected.value.outcome is CaptureOutcome.EMPTY
 
 
-async def test_a_text_that_is_cut_says_so() -> None:
+async def test_truncated_text_is_partial() -> None:
     document = await read_document(b"a,b,c\n" * 400_000, "text/csv", deadline_s=30)
     assert len(document.text) == MAX_TEXT_CHARS
     assert "of 2400000 characters" in document.partial
 
 
 @pytest.mark.parametrize("broken", [1, 2])
-def test_pages_that_cannot_be_read_are_said_and_a_document_of_such_is_damaged(broken: int) -> None:
+def test_unreadable_pages_are_reported_and_all_unreadable_is_damaged(broken: int) -> None:
     frames = [Frame(header={"type": "document", "pages": 2, "title": ""}, body=b"")]
     for number in (1, 2):
         page: dict[str, Any] = {"type": "page", "number": number, "hidden": "", "links": []}
@@ -215,7 +215,7 @@ def test_pages_that_cannot_be_read_are_said_and_a_document_of_such_is_damaged(br
 
 
 @pytest.mark.parametrize(("width", "height"), [(9000, 9000), (14400, 200), (200, 14400)])
-async def test_a_page_of_any_size_is_drawn_within_bounds(width: float, height: float) -> None:
+async def test_page_images_have_limited_size(width: float, height: float) -> None:
     document = await read_document(pdf_with_pages(1, width=width, height=height), "application/pdf", deadline_s=30)
     drawn = image_size(document.screenshots[0])
     assert drawn[0] <= 1101
@@ -234,40 +234,40 @@ async def test_a_page_of_any_size_is_drawn_within_bounds(width: float, height: f
         (image_bytes(100, 100)[:40], "unreadable"),
     ],
 )
-async def test_what_cannot_be_decoded_has_a_named_outcome(data: bytes, reason: str) -> None:
+async def test_undecodable_document_is_damaged_with_reason(data: bytes, reason: str) -> None:
     with pytest.raises(DocumentRejected) as rejected:
         await read_document(data, "application/octet-stream", deadline_s=20)
     assert rejected.value.outcome is CaptureOutcome.DAMAGED
     assert reason in rejected.value.detail
 
 
-async def test_a_pdf_that_never_finishes_is_killed_at_its_deadline() -> None:
+async def test_endless_pdf_is_killed_at_its_deadline() -> None:
     began = time.monotonic()
     with pytest.raises(DocumentRejected) as rejected:
         await read_document(pdf_of_nested_forms(), "application/pdf", deadline_s=1.5)
     assert rejected.value.outcome is CaptureOutcome.DAMAGED
     assert "time limit" in rejected.value.detail
     assert time.monotonic() - began < 30
-    await nothing_busy()
+    await wait_until_idle()
 
 
-async def test_a_cancelled_reader_leaves_no_child() -> None:
+async def test_cancelled_read_leaves_no_child_process() -> None:
     reading = asyncio.create_task(read_document(pdf_of_nested_forms(), "application/pdf", deadline_s=30))
     await asyncio.sleep(0.5)
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
-    await nothing_busy()
+    await wait_until_idle()
 
 
-async def test_documents_are_forked_from_one_warm_process() -> None:
+async def test_documents_share_one_fork_server() -> None:
     await read_document(pdf_of_a_scan("first"), "application/pdf", deadline_s=20)
     [server] = servers()
     await read_document(pdf_of_a_scan("second"), "application/pdf", deadline_s=20)
     assert servers() == [server]
 
 
-async def test_a_warm_process_that_died_is_replaced() -> None:
+async def test_killed_fork_server_is_replaced() -> None:
     await read_document(pdf_of_a_scan("first"), "application/pdf", deadline_s=20)
     [server] = servers()
     server.kill()
@@ -276,7 +276,7 @@ async def test_a_warm_process_that_died_is_replaced() -> None:
     assert document.text == "second"
 
 
-def test_the_warm_process_and_its_children_end_with_a_killed_owner() -> None:
+def test_fork_server_and_children_end_with_killed_owner() -> None:
     program = (
         "import asyncio\n"
         "from cache.backends.documents import read_document\n"
@@ -291,34 +291,34 @@ def test_the_warm_process_and_its_children_end_with_a_killed_owner() -> None:
     assert not alive
 
 
-async def test_what_a_scanner_read_is_text_and_is_known_not_to_be_on_the_paper() -> None:
+async def test_ocr_layer_of_a_scan_is_text_and_hidden_text() -> None:
     document = await read_document(pdf_of_a_scan("words of the layer"), "application/pdf", deadline_s=20)
     assert document.text == document.hidden_text == "words of the layer"
 
 
-async def test_words_under_a_picture_are_known_not_to_be_on_the_paper() -> None:
+async def test_text_under_an_image_is_hidden() -> None:
     data = pdf_of_a_scan("layer", covered="covered words")
     document = await read_document(data, "application/pdf", deadline_s=20)
     assert "covered words" in document.hidden_text
 
 
-async def test_words_over_a_picture_are_on_the_paper() -> None:
+async def test_visible_page_text_is_not_hidden() -> None:
     document = await read_document(pdf_with_pages(1), "application/pdf", deadline_s=20)
     assert "Page number 1 is visible" not in document.hidden_text
 
 
-async def test_a_picture_is_a_page_of_its_own() -> None:
+async def test_image_is_a_page_with_a_screenshot() -> None:
     document = await read_document(image_bytes(3000, 2000, mode="RGBA"), "image/png", deadline_s=20)
     assert document.kind is PageKind.IMAGE
     assert image_size(document.screenshots[0]) == (1100, 733)
 
 
-async def test_plain_text_is_a_page_without_a_picture() -> None:
+async def test_plain_text_is_a_page_without_screenshots() -> None:
     document = await read_document(b"name,born\nAda,1815\n", "text/csv", deadline_s=20)
     assert (document.kind, document.text, document.screenshots) == (PageKind.TEXT, "name,born\nAda,1815\n", ())
 
 
-async def test_what_is_no_page_at_all_is_unsupported() -> None:
+async def test_other_file_types_are_unsupported() -> None:
     with pytest.raises(DocumentRejected) as rejected:
         await read_document(b"PK\x03\x04" + bytes(100), "application/zip", deadline_s=20)
     assert rejected.value.outcome is CaptureOutcome.UNSUPPORTED

@@ -1,4 +1,4 @@
-"""A start of the browser that is called off. The driver here is a program that never answers."""
+"""Cancelled browser starts. The driver is a program that never responds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.fakes.processes import below, command, lives
 
 @pytest.fixture
 def silent_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The driver's program, replaced by one that reads nothing and says nothing."""
+    """Replace the driver with a program that neither reads nor writes."""
     folder = Path(tempfile.mkdtemp(prefix="assay-silent-driver-"))
     program = folder / "silent"
     program.write_text("#!/bin/sh\nwhile :; do sleep 1; done\n")
@@ -34,8 +34,8 @@ def _drivers(program: Path) -> list[psutil.Process]:
 
 
 @pytest.mark.parametrize("times", [1, 2], ids=["cancelled once", "cancelled twice"])
-async def test_a_start_that_is_cancelled_leaves_no_driver_and_no_task(silent_driver: Path, times: int) -> None:
-    """A task of the library that waits for a driver's answer would keep ``asyncio.run`` from ever returning."""
+async def test_cancelled_start_leaves_no_driver_and_no_task(silent_driver: Path, times: int) -> None:
+    """A library task that waits for a driver response would prevent ``asyncio.run`` from returning."""
     async with EgressProxy() as guard:
         before = asyncio.all_tasks()
         capturer = BrowserCapturer(Path("/bin/true"), guard, semaphore=asyncio.Semaphore(1), allow_unsandboxed=True)

@@ -1,4 +1,4 @@
-"""Capturing without a browser, through the guard, against scripted servers."""
+"""Capturing without a browser, through the egress proxy, from scripted servers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def capturer(site: StandInWeb) -> AsyncIterator[HttpCapturer]:
         yield HttpCapturer(guard, semaphore=asyncio.Semaphore(5), deadline_s=60)
 
 
-async def test_an_article_is_evidence_with_status_links_and_html(site: StandInWeb, capturer: HttpCapturer) -> None:
+async def test_article_is_evidence_with_status_links_and_html(site: StandInWeb, capturer: HttpCapturer) -> None:
     site.pages["/ada"] = Reply.html(ARTICLE + "<a href='/more'>More</a>")
     seen = await capturer.capture(site.url("/ada"))
     assert (seen.outcome, seen.http_status, seen.title) == (CaptureOutcome.OK, 200, "Ada")
@@ -45,7 +45,7 @@ async def test_an_article_is_evidence_with_status_links_and_html(site: StandInWe
 
 
 @pytest.mark.parametrize("contact", ["", "mailto:judge@example.org"])
-async def test_it_says_what_it_is_and_whom_to_write_to(site: StandInWeb, contact: str) -> None:
+async def test_user_agent_contains_the_contact(site: StandInWeb, contact: str) -> None:
     named: list[str] = []
 
     def answer(visit: Visit) -> Reply:
@@ -58,7 +58,7 @@ async def test_it_says_what_it_is_and_whom_to_write_to(site: StandInWeb, contact
     assert named == [f"{USER_AGENT} (+{contact})" if contact else USER_AGENT]
 
 
-async def test_a_pdf_is_known_by_its_bytes_and_asked_for_once(site: StandInWeb, capturer: HttpCapturer) -> None:
+async def test_pdf_is_detected_by_bytes_and_requested_once(site: StandInWeb, capturer: HttpCapturer) -> None:
     site.pages["/paper"] = Reply(headers={"Content-Type": "text/html"}, body=pdf_with_pages(2))
     seen = await capturer.capture(site.url("/paper"))
     assert (seen.outcome, seen.kind) == (CaptureOutcome.OK, PageKind.PDF)
@@ -68,13 +68,13 @@ async def test_a_pdf_is_known_by_its_bytes_and_asked_for_once(site: StandInWeb, 
     assert site.hits["/paper"] == 1
 
 
-async def test_html_that_calls_itself_pdf_is_html(site: StandInWeb, capturer: HttpCapturer) -> None:
+async def test_html_with_pdf_content_type_is_html(site: StandInWeb, capturer: HttpCapturer) -> None:
     site.pages["/paper.pdf"] = Reply(headers={"Content-Type": "application/pdf"}, body=ARTICLE.encode())
     seen = await capturer.capture(site.url("/paper.pdf"))
     assert (seen.outcome, seen.kind) == (CaptureOutcome.OK, PageKind.WEB)
 
 
-async def test_redirects_are_followed_and_kept(site: StandInWeb, capturer: HttpCapturer) -> None:
+async def test_redirects_are_followed_and_recorded(site: StandInWeb, capturer: HttpCapturer) -> None:
     site.pages |= {"/a": Reply.redirect("/b"), "/b": Reply.redirect("/c"), "/c": Reply.html(ARTICLE)}
     seen = await capturer.capture(site.url("/a"))
     assert seen.outcome is CaptureOutcome.OK
@@ -82,14 +82,14 @@ async def test_redirects_are_followed_and_kept(site: StandInWeb, capturer: HttpC
     assert seen.chain == (site.url("/a"), site.url("/b"), site.url("/c"))
 
 
-async def test_spaces_in_a_redirect_are_escaped_as_browsers_do(site: StandInWeb, capturer: HttpCapturer) -> None:
+async def test_spaces_in_redirect_are_escaped(site: StandInWeb, capturer: HttpCapturer) -> None:
     site.pages |= {"/a": Reply.redirect("/b c?d e"), "/b%20c": Reply.html(ARTICLE)}
     seen = await capturer.capture(site.url("/a"))
     assert (seen.outcome, seen.final_url) == (CaptureOutcome.OK, site.url("/b%20c?d%20e"))
 
 
 @pytest.mark.parametrize("status", [300, 302])
-async def test_an_answer_that_leads_nowhere_is_read_as_a_page(
+async def test_redirect_status_without_location_is_read_as_page(
     site: StandInWeb, capturer: HttpCapturer, status: int
 ) -> None:
     leads = {"Location": "/elsewhere"} if status == 300 else {}
@@ -98,7 +98,7 @@ async def test_an_answer_that_leads_nowhere_is_read_as_a_page(
     assert (seen.outcome, seen.http_status, seen.chain) == (CaptureOutcome.OK, status, (site.url("/a"),))
 
 
-async def test_a_packed_page_that_breaks_off_is_partial(site: StandInWeb, capturer: HttpCapturer) -> None:
+async def test_truncated_gzip_page_is_partial(site: StandInWeb, capturer: HttpCapturer) -> None:
     headers = {"Content-Type": "text/html", "Content-Encoding": "gzip"}
     packed = gzip.compress(ARTICLE.encode() * 50, compresslevel=0)
     site.pages["/a"] = Reply(headers=headers, body=packed[:-500])
@@ -133,7 +133,9 @@ async def test_a_packed_page_that_breaks_off_is_partial(site: StandInWeb, captur
         (Reply(body=b"x", hang=True), CaptureOutcome.TIMEOUT, False),
     ],
 )
-async def test_every_end_has_its_outcome(site: StandInWeb, reply: Answer, outcome: CaptureOutcome, gone: bool) -> None:
+async def test_response_has_the_expected_outcome(
+    site: StandInWeb, reply: Answer, outcome: CaptureOutcome, gone: bool
+) -> None:
     site.pages["/page"] = reply
     deadline_s = 1 if outcome is CaptureOutcome.TIMEOUT else 60
     async with EgressProxy(frozenset({site.place})) as guard:
@@ -144,18 +146,18 @@ async def test_every_end_has_its_outcome(site: StandInWeb, reply: Answer, outcom
     assert not seen.is_evidence
 
 
-async def test_a_gzip_bomb_is_too_large(site: StandInWeb, capturer: HttpCapturer) -> None:
+async def test_gzip_bomb_is_too_large(site: StandInWeb, capturer: HttpCapturer) -> None:
     bomb = gzip.compress(bytes(60_000_000))
     site.pages["/bomb"] = Reply(headers={"Content-Type": "text/html", "Content-Encoding": "gzip"}, body=bomb)
     assert (await capturer.capture(site.url("/bomb"))).outcome is CaptureOutcome.TOO_LARGE
 
 
-async def test_an_endless_body_is_too_large(site: StandInWeb, capturer: HttpCapturer) -> None:
+async def test_body_over_the_limit_is_too_large(site: StandInWeb, capturer: HttpCapturer) -> None:
     site.pages["/big"] = Reply(headers={"Content-Type": "text/plain"}, body=b"x" * 30_000_000)
     assert (await capturer.capture(site.url("/big"))).outcome is CaptureOutcome.TOO_LARGE
 
 
-async def test_a_refused_connection_and_a_server_that_hangs_up_are_connect_errors() -> None:
+async def test_refused_and_aborted_connections_are_connect_errors() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         closed = f"127.0.0.1:{unused.getsockname()[1]}"
@@ -174,7 +176,7 @@ async def test_a_refused_connection_and_a_server_that_hangs_up_are_connect_error
     server.close()
 
 
-async def test_a_certificate_nobody_vouches_for_is_a_tls_error(tmp_path: Path) -> None:
+async def test_untrusted_certificate_is_a_tls_error(tmp_path: Path) -> None:
     async with StandInWeb({"/": Reply.html(ARTICLE)}, tls=untrusted_server_context(tmp_path)) as site:
         async with EgressProxy(frozenset({f"localhost:{site.port}"})) as guard:
             capturer = HttpCapturer(guard, semaphore=asyncio.Semaphore(1), deadline_s=60)

@@ -1,4 +1,4 @@
-"""Unpacking what was packed to fill the memory."""
+"""Memory use during decompression of a zip bomb."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cache.errors import DocumentRejected
 MIB = 1024 * 1024
 
 
-def test_a_bomb_costs_no_more_than_the_limit() -> None:
+def test_bomb_uses_no_more_memory_than_the_limit() -> None:
     engine = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
     bomb = b"".join(engine.compress(bytes(MIB)) for _ in range(600)) + engine.flush()
     assert len(bomb) < MIB

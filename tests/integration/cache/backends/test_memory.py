@@ -1,4 +1,4 @@
-"""A process that grows beyond reason is ended; its siblings are not."""
+"""Memory limiter: kills a browser process that exceeds the limit, and no other process."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ import sys
 from cache.backends.browser_process import MemoryLimiter
 
 MIB = 1024 * 1024
-HOARD = (
+ALLOCATE = (
     "import sys, time; hoard = bytearray(int(sys.argv[1])); hoard[::4096] = b'x' * len(hoard[::4096]); time.sleep(60)"
 )
 
 
-async def _process(size: int) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(sys.executable, "-c", HOARD, str(size))
+async def _start_process(size: int) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(sys.executable, "-c", ALLOCATE, str(size))
 
 
-async def test_only_the_process_that_grows_too_large_is_killed() -> None:
-    small, large = await _process(MIB), await _process(200 * MIB)
-    warden = MemoryLimiter(os.getpid(), max_bytes=120 * MIB)
+async def test_only_process_over_limit_is_killed() -> None:
+    small, large = await _start_process(MIB), await _start_process(200 * MIB)
+    limiter = MemoryLimiter(os.getpid(), max_bytes=120 * MIB)
     try:
-        async with warden.monitor(), warden.monitor():
+        async with limiter.monitor(), limiter.monitor():
             assert await asyncio.wait_for(large.wait(), 40) == -9
-        assert warden.kills == 1
+        assert limiter.kills == 1
         assert small.returncode is None
     finally:
         small.kill()
         await small.wait()
 
 
-async def test_nothing_is_watched_while_no_page_is_open() -> None:
-    warden = MemoryLimiter(os.getpid(), max_bytes=120 * MIB)
-    async with warden.monitor():
+async def test_processes_are_not_monitored_without_open_page() -> None:
+    limiter = MemoryLimiter(os.getpid(), max_bytes=120 * MIB)
+    async with limiter.monitor():
         pass
-    large = await _process(200 * MIB)
+    large = await _start_process(200 * MIB)
     try:
         await asyncio.sleep(0.8)
-        assert (large.returncode, warden.kills) == (None, 0)
+        assert (large.returncode, limiter.kills) == (None, 0)
     finally:
         large.kill()
         await large.wait()
 
 
-async def test_a_browser_that_is_gone_is_no_fault() -> None:
-    ended = await _process(MIB)
+async def test_exited_browser_is_not_an_error() -> None:
+    ended = await _start_process(MIB)
     ended.kill()
     await ended.wait()
-    warden = MemoryLimiter(ended.pid)
-    async with warden.monitor():
+    limiter = MemoryLimiter(ended.pid)
+    async with limiter.monitor():
         await asyncio.sleep(0.05)
-    assert warden.kills == 0
+    assert limiter.kills == 0

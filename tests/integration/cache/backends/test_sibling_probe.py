@@ -1,4 +1,4 @@
-"""Pages that may stand for missing ones, settled by what their site shows for an address that nobody made."""
+"""Detection of soft 404s by comparison with a random sibling URL on the same site."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NUMBER = (
 
 
 class Site(StandInWeb):
-    """A server with one answer for every address; it knows which of them were not the cited one."""
+    """Server with one answer rule for all URLs. It records requests for URLs other than the cited one."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(anything_else=answer)
@@ -41,7 +41,7 @@ class Site(StandInWeb):
         return [visit.path for visit in self.visits if visit.path not in {CITED, *known}]
 
 
-async def _seen(site: StandInWeb, path: str = CITED, *, deadline_s: float = 60.0) -> Observation:
+async def _capture(site: StandInWeb, path: str = CITED, *, deadline_s: float = 60.0) -> Observation:
     async with EgressProxy(frozenset({site.place})) as guard:
         return await _capturer(guard, deadline_s=deadline_s).capture(site.url(path))
 
@@ -49,7 +49,7 @@ async def _seen(site: StandInWeb, path: str = CITED, *, deadline_s: float = 60.0
 def _capturer(
     guard: EgressProxy, *, deadline_s: float = 60.0, within_s: float = 60.0, max_bytes: int = 100_000
 ) -> RoutedCapturer:
-    """``deadline_s`` is for one request to the sibling, ``within_s`` for the whole probe."""
+    """Return a capturer. ``deadline_s`` limits one request for the sibling, ``within_s`` the whole probe."""
     slots = asyncio.Semaphore(2)
     fetch = HttpCapturer(guard, semaphore=slots, deadline_s=deadline_s, max_bytes=max_bytes)
     return RoutedCapturer(
@@ -57,14 +57,14 @@ def _capturer(
     )
 
 
-def _honest(cited: Reply) -> Callable[[Visit], Reply]:
-    """A site that has the cited page, and says of what it has not that it is missing."""
+def _site_with_404s(cited: Reply) -> Callable[[Visit], Reply]:
+    """Return the answers of a site that serves the cited page and a 404 for all other URLs."""
     return lambda visit: cited if visit.path == CITED else Reply.html("no", status=404)
 
 
-async def test_a_site_that_answers_200_not_found_for_everything_has_not_got_the_page() -> None:
+async def test_site_that_returns_200_not_found_for_everything_is_soft_404() -> None:
     async with Site(lambda visit: Reply.html(GONE.format(visit.path))) as site:
-        seen = await _seen(site)
+        seen = await _capture(site)
         [probe] = site.probes()
     assert seen.outcome is CaptureOutcome.SOFT_404
     assert seen.detail == "headline 'Not Found | Songs'; a made-up address beside it shows the same (1.00)"
@@ -74,12 +74,12 @@ async def test_a_site_that_answers_200_not_found_for_everything_has_not_got_the_
 
 @pytest.mark.parametrize("page", [SONG, NUMBER])
 @pytest.mark.parametrize("status", [404, 410])
-async def test_a_short_page_that_is_called_like_an_error_is_one_where_errors_are_said(page: str, status: int) -> None:
+async def test_short_page_with_error_title_is_ok_only_if_sibling_is_404(page: str, status: int) -> None:
     async with Site(lambda visit: Reply.html(page if visit.path == CITED else ARTICLE)) as dishonest:
-        assert (await _seen(dishonest)).outcome is CaptureOutcome.SOFT_404
+        assert (await _capture(dishonest)).outcome is CaptureOutcome.SOFT_404
     missing = Reply.html("no", status=status)
     async with Site(lambda visit: Reply.html(page) if visit.path == CITED else missing) as honest:
-        seen = await _seen(honest)
+        seen = await _capture(honest)
         assert len(honest.probes()) == 1
     assert seen.outcome is CaptureOutcome.OK
     assert f"a made-up address beside it answers {status}" in seen.detail
@@ -94,44 +94,44 @@ async def test_a_short_page_that_is_called_like_an_error_is_one_where_errors_are
         "<title>404</title><h1>404</h1>",
     ],
 )
-async def test_a_page_that_says_itself_that_it_is_gone_is_gone_on_an_honest_site_too(page: str) -> None:
-    async with Site(_honest(Reply.html(page))) as site:
-        seen = await _seen(site)
+async def test_page_with_error_text_is_soft_404_even_if_sibling_is_404(page: str) -> None:
+    async with Site(_site_with_404s(Reply.html(page))) as site:
+        seen = await _capture(site)
         assert len(site.probes()) == 1
     assert seen.outcome is CaptureOutcome.SOFT_404
     assert "answers 404" in seen.detail
 
 
-async def test_a_query_that_names_the_page_is_not_outdone_by_an_honest_path() -> None:
-    async with Site(_honest(Reply.html(SONG))) as site:
-        seen = await _seen(site, f"{CITED}?id=12")
+async def test_sibling_404_is_not_conclusive_for_query_urls() -> None:
+    async with Site(_site_with_404s(Reply.html(SONG))) as site:
+        seen = await _capture(site, f"{CITED}?id=12")
     assert seen.outcome is CaptureOutcome.SOFT_404
 
 
-async def test_a_site_that_sends_everything_home_has_not_got_the_page() -> None:
+async def test_site_that_redirects_everything_to_home_is_soft_404() -> None:
     async with Site(lambda visit: Reply.html(FRONT) if visit.path == "/" else Reply.redirect("/")) as site:
-        deep, shallow = await _seen(site), await _seen(site, "/a-song")
-        front = await _seen(site, "/")
+        deep, shallow = await _capture(site), await _capture(site, "/a-song")
+        front = await _capture(site, "/")
         assert len(site.probes("/", "/a-song")) == 2
     assert deep.outcome is shallow.outcome is CaptureOutcome.SOFT_404
     assert "is sent to the same place" in deep.detail
     assert front.outcome is CaptureOutcome.OK
 
 
-async def test_a_page_that_is_sent_home_on_purpose_is_what_stands_there_now() -> None:
-    async with Site(_home_for_one) as site:
-        seen = await _seen(site)
+async def test_redirect_of_only_the_cited_page_to_home_is_ok() -> None:
+    async with Site(_redirect_cited_to_home) as site:
+        seen = await _capture(site)
     assert seen.outcome is CaptureOutcome.OK
     assert seen.detail == "redirected to the home page; a made-up address beside it answers 404"
 
 
-def _home_for_one(visit: Visit) -> Reply:
+def _redirect_cited_to_home(visit: Visit) -> Reply:
     if visit.path == "/":
         return Reply.html(FRONT)
     return Reply.redirect("/") if visit.path == CITED else Reply.html("no", status=404)
 
 
-async def test_being_sent_to_a_section_is_settled_by_where_others_are_sent() -> None:
+async def test_redirect_to_parent_is_soft_404_only_if_siblings_redirect_too() -> None:
     def everything_to_the_section(visit: Visit) -> Reply:
         return Reply.html(FRONT) if visit.path == "/songs" else Reply.redirect("/songs")
 
@@ -140,20 +140,20 @@ async def test_being_sent_to_a_section_is_settled_by_where_others_are_sent() -> 
         return Reply.html(FRONT) if visit.path == "/songs" else moved
 
     async with Site(everything_to_the_section) as site:
-        assert (await _seen(site)).outcome is CaptureOutcome.SOFT_404
+        assert (await _capture(site)).outcome is CaptureOutcome.SOFT_404
         assert len(site.probes("/songs")) == 1
     async with Site(one_moved) as site:
-        seen = await _seen(site)
+        seen = await _capture(site)
     assert seen.outcome is CaptureOutcome.OK
     assert seen.detail == "redirected to an address above it; a made-up address beside it answers 404"
 
 
-async def test_the_same_front_page_without_a_redirect_of_the_other_is_told_by_its_words() -> None:
+async def test_home_page_served_for_sibling_is_detected_by_text() -> None:
     def soft_but_one(visit: Visit) -> Reply:
         return Reply.redirect("/") if visit.path == CITED else Reply.html(FRONT)
 
     async with Site(soft_but_one) as site:
-        seen = await _seen(site)
+        seen = await _capture(site)
     assert seen.outcome is CaptureOutcome.SOFT_404
     assert "shows the same" in seen.detail
 
@@ -174,38 +174,38 @@ async def test_the_same_front_page_without_a_redirect_of_the_other_is_told_by_it
     ],
     ids=["403", "503", "500", "hang", "silence", "too much", "loop", "file", "pdf", "something else"],
 )
-async def test_any_other_answer_changes_nothing_and_costs_little(beside: Reply) -> None:
+async def test_inconclusive_sibling_answer_keeps_soft_404(beside: Reply) -> None:
     deadline_s = 1.0 if beside.hang or beside.delay_s else 60.0
     async with Site(lambda visit: Reply.html(SONG) if visit.path == CITED else beside) as site:
         began = time.monotonic()
-        seen = await _seen(site, deadline_s=deadline_s)
+        seen = await _capture(site, deadline_s=deadline_s)
         took = time.monotonic() - began
         assert len({path for path in site.probes() if path.startswith("/songs")}) == 1
     assert seen.outcome is CaptureOutcome.SOFT_404
     assert "a made-up address beside it" in seen.detail
-    assert took < 60  # the slowest would take 100
+    assert took < 60  # the slowest one would take 100
 
 
-async def test_a_connection_that_breaks_changes_nothing() -> None:
+async def test_lost_probe_connection_keeps_soft_404() -> None:
     def answer(visit: Visit) -> Reply:
         if visit.path != CITED:
             raise OSError("hung up")
         return Reply.html(SONG)
 
     async with Site(answer) as site:
-        seen = await _seen(site)
+        seen = await _capture(site)
     assert seen.outcome is CaptureOutcome.SOFT_404
     assert "connect_error" in seen.detail
 
 
-async def test_the_made_up_address_leads_nobody_into_a_private_network() -> None:
+async def test_probe_redirect_to_private_network_is_blocked() -> None:
     async with StandInWeb({"/": Reply.html(SONG)}) as internal:
 
         def lure(visit: Visit) -> Reply:
             return Reply.html(SONG) if visit.path == CITED else Reply.redirect(internal.url("/"))
 
         async with Site(lure) as site:
-            seen = await _seen(site)
+            seen = await _capture(site)
             assert len(site.probes()) == 1
         assert internal.connections == 0
     assert seen.outcome is CaptureOutcome.SOFT_404
@@ -224,24 +224,24 @@ async def test_the_made_up_address_leads_nobody_into_a_private_network() -> None
         (Reply(headers={"Content-Type": "text/plain"}, body=b"Not Found, a poem. " * 9), CaptureOutcome.OK),
     ],
 )
-async def test_a_page_that_nobody_suspects_costs_one_request(reply: Reply, outcome: CaptureOutcome) -> None:
+async def test_unsuspicious_page_costs_one_request(reply: Reply, outcome: CaptureOutcome) -> None:
     async with Site(lambda visit: reply) as site:
-        seen = await _seen(site)
+        seen = await _capture(site)
         assert site.hits.total() == 1
     assert seen.outcome is outcome
 
 
-async def test_nobody_waits_for_long_to_be_let_in() -> None:
-    """The pace of a busy host may hold the one request back: then it is not made."""
+async def test_probe_is_skipped_if_pacing_takes_too_long() -> None:
+    """If host pacing delays the probe too long, it is not sent."""
 
-    class Held:
+    class BlockingPacing:
         async def wait(self, host: str, gap_s: float) -> None:
             await asyncio.sleep(60)
 
     async with Site(lambda visit: Reply.html(SONG)) as site, EgressProxy(frozenset({site.place})) as guard:
         fetch = HttpCapturer(guard, semaphore=asyncio.Semaphore(2))
-        polite = PacedCapturer(fetch, Held(), gap_s=1.0)
-        seen = await RoutedCapturer(fetch, siblings=SiblingProbe(polite, within_s=0.2)).capture(site.url(CITED))
+        paced = PacedCapturer(fetch, BlockingPacing(), gap_s=1.0)
+        seen = await RoutedCapturer(fetch, siblings=SiblingProbe(paced, within_s=0.2)).capture(site.url(CITED))
         assert site.hits.total() == 1
     assert seen.outcome is CaptureOutcome.SOFT_404
     assert "could not be asked in time" in seen.detail

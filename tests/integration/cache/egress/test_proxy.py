@@ -1,4 +1,4 @@
-"""The egress guard against live sockets: who gets through, who does not, and that nobody knocks inside."""
+"""The egress proxy against live sockets: allowed and blocked destinations, and no connections to internal addresses."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from cache.errors import HostUnknown
 from tests.standin.web import Reply, StandInWeb, Visit
 
 
-class NamesOf:
-    """A resolver with a table; each answer may change from question to question. Numbers go to the system."""
+class TableResolver:
+    """Resolver with a table of answers per name, used one after the other. Numeric addresses go to the system
+    resolver."""
 
     def __init__(self, **names: list[list[str]]) -> None:
         self._names = {name.replace("_", "."): list(answers) for name, answers in names.items()}
@@ -38,8 +39,8 @@ class NamesOf:
         self._system.close()
 
 
-# Every one of these means this machine, its network, or a cloud's metadata service. {p} is a port where
-# our own internal server listens on IPv4 and IPv6.
+# Each entry refers to this machine, its network, or a cloud metadata service. Each is tried with the ports of
+# internal servers that listen on IPv4 and IPv6.
 _INSIDE_TEXT = """
 127.0.0.1 127.0.0.2 127.1 127.0.1 127.255.255.254 0.0.0.0 0 2130706433 0x7f000001 0x7f.0.0.1 0x7f.1 0177.0.0.1
 0177.1 017700000001 127.0.0.0x1 127.0.0.01 0x7f.0x0.0x0.0x1 localhost LOCALHOST localhost. 127.0.0.1. 10.0.0.1
@@ -54,8 +55,8 @@ private.test mixed.test v6.test metadata.test
 INSIDE = _INSIDE_TEXT.split()
 
 
-def _names() -> NamesOf:
-    return NamesOf(
+def _internal_names() -> TableResolver:
+    return TableResolver(
         loop_test=[["127.0.0.1"]],
         private_test=[["10.0.0.1"]],
         mixed_test=[["93.184.216.34", "127.0.0.1"]],
@@ -65,7 +66,7 @@ def _names() -> NamesOf:
 
 
 async def _ask(guard_url: str, first: bytes, host: str) -> bytes:
-    """The status line the guard answers a raw request with (no client library rewrites the spelling)."""
+    """Return the status line of the proxy for a raw request. No client library normalizes the spelling."""
     port = int(guard_url.rpartition(":")[2])
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
@@ -75,18 +76,18 @@ async def _ask(guard_url: str, first: bytes, host: str) -> bytes:
         writer.close()
 
 
-async def test_no_spelling_of_an_inside_address_is_reached() -> None:
+async def test_no_spelling_of_an_internal_address_is_reachable() -> None:
     assert len(INSIDE) >= 60
     async with StandInWeb() as inside, StandInWeb(host="::1") as inside6:
         ports = frozenset({inside.port, inside6.port})
-        async with EgressProxy(ports=ports, resolver=_names()) as guard, guard.lane() as lane:
+        async with EgressProxy(ports=ports, resolver=_internal_names()) as guard, guard.lane() as lane:
             for host in INSIDE:
                 for port in ports:
                     place = f"{host}:{port}"
                     for first in (f"GET http://{place}/ HTTP/1.1", f"CONNECT {place} HTTP/1.1"):
                         status = await _ask(lane.url, first.encode(), place)
                         assert status.startswith((b"HTTP/1.1 403", b"HTTP/1.1 502")), (first, status)
-            # Refused by judgement (or not an address to any resolver), never because dialling it failed.
+            # Blocked by a rule (or not resolvable), not because the connection failed.
             reasons = {refusal.reason for refusal in lane.refusals}
             assert reasons <= {RefusalReason.ADDRESS, RefusalReason.HOST_UNKNOWN, RefusalReason.LOOKUP_FAILED}
             assert len(lane.refusals) == len(INSIDE) * 4
@@ -95,7 +96,7 @@ async def test_no_spelling_of_an_inside_address_is_reached() -> None:
 
 
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "POST"])
-async def test_other_methods_pass_the_same_guard(method: str) -> None:
+async def test_address_check_applies_to_all_methods(method: str) -> None:
     async with StandInWeb() as inside, StandInWeb({"/": Reply.html("hello")}) as site:
         guard = EgressProxy(frozenset({site.place}), ports=frozenset({inside.port, site.port}))
         async with guard, httpx.AsyncClient(proxy=guard.url, trust_env=False) as client:
@@ -107,14 +108,14 @@ async def test_other_methods_pass_the_same_guard(method: str) -> None:
         assert [visit.method for visit in site.visits] == [method]
 
 
-async def test_the_same_server_is_reached_when_it_is_allowed() -> None:
+async def test_allowed_internal_server_is_reachable() -> None:
     async with StandInWeb({"/": Reply.html("hello")}) as site:
         async with EgressProxy(frozenset({site.place})) as guard:
             assert (await _get(guard, site.url("/"))).text == "hello"
         assert site.hits["/"] == 1
 
 
-async def test_an_allowed_place_opens_no_other_port_host_or_spelling() -> None:
+async def test_allow_list_entry_matches_exactly() -> None:
     async with StandInWeb() as site, EgressProxy(frozenset({site.place})) as guard:
         for other in (f"127.0.0.2:{site.port}", f"127.1:{site.port}", f"localhost:{site.port}", "127.0.0.1:81"):
             status = await _ask(guard.url, f"GET http://{other}/ HTTP/1.1".encode(), other)
@@ -122,10 +123,11 @@ async def test_an_allowed_place_opens_no_other_port_host_or_spelling() -> None:
         assert site.connections == 0
 
 
-async def test_a_name_that_changes_its_mind_is_judged_at_every_connection() -> None:
+async def test_dns_rebinding_is_checked_on_every_connection() -> None:
     async with StandInWeb({"/": Reply.html("inside")}) as inside:
-        # First answer public (where nothing listens), then the address of the internal server.
-        names = NamesOf(rebind_test=[["203.0.114.1"], ["127.0.0.1"]])
+        # The first answer is a public address without a server, the second one the address of the internal
+        # server.
+        names = TableResolver(rebind_test=[["203.0.114.1"], ["127.0.0.1"]])
         limits = EgressLimits(connect_s=0.2)
         async with EgressProxy(limits=limits, ports=frozenset({inside.port}), resolver=names) as guard:
             for _ in range(3):
@@ -136,22 +138,20 @@ async def test_a_name_that_changes_its_mind_is_judged_at_every_connection() -> N
 
 
 @pytest.mark.parametrize("spelling", ["198.51.99.7", "::ffff:198.51.99.7", "64:ff9b::c633:6307", "2606:4700::0:7"])
-async def test_a_public_address_of_this_machine_is_as_private_as_any(
-    monkeypatch: pytest.MonkeyPatch, spelling: str
-) -> None:
+async def test_public_address_of_this_machine_is_blocked(monkeypatch: pytest.MonkeyPatch, spelling: str) -> None:
     entries = [
         SimpleNamespace(family=socket.AF_INET, address="198.51.99.7"),
         SimpleNamespace(family=socket.AF_INET6, address="2606:4700::7%eth0"),
         SimpleNamespace(family=psutil.AF_LINK, address="02:42:ac:11:00:02"),
     ]
     monkeypatch.setattr(psutil, "net_if_addrs", lambda: {"eth0": entries})
-    async with EgressProxy(resolver=NamesOf(me_test=[[spelling]])) as guard, guard.lane() as lane:
+    async with EgressProxy(resolver=TableResolver(me_test=[[spelling]])) as guard, guard.lane() as lane:
         assert (await _ask(lane.url, b"CONNECT me.test:443 HTTP/1.1", "me.test")).startswith(b"HTTP/1.1 403")
         assert ["of this machine" in refusal.detail for refusal in lane.refusals] == [True]
 
 
-async def test_a_port_that_is_not_the_webs_is_refused_before_the_name_is_looked_up() -> None:
-    names = NamesOf()
+async def test_non_web_port_is_blocked_before_name_resolution() -> None:
+    names = TableResolver()
     async with EgressProxy(resolver=names) as guard, guard.lane() as lane:
         assert (await _ask(lane.url, b"CONNECT example.com:25 HTTP/1.1", "example.com")).startswith(b"HTTP/1.1 403")
         assert [refusal.reason for refusal in lane.refusals] == [RefusalReason.PORT]
@@ -172,13 +172,13 @@ async def test_a_port_that_is_not_the_webs_is_refused_before_the_name_is_looked_
         b"nonsense",
     ],
 )
-async def test_a_request_that_is_no_proxy_request_is_refused(first: bytes) -> None:
+async def test_invalid_proxy_request_is_rejected(first: bytes) -> None:
     async with EgressProxy() as guard:
         assert (await _ask(guard.url, first, "example.com")).startswith(b"HTTP/1.1 403")
 
 
-async def test_refusals_are_kept_with_their_reason_for_the_lane_they_happened_on() -> None:
-    names = NamesOf()
+async def test_refusals_are_recorded_per_lane_with_reason() -> None:
+    names = TableResolver()
     async with EgressProxy(resolver=names) as guard, guard.lane() as one, guard.lane() as other:
         await _ask(one.url, b"GET http://127.0.0.1/ HTTP/1.1", "127.0.0.1")
         await _ask(one.url, b"GET http://nowhere.invalid/ HTTP/1.1", "nowhere.invalid")
@@ -191,7 +191,7 @@ async def test_refusals_are_kept_with_their_reason_for_the_lane_they_happened_on
         assert other.refusals == ()
 
 
-async def test_a_host_that_refuses_connections_is_named_so() -> None:
+async def test_refused_connection_is_reported() -> None:
     async with StandInWeb() as closed:
         place = closed.place
     async with EgressProxy(frozenset({place})) as guard, guard.lane() as lane:
@@ -199,7 +199,7 @@ async def test_a_host_that_refuses_connections_is_named_so() -> None:
         assert [refusal.reason for refusal in lane.refusals] == [RefusalReason.CONNECT_FAILED]
 
 
-async def test_a_page_that_asks_a_refused_host_again_and_again_waits_for_its_answers() -> None:
+async def test_repeated_requests_to_blocked_host_are_delayed() -> None:
     with capture_logs() as logs:
         async with EgressProxy() as guard, guard.lane() as lane, httpx.AsyncClient(proxy=lane.url) as page:
             for _ in range(MAX_REFUSALS_PER_HOST):
@@ -210,8 +210,8 @@ async def test_a_page_that_asks_a_refused_host_again_and_again_waits_for_its_ans
             async with guard.lane() as other:
                 assert (await _get(other, "http://127.0.0.1/")).status_code == 403
             assert len([refusal for refusal in lane.refusals if refusal.host == "127.0.0.1"]) == MAX_REFUSALS_PER_HOST
-    told = [(entry["event"], entry["host"]) for entry in logs]
-    assert told == [
+    logged = [(entry["event"], entry["host"]) for entry in logs]
+    assert logged == [
         ("egress_refused", "127.0.0.1"),
         ("egress_flood", "127.0.0.1"),
         ("egress_refused", "127.0.0.2"),
@@ -219,7 +219,7 @@ async def test_a_page_that_asks_a_refused_host_again_and_again_waits_for_its_ans
     ]
 
 
-async def test_a_refused_host_that_a_page_retries_waits_with_its_answers_at_once_and_no_other_host() -> None:
+async def test_delayed_refusals_apply_only_to_the_given_host() -> None:
     async with (
         StandInWeb({"/": Reply(body=b"here")}) as site,
         EgressProxy(frozenset({site.place})) as guard,
@@ -236,7 +236,7 @@ async def test_a_refused_host_that_a_page_retries_waits_with_its_answers_at_once
         assert (await page.get(site.url("/"))).text == "here"
 
 
-async def test_of_many_requests_to_a_refused_host_only_a_few_wait_for_their_answers() -> None:
+async def test_number_of_delayed_refusals_is_limited() -> None:
     async with EgressProxy() as guard, guard.lane() as lane, httpx.AsyncClient(proxy=lane.url) as page:
         for _ in range(MAX_REFUSALS_PER_HOST):
             await page.get("http://127.0.0.1/")
@@ -248,7 +248,7 @@ async def test_of_many_requests_to_a_refused_host_only_a_few_wait_for_their_answ
     assert {answer.status_code for answer in answers if isinstance(answer, httpx.Response)} == {403}
 
 
-async def test_a_lane_is_cut_at_its_byte_budget() -> None:
+async def test_lane_is_closed_at_its_byte_limit() -> None:
     async with StandInWeb({"/big": Reply(body=b"x" * 3_000_000)}) as site:
         allowed = frozenset({site.place})
         async with EgressProxy(allowed) as guard, guard.lane(max_bytes=1_000_000) as lane:
@@ -261,7 +261,7 @@ async def test_a_lane_is_cut_at_its_byte_budget() -> None:
             assert lane.bytes_passed < 1_200_000
 
 
-async def test_a_connection_ends_at_its_time_budget() -> None:
+async def test_connection_is_closed_at_its_time_limit() -> None:
     async with StandInWeb({"/": Reply(body=b"x", hang=True)}) as site:
         limits = EgressLimits(connection_s=0.3)
         async with EgressProxy(frozenset({site.place}), limits) as guard, guard.lane() as lane:
@@ -271,7 +271,7 @@ async def test_a_connection_ends_at_its_time_budget() -> None:
             assert [refusal.reason for refusal in lane.refusals] == [RefusalReason.TIME]
 
 
-async def test_closing_a_lane_cuts_what_still_runs_on_it() -> None:
+async def test_closing_a_lane_closes_its_connections() -> None:
     arrived = asyncio.Event()
 
     def answer(visit: Visit) -> Reply:
@@ -286,7 +286,7 @@ async def test_closing_a_lane_cuts_what_still_runs_on_it() -> None:
             await pending
 
 
-async def test_a_body_and_the_query_arrive_and_hop_headers_do_not() -> None:
+async def test_body_and_query_are_forwarded_and_hop_headers_removed() -> None:
     async with StandInWeb({"/form": Reply.html("taken")}) as site, EgressProxy(frozenset({site.place})) as guard:
         async with httpx.AsyncClient(proxy=guard.url, trust_env=False) as client:
             response = await client.post(site.url("/form?a=1"), content=b"x" * 200_000)
@@ -296,7 +296,7 @@ async def test_a_body_and_the_query_arrive_and_hop_headers_do_not() -> None:
         assert "proxy-connection" not in site.visits[0].headers
 
 
-async def test_a_websocket_upgrade_passes_both_ways() -> None:
+async def test_websocket_upgrade_is_forwarded_in_both_directions() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
@@ -316,7 +316,7 @@ async def test_a_websocket_upgrade_passes_both_ways() -> None:
     server.close()
 
 
-async def test_a_second_request_on_one_connection_never_goes_to_the_first_ones_server() -> None:
+async def test_pipelined_request_is_not_forwarded_to_the_first_server() -> None:
     keeps_open = Reply(headers={"Connection": "keep-alive"}, body=b"first")
     async with StandInWeb({"/": keeps_open}) as site, EgressProxy(frozenset({site.place})) as guard:
         reader, writer = await asyncio.open_connection("127.0.0.1", int(guard.url.rpartition(":")[2]))
@@ -330,7 +330,7 @@ async def test_a_second_request_on_one_connection_never_goes_to_the_first_ones_s
         assert sum(site.hits.values()) == 1
 
 
-async def test_an_unknown_host_is_told_apart_from_a_silent_name_server() -> None:
+async def test_unknown_host_and_name_server_timeout_are_distinguished() -> None:
     with pytest.raises(HostUnknown):
         await SystemResolver().resolve("no-such-host.invalid", 80)
 
@@ -348,7 +348,7 @@ async def test_an_unknown_host_is_told_apart_from_a_silent_name_server() -> None
 
 
 @pytest.mark.parametrize("entry", ["localhost", "http://a:1", "a:b", ":80", "a:80/x", ""])
-def test_an_allow_list_entry_must_be_host_and_port(entry: str) -> None:
+def test_allow_list_entry_must_be_host_and_port(entry: str) -> None:
     with pytest.raises(ValueError, match="host:port"):
         parse_host_port(entry)
 

@@ -1,4 +1,4 @@
-"""The web archive behind a page that cannot be had: both its interfaces over real HTTP, through the guard."""
+"""Web archive as a fallback for unavailable pages: both of its APIs over real HTTP, through the egress proxy."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ DEAD = Observation(
 )
 
 
-class Paced(ProcessHostPacing):
-    """Sleeps for nobody, and remembers whom it would have kept waiting for how long."""
+class RecordingPacing(ProcessHostPacing):
+    """Host pacing that records delays instead of sleeping."""
 
     def __init__(self) -> None:
         self.slept: list[float] = []
@@ -49,11 +49,11 @@ class Paced(ProcessHostPacing):
 
 
 @asynccontextmanager
-async def archive(standin: StandInArchive, pace: Paced | None = None) -> AsyncIterator[Wayback]:
+async def archive(standin: StandInArchive, pace: RecordingPacing | None = None) -> AsyncIterator[Wayback]:
     async with standin, EgressProxy(frozenset({standin.place})) as guard:
         fetch = HttpCapturer(guard, semaphore=asyncio.Semaphore(2), deadline_s=10)
         address = standin.url("")
-        yield Wayback(fetch, pace or Paced(), now=lambda: NOON, availability=address, archive=address)
+        yield Wayback(fetch, pace or RecordingPacing(), now=lambda: NOON, availability=address, archive=address)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ async def archive(standin: StandInArchive, pace: Paced | None = None) -> AsyncIt
     ],
 )
 @pytest.mark.parametrize("quick", [True, False])
-async def test_the_copy_closest_to_the_answer_is_evidence_and_labelled(
+async def test_copy_closest_to_the_answer_date_is_labelled_evidence(
     near: datetime | None, says: str, stamp: str, quick: bool
 ) -> None:
     standin = StandInArchive(COPIES, quick=quick)
@@ -80,7 +80,7 @@ async def test_the_copy_closest_to_the_answer_is_evidence_and_labelled(
     assert standin.hits["/cdx/search/cdx"] == (not quick)
 
 
-async def test_a_page_that_nobody_ever_archived_is_told_from_one_that_is_dead_now() -> None:
+async def test_never_archived_page_is_reported() -> None:
     async with archive(StandInArchive({})) as wayback:
         seen = await wayback.copy_of(URL, DEAD, None)
     assert (seen.outcome, seen.gone) == (CaptureOutcome.HTTP_ERROR, True)
@@ -90,7 +90,7 @@ async def test_a_page_that_nobody_ever_archived_is_told_from_one_that_is_dead_no
 
 @pytest.mark.parametrize("path", ["/wayback", "/cdx", "/web"])
 @pytest.mark.parametrize("status", [429, 503, 404])
-async def test_an_archive_that_does_not_answer_says_nothing_about_the_page(path: str, status: int) -> None:
+async def test_unavailable_archive_does_not_report_never_seen(path: str, status: int) -> None:
     standin = StandInArchive(COPIES, quick=path == "/web")
     standin.silent[path] = status
     async with archive(standin) as wayback:
@@ -103,7 +103,7 @@ async def test_an_archive_that_does_not_answer_says_nothing_about_the_page(path:
 @pytest.mark.parametrize(
     "body", [b"<html>", b"[1, 2", b"{}", b'"x"', b"null", b'[["timestamp"], ["not a time"], 7, [[]]]']
 )
-async def test_nonsense_from_the_archive_is_no_copy(body: bytes) -> None:
+async def test_invalid_archive_response_is_not_a_copy(body: bytes) -> None:
     standin = StandInArchive(COPIES, quick=False)
     standin.pages["/cdx/search/cdx"] = Reply(headers={"Content-Type": "application/json"}, body=body)
     async with archive(standin) as wayback:
@@ -111,7 +111,7 @@ async def test_nonsense_from_the_archive_is_no_copy(body: bytes) -> None:
     assert (seen.outcome, seen.source) == (CaptureOutcome.HTTP_ERROR, CaptureSource.WEB)
 
 
-async def test_a_copy_that_leads_out_of_the_archive_is_none() -> None:
+async def test_copy_that_redirects_outside_the_archive_is_ignored() -> None:
     standin = StandInArchive(COPIES)
     async with StandInWeb({"/": Reply.html(NEW)}) as elsewhere, archive(standin) as wayback:
         standin.pages[f"/web/20250601080000id_/{URL.partition('?')[0]}"] = Reply.redirect(elsewhere.url("/"))
@@ -120,15 +120,15 @@ async def test_a_copy_that_leads_out_of_the_archive_is_none() -> None:
     assert seen.provenance == {"wayback": "no answer"}
 
 
-async def test_it_is_asked_once_a_second_at_most() -> None:
-    pace = Paced()
+async def test_archive_requests_are_limited_to_one_per_second() -> None:
+    pace = RecordingPacing()
     async with archive(StandInArchive(COPIES, quick=False), pace) as wayback:
         await wayback.copy_of(URL, DEAD, None)
-    assert pace.slept == [1.0, 2.0]  # three requests at one moment
+    assert pace.slept == [1.0, 2.0]  # three requests at the same time
 
 
 @pytest.mark.parametrize("outcome", [CaptureOutcome.EGRESS_DENIED, CaptureOutcome.UNSUPPORTED, CaptureOutcome.OK])
-async def test_private_addresses_and_pages_that_are_there_are_never_asked_for(outcome: CaptureOutcome) -> None:
+async def test_archive_is_not_asked_for_private_or_available_pages(outcome: CaptureOutcome) -> None:
     standin = StandInArchive(COPIES)
     async with archive(standin) as wayback:
         live = Observation(url=URL, outcome=outcome, captured_at=NOON, duration_s=0.0, backend="test")
@@ -136,7 +136,7 @@ async def test_private_addresses_and_pages_that_are_there_are_never_asked_for(ou
     assert standin.connections == 0
 
 
-async def test_the_page_cache_keeps_both_the_failure_and_the_copy_and_shows_the_copy() -> None:
+async def test_page_cache_stores_failure_and_copy_and_serves_the_copy() -> None:
     standin = StandInArchive({})
     async with StandInWeb() as web, archive(standin) as wayback, EgressProxy(frozenset({web.place})) as guard:
         url = web.url("/gone")

@@ -1,4 +1,4 @@
-"""A question that was called off, because another page had supported its claim, is in the bundle as what it was."""
+"""Requests that were cancelled because another page supported the claim are marked as such in the bundle."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ async def museum(ctx):
 """
 
 
-async def test_what_was_asked_and_called_off_is_in_it_and_is_not_missed(tmp_path: Path):
+async def test_cancelled_requests_are_recorded_and_not_needed_for_replay(tmp_path: Path):
     never = asyncio.Event()
 
     async def pause(request: LLMRequest) -> None:
         if request.cache_only:
-            raise ReplyNotCached  # as a client does that keeps replies: nobody is asked
+            raise ReplyNotCached  # like a client with a reply cache: no request is sent
         await (never.wait() if "museum opens" in request.parts.get("page", "") else asyncio.sleep(0.05))
 
     llm = RuleLLM(pause=pause)
@@ -40,8 +40,8 @@ async def test_what_was_asked_and_called_off_is_in_it_and_is_not_missed(tmp_path
     assert verify(bundle).sound
     calls = [json.loads(line) for line in member(bundle, f"calls/{world.judged[0].id}.jsonl").splitlines()]
     assert len(calls) == sum(not request.cache_only for request in llm.requests)
-    off = [call for call in calls if call.get("called_off")]
-    assert len(off) == len(llm.cancelled)
-    assert all("reply" not in call and "fault" not in call and call["messages"] for call in off)
+    cancelled = [call for call in calls if call.get("called_off")]
+    assert len(cancelled) == len(llm.cancelled)
+    assert all("reply" not in call and "fault" not in call and call["messages"] for call in cancelled)
     found = replay(bundle)
     assert first_difference(await rerun(bundle, found, world.settings, patience_s=0.2)) is None

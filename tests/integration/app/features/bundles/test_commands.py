@@ -1,4 +1,4 @@
-"""``assay bundle`` as somebody would use it, with a network and without one."""
+"""The ``assay bundle`` commands, with and without a network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOWN = "The old bridge of Vellmar was built in 1764."
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Answers for a native judge and a public script, judged by ``assay evaluate``, and a bundle of that."""
+    """Folder with a native judge and a public script, judged by ``assay evaluate``, and a bundle of the results."""
     home = tmp_path_factory.mktemp("home")
     folder = Folder(home)
     folder.judge("script", SCRIPT_OF_TWO)
@@ -46,7 +46,7 @@ def root(home: Path) -> str:
     return str(json.loads((home / "made.json").read_text())["root"])
 
 
-def test_verify_names_the_root_and_checks_one_that_is_given(home: Path):
+def test_verify_prints_the_root_and_checks_a_given_root(home: Path):
     verified = run(home, environment_for(home), "bundle", "verify", "bundle.zip", "--root", root(home))
     assert verified.returncode == Exit.DONE, verified.stderr
     assert verified.stdout.strip() == f"root {root(home)}"
@@ -55,7 +55,7 @@ def test_verify_names_the_root_and_checks_one_that_is_given(home: Path):
     assert json.loads(other.stdout)["sound"] is False
 
 
-def test_the_root_is_noted_in_each_result_and_changes_nothing_of_the_next_bundle(home: Path):
+def test_root_is_recorded_in_results_without_changing_next_bundle(home: Path):
     files = sorted((home / "results").glob("otter/*/*/results/*.json"))
     assert len(files) == 2
     before = [file.read_bytes() for file in files]
@@ -77,7 +77,7 @@ def test_the_root_is_noted_in_each_result_and_changes_nothing_of_the_next_bundle
     assert b"bundles" not in member(home / "again.zip", f"results/{json.loads(again.stdout)['results'][0]}.json")
 
 
-def test_a_signature_says_who_vouches_for_it(home: Path):
+def test_signature_is_verified(home: Path):
     environment = environment_for(home)
     assert run(home, environment, "bundle", "key", "me.pem").returncode == Exit.DONE
     assert run(home, environment, "bundle", "sign", "bundle.zip", "--key", "me.pem").returncode == Exit.DONE
@@ -89,7 +89,7 @@ def test_a_signature_says_who_vouches_for_it(home: Path):
 
 
 def offline(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A command where there is no network at all, and no setting either."""
+    """Run a command without network and settings."""
     unshare = shutil.which("unshare")
     command = [str(unshare), "-n", "--map-root-user"]
     if unshare is None or subprocess.run([*command, "true"], capture_output=True, timeout=30, check=False).returncode:
@@ -111,33 +111,33 @@ def offline(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_replay_works_without_a_network_a_key_or_the_data_of_the_service(home: Path):
-    played = offline(home, "bundle", "replay", "bundle.zip", "--json")
-    assert played.returncode == Exit.DONE, played.stderr
-    said = json.loads(played.stdout)
-    assert said["equal"] is True
-    assert said["root"] == root(home)
-    assert [each["equal"] for each in said["results"]] == [True, True]
+def test_replay_needs_no_network_key_or_service_data(home: Path):
+    replayed = offline(home, "bundle", "replay", "bundle.zip", "--json")
+    assert replayed.returncode == Exit.DONE, replayed.stderr
+    report = json.loads(replayed.stdout)
+    assert report["equal"] is True
+    assert report["root"] == root(home)
+    assert [each["equal"] for each in report["results"]] == [True, True]
     assert not (home / "data" / "postgres").exists()
 
 
-def test_scripts_run_again_without_a_network(home: Path):
-    played = offline(home, "bundle", "replay", "bundle.zip", "--run-scripts")
-    assert played.returncode == Exit.DONE, played.stderr
-    assert "equal: 2 results" in played.stderr
-    assert "code of its author" in played.stderr
+def test_scripts_are_rerun_without_a_network(home: Path):
+    replayed = offline(home, "bundle", "replay", "bundle.zip", "--run-scripts")
+    assert replayed.returncode == Exit.DONE, replayed.stderr
+    assert "equal: 2 results" in replayed.stderr
+    assert "code of its author" in replayed.stderr
 
 
-def test_a_score_that_was_changed_is_named(home: Path):
+def test_changed_score_is_reported(home: Path):
     path = next(f"results/{each}.json" for each in json.loads((home / "made.json").read_text())["results"])
     result = json.loads(member(home / "bundle.zip", path))
     changed(home / "bundle.zip", home / "other.zip", {path: json.dumps(result | {"final_score": 0.123}).encode()})
-    played = run(home, environment_for(home), "bundle", "replay", "other.zip")
-    assert played.returncode == Exit.FAILED
-    assert f"data/{path} has changed" in played.stderr
+    replayed = run(home, environment_for(home), "bundle", "replay", "other.zip")
+    assert replayed.returncode == Exit.FAILED
+    assert f"data/{path} has changed" in replayed.stderr
 
 
-def test_without_content_and_with_an_archive(home: Path):
+def test_export_options_for_content_and_archive(home: Path):
     environment = environment_for(home)
     both = run(home, environment, *EXPORT, "--out", "x.zip", "--no-content", "--wacz")
     assert both.returncode == Exit.USAGE
@@ -152,14 +152,14 @@ def test_without_content_and_with_an_archive(home: Path):
     assert member(home / "thick.zip", "evidence/captures.wacz").startswith(b"PK")
 
 
-def test_an_agent_without_results(home: Path):
+def test_agent_without_results_fails(home: Path):
     made = run(home, environment_for(home), *EXPORT[:3], "nobody", *EXPORT[4:], "--out", "x.zip")
     assert made.returncode == Exit.FAILED
     assert "agent nobody has no results" in made.stderr
     assert not (home / "x.zip").exists()
 
 
-def test_what_is_no_bundle(home: Path):
+def test_file_that_is_not_a_bundle_fails(home: Path):
     (home / "no.zip").write_bytes(b"nothing")
     for command in ("verify", "replay"):
         ended = run(home, environment_for(home), "bundle", command, "no.zip")
@@ -168,7 +168,7 @@ def test_what_is_no_bundle(home: Path):
         assert "Traceback" not in ended.stderr
 
 
-def test_an_export_that_was_killed_leaves_nothing_behind_once_the_next_has_begun(home: Path, tmp_path: Path):
+def test_next_export_removes_files_of_a_killed_export(home: Path, tmp_path: Path):
     command = [sys.executable, "-m", "app.cli", *EXPORT, "--out", str(tmp_path / "killed.zip")]
     deadline = time.monotonic() + 60
     while not (left := list(tmp_path.glob(".*"))) and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""Bundles of what a service has judged: out of its database, noted beside its results, forgotten with them."""
+"""Bundles of results in the database of a service, with recorded root hashes, overrides and retention."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.postgres
 
 
 class Service:
-    """Answers judged by a worker, with pages and models by heart."""
+    """Service that judges answers with scripted pages and models."""
 
     def __init__(self, rig: Rig, folder: Path) -> None:
         self.rig = rig
@@ -60,7 +60,7 @@ def service(rig: Rig, tmp_path: Path) -> Service:
     return Service(rig, tmp_path)
 
 
-async def test_the_newest_result_of_each_answer_is_in_it(service: Service, tmp_path: Path):
+async def test_bundle_contains_newest_result_of_each_answer(service: Service, tmp_path: Path):
     await service.judged(ANSWER, f"Well. {ANSWER}")
     jobs = await service.judged(ANSWER, f"Better. {ANSWER}", "broken")
     bundle = tmp_path / "bundle.zip"
@@ -74,7 +74,7 @@ async def test_the_newest_result_of_each_answer_is_in_it(service: Service, tmp_p
     assert member(bundle, f"answers/{result['answer_sha256']}.md").decode().startswith("Better.")
 
 
-async def test_its_root_stands_beside_the_results_which_do_not_change(service: Service, tmp_path: Path):
+async def test_root_is_recorded_for_results_of_the_owner(service: Service, tmp_path: Path):
     [job] = await service.judged(ANSWER)
     first = await service.bundle(tmp_path / "one.zip")
     second = await service.bundle(tmp_path / "two.zip")
@@ -87,7 +87,9 @@ async def test_its_root_stands_beside_the_results_which_do_not_change(service: S
         assert await roots_of(connection, "res_unknown") is None
 
 
-def word(result_id: str, number: int, leaf: str, outcome: str | None, withdraws: str | None = None) -> Override:
+def make_override(
+    result_id: str, number: int, leaf: str, outcome: str | None, withdraws: str | None = None
+) -> Override:
     return Override(
         id=f"ovr_{number}",
         result_id=result_id,
@@ -103,16 +105,14 @@ def word(result_id: str, number: int, leaf: str, outcome: str | None, withdraws:
     )
 
 
-async def test_what_people_said_is_in_it_and_the_scores_are_recomputed_with_and_without(
-    service: Service, tmp_path: Path
-):
+async def test_bundle_contains_overrides_and_recomputes_both_scores(service: Service, tmp_path: Path):
     [job] = await service.judged(ANSWER)
     assert job.result_id is not None
     before = await service.bundle(tmp_path / "before.zip")
-    said = [word(job.result_id, 1, "lamp", "failed"), word(job.result_id, 2, "said", "failed")]
-    said.append(word(job.result_id, 3, "said", None, withdraws="ovr_2"))
+    overrides = [make_override(job.result_id, 1, "lamp", "failed"), make_override(job.result_id, 2, "said", "failed")]
+    overrides.append(make_override(job.result_id, 3, "said", None, withdraws="ovr_2"))
     async with service.rig.database.begin() as connection:
-        for each in said:
+        for each in overrides:
             await insert_override(connection, each)
     bundle = tmp_path / "after.zip"
     made = await service.bundle(bundle)
@@ -124,40 +124,40 @@ async def test_what_people_said_is_in_it_and_the_scores_are_recomputed_with_and_
         ("said", "failed", False),
         ("said", None, False),
     ]
-    [played] = replay(bundle)
-    assert played.equal
-    assert played.with_overrides == held["with_overrides"]
-    without, with_them = played.figures["final_score"], held["with_overrides"]["final_score"]
+    [replayed] = replay(bundle)
+    assert replayed.equal
+    assert replayed.with_overrides == held["with_overrides"]
+    without, with_them = replayed.figures["final_score"], held["with_overrides"]["final_score"]
     assert with_them < without == json.loads(member(bundle, f"results/{job.result_id}.json"))["final_score"]
     assert replay(tmp_path / "before.zip")[0].with_overrides is None
 
     path = f"overrides/{job.result_id}.json"
-    lies = {
+    forgeries = {
         "with_overrides": held | {"with_overrides": {**held["with_overrides"], "final_score": 1.0}},
         path: held | {"overrides": held["overrides"][:2]},
     }
-    for where, lie in lies.items():
-        other = changed(bundle, tmp_path / "other.zip", {path: json.dumps(lie).encode()})
+    for where, forgery in forgeries.items():
+        other = changed(bundle, tmp_path / "other.zip", {path: json.dumps(forgery).encode()})
         assert where in (first_difference(replay(other)) or "")
-    silent = changed(bundle, tmp_path / "silent.zip", {path: None})
-    assert path in (first_difference(replay(silent)) or "")
+    without_overrides = changed(bundle, tmp_path / "silent.zip", {path: None})
+    assert path in (first_difference(replay(without_overrides)) or "")
     result = f"results/{job.result_id}.json"
-    odd = json.loads(member(bundle, result))
-    odd["eval_breakdown"][0]["verification_tree"]["children"][0]["requires"] = 5
-    trees = json.dumps([part["verification_tree"] for part in odd["eval_breakdown"]]).encode()
-    files = {result: json.dumps(odd).encode(), f"trees/{job.result_id}.json": trees}
-    [unclear] = replay(changed(bundle, tmp_path / "odd.zip", files))
-    assert "cannot be recomputed" in str(unclear.differences[0])
-    nonsense = changed(bundle, tmp_path / "nonsense.zip", {path: b'{"overrides": [1]}'})
+    unusual = json.loads(member(bundle, result))
+    unusual["eval_breakdown"][0]["verification_tree"]["children"][0]["requires"] = 5
+    trees = json.dumps([part["verification_tree"] for part in unusual["eval_breakdown"]]).encode()
+    files = {result: json.dumps(unusual).encode(), f"trees/{job.result_id}.json": trees}
+    [unrecomputable] = replay(changed(bundle, tmp_path / "odd.zip", files))
+    assert "cannot be recomputed" in str(unrecomputable.differences[0])
+    invalid = changed(bundle, tmp_path / "nonsense.zip", {path: b'{"overrides": [1]}'})
     with pytest.raises(BundleRefused, match="is invalid"):
-        replay(nonsense)
+        replay(invalid)
 
 
-async def test_without_content_a_persons_reason_is_as_short_as_a_quote(service: Service, tmp_path: Path):
+async def test_override_reason_is_shortened_without_content(service: Service, tmp_path: Path):
     [job] = await service.judged(ANSWER)
     assert job.result_id is not None
     async with service.rig.database.begin() as connection:
-        await insert_override(connection, word(job.result_id, 1, "lamp", "failed"))
+        await insert_override(connection, make_override(job.result_id, 1, "lamp", "failed"))
     evaluated, bundle = await from_database(service.rig.database, "otter", []), tmp_path / "thin.zip"
     await export_bundle(service.world.kept, evaluated, bundle, content=False)
     [held] = json.loads(member(bundle, f"overrides/{job.result_id}.json"))["overrides"]
@@ -165,7 +165,7 @@ async def test_without_content_a_persons_reason_is_as_short_as_a_quote(service: 
     assert first_difference(replay(bundle)) is None
 
 
-async def test_only_the_tasks_that_were_named(service: Service):
+async def test_bundle_contains_only_the_given_tasks(service: Service):
     await service.judged(ANSWER)
     assert len((await from_database(service.rig.database, "otter", ["museum"])).judged) == 1
     with pytest.raises(NothingToBundle, match="agent otter has no results for other"):
@@ -174,7 +174,7 @@ async def test_only_the_tasks_that_were_named(service: Service):
         await from_database(service.rig.database, "nobody", [])
 
 
-async def test_the_record_of_its_calls_is_forgotten_with_a_result(service: Service, tmp_path: Path):
+async def test_prune_removes_call_log_with_its_result(service: Service, tmp_path: Path):
     await service.judged(ANSWER)
     await service.bundle(tmp_path / "bundle.zip")
     [judged] = (await from_database(service.rig.database, "otter", [])).judged

@@ -1,4 +1,4 @@
-"""What a public script asks through clients that it opens by itself is in the bundle, wherever the script runs."""
+"""Model requests of clients that a public script creates are in the bundle, in and out of process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def ask(words):
     asked = {"model": "gpt-6-luna", "messages": [{"role": "user", "content": words}]}
     awaited = await LLMClient("openai", is_async=True).async_response(response_format=Lamp, **asked)
     asked["messages"] = [{"role": "user", "content": f"blocking: {words}"}]
-    # Beside the event loop, in which the model of this test lives.
+    # In a thread, because the model of this test runs in the event loop.
     return awaited.colour, await asyncio.to_thread(LLMClient("openai").response, **asked)
 told = [await ask("which colour?"), await ask("and the other one?")]
 evaluator.add_custom_info({"told": told}, info_name="told")
@@ -55,7 +55,7 @@ async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         yield world
 
 
-async def test_both_kinds_of_clients_are_heard(world: JudgedWorld, model: StandInLLM, tmp_path: Path):
+async def test_bundle_contains_requests_of_both_client_kinds(world: JudgedWorld, model: StandInLLM, tmp_path: Path):
     source = script(tmp_path, ASKS, above=ABOVE).read_text("utf-8").replace("https://shop.example/one", LAMPS)
     await world.judge(source, task="t")
     bundle, _ = await world.bundle()

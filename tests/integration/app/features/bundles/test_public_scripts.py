@@ -1,4 +1,4 @@
-"""Results of public judge scripts come out the same, recomputed from their trees and with the scripts run again."""
+"""Replay and rerun of bundles of public judge scripts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.fakes.bundled import JudgedWorld
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
 
 
-async def test_whole_scripts_are_played_back_and_run_again(tmp_path: Path):
+async def test_public_scripts_are_replayed_and_rerun(tmp_path: Path):
     world = JudgedWorld(tmp_path, Hosted(CASES[0]), capturer=SeenPages({url: f"What stands on {url}" for url in PAGES}))
     for case in CASES:
         world.llm = Hosted(case)
@@ -25,7 +25,7 @@ async def test_whole_scripts_are_played_back_and_run_again(tmp_path: Path):
     assert made.absent == ()
     found = replay(bundle)
     assert not any(each.differences for each in found)
-    # One script makes its dict by itself: without a tree its number can only be had by running it.
+    # One script builds its result without a tree, so its score can only be checked by running it.
     assert [each.task_id for each in found if each.unchecked] == ["pages"]
     again = await rerun(bundle, found, world.settings, patience_s=0.2)
     assert first_difference(again) is None

@@ -1,4 +1,4 @@
-"""A model, asked over HTTP, whose reply could not be used at first: the bundle holds both replies and plays back."""
+"""Repaired replies of a model over HTTP: the bundle contains both replies and can be replayed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def model() -> AsyncIterator[StandInLLM]:
 
 @pytest.fixture
 async def world(tmp_path: Path, model: StandInLLM) -> AsyncIterator[JudgedWorld]:
-    """One claim is first answered beside the schema in each vote, another one always."""
+    """In each vote, one claim gets an unusable first reply, and another one only unusable replies."""
     llm, _ = make_client(
         "openai/gpt-6-luna", semaphore=asyncio.Semaphore(4), access=Access(openai_base_url=model.base_url)
     )
@@ -65,7 +65,7 @@ def calls_in(bundle: Path, world: JudgedWorld) -> list[dict[str, Any]]:
     return [json.loads(line) for line in member(bundle, f"calls/{world.judged[0].id}.jsonl").splitlines()]
 
 
-async def test_both_replies_of_a_repaired_call_are_in_it_with_both_requests(world: JudgedWorld, model: StandInLLM):
+async def test_bundle_contains_both_exchanges_of_a_repaired_call(world: JudgedWorld, model: StandInLLM):
     result = await world.judge(judge())
     bundle, _ = await world.bundle()
     calls = calls_in(bundle, world)
@@ -85,7 +85,7 @@ async def test_both_replies_of_a_repaired_call_are_in_it_with_both_requests(worl
     assert b"could not be used: {{problem}}" in member(bundle, "prompts/repair@1.md")
 
 
-async def test_it_is_sound_and_every_score_is_recomputed_also_by_its_scripts(world: JudgedWorld):
+async def test_bundle_is_sound_and_replays_with_and_without_scripts(world: JudgedWorld):
     result = await world.judge(judge())
     assert result["status"] == "incomplete"
     bundle, _ = await world.bundle()
@@ -95,7 +95,7 @@ async def test_it_is_sound_and_every_score_is_recomputed_also_by_its_scripts(wor
     assert first_difference(await rerun(bundle, found, world.settings, patience_s=0.2)) is None
 
 
-async def test_without_content_nothing_of_it_is_longer_than_a_quote(world: JudgedWorld):
+async def test_replies_are_shortened_without_content(world: JudgedWorld):
     await world.judge(judge())
     bundle, _ = await world.bundle(content=False)
     replies = [each["reply"] for call in calls_in(bundle, world) for each in call["unusable"]]

@@ -1,4 +1,4 @@
-"""From judged answers to a bundle and back: every sentence that a bundle promises, on the real pipeline."""
+"""Export, verification and replay of bundles, on the real pipeline."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def payload(bundle: Path) -> dict[str, bytes]:
         return {name.partition("/data/")[2]: archive.read(name) for name in archive.namelist() if "/data/" in name}
 
 
-async def test_it_holds_everything_by_its_hash(world: JudgedWorld):
+async def test_bundle_contains_all_files_by_hash(world: JudgedWorld):
     bundle, made = await world.bundle()
     files = payload(bundle)
     result = json.loads(world.judged[0].body)
@@ -74,7 +74,7 @@ async def test_it_holds_everything_by_its_hash(world: JudgedWorld):
     assert made.absent == ()
 
 
-async def test_it_holds_every_request_and_reply(world: JudgedWorld):
+async def test_bundle_contains_every_request_and_reply(world: JudgedWorld):
     bundle, _ = await world.bundle()
     files = payload(bundle)
     calls = [json.loads(line) for line in files[f"calls/{world.judged[0].id}.jsonl"].splitlines()]
@@ -90,19 +90,19 @@ async def test_it_holds_every_request_and_reply(world: JudgedWorld):
             )
         raise AssertionError(content)
 
-    def told(message: Any) -> list[str]:
+    def message_texts(message: Any) -> list[str]:
         content = message["content"]
         parts = content if isinstance(content, list) else [{"text": content}]
         return [text(part["text"]) for part in parts if "text" in part and part.get("type") != "image_url"]
 
-    sent = sorted(str([told(message) for message in request.messages]) for request in asked)
-    assert sorted(str([told(message) for message in call["messages"]]) for call in calls) == sent
+    sent = sorted(str([message_texts(message) for message in request.messages]) for request in asked)
+    assert sorted(str([message_texts(message) for message in call["messages"]]) for call in calls) == sent
     pictures = re.findall(r'"picture": "([0-9a-f]{64})"', files[f"calls/{world.judged[0].id}.jsonl"].decode())
     assert pictures
     assert {f"evidence/{sha256}.jpg" for sha256 in pictures} <= files.keys()
 
 
-async def test_the_same_results_are_the_same_bytes(world: JudgedWorld):
+async def test_bundles_are_reproducible(world: JudgedWorld):
     first, second = await world.bundle("one.zip"), await world.bundle("two.zip")
     assert first[1].root == second[1].root
     assert first[0].read_bytes() == second[0].read_bytes()
@@ -110,8 +110,8 @@ async def test_the_same_results_are_the_same_bytes(world: JudgedWorld):
     assert archives[0][0].read_bytes() == archives[1][0].read_bytes()
 
 
-async def said_by(*command: str, cwd: Path) -> str:
-    """What another program prints; it must end well."""
+async def output_of(*command: str, cwd: Path) -> str:
+    """Run another program, check its exit status, and return its output."""
     process = await asyncio.create_subprocess_exec(
         *command, cwd=cwd, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
@@ -120,46 +120,46 @@ async def said_by(*command: str, cwd: Path) -> str:
     return said.decode()
 
 
-async def test_programs_of_others_find_it_sound(world: JudgedWorld, tmp_path: Path):
+async def test_bundle_is_valid_for_external_tools(world: JudgedWorld, tmp_path: Path):
     bundle, made = await world.bundle(wacz=True)
     folder = unpacked(bundle, tmp_path / "unpacked")
     for manifest in ("manifest-sha256.txt", "tagmanifest-sha256.txt"):
-        assert "FAILED" not in await said_by("sha256sum", "-c", "--strict", manifest, cwd=folder)
-    assert "is valid" in await said_by(sys.executable, "-m", "bagit", "--validate", str(folder), cwd=tmp_path)
+        assert "FAILED" not in await output_of("sha256sum", "-c", "--strict", manifest, cwd=folder)
+    assert "is valid" in await output_of(sys.executable, "-m", "bagit", "--validate", str(folder), cwd=tmp_path)
     assert made.root == hashlib.sha256((folder / "tagmanifest-sha256.txt").read_bytes()).hexdigest()
     crate = ROCrate(str(folder / "data"))
-    assert len(crate.root_dataset["hasPart"]) == made.files - 2  # all but the description itself and its page
+    assert len(crate.root_dataset["hasPart"]) == made.files - 2  # without the description itself and its page
     action = next(each for each in crate.get_entities() if each.type == "CreateAction")
     assert {each.id.partition("/")[0] for each in action["result"]} == {"results", "trees", "calls"}
 
 
-async def test_the_archive_of_captures_passes_the_check_of_its_format(world: JudgedWorld, tmp_path: Path):
+async def test_wacz_archive_is_valid(world: JudgedWorld, tmp_path: Path):
     bundle, _ = await world.bundle(wacz=True)
     path = tmp_path / "captures.wacz"
     path.write_bytes(member(bundle, "evidence/captures.wacz"))
     program = Path(sys.executable).with_name("wacz")
-    assert "is valid" in await said_by(str(program), "validate", "-f", str(path), cwd=tmp_path)
+    assert "is valid" in await output_of(str(program), "validate", "-f", str(path), cwd=tmp_path)
 
 
-async def test_flipped_bytes_at_a_thousand_random_places_are_all_found(world: JudgedWorld, tmp_path: Path):
+async def test_random_bit_flips_are_detected(world: JudgedWorld, tmp_path: Path):
     bundle, made = await world.bundle()
-    data, place, chance = bytearray(bundle.read_bytes()), tmp_path / "flipped.zip", random.Random(20261121)
-    unnoticed = []
+    data, place, rng = bytearray(bundle.read_bytes()), tmp_path / "flipped.zip", random.Random(20261121)
+    undetected = []
     for _ in range(1000):
-        at, bit = chance.randrange(len(data)), 1 << chance.randrange(8)
+        at, bit = rng.randrange(len(data)), 1 << rng.randrange(8)
         data[at] ^= bit
         place.write_bytes(data)
         try:
             if verify(place).sound:
-                unnoticed.append((at, bit))
+                undetected.append((at, bit))
         except BundleRefused:
             pass
         data[at] ^= bit
-    assert unnoticed == []
+    assert undetected == []
     assert verify(bundle, expected_root=made.root).sound
 
 
-async def test_every_score_is_recomputed(world: JudgedWorld):
+async def test_replay_recomputes_every_score(world: JudgedWorld):
     await world.judge(JUDGE.replace("critical=True", "critical=False"), name="answer_2.md")
     bundle, _ = await world.bundle()
     found = replay(bundle)
@@ -177,7 +177,7 @@ async def test_every_score_is_recomputed(world: JudgedWorld):
         (lambda result: result | {"answer_sha256": "0" * 64}, "answer_sha256: the result says '0000"),
     ],
 )
-async def test_the_first_difference_is_named(world: JudgedWorld, tmp_path: Path, change: Any, says: str):
+async def test_first_difference_is_reported(world: JudgedWorld, tmp_path: Path, change: Any, says: str):
     bundle, _ = await world.bundle()
     path = f"results/{world.judged[0].id}.json"
     other = changed(
@@ -186,7 +186,7 @@ async def test_the_first_difference_is_named(world: JudgedWorld, tmp_path: Path,
     assert says in (first_difference(replay(other)) or "")
 
 
-async def test_a_page_that_says_something_else_no_longer_bears_its_quotes(world: JudgedWorld, tmp_path: Path):
+async def test_changed_page_text_fails_its_quotes(world: JudgedWorld, tmp_path: Path):
     bundle, _ = await world.bundle()
     text = PAGES[LAMPS].encode()
     path = f"evidence/{hashlib.sha256(text).hexdigest()}.txt"
@@ -199,20 +199,20 @@ async def test_a_page_that_says_something_else_no_longer_bears_its_quotes(world:
     record = json.loads(member(bundle, capture))
     brown = text.replace(b"green", b"brown")
     record["blobs"]["text"]["sha256"] = hashlib.sha256(brown).hexdigest()
-    lies = {capture: json.dumps(record).encode(), path: None}
-    other = changed(bundle, tmp_path / "lies.zip", lies)
+    forged_files = {capture: json.dumps(record).encode(), path: None}
+    other = changed(bundle, tmp_path / "lies.zip", forged_files)
     with zipfile.ZipFile(other, "a") as archive:
         archive.writestr(f"assay-otter/data/evidence/{hashlib.sha256(brown).hexdigest()}.txt", brown)
     assert "quote of leaf lamp" in (first_difference(replay(other)) or "")
 
 
-async def test_scripts_run_again_come_to_the_same(world: JudgedWorld):
+async def test_rerun_of_scripts_gives_the_same_results(world: JudgedWorld):
     bundle, _ = await world.bundle()
     again = await rerun(bundle, replay(bundle), world.settings, patience_s=0.2)
     assert first_difference(again) is None
 
 
-async def test_what_a_script_asks_beyond_the_bundle_is_named(world: JudgedWorld, tmp_path: Path):
+async def test_request_that_is_not_in_the_bundle_is_reported(world: JudgedWorld, tmp_path: Path):
     bundle, _ = await world.bundle()
     other = JUDGE.replace("The lamp is green", RED).encode()
     script = next(name for name in payload(bundle) if name.startswith("scripts/"))
@@ -222,12 +222,12 @@ async def test_what_a_script_asks_beyond_the_bundle_is_named(world: JudgedWorld,
     with zipfile.ZipFile(forged, "a") as archive:
         archive.writestr(f"assay-otter/data/scripts/{hashlib.sha256(other).hexdigest()}.py", other)
     again = await rerun(forged, replay(bundle), world.settings, patience_s=0.05)
-    told = first_difference(again) or ""
-    assert "not in the bundle" in told
-    assert RED in told
+    message_texts = first_difference(again) or ""
+    assert "not in the bundle" in message_texts
+    assert RED in message_texts
 
 
-async def test_without_content_no_page_is_in_it_and_the_scores_still_come_out(world: JudgedWorld):
+async def test_bundle_without_content_has_no_pages_and_replays(world: JudgedWorld):
     bundle, made = await world.bundle(content=False)
     assert verify(bundle).sound
     files = payload(bundle)
@@ -243,7 +243,7 @@ async def test_without_content_no_page_is_in_it_and_the_scores_still_come_out(wo
     assert "made without content" in (again.unchecked or "")
 
 
-async def test_what_is_no_longer_kept_is_named_and_is_no_obstacle(world: JudgedWorld):
+async def test_missing_files_are_listed_and_bundle_replays(world: JudgedWorld):
     result = json.loads(world.judged[0].body)
     capture = await world.index.get(result["pages"][0]["page_id"])
     assert capture is not None
@@ -262,7 +262,7 @@ async def test_what_is_no_longer_kept_is_named_and_is_no_obstacle(world: JudgedW
     assert "is not in the bundle" in (again.unchecked or "")
 
 
-async def test_no_secret_gets_out(tmp_path: Path):
+async def test_secrets_are_withheld(tmp_path: Path):
     canary = "sk-canary-0123456789abcdef"
     pages = {**PAGES, LAMPS: f"Every lamp in this catalogue is green. {canary}"}
     world = JudgedWorld(tmp_path, model(), capturer=PagesWithBodies(pages), secrets=(canary,))
@@ -274,7 +274,7 @@ async def test_no_secret_gets_out(tmp_path: Path):
     assert verify(bundle).sound
 
 
-async def test_a_body_that_is_named_by_a_way_out_is_written_nowhere(world: JudgedWorld, tmp_path: Path):
+async def test_path_traversal_in_a_hash_is_rejected(world: JudgedWorld, tmp_path: Path):
     bundle, _ = await world.bundle()
     path = next(name for name in payload(bundle) if name.startswith("captures/"))
     record = json.loads(member(bundle, path))
@@ -284,26 +284,26 @@ async def test_a_body_that_is_named_by_a_way_out_is_written_nowhere(world: Judge
         await rerun(forged, [], world.settings)
 
 
-def spoiled(value: Any, chance: random.Random) -> Any:
-    """JSON values with something else in one place."""
+def corrupt(value: Any, rng: random.Random) -> Any:
+    """Return the JSON value with one part replaced."""
     others: tuple[Any, ...] = (None, 0, -1, 1e308, "", "../../x", [], {}, [[]], {"a": {}}, True, "\ud800", 2**70)
-    if isinstance(value, dict) and value and chance.random() < 0.9:
-        name = chance.choice(sorted(value))
-        return value | {name: spoiled(value[name], chance)}
-    if isinstance(value, list) and value and chance.random() < 0.9:
-        at = chance.randrange(len(value))
-        return [*value[:at], spoiled(value[at], chance), *value[at + 1 :]]
-    return chance.choice(others)
+    if isinstance(value, dict) and value and rng.random() < 0.9:
+        name = rng.choice(sorted(value))
+        return value | {name: corrupt(value[name], rng)}
+    if isinstance(value, list) and value and rng.random() < 0.9:
+        at = rng.randrange(len(value))
+        return [*value[:at], corrupt(value[at], rng), *value[at + 1 :]]
+    return rng.choice(others)
 
 
 @pytest.mark.parametrize("kind", ["results/", "trees/", "captures/", "calls/", "bundle.json"])
-async def test_files_that_say_anything_are_a_difference_or_a_refusal(world: JudgedWorld, tmp_path: Path, kind: str):
+async def test_corrupt_files_cause_a_difference_or_a_rejection(world: JudgedWorld, tmp_path: Path, kind: str):
     bundle, _ = await world.bundle()
     path = next(name for name in payload(bundle) if name.startswith(kind))
     first, _, rest = member(bundle, path).partition(b"\n" if kind == "calls/" else b"\0")
-    chance = random.Random(kind)
+    rng = random.Random(kind)
     for number in range(60):
-        other = json.dumps(spoiled(json.loads(first), chance)).encode()
+        other = json.dumps(corrupt(json.loads(first), rng)).encode()
         forged = changed(bundle, tmp_path / "forged.zip", {path: other + b"\n" + rest})
         try:
             found = replay(forged)

@@ -1,6 +1,5 @@
-"""A model, asked over HTTP, that takes only the beginning of a page: the bundle holds both requests with what was said
-to each, and plays back by the request as it was asked.
-"""
+"""Model over HTTP that accepts only the beginning of a page: the bundle contains both requests with their responses,
+and replays by the original request."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ from tests.standin.call import Call
 from tests.standin.faults import MALFORMED, RATE_LIMITED, TOO_LONG, Fault
 from tests.standin.llm import StandInLLM
 
-MOST_CHARS = 10_000
+MAX_CHARS = 10_000
 SECRET_PLACE = "The lamp on the last shelf is red."
 PAGE = f"Every lamp in this catalogue is green. {'One more lamp stands here. ' * 600}{SECRET_PLACE}"
 SCHEMA = response_format(BinaryEvalResult)["json_schema"]["schema"]
@@ -40,8 +39,9 @@ GREEN, RED, ODD, NEVER = "The lamp is green", "The lamp is red", "The lamp is od
 
 
 def fault_for(call: Call) -> Fault | None:
-    """The whole page is too long; in part one claim is answered well the second time, one never."""
-    if len(call.page) > MOST_CHARS:
+    """Reject the whole page as too long. For the shortened page, one claim succeeds at the second attempt, and one
+    never."""
+    if len(call.page) > MAX_CHARS:
         return TOO_LONG
     if call.claim == NEVER or (call.claim == ODD and "could not be used" not in call.text):
         return MALFORMED
@@ -85,7 +85,7 @@ def calls_in(bundle: Path, world: JudgedWorld, which: int = 0) -> list[dict[str,
 
 
 def texts_of(bundle: Path, messages: list[dict[str, Any]]) -> str:
-    """What a request of the record says, as the stand-in reads it."""
+    """Return the text of a recorded request as the stand-in reads it."""
 
     def text(content: Any) -> str:
         if isinstance(content, str):
@@ -104,14 +104,14 @@ def texts_of(bundle: Path, messages: list[dict[str, Any]]) -> str:
 
 
 def as_sent(messages: str, form: str) -> str:
-    """The text of a request in the form that the record names."""
+    """Return the text of a request in the recorded format."""
     return f"{messages}\n\n{WORDS}" if SCHEMA_IN_WORDS in form else messages
 
 
 def exchanges(bundle: Path, call: dict[str, Any]) -> list[tuple[str, str]]:
-    """Each request of one call in the record, with what was said to it: a reply's words, or those of a refusal."""
+    """Return each request of a recorded call with its response: the reply or the error."""
     second = call["shortened"]
-    assert "unusable" not in call  # the whole page was refused before anything else was said
+    assert "unusable" not in call  # the whole page was rejected first
     whole = as_sent(texts_of(bundle, call["messages"]), second.get("refused_form", ""))
     found = [(whole, second["refusal"])]
     messages = texts_of(bundle, second["messages"])
@@ -121,7 +121,7 @@ def exchanges(bundle: Path, call: dict[str, Any]) -> list[tuple[str, str]]:
     return [*found, (as_sent(messages, call.get("form", "")), second["reply"])] if "reply" in second else found
 
 
-async def test_every_request_that_was_sent_is_in_it_with_what_was_said_to_it(world: JudgedWorld, model: StandInLLM):
+async def test_bundle_contains_every_request_with_its_response(world: JudgedWorld, model: StandInLLM):
     result = await world.judge(judge(GREEN, RED, ODD, NEVER))
     bundle, _ = await world.bundle()
     calls = calls_in(bundle, world)
@@ -134,26 +134,28 @@ async def test_every_request_that_was_sent_is_in_it_with_what_was_said_to_it(wor
     assert limited.text in {sent for sent, _ in recorded}
     assert any(WORDS in sent for sent, _ in recorded)
     assert load_prompt("schema_words").text in member(bundle, "prompts/schema_words@1.md").decode()
-    for sent, said in recorded:
+    for sent, result_or_error in recorded:
         is_whole = SECRET_PLACE in sent
         assert is_whole != (TRUNCATION_NOTICE in sent)
-        assert ("maximum context length" in said) == is_whole
+        assert ("maximum context length" in result_or_error) == is_whole
         if not is_whole and GREEN in sent:
-            assert json.loads(said)["result"] is True
-    assert result["usage"]["calls"] == sum("maximum context length" not in said for _, said in recorded)
+            assert json.loads(result_or_error)["result"] is True
+    assert result["usage"]["calls"] == sum(
+        "maximum context length" not in result_or_error for _, result_or_error in recorded
+    )
 
 
-async def test_the_call_ends_as_it_did_for_the_judge(world: JudgedWorld):
+async def test_recorded_calls_end_with_the_outcome_for_the_judge(world: JudgedWorld):
     await world.judge(judge(GREEN, RED, ODD, NEVER))
     bundle, _ = await world.bundle()
     ends: dict[str, set[tuple[Any, ...]]] = {}
     for call in calls_in(bundle, world):
         second = call["shortened"]
-        said = json.loads(call["reply"])["result"] if "reply" in call else call["fault"]["error"]
-        heard = json.loads(second["reply"])["result"] if "reply" in second else None
+        result_or_error = json.loads(call["reply"])["result"] if "reply" in call else call["fault"]["error"]
+        shortened_result = json.loads(second["reply"])["result"] if "reply" in second else None
         sent = texts_of(bundle, call["messages"])
         claim = next(each for each in (GREEN, RED, ODD, NEVER) if f"\n{each}\n" in sent)
-        ends.setdefault(claim, set()).add((said, heard, len(second.get("unusable", ()))))
+        ends.setdefault(claim, set()).add((result_or_error, shortened_result, len(second.get("unusable", ()))))
     assert ends == {
         GREEN: {(True, True, 0)},
         RED: {("LLMRejected", False, 0)},
@@ -163,7 +165,7 @@ async def test_the_call_ends_as_it_did_for_the_judge(world: JudgedWorld):
 
 
 @pytest.mark.parametrize(("claim", "status"), [(GREEN, "complete"), (ODD, "complete"), (RED, "incomplete")])
-async def test_it_is_sound_and_its_scripts_come_to_the_same_without_a_model(
+async def test_bundle_is_sound_and_reruns_without_a_model(
     world: JudgedWorld, model: StandInLLM, claim: str, status: str
 ):
     result = await world.judge(judge(claim))
@@ -176,7 +178,7 @@ async def test_it_is_sound_and_its_scripts_come_to_the_same_without_a_model(
     assert first_difference(await rerun(bundle, found, world.settings, patience_s=0.2)) is None
 
 
-async def test_it_is_the_same_for_a_judge_file_in_a_process_of_its_own(world: JudgedWorld):
+async def test_isolated_judge_records_shortened_pages(world: JudgedWorld):
     async with process_pool_with() as world.process_pool:
         result = await world.judge(judge(GREEN, RED, ODD, NEVER))
     [root] = [part["verification_tree"] for part in result["eval_breakdown"]]
@@ -188,7 +190,7 @@ async def test_it_is_the_same_for_a_judge_file_in_a_process_of_its_own(world: Ju
     assert first_difference(await rerun(bundle, found, confined, patience_s=0.2)) is None
 
 
-async def test_a_reply_that_was_kept_is_still_one_to_the_shorter_page(world: JudgedWorld, model: StandInLLM):
+async def test_cached_reply_is_recorded_for_the_shortened_page(world: JudgedWorld, model: StandInLLM):
     await world.judge(judge(GREEN))
     asked = len(model.calls)
     await world.judge(judge(GREEN), name="answer_2.md")
@@ -202,7 +204,7 @@ async def test_a_reply_that_was_kept_is_still_one_to_the_shorter_page(world: Jud
     assert first_difference(await rerun(bundle, found, world.settings, patience_s=0.2)) is None
 
 
-async def test_without_content_no_part_of_the_page_is_in_it(world: JudgedWorld):
+async def test_shortened_page_is_omitted_without_content(world: JudgedWorld):
     await world.judge(judge(GREEN, RED, NEVER))
     bundle, _ = await world.bundle(content=False)
     assert verify(bundle).sound
@@ -212,7 +214,7 @@ async def test_without_content_no_part_of_the_page_is_in_it(world: JudgedWorld):
     assert first_difference(replay(bundle)) is None
 
 
-async def test_a_record_without_any_of_it_is_read_as_ever(world: JudgedWorld):
+async def test_record_without_shortened_pages_is_readable(world: JudgedWorld):
     result = await world.judge(judge(GREEN))
     record = read_calls(await world.blobs.get_from_area(BlobArea.CALLS, result["calls"]["sha256"]))
     for call in record.calls:

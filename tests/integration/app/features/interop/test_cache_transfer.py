@@ -1,4 +1,4 @@
-"""Page caches of others brought in and ours handed out, with the real runtime and without a network."""
+"""Import and export of page caches, with the real runtime and without a network."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def jpeg(width: int = 60, height: int = 40) -> bytes:
 
 
 def public_cache(root: Path, *, facts: bool = True) -> dict[str, bytes]:
-    """A cache of one task as the public toolkit leaves it; returns its files by name."""
+    """Write a cache of one task in the layout of the public toolkit, and return its files by name."""
     task = root / "otter" / "bridge"
     cache = CacheFileSys(task)
     cache.put_web(WEB, TEXT, jpeg())
@@ -72,7 +72,7 @@ async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
 
 
 @pytest.mark.parametrize("facts", [True, False], ids=["ours", "of the public toolkit"])
-async def test_a_cache_comes_out_byte_for_byte_as_it_came_in(runtime: Runtime, tmp_path: Path, facts: bool) -> None:
+async def test_imported_cache_is_exported_byte_for_byte(runtime: Runtime, tmp_path: Path, facts: bool) -> None:
     files = public_cache(tmp_path / "theirs", facts=facts)
     [cache] = task_caches(tmp_path / "theirs", None, ())
     brought = await import_task(runtime, cache)
@@ -88,7 +88,7 @@ async def test_a_cache_comes_out_byte_for_byte_as_it_came_in(runtime: Runtime, t
     assert read.get_pdf(PDF) == pdf_with_pages(1) or read.get_pdf(PDF).startswith(b"%PDF")
 
 
-async def test_what_was_brought_in_is_labelled_evidence_of_a_sane_size(runtime: Runtime, tmp_path: Path) -> None:
+async def test_imported_pages_are_labelled_evidence_with_limited_image_size(runtime: Runtime, tmp_path: Path) -> None:
     public_cache(tmp_path, facts=False)
     [cache] = task_caches(tmp_path, "otter", ["bridge"])
     await import_task(runtime, cache)
@@ -104,9 +104,7 @@ async def test_what_was_brought_in_is_labelled_evidence_of_a_sane_size(runtime: 
     assert "Page number 1 is visible" in (await runtime.pages.evidence(paper)).text
 
 
-async def test_a_changed_picture_or_text_is_a_new_capture_and_a_lost_file_is_none(
-    runtime: Runtime, tmp_path: Path
-) -> None:
+async def test_changed_page_is_a_new_capture_and_torn_index_imports_nothing(runtime: Runtime, tmp_path: Path) -> None:
     public_cache(tmp_path)
     [cache] = task_caches(tmp_path, None, ())
     await import_task(runtime, cache)
@@ -123,7 +121,7 @@ async def test_a_changed_picture_or_text_is_a_new_capture_and_a_lost_file_is_non
 
 
 @pytest.mark.parametrize("depth", ["whole", "agent", "task", "inside a folder"])
-def test_a_cache_is_found_from_the_top_from_an_agent_and_from_a_task(tmp_path: Path, depth: str) -> None:
+def test_cache_is_found_from_root_agent_task_or_parent_folder(tmp_path: Path, depth: str) -> None:
     public_cache(tmp_path / "cache")
     start = {"whole": "cache", "agent": "cache/otter", "task": "cache/otter/bridge", "inside a folder": "."}[depth]
     [found] = task_caches(tmp_path / start, None, ())
@@ -131,7 +129,7 @@ def test_a_cache_is_found_from_the_top_from_an_agent_and_from_a_task(tmp_path: P
     assert task_caches(tmp_path / start, None, ["another"]) == []
 
 
-def test_a_link_in_a_cache_is_refused(tmp_path: Path) -> None:
+def test_symbolic_link_in_a_cache_is_rejected(tmp_path: Path) -> None:
     public_cache(tmp_path)
     secret = tmp_path / "secret"
     secret.write_text("not yours")
@@ -141,7 +139,7 @@ def test_a_link_in_a_cache_is_refused(tmp_path: Path) -> None:
         task_caches(tmp_path, None, ())
 
 
-async def test_an_archive_is_the_same_as_its_folder(runtime: Runtime, tmp_path: Path) -> None:
+async def test_archive_is_equivalent_to_its_folder(runtime: Runtime, tmp_path: Path) -> None:
     files = public_cache(tmp_path / "theirs")
     zip_folder(tmp_path / "theirs", tmp_path / "one.zip")
     zip_folder(tmp_path / "theirs", tmp_path / "two.zip")
@@ -154,12 +152,12 @@ async def test_an_archive_is_the_same_as_its_folder(runtime: Runtime, tmp_path: 
     assert not left.exists()
 
 
-def zipped(path: Path, members: dict[str, bytes], **of_first: int) -> Path:
+def zipped(path: Path, members: dict[str, bytes], **options: int) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
             info = zipfile.ZipInfo(name)
             info.compress_type = zipfile.ZIP_DEFLATED
-            info.external_attr = of_first.get("mode", stat.S_IFREG | 0o644) << 16
+            info.external_attr = options.get("mode", stat.S_IFREG | 0o644) << 16
             archive.writestr(info, data)
     return path
 
@@ -189,14 +187,14 @@ def tarred(path: Path, **fields: object) -> Path:
         lambda path: tarred(path, name="/tmp/index.json"),
     ],
 )
-def test_a_hostile_archive_is_refused_and_nothing_is_left(tmp_path: Path, hostile) -> None:
+def test_untrusted_archive_is_rejected_and_leaves_no_files(tmp_path: Path, hostile) -> None:
     archive = hostile(tmp_path / "archive")
     with pytest.raises(InvalidArchive), unpacked_source(archive) as folder:
         raise AssertionError(f"it was unpacked into {folder}")
     assert [path.name for path in tmp_path.iterdir()] == ["archive"]
 
 
-def test_only_files_of_the_layout_are_unpacked(tmp_path: Path) -> None:
+def test_only_files_of_the_cache_layout_are_unpacked(tmp_path: Path) -> None:
     archive = zipped(
         tmp_path / "a.zip", {"otter/bridge/index.json": b"{}", "otter/bridge/run.sh": b"x", "a/b/c/d/e.json": b"x"}
     )
@@ -204,7 +202,7 @@ def test_only_files_of_the_layout_are_unpacked(tmp_path: Path) -> None:
         assert [path.name for path in folder.rglob("*") if path.is_file()] == ["index.json"]
 
 
-async def test_a_saved_page_is_brought_in_under_the_url_it_was_saved_from(runtime: Runtime, tmp_path: Path) -> None:
+async def test_saved_page_is_imported_under_its_original_url(runtime: Runtime, tmp_path: Path) -> None:
     html = HTML.replace("Two of them.", "Two of them stand by the gate, one of them is green and new.")
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "benches.mhtml").write_bytes(saved(html.encode()))

@@ -1,4 +1,4 @@
-"""From judged answers over people's labels to a certificate, and into the next result."""
+"""Meta-evaluation from judged answers and labels to a certificate in the next result."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TASK = "pellard_gauges"
 
 
 def label_lines(result: dict[str, Any], answer: str) -> str:
-    """What a person says who agrees with the judge, but for one leaf."""
+    """Return labels of a person who agrees with the judge on all but one leaf."""
     return "".join(
         label_line(
             label_from_leaf(
@@ -53,22 +53,22 @@ def label_lines(result: dict[str, Any], answer: str) -> str:
     )
 
 
-async def judged(runtime: Runtime, agent: str = "demo") -> tuple[dict[str, Any], str]:
+async def judge_demo(runtime: Runtime, agent: str = "demo") -> tuple[dict[str, Any], str]:
     text = (examples_dir() / agent / TASK / "answer_1.md").read_text("utf-8")
     answer = Answer(name="answer_1.md", text=text)
     return await evaluate(runtime, judge=runtime.judge(TASK), agent=agent, answer=answer, result_id="res_1"), text
 
 
-async def captured(data_dir: Path, index: CaptureIndex) -> dict[str, tuple[str, str]]:
-    """The demo's pages, captured into a data folder: (page id, digest of the text) by URL."""
+async def capture_demo_pages(data_dir: Path, index: CaptureIndex) -> dict[str, tuple[str, str]]:
+    """Capture the demo's pages into a data folder, and return (page id, digest of the text) by URL."""
     pages = PageCache(TextCapturer(TEXTS), BlobStore.open((data_dir / "blobs").as_uri()), index)
     found = {url: (await pages.get(url)).id for url in TEXTS}
     await pages.aclose()
     return {url: (page_id, hashlib.sha256(TEXTS[url].encode()).hexdigest()) for url, page_id in found.items()}
 
 
-def seen_as(result: dict[str, Any], stored: dict[str, tuple[str, str]]) -> dict[str, Any]:
-    """The result with the pages by the names that they have in a store."""
+def with_stored_page_ids(result: dict[str, Any], stored: dict[str, tuple[str, str]]) -> dict[str, Any]:
+    """Return the result with the page ids of a store."""
     pages = [page | {"page_id": stored[page["url"]][0]} for page in result["pages"] if page["url"] in stored]
     return result | {"pages": pages}
 
@@ -90,21 +90,21 @@ def meta_eval(folder: Path, *arguments: str, **environment: str) -> dict[str, An
     return found
 
 
-async def test_a_certified_judge_is_named_in_every_result_that_follows(tmp_path: Path) -> None:
+async def test_certificate_is_part_of_later_results(tmp_path: Path) -> None:
     settings = settings_for_tests(data_dir=tmp_path / "data", reply_cache_bytes=0)
     async with open_runtime(settings) as runtime, runtime_with_pages(runtime, TEXTS) as offline:
-        before, text = await judged(offline)
-        stored = await captured(settings.data_dir, await FolderIndex.open(settings.data_dir / "captures"))
-        (tmp_path / "labels.jsonl").write_text(label_lines(seen_as(before, stored), text))
+        before, text = await judge_demo(offline)
+        stored = await capture_demo_pages(settings.data_dir, await FolderIndex.open(settings.data_dir / "captures"))
+        (tmp_path / "labels.jsonl").write_text(label_lines(with_stored_page_ids(before, stored), text))
         report = meta_eval(tmp_path, "--certify")
-        after, _ = await judged(offline, "demo-careless")
+        after, _ = await judge_demo(offline, "demo-careless")
 
     assert "certificate" not in before
     (certificate,), _ = read_certificates(settings.data_dir / "certificates")
     assert after["certificate"] == dict(certificate.document) == report["certificates"][0]
     OAS31Validator(result_schema()).validate(after)
     asked = report["judges"][0]
-    # Eleven claims on pages and one on the answer alone; five leaves are decided by code.
+    # Eleven claims with pages and one on the answer alone. Five leaves are decided by code.
     assert (asked["n"], asked["not_judged"]) == (11, [])
     assert asked["confusion"] == {"true_positive": 10, "false_positive": 1, "false_negative": 0, "true_negative": 0}
     assert [one["leaf"] for one in asked["disagreements"]] == ["gauges/heron_2/price"]
@@ -112,14 +112,12 @@ async def test_a_certified_judge_is_named_in_every_result_that_follows(tmp_path:
 
 
 @pytest.mark.postgres
-async def test_pages_of_a_service_are_found_in_its_database(
-    tmp_path: Path, database: Database, database_url: str
-) -> None:
+async def test_pages_are_found_in_the_service_database(tmp_path: Path, database: Database, database_url: str) -> None:
     settings = settings_for_tests(data_dir=tmp_path / "data", reply_cache_bytes=0)
     async with open_runtime(settings) as runtime, runtime_with_pages(runtime, TEXTS) as offline:
-        result, text = await judged(offline)
-    stored = await captured(settings.data_dir, PostgresCaptureIndex(database))
-    (tmp_path / "labels.jsonl").write_text(label_lines(seen_as(result, stored), text))
+        result, text = await judge_demo(offline)
+    stored = await capture_demo_pages(settings.data_dir, PostgresCaptureIndex(database))
+    (tmp_path / "labels.jsonl").write_text(label_lines(with_stored_page_ids(result, stored), text))
 
     asked = meta_eval(tmp_path, ASSAY_DATABASE_URL=database_url)["judges"][0]
 

@@ -34,20 +34,20 @@ async def heron(ctx: JudgeContext) -> None:
 
 @pytest.fixture
 def mine(tmp_path: Path) -> Path:
-    """A judge of one's own with an answer and its page."""
+    """Return the path of a custom judge, with an answer and its page."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "answer.md").write_text(ANSWER)
     (tmp_path / "pages.json").write_text(json.dumps({URL: PAGE}))
     return tmp_path / "mine" / "heron.py"
 
 
-OWN = ("--judges", "mine", "--answer", "answer.md", "--pages", "pages.json")
+CUSTOM_FILES = ("--judges", "mine", "--answer", "answer.md", "--pages", "pages.json")
 
 
-def test_a_judge_of_ones_own_is_tested_without_a_browser(assay: Call, mine: Path) -> None:
+def test_custom_judge_is_tested_without_a_browser(assay: Call, mine: Path) -> None:
     mine.write_text(JUDGE.replace("{sources}", "found.sources"))
 
-    ended = assay("tasks", "test", "heron", *OWN, "--per-kind", "0")
+    ended = assay("tasks", "test", "heron", *CUSTOM_FILES, "--per-kind", "0")
 
     assert ended.code == 0, ended.err
     assert f"caught  citation dropped: {URL}" in ended.out
@@ -55,27 +55,27 @@ def test_a_judge_of_ones_own_is_tested_without_a_browser(assay: Call, mine: Path
     assert "0 missed" in ended.out
 
 
-def test_a_leaf_that_should_have_moved_fails_the_command_and_is_named(assay: Call, mine: Path) -> None:
+def test_missed_leaf_fails_the_command(assay: Call, mine: Path) -> None:
     mine.write_text(JUDGE.replace("{sources}", "None").replace("+ found.price", "+ '430 crowns'"))
 
-    ended = assay("tasks", "test", "heron", *OWN, "--per-kind", "0")
+    ended = assay("tasks", "test", "heron", *CUSTOM_FILES, "--per-kind", "0")
 
     assert ended.code == 100, ended.out
     assert "MISSED" in ended.out
     assert "missed: price (the claim did not change: it is constant in the judge file" in ended.out
 
 
-def test_an_answer_of_which_nothing_passes_is_of_no_use(assay: Call, mine: Path) -> None:
+def test_answer_without_passing_claims_is_rejected(assay: Call, mine: Path) -> None:
     mine.write_text(JUDGE.replace("{sources}", "found.sources"))
     (mine.parent.parent / "answer.md").write_text("I could not find out.")
 
-    ended = assay("tasks", "test", "heron", *OWN)
+    ended = assay("tasks", "test", "heron", *CUSTOM_FILES)
 
     assert ended.code == 2
     assert "no claim of this answer passes" in ended.err
 
 
-def test_a_task_that_is_not_shipped_needs_an_answer(assay: Call, mine: Path) -> None:
+def test_custom_task_requires_an_answer(assay: Call, mine: Path) -> None:
     mine.write_text(JUDGE.replace("{sources}", "found.sources"))
     ended = assay("tasks", "test", "heron", "--judges", "mine")
     assert ended.code == 2
@@ -83,20 +83,20 @@ def test_a_task_that_is_not_shipped_needs_an_answer(assay: Call, mine: Path) -> 
 
 
 @pytest.mark.parametrize("pages", ["[1]", '{"https://a.example": 1}', "{"])
-def test_pages_that_are_no_texts_by_url_are_refused(assay: Call, mine: Path, pages: str) -> None:
+def test_invalid_pages_file_is_rejected(assay: Call, mine: Path, pages: str) -> None:
     mine.write_text(JUDGE.replace("{sources}", "found.sources"))
     (mine.parent.parent / "pages.json").write_text(pages)
-    ended = assay("tasks", "test", "heron", *OWN)
+    ended = assay("tasks", "test", "heron", *CUSTOM_FILES)
     assert ended.code == 2
     assert "--pages" in ended.err
 
 
-def test_an_unknown_task_and_a_broken_judge_are_told_apart(assay: Call, mine: Path) -> None:
+def test_unknown_task_and_broken_judge_have_different_exit_codes(assay: Call, mine: Path) -> None:
     assert assay("tasks", "test", "karow_visit").code == 2
     mine.write_text("def (")
-    assert assay("tasks", "test", "heron", *OWN).code == 1
+    assert assay("tasks", "test", "heron", *CUSTOM_FILES).code == 1
 
 
-def test_the_judge_of_these_tests_is_sound(mine: Path) -> None:
+def test_sample_judge_passes_the_sample_answer(mine: Path) -> None:
     mine.write_text(JUDGE.replace("{sources}", "found.sources"))
     assert asyncio.run(try_judge(mine, ANSWER, {URL: PAGE})).score.value == 1.0

@@ -1,4 +1,4 @@
-"""`assay tasks test` as a user runs it: public scripts, a model behind HTTP, judges that misbehave."""
+"""`assay tasks test` with public scripts, a model over HTTP, and faulty judges."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ def prepare(folder: Path, task: str, judge: str, answer: str, pages: Mapping[str
 
 
 def museums(call: Call) -> dict[str, Any]:
-    """The table of the answer that the model is shown."""
+    """Return the rows of the table in the answer that the model is shown."""
     rows = re.findall(r"^\| (\w+) \| (\d[^|]*) \| ([^|]*) \|$", call.text, re.MULTILINE)
     return {"museums": [{"name": name, "price": price, "urls": [url]} for name, price, url in rows]}
 
 
-async def test_a_public_script_is_tested_with_a_model_behind_http(tmp_path: Path) -> None:
+async def test_public_script_is_tested_with_a_model_over_http(tmp_path: Path) -> None:
     await asyncio.to_thread(prepare, tmp_path, "museums", SCRIPT.read_text(), ANSWER, PAGES)
     async with StandInLLM(rule=lambda call: call.claim.strip() in call.page, extractions={"Museums": museums}) as model:
         code, report, err = await tasks_test(
@@ -105,7 +105,7 @@ async def test_a_public_script_is_tested_with_a_model_behind_http(tmp_path: Path
     assert report["leaves"]["watched"] == 4
 
 
-async def test_a_model_that_extracts_nothing_is_not_the_judges_fault(tmp_path: Path) -> None:
+async def test_model_that_extracts_nothing_is_reported(tmp_path: Path) -> None:
     await asyncio.to_thread(prepare, tmp_path, PRODUCTS.task, PRODUCTS.judge, PRODUCTS.answer, PRODUCTS.pages)
     async with StandInLLM() as model:
         code, _, err = await tasks_test(
@@ -116,7 +116,7 @@ async def test_a_model_that_extracts_nothing_is_not_the_judges_fault(tmp_path: P
     assert "--model" in err
 
 
-async def test_a_judge_that_shows_every_claim_the_wrong_pages_is_found(tmp_path: Path) -> None:
+async def test_judge_with_wrong_pages_is_detected(tmp_path: Path) -> None:
     defect = next(each for each in PRODUCTS.defects if each.name == "wrong index")
     broken = PRODUCTS.judge.replace(defect.old, defect.new)
     await asyncio.to_thread(prepare, tmp_path, PRODUCTS.task, broken, PRODUCTS.answer, PRODUCTS.pages)
@@ -126,7 +126,7 @@ async def test_a_judge_that_shows_every_claim_the_wrong_pages_is_found(tmp_path:
     assert report["changes"] == 0
 
 
-async def test_items_that_move_up_in_a_list_are_not_missed(tmp_path: Path) -> None:
+async def test_items_that_move_up_in_a_list_are_matched(tmp_path: Path) -> None:
     await asyncio.to_thread(prepare, tmp_path, PRODUCTS.task, PRODUCTS.judge, PRODUCTS.answer, PRODUCTS.pages)
     code, report, err = await tasks_test(tmp_path, PRODUCTS.task)
     assert (code, report["missed"], report["fields"]["findings"]) == (0, 0, []), err
@@ -144,7 +144,7 @@ async def test_items_that_move_up_in_a_list_are_not_missed(tmp_path: Path) -> No
     ],
     ids=["exits", "eats", "crashes", "starts a process", "raises", "asks freely"],
 )
-def test_a_judge_that_misbehaves_ends_with_a_reason(tmp_path: Path, judge: str, message: str) -> None:
+def test_faulty_judge_ends_with_a_reason(tmp_path: Path, judge: str, message: str) -> None:
     (tmp_path / "odd.py").write_text(judge)
     with pytest.raises(TrialFailed, match=message):
         field_test(tmp_path / "odd.py", ANSWER, PAGES)

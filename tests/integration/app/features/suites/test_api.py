@@ -1,4 +1,4 @@
-"""Suites over HTTP: a run is a job, resumes, and can be looked at step by step. The model is the stand-in over HTTP."""
+"""Suites over HTTP: runs are jobs that resume and list their steps. The model is a stand-in server over HTTP."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MODEL = "openai/gpt-4o"
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A folder that the operator allows, with a snapshot in it."""
+    """Return an allowed data folder that contains a snapshot."""
     folder = tmp_path / "benchmarks"
     folder.mkdir()
     source = write_rows(tmp_path / "test_website.parquet", STEPS)
@@ -63,7 +63,7 @@ async def start(api: httpx.AsyncClient, **order: Any) -> dict[str, Any]:
     return accepted
 
 
-async def test_a_run_comes_to_the_figures_worked_out_by_hand(open_api: Open, model: StandInLLM, data: Path):
+async def test_run_returns_precomputed_metrics(open_api: Open, model: StandInLLM, data: Path):
     async with open_api(**settings(model, data)) as api:
         accepted = await start(api)
         job = await ended(api, accepted["id"])
@@ -82,7 +82,7 @@ async def test_a_run_comes_to_the_figures_worked_out_by_hand(open_api: Open, mod
     assert {call.params["temperature"] for call in model.calls} == {0}
 
 
-async def test_runs_are_no_answers_of_agents(open_api: Open, model: StandInLLM, data: Path):
+async def test_runs_are_not_listed_as_agent_results(open_api: Open, model: StandInLLM, data: Path):
     async with open_api(**settings(model, data)) as api:
         accepted = await start(api)
         await ended(api, accepted["id"])
@@ -93,7 +93,7 @@ async def test_runs_are_no_answers_of_agents(open_api: Open, model: StandInLLM, 
     assert (listed["id"], listed["order"]["data"]) == (accepted["id"], "snapshot.parquet")
 
 
-async def test_steps_are_browsed_one_by_one(open_api: Open, model: StandInLLM, data: Path):
+async def test_steps_are_paginated_filtered_and_shown(open_api: Open, model: StandInLLM, data: Path):
     async with open_api(**settings(model, data)) as api:
         url = (accepted := await start(api))["url"]
         await ended(api, accepted["id"])
@@ -114,7 +114,7 @@ async def test_steps_are_browsed_one_by_one(open_api: Open, model: StandInLLM, d
     assert {box["role"] for box in wrong["boxes"]} == {"gold", "picked"}
 
 
-async def test_the_screenshot_shows_what_was_right_and_what_was_picked(open_api: Open, model: StandInLLM, data: Path):
+async def test_screenshot_marks_gold_and_picked_elements(open_api: Open, model: StandInLLM, data: Path):
     async with open_api(**settings(model, data)) as api:
         url = (accepted := await start(api))["url"]
         await ended(api, accepted["id"])
@@ -128,7 +128,7 @@ async def test_the_screenshot_shows_what_was_right_and_what_was_picked(open_api:
         assert (green > red) if box["role"] == "gold" else (red > green > blue)
 
 
-async def test_a_fault_of_the_model_is_no_zero_and_a_retry_asks_only_for_it(
+async def test_model_fault_is_not_zero_and_retry_requests_only_missing_steps(
     open_api: Open, model: StandInLLM, data: Path
 ):
     broken = True
@@ -157,7 +157,7 @@ async def test_a_fault_of_the_model_is_no_zero_and_a_retry_asks_only_for_it(
     assert len(model.calls) == before + 2
 
 
-async def test_a_wrong_key_pauses_the_run_and_costs_one_question(open_api: Open, model: StandInLLM, data: Path):
+async def test_invalid_key_pauses_the_run(open_api: Open, model: StandInLLM, data: Path):
     model.always, model.fault_for = WRONG_KEY, None
     async with open_api(**settings(model, data)) as api:
         accepted = await start(api)
@@ -168,7 +168,7 @@ async def test_a_wrong_key_pauses_the_run_and_costs_one_question(open_api: Open,
     assert len(model.calls) <= 5
 
 
-async def test_answers_of_a_file_are_scored_without_a_model(open_api: Open, model: StandInLLM, data: Path):
+async def test_predictions_file_is_scored_without_a_model(open_api: Open, model: StandInLLM, data: Path):
     given = [
         {"task_id": "t1", "step": 0, "element": "Z", "action": "CLICK", "value": ""},
         {"task_id": "t9", "step": 0, "raw_output": "ELEMENT: A"},
@@ -183,7 +183,7 @@ async def test_answers_of_a_file_are_scored_without_a_model(open_api: Open, mode
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../secret.parquet", "link.parquet", "nothing.parquet", "a\0b", "out"])
-async def test_data_outside_the_allowed_folders_are_refused(
+async def test_data_outside_allowed_folders_returns_404(
     path: str, open_api: Open, model: StandInLLM, data: Path, tmp_path: Path
 ):
     (tmp_path / "secret.parquet").write_bytes(b"")
@@ -197,7 +197,7 @@ async def test_data_outside_the_allowed_folders_are_refused(
         assert [error["path"] for error in problem(both, 404)["errors"]] == ["predictions"]
 
 
-async def test_without_allowed_folders_nothing_is_read(open_api: Open, data: Path):
+async def test_no_data_is_accessible_without_allowed_folders(open_api: Open, data: Path):
     async with open_api(workers=0) as api:
         refused = problem(await api.post(RUNS, json={"data": str(data / "snapshot.parquet")}), 404, "DATA_NOT_FOUND")
     assert "ASSAY_SUITE_DATA" in refused["errors"][0]["message"]
@@ -217,14 +217,12 @@ async def test_without_allowed_folders_nothing_is_read(open_api: Open, data: Pat
         {"data": "snapshot.parquet", "budget_usd": 0},
     ],
 )
-async def test_an_order_that_breaks_a_rule_is_refused(
-    order: dict[str, Any], open_api: Open, model: StandInLLM, data: Path
-):
+async def test_invalid_order_returns_422(order: dict[str, Any], open_api: Open, model: StandInLLM, data: Path):
     async with open_api(workers=0, **settings(model, data)) as api:
         problem(await api.post(RUNS, json=order), 422)
 
 
-async def test_damaged_data_fail_the_run_and_name_the_place(open_api: Open, model: StandInLLM, data: Path):
+async def test_damaged_data_fails_the_run_with_location(open_api: Open, model: StandInLLM, data: Path):
     (data / "broken.jsonl").write_text('{"task_id": "t1", "step": 0}\n')
     async with open_api(**settings(model, data)) as api:
         accepted = await start(api, data="broken.jsonl")
@@ -233,7 +231,7 @@ async def test_damaged_data_fail_the_run_and_name_the_place(open_api: Open, mode
     assert "broken.jsonl, row 0, field candidates" in job["error"]["detail"]
 
 
-async def test_a_repeated_key_starts_one_run(open_api: Open, model: StandInLLM, data: Path):
+async def test_repeated_idempotency_key_starts_one_run(open_api: Open, model: StandInLLM, data: Path):
     async with open_api(workers=0, **settings(model, data)) as api:
         headers = {"Idempotency-Key": "once"}
         made = [await api.post(RUNS, json={"data": "snapshot.parquet"}, headers=headers) for _ in range(2)]
@@ -243,7 +241,7 @@ async def test_a_repeated_key_starts_one_run(open_api: Open, model: StandInLLM, 
     problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
 
 
-async def test_unknown_runs_steps_and_suites_are_not_found(open_api: Open, model: StandInLLM, data: Path):
+async def test_unknown_runs_steps_and_suites_return_404(open_api: Open, model: StandInLLM, data: Path):
     async with open_api(workers=0, **settings(model, data)) as api:
         accepted = await start(api)
         for path in (
@@ -259,7 +257,7 @@ async def test_unknown_runs_steps_and_suites_are_not_found(open_api: Open, model
         problem(await api.get(f"{accepted['url']}/steps", params={"cursor": "abc"}), 422)
 
 
-async def test_a_run_is_stopped_like_any_job(open_api: Open, model: StandInLLM, data: Path):
+async def test_run_can_be_cancelled(open_api: Open, model: StandInLLM, data: Path):
     model.delay_s = 0.2
     async with open_api(**settings(model, data) | {"max_llm": 1}) as api:
         accepted = await start(api)
@@ -273,7 +271,7 @@ async def test_a_run_is_stopped_like_any_job(open_api: Open, model: StandInLLM, 
     assert len(model.calls) == calls < 10
 
 
-async def test_a_run_is_followed_like_any_job(open_api: Open, model: StandInLLM, data: Path):
+async def test_run_has_an_event_stream(open_api: Open, model: StandInLLM, data: Path):
     async with open_api(**settings(model, data)) as api:
         accepted = await start(api)
         events = (await api.get(f"/v1/jobs/{accepted['id']}/events")).text
@@ -281,7 +279,7 @@ async def test_a_run_is_followed_like_any_job(open_api: Open, model: StandInLLM,
     assert (last["kind"], last["status"], last["progress"]["leaves_done"]) == ("suite", "succeeded", 5)
 
 
-async def test_what_an_owner_runs_is_nobody_elses_business(open_api: Open, model: StandInLLM, data: Path):
+async def test_runs_of_other_owners_return_404(open_api: Open, model: StandInLLM, data: Path):
     keys = ("key-of-the-first", "key-of-the-second")
     async with open_api(**settings(model, data), api_keys=",".join(keys)) as api:
         first, second = ({"Authorization": f"Bearer {key}"} for key in keys)
@@ -297,8 +295,8 @@ async def test_what_an_owner_runs_is_nobody_elses_business(open_api: Open, model
         problem(await api.post(f"/v1/jobs/{accepted['id']}/cancel", headers=second), 404)
 
 
-async def test_a_run_that_reaches_its_budget_waits_for_more_and_goes_on(open_api: Open, model: StandInLLM, data: Path):
-    # A question costs some 0.003 USD here, and its price is put aside before it is asked.
+async def test_run_pauses_at_its_budget_and_resumes_when_it_is_raised(open_api: Open, model: StandInLLM, data: Path):
+    # A request costs about 0.003 USD, and its price is reserved before it is sent.
     async with open_api(**settings(model, data) | {"max_llm": 1}) as api:
         accepted = await start(api, budget_usd=0.02)
         async with asyncio.timeout(120):

@@ -1,4 +1,4 @@
-"""The journal in the database: what it keeps, for whom, and how little it asks of the database."""
+"""The step journal in the database."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def record(position: int, *, success: int | None = 1, **more: Any) -> dict[str, 
 
 @pytest.fixture
 async def fence(rig: Rig) -> Fence:
-    """Of a job that is running."""
+    """Return the fence of a running job."""
     [job_id] = await rig.submit("a run")
     queued = await rig.job(job_id)
     assert queued.queue_id is not None
@@ -44,7 +44,7 @@ async def fence(rig: Rig) -> Fence:
     return claimed.fence
 
 
-async def test_steps_survive_their_attempt(database: Database, fence: Fence):
+async def test_steps_are_kept_across_attempts(database: Database, fence: Fence):
     journal = StepJournal(database, fence)
     await journal.begin({"data": "one"}, 3)
     await journal.keep(record(0))
@@ -59,7 +59,7 @@ async def test_steps_survive_their_attempt(database: Database, fence: Fence):
     assert whole == record(0)
 
 
-async def test_steps_of_other_data_are_forgotten(database: Database, fence: Fence):
+async def test_steps_of_other_data_are_removed(database: Database, fence: Fence):
     journal = StepJournal(database, fence)
     await journal.begin({"data": "one"}, 3)
     await journal.keep(record(0))
@@ -67,7 +67,7 @@ async def test_steps_of_other_data_are_forgotten(database: Database, fence: Fenc
     assert await journal.known() == {}
 
 
-async def test_the_last_word_on_a_step_counts(database: Database, fence: Fence):
+async def test_latest_record_of_a_step_counts(database: Database, fence: Fence):
     journal = StepJournal(database, fence)
     await journal.begin({}, 2)
     await journal.keep(record(0, success=None))
@@ -80,7 +80,7 @@ async def test_the_last_word_on_a_step_counts(database: Database, fence: Fence):
     assert [one["position"] for one in failed] == [1]
 
 
-async def test_whoever_lost_the_job_keeps_nothing_more(database: Database, fence: Fence):
+async def test_superseded_attempt_cannot_write(database: Database, fence: Fence):
     journal = StepJournal(database, replace(fence, attempt=fence.attempt + 1))
     with pytest.raises(JobSuperseded):
         await journal.begin({}, 1)
@@ -89,14 +89,14 @@ async def test_whoever_lost_the_job_keeps_nothing_more(database: Database, fence
     assert await journal.known() == {}
 
 
-async def test_many_steps_at_once_are_kept_together(database: Database, fence: Fence):
+async def test_many_concurrent_steps_are_stored(database: Database, fence: Fence):
     journal = StepJournal(database, fence)
     await journal.begin({}, 1000)
     await asyncio.gather(*(journal.keep(record(n)) for n in range(1000)))
     assert len(await journal.known()) == 1000
 
 
-async def test_one_who_is_stopped_takes_nobody_along(database: Database, fence: Fence):
+async def test_cancelled_write_does_not_affect_others(database: Database, fence: Fence):
     journal = StepJournal(database, fence)
     await journal.begin({}, 50)
     keeping = [asyncio.create_task(journal.keep(record(n))) for n in range(50)]
@@ -108,7 +108,7 @@ async def test_one_who_is_stopped_takes_nobody_along(database: Database, fence: 
     assert {f"t:{n}" for n in range(50)} - {"t:0", "t:7"} <= set(await journal.known())
 
 
-async def test_text_that_the_database_cannot_hold_is_kept_as_far_as_it_can(database: Database, fence: Fence):
+async def test_text_invalid_for_postgres_is_stored_partially(database: Database, fence: Fence):
     journal = StepJournal(database, fence)
     await journal.begin({}, 1)
     await journal.keep(record(0, task_id="t\0x", trace={"raw_output": "a\0b \ud800"}))
