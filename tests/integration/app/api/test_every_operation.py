@@ -249,7 +249,7 @@ def send_requests(operation: Any, mode: GenerationMode, known: Known) -> None:
     )
     def each(case: Any, use_known_ids: bool) -> None:
         if use_known_ids and mode is GenerationMode.POSITIVE:
-            known.refer(case)
+            known.use_known_ids(case)
         response = case.call(timeout=30, headers=known.headers(operation.label))
         case.validate_response(response, checks=CHECKS)
         if mode is GenerationMode.POSITIVE and response.status_code in REFUSED:

@@ -115,7 +115,7 @@ async def test_recapture_creates_a_new_page(open_api: Open):
         assert (await api.get(f"/v1/pages/{again.json()['id']}/text")).text == "Paris."
 
 
-THINGS = [
+PATHS = [
     "submissions/{}",
     "jobs/{}",
     "jobs/{}/events",
@@ -127,13 +127,13 @@ THINGS = [
 ]
 
 
-ODD = ["job_unknown", "%00", "..%2f..", "x" * 300, "%ed%a0%80", "'; DROP TABLE jobs; --"]
+INVALID_IDS = ["job_unknown", "%00", "..%2f..", "x" * 300, "%ed%a0%80", "'; DROP TABLE jobs; --"]
 
 
-@pytest.mark.parametrize("path", THINGS)
+@pytest.mark.parametrize("path", PATHS)
 async def test_unknown_ids_return_404(api: httpx.AsyncClient, path: str):
-    for odd in ODD:
-        problem(await api.get("/v1/" + path.format(odd)), 404)
+    for invalid_id in INVALID_IDS:
+        problem(await api.get("/v1/" + path.format(invalid_id)), 404)
 
 
 async def test_recapture_of_unknown_page_returns_404(api: httpx.AsyncClient):

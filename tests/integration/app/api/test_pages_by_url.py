@@ -19,8 +19,8 @@ pytestmark = pytest.mark.postgres
 
 FINE, GONE, LOST = "https://fine.example/", "https://gone.example/page", "https://lost.example/"
 RIGHT = "https://gone.example/right"
-SAID = "The tower of Vellmar is 41 metres high, was built in 1612, and stands to this day."
-WEB = {FINE: SAID, RIGHT: SAID.replace("41", "42")}
+TEXT = "The tower of Vellmar is 41 metres high, was built in 1612, and stands to this day."
+WEB = {FINE: TEXT, RIGHT: TEXT.replace("41", "42")}
 Json = dict[str, Any]
 
 
@@ -201,7 +201,7 @@ async def test_flags_and_reviews_set_needs_work(api: httpx.AsyncClient):
 async def test_upload_removes_the_flag(api: httpx.AsyncClient):
     flag = await make_change(api, "flag", FINE)
     handed = await api.put(
-        f"/v1/pages/{flag['page_id']}/content", content=SAID.encode(), headers={"Content-Type": "text/plain"}
+        f"/v1/pages/{flag['page_id']}/content", content=TEXT.encode(), headers={"Content-Type": "text/plain"}
     )
     assert handed.status_code == 201
     assert not (await get_url(api, FINE))["flagged"]
@@ -216,8 +216,8 @@ async def test_undo_is_possible_once_and_only_for_undoable_changes(api: httpx.As
     problem(await api.post(f"/v1/pages/changes/{flag['id']}/undo"), 409, "UNDONE_ALREADY")
     problem(await api.post(f"/v1/pages/changes/{undo['id']}/undo"), 409, "NOT_UNDOABLE")
     problem(await api.post("/v1/pages/changes/chg_nothing/undo"), 404, "NOT_FOUND")
-    [kept] = [one for one in (await api.get("/v1/pages/changes")).json()["items"] if one["id"] == flag["id"]]
-    assert kept["undone_by"] == undo["id"]
+    [flagged_change] = [one for one in (await api.get("/v1/pages/changes")).json()["items"] if one["id"] == flag["id"]]
+    assert flagged_change["undone_by"] == undo["id"]
 
 
 @pytest.mark.parametrize(

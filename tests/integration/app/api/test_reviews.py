@@ -90,9 +90,9 @@ async def test_withdrawal_adds_a_row(open_api: Open):
         result = await judged(api, judging)
         first = await override(api, result, "open", "failed")
         second = await override(api, result, "open", "passed", by="Grace")
-        taken = f"/v1/results/{result}/overrides/{second['id']}/withdraw"
-        back = await api.post(taken, json={"reason": "I misread it", "by": "Grace"})
-        problem(await api.post(taken, json=SAYS), 409, "CONFLICT")
+        withdrawal = f"/v1/results/{result}/overrides/{second['id']}/withdraw"
+        back = await api.post(withdrawal, json={"reason": "I misread it", "by": "Grace"})
+        problem(await api.post(withdrawal, json=SAYS), 409, "CONFLICT")
         problem(await api.post(f"/v1/results/{result}/overrides/{back.json()['id']}/withdraw", json=SAYS), 404)
         rows = (await api.get(f"/v1/results/{result}/overrides")).json()["items"]
     assert [(row["outcome"], row["withdraws"], row["in_force"]) for row in rows] == [
@@ -215,8 +215,8 @@ async def test_exported_labels_contain_latest_override_per_person(open_api: Open
         await override(api, result, "gate", "failed")
         await override(api, result, "gate", "passed", reason="Now I see it.")
         await override(api, result, "gate", "failed", by="Grace")
-        taken = await override(api, result, "fine", "failed")
-        await api.post(f"/v1/results/{result}/overrides/{taken['id']}/withdraw", json=SAYS)
+        withdrawal = await override(api, result, "fine", "failed")
+        await api.post(f"/v1/results/{result}/overrides/{withdrawal['id']}/withdraw", json=SAYS)
         response = await api.get("/v1/reviews/export", params={"agent": "demo"})
         unknown = await api.get("/v1/reviews/export", params={"agent": "nobody"})
     assert response.headers["content-type"].startswith("application/x-ndjson")

@@ -230,10 +230,10 @@ async def test_incomplete_result_is_completed_by_the_next_run(folder: Folder, so
 
 
 async def test_rejected_key_is_not_reported_as_judge_bug(folder: Folder) -> None:
-    insists = (
+    raising_claim = (
         'if not await ctx.settle(ctx.verify("early", "Vellmar has a bridge")):\n        raise LookupError("no bridge")'
     )
-    folder.judge("bridge", JUDGE + "    " + insists + "\n")
+    folder.judge("bridge", JUDGE + "    " + raising_claim + "\n")
     async with StandInLLM(api_key="key-b") as server:
         settings: dict[str, Any] = {"model": "openai/gpt-6-luna", "openai_base_url": server.base_url}
         with pytest.raises(LLMRejected, match="the key is wrong or revoked"):

@@ -80,9 +80,9 @@ async def test_rebuilt_index_gives_the_same_result(folder: Folder) -> None:
             return [without(each) for each in value] if isinstance(value, list) else value
 
         assert judged.outcome.result is not None
-        own = ("id", "timing", "usage", "calls")
-        kept = {name: value for name, value in judged.outcome.result.items() if name not in own}
-        tree = json.dumps(without(kept), sort_keys=True)
+        run_specific = ("id", "timing", "usage", "calls")
+        stable = {name: value for name, value in judged.outcome.result.items() if name not in run_specific}
+        tree = json.dumps(without(stable), sort_keys=True)
         return hashlib.sha256(tree.encode()).hexdigest()
 
     settings = folder.settings()

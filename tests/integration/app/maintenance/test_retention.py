@@ -231,11 +231,11 @@ async def test_missing_bodies_are_counted(shelf: RetentionStore):
 
 
 async def test_prune_keeps_pages_of_corrections_in_force(shelf: RetentionStore):
-    standing = await shelf.page("https://stands.example/", age=OLD)
-    taken_back = await shelf.page("https://taken-back.example/", age=OLD)
+    in_force = await shelf.page("https://stands.example/", age=OLD)
+    undone = await shelf.page("https://taken-back.example/", age=OLD)
     now = datetime.now(UTC)
     async with shelf.database.begin() as connection:
-        for number, page in enumerate((standing, taken_back)):
+        for number, page in enumerate((in_force, undone)):
             edit = PageChange(
                 id=f"chg_{number}", action=ChangeAction.EDIT, key_sha256="k", url="u", reason="", by="a", key_owner="a",
                 created_at=now,
@@ -244,4 +244,4 @@ async def test_prune_keeps_pages_of_corrections_in_force(shelf: RetentionStore):
         undo = replace(edit, id="chg_undo", action=ChangeAction.UNDO, undoes=edit.id)
         assert await insert_undo(connection, undo)
     gone = await shelf.prune()
-    assert gone.rows.captures == (taken_back,)
+    assert gone.rows.captures == (undone,)

@@ -55,9 +55,9 @@ async def wait_until_idle() -> None:
 
 
 def wait_for(seen: Callable[[], list[psutil.Process]]) -> list[psutil.Process]:
-    until = time.monotonic() + 20
+    deadline = time.monotonic() + 20
     while not (found := seen()):
-        assert time.monotonic() < until
+        assert time.monotonic() < deadline
         time.sleep(0.05)
     return found
 

@@ -50,9 +50,9 @@ class Service:
 
     async def bundle(self, out: Path) -> ExportReport:
         evaluated = await from_database(self.rig.database, "otter", [])
-        made = await export_bundle(self.world.kept, evaluated, out)
-        await record_root(self.rig.database, made, content=True)
-        return made
+        report = await export_bundle(self.world.kept, evaluated, out)
+        await record_root(self.rig.database, report, content=True)
+        return report
 
 
 @pytest.fixture
@@ -64,8 +64,8 @@ async def test_bundle_contains_newest_result_of_each_answer(service: Service, tm
     await service.judged(ANSWER, f"Well. {ANSWER}")
     jobs = await service.judged(ANSWER, f"Better. {ANSWER}", "broken")
     bundle = tmp_path / "bundle.zip"
-    made = await service.bundle(bundle)
-    assert list(made.results) == [jobs[0].result_id, jobs[1].result_id]
+    report = await service.bundle(bundle)
+    assert list(report.results) == [jobs[0].result_id, jobs[1].result_id]
     assert verify(bundle).sound
     assert first_difference(replay(bundle)) is None
     index = json.loads(member(bundle, "bundle.json"))
@@ -115,26 +115,26 @@ async def test_bundle_contains_overrides_and_recomputes_both_scores(service: Ser
         for each in overrides:
             await insert_override(connection, each)
     bundle = tmp_path / "after.zip"
-    made = await service.bundle(bundle)
-    assert made.root != before.root
+    report = await service.bundle(bundle)
+    assert report.root != before.root
     assert verify(bundle).sound
-    held = json.loads(member(bundle, f"overrides/{job.result_id}.json"))
-    assert [(each["leaf"], each["outcome"], each["in_force"]) for each in held["overrides"]] == [
+    stored = json.loads(member(bundle, f"overrides/{job.result_id}.json"))
+    assert [(each["leaf"], each["outcome"], each["in_force"]) for each in stored["overrides"]] == [
         ("lamp", "failed", True),
         ("said", "failed", False),
         ("said", None, False),
     ]
     [replayed] = replay(bundle)
     assert replayed.equal
-    assert replayed.with_overrides == held["with_overrides"]
-    without, with_them = replayed.figures["final_score"], held["with_overrides"]["final_score"]
+    assert replayed.with_overrides == stored["with_overrides"]
+    without, with_them = replayed.figures["final_score"], stored["with_overrides"]["final_score"]
     assert with_them < without == json.loads(member(bundle, f"results/{job.result_id}.json"))["final_score"]
     assert replay(tmp_path / "before.zip")[0].with_overrides is None
 
     path = f"overrides/{job.result_id}.json"
     forgeries = {
-        "with_overrides": held | {"with_overrides": {**held["with_overrides"], "final_score": 1.0}},
-        path: held | {"overrides": held["overrides"][:2]},
+        "with_overrides": stored | {"with_overrides": {**stored["with_overrides"], "final_score": 1.0}},
+        path: stored | {"overrides": stored["overrides"][:2]},
     }
     for where, forgery in forgeries.items():
         other = changed(bundle, tmp_path / "other.zip", {path: json.dumps(forgery).encode()})
@@ -160,8 +160,8 @@ async def test_override_reason_is_shortened_without_content(service: Service, tm
         await insert_override(connection, make_override(job.result_id, 1, "lamp", "failed"))
     evaluated, bundle = await from_database(service.rig.database, "otter", []), tmp_path / "thin.zip"
     await export_bundle(service.world.kept, evaluated, bundle, content=False)
-    [held] = json.loads(member(bundle, f"overrides/{job.result_id}.json"))["overrides"]
-    assert len(held["reason"]) == 300
+    [stored] = json.loads(member(bundle, f"overrides/{job.result_id}.json"))["overrides"]
+    assert len(stored["reason"]) == 300
     assert first_difference(replay(bundle)) is None
 
 

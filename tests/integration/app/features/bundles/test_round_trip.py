@@ -286,14 +286,14 @@ async def test_path_traversal_in_a_hash_is_rejected(world: JudgedWorld, tmp_path
 
 def corrupt(value: Any, rng: random.Random) -> Any:
     """Return the JSON value with one part replaced."""
-    others: tuple[Any, ...] = (None, 0, -1, 1e308, "", "../../x", [], {}, [[]], {"a": {}}, True, "\ud800", 2**70)
+    replacements: tuple[Any, ...] = (None, 0, -1, 1e308, "", "../../x", [], {}, [[]], {"a": {}}, True, "\ud800", 2**70)
     if isinstance(value, dict) and value and rng.random() < 0.9:
         name = rng.choice(sorted(value))
         return value | {name: corrupt(value[name], rng)}
     if isinstance(value, list) and value and rng.random() < 0.9:
         at = rng.randrange(len(value))
         return [*value[:at], corrupt(value[at], rng), *value[at + 1 :]]
-    return rng.choice(others)
+    return rng.choice(replacements)
 
 
 @pytest.mark.parametrize("kind", ["results/", "trees/", "captures/", "calls/", "bundle.json"])

@@ -23,7 +23,7 @@ from tests.integration.app.api.test_page_uploads import png
 pytestmark = pytest.mark.postgres
 
 WALLED, FINE = "https://walled.example/", "https://fine.example/"
-SAID = "The tower of Vellmar is 41 metres high, was built in 1612, and stands to this day."
+TEXT = "The tower of Vellmar is 41 metres high, was built in 1612, and stands to this day."
 EXTENSION = "chrome-extension://abcdefghijklmnopabcdefghijklmnop"
 KEY = "k" * 40
 Json = dict[str, Any]
@@ -50,16 +50,16 @@ async def pair_browser(api: httpx.AsyncClient, name: str = "Ada's laptop") -> di
 
 
 async def capture(api: httpx.AsyncClient, headers: dict[str, str], **fields: Any) -> httpx.Response:
-    sent = {"url": (None, WALLED), "text": (None, SAID), **fields}
+    sent = {"url": (None, WALLED), "text": (None, TEXT), **fields}
     return await api.post("/v1/extension/captures", headers=headers, files=sent)
 
 
 async def test_page_from_a_browser_is_stored_with_provenance(open_api: Open):
-    async with open_api(workers=0, pages={FINE: SAID}) as api:
+    async with open_api(workers=0, pages={FINE: TEXT}) as api:
         await add_pages(api)
         browser = await pair_browser(api)
-        [wanted] = (await api.get("/v1/extension/flagged", headers=browser)).json()["items"]
-        assert wanted == {"url": WALLED, "opens": WALLED, "outcome": "http_error", "leaves": 0, "tasks": ["capital"]}
+        [flagged] = (await api.get("/v1/extension/flagged", headers=browser)).json()["items"]
+        assert flagged == {"url": WALLED, "opens": WALLED, "outcome": "http_error", "leaves": 0, "tasks": ["capital"]}
         html = ("page.html", b"<p>The tower", "text/html")
         answer = await capture(
             api,
@@ -72,40 +72,44 @@ async def test_page_from_a_browser_is_stored_with_provenance(open_api: Open):
         assert answer.status_code == 201, answer.text
         page = answer.json()
         assert (page["url"], page["outcome"], page["source"], page["title"]) == (WALLED, "ok", "upload", "Tower")
-        told = page["provenance"]
-        assert (told["by"], told["browser"], told["as"]) == ("local", "Ada's laptop", "browser")
-        assert told["saved_url"] == f"{WALLED}?in=1" and told["pairing"].startswith("pair_") and told["at"]
+        provenance = page["provenance"]
+        assert (provenance["by"], provenance["browser"], provenance["as"]) == ("local", "Ada's laptop", "browser")
+        assert (
+            provenance["saved_url"] == f"{WALLED}?in=1"
+            and provenance["pairing"].startswith("pair_")
+            and provenance["at"]
+        )
         assert {"text", "html", "screenshot-0"} <= page["blobs"].keys()
         assert answer.headers["location"] == f"/v1/pages/{page['id']}"
         assert (await api.get("/v1/extension/flagged", headers=browser)).json() == {"items": []}
 
 
 async def test_text_boxes_are_uploaded_with_the_screenshot(open_api: Open):
-    told = {"width": 200, "height": 300, "pieces": [["The tower", 9, [[0, 10, 20, 120, 18]]]]}
+    boxes = {"width": 200, "height": 300, "pieces": [["The tower", 9, [[0, 10, 20, 120, 18]]]]}
     picture = Image.new("RGB", (200, 300), "white")
-    ImageDraw.Draw(picture).text((12, 22), SAID[:20], fill="black")
+    ImageDraw.Draw(picture).text((12, 22), TEXT[:20], fill="black")
     buffer = io.BytesIO()
     picture.save(buffer, "PNG")
     async with open_api(workers=0) as api:
         await add_pages(api)
         browser = await pair_browser(api)
         image = ("a.png", buffer.getvalue(), "image/png")
-        for wrong in ("{", json.dumps(told | {"width": -1}), json.dumps(told | {"more": 1})):
+        for wrong in ("{", json.dumps(boxes | {"width": -1}), json.dumps(boxes | {"more": 1})):
             refused = problem(await capture(api, browser, image=image, places=(None, wrong)), 422, "INVALID")
             assert [one["path"] for one in refused["errors"]] == ["places"]
-        answer = await capture(api, browser, image=image, places=(None, json.dumps(told)))
+        answer = await capture(api, browser, image=image, places=(None, json.dumps(boxes)))
         assert answer.status_code == 201, answer.text
         page = answer.json()["id"]
         [line] = (await api.get(f"/v1/pages/{page}/places")).json()["lines"]
         assert line[2:] == [0, 500, 667, 6000, 600] and line[1] - line[0] == 9
         elsewhere = await api.post("/v1/pages/changes", json={"action": "flag", "url": WALLED, "why": "again"})
         assert elsewhere.status_code == 201
-        other = await capture(api, browser, image=image, places=(None, json.dumps(told | {"height": 9000})))
+        other = await capture(api, browser, image=image, places=(None, json.dumps(boxes | {"height": 9000})))
         problem(await api.get(f"/v1/pages/{other.json()['id']}/places"), 404, "NOT_FOUND")
 
 
 async def test_usable_page_is_replaced_only_if_flagged(open_api: Open):
-    async with open_api(workers=0, pages={FINE: SAID}) as api:
+    async with open_api(workers=0, pages={FINE: TEXT}) as api:
         await add_pages(api)
         browser = await pair_browser(api)
         for url in (FINE, "https://nobody.cites.example/"):
@@ -116,27 +120,27 @@ async def test_usable_page_is_replaced_only_if_flagged(open_api: Open):
 
 async def test_corrected_url_opens_its_target(open_api: Open):
     right = "https://fine.example/right"
-    async with open_api(workers=0, pages={FINE: SAID, right: SAID}) as api:
+    async with open_api(workers=0, pages={FINE: TEXT, right: TEXT}) as api:
         await add_pages(api)
         browser = await pair_browser(api)
         for change in ({"action": "edit", "to": right}, {"action": "flag"}):
             assert (await api.post("/v1/pages/changes", json={"url": WALLED, **change})).status_code == 201
-        [wanted] = (await api.get("/v1/extension/flagged", headers=browser)).json()["items"]
-        assert (wanted["url"], wanted["opens"]) == (WALLED, right)
-        kept = (await capture(api, browser, text=(None, SAID.replace("41", "47")))).json()
+        [flagged] = (await api.get("/v1/extension/flagged", headers=browser)).json()["items"]
+        assert (flagged["url"], flagged["opens"]) == (WALLED, right)
+        uploaded = (await capture(api, browser, text=(None, TEXT.replace("41", "47")))).json()
         [now] = (await api.get("/v1/pages/urls", params={"url": WALLED})).json()["items"]
-        assert now["page_id"] == kept["id"]  # the page uploaded by a person is used from now on
+        assert now["page_id"] == uploaded["id"]  # the page uploaded by a person is used from now on
 
 
 async def test_wall_from_a_browser_is_not_evidence(open_api: Open):
-    async with open_api(workers=0, pages={FINE: SAID}) as api:
+    async with open_api(workers=0, pages={FINE: TEXT}) as api:
         await add_pages(api)
         browser = await pair_browser(api)
         fields = {"text": (None, "Sign in"), "password_fields": (None, "1"), "inputs": (None, "2")}
         page = (await capture(api, browser, **fields)).json()
         assert (page["outcome"], page["problem"]) == ("login_wall", True)
-        [wanted] = (await api.get("/v1/extension/flagged", headers=browser)).json()["items"]
-        assert wanted["outcome"] == "login_wall"
+        [flagged] = (await api.get("/v1/extension/flagged", headers=browser)).json()["items"]
+        assert flagged["outcome"] == "login_wall"
 
 
 @pytest.mark.parametrize(
