@@ -20,7 +20,7 @@ from app.storage.database import Database, connect_database
 from app.storage.embedded import EmbeddedPostgres
 from app.storage.migrate import migrate
 from tests.fakes.services import Rig
-from tests.faults.killing import JUDGE, PAGE, RULE, TASK, URL, Bag, Hunt
+from tests.faults.killing import JUDGE, PAGE, RULE, TASK, URL, KillOutcome, RandomKillTest
 from tests.faults.nursery import Nursery
 from tests.standin.llm import StandInLLM
 
@@ -49,14 +49,14 @@ def _folder() -> Path:
     return folder
 
 
-def kill(kills: int) -> Bag:
+def kill(kills: int) -> KillOutcome:
     """So many workers killed, or put to sleep, over waves of fifty jobs."""
 
-    async def run() -> Bag:
+    async def run() -> KillOutcome:
         async with _database() as (database, folder):
             work = folder / "work"
             work.mkdir()
-            return await Hunt(database, work, seed=2026).run(kills=kills, wave=50, within_s=3600.0)
+            return await RandomKillTest(database, work, seed=2026).run(kills=kills, wave=50, within_s=3600.0)
 
     return asyncio.run(run())
 

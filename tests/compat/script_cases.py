@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mind2web2.utils.url_tools import URLs
-from tests.compat.scripted import Said
+from tests.compat.scripted import Vote
 
 FOLDER = Path(__file__).with_name("scripts")
 
@@ -31,7 +31,7 @@ class Case:
 
     name: str
     answer: str = "The answer."
-    votes: Mapping[str | tuple[str, str], Said | list[Said]] = field(default_factory=dict)
+    votes: Mapping[str | tuple[str, str], Vote | list[Vote]] = field(default_factory=dict)
     values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tree: Mapping[str, tuple[str, Any]]
     infos: list[Mapping[str, Any]] = field(default_factory=list)
