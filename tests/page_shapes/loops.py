@@ -1,4 +1,4 @@
-"""Pages whose scripts repeat failing requests without end, and pages that only have much on a host that is down."""
+"""Pages whose scripts repeat failing requests forever, and pages with many resources on a host that is down."""
 
 from __future__ import annotations
 

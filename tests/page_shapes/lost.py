@@ -1,4 +1,4 @@
-"""Articles whose text a careless reader loses or hides, and text that really cannot be seen."""
+"""Articles whose text a capture can easily miss, and text that is really invisible."""
 
 # ruff: noqa: E501 - markup and scripts are easier to read in one piece
 

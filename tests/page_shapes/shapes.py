@@ -1,4 +1,4 @@
-"""What a page of this set is, and what a capture of it must bring back."""
+"""Definition of a page of this set and of its expected capture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Genuine pages with little text or none: everything that a person sees on them is evidence."""
+"""Genuine pages with little or no text: everything visible on them is evidence."""
 
 from __future__ import annotations
 
