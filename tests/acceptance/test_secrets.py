@@ -26,7 +26,7 @@ from tests.standin.llm import StandInLLM
 pytestmark = [pytest.mark.postgres, pytest.mark.browser, pytest.mark.timeout(400)]
 
 SHORTEST_CANARY = 16
-"""What is shorter may stand anywhere by chance."""
+"""Minimum length of a canary; shorter texts can occur by chance."""
 MODEL_KEY = "sk-canary4f1e9c77ab0253d6e8"
 CONFIGURED = "canary-configured-55c0e1d9b3"
 AWS_SECRET = "canary-aws-secret-a83f20c4"

@@ -69,7 +69,7 @@ class Site(BaseHTTPRequestHandler):
     gate: ClassVar[threading.Event] = threading.Event()
     asked: ClassVar[threading.Event] = threading.Event()
     slow: ClassVar[int] = 0
-    """How often the slow page was asked for."""
+    """Number of requests for the slow page."""
 
     def do_GET(self) -> None:
         if self.path == "/slow":

@@ -34,7 +34,7 @@ PAGES = 60
 DIFFERENT = 10
 AT_ONCE = 10
 _WATCH_S = 1.0
-"""Looking takes processor time from what is looked at."""
+"""Interval of the memory samples; sampling uses processor time itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,7 +101,7 @@ class JudgedWorld:
         self.pages = PageCache(capturer or PagesWithBodies(), self.blobs, self.index)
         self.judged: list[SourceResult] = []
         self.process_pool: ForkServerPool | None = None
-        """Where judge files' processes come from; None: they run in this one."""
+        """Fork servers for judge files; None: judges run in this process."""
 
     @property
     def kept(self) -> EvidenceStores:

@@ -151,9 +151,9 @@ ZERO = {
     "error_ratio": {"0": 0.2, "1": 0.6, "2": 0.2},
     "acc_per_website": {"alpha": [0.75, 2], "beta": [(1 / 3) / 2, 2], "gamma": [0.0, 1]},
 }
-"""``nine_steps`` by the published keys, worked out by hand: T1 all right; T2 one value cut short (F1 6/7); of T3 the
-first step right, the second without a positive, the third's outside the top 50; T4 the wrong element with the right
-operation; T5 a lone candidate, which nobody is asked about."""
+"""``nine_steps`` with the published keys, computed manually: T1 all correct; T2 one value truncated (F1 6/7); T3 the
+first step correct, the second without a positive, the third's outside the top 50; T4 the wrong element, correct
+operation; T5 a single candidate, for which no request is sent."""
 SKIP = {
     "micro": {"element_accuracy": 5 / 7, "operation_f1": (5 + 6 / 7) / 7, "step_success": 4 / 7},
     "macro": {

@@ -18,7 +18,7 @@ from tests.standin.call import Call
 from tests.standin.faults import Fault
 
 LABELS = ("Home", "Search", "Where to", "Guests", "Book now", "Help", "Sign in", "Deals")
-"""The elements of every page, in order; an element's id is 100 and ten times its place."""
+"""Elements of every page, in order; an element's id is 100 plus ten times its position."""
 
 
 def picture(width: int = 400, height: int = 300) -> bytes:
@@ -107,7 +107,7 @@ SAID = {
     ("t2", 1): "none SELECT 2 Guests",
     ("t4", 0): "right CLICK None",
 }
-"""What the scripted model answers to each step: which option, which action, which value."""
+"""Scripted answer to each step: option, action, value."""
 
 EXPECTED = {
     # elements 1 1 0 0 1; operations 1, 6/7 (three of four tokens), 1, 1, 1; steps 1 0 0 0 1
@@ -119,7 +119,7 @@ EXPECTED = {
     "step_success_macro": (1 / 2 + 0 + 1) / 3,
     "task_success": 1 / 3,
 }
-"""Worked out by hand from STEPS and SAID: t1 has one of two steps right, t2 none, t4 its only one."""
+"""Computed manually from STEPS and SAID: t1 has one of two steps correct, t2 none, t4 its only one."""
 
 RIGHT = {("t1", 0): ("Search", "Where to"), ("t1", 1): ("Where to",), ("t2", 0): ("Book now",)}
 RIGHT |= {("t2", 1): ("Guests",), ("t4", 0): ("Help",)}

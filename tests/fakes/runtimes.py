@@ -24,7 +24,7 @@ from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 
 HURRIED = RetryPolicy(first_wait_s=0.001, max_wait_s=0.01)
-"""Five tries, and no waiting between them."""
+"""Five attempts with almost no wait between them."""
 
 
 class PagesByUrl:

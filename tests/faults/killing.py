@@ -35,7 +35,7 @@ PAGE = (
     "lamps are lit; others count only what passes the window. There is a book in which it could be written down, and "
     "nobody has opened it yet."
 )
-"""Long enough not to be taken for a page that is all picture, whose words would be asked for by one call more."""
+"""Long enough that the page is not treated as a picture, whose transcription would take one more call."""
 CLAIMS, VOTES = 5, 2
 DELAY_S = 0.05
 STALLED_S = 1.0

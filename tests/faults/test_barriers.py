@@ -54,7 +54,7 @@ async def extracted(ctx):
 """
 WORKER = {"heartbeat_s": 0.2, "stalled_s": 1.5, "reply_cache_bytes": 0, "max_llm": 1}
 _WAIT_S = 90.0
-"""Nothing here takes long, but a busy machine may."""
+"""Generous, because the machine may be busy."""
 
 
 @pytest.fixture(scope="module")

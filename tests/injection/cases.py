@@ -13,7 +13,7 @@ from typing import Any
 
 CORPUS = Path(__file__).parent / "corpus"
 SIZES = {"A": 8, "B": 6, "C": 6, "D": 6, "E": 6, "F": 18, "G": 7, "H": 7, "I": 5, "J": 9, "K": 6, "L": 6, "M": 4}
-"""How many cases each class has."""
+"""Number of cases of each class."""
 
 
 @dataclass(frozen=True, kw_only=True)

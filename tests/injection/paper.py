@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 MARGIN = 60
 CUT_PX = 10_000
-"""Where pictures are cut (``cache.backends.document_child``)."""
+"""Height at which pictures are cut (``cache.backends.document_child``)."""
 
 
 def pdf_of(paragraphs: Sequence[str]) -> bytes:

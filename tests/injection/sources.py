@@ -13,7 +13,7 @@ HOSTS = (
     "pages.example", "facts-for-you.example", "pastebin.com", "notes.example", "search.example", "good.example",
     "evil.example", "bit.ly", "xn--80ak6aa92e.com", "xn--mnchen-3ya.example", "doi.example",
 )  # fmt: skip
-"""Every host that a test may ask for; all lead to the stand-in server."""
+"""All hosts that tests use; each resolves to the stand-in server."""
 
 
 def build_source(case: Case, site: Site, *, benign: bool) -> Material:

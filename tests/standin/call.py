@@ -27,10 +27,10 @@ class Call:
     schema: Mapping[str, Any] | None = None
     api_key: str | None = None
     form: str = "prompt"
-    """How the schema was given: ``json_schema``, ``json_object``, ``tool``, or only in the ``prompt``."""
+    """Request format of the schema: ``json_schema``, ``json_object``, ``tool``, or only in the ``prompt``."""
     is_strict: bool = False
     path: str = ""
-    """With its query."""
+    """Path with query."""
     body_bytes: int = 0
     headers: Mapping[str, str] = field(default_factory=dict)
 

@@ -18,7 +18,7 @@ from tests.standin.faults import Fault
 
 Refusal: TypeAlias = Callable[[Call], Fault | None]
 Shape: TypeAlias = Callable[[str, Call], Any]
-"""Returns the message of a choice."""
+"""Function that returns the message of a choice."""
 
 
 @dataclass(frozen=True, kw_only=True)

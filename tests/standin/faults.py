@@ -76,4 +76,4 @@ UNUSABLE = {
 FENCED = Fault(content=lambda good: f"```json\n{good}\n```")
 EXTRA_KEYS = Fault(content=lambda good: good[:-1] + ', "confidence": 0.9}')
 USABLE = {"fenced": FENCED, "extra_keys": EXTRA_KEYS}
-"""Replies that are odd but say plainly what was asked."""
+"""Replies in an unusual format that still contain the requested values."""

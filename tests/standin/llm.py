@@ -62,7 +62,7 @@ class StandInLLM:
         self.in_flight = 0
         self.most_in_flight = 0
         self.models: list[dict[str, object]] | None = None
-        """The entries of GET /models; None: the server has no such list."""
+        """The entries of GET /models; None: the server has no such endpoint."""
         self.port = 0
         self._server: asyncio.Server | None = None
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}

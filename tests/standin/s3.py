@@ -12,10 +12,10 @@ from types import TracebackType
 from tests.standin.http import HttpRequest, Reset, read_request
 
 Fault = Callable[[HttpRequest, int], str | None]
-"""Asked with a request and how many of its method came before: the name of what goes wrong, or None.
+"""Function of a request and the number of earlier requests with its method; returns the name of a fault, or None.
 
-``500``: an error. ``reset``: the connection is cut. ``half``: half of the body is stored, and called a success.
-``tag``: what is stored is called by another tag when it is asked for. ``slow``: the answer takes a second.
+``500``: an error. ``reset``: the connection is closed. ``half``: half of the body is stored and success is reported.
+``tag``: reading returns a different entity tag. ``slow``: the response takes a second.
 """
 
 

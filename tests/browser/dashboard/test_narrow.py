@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loo
 
 WIDTHS = (390, 600, 639)
 MAY_SCROLL = "pre, code, .shots, .prose table"
-"""Code, pictures, and the tables that an agent wrote into its answer."""
+"""Code, pictures, and tables of an answer."""
 OVERFLOWING = f"""() => [...document.querySelectorAll("body *")].filter((one) => {{
   if (one.closest("{MAY_SCROLL}, .unseen, .sprite, .skip, thead") || !one.checkVisibility()) return false;
   const scrolls = ["auto", "scroll"].includes(getComputedStyle(one).overflowX) && one.scrollWidth > one.clientWidth + 1;
