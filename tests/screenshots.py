@@ -1,7 +1,7 @@
-"""Takes the pictures of every page that docs/screenshots holds: `make screenshots`, a few minutes.
+"""Screenshots of every dashboard page for docs/screenshots: `make screenshots`, a few minutes.
 
-The demo's answers are judged by the real service with a real browser, by the lexical judge; the step suites are
-tiny and asked of the stand-in model. Every page then is shown wide and narrow, light and dark.
+The real service judges the demo's answers with a real browser and the lexical judge. The suite runs are small and use
+the stand-in model. Every page is shown wide and narrow, light and dark.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ async def main() -> None:
         data = Path(folder) / "benchmarks"
         data.mkdir()
         _write_suites(data)
-        async with StandInLLM(fault_for=_said) as model, DemoSite() as site:
+        async with StandInLLM(fault_for=_reply) as model, DemoSite() as site:
             environment = {
                 "ASSAY_DATA_DIR": f"{folder}/data",
                 "ASSAY_MODEL": MODEL,
@@ -70,15 +70,15 @@ async def main() -> None:
                 await _shoot(url, {"sign-in": "/sign-in"})
 
 
-def _said(call: Call) -> Fault | None:
-    """What the stand-in answers: the short questions are Mind2Web's; to one of the others it gives no answer."""
+def _reply(call: Call) -> Fault | None:
+    """Return the stand-in's reply: Mind2Web requests are the short ones; one of the others gets no answer."""
     if "Do what t3 says" in call.text:
         return Fault(content="I would rather not.")
     return (answering if call.params["max_tokens"] <= _SHORT else answers)(call)
 
 
 async def _judge(url: str) -> None:
-    """Three runs of one agent, each better than the one before, and two other agents."""
+    """Judge three runs of one agent, each better than the previous one, and two other agents."""
     async with AsyncClient(url) as client:
         for run, source in RUNS:
             await _submit(client, "demo", source, run=run)
@@ -95,7 +95,7 @@ async def _submit(client: AsyncClient, agent: str, source: str, *, run: str | No
 
 
 async def _pages(http: httpx.AsyncClient) -> dict[str, str]:
-    """The address of every page, with something on it."""
+    """Return the path of every page, with content on it."""
 
     async def get(path: str, **params: str) -> Any:
         return (await http.get(path, params=params)).raise_for_status().json()
@@ -135,7 +135,7 @@ async def _pages(http: httpx.AsyncClient) -> dict[str, str]:
 
 
 async def _settle(http: httpx.AsyncClient, result: str) -> None:
-    """A few leaves, most of them as the judge said."""
+    """Override a few leaves, most of them with the outcome of the judge."""
     said = [
         (
             "museum/closes",
@@ -155,7 +155,7 @@ async def _settle(http: httpx.AsyncClient, result: str) -> None:
 
 
 async def _confirm(http: httpx.AsyncClient, result: str) -> None:
-    """Some leaves as the judge said, and one not."""
+    """Override some leaves with the outcome of the judge, and one with the opposite."""
     found = (await http.get(f"/v1/results/{result}")).json()
     said = {row["leaf"] for row in found.get("overrides", ())}
     decided = [leaf for leaf in judged_leaves(found).values() if leaf.outcome in {"passed", "failed"}]
@@ -187,7 +187,7 @@ def _write_suites(folder: Path) -> None:
 
 
 def _page_drawn() -> bytes:
-    """A picture of the page that the rows describe."""
+    """Return a picture of the page that the rows describe."""
     drawn = Image.new("RGB", (400, 300), "white")
     pen = ImageDraw.Draw(drawn)
     for place, label in enumerate(LABELS):
@@ -217,7 +217,7 @@ async def _shoot_all(browser: Browser, url: str, pages: Mapping[str, str], size:
     page = await context.new_page()
     for name, path in pages.items():
         await page.goto(url + path)
-        await asyncio.sleep(0.6)  # pictures, and the panel of a leaf
+        await asyncio.sleep(0.6)  # time for pictures and the leaf panel to load
         whole = int(await page.evaluate("document.documentElement.scrollHeight"))
         await page.set_viewport_size({"width": width, "height": min(max(whole, 300), MOST_PX)})
         await page.evaluate("scrollTo(0, 0)")

@@ -1,4 +1,4 @@
-"""A small site on loopback for what a browser is to be shown."""
+"""Small site on loopback for browser tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COOKIE = "canary-cookie-7d1f0b2a"
 
 
 class _Sky(BaseHTTPRequestHandler):
-    """One page, which hands out a cookie."""
+    """One page, which sets a cookie."""
 
     def do_GET(self) -> None:
         self.send_response(200)
@@ -29,7 +29,7 @@ class _Sky(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def sky() -> Iterator[str]:
-    """The address of the site."""
+    """URL of the site."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Sky)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)

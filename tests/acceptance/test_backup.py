@@ -1,4 +1,4 @@
-"""Yesterday's backup brought back by the commands, and what is said of what it lacks."""
+"""Backup and restore by the command line."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def judged(api: httpx.Client, text: str) -> dict[str, Any]:
     return result
 
 
-def test_a_backup_brings_back_results_pages_and_keys(home: Path, sky: str):
+def test_restore_brings_back_results_pages_and_keys(home: Path, sky: str):
     environment = environment_for(
         home,
         ASSAY_JUDGES=str(home / "judges"),
@@ -65,21 +65,21 @@ def test_a_backup_brings_back_results_pages_and_keys(home: Path, sky: str):
             text = api.get(f"/v1/pages/{page['page_id']}/text").text
         made = run(home, environment, "backup", str(backup))
         assert made.returncode == 0, made.stderr
-        assert run(home, environment, "backup", str(backup)).returncode == 1  # never over another one
+        assert run(home, environment, "backup", str(backup)).returncode == 1  # an existing backup is not overwritten
     key = json.loads(run(home, environment, "keys", "create", "--owner", "a", "--json").stdout)
     assert key["key"]
 
     shutil.rmtree(home / "data")
     restored = run(home, environment, "restore", str(backup))
     assert restored.returncode == 0, restored.stderr
-    assert run(home, environment, "restore", str(backup)).returncode == 1  # never into what holds something
+    assert run(home, environment, "restore", str(backup)).returncode == 1  # restore requires an empty target
     with (
         serving(home, environment, "--workers", "1") as service,
         httpx.Client(base_url=service.url, trust_env=False, timeout=30) as api,
     ):
         assert api.get(f"/v1/results/{result['id']}").json() == result
         assert api.get(f"/v1/pages/{page['page_id']}/text").text == text
-        # A body that did not come back is flagged, and never shown as something else.
+        # A missing body is reported as not found; no other content is served.
         with psycopg.connect(private_database(home)) as database:
             [(record,)] = database.execute("SELECT record FROM captures WHERE id = %s", [page["page_id"]]).fetchall()
         sha256 = json.loads(record)["blobs"]["text"]["sha256"]

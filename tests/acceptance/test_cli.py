@@ -1,4 +1,4 @@
-"""The program as a user starts it: a process, its exit code, and what it writes where."""
+"""The command line as a process: exit codes and output."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ANSWER = "It was built in 1764, says [the town](https://towns.example/vellmar)."
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    """A folder with a judge and two answers, open to the database's own account. Nothing in it may outlive the test."""
+    """Folder with a judge and two answers, readable for the database account. No process in it may outlive the test."""
     folder = Path(tempfile.mkdtemp(prefix="assay-cli-"))
     folder.chmod(0o755)
     (folder / "judges.d").mkdir()
@@ -62,7 +62,7 @@ def home() -> Iterator[Path]:
 
 
 def processes_of(folder: Path) -> list[psutil.Process]:
-    """Every living process that names this folder on its command line."""
+    """Return all running processes that name this folder on their command line."""
     return [
         process
         for process in psutil.process_iter(["cmdline", "status"])
@@ -101,7 +101,7 @@ def store_page(home: Path, text: str) -> None:
     cache.save()
 
 
-def test_help_imports_nothing_heavy(home: Path) -> None:
+def test_help_imports_no_heavy_modules(home: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", HELP_AND_MODULES, "--help"],
         cwd=home,
@@ -123,14 +123,14 @@ def test_evaluate_judges_a_folder_and_prints_one_json_document(home: Path) -> No
     ended = assay(home, "evaluate", "--agent", "otter", "--cache", "cache", "--json")
 
     assert ended.returncode == 0, ended.stderr
-    told = json.loads(ended.stdout)
-    assert [(one["answer_name"], one["score"]["value"]) for one in told["answers"]] == [
+    output = json.loads(ended.stdout)
+    assert [(one["answer_name"], one["score"]["value"]) for one in output["answers"]] == [
         ("answer_1.md", 1.0),
         ("answer_2.md", 0.0),
     ]
     summary = json.loads((home / "eval_results" / "otter" / "summary.json").read_text())
     assert (summary["avg_score"], summary["num_runs"], summary["pass_at_2"]) == (0.5, 2, 1.0)
-    assert told["summary"] == summary
+    assert output["summary"] == summary
     results = home / "eval_results" / "otter" / "bridge" / "answer_1" / "results"
     (result,) = results.iterdir()
     assert re.fullmatch(r"\d{8}_\d{6}_answer_1\.md\.json", result.name)
@@ -138,7 +138,7 @@ def test_evaluate_judges_a_folder_and_prints_one_json_document(home: Path) -> No
 
 
 @pytest.mark.browser
-def test_evaluate_ends_with_3_when_something_could_not_be_judged(home: Path) -> None:
+def test_evaluate_exits_with_3_if_an_answer_could_not_be_judged(home: Path) -> None:
     (home / "judges.d" / "bridge.py").write_text(JUDGE + "\n    raise KeyError('my own bug')\n")
 
     ended = assay(home, "evaluate", "--agent", "otter")
@@ -149,7 +149,7 @@ def test_evaluate_ends_with_3_when_something_could_not_be_judged(home: Path) -> 
     assert not (home / "eval_results" / "otter" / "bridge").exists()
 
 
-def test_a_new_task_and_its_test_run_as_they_are_written(home: Path) -> None:
+def test_generated_task_and_its_test_run_unchanged(home: Path) -> None:
     written = assay(home, "tasks", "new", "old_light", "--to", "judges.d")
     assert written.returncode == 0, written.stderr
 
@@ -169,7 +169,7 @@ def test_a_new_task_and_its_test_run_as_they_are_written(home: Path) -> None:
 
 @contextmanager
 def running(home: Path, *arguments: str, says: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A program that stays, once its log matches ``says``, and the first group of that."""
+    """Run a long-lived command; yield the process and the first group of ``says`` in its log."""
     log = home / f"{arguments[0]}.log"
     with log.open("w") as output:
         process = subprocess.Popen(
@@ -181,14 +181,14 @@ def running(home: Path, *arguments: str, says: str) -> Iterator[tuple[subprocess
             text=True,
         )
     try:
-        yield process, said(process, log, says)
+        yield process, logged(process, log, says)
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
         process.wait(60)
 
 
-def said(process: subprocess.Popen[str], log: Path, pattern: str) -> str:
+def logged(process: subprocess.Popen[str], log: Path, pattern: str) -> str:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
         if found := re.search(pattern, log.read_text()):
@@ -198,14 +198,14 @@ def said(process: subprocess.Popen[str], log: Path, pattern: str) -> str:
 
 
 def serving(home: Path, workers: int) -> AbstractContextManager[tuple[subprocess.Popen[str], str]]:
-    """``assay serve`` on any free port, and its URL."""
+    """Run ``assay serve`` on any free port; yield the process and its URL."""
     arguments = ("serve", "--port", "0", "--workers", str(workers))
     return running(home, *arguments, says=r"assay serves at (http://[\d.:]+):")
 
 
 @pytest.fixture
 def no_pages(home: Path) -> None:
-    """A judge that asks for no page, so that no browser is needed."""
+    """Replace the judge by one that needs no page, so that no browser is needed."""
     lines = [line for line in JUDGE.splitlines() if "sources=" not in line]
     (home / "judges.d" / "bridge.py").write_text("\n".join(lines))
     for path in (home / "answers" / "otter" / "bridge").iterdir():
@@ -220,14 +220,14 @@ def test_submit_waits_for_scores_of_a_running_server(home: Path) -> None:
     with serving(home, workers=1) as (server, url):
         judged = assay(home, "submit", answers, *named, "--url", url, "--wait", "--json")
         assert judged.returncode == 0, judged.stderr
-        told = json.loads(judged.stdout)
-        assert [result["score"]["value"] for result in told["results"]] == [1.0, 0.0]
+        output = json.loads(judged.stdout)
+        assert [result["score"]["value"] for result in output["results"]] == [1.0, 0.0]
 
         unknown = assay(home, "submit", answers, "--agent", "otter", "--task", "brige", "--url", url)
         assert unknown.returncode == 2
         assert "Did you mean: bridge?" in unknown.stderr
 
-        check_lists(home, url, told)
+        check_lists(home, url, output)
         check_providers(home, url)
         taken = assay(home, "serve", "--port", url.rpartition(":")[2])
         assert taken.returncode == 1
@@ -246,7 +246,7 @@ def check_providers(home: Path, url: str) -> None:
 
 @pytest.mark.postgres
 @pytest.mark.usefixtures("no_pages")
-def test_a_worker_of_its_own_does_what_a_server_without_workers_takes_in(home: Path) -> None:
+def test_separate_worker_executes_jobs_of_a_server_without_workers(home: Path) -> None:
     answer = str(home / "answers" / "otter" / "bridge" / "answer_1.md")
     waiting = ("submit", answer, "--agent", "otter", "--task", "bridge", "--wait", "--timeout")
     with serving(home, workers=0) as (_, url):
@@ -262,18 +262,18 @@ def test_a_worker_of_its_own_does_what_a_server_without_workers_takes_in(home: P
             assert worker.wait(60) == 0
 
 
-def check_lists(home: Path, url: str, told: dict[str, Any]) -> None:
+def check_lists(home: Path, url: str, output: dict[str, Any]) -> None:
     jobs = json.loads(assay(home, "jobs", "--url", url, "--json").stdout)["items"]
-    assert {job["id"] for job in jobs} == {job["id"] for job in told["jobs"]}
+    assert {job["id"] for job in jobs} == {job["id"] for job in output["jobs"]}
     results = json.loads(assay(home, "results", "--agent", "otter", "--url", url, "--json").stdout)["items"]
-    assert {result["id"] for result in results} == {result["id"] for result in told["results"]}
+    assert {result["id"] for result in results} == {result["id"] for result in output["results"]}
     summary = json.loads(assay(home, "summary", "--agent", "otter", "--url", url, "--json").stdout)
     assert (summary["avg_score"], summary["num_answers"]) == (0.5, 2)
 
 
 @pytest.mark.postgres
 @pytest.mark.browser
-def test_doctor_tries_browser_and_database_and_leaves_nothing(home: Path) -> None:
+def test_doctor_checks_browser_and_database_and_leaves_no_files(home: Path) -> None:
     ended = assay(home, "doctor", "--json")
 
     assert ended.returncode == 0, ended.stdout
@@ -286,7 +286,7 @@ def test_doctor_tries_browser_and_database_and_leaves_nothing(home: Path) -> Non
 
 
 @pytest.mark.browser
-def test_doctor_fails_without_a_browser_and_says_what_to_do(home: Path) -> None:
+def test_doctor_without_a_browser_fails_and_names_the_setting(home: Path) -> None:
     ended = assay(home, "doctor", ASSAY_BROWSER="/nonexistent/chromium")
 
     assert ended.returncode == 1

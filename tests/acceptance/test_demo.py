@@ -1,4 +1,4 @@
-"""``assay demo`` for real: its own service, database and browser, the answers over HTTP, and what became of every leaf.
+"""``assay demo`` with its own service, database and browser, and the outcome of every leaf.
 
 The site's port is part of the shipped answers, so only one test process at a time may run this module.
 """
@@ -54,7 +54,7 @@ def home() -> Iterator[Path]:
 
 
 def processes_of(folder: Path) -> list[psutil.Process]:
-    """Every living process that works in this folder or names it on its command line."""
+    """Return all running processes that work in this folder or name it on their command line."""
     found = []
     for process in psutil.process_iter(["cmdline", "cwd", "status"]):
         place = [process.info["cwd"] or "", *(process.info["cmdline"] or [])]
@@ -68,7 +68,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Nothing of ours from outside, and no key of any provider."""
+    """Environment without our settings and without a provider key."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
 
 
@@ -81,7 +81,7 @@ def first_run(home: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def results(home: Path, first_run: subprocess.CompletedProcess[str]) -> Results:
-    """Every result by agent and task."""
+    """All results by agent and task."""
     assert first_run.returncode == 0, first_run.stderr
     answers = json.loads(first_run.stdout)["answers"]
     return {(one["agent_name"], one["task_id"]): json.loads((home / one["path"]).read_text()) for one in answers}
@@ -91,13 +91,15 @@ def leaves_by_id(result: dict[str, Any]) -> dict[str, Any]:
     return {leaf["id"]: leaf for leaf in leaves(result)}
 
 
-def test_all_nine_answers_are_judged_and_it_says_so(first_run: subprocess.CompletedProcess[str], results: Results):
+def test_all_nine_answers_are_judged_and_reported_as_expected(
+    first_run: subprocess.CompletedProcess[str], results: Results
+):
     assert sorted(results) == sorted(CASES)
     assert "All scores are as expected" in first_run.stderr
 
 
 @pytest.mark.parametrize(("agent", "task"), CASES)
-def test_each_score_and_leaf_is_the_one_that_docs_explain(results: Results, agent: str, task: str):
+def test_scores_and_leaves_are_as_documented(results: Results, agent: str, task: str):
     expected, result = EXPECTED[agent][task], results[agent, task]
     bounds = {"low": pytest.approx(expected.low), "high": pytest.approx(expected.high)}
     value = None if expected.value is None else pytest.approx(expected.value)
@@ -111,8 +113,8 @@ def test_each_score_and_leaf_is_the_one_that_docs_explain(results: Results, agen
 
 
 @pytest.mark.parametrize(("agent", "task"), CASES)
-def test_what_a_page_supports_is_quoted_from_it(results: Results, agent: str, task: str):
-    """The strict score equals the score: no verdict rests on the judge's word alone."""
+def test_leaves_supported_by_a_page_have_quotes(results: Results, agent: str, task: str):
+    """The strict score equals the score, so every supported verdict is grounded."""
     result = results[agent, task]
     assert result["score_strict"] == result["score"]
     supported = [leaf for leaf in leaves(result) if leaf["outcome"] == "passed" and leaf["sources"]]
@@ -132,19 +134,19 @@ def test_what_a_page_supports_is_quoted_from_it(results: Results, agent: str, ta
     ],
     ids=["late", "late too", "pdf", "lazy", "under a banner", "table"],
 )
-def test_a_real_browser_saw_what_plain_http_does_not_show(results: Results, task: str, leaf: str, quote: str):
+def test_quotes_include_text_that_needs_a_browser(results: Results, task: str, leaf: str, quote: str):
     (found, *_) = leaves_by_id(results["demo", task])[leaf]["quotes"]
     assert quote in found["text"]
 
 
-def test_the_wall_is_recorded_as_what_it_is(results: Results):
+def test_login_wall_is_recorded_as_such(results: Results):
     pages = {page["url"].partition("/museum/")[2]: page for page in results["demo-careless", "karrow_visit"]["pages"]}
     assert pages["members"]["outcome"] == "login_wall"
     assert pages["talks"]["outcome"] == "ok"
 
 
-def test_the_shipped_texts_of_the_pages_are_what_a_browser_shows(results: Results):
-    """Trials without a browser, such as `assay tasks test`, use the shipped texts."""
+def test_shipped_page_texts_equal_the_captured_texts(results: Results):
+    """Runs without a browser, such as `assay tasks test`, use the shipped texts."""
     shipped = {
         url.partition(f":{PORT}")[2]: hashlib.sha256(text.encode()).hexdigest() for url, text in page_texts().items()
     }
@@ -158,8 +160,8 @@ def test_the_shipped_texts_of_the_pages_are_what_a_browser_shows(results: Result
 
 
 @pytest.mark.usefixtures("results")
-def test_nothing_it_started_is_left(home: Path) -> None:
-    # The browser's watcher tidies up behind its owner and is gone a second or two later.
+def test_demo_leaves_no_processes(home: Path) -> None:
+    # The browser's watchdog process cleans up after its owner and ends a second or two later.
     until = time.monotonic() + 10
     while processes_of(home) and time.monotonic() < until:
         time.sleep(0.1)
@@ -167,7 +169,7 @@ def test_nothing_it_started_is_left(home: Path) -> None:
 
 
 @pytest.mark.usefixtures("results")
-def test_a_second_run_uses_the_captured_pages_and_ends_with_a_scorecard(home: Path) -> None:
+def test_second_run_uses_captured_pages_and_prints_a_scorecard(home: Path) -> None:
     again = subprocess.run(
         command(), cwd=home, env=environment(), capture_output=True, text=True, timeout=600, check=False
     )
@@ -187,7 +189,7 @@ def test_a_second_run_uses_the_captured_pages_and_ends_with_a_scorecard(home: Pa
 
 @pytest.mark.usefixtures("results")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
-def test_a_demo_that_is_stopped_leaves_nothing_running(home: Path, number: signal.Signals) -> None:
+def test_interrupted_demo_leaves_no_processes(home: Path, number: signal.Signals) -> None:
     demo = subprocess.Popen(
         command(), cwd=home, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )

@@ -1,4 +1,4 @@
-"""The real program before clients that mean no good, and before an operator in a hurry."""
+"""Hostile clients of the real service, and mistakes of an operator."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def home() -> Iterator[Path]:
 
 
 class Memory:
-    """The most memory that a process has had meanwhile, over what it had before."""
+    """Records how far the memory of a process exceeds its initial memory."""
 
     def __init__(self, pid: int) -> None:
         self._process = psutil.Process(pid)
@@ -60,7 +60,7 @@ class Memory:
 
 
 def pour(service: Running, head: str, *, chunked: bool) -> bytes:
-    """Send 100 MB however the server likes it, and read what it says."""
+    """Send 100 MB until the server closes the connection, and return its response."""
     part = b"x" * MB
     with socket.create_connection(("127.0.0.1", service.port), timeout=30) as client:
         client.sendall(head.encode())
@@ -68,7 +68,7 @@ def pour(service: Running, head: str, *, chunked: bool) -> bytes:
             for _ in range(HUNDRED_MB // MB):
                 client.sendall(b"%x\r\n%b\r\n" % (len(part), part) if chunked else part)
         except OSError:
-            pass  # it has heard enough
+            pass  # the server has closed the connection
         answer = b""
         try:
             while more := client.recv(65536):
@@ -78,9 +78,11 @@ def pour(service: Running, head: str, *, chunked: bool) -> bytes:
     return answer
 
 
-def test_a_hundred_megabytes_are_refused_and_not_kept(home: Path):
+def test_hundred_megabytes_are_rejected_without_using_memory(home: Path):
     with serving(home, environment_for(home), "--workers", "0") as service:
-        httpx.post(f"{service.url}/v1/submissions", json={}, trust_env=False)  # what is loaded once is loaded
+        httpx.post(
+            f"{service.url}/v1/submissions", json={}, trust_env=False
+        )  # warm up, so that one-time imports do not count
         start = f"POST /v1/submissions HTTP/1.1\r\nHost: 127.0.0.1:{service.port}\r\nContent-Type: application/json\r\n"
         for length, chunked in ((f"Content-Length: {HUNDRED_MB}", False), ("Transfer-Encoding: chunked", True)):
             with Memory(service.process.pid) as memory:
@@ -91,7 +93,7 @@ def test_a_hundred_megabytes_are_refused_and_not_kept(home: Path):
         assert httpx.get(f"{service.url}/readyz", trust_env=False).status_code == 200
 
 
-def test_a_public_address_is_refused_until_somebody_has_a_key(home: Path):
+def test_public_address_requires_an_api_key(home: Path):
     environment = environment_for(home)
     refused = run(home, environment, "serve", "--host", "0.0.0.0", "--port", "0", "--workers", "0")
     assert refused.returncode == 1
@@ -126,7 +128,7 @@ def test_a_public_address_is_refused_until_somebody_has_a_key(home: Path):
         ("rotate", "nothing"),
     ],
 )
-def test_a_wrong_key_command_ends_with_2_and_says_what_would_be_right(home: Path, arguments: tuple[str, ...]):
+def test_invalid_keys_command_exits_with_2_and_a_short_message(home: Path, arguments: tuple[str, ...]):
     ended = run(home, environment_for(home), "keys", *arguments)
     assert ended.returncode == 2
     assert "Traceback" not in ended.stderr

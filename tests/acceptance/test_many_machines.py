@@ -1,7 +1,7 @@
-"""The topology of ``docker-compose.yml`` started by hand: one API, three workers, PostgreSQL, and S3 by its protocol.
+"""The topology of ``docker-compose.yml`` without containers: one API, three workers, PostgreSQL, and an S3 server.
 
-The workers share nothing but the database and the bucket: each has a data directory of its own. One is killed for good,
-one put to sleep past its lease and woken up again.
+The workers share only the database and the bucket; each has its own data directory. One is killed, one is stopped
+past its lease and continued.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def site() -> Iterator[str]:
 
 @pytest.fixture
 def model() -> Iterator[StandInLLM]:
-    """In a thread of its own, since this test blocks."""
+    """Stand-in model in a separate thread, because the test blocks."""
     loop, server = asyncio.new_event_loop(), StandInLLM(delay_s=0.5)
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -115,7 +115,7 @@ class Machines:
         self._stack.callback(process.kill)
         return process
 
-    def said(self, name: str, pattern: str) -> str:
+    def wait_for_log(self, name: str, pattern: str) -> str:
         deadline = time.monotonic() + WAIT_S
         while time.monotonic() < deadline:
             if found := re.search(pattern, (self._folder / name / "log").read_text()):
@@ -134,7 +134,7 @@ def until(connection: psycopg.Connection[Any], query: str, *, least: int) -> Non
     raise AssertionError(connection.execute("SELECT id, status, stage, error, attempts FROM jobs").fetchall())
 
 
-def test_three_workers_one_killed_and_one_asleep_end_every_job_right_and_once(
+def test_each_job_has_one_correct_result_after_a_kill_and_a_stopped_worker(
     database_url: str, site: str, model: StandInLLM, bucket: str, tmp_path: Path
 ):
     (tmp_path / "judges").mkdir()
@@ -160,8 +160,10 @@ def test_three_workers_one_killed_and_one_asleep_end_every_job_right_and_once(
         machines.start("api", "serve", "--port", "0", "--workers", "0")
         workers = [machines.start(name, "worker", "--jobs", "2") for name in ("first", "second", "third")]
         for name in ("first", "second", "third"):
-            machines.said(name, "assay worker: 2 job")
-        api = httpx.Client(base_url=machines.said("api", r"http://127\.0\.0\.1:\d+"), timeout=30, trust_env=False)
+            machines.wait_for_log(name, "assay worker: 2 job")
+        api = httpx.Client(
+            base_url=machines.wait_for_log("api", r"http://127\.0\.0\.1:\d+"), timeout=30, trust_env=False
+        )
         connection = stack.enter_context(psycopg.connect(database_url, autocommit=True))
         stack.callback(api.close)
 
@@ -175,22 +177,23 @@ def test_three_workers_one_killed_and_one_asleep_end_every_job_right_and_once(
         until(connection, "SELECT count(*) FROM jobs WHERE attempts >= 2", least=2)
         workers[1].send_signal(signal.SIGCONT)
         until(connection, "SELECT count(*) FROM jobs WHERE status NOT IN ('queued', 'running')", least=JOBS)
-        time.sleep(3.0)  # whatever the one that slept still wants to write
+        time.sleep(3.0)  # time for late writes of the worker that was stopped
 
         jobs = api.get("/v1/jobs").json()["items"]
         assert {job["status"] for job in jobs} == {"succeeded"}
         results = [api.get(f"/v1/results/{job['result_id']}").json() for job in jobs]
         assert {(found["status"], found["score"]["value"]) for found in results} == {("complete", 1.0)}
-        # What the worker that slept was told too late for its job, the next one finds among what all share.
+        # Replies that arrived too late for the stopped worker's job are in the shared reply cache, where the next
+        # worker finds them.
         assert {found["usage"]["calls"] + found["usage"]["cached_calls"] for found in results} == {CLAIMS * VOTES}
         once = "SELECT count(*), count(DISTINCT job_id) FROM results"
         assert connection.execute(once).fetchone() == (JOBS, JOBS)
         assert (
             len(model.calls) <= JOBS * CLAIMS * VOTES + 2 * 2 * 2
-        )  # what two workers had under way or just behind them
+        )  # requests that two workers had in progress or had just finished
 
         pages = {page["page_id"] for found in results for page in found["pages"]}
-        assert len(pages) == 1  # one worker captured it, for all
+        assert len(pages) == 1  # one worker captured the page for all
         shown = api.get(f"/v1/pages/{pages.pop()}/text")
         assert "sixty metres" in shown.text
         for process in workers[1:]:
@@ -209,7 +212,7 @@ async def patience(ctx):
 """
 
 
-def test_the_job_of_a_killed_worker_is_taken_over(database_url: str, tmp_path: Path):
+def test_job_of_a_killed_worker_is_taken_over(database_url: str, tmp_path: Path):
     (tmp_path / "judges").mkdir()
     (tmp_path / "judges" / "patience.py").write_text(PATIENCE)
     with ExitStack() as stack:
@@ -221,17 +224,19 @@ def test_the_job_of_a_killed_worker_is_taken_over(database_url: str, tmp_path: P
             ASSAY_MODEL="lexical",
         )
         machines.start("api", "serve", "--port", "0", "--workers", "0")
-        api = httpx.Client(base_url=machines.said("api", r"http://127\.0\.0\.1:\d+"), timeout=30, trust_env=False)
+        api = httpx.Client(
+            base_url=machines.wait_for_log("api", r"http://127\.0\.0\.1:\d+"), timeout=30, trust_env=False
+        )
         connection = stack.enter_context(psycopg.connect(database_url, autocommit=True))
         stack.callback(api.close)
         first = machines.start("first", "worker", "--jobs", "1")
-        machines.said("first", "assay worker: 1 job")
+        machines.wait_for_log("first", "assay worker: 1 job")
         answers = [{"name": "answer_1", "text": "Wait."}]
         sent = api.post("/v1/submissions", json={"agent": "a", "task_id": "patience", "answers": answers})
         assert sent.status_code == 202, sent.text
         until(connection, "SELECT count(*) FROM jobs WHERE status = 'running'", least=1)
         machines.start("second", "worker", "--jobs", "1")
-        machines.said("second", "assay worker: 1 job")
+        machines.wait_for_log("second", "assay worker: 1 job")
         until(connection, "SELECT count(*) FROM jobs WHERE status = 'running'", least=1)
         first.kill()
         until(connection, "SELECT max(attempts) FROM jobs WHERE status = 'running'", least=2)

@@ -1,4 +1,4 @@
-"""``assay mind2web`` as a user starts it, against a stand-in model over HTTP; the figures were worked out by hand."""
+"""``assay mind2web`` against a stand-in model over HTTP, with manually computed figures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COMMAND = ("mind2web", "--data-root", "data", "--split", "test_task")
 
 @dataclass
 class World:
-    """A folder with data and scores, and a model. Commands run in this process, but for one that is to be stopped."""
+    """Folder with data and scores, and a model. Commands run in this process, except one that is interrupted."""
 
     folder: Path
     model: StandInLLM
@@ -47,7 +47,7 @@ class World:
         )
 
     def run(self, *arguments: str, command: Sequence[str] = COMMAND) -> tuple[int, str, str]:
-        """Exit code, standard output, standard error."""
+        """Return exit code, standard output and standard error."""
         with pytest.raises(SystemExit) as ended:
             run([*command, *arguments])
         captured = self.captured.readouterr()
@@ -83,7 +83,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 
 SCORED = ("--scores-pickle", "scores.pkl")
-KEPT = (*SCORED, "--output-dir", "out")
+WITH_OUTPUT = (*SCORED, "--output-dir", "out")
 
 
 def approximately(value: Any) -> Any:
@@ -94,9 +94,9 @@ def approximately(value: Any) -> Any:
     return pytest.approx(value)
 
 
-def test_a_run_comes_to_the_figures_worked_out_by_hand(world: World):
-    world.model.delay_s = 0.1  # so that requests meet
-    code, out, err = world.run(*KEPT, "--max-llm", "3")
+def test_run_has_the_expected_figures(world: World):
+    world.model.delay_s = 0.1  # so that requests overlap
+    code, out, err = world.run(*WITH_OUTPUT, "--max-llm", "3")
     assert (code, "9/9 steps" in err, "Traceback" in err) == (0, True, False)
     assert "55.6" in out
     assert "MindAct Flan-T5-XL" in out
@@ -116,8 +116,8 @@ def test_a_run_comes_to_the_figures_worked_out_by_hand(world: World):
     assert 1 < world.model.most_in_flight <= 3
 
 
-def test_every_step_can_be_read_in_the_predictions(world: World):
-    world.run(*KEPT)
+def test_predictions_contain_every_step(world: World):
+    world.run(*WITH_OUTPUT)
     steps = {step["id"]: step for step in world.written("mind2web_predictions.json")}
     assert list(steps) == ["T1_a", "T1_b", "T2_a", "T2_b", "T3_a", "T3_b", "T3_c", "T4_a", "T5_a"]
     step = steps["T2_b"]
@@ -132,14 +132,14 @@ def test_every_step_can_be_read_in_the_predictions(world: World):
     assert len(step["prompt"]) == len(step["raw_output"]) == len(step["rounds"]) == 2
     assert answer(step["prompt"][-1]) == step["raw_output"][-1]
     assert steps["T3_b"]["reason"] == "no_positive"
-    by_the_published_names = world.written("test_task_predictions_top50.json")
-    assert ["T2_b", "1", "TYPE new york"] in by_the_published_names
-    assert ["T3_b", "", ""] in by_the_published_names
+    in_published_format = world.written("test_task_predictions_top50.json")
+    assert ["T2_b", "1", "TYPE new york"] in in_published_format
+    assert ["T3_b", "", ""] in in_published_format
     assert world.written("test_task_results_top50.json") == approximately(ZERO)
 
 
-def test_published_files_are_scored_again_without_a_model(world: World):
-    world.run(*KEPT)
+def test_prediction_files_are_scored_without_a_model(world: World):
+    world.run(*WITH_OUTPUT)
     asked = len(world.model.calls)
     for name in ("test_task_predictions_top50.json", "test_task_outputs_top50.json", "mind2web_predictions.json"):
         code, out, _ = world.run(*SCORED, "--predictions", f"out/{name}", "--json")
@@ -149,13 +149,13 @@ def test_published_files_are_scored_again_without_a_model(world: World):
         assert (metrics["model"], metrics["predictions"]) == (None, name)
 
 
-def test_a_fault_is_a_range_and_the_next_run_asks_for_what_is_missing(world: World):
+def test_fault_gives_bounds_and_the_next_run_requests_only_missing_steps(world: World):
     def failing(call: Call) -> Fault:
         broken = "Do what T4" in call.text.rpartition("'''")[2]
         return TOO_LONG if broken else answering(call)
 
     world.model.fault_for = failing
-    code, out, _ = world.run(*KEPT)
+    code, out, _ = world.run(*WITH_OUTPUT)
     assert code == 3
     assert "1 steps were not judged (1 llm_rejected)" in out
     metrics = world.written("mind2web_metrics.json")
@@ -165,15 +165,15 @@ def test_a_fault_is_a_range_and_the_next_run_asks_for_what_is_missing(world: Wor
     assert not (world.folder / "out" / "test_task_results_top50.json").exists()
     asked = len(world.model.calls)
     world.model.fault_for = answering
-    code, _, err = world.run(*KEPT)
+    code, _, err = world.run(*WITH_OUTPUT)
     assert (code, "8 reused" in err) == (0, True)
     assert len(world.model.calls) == asked + 2  # the two rounds of T4
     assert world.written("mind2web_metrics.json")["marco_step_acc"] == pytest.approx(ZERO["marco_step_acc"])
 
 
-def test_a_run_that_is_stopped_goes_on_where_it_was(world: World):
+def test_interrupted_run_continues_where_it_stopped(world: World):
     world.model.delay_s = 0.3
-    process = world.start(*KEPT, "--max-llm", "1", "--no-cache")
+    process = world.start(*WITH_OUTPUT, "--max-llm", "1", "--no-cache")
     until = time.monotonic() + 30
     while len(world.model.calls) < 4 and time.monotonic() < until:
         time.sleep(0.02)
@@ -181,20 +181,20 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(world: World):
     _, err = process.communicate(timeout=30)
     assert (process.returncode, "goes on from there" in err) == (130, True)
     world.model.delay_s = 0.0
-    code, _, err = world.run(*KEPT, "--no-cache")
+    code, _, err = world.run(*WITH_OUTPUT, "--no-cache")
     assert (code, "reused" in err) == (0, True)
     metrics = world.written("mind2web_metrics.json")
     assert {key: metrics[key] for key in ZERO} == approximately(ZERO)
-    assert len(world.model.calls) <= 13 + 2  # what was under way is asked again
-    code, _, err = world.run(*KEPT, "--seed", "1")
+    assert len(world.model.calls) <= 13 + 2  # requests in progress are sent again
+    code, _, err = world.run(*WITH_OUTPUT, "--seed", "1")
     assert (code, "another seed" in err) == (1, True)
 
 
-def test_a_template_in_the_published_format_is_what_the_model_sees(world: World):
-    said = "'''\n<a>\n'''\n\nGo on:\nTask: t\nPrevious actions:\nNone\nWhich?\n\nA. None of the above\nB. <a>"
+def test_prompt_template_in_the_published_format_is_sent_to_the_model(world: World):
+    example = "'''\n<a>\n'''\n\nGo on:\nTask: t\nPrevious actions:\nNone\nWhich?\n\nA. None of the above\nB. <a>"
     template = [
         {"role": "system", "content": "You are tested."},
-        {"role": "user", "content": said},
+        {"role": "user", "content": example},
         {"role": "assistant", "content": "Answer: A."},
         {"role": "user", "content": ""},
     ]
@@ -203,24 +203,24 @@ def test_a_template_in_the_published_format_is_what_the_model_sees(world: World)
     assert code == 0
     assert json.loads(out)["template"].startswith("own.json@sha256:")
     messages = world.model.calls[0].messages
-    assert [message["content"] for message in messages[:3]] == ["You are tested.", said, "Answer: A."]
+    assert [message["content"] for message in messages[:3]] == ["You are tested.", example, "Answer: A."]
     assert "\n'''\n\nGo on:\nTask: Do what T1 asks for\n" in messages[3]["content"]
     assert world.model.calls[0].params == {"temperature": 0.0, "max_tokens": 50}
 
 
-def test_the_other_metric_and_policy_are_named_in_the_figures(world: World):
+def test_figures_name_the_chosen_metric_and_policy(world: World):
     code, out, _ = world.run(*SCORED, "--metric", "action", "--no-positive", "skip", "--json")
     metrics = json.loads(out)
     assert code == 0
     assert (metrics["step_rule"], metrics["no_positive"]) == ("element+action", "skip")
-    # T2_b is right by this rule, its value cut short or not.
+    # T2_b is correct by this rule, even though its value was truncated.
     assert metrics["micro"] == approximately(
         {"element_accuracy": 5 / 7, "action_accuracy": 6 / 7, "step_success": 5 / 7}
     )
     assert "marco_step_acc" not in metrics
 
 
-def test_damage_ends_the_run_with_the_place(world: World):
+def test_damaged_data_ends_the_run_with_its_location(world: World):
     tasks = nine_steps()
     del tasks[4]["actions"][0]["operation"]["op"]
     write_split(world.folder / "data", tasks)
@@ -229,7 +229,7 @@ def test_damage_ends_the_run_with_the_place(world: World):
     assert "test_task_1.json, task T5, action 0 (a), field operation, field op: is missing" in err.replace("\n", " ")
 
 
-def test_scores_are_converted_once_and_hostile_ones_refused(world: World):
+def test_scores_are_converted_and_hostile_pickles_rejected(world: World):
     code, out, _ = world.run("scores.pkl", "--out", "scores.parquet", command=("mind2web", "scores"))
     assert (code, "9 steps" in out) == (0, True)
     code, out, _ = world.run("--scores-pickle", "scores.parquet", "--json")

@@ -1,4 +1,4 @@
-"""``assay mm-mind2web`` as a user types it: a snapshot built, a model run over it, gone on with, scored again."""
+"""``assay mm-mind2web``: build a snapshot, run a model, resume, and score predictions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def model() -> AsyncIterator[StandInLLM]:
 
 
 async def assay(home: Path, *arguments: str | Path, model: StandInLLM | None = None) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of ``assay mm-mind2web``."""
+    """Return exit code, standard output and standard error of ``assay mm-mind2web``."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
     environment |= {"ASSAY_DATA_DIR": str(home / "data"), "ASSAY_MODEL": "openai/gpt-4o", "COLUMNS": "120"}
     if model is not None:
@@ -49,9 +49,11 @@ async def assay(home: Path, *arguments: str | Path, model: StandInLLM | None = N
 async def snapshot(tmp_path: Path) -> Path:
     source = write_rows(tmp_path / "test_website.parquet", STEPS)
     out = tmp_path / "snapshot.parquet"
-    code, said, _ = await assay(tmp_path, "build", "--from", source, "--distractors", "3", "--seed", "42", "--out", out)
+    code, stdout, _ = await assay(
+        tmp_path, "build", "--from", source, "--distractors", "3", "--seed", "42", "--out", out
+    )
     assert code == Exit.DONE
-    assert "7 rows of 4 tasks, 5 valid" in said
+    assert "7 rows of 4 tasks, 5 valid" in stdout
     return out
 
 
@@ -64,12 +66,12 @@ def figures(read: dict[str, Any]) -> dict[str, Any]:
     return {name: read[name] for name in EXPECTED}
 
 
-async def test_a_run_comes_to_the_figures_worked_out_by_hand(tmp_path: Path, snapshot: Path, model: StandInLLM):
+async def test_run_has_the_expected_figures(tmp_path: Path, snapshot: Path, model: StandInLLM):
     out = tmp_path / "run"
-    code, said, remarks = await assay(tmp_path, "--data", snapshot, "--output-dir", out, model=model)
-    assert code == Exit.DONE, remarks
-    assert "60.0" in said and "gemini-1.5-flash" in said
-    assert "5/5 steps  ele 0.600  f1 0.971  step 0.400" in remarks
+    code, stdout, stderr = await assay(tmp_path, "--data", snapshot, "--output-dir", out, model=model)
+    assert code == Exit.DONE, stderr
+    assert "60.0" in stdout and "gemini-1.5-flash" in stdout
+    assert "5/5 steps  ele 0.600  f1 0.971  step 0.400" in stderr
     read = metrics(out)
     assert figures(read) == pytest.approx(EXPECTED)
     assert read["usage"]["calls"] == len(model.calls) == 10
@@ -77,17 +79,19 @@ async def test_a_run_comes_to_the_figures_worked_out_by_hand(tmp_path: Path, sna
     assert [step["id"] for step in steps] == ["t1:0", "t1:1", "t2:0", "t2:1", "t4:0"]
     assert all(step["prompt"] and step["raw_output"] and step["gold"] for step in steps)
 
-    # The same again asks nothing; what it wrote is itself a file of answers.
-    code, _, remarks = await assay(tmp_path, "--data", snapshot, "--output-dir", out, model=model)
+    # The same command sends no request. Its output is also a valid predictions file.
+    code, _, stderr = await assay(tmp_path, "--data", snapshot, "--output-dir", out, model=model)
     assert (code, len(model.calls)) == (Exit.DONE, 10)
-    assert "5 reused" in remarks
+    assert "5 reused" in stderr
     given = out / "mind2web_predictions.json"
-    code, said, _ = await assay(tmp_path, "--data", snapshot, "--predictions", given, "--json")
+    code, stdout, _ = await assay(tmp_path, "--data", snapshot, "--predictions", given, "--json")
     assert code == Exit.DONE
-    assert figures(json.loads(said)) == pytest.approx(EXPECTED)
+    assert figures(json.loads(stdout)) == pytest.approx(EXPECTED)
 
 
-async def test_the_second_question_repeats_the_first_and_its_answer(tmp_path: Path, snapshot: Path, model: StandInLLM):
+async def test_second_request_contains_the_first_request_and_its_reply(
+    tmp_path: Path, snapshot: Path, model: StandInLLM
+):
     await assay(tmp_path, "--data", snapshot, "--max-examples", "1", model=model)
     first, second = model.calls
     assert second.messages[: len(first.messages)] == first.messages
@@ -100,7 +104,7 @@ async def test_the_second_question_repeats_the_first_and_its_answer(tmp_path: Pa
         assert (call.params["max_tokens"], call.params["temperature"]) == (500, 0)
 
 
-async def test_a_fault_is_no_zero_and_the_same_command_asks_only_for_it(
+async def test_fault_is_not_scored_and_the_same_command_requests_only_that_step(
     tmp_path: Path, snapshot: Path, model: StandInLLM
 ):
     def faulty(call: Call) -> Fault:
@@ -108,10 +112,10 @@ async def test_a_fault_is_no_zero_and_the_same_command_asks_only_for_it(
 
     model.fault_for = faulty
     command = ("--data", snapshot, "--output-dir", tmp_path / "run")
-    code, said, _ = await assay(tmp_path, *command, model=model)
+    code, stdout, _ = await assay(tmp_path, *command, model=model)
     assert code == Exit.INCOMPLETE
-    assert "1 steps were not judged (1 llm_output_unusable)" in said
-    assert "20.0 .. 40.0" in said
+    assert "1 steps were not judged (1 llm_output_unusable)" in stdout
+    assert "20.0 .. 40.0" in stdout
     read = metrics(tmp_path / "run")
     assert (read["status"], read["step_success_micro"]) == ("incomplete", None)
     assert read["bounds"]["low"]["element_accuracy_micro"] == pytest.approx(2 / 5)
@@ -120,35 +124,35 @@ async def test_a_fault_is_no_zero_and_the_same_command_asks_only_for_it(
     before, model.fault_for = len(model.calls), answers
     code, _, _ = await assay(tmp_path, *command, model=model)
     assert code == Exit.DONE
-    assert len(model.calls) == before + 1  # its first answer is kept
+    assert len(model.calls) == before + 1  # the first reply of the step is reused
     assert figures(metrics(tmp_path / "run")) == pytest.approx(EXPECTED)
 
 
-async def test_an_answer_without_a_word_chooses_nothing(tmp_path: Path, snapshot: Path, model: StandInLLM):
-    def wordless(call: Call) -> Fault:
+async def test_empty_reply_chooses_nothing(tmp_path: Path, snapshot: Path, model: StandInLLM):
+    def empty_reply(call: Call) -> Fault:
         return EMPTY if "Do what t4 says" in call.text and len(call.messages) > 2 else answers(call)
 
-    model.fault_for = wordless
+    model.fault_for = empty_reply
     code, _, _ = await assay(tmp_path, "--data", snapshot, "--output-dir", tmp_path / "run", model=model)
     assert code == Exit.DONE
     assert metrics(tmp_path / "run")["element_accuracy_micro"] == pytest.approx(2 / 5)
 
 
-async def test_transient_faults_are_tried_again(tmp_path: Path, snapshot: Path, model: StandInLLM):
+async def test_transient_faults_are_retried(tmp_path: Path, snapshot: Path, model: StandInLLM):
     model.faults.extend([RATE_LIMITED, None])
     code, _, _ = await assay(tmp_path, "--data", snapshot, "--max-examples", "1", "--max-llm", "1", model=model)
     assert code == Exit.DONE
 
 
-async def test_a_wrong_key_ends_the_run_at_once(tmp_path: Path, snapshot: Path, model: StandInLLM):
+async def test_wrong_key_ends_the_run_without_more_requests(tmp_path: Path, snapshot: Path, model: StandInLLM):
     model.fault_for, model.always = None, WRONG_KEY
-    code, _, remarks = await assay(tmp_path, "--data", snapshot, "--max-llm", "1", model=model)
+    code, _, stderr = await assay(tmp_path, "--data", snapshot, "--max-llm", "1", model=model)
     assert code == Exit.FAILED
-    assert "error:" in remarks
+    assert "error:" in stderr
     assert len(model.calls) <= 2
 
 
-async def test_what_was_typed_wrong_is_named(tmp_path: Path, snapshot: Path, model: StandInLLM):
+async def test_wrong_arguments_are_named(tmp_path: Path, snapshot: Path, model: StandInLLM):
     wrong = [
         ((), Exit.USAGE, "--data is missing"),
         (("--data", "nothing.parquet"), Exit.USAGE, "no such file"),
@@ -158,5 +162,5 @@ async def test_what_was_typed_wrong_is_named(tmp_path: Path, snapshot: Path, mod
         (("build", "--from", snapshot, "--out", "x.parquet"), Exit.FAILED, "field target_action_index: is missing"),
     ]
     for arguments, expected, words in wrong:
-        code, _, remarks = await assay(tmp_path, *arguments, model=model)
-        assert (code, words in remarks) == (expected, True), (arguments, remarks)
+        code, _, stderr = await assay(tmp_path, *arguments, model=model)
+        assert (code, words in stderr) == (expected, True), (arguments, stderr)

@@ -1,4 +1,4 @@
-"""``assay rejudge``, ``usage`` and the dry runs as a person types them, on a real server with the stand-in model."""
+"""``assay rejudge``, ``usage`` and dry runs on a real server with the stand-in model."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ async def serving(home: Path, model: StandInLLM) -> AsyncIterator[str]:
         )
     try:
         async with asyncio.timeout(120):
-            while not (said := re.findall(r"assay serves at (http://\S+?):? ", log.read_text()[written:])):
+            while not (output_text := re.findall(r"assay serves at (http://\S+?):? ", log.read_text()[written:])):
                 assert process.returncode is None, log.read_text()
                 await asyncio.sleep(0.05)
-        yield said[-1]
+        yield output_text[-1]
         process.send_signal(signal.SIGTERM)
         assert await asyncio.wait_for(process.wait(), 120) == 0
     finally:
@@ -88,7 +88,7 @@ async def serving(home: Path, model: StandInLLM) -> AsyncIterator[str]:
 
 
 async def assay(home: Path, model: StandInLLM, *arguments: str) -> str:
-    """What it prints; it must end well."""
+    """Run a command that must succeed, and return its output."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "app.cli", *arguments),
         env=environment(home, model),
@@ -96,42 +96,42 @@ async def assay(home: Path, model: StandInLLM, *arguments: str) -> str:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    said, complaint = await asyncio.wait_for(process.communicate(), 120)
-    assert process.returncode == 0, complaint.decode()
-    return said.decode()
+    output_text, error_text = await asyncio.wait_for(process.communicate(), 120)
+    assert process.returncode == 0, error_text.decode()
+    return output_text.decode()
 
 
-async def told(home: Path, model: StandInLLM, *arguments: str) -> dict[str, Any]:
+async def assay_json(home: Path, model: StandInLLM, *arguments: str) -> dict[str, Any]:
     read: dict[str, Any] = json.loads(await assay(home, model, *arguments, "--json"))
     return read
 
 
-async def test_only_what_changed_is_asked_again_and_the_account_says_what_it_cost(home: Path):
+async def test_rejudging_requests_only_changed_claims_and_usage_counts_calls(home: Path):
     answers = str(home / "answers" / "otter" / "bridge")
     named = ("--agent", "otter", "--task", "bridge")
     async with StandInLLM() as model:
         async with serving(home, model) as url:
-            foretold = await told(home, model, "submit", answers, *named, "--url", url, "--dry-run")
+            forecast = await assay_json(home, model, "submit", answers, *named, "--url", url, "--dry-run")
             assert model.calls == []
             await assay(home, model, "submit", answers, *named, "--url", url, "--wait")
             first = len(model.calls)
-            # Two claims in each of two answers, two votes for each.
+            # two answers, two claims each, two votes for each claim
             assert first == 8
-            assert foretold["total"]["calls"]["expected"] == pytest.approx(first, rel=0.2)
+            assert forecast["total"]["calls"]["expected"] == pytest.approx(first, rel=0.2)
 
-            nothing = await told(home, model, "rejudge", "--agent", "otter", "--url", url, "--dry-run")
+            nothing = await assay_json(home, model, "rejudge", "--agent", "otter", "--url", url, "--dry-run")
             assert nothing["total"]["calls"]["expected"] == 0
             same = await assay(home, model, "rejudge", "--agent", "otter", "--url", url, "--leaves")
             assert len(model.calls) == first, same
             assert "reused" in same
 
-            used = await told(home, model, "usage", "--url", url)
+            used = await assay_json(home, model, "usage", "--url", url)
             assert sum(row["calls"] for row in used["items"]) == first
         judge = home / "judges.d" / "bridge.py"
         judge.write_text(judge.read_text().replace("stands in Vellmar", "is in Vellmar"))
         async with serving(home, model) as url:
             again = await assay(home, model, "rejudge", "--agent", "otter", "--url", url, "--leaves")
-    # One claim was worded anew, in the script; the other one's votes are good still.
+    # The script rewords one claim; the votes on the other claim remain valid.
     assert len(model.calls) == first + 4, again
     assert re.search(r"town .*the judge file changed", again), again
     assert re.search(r"year .*reused", again), again

@@ -1,4 +1,4 @@
-"""No secret turns up in anything that the service writes, shows or starts: every artefact is searched for canaries."""
+"""Search for secrets: no artefact of the service contains one of the canaries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.standin.llm import StandInLLM
 pytestmark = [pytest.mark.postgres, pytest.mark.browser, pytest.mark.timeout(400)]
 
 SHORTEST_CANARY = 16
-"""What is shorter may stand anywhere by chance."""
+"""Minimum length of a canary; shorter texts can occur by chance."""
 MODEL_KEY = "sk-canary4f1e9c77ab0253d6e8"
 CONFIGURED = "canary-configured-55c0e1d9b3"
 AWS_SECRET = "canary-aws-secret-a83f20c4"
@@ -65,7 +65,7 @@ def home(sky: str) -> Iterator[Path]:
 
 @contextmanager
 def model() -> Iterator[StandInLLM]:
-    """A model server in a thread of its own, which takes only the one key."""
+    """Stand-in model in a separate thread that accepts only one key."""
     server, loop = StandInLLM(api_key=MODEL_KEY, rule=lambda call: True), asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -80,29 +80,29 @@ def model() -> Iterator[StandInLLM]:
 
 
 class Search:
-    """Looks for canaries, and says where it found one."""
+    """Searches for canaries and records where they occur."""
 
     def __init__(self, *canaries: str) -> None:
         assert all(len(canary) >= SHORTEST_CANARY for canary in canaries)
         self._canaries = [canary.encode() for canary in canaries]
-        self.looked_at = 0
+        self.searched = 0
         self.found: list[str] = []
 
     def bytes(self, where: str, data: bytes) -> None:
-        self.looked_at += 1
+        self.searched += 1
         self.found += [f"{where}: {canary[:12].decode()}..." for canary in self._canaries if canary in data]
 
     def folder(self, folder: Path) -> None:
-        for inside, _, names in os.walk(folder):  # which passes over folders that are gone meanwhile
+        for inside, _, names in os.walk(folder):  # os.walk skips folders that disappear meanwhile
             for path in (Path(inside, name) for name in names):
                 try:
                     if path.is_file() and not path.is_symlink():
                         self.bytes(str(path), path.read_bytes())
                 except OSError:
-                    pass  # gone meanwhile
+                    pass  # deleted meanwhile
 
     def database(self, url: str) -> None:
-        """Every row of every table, as text."""
+        """Search every row of every table, as text."""
         with psycopg.connect(url) as connection:
             tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
             for (table,) in tables:
@@ -110,9 +110,9 @@ class Search:
                     self.bytes(f"table {table}", row.encode())
 
     def processes(self, service: psutil.Process) -> None:
-        """Every command line, and the environment of what runs below the service.
+        """Search every command line, and the environment of the processes below the service.
 
-        The browser's driver is a program of ours and keeps our environment; what it starts has one of its own.
+        The browser's driver is our own program and inherits our environment; the processes that it starts do not.
         """
         for process in service.children(recursive=True):
             try:
@@ -121,7 +121,7 @@ class Search:
                 if "run-driver" not in command:
                     self.bytes(f"environment of {command[:3]}", json.dumps(process.environ()).encode())
             except psutil.Error:
-                pass  # gone meanwhile, or none of our business
+                pass  # ended meanwhile, or not accessible
         self.bytes("our own command line", " ".join(service.cmdline()).encode())
 
 
@@ -144,7 +144,7 @@ def test_no_secret_is_in_any_artefact(home: Path, sky: str):
         stored = json.loads(
             run(home, environment, "keys", "create", "--owner", "a", "--scope", "admin", "--json").stdout
         )
-        _, _, secret_part = stored["key"].split("_", 2)  # in which there may be more of these
+        _, _, secret_part = stored["key"].split("_", 2)  # the secret part may contain further underscores
         search = Search(MODEL_KEY, CONFIGURED, AWS_SECRET, MAPS_KEY, COOKIE, stored["key"], secret_part)
         with (
             serving(home, environment, "--workers", "1") as service,
@@ -156,7 +156,7 @@ def test_no_secret_is_in_any_artefact(home: Path, sky: str):
             read: list[dict] = []
             while not read or any(job["finished_at"] is None for job in read):
                 search.processes(process)
-                search.folder(home / "temporary")  # browser profiles, while there are any
+                search.folder(home / "temporary")  # browser profiles, while they exist
                 time.sleep(0.05)
                 read = [api.get(url).json() for url in jobs]
             assert [job["status"] for job in read] == ["succeeded", "failed"], read
@@ -178,13 +178,13 @@ def test_no_secret_is_in_any_artefact(home: Path, sky: str):
             search.database(private_database(home))
             made = run(home, environment, "backup", str(home / "backup"))
             search.bytes("command", (made.stdout + made.stderr).encode())
-            # Nothing is packed in a bundle: what stands in it is found by the search of the folder.
+            # Bundles are not compressed, so the search of the folder covers their content.
             bundle = ("bundle", "export", "--agent", "a", "--wacz", "--out", str(home / "bundle.zip"))
             made = run(home, environment, *bundle)
             assert made.returncode == 0, made.stderr
             search.bytes("command", (made.stdout + made.stderr).encode())
         search.folder(home)
-    assert search.looked_at > 200
+    assert search.searched > 200
     assert sorted(set(search.found)) == []
 
 

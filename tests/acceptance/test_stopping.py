@@ -1,4 +1,4 @@
-"""The real service, told to stop: it says so at once, ends what runs and leaves nothing behind; told twice, at once."""
+"""Shutdown of the real service: readiness, running jobs, leftover processes, and a second signal."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def start(folder: Path) -> Iterator[Callable[[], Service]]:
-    """Starts the service, as often as a test likes, on one folder."""
+    """Function that starts the service on one folder, any number of times."""
     with ExitStack() as stack:
 
         def started() -> Service:
@@ -113,7 +113,7 @@ def start(folder: Path) -> Iterator[Callable[[], Service]]:
 
 
 def left_over(folder: Path) -> list[psutil.Process]:
-    """Processes that still have to do with the folder."""
+    """Return processes that still use the folder."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -124,7 +124,9 @@ def left_over(folder: Path) -> list[psutil.Process]:
     return found
 
 
-def test_it_is_not_ready_at_once_finishes_what_runs_and_exits_in_good_order(folder: Path, start: Callable[[], Service]):
+def test_stopping_service_is_not_ready_finishes_running_jobs_and_exits_with_0(
+    folder: Path, start: Callable[[], Service]
+):
     service = start()
     service.submit(6.0)
     service.until_all("running")
@@ -148,7 +150,7 @@ def test_it_is_not_ready_at_once_finishes_what_runs_and_exits_in_good_order(fold
     assert left_over(folder) == []
 
 
-def test_told_twice_it_ends_at_once_and_what_ran_is_queued_again(folder: Path, start: Callable[[], Service]):
+def test_second_signal_ends_the_service_at_once(folder: Path, start: Callable[[], Service]):
     service = start()
     service.submit(600.0)
     service.until_all("running")
@@ -162,10 +164,10 @@ def test_told_twice_it_ends_at_once_and_what_ran_is_queued_again(folder: Path, s
     assert took <= 15, took  # a single signal leaves the job 25 s to finish
 
 
-def test_killed_and_started_again_it_finds_its_database_and_takes_up_what_ran(
+def test_restarted_service_reuses_its_database_and_resumes_jobs_after_a_kill(
     folder: Path, start: Callable[[], Service]
 ):
-    """The private database outlives a kill, is found again, and stops with the next normal stop."""
+    """The private database survives the kill, is reused, and stops with the next normal stop."""
     service = start()
     service.submit(1.0)
     service.until_all("running")

@@ -1,6 +1,6 @@
-"""The main job end to end: the real server process, a real browser, a small site, answers over HTTP.
+"""The main path end to end: real server process, real browser, a small site, and answers over HTTP.
 
-Nothing is replaced but the model (``lexical``) and the world wide web (a site on loopback).
+Only the model (``lexical``) and the web (a site on loopback) are replaced.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ setTimeout(() => {
 
 
 class Site(BaseHTTPRequestHandler):
-    """Three pages: one plain, one whose fact is written by a script after a second, one that is gone."""
+    """Three pages: a static one, one whose fact is written by a script after a second, one that is missing."""
 
     pages: ClassVar[dict[str, str]] = {"/river": RIVER, "/late": LATE}
     gate: ClassVar[threading.Event] = threading.Event()
     asked: ClassVar[threading.Event] = threading.Event()
     slow: ClassVar[int] = 0
-    """How often the slow page was asked for."""
+    """Number of requests for the slow page."""
 
     def do_GET(self) -> None:
         if self.path == "/slow":
@@ -112,13 +112,13 @@ def home(site: str) -> Iterator[Path]:
         "from judges.registry import judge\n\n@judge(task='raises', description='x')\nasync def f(ctx):\n    1 / 0\n"
     )
     yield folder
-    for process in ours(folder):
+    for process in processes_of(folder):
         process.kill()
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def ours(folder: Path) -> list[psutil.Process]:
-    """Every living process that works in this folder: server, database, browsers."""
+def processes_of(folder: Path) -> list[psutil.Process]:
+    """Return all running processes of this folder: server, database, browsers."""
     found = []
     for process in psutil.process_iter(["cmdline", "status"]):
         if str(folder) in " ".join(process.info["cmdline"] or []) and process.info["status"] != psutil.STATUS_ZOMBIE:
@@ -128,7 +128,7 @@ def ours(folder: Path) -> list[psutil.Process]:
 
 @contextmanager
 def assay(home: Path, site: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
-    """``assay serve`` on any free port, and a client of it."""
+    """Run ``assay serve`` on any free port; yield the process and a client."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
     environment |= {
         "ASSAY_DATA_DIR": str(home / "data"),
@@ -184,7 +184,7 @@ def leaves(node: dict[str, Any]) -> dict[str, tuple[str, str | None]]:
     return {name: end for child in node["children"] for name, end in leaves(child).items()}
 
 
-def test_an_answer_is_judged_by_what_a_real_browser_saw(home: Path, site: str):
+def test_answer_is_judged_by_the_text_that_a_real_browser_shows(home: Path, site: str):
     answer = f"The Ahne ([source]({site}/river)); its old bridge is of 1764 ([source]({site}/late), {site}/gone)."
     with assay(home, site) as (process, client):
         url = submit(client, answer)
@@ -202,7 +202,7 @@ def test_an_answer_is_judged_by_what_a_real_browser_saw(home: Path, site: str):
             "gone": ("failed", "source_gone"),
         }
         assert result["status"] == "complete"
-        # Behind the gate: the river with weight 2, the first of three steps, nothing for the page that is gone.
+        # Score with the gate passed: the river with weight 2, the first of three steps, nothing for the missing page.
         assert tree["children"][2]["score"] == pytest.approx(1 / 3)
         assert result["score"]["value"] == pytest.approx((2 + 1 / 3) / 4)
 
@@ -227,10 +227,10 @@ def test_an_answer_is_judged_by_what_a_real_browser_saw(home: Path, site: str):
 
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
-    assert ours(home) == []
+    assert processes_of(home) == []
 
 
-def test_f3_killed_while_a_page_is_captured_nothing_is_left_and_it_is_fetched_once_more(home: Path, site: str):
+def test_f3_kill_during_a_capture_leaves_no_process_and_captures_once_more(home: Path, site: str):
     with assay(home, site) as (process, client):
         url = submit(client, f"The Ahne, see {site}/slow")
         assert Site.asked.wait(60)
@@ -243,7 +243,7 @@ def test_f3_killed_while_a_page_is_captured_nothing_is_left_and_it_is_fetched_on
     while left := [each for each in offspring if lives(each) and "postgres" not in offspring[each]]:
         assert time.monotonic() - killed < 60, left
         time.sleep(0.1)
-    assert half_written(home) == []
+    assert corrupt_bodies(home) == []
     Site.gate.set()
     with assay(home, site) as (process, client):
         job = ended(client, url)
@@ -251,11 +251,11 @@ def test_f3_killed_while_a_page_is_captured_nothing_is_left_and_it_is_fetched_on
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
     assert Site.slow == 2
-    assert ours(home) == []
+    assert processes_of(home) == []
 
 
-def half_written(home: Path) -> list[Path]:
-    """Bodies whose bytes are not those that their name says."""
+def corrupt_bodies(home: Path) -> list[Path]:
+    """Return stored bodies whose hash differs from their name."""
     bodies = [
         path for path in (home / "data").rglob("*") if path.is_file() and re.fullmatch(r"[0-9a-f]{64}", path.name)
     ]

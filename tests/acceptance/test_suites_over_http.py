@@ -1,6 +1,6 @@
-"""Both step suites end to end: the real server process, the stand-in model over HTTP, runs ordered by HTTP.
+"""Both step suites end to end: real server process, stand-in model, and runs started over HTTP.
 
-The server is killed in the middle of a run. What the model was paid for is not asked again.
+The server is killed during a run. Requests that were already paid for are not repeated.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def home() -> Iterator[Path]:
 
 @asynccontextmanager
 async def serving(home: Path, model: StandInLLM) -> AsyncIterator[tuple[asyncio.subprocess.Process, httpx.AsyncClient]]:
-    """``assay serve`` on any free port, asking one question at a time, and a client of it."""
+    """Run ``assay serve`` with one model request at a time; yield the process and a client."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
     environment |= {
         "ASSAY_DATA_DIR": str(home / "data"),
@@ -73,14 +73,14 @@ async def serving(home: Path, model: StandInLLM) -> AsyncIterator[tuple[asyncio.
         await process.wait()
 
 
-async def ordered(client: httpx.AsyncClient, suite: str, **order: Any) -> str:
+async def start_run(client: httpx.AsyncClient, suite: str, **order: Any) -> str:
     response = await client.post(f"/v1/suites/{suite}/runs", json=order)
     assert response.status_code == 202, response.text
     return str(response.json()["url"])
 
 
 async def finished(client: httpx.AsyncClient, url: str) -> dict[str, Any]:
-    """The result of a run, once it has ended."""
+    """Wait until a run has ended, and return its result."""
     async with asyncio.timeout(120):
         while (run := (await client.get(url)).json())["finished_at"] is None:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
@@ -89,14 +89,14 @@ async def finished(client: httpx.AsyncClient, url: str) -> dict[str, Any]:
     return result | {"attempts": run["attempts"]}
 
 
-async def test_a_killed_run_goes_on_and_pays_for_nothing_twice(home: Path):
+async def test_killed_run_continues_without_paying_twice(home: Path):
     source = write_rows(home / "test_website.parquet", STEPS)
     build_snapshot(
         source, home / "benchmarks/snapshot.parquet", SamplingOptions(distractors=3), split=None, watch=lambda _: None
     )
     async with StandInLLM(fault_for=answers, delay_s=0.3) as model:
         async with serving(home, model) as (process, client):
-            url = await ordered(client, "mm-mind2web", data="snapshot.parquet")
+            url = await start_run(client, "mm-mind2web", data="snapshot.parquet")
             async with asyncio.timeout(120):
                 while len(model.calls) < 5:  # noqa: ASYNC110 - the model is another server
                     await asyncio.sleep(0.02)
@@ -108,15 +108,15 @@ async def test_a_killed_run_goes_on_and_pays_for_nothing_twice(home: Path):
             assert await process.wait() == 0
     assert {name: result[name] for name in EXPECTED} == pytest.approx(EXPECTED)
     assert result["attempts"] == 2
-    # Two questions for each of five steps; the one under way when the server was killed may be asked again.
+    # Two requests for each of five steps. The request in progress during the kill may be sent again.
     assert len(model.calls) in (10, 11)
 
 
-async def test_mind2web_comes_to_the_figures_worked_out_by_hand(home: Path):
+async def test_mind2web_run_has_the_expected_figures(home: Path):
     mind2web.write_split(home / "benchmarks", mind2web.nine_steps())
     mind2web.write_scores(home / "benchmarks/scores.pkl", mind2web.ranks_of_nine_steps())
     async with StandInLLM(fault_for=mind2web.answering) as model, serving(home, model) as (_, client):
-        url = await ordered(client, "mind2web", data=".", split="test_task", scores="scores.pkl")
+        url = await start_run(client, "mind2web", data=".", split="test_task", scores="scores.pkl")
         result = await finished(client, url)
     figures = {name: value for name, value in mind2web.ZERO.items() if not isinstance(value, dict)}
     assert {name: result[name] for name in figures} == pytest.approx(figures)

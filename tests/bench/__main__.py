@@ -19,13 +19,13 @@ _VERDICTS = {True: "[green]met[/]", False: "[red]missed[/]", None: ""}
 
 
 def main() -> None:
-    """Measure the rows that were asked for."""
+    """Measure the selected rows."""
     options = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__.splitlines()[0])
     options.add_argument("--only", nargs="+", choices=sorted(ROWS), metavar="ROW", help=", ".join(ROWS))
     options.add_argument("--full", action="store_true", help=f"with the long ones: {', '.join(sorted(LONG))}")
     given = options.parse_args()
     wanted = given.only or [name for name in ROWS if given.full or name not in LONG]
-    # A table in a file has no terminal to fit into.
+    # A redirected table has no terminal width to fit into.
     console, progress = Console(width=None if Console().is_terminal else PIPED_WIDTH), Console(stderr=True)
     began, load = time.monotonic(), os.getloadavg()[0]
     rows: list[Row] = []
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _measured(name: str) -> list[Row]:
-    """The rows of one measurement; one that fails is a row too and does not take the others with it."""
+    """Return the rows of one measurement; a failed one becomes a row and does not affect the others."""
     try:
         return list(ROWS[name]())
     except RuntimeError as error:

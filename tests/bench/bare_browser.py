@@ -1,7 +1,8 @@
-"""How many of the same pages a bare browser does: tells how fast this machine is beside the one of the targets.
+"""Throughput of a bare browser on the same pages, to compare this machine with the one of the targets.
 
-There (shared measurements of 2026-11-20: two cores, the headless shell, fresh contexts, loaded and 150 ms of quiet, one
-picture of the whole page) it was 332 to 360 a minute. It checks nothing, guards nothing and waits for nothing late.
+On the reference machine (measurements of 2026-11-20: two cores, headless shell, new contexts, load event plus 150 ms,
+one full-page screenshot) it was 332 to 360 pages a minute. The bare browser has no checks and no egress proxy, and it
+does not wait for late text.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ PUBLISHED = "332-360 pages/min"
 
 
 async def per_minute(executable: Path, urls: Sequence[str], at_once: int) -> float:
-    """Open each page in a context of its own, read its text and take its picture, ``at_once`` at a time.
+    """Open each page in a separate context, read its text and take a screenshot, ``at_once`` at a time.
 
-    The browser's start counts, as it does for ours. The pages are our own, so no sandbox is needed.
+    The start of the browser counts, as it does for our captures. The pages are our own, so no sandbox is needed.
     """
     places = asyncio.Semaphore(at_once)
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""How long it takes to check a bundle of a gigabyte, and what memory it takes."""
+"""Time and memory to check a bundle of one gigabyte."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ print(found.sound, peak)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """One check of the bundle: wall and processor seconds, and the most memory it held."""
+    """One check of the bundle: wall and processor seconds, and peak memory."""
 
     bytes: int
     wall_s: float
@@ -38,10 +38,10 @@ class Checked:
 
 
 def check() -> Checked:
-    """Make a bundle of a gigabyte and check it, in a process of its own.
+    """Create and check a bundle of one gigabyte in a separate process.
 
     Raises:
-        RuntimeError: it was not found sound.
+        RuntimeError: The check failed.
     """
     with tempfile.TemporaryDirectory(prefix="assay-bench-") as folder:
         bundle = Path(folder) / "bundle.zip"

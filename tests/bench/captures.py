@@ -1,6 +1,6 @@
-"""How many plain local pages a minute are captured, ten at once, and how much memory that takes with the browser.
+"""Captures a minute of plain local pages, ten at once, and the memory used with the browser.
 
-The child process captures; the parent watches the whole family's memory from outside.
+The child process captures; the parent measures the memory of all processes.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ PAGES = 60
 DIFFERENT = 10
 AT_ONCE = 10
 _WATCH_S = 1.0
-"""Looking takes processor time from what is looked at."""
+"""Interval of the memory samples; sampling uses processor time itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Captures:
-    """``wall_s`` includes the browser's start. ``good`` pages became evidence. ``peak_bytes``: shared pages once.
+    """``wall_s`` includes the start of the browser. ``good`` pages became evidence. ``peak_bytes`` counts shared
+    memory once.
 
-    ``bare_per_minute``: what a bare browser does with the same pages on this machine, in the same run.
+    ``bare_per_minute``: throughput of a bare browser with the same pages on this machine, in the same run.
     """
 
     wall_s: float
@@ -56,10 +57,10 @@ class Captures:
 
 
 def measure() -> Captures:
-    """Capture in a fresh process.
+    """Capture in a new process.
 
     Raises:
-        RuntimeError: it failed; with what it said.
+        RuntimeError: The capture failed; the message contains its output.
     """
     child = subprocess.Popen(
         [sys.executable, "-m", "tests.bench.captures"],
@@ -79,7 +80,7 @@ def measure() -> Captures:
 
 
 def _family_bytes(pid: int) -> int:
-    """The memory of a process and all below it, pages they share counted once."""
+    """Return the memory of a process and all below it; shared memory is counted once."""
     try:
         family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
     except psutil.NoSuchProcess:
@@ -116,7 +117,7 @@ async def _capture_all(executable: Path, work: Path, *, unsandboxed: bool) -> Ca
 
 
 def _page(number: int) -> str:
-    """Plain HTML; every fifth page is long."""
+    """Return plain HTML; every fifth page is long."""
     random = Random(f"page {number}")
     paragraphs = "".join(
         f"<h2>{number}.{place}</h2><p>{prose(random, 600)}</p>" for place in range(80 if number % 5 == 0 else 12)

@@ -27,10 +27,10 @@ RUNS, SEED = 2_000, 20_261_122
 TASKS = (5, 10, 20, 50)
 MOST_ANSWERS = 5
 LOST = 0.1
-"""The chance that the second agent loses an answer which the first one had."""
+"""Probability that the second agent loses an answer that the first one had."""
 _ROUNDING = 1e-9
 SAME_AS_FIRST = 0.7
-"""The chance that a further answer to a task has the score of the first one: an intraclass correlation of 0.49."""
+"""Probability that another answer to a task has the score of the first one: an intraclass correlation of 0.49."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +137,7 @@ def measured(method: str, drawn: Sequence[Sample], mean: float, *, widths: int |
     """Apply a method to all experiments; the width of the quoted one to the first ``widths`` only, if it is given."""
     if method != QUOTED:
         return _found([OTHERS[method](one) for one in drawn], mean)
-    # Whether an interval covers is found much faster than its ends, and without their rounding.
+    # Checking whether an interval covers is much faster than computing its ends, and has no rounding error.
     sides = (
         np.array([tail_probabilities(one.values, mean, weights=one.weights) for one in drawn])
         >= (1 - LEVEL) / 2 - _ROUNDING

@@ -1,6 +1,6 @@
-"""Figures of the queue and its workers: kills survived, how quickly a job is leased, and what three workers do to one.
+"""Figures of the queue and its workers: kills survived, time to lease a job, and scaling from one to three workers.
 
-Everything is real but the model, the pages and the web: workers are processes, on a private PostgreSQL.
+Only the model, the pages and the web are replaced. Workers are processes on a private PostgreSQL.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from app.storage.database import Database, connect_database
 from app.storage.embedded import EmbeddedPostgres
 from app.storage.migrate import migrate
 from tests.fakes.services import Rig
-from tests.faults.killing import JUDGE, PAGE, RULE, TASK, URL, Bag, Hunt
-from tests.faults.nursery import Nursery
+from tests.faults.fork_server import WorkerForkServer
+from tests.faults.killing import JUDGE, PAGE, RULE, TASK, URL, KillOutcome, RandomKillTest
 from tests.standin.llm import StandInLLM
 
 _BATCH = 1000
@@ -43,27 +43,27 @@ async def _database() -> AsyncIterator[tuple[Database, Path]]:
 
 
 def _folder() -> Path:
-    """A fresh one that the server's account can enter."""
+    """Return a new folder that the database account can enter."""
     folder = Path(tempfile.mkdtemp(prefix="assay-bench-"))
     folder.chmod(0o755)
     return folder
 
 
-def kill(kills: int) -> Bag:
-    """So many workers killed, or put to sleep, over waves of fifty jobs."""
+def kill(kills: int) -> KillOutcome:
+    """Kill or pause workers ``kills`` times, over waves of fifty jobs."""
 
-    async def run() -> Bag:
+    async def run() -> KillOutcome:
         async with _database() as (database, folder):
             work = folder / "work"
             work.mkdir()
-            return await Hunt(database, work, seed=2026).run(kills=kills, wave=50, within_s=3600.0)
+            return await RandomKillTest(database, work, seed=2026).run(kills=kills, wave=50, within_s=3600.0)
 
     return asyncio.run(run())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leases:
-    """Seconds to lease a job with so many in the queue, the median and the 99th percentile."""
+    """Seconds to lease a job with so many in the queue: median and 99th percentile."""
 
     queued: int
     p50_s: float
@@ -71,7 +71,7 @@ class Leases:
 
 
 def lease(queued: int, *, times: int = 500) -> Leases:
-    """Queue jobs, and lease some of them one after the other as a worker does."""
+    """Queue jobs, and lease some of them one after the other like a worker."""
 
     async def run() -> list[float]:
         async with _database() as (database, _), Rig.opened(database) as rig:
@@ -79,7 +79,7 @@ def lease(queued: int, *, times: int = 500) -> Leases:
                 async with database.begin() as connection:
                     await rig.queue.enqueue(connection, [f"job_{nth}" for nth in range(_BATCH)])
             async with database.engine.connect() as raw:
-                # What the service does by itself when much comes in at once.
+                # The service does this by itself when many jobs arrive at once.
                 analyse = await raw.execution_options(isolation_level="AUTOCOMMIT")
                 await analyse.execute(text("ANALYZE procrastinate_jobs"))
             found = []
@@ -100,7 +100,9 @@ _FETCH = text("SELECT id FROM procrastinate_fetch_job_v2(ARRAY['answers']::varch
 
 
 def scale(counts: Sequence[int], *, jobs_each: int = 24, delay_s: float = 1.0) -> dict[int, float]:
-    """Jobs a second by number of workers, with ``jobs_each`` for each of them and a model that takes ``delay_s``."""
+    """Return jobs per second by number of workers, with ``jobs_each`` jobs per worker and a model latency of
+    ``delay_s``.
+    """
 
     async def run() -> dict[int, float]:
         found = {}
@@ -116,7 +118,7 @@ def scale(counts: Sequence[int], *, jobs_each: int = 24, delay_s: float = 1.0) -
 
 
 async def _rate(database: Database, folder: Path, model: StandInLLM, rig: Rig, workers: int, jobs: int) -> float:
-    """The pace between the first answer and the last, so that how long processes take to start does not count."""
+    """Return the rate between the first and the last finished job, which excludes the start of processes."""
     settings = {
         "data_dir": str(folder / f"data_{workers}"),
         "database_url": database.url,
@@ -124,10 +126,10 @@ async def _rate(database: Database, folder: Path, model: StandInLLM, rig: Rig, w
         "openai_base_url": model.base_url,
         "reply_cache_bytes": 0,
     }
-    order = {"judges": str(folder / "judges"), "settings": settings, "pages": {URL: PAGE}, "jobs": 4}
-    with Nursery(folder / f"workers_{workers}.log") as nursery:
+    options = {"judges": str(folder / "judges"), "settings": settings, "pages": {URL: PAGE}, "jobs": 4}
+    with WorkerForkServer(folder / f"workers_{workers}.log") as fork_server:
         for _ in range(workers):
-            await asyncio.to_thread(nursery.start, **order)
+            await asyncio.to_thread(fork_server.start, **options)
         while await _count(database, "SELECT count(*) FROM procrastinate_workers") < workers:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         before = await _count(database, _DONE)

@@ -1,4 +1,4 @@
-"""The rows about queue and workers. The public toolkit has neither."""
+"""Rows for queue and workers, which the public toolkit does not have."""
 
 from __future__ import annotations
 

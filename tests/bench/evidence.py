@@ -1,4 +1,4 @@
-"""What is told apart and what is read: the labelled pages and the awkward ones, through a real browser."""
+"""Classification of the labelled pages and reading of the unusual pages, through a real browser."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def _capturer(guard: EgressProxy, *, unsandboxed: bool) -> Capturer:
 
 
 def _quietly() -> None:
-    """What pages do is measured here, not told."""
+    """Suppress the logs of captures."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
 
 
 @cache
 def detect() -> Detection:
-    """How the detector does on the labelled pages."""
+    """Return the detection figures on the labelled pages."""
     _quietly()
     seen = asyncio.run(captured_labelled(partial(_capturer, unsandboxed=unsandboxed_here())))
     return detection({name: each.outcome for name, each in seen.items()})
@@ -41,6 +41,6 @@ def detect() -> Detection:
 
 @cache
 def read_awkward() -> Awkward:
-    """Which awkward pages come back whole, and which errors are called what they are."""
+    """Return which unusual pages are captured completely, and which errors have the right outcome."""
     _quietly()
     return asyncio.run(captured_awkward(partial(_capturer, unsandboxed=unsandboxed_here())))

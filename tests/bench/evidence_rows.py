@@ -1,4 +1,4 @@
-"""The rows of the table that take a browser: how fast pages are captured, and how well they are read and told apart."""
+"""Rows that need a browser: speed of captures, and quality of reading and classification."""
 
 from __future__ import annotations
 

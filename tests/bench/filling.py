@@ -1,4 +1,4 @@
-"""What the stand-in model reads out of a made-up answer: entries in, an instance of any JSON schema out."""
+"""Extractions of the stand-in model: entries of a generated answer as an instance of any JSON schema."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def entries_of(answer: str) -> list[Entry]:
 
 
 def filled(call: Call) -> Any:
-    """The reply to an extraction: of the page's heading, of the entry whose number is asked for, or of all."""
+    """Return the reply to an extraction: the page's heading, the requested entry, or all entries."""
     assert call.schema is not None
     if call.page:
         heading = call.page.partition("\n")[0].lstrip("# ")

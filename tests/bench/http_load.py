@@ -1,4 +1,6 @@
-"""A client lean enough to share two cores with the server it loads: raw sockets, one request in flight on each."""
+"""Lightweight HTTP client that can share two cores with the server under load: raw sockets, one request in flight on
+each.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,11 @@ from dataclasses import dataclass
 
 
 class RequestRefused(Exception):
-    """The server answered with another status than the load expects."""
+    """Raised if the response status differs from the expected one."""
 
 
 class Wire(asyncio.Protocol):
-    """One kept connection that sends ready-made requests and reads the answers' status and body."""
+    """One persistent connection that sends prepared requests and reads status and body of the responses."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -51,7 +53,7 @@ class Wire(asyncio.Protocol):
             self._answer.set_exception(ConnectionError("the server hung up"))
 
     async def ask(self, request: bytes, status: int) -> bytes:
-        """The whole answer to a request; RequestRefused when it has another status."""
+        """Return the whole response. Raise RequestRefused if its status differs."""
         assert self._transport is not None
         asked: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._answer = asked
@@ -68,7 +70,7 @@ class Wire(asyncio.Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What a load came to: answers per second, and how long they took (seconds, sorted)."""
+    """Outcome of a load: responses per second, and their latencies (seconds, sorted)."""
 
     per_s: float
     took_s: Sequence[float]
@@ -80,7 +82,7 @@ class Load:
 async def as_fast_as_answered(
     address: tuple[str, int], requests: Iterable[bytes], *, status: int, at_once: int
 ) -> Load:
-    """Send every request, ``at_once`` in flight: how many a second the server can do."""
+    """Send all requests with ``at_once`` in flight, to measure the maximum rate of the server."""
     waiting = iter(requests)
     took: list[float] = []
 
@@ -102,7 +104,7 @@ async def as_fast_as_answered(
 async def at_a_rate(
     address: tuple[str, int], requests: Sequence[bytes], *, status: int, per_s: float, wires: int
 ) -> Load:
-    """Send at a constant rate, whether or not the server keeps up; a late start counts as waiting."""
+    """Send at a constant rate, independent of the server; a late start counts as latency."""
     free: asyncio.Queue[Wire] = asyncio.Queue()
     for _ in range(wires):
         free.put_nowait(await Wire.connect(address))
@@ -133,7 +135,7 @@ def _moments(began: float, per_s: float) -> Iterator[float]:
 
 
 def request(method: str, path: str, body: bytes = b"", *, headers: str = "") -> bytes:
-    """One HTTP/1.1 request as bytes."""
+    """Return one HTTP/1.1 request as bytes."""
     head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{headers}"
     if body:
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"

@@ -1,11 +1,13 @@
-"""The work that is measured: answers, and the page caches they are judged by, in the public folder layout.
+"""Input of the benchmarks: answers, and their page caches in the public folder layout.
 
-It is as much as the public toolkit was measured with: 10 scripts, 23 answers, 256 pages, some 520 requests (there 466
-to 537), and sequences of the same length. What its time grew by from 300 to 1,000 ms of latency, divided by 700 ms,
-is how many replies it waited for one after the other: 80 under its default limits, 49 of them where both votes that are
-always needed are asked together, and 30 (21) without limits. Ours are 81 (53) and 30 (22), counted the same way.
+The amount equals that of the public toolkit's measurement: 10 scripts, 23 answers, 256 pages, about 520 requests
+(there 466 to 537), and sequences of the same length. The growth of the run time from 300 to 1,000 ms of latency,
+divided by 700 ms, is the number of sequential replies: 80 with the toolkit's default limits, 49 if the two votes that
+are always needed are requested together, and 30 (21) without limits. Ours are 81 (53) and 30 (22), counted the same
+way.
 
-Made once and kept in the temporary folder under a digest of what makes them, since 256 pages take a while.
+The files are created once and stored in the temporary folder under a digest of their generator, because 256 pages
+take a while.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ SCRIPTS = Path(__file__).with_name("scripts")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One judge script's work: ``answers`` different ones, each of ``entries`` with ``sources`` pages."""
+    """Work of one judge script: ``answers`` different answers, each of ``entries`` entries with ``sources`` pages."""
 
     id: str
     answers: int
@@ -45,7 +47,7 @@ class Task:
         return self.pdfs and source == 0
 
     def places(self) -> Iterator[tuple[int, int, int]]:
-        """(answer, entry, source) of every page."""
+        """Yield (answer, entry, source) of every page."""
         for answer in range(self.answers):
             for entry in range(self.entries):
                 for source in range(self.sources):
@@ -69,7 +71,7 @@ PAGES = sum(1 for task in TASKS for _ in task.places())
 
 
 def answers_folder(count: int) -> Path:
-    """``<agent>/<task>/answer_<k>.md`` with ``count`` answers; more than there are sets of pages share them."""
+    """Return ``<agent>/<task>/answer_<k>.md`` with ``count`` answers; additional answers share the existing pages."""
 
     def make(folder: Path) -> None:
         for place in range(count):
@@ -82,7 +84,7 @@ def answers_folder(count: int) -> Path:
 
 
 def cache_folder(*, tiny: bool) -> Path:
-    """``<agent>/<task>/`` with the 256 pages."""
+    """Return ``<agent>/<task>/`` with the 256 pages."""
 
     def make(folder: Path) -> None:
         with ProcessPoolExecutor() as workers:
@@ -93,7 +95,7 @@ def cache_folder(*, tiny: bool) -> Path:
 
 
 def answer_text(task: Task, number: int) -> str:
-    """An answer with its numbered entries; no two answers of a task name the same things."""
+    """Return an answer with its numbered entries; the answers of a task have no names in common."""
     random = Random(f"{task.id} {number}")
     lines = [f"# What was found on {task.id.replace('_', ' ')}", "", pages.prose(random, 900), ""]
     for entry in range(task.entries):
@@ -106,7 +108,7 @@ def answer_text(task: Task, number: int) -> str:
 
 
 def _nth(place: int) -> tuple[Task, int]:
-    """The task of the answer at ``place`` and its number there: first all different ones, then round after round."""
+    """Return the task and the number of the answer at ``place``: first all different ones, then in rounds."""
     rounds, rest = divmod(place, ANSWERS)
     for task in TASKS:
         if rest < task.answers:
@@ -128,7 +130,7 @@ def _fill_cache(folder: Path, task: Task, tiny: bool) -> None:
 
 
 def _made(name: str, make: Callable[[Path], None]) -> Path:
-    """The folder of this name, made now if it is not there; it is there whole or not at all."""
+    """Return the folder of this name and create it if it is missing; creation is atomic."""
     target = Path(tempfile.gettempdir()) / f"assay-bench-{os.getuid()}" / _version() / name
     if not target.is_dir():
         draft = target.with_name(f".{name}-{os.getpid()}")

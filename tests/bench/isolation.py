@@ -1,4 +1,4 @@
-"""What it costs to run judge files in processes of their own: children and round trips."""
+"""Cost of running judge files in child processes: start of children and RPC round trips."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENTRY = "tests.bench.isolation:call"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Children:
-    """``start_s``: until the fork server is ready; the others for children one after the other."""
+    """``start_s``: seconds until the fork server is ready. The others are for children started one after the other."""
 
     start_s: float
     wall_s: float
@@ -30,23 +30,23 @@ class Children:
 
 
 def call(talk: socket.socket, ask: socket.socket) -> None:
-    """What a child does here: calls, many at a time."""
+    """Run in the child: make concurrent calls."""
     asyncio.run(_call(RpcClient(talk, ask)))
 
 
-async def _call(door: RpcClient) -> None:
-    order = await door.open()
+async def _call(client: RpcClient) -> None:
+    order = await client.open()
 
     async def some(count: int) -> None:
         for _ in range(count):
-            await door.call("echo", text="a claim of ordinary length, and what is said about it")
+            await client.call("echo", text="a claim of ordinary length, and what is said about it")
 
     await asyncio.gather(*(some(order["calls"] // AT_ONCE) for _ in range(AT_ONCE)))
-    await door.end({"done": True})
+    await client.end({"done": True})
 
 
 async def children() -> Children:
-    """Make children that do nothing."""
+    """Start children that do nothing."""
     process_pool = ForkServerPool(PRELOADED)
     try:
         began = time.perf_counter()
@@ -65,7 +65,7 @@ async def children() -> Children:
 
 
 async def round_trips_per_s() -> float:
-    """Calls that a child makes and the service answers, by the second."""
+    """Return calls per second from a child to the service and back."""
     process_pool = ForkServerPool((*PRELOADED, "tests.bench.isolation"))
 
     async def echo(what: object) -> object:

@@ -1,4 +1,4 @@
-"""Judging runs to be measured: each in a fresh process, against a fresh model."""
+"""Judging runs for measurement, each in a new process with a new model."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ NO_LIMIT = 1000
 class Run:
     """What is judged and how. ``delay_s`` is the model's latency.
 
-    ``route``: the way of ``assay evaluate``, or the public API with page cache, client and semaphores handed over
-    and no service around it. ``quotes``: the model quotes the page, so each quote is looked for and weighed; the
-    public toolkit's models give none. ``isolate``: each judge file in a process of its own (the service's route).
-    ``votes_in_turn``: one vote after the other, the sequence in which the toolkit was measured, on our scripts.
-    ``ticks``: watch how late the event loop is, which takes processor time that is not the work's.
+    ``route``: as ``assay evaluate``, or the public API with given page cache, client and semaphores and without a
+    service. ``quotes``: the model quotes the page, so each quote is searched and verified; models of the public
+    toolkit give none. ``isolate``: each judge file runs in a child process (the service's route). ``votes_in_turn``:
+    one vote after the other, the sequence in which the toolkit was measured, with our scripts. ``ticks``: measure the
+    delay of the event loop, which uses processor time itself.
     """
 
     route: Literal["service", "toolkit"] = "service"
@@ -46,11 +46,11 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of a run. Seconds and bytes; ``late_s`` is how late the event loop was, ``held_s`` how much of that
-    it was computing itself: the worst and the 99th percentile.
+    """Outcome of a run in seconds and bytes. ``late_s`` is the delay of the event loop, ``held_s`` the part in which
+    its own thread was computing: maximum and 99th percentile.
 
-    ``trees`` is a digest of all verification trees, ``missing`` the answers without a complete result,
-    ``most_at_once`` the requests under way at once (known for the toolkit's route only).
+    ``trees`` is a digest of all verification trees, ``missing`` the number of answers without a complete result,
+    ``most_at_once`` the maximum of concurrent requests (known for the toolkit's route only).
     """
 
     wall_s: float
@@ -66,7 +66,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A run seen from both sides."""
+    """Measurements of a run by the process and by the model."""
 
     outcome: Outcome
     tally: Tally
@@ -77,17 +77,17 @@ class Measured:
 
 
 def measure(run: Run) -> Measured:
-    """Carry a run out.
+    """Execute a run.
 
     Raises:
-        RuntimeError: it failed or did not judge every answer to the end; with what it said.
+        RuntimeError: The run failed or did not judge every answer; the message contains its output.
     """
     answers, pages = answers_folder(run.answers), cache_folder(tiny=run.tiny)
     with (
         running_model(delay_s=run.delay_s, quotes=run.quotes) as model,
         tempfile.TemporaryDirectory(prefix="assay-bench-run-") as place,
     ):
-        # Linked, not copied: files there are replaced when they change, never written in place.
+        # Linked instead of copied: existing files are replaced when they change, never modified in place.
         shutil.copytree(pages, Path(place) / "cache", copy_function=os.link)
         done = subprocess.run(
             [sys.executable, "-m", "tests.bench.judging_run", json.dumps(asdict(run)), str(answers), place],
@@ -108,5 +108,7 @@ def measure(run: Run) -> Measured:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, but compiled modules are kept, as where nobody forbids it: compiling them each time is not the work."""
+    """Return our environment with bytecode caching enabled, because compiling modules is not part of the measured
+    work.
+    """
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

@@ -1,4 +1,4 @@
-"""The child process of ``judging``: judges a folder of answers, watches what that costs, prints it as JSON."""
+"""Child process of ``judging``: judge a folder of answers, measure the cost, print it as JSON."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Judging: TypeAlias = Callable[[], Awaitable[Sequence[Result]]]
 
 @asynccontextmanager
 async def _service(run: Run, answers: Path, work: Path) -> AsyncIterator[Judging]:
-    """As ``assay evaluate`` goes."""
+    """Judge in the same way as ``assay evaluate``."""
     limits = {"max_tasks": run.max_tasks, "max_answers": run.max_answers, "max_llm": run.max_llm}
     flags = {"look_ahead": run.look_ahead, "isolate": run.isolate}
     settings = load_settings(data_dir=work / "data", judges=(SCRIPTS,), model=f"openai/{MODEL}", **limits, **flags)
@@ -61,7 +61,7 @@ async def _service(run: Run, answers: Path, work: Path) -> AsyncIterator[Judging
 
 @asynccontextmanager
 async def _toolkit(run: Run, answers: Path, work: Path, llm: asyncio.Semaphore) -> AsyncIterator[Judging]:
-    """As a program of one's own that calls the public API goes."""
+    """Judge in the same way as a program that calls the public API."""
     client = LLMClient("openai", is_async=True)
     tasks, pages = asyncio.Semaphore(run.max_tasks), asyncio.Semaphore(5)
 
@@ -89,7 +89,7 @@ async def _toolkit(run: Run, answers: Path, work: Path, llm: asyncio.Semaphore) 
 
 
 class _Silent:
-    """Watches nothing."""
+    """Progress observer that does nothing."""
 
     def progress(self, planned: PlannedAnswer, progress: Progress) -> None:
         pass
@@ -99,7 +99,7 @@ class _Silent:
 
 
 class _CountingSemaphore(asyncio.Semaphore):
-    """Knows how many held it at once."""
+    """Semaphore that records its maximum of concurrent holders."""
 
     def __init__(self, value: int) -> None:
         super().__init__(value)
@@ -132,7 +132,7 @@ def _outcome(cost: Cost, results: Sequence[Result], run: Run, most_at_once: int)
 
 
 def _shape(node: Mapping[str, Any]) -> list[Any]:
-    """What of a tree must be equal whatever the timing."""
+    """Return the parts of a tree that must not depend on timing."""
     public = ("id", "desc", "critical", "strategy", "score", "status", "outcome")
     return [*(node.get(name) for name in public), [_shape(child) for child in node["children"]]]
 
@@ -151,6 +151,6 @@ if __name__ == "__main__":
     if wanted.votes_in_turn:
         together = voting.votes_needed
         verifier.votes_needed = lambda votes, trials: min(1, together(votes, trials))  # type: ignore[attr-defined]
-    # The loop of ``assay evaluate``, or that of a program of one's own.
+    # the event loop of ``assay evaluate``, or the default one of other programs
     run = event_loop.run if wanted.route == "service" else asyncio.run
     print(json.dumps(asdict(run(_carry_out(wanted, Path(answers_at), Path(work_at))))))

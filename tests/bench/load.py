@@ -1,4 +1,4 @@
-"""The load rows: the real ``assay serve`` without workers, asked over HTTP from this process on the same machine."""
+"""Load rows: the real ``assay serve`` without workers, with requests from this process on the same machine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TASK = "karrow_visit"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What was measured; times in seconds, sorted where there are many."""
+    """Measured times in seconds; lists are sorted."""
 
     submitted: Load
     submitted_at_most: Load
@@ -43,7 +43,7 @@ class Seen:
 
 
 def measure() -> Seen:
-    """Start the service, load it, and end it."""
+    """Start the service, apply the load, and stop it."""
     home = Path(tempfile.mkdtemp(prefix="assay-bench-"))
     home.chmod(0o755)
     try:
@@ -79,7 +79,7 @@ async def _measure(address: tuple[str, int], database_url: str, cpu_s: Callable[
 
 
 def _submission(nth: int) -> bytes:
-    """Six kilobytes, and no two alike."""
+    """Return a submission of six kilobytes; no two are equal."""
     answers = [{"name": "answer_1", "text": f"Answer {nth}. {_WORDS}"}]
     return request("POST", "/v1/submissions", json.dumps({"agent": "a", "task_id": _TASK, "answers": answers}).encode())
 
@@ -97,7 +97,7 @@ async def _job_ids(address: tuple[str, int], count: int) -> list[str]:
 
 
 class _Reader(asyncio.Protocol):
-    """One event stream; notes when each event came."""
+    """One event stream, with the arrival time of each event."""
 
     def __init__(self, job_id: str) -> None:
         self._request = request("GET", f"/v1/jobs/{job_id}/events")
@@ -113,7 +113,7 @@ class _Reader(asyncio.Protocol):
 
 
 async def _events(address: tuple[str, int], database_url: str, ids: Sequence[str]) -> list[float]:
-    """How late each event was: every job changes once a second, and every one has a stream."""
+    """Return the delays of events: every job changes once a second, and each has a stream."""
     readers = [_Reader(job_id) for job_id in ids]
     loop = asyncio.get_running_loop()
     for reader in readers:
@@ -139,7 +139,7 @@ async def _events(address: tuple[str, int], database_url: str, ids: Sequence[str
 
 
 async def _leases(database_url: str) -> list[float]:
-    """How long a worker waits for its next entry while so many are queued."""
+    """Return the times until a worker has its next entry while so many are queued."""
     took = []
     async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
         await connection.execute(
@@ -147,7 +147,7 @@ async def _leases(database_url: str) -> list[float]:
             " SELECT 'answers', 'assay.judge_answer', 0, '{}' FROM generate_series(1, %s)",
             [QUEUED],
         )
-        await connection.execute("ANALYZE procrastinate_jobs")  # as the service does by itself (app.jobs.room)
+        await connection.execute("ANALYZE procrastinate_jobs")  # the service does this itself (app.jobs.room)
         row = await (await connection.execute("SELECT worker_id FROM procrastinate_register_worker_v1()")).fetchone()
         assert row is not None
         for _ in range(LEASES):

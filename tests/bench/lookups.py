@@ -1,4 +1,4 @@
-"""What one look-up of a page costs among 10,000: the very URL, a variant of it, a page that is not there."""
+"""Cost of one page lookup among 10,000: the exact URL, an equivalent URL, and a missing page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROUNDS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookUp:
-    """Microseconds of processor time for one look-up."""
+    """Microseconds of processor time per lookup."""
 
     exact_us: float
     variant_us: float
@@ -27,7 +27,7 @@ class LookUp:
 
 
 def of_the_public_layout() -> LookUp:
-    """``CacheFileSys.has`` on a folder as it lies on disk."""
+    """Return the cost of ``CacheFileSys.has`` on a folder on disk."""
     with tempfile.TemporaryDirectory(prefix="assay-bench-") as place:
         written = CacheFileSys(place)
         for number in range(PAGES):
@@ -37,7 +37,7 @@ def of_the_public_layout() -> LookUp:
 
 
 def of_our_key() -> LookUp:
-    """A dict by ``cache.urls.canonical_key``."""
+    """Return the cost of a dict keyed by ``cache.urls.canonical_key``."""
     index = {canonical_key(_url(number)): number for number in range(PAGES)}
     return _look_up(lambda url: index.get(canonical_key(url)))
 
@@ -57,7 +57,7 @@ def _look_up(find: Callable[[str], Any]) -> LookUp:
 
 
 def _each(find: Callable[[str], Any], urls: Sequence[str]) -> float:
-    """The best of some rounds: whatever else the machine does can only add."""
+    """Return the best of several rounds, because other load on the machine can only add time."""
     best = float("inf")
     for _ in range(ROUNDS):
         began = time.thread_time()

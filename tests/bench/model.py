@@ -1,6 +1,6 @@
-"""The stand-in model of the bench, a process of its own: fixed latency, verdicts by a seeded rule, and a tally.
+"""Stand-in model of the benchmarks in a separate process: fixed latency, verdicts by a seeded rule, and a tally.
 
-``python -m tests.bench.model --delay 0.3`` prints its address; ``GET /tally`` tells what it was asked.
+``python -m tests.bench.model --delay 0.3`` prints its URL; ``GET /tally`` returns the counts of requests.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """What a model was asked. ``needed``: one request for each extraction, two equal votes for each other question."""
+    """Counts of requests to a model. ``needed``: one request per extraction, two equal votes per other question."""
 
     requests: int
     needed: int
@@ -42,7 +42,7 @@ class Tally:
 
 
 class BenchModel(StandInLLM):
-    """Keeps no request: thousands of them, with pictures, would fill the memory."""
+    """Stand-in model that does not store requests: thousands of them, with pictures, would fill the memory."""
 
     def __init__(self, *, delay_s: float, quotes: bool) -> None:
         quoting = first_sentence_quotes if quotes else no_quotes
@@ -83,7 +83,7 @@ def _is_extraction(call: Call) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RunningModel:
-    """``base_url`` is what a client is given."""
+    """Running model. ``base_url`` is for clients."""
 
     base_url: str
 
@@ -94,7 +94,7 @@ class RunningModel:
 
 @contextmanager
 def running_model(*, delay_s: float, quotes: bool = False) -> Iterator[RunningModel]:
-    """A model in a process of its own, which is gone afterwards. ``quotes``: it quotes pages for what it supports."""
+    """Run a model in a separate process during the block. ``quotes``: supported verdicts quote the page."""
     command = [sys.executable, "-m", "tests.bench.model", "--delay", str(delay_s), *(["--quotes"] if quotes else [])]
     process = Popen(command, cwd=ROOT, stdout=PIPE, text=True)
     try:

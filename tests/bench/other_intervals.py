@@ -1,4 +1,4 @@
-"""Intervals for a bounded mean that were tried and not chosen, for the comparison in ``tests.bench.coverage``."""
+"""Intervals for a bounded mean that were evaluated and not chosen, for the comparison in ``tests.bench.coverage``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Made-up pages: prose, a picture of a page, a PDF. Everything follows from the page's number alone."""
+"""Generated pages: prose, a screenshot, a PDF. All content depends only on the page's number."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WORDS = _VOCABULARY.split()
 
 
 def page_text(number: int, *, tiny: bool = False) -> str:
-    """Prose with headings and figures, 10 to 60 kB (tiny: 300 characters)."""
+    """Return prose with headings and figures, 10 to 60 kB (tiny: 300 characters)."""
     random = Random(f"text {number}")
     wanted = TINY_CHARS if tiny else random.randint(MIN_CHARS, MAX_CHARS)
     lines = [f"# Page {number}"]
@@ -44,7 +44,7 @@ def page_text(number: int, *, tiny: bool = False) -> str:
 
 
 def prose(random: Random, chars: int) -> str:
-    """Sentences of at least so many characters."""
+    """Return sentences with at least ``chars`` characters in total."""
     sentences: list[str] = []
     while sum(map(len, sentences)) < chars:
         sentences.append(_sentence(random))
@@ -59,7 +59,7 @@ def _sentence(random: Random) -> str:
 
 
 def screenshot(number: int, *, tiny: bool = False) -> bytes:
-    """A JPEG as a browser would take it: lines of text and pictures, 3000 to 6000 px high (tiny: 64 px)."""
+    """Return a JPEG like a browser screenshot: lines of text and pictures, 3000 to 6000 px high (tiny: 64 px)."""
     random = Random(f"picture {number}")
     if tiny:
         return _jpeg(Image.new("RGB", (TINY_PX, TINY_PX), (number % 256, 90, 160)))
@@ -79,7 +79,7 @@ def screenshot(number: int, *, tiny: bool = False) -> bytes:
 
 @cache
 def _drawn_lines() -> list[Image.Image]:
-    """Lines of text to choose from: setting each page afresh would take a hundred times as long."""
+    """Return lines of text to choose from; drawing each page separately would take a hundred times as long."""
     random = Random("lines")
     font = ImageFont.load_default(size=16)
     drawn = []
@@ -92,7 +92,7 @@ def _drawn_lines() -> list[Image.Image]:
 
 @cache
 def _drawn_pictures() -> list[Image.Image]:
-    """Soft noise, which packs about as well as a photograph."""
+    """Return soft noise, which compresses about as well as a photograph."""
     random = Random("pictures")
     small = (_PICTURE_PX[0] // 8, _PICTURE_PX[1] // 8)
     noise = [Image.frombytes("RGB", small, random.randbytes(small[0] * small[1] * 3)) for _ in range(6)]
@@ -100,7 +100,7 @@ def _drawn_pictures() -> list[Image.Image]:
 
 
 def pdf(number: int, *, tiny: bool = False) -> bytes:
-    """A paper of six pages (tiny: one)."""
+    """Return a paper of six pages (tiny: one)."""
     pymupdf: Any = importlib.import_module("pymupdf")
     random = Random(f"pdf {number}")
     document = pymupdf.open()
@@ -108,7 +108,7 @@ def pdf(number: int, *, tiny: bool = False) -> bytes:
         page = document.new_page()
         lines = [f"Paper {number}, page {place + 1}"] + [_sentence(random)[:90] for _ in range(3 if tiny else 45)]
         page.insert_text((60, 60), lines, fontsize=10)
-    # Dates and ids in the file would differ from run to run.
+    # Dates and ids in the file would differ between runs.
     return bytes(document.tobytes(no_new_id=True))
 
 

@@ -1,7 +1,7 @@
-"""How much of what is sent a provider's prefix cache could have served again.
+"""Share of the sent requests that a provider's prefix cache could serve.
 
-Providers keep the beginnings of requests and charge little for one that comes again. Counted here as they do it:
-from the first byte on, in steps of about 128 tokens, and not below about 1,024. A picture counts as one step.
+Providers store prefixes of requests and charge little for a repeated one. Counted as they do: from the first byte, in
+steps of about 128 tokens, and not below about 1,024 tokens. A picture counts as one step.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ LEAST_BYTES = 4096
 
 @dataclass(slots=True)
 class PrefixCache:
-    """``sent`` bytes in all; ``fresh`` of them had not begun an earlier request alike.
+    """``sent`` is the number of bytes in all; ``fresh`` is the part that was not a prefix of an earlier request.
 
-    ``fresh_until_answered``: the same when a request only serves others once it is answered itself, so that votes
-    asked together cannot help each other. Real providers lie between the two.
+    ``fresh_until_answered``: the same, if a request serves others only after its reply, so that concurrent votes
+    cannot help each other. Real providers are between the two.
     """
 
     sent: int = 0
@@ -31,7 +31,7 @@ class PrefixCache:
     _answered: set[bytes] = field(default_factory=set)
 
     def arrived(self, call: Call) -> list[bytes]:
-        """Count a request; what comes back is for ``answered``."""
+        """Count a request; pass the returned marks to ``answered``."""
         marks, sizes = [], []
         for mark, size in _steps(call):
             marks.append(mark)
@@ -48,7 +48,7 @@ class PrefixCache:
 
 
 def _known(marks: list[bytes], sizes: list[int], seen: set[bytes]) -> int:
-    """How many of the first bytes were seen before."""
+    """Return how many of the first bytes are known."""
     known = 0
     for mark, size in zip(marks, sizes, strict=True):
         if mark not in seen:
@@ -58,7 +58,7 @@ def _known(marks: list[bytes], sizes: list[int], seen: set[bytes]) -> int:
 
 
 def _steps(call: Call) -> Iterator[tuple[bytes, int]]:
-    """A digest of everything up to the end of each step, and the step's size."""
+    """Yield a digest of the prefix up to the end of each step, and the step's size."""
     digest = hashlib.blake2b(call.model.encode(), digest_size=16)
     for message in call.messages:
         digest.update(f"\0{message['role']}\0".encode())

@@ -1,4 +1,4 @@
-"""One line of the table, and what measures some."""
+"""Rows of the table, and functions that measure them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line of the table. ``met`` is None where there is no target; ``note`` says what else was seen."""
+    """One row of the table. ``met`` is None without a target; ``note`` contains additional observations."""
 
     what: str
     toolkit: str

@@ -1,7 +1,8 @@
-"""The rows of the table: what is measured for each, the public toolkit's published figure, and our target.
+"""Rows of the table: measurement, the public toolkit's published figure, and our target.
 
 The toolkit's figures were measured once on two cores with the same amount of work: 10 scripts, 23 answers, 256 pages,
-its default limits, a stand-in model. Ours come from the machine this runs on, so the ratio says more than the number.
+its default limits, a stand-in model. Ours come from the current machine, so the ratio is more informative than the
+number.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ run_once = cache(measure)
 
 
 def has_look_ahead() -> bool:
-    """Whether this version can ask ahead of a script."""
+    """Return whether this version supports look-ahead."""
     return "look_ahead" in Settings.model_fields
 
 

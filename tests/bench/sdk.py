@@ -1,4 +1,4 @@
-"""What one call costs with the openai SDK and nothing else: tells how fast this machine is beside the published one."""
+"""Cost of one call with only the openai SDK, to compare this machine with the reference machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROUNDS = 50
 
 
 def cpu_ms_per_call() -> float:
-    """Milliseconds of processor time for a call with a few words, as a program of its own would make it."""
+    """Return milliseconds of processor time per call with a few words, as in a minimal program."""
     with running_model(delay_s=0.05) as model:
         return asyncio.run(_measure(model.base_url))
 

@@ -1,4 +1,4 @@
-"""What a step of Mind2Web costs in processor time: preparing its questions, and scoring it from predictions."""
+"""Processor time of a Mind2Web step: preparing its prompts, and scoring it from predictions."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ _WORDS = ("search", "find", "details", "product", "cart", "home", "garden", "acc
 
 
 def preparing_ms() -> tuple[float, int]:
-    """Milliseconds to parse a page of 300 KB and show 50 candidates of it in groups of five, and the page's bytes.
+    """Return milliseconds to parse a page of 300 KB and render 50 of its candidates in groups of five, and the page's
+    bytes.
 
-    The best of some rounds: whatever else the machine does can only add.
+    Best of several rounds, because other load on the machine can only add time.
     """
     html, ids = page()
     best = float("inf")
@@ -41,7 +42,7 @@ def preparing_ms() -> tuple[float, int]:
 
 
 def scoring_s() -> tuple[float, float]:
-    """Seconds of processor time to read and score 10,000 steps with their predictions, and the data's megabytes."""
+    """Return seconds of processor time to read and score 10,000 steps with predictions, and the data's megabytes."""
     with tempfile.TemporaryDirectory(prefix="assay-bench-") as place:
         folder = Path(place)
         data, predictions = folder / "bench.json", folder / "predictions.json"
@@ -56,7 +57,7 @@ def scoring_s() -> tuple[float, float]:
 
 
 def page(seed: int = 0) -> tuple[str, list[str]]:
-    """A page of nested boxes, links, buttons and fields, and the ids of 50 of them."""
+    """Return a page of nested boxes, links, buttons and fields, and the ids of 50 of them."""
     random = Random(seed)
     maker = _PageMaker(random)
     body = ""
@@ -99,7 +100,7 @@ class _PageMaker:
 
 
 def _write_tasks(file: Path) -> list[str]:
-    """A file of tasks, written one by one; returns the ids of their steps."""
+    """Write a file of tasks one by one; return the ids of their steps."""
     ids: list[str] = []
     with file.open("w") as out:
         out.write("[")

@@ -1,4 +1,4 @@
-"""What a stretch of work costs its process: time, processor time, memory, and how long it held the event loop."""
+"""Cost of a block of work in this process: time, processor time, memory, and blocking of the event loop."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _CLEAR = Path("/proc/self/clear_refs")
 
 @dataclass(slots=True)
 class Cost:
-    """Filled in when the stretch is over. Seconds and bytes; ``cpu_s`` with that of child processes.
+    """Measured cost, complete after the block. Seconds and bytes; ``cpu_s`` includes child processes.
 
-    ``late_s`` is how late each tick of the event loop came. ``held_s`` is how much of that the loop's own thread
-    was computing: what is left of it when others use the machine too.
+    ``late_s`` is the delay of each tick of the event loop. ``held_s`` is the part of it in which the loop's own
+    thread was computing, which excludes the effect of other processes.
     """
 
     wall_s: float = 0.0
@@ -35,7 +35,9 @@ class Cost:
 
 @asynccontextmanager
 async def watched(*, ticks: bool) -> AsyncIterator[Cost]:
-    """Watch what runs inside. ``ticks``: the event loop too, which takes some hundredths of a processor by itself."""
+    """Measure the cost of the block. ``ticks``: measure the event loop too, which uses some hundredths of a processor
+    itself.
+    """
     cost = Cost()
     ticking = asyncio.create_task(_tick(cost) if ticks else asyncio.sleep(0))
     await asyncio.sleep(0)
@@ -60,7 +62,7 @@ async def _tick(cost: Cost) -> None:
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The value that this share of ``values`` does not exceed; 0.0 for none."""
+    """Return the value that this share of ``values`` does not exceed; 0.0 for none."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
@@ -71,18 +73,20 @@ def _cpu_s() -> float:
 
 
 def _cpu_s_of(child: psutil.Process) -> float:
-    """Of a child that still runs, with what ended below it: judge files' processes end below their fork server."""
+    """Return the CPU seconds of a running child, with ended processes below it: judge processes end below their fork
+    server.
+    """
     used = child.cpu_times()
     return float(used.user + used.system + used.children_user + used.children_system)
 
 
 def _lowered_mark() -> int:
-    """Set the kernel's high-water mark back to the memory in use now, so that what imports took does not count."""
+    """Reset the kernel's peak memory mark to the memory in use, so that imports do not count."""
     _CLEAR.write_text("5", encoding="ascii")
     return _memory("VmRSS")
 
 
 def _memory(name: str) -> int:
-    """A line of ``/proc/self/status``, in bytes."""
+    """Return a line of ``/proc/self/status``, in bytes."""
     line = next(line for line in _STATUS.read_text("ascii").splitlines() if line.startswith(f"{name}:"))
     return int(line.split()[1]) * 1024

@@ -1,4 +1,4 @@
-"""One guard, one browser and one scripted site for all tests of a module."""
+"""Egress proxy, browser and scripted site shared by all tests of a module."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.standin.web import Answer, StandInWeb
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rig:
-    """What a browser test works with. ``show`` puts a page on the site and captures it."""
+    """Site, egress proxy and capturer of a browser test. ``show`` serves a page on the site and captures it."""
 
     site: StandInWeb
     guard: EgressProxy

@@ -1,4 +1,4 @@
-"""Pages in awkward forms come back with what a person sees on them, and errors as errors."""
+"""Pages in unusual formats: visible text is read and errors are recognised."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.mark.timeout(300)
-async def test_every_form_is_read_and_every_error_recognised(browser_program: Path) -> None:
+async def test_every_format_is_read_and_every_error_is_recognised(browser_program: Path) -> None:
     def make(guard: EgressProxy) -> Capturer:
         slots = asyncio.Semaphore(4)
         return BrowserCapturer(browser_program, guard, semaphore=slots, allow_unsandboxed=unsandboxed_here())

@@ -1,4 +1,4 @@
-"""What a real browser brings back as evidence, and what it does not."""
+"""Evidence from captures by a real browser."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _page(extra: str = "", *, title: str = "Ada") -> Reply:
     return Reply.html(f"<!doctype html><title>{title}</title><h1>Ada Lovelace</h1>{PROSE}{extra}")
 
 
-async def test_a_page_comes_with_text_picture_markup_and_what_the_server_said(rig: Rig) -> None:
+async def test_capture_has_text_links_html_headers_and_versions(rig: Rig) -> None:
     seen = await rig.show("/ada", _page("<a href='/more'>More</a>"))
     assert (seen.outcome, seen.http_status, seen.title) == (CaptureOutcome.OK, 200, "Ada")
     assert seen.text.startswith("# Ada Lovelace\n\nAda Lovelace wrote")
@@ -41,7 +41,7 @@ async def test_a_page_comes_with_text_picture_markup_and_what_the_server_said(ri
     assert rig.site.hits["/ada"] == 1
 
 
-async def test_the_picture_is_a_jpeg_of_the_whole_page_within_bounds(rig: Rig) -> None:
+async def test_screenshot_is_a_jpeg_of_the_whole_page_within_limits(rig: Rig) -> None:
     seen = await rig.show("/tall", _page("<div style='height:20000px;background:linear-gradient(red,blue)'>.</div>"))
     sizes = [image_size(shot) for shot in seen.screenshots]
     assert [width for width, _ in sizes] == [1100, 1100], "a page above 6,000 px comes in tiles"
@@ -80,13 +80,13 @@ LATE_PAGES: dict[str, str] = {
 
 
 @pytest.mark.parametrize("how", LATE_PAGES)
-async def test_text_that_comes_late_is_in_the_evidence(rig: Rig, how: str) -> None:
+async def test_text_that_appears_late_is_in_the_evidence(rig: Rig, how: str) -> None:
     rig.site.pages["/slow"] = Reply(body=b"LATE", delay_s=0.8)
     rig.site.pages["/never"] = Reply(body=b"", delay_s=60)
     seen = await rig.show("/late", _page(LATE_PAGES[how]))
     assert seen.outcome is CaptureOutcome.OK
     assert "LATE" in seen.text
-    assert seen.duration_s < 40  # by what it shows, and not by its deadline of 60 s
+    assert seen.duration_s < 40  # the page is ready before its deadline of 60 s
 
 
 LAZY_PAGES: dict[str, str] = {
@@ -98,7 +98,7 @@ LAZY_PAGES: dict[str, str] = {
 
 
 @pytest.mark.parametrize("how", LAZY_PAGES)
-async def test_parts_that_load_when_scrolled_to_are_in_the_evidence(rig: Rig, how: str) -> None:
+async def test_lazily_loaded_parts_are_in_the_evidence(rig: Rig, how: str) -> None:
     script = (
         f"<script>const watch = {LAZY_PAGES[how]};"
         "for (let n = 0; n < 12; n++) { const el = document.createElement('p'); el.id = n;"
@@ -108,7 +108,7 @@ async def test_parts_that_load_when_scrolled_to_are_in_the_evidence(rig: Rig, ho
     assert [f"ITEM {n}" in seen.text.splitlines() for n in range(12)] == [True] * 12
 
 
-async def test_a_list_that_grows_at_its_end_is_followed_for_a_while(rig: Rig) -> None:
+async def test_infinite_list_is_scrolled_a_limited_number_of_times(rig: Rig) -> None:
     script = (
         "<div id=list></div><script>let n = 0; const more = () => { for (let i = 0; i < 10; i++) "
         "list.insertAdjacentHTML('beforeend', `<p style='height:100px'>ROW ${n++}</p>`) }; more();"
@@ -120,20 +120,20 @@ async def test_a_list_that_grows_at_its_end_is_followed_for_a_while(rig: Rig) ->
     assert "ROW 19" in seen.text
 
 
-async def test_a_page_as_tall_as_its_window_is_not_stretched(rig: Rig) -> None:
+async def test_full_height_section_is_not_stretched(rig: Rig) -> None:
     hero = "<div style='height:100vh;background:#cde'>HERO</div><div style='height:3000px'>BODY</div>"
     (shot,) = (await rig.show("/hero", _page(hero))).screenshots
     assert Image.open(io.BytesIO(shot)).height < 4500
 
 
 @pytest.mark.parametrize("content_type", ["application/pdf", "application/octet-stream", "text/html"])
-async def test_a_pdf_is_read_whatever_it_is_called(rig: Rig, content_type: str) -> None:
+async def test_pdf_is_read_with_any_content_type(rig: Rig, content_type: str) -> None:
     path = f"/paper-{content_type.partition('/')[2]}"
     seen = await rig.show(path, Reply(headers={"Content-Type": content_type}, body=pdf_with_pages(2)))
     assert (seen.outcome, seen.kind, seen.http_status) == (CaptureOutcome.OK, PageKind.PDF, 200)
     assert "Page number 2 is visible" in seen.text
     assert len(seen.screenshots) == 2
-    # One request is all, except where the server swears that it is a page.
+    # One request is enough, unless the server declares HTML.
     assert rig.site.hits[path] == (2 if content_type == "text/html" else 1)
 
 
@@ -158,7 +158,7 @@ async def test_a_pdf_is_read_whatever_it_is_called(rig: Rig, content_type: str) 
         ({"Content-Type": "image/png"}, image_bytes(300, 200), PageKind.IMAGE, ""),
     ],
 )
-async def test_other_types_are_pages_too_and_asked_for_once(
+async def test_other_content_types_are_pages_with_one_request(
     rig: Rig, headers: dict[str, str], body: bytes, kind: PageKind, text: str
 ) -> None:
     rig.site.hits.clear()
@@ -169,13 +169,15 @@ async def test_other_types_are_pages_too_and_asked_for_once(
 
 
 @pytest.mark.parametrize(("status", "headers"), [(300, {"Location": "/elsewhere"}), (302, {}), (302, {"Location": ""})])
-async def test_an_answer_that_leads_nowhere_is_read_as_a_page(rig: Rig, status: int, headers: dict[str, str]) -> None:
+async def test_redirect_without_a_usable_target_is_read_as_a_page(
+    rig: Rig, status: int, headers: dict[str, str]
+) -> None:
     reply = Reply(status=status, headers={"Content-Type": "text/html", **headers}, body=_page().body)
     seen = await rig.show("/leads-nowhere", reply)
     assert (seen.outcome, seen.http_status) == (CaptureOutcome.OK, status)
 
 
-async def test_a_page_that_begins_like_a_pdf_is_a_page(rig: Rig) -> None:
+async def test_html_that_begins_like_a_pdf_is_a_page(rig: Rig) -> None:
     seen = await rig.show("/about-pdf", Reply.html(f"<!doctype html><p>%PDF-1.7 begins such a file.</p>{PROSE}"))
     assert (seen.outcome, seen.kind) == (CaptureOutcome.OK, PageKind.WEB)
     assert seen.text.startswith("%PDF-1.7 begins")
@@ -220,7 +222,9 @@ ENDINGS: list[tuple[Answer, CaptureOutcome, bool]] = [
 
 
 @pytest.mark.parametrize(("answer", "outcome", "gone"), ENDINGS)
-async def test_what_is_no_page_has_its_outcome(rig: Rig, answer: Answer, outcome: CaptureOutcome, gone: bool) -> None:
+async def test_response_that_is_not_a_page_has_its_own_outcome(
+    rig: Rig, answer: Answer, outcome: CaptureOutcome, gone: bool
+) -> None:
     seen = await rig.show("/ending", answer)
     assert (seen.outcome, seen.gone) == (outcome, gone)
     assert seen.detail
@@ -228,7 +232,7 @@ async def test_what_is_no_page_has_its_outcome(rig: Rig, answer: Answer, outcome
     assert "root:" not in seen.text
 
 
-async def test_a_host_that_is_not_there_and_one_that_refuses_leave_no_text(rig: Rig) -> None:
+async def test_unknown_and_private_hosts_leave_no_text(rig: Rig) -> None:
     unknown = await rig.capturer.capture("https://no-such-host.invalid/page")
     assert (unknown.outcome, unknown.gone, unknown.http_status) == (CaptureOutcome.DNS_ERROR, True, None)
     private = await rig.capturer.capture("http://127.0.0.1/")
@@ -236,7 +240,7 @@ async def test_a_host_that_is_not_there_and_one_that_refuses_leave_no_text(rig: 
     assert unknown.text == private.text == ""
 
 
-async def test_a_cookie_banner_over_real_content_hides_nothing(rig: Rig) -> None:
+async def test_cookie_banner_over_content_hides_no_text(rig: Rig) -> None:
     banner = (
         "<div id='onetrust-banner-sdk' role=dialog style='position:fixed;inset:0;background:#fff;z-index:9'>"
         "<p>We value your privacy</p><button>Accept all</button><button>Reject</button></div>"
@@ -246,7 +250,7 @@ async def test_a_cookie_banner_over_real_content_hides_nothing(rig: Rig) -> None
     assert "wrote the first program in 1843" in seen.text
 
 
-async def test_a_consent_dialog_instead_of_the_page_is_a_wall(rig: Rig) -> None:
+async def test_consent_dialog_instead_of_the_page_is_a_wall(rig: Rig) -> None:
     dialog = (
         "<div class='consent-dialog' role=dialog style='position:fixed;top:0'><h1>Before you continue</h1><p>"
         + "We and our 847 partners store and access information on your device. " * 5
@@ -266,14 +270,14 @@ ROOTED = (
 
 
 @pytest.mark.parametrize("asks", [FRAMED, ROOTED], ids=["frame", "shadow"])
-async def test_consent_asked_for_in_a_frame_or_a_shadow_root_is_a_wall_only_without_a_page(rig: Rig, asks: str) -> None:
+async def test_consent_dialog_in_a_frame_or_shadow_root_is_a_wall_only_without_content(rig: Rig, asks: str) -> None:
     wall = await rig.show("/consent-wall", Reply.html(asks))
     over = await rig.show("/consent-over", _page(asks))
     assert (wall.outcome, over.outcome) == (CaptureOutcome.CONSENT_WALL, CaptureOutcome.OK)
     assert "wrote the first program in 1843" in over.text
 
 
-async def test_a_sign_in_in_a_frame_is_a_wall_only_without_a_page(rig: Rig) -> None:
+async def test_login_form_in_a_frame_is_a_wall_only_without_content(rig: Rig) -> None:
     form = "<h1>Sign in</h1><form><input name=u><input type=password><button>Go</button></form><p>It is free."
     frame = f"<iframe width=600 height=300 srcdoc='{form}'></iframe>"
     wall = await rig.show("/members-only", Reply.html(frame))
@@ -281,7 +285,7 @@ async def test_a_sign_in_in_a_frame_is_a_wall_only_without_a_page(rig: Rig) -> N
     assert (wall.outcome, beside.outcome) == (CaptureOutcome.LOGIN_WALL, CaptureOutcome.OK)
 
 
-async def test_nothing_replaces_the_cited_page(rig: Rig) -> None:
+async def test_navigation_by_script_does_not_replace_the_cited_page(rig: Rig) -> None:
     rig.site.pages["/other"] = Reply.html("<h1>IMPOSTOR</h1>" + PROSE)
     moves = (
         "<script>open('/other'); onkeydown = onscroll = () => open('/other'); setTimeout(() => open('/other'), 500);"
@@ -303,7 +307,7 @@ async def test_nothing_replaces_the_cited_page(rig: Rig) -> None:
         "<p>You are being redirected…</p><script>setTimeout(() => { location.href = '/arrived' }, 2000)</script>",
     ],
 )
-async def test_a_page_that_only_sends_one_on_is_followed(rig: Rig, how: str) -> None:
+async def test_page_that_only_redirects_is_followed(rig: Rig, how: str) -> None:
     rig.site.pages["/arrived"] = _page("<p>ARRIVED</p>")
     seen = await rig.show("/sends-on", Reply.html(how))
     assert (seen.outcome, seen.final_url) == (CaptureOutcome.OK, rig.site.url("/arrived"))
@@ -311,7 +315,7 @@ async def test_a_page_that_only_sends_one_on_is_followed(rig: Rig, how: str) -> 
     assert seen.chain == (rig.site.url("/sends-on"), rig.site.url("/arrived"))
 
 
-async def test_a_page_that_sends_on_to_a_pdf_is_that_pdf(rig: Rig) -> None:
+async def test_page_that_redirects_to_a_pdf_is_captured_as_the_pdf(rig: Rig) -> None:
     rig.site.pages["/paper"] = Reply(headers={"Content-Type": "application/pdf"}, body=pdf_with_pages(1))
     seen = await rig.show("/sends-on", Reply.html("<p>Your download starts…<script>location.href = '/paper'</script>"))
     assert (seen.outcome, seen.kind, seen.final_url) == (CaptureOutcome.OK, PageKind.PDF, rig.site.url("/paper"))
@@ -326,7 +330,7 @@ async def test_a_page_that_sends_on_to_a_pdf_is_that_pdf(rig: Rig) -> None:
         ("/not-there", CaptureOutcome.HTTP_ERROR, True),
     ],
 )
-async def test_a_page_that_sends_on_to_nothing_is_nothing(
+async def test_page_that_redirects_to_an_error_has_the_outcome_of_the_error(
     rig: Rig, target: str, outcome: CaptureOutcome, gone: bool
 ) -> None:
     seen = await rig.show("/sends-on", Reply.html(f"<p>One moment…<script>location.href = '{target}'</script>"))
@@ -334,7 +338,7 @@ async def test_a_page_that_sends_on_to_nothing_is_nothing(
     assert "reached" not in seen.text
 
 
-async def test_a_document_that_never_ends_is_partial_within_the_deadline(rig: Rig) -> None:
+async def test_document_that_never_ends_is_partial_within_the_deadline(rig: Rig) -> None:
     rig.site.pages["/stuck"] = Reply(headers={"Content-Type": "text/html"}, body=_page().body + b" " * 4096, hang=True)
     rig.site.pages["/silent"] = Reply(headers={"Content-Type": "text/html"}, hang=True)
     quick = BrowserCapturer(
@@ -358,7 +362,7 @@ async def test_a_document_that_never_ends_is_partial_within_the_deadline(rig: Ri
 
 
 @pytest.mark.parametrize("contact", ["", "mailto:judge@example.org"])
-async def test_the_browser_is_called_as_with_a_window_and_says_whom_to_write_to(rig: Rig, contact: str) -> None:
+async def test_user_agent_is_not_headless_and_contains_the_contact(rig: Rig, contact: str) -> None:
     capturer = BrowserCapturer(
         rig.capturer.executable,
         rig.guard,
@@ -377,7 +381,7 @@ async def test_the_browser_is_called_as_with_a_window_and_says_whom_to_write_to(
     assert named.endswith(f"(+{contact})" if contact else "Safari/537.36")
 
 
-async def test_a_download_that_a_page_begins_does_not_take_its_place(rig: Rig) -> None:
+async def test_download_started_by_a_page_does_not_replace_it(rig: Rig) -> None:
     file = Reply(headers={"Content-Disposition": "attachment", "Content-Type": "application/zip"}, body=b"PK\x03\x04")
     rig.site.pages["/file.zip"] = file
     seen = await rig.show("/begins-download", _page("<script>location.href = '/file.zip'</script>"))

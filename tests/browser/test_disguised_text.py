@@ -1,4 +1,4 @@
-"""Text that is drawn so that nobody sees it, by the less usual means; and text drawn by the same means to be seen."""
+"""Text made invisible by less common CSS, and visible text that uses the same CSS."""
 
 # ruff: noqa: E501 - markup and scripts are easier to read in one piece
 
@@ -75,7 +75,7 @@ DISGUISED = {
     "framefilter": "<iframe srcdoc='{}' style='filter:opacity(0)' width=300 height=60></iframe>",
 }
 
-UNDRAWN = {
+UNRENDERED = {
     "bgdata": "<p style=\"background:url('data:image/gif;base64,R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs=');color:#fff\">{}</p>",
     "coverbefore": "<style>.cb::before{content:\"\";position:absolute;inset:0;background:#fff;z-index:2}</style><div class=cb style='position:relative'>{}</div>",
     "coverpe": "<div style='position:relative'>{}<div style='position:absolute;inset:0;background:#fff;pointer-events:none'></div></div>",
@@ -131,27 +131,27 @@ async def _text(rig: Rig, path: str, ways: dict[str, str], word: str) -> str:
     return seen.text
 
 
-async def test_disguises_are_seen_through(rig: Rig) -> None:
+async def test_disguised_text_is_not_read(rig: Rig) -> None:
     text = await _text(rig, "/disguised", DISGUISED, "secret")
     assert [name for name in DISGUISED if f"secret-{name}-" in text] == []
 
 
-async def test_what_is_drawn_by_such_means_and_can_be_seen_is_read(rig: Rig) -> None:
+async def test_visible_text_with_the_same_css_is_read(rig: Rig) -> None:
     text = await _text(rig, "/shown", SHOWN, "shown")
     assert [name for name in SHOWN if f"shown-{name}-" not in text] == []
 
 
-async def test_what_only_the_picture_gives_away_is_not_read_and_kept_for_the_auditor(rig: Rig) -> None:
-    body = "".join(f"<div>{way.replace('{}', f'secret-{name}-')}</div>" for name, way in UNDRAWN.items())
+async def test_text_missing_from_the_screenshot_is_stored_as_hidden_text(rig: Rig) -> None:
+    body = "".join(f"<div>{way.replace('{}', f'secret-{name}-')}</div>" for name, way in UNRENDERED.items())
     prose = "".join(f"<p>Line {n} of what can be read." for n in range(40))
     seen = await rig.show("/undrawn", Reply.html(f"<!doctype html><h1>Page</h1>{body}{prose}"))
-    assert [name for name in UNDRAWN if f"secret-{name}-" in seen.text] == []
-    assert [name for name in UNDRAWN if f"secret-{name}-" not in seen.hidden_text] == []
+    assert [name for name in UNRENDERED if f"secret-{name}-" in seen.text] == []
+    assert [name for name in UNRENDERED if f"secret-{name}-" not in seen.hidden_text] == []
     assert [n for n in range(40) if f"Line {n} of what can be read." not in seen.text] == []
 
 
-async def test_a_veil_over_the_whole_page_takes_no_text_away(rig: Rig) -> None:
-    """A picture that shows next to nothing of a page speaks against the picture."""
+async def test_overlay_over_the_whole_page_removes_no_text(rig: Rig) -> None:
+    """A screenshot that shows almost nothing of the page is treated as unreliable."""
     veil = "<div style='position:fixed;inset:0;background:#eee;pointer-events:none'></div>"
     prose = "".join(f"<p>Line {n} of what can be read." for n in range(20))
     seen = await rig.show("/veiled", Reply.html(f"<!doctype html><h1>Page</h1>{prose}{veil}"))

@@ -1,4 +1,4 @@
-"""What becomes of a capture when its browser's driver is signalled or dies, and when everything is closed."""
+"""Captures whose browser driver receives a signal or is killed, and captures during shutdown."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def _capturer(rig: Rig) -> BrowserCapturer:
     )
 
 
-async def _signalled(rig: Rig, number: signal.Signals) -> CaptureOutcome:
-    """The outcome of a capture whose driver gets this signal while the page is being asked for."""
+async def _outcome_after_signal(rig: Rig, number: signal.Signals) -> CaptureOutcome:
+    """Return the outcome of a capture whose driver receives this signal during the page request."""
     others = set(_drivers())
     capturer = _capturer(rig)
     await capturer.start()
@@ -54,12 +54,12 @@ async def _signalled(rig: Rig, number: signal.Signals) -> CaptureOutcome:
         await capturer.aclose()
 
 
-async def test_ctrl_c_in_the_terminal_which_reaches_the_driver_too_does_not_end_it(rig: Rig) -> None:
-    assert await _signalled(rig, signal.SIGINT) is CaptureOutcome.OK
+async def test_sigint_to_the_driver_does_not_end_the_capture(rig: Rig) -> None:
+    assert await _outcome_after_signal(rig, signal.SIGINT) is CaptureOutcome.OK
 
 
-async def test_a_page_whose_driver_dies_is_captured_with_a_new_one(rig: Rig) -> None:
-    assert await _signalled(rig, signal.SIGKILL) is CaptureOutcome.OK
+async def test_capture_continues_with_a_new_driver_after_a_kill(rig: Rig) -> None:
+    assert await _outcome_after_signal(rig, signal.SIGKILL) is CaptureOutcome.OK
 
 
 async def test_closing_ends_a_capture_that_waits_for_its_server(rig: Rig) -> None:
@@ -75,7 +75,7 @@ async def test_closing_ends_a_capture_that_waits_for_its_server(rig: Rig) -> Non
     capturing = asyncio.create_task(capturer.capture(rig.site.url("/never")))
     await asked.wait()
     drivers = set(_drivers()) - others
-    async with asyncio.timeout(10):  # its deadline is later
+    async with asyncio.timeout(10):  # before the deadline of the capture
         await capturer.aclose()
         await asyncio.wait({capturing})
     ended = capturing.exception()

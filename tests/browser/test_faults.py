@@ -1,4 +1,4 @@
-"""What goes wrong with pages, one by one (the numbers are those of the fault matrix): a named end, in time."""
+"""Page faults by number of the fault matrix: each ends in time with a named outcome."""
 
 # ruff: noqa: E501 - markup and scripts are easier to read in one piece
 
@@ -36,7 +36,7 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 @asynccontextmanager
 async def _raw_server(serve: Serve) -> AsyncIterator[str]:
-    """``host:port`` of a server that answers a request's head as it likes."""
+    """Run a server that reads the head of a request and then calls ``serve``; yield its ``host:port``."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
@@ -84,7 +84,7 @@ async def _seen(rig: Rig, place: str, kind: str = "browser", *, deadline_s: floa
 # ---- F21: a page that never finishes ---------------------------------------------------------------------------
 
 
-async def test_f21_an_endless_trickle_is_partial_and_says_so(rig: Rig) -> None:
+async def test_f21_endless_slow_response_is_partial_with_a_detail(rig: Rig) -> None:
     async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(f"HTTP/1.1 200 OK\r\nContent-Type: {HTML}\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
         for piece in [PROSE, *["<p>and more</p>"] * 10_000]:
@@ -101,10 +101,10 @@ async def test_f21_an_endless_trickle_is_partial_and_says_so(rig: Rig) -> None:
     assert silent.outcome is CaptureOutcome.TIMEOUT
 
 
-# ---- F22, F23: too much ---------------------------------------------------------------------------------------
+# ---- F22, F23: size limits ------------------------------------------------------------------------------------
 
 
-async def test_f22_a_hundred_megabytes_are_cut_at_the_cap(rig: Rig) -> None:
+async def test_f22_hundred_megabytes_are_cut_at_the_limit(rig: Rig) -> None:
     sent = 0
 
     async def pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -124,7 +124,7 @@ async def test_f22_a_hundred_megabytes_are_cut_at_the_cap(rig: Rig) -> None:
 
 
 @KINDS
-async def test_f23_a_bomb_is_too_large_and_costs_little(rig: Rig, kind: str) -> None:
+async def test_f23_compression_bomb_is_too_large_and_uses_little_memory(rig: Rig, kind: str) -> None:
     bomb = gzip.compress(PROSE.encode() + b"<p>" + bytes(1) + b"a" * (300 * MIB), compresslevel=6)
     rig.site.pages["/bomb"] = Reply(headers={"Content-Type": HTML, "Content-Encoding": "gzip"}, body=bomb)
     before = psutil.Process().memory_info().rss
@@ -134,7 +134,7 @@ async def test_f23_a_bomb_is_too_large_and_costs_little(rig: Rig, kind: str) -> 
     assert psutil.Process().memory_info().rss - before < 64 * MIB
 
 
-async def test_f22_a_page_of_a_million_nodes_or_thousands_of_requests_ends_in_time_and_memory(rig: Rig) -> None:
+async def test_f22_million_nodes_or_thousands_of_requests_stay_within_time_and_memory(rig: Rig) -> None:
     nodes = PROSE + "<i></i>" * 1_000_000
     requests = PROSE + "".join(f"<img src='/i/{n}'>" for n in range(5_000))
     rig.site.pages |= {"/nodes": Reply.html(nodes), "/requests": Reply.html(requests)}
@@ -156,7 +156,7 @@ async def test_f22_a_page_of_a_million_nodes_or_thousands_of_requests_ends_in_ti
 # ---- F25: a page of a million pixels ------------------------------------------------------------------------------
 
 
-async def test_f25_a_page_of_a_million_pixels_is_drawn_within_bounds(rig: Rig) -> None:
+async def test_f25_screenshot_of_a_million_pixel_page_is_within_limits(rig: Rig) -> None:
     seen = await rig.show("/endless", Reply.html(f"{PROSE}<div style='height:1000000px;background:teal'></div>END"))
     assert seen.outcome in (CaptureOutcome.OK, CaptureOutcome.PARTIAL)
     assert len(seen.screenshots) <= 2
@@ -166,7 +166,7 @@ async def test_f25_a_page_of_a_million_pixels_is_drawn_within_bounds(rig: Rig) -
 # ---- F26: the browser itself ------------------------------------------------------------------------------------
 
 
-async def test_f26_a_busy_page_costs_its_deadline_and_no_other_page(rig: Rig) -> None:
+async def test_f26_busy_page_reaches_its_deadline_without_affecting_other_pages(rig: Rig) -> None:
     rig.site.pages |= {
         "/busy": Reply.html(PROSE + "<script>for (;;) {}</script>"),
         "/calm": Reply.html(PROSE),
@@ -183,18 +183,18 @@ async def test_f26_a_busy_page_costs_its_deadline_and_no_other_page(rig: Rig) ->
     assert (calm.outcome, after.outcome) == (CaptureOutcome.OK, CaptureOutcome.OK)
 
 
-async def test_f26_a_page_that_eats_memory_is_ended(rig: Rig) -> None:
+async def test_f26_page_that_uses_too_much_memory_is_stopped(rig: Rig) -> None:
     eats = "<script>const all = []; setInterval(() => { for (let n = 0; n < 40; n++) all.push(new Uint8Array(1e7).fill(1)) }, 20)</script>"
     rig.site.pages |= {"/eats": Reply.html(PROSE + eats), "/calm": Reply.html(PROSE)}
     async with EgressProxy(frozenset({rig.site.place})) as guard, _capturing(rig, guard, deadline_s=90) as capturer:
         seen = await capturer.capture(rig.site.url("/eats"))
         after = await capturer.capture(rig.site.url("/calm"))
     assert (seen.outcome, seen.detail) == (CaptureOutcome.TOO_LARGE, "the page took too much memory")
-    assert seen.duration_s < 60  # as soon as it is ended, and not at the deadline
+    assert seen.duration_s < 60  # when its memory is exceeded, not at the deadline
     assert after.outcome is CaptureOutcome.OK
 
 
-async def test_f26_a_renderer_that_dies_each_time_is_a_crash_after_two_tries(rig: Rig) -> None:
+async def test_f26_renderer_that_always_crashes_is_a_crash_after_two_attempts(rig: Rig) -> None:
     async with EgressProxy(frozenset({rig.site.place})) as guard, _capturing(rig, guard, deadline_s=30) as capturer:
 
         def kill(visit: object) -> Reply:
@@ -217,7 +217,7 @@ async def test_f26_a_renderer_that_dies_each_time_is_a_crash_after_two_tries(rig
 
 
 @KINDS
-async def test_f27_fifty_hops_and_a_flap_between_two_sites_end_at_ten(rig: Rig, kind: str) -> None:
+async def test_f27_redirect_chains_and_loops_end_after_ten_redirects(rig: Rig, kind: str) -> None:
     async with StandInWeb(host="127.0.0.2") as other:
         rig.site.pages |= {f"/hop-{n}": Reply.redirect(f"/hop-{n + 1}") for n in range(50)}
         rig.site.pages |= {"/hop-50": Reply.html(PROSE), "/flip": Reply.redirect(other.url("/flop"))}
@@ -237,7 +237,7 @@ async def test_f27_fifty_hops_and_a_flap_between_two_sites_end_at_ten(rig: Rig, 
 
 
 @KINDS
-async def test_f28_a_name_that_is_not_there_one_that_fails_and_one_that_is_silent(rig: Rig, kind: str) -> None:
+async def test_f28_only_a_nonexistent_host_is_gone_among_dns_errors(rig: Rig, kind: str) -> None:
     names = StandInNames({}, broken=frozenset({"broken.test"}), silent=frozenset({"silent.test"}))
     async with names as server:
         guard = EgressProxy(limits=EgressLimits(resolve_s=1.0), resolver=NameClient(server.port, timeout_s=30))
@@ -252,7 +252,7 @@ async def test_f28_a_name_that_is_not_there_one_that_fails_and_one_that_is_silen
 
 
 @KINDS
-async def test_f28_a_refused_connection_and_a_reset_in_the_middle(rig: Rig, kind: str) -> None:
+async def test_f28_refused_and_reset_connections_are_connect_errors(rig: Rig, kind: str) -> None:
     async def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 99999\r\n\r\nhalf")
         await writer.drain()
@@ -267,7 +267,7 @@ async def test_f28_a_refused_connection_and_a_reset_in_the_middle(rig: Rig, kind
     assert not half.gone
 
 
-async def test_f28_a_page_that_breaks_off_is_partial_and_says_so(rig: Rig) -> None:
+async def test_f28_page_with_a_lost_connection_is_partial_with_a_detail(rig: Rig) -> None:
     async def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(f"HTTP/1.1 200 OK\r\nContent-Type: {HTML}\r\nContent-Length: 999999\r\n\r\n{PROSE * 99}".encode())
         await writer.drain()
@@ -283,7 +283,7 @@ async def test_f28_a_page_that_breaks_off_is_partial_and_says_so(rig: Rig) -> No
 
 @KINDS
 @pytest.mark.parametrize("how", ["self-signed", "expired", "wrong-host"])
-async def test_f28_a_certificate_that_is_wrong_is_a_tls_error(rig: Rig, kind: str, how: str, tmp_path: Path) -> None:
+async def test_f28_invalid_certificate_is_a_tls_error(rig: Rig, kind: str, how: str, tmp_path: Path) -> None:
     context = untrusted_server_context(
         tmp_path, expired=how == "expired", host="other.test" if how == "wrong-host" else "localhost"
     )
@@ -313,7 +313,7 @@ STATUSES = {
 
 @KINDS
 @pytest.mark.parametrize("status", STATUSES)
-async def test_f29_each_status_has_its_outcome_and_is_kept(rig: Rig, kind: str, status: int) -> None:
+async def test_f29_http_status_determines_the_outcome_and_is_recorded(rig: Rig, kind: str, status: int) -> None:
     headers = {"Content-Type": HTML, "Retry-After": "7"}
     rig.site.pages["/status"] = Reply(status=status, headers=headers, body=f"<h1>{status}</h1>{PROSE}".encode())
     capturer = rig.capturer if kind == "browser" else HttpCapturer(rig.guard, semaphore=asyncio.Semaphore(1))
@@ -323,7 +323,7 @@ async def test_f29_each_status_has_its_outcome_and_is_kept(rig: Rig, kind: str, 
 
 
 def _browser_bytes() -> int:
-    """The memory of all browser processes below this one, what they share counted once."""
+    """Return the memory of all browser processes below this one; shared memory is counted once."""
     total = 0
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):

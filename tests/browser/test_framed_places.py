@@ -1,4 +1,4 @@
-"""Where text of inner frames stands in the pictures: what is red in a frame is found at the place kept of its words."""
+"""Places of text in frames: red words in a frame lie in the text box recorded for them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AWAY = "position:absolute;left:350px;top:300px"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sites:
-    """One site, known by two names: what is framed from the other name is drawn by another process."""
+    """One site with two host names. A frame from the other name is rendered by another process."""
 
     here: StandInWeb
     capturer: BrowserCapturer
@@ -63,8 +63,8 @@ def srcdoc(document: str) -> str:
     return f'srcdoc="{html.escape(document)}"'
 
 
-def is_framed(seen: Observation, words: str = WORDS) -> int:
-    """The picture on which the words are framed; asserts that the box lies over what is red, and over little else."""
+def assert_box_covers_red(seen: Observation, words: str = WORDS) -> int:
+    """Return the screenshot that contains the words; assert that their box covers the red area and little else."""
     picture, (left, top, right, bottom) = framed(seen, words)
     share, width = red_in(seen.screenshots[picture], (left - 4, top - 2, right + 4, bottom + 2))
     assert share > 0.97, (left, top, right, bottom)
@@ -72,7 +72,7 @@ def is_framed(seen: Observation, words: str = WORDS) -> int:
     return picture
 
 
-def has_no_place(seen: Observation, words: str = WORDS) -> bool:
+def has_no_box(seen: Observation, words: str = WORDS) -> bool:
     start = seen.text.index(words)
     return not places_of(json.loads(seen.places or b'{"lines":[],"unit":1}'), [(start, start + len(words))]).boxes
 
@@ -92,7 +92,7 @@ FRAMES = {
 
 @pytest.mark.parametrize("origin", ["srcdoc", "same", "other"])
 @pytest.mark.parametrize("how", FRAMES)
-async def test_what_is_quoted_from_a_frame_is_framed_in_the_picture(sites: Sites, how: str, origin: str):
+async def test_quoted_words_of_a_frame_have_a_box_in_the_screenshot(sites: Sites, how: str, origin: str):
     path = f"/framed-{how}-{origin}"
     src = {
         "srcdoc": srcdoc(INSIDE),
@@ -100,50 +100,50 @@ async def test_what_is_quoted_from_a_frame_is_framed_in_the_picture(sites: Sites
         "other": f'src="{sites.elsewhere}{path}-inner"',
     }[origin]
     seen = await sites.show(path, f"{STYLE}{PROSE}{FRAMES[how].format(src=src)}{PROSE}", inner=INSIDE)
-    assert is_framed(seen) == (1 if how == "second" else 0)
+    assert assert_box_covers_red(seen) == (1 if how == "second" else 0)
 
 
 @pytest.mark.parametrize("origin", ["same", "other"])
-async def test_a_frame_in_a_frame_is_counted_from_the_page(sites: Sites, origin: str):
+async def test_box_in_a_nested_frame_is_relative_to_the_page(sites: Sites, origin: str):
     path = f"/nested-{origin}"
     base = sites.elsewhere if origin == "other" else ""
     inner = f"{sites.here.url(path)}-inner"
     outer = f"{STYLE}<iframe style='margin:40px;border:9px solid' width=500 height=200 src='{inner}'></iframe>"
     page = f"{STYLE}{PROSE}<iframe style='{AWAY}' width=800 height=420 src='{base}{path}-outer'></iframe>"
-    assert is_framed(await sites.show(path, page, outer=outer, inner=INSIDE)) == 0
+    assert assert_box_covers_red(await sites.show(path, page, outer=outer, inner=INSIDE)) == 0
 
 
-async def test_a_frame_that_was_scrolled_shows_what_it_is_scrolled_to(sites: Sites):
+async def test_scrolled_frame_has_boxes_only_for_text_in_view(sites: Sites):
     rows = "<p>a line that was scrolled away</p>" * 30
     scroll = "<script>document.querySelector('b').scrollIntoView({block: 'center'})</script>"
     inside = f"{STYLE}{rows}<p>Then <b>{WORDS}</b> and the rest.</p>{rows}{scroll}"
     page = f"{STYLE}{PROSE}<iframe style='{AWAY}' width=500 height=200 {srcdoc(inside)}></iframe>"
     seen = await sites.show("/scrolled", page)
-    is_framed(seen)
-    assert has_no_place(seen, "a line that was scrolled away")
+    assert_box_covers_red(seen)
+    assert has_no_box(seen, "a line that was scrolled away")
 
 
-async def test_what_of_a_frame_cannot_be_seen_has_no_place(sites: Sites):
+async def test_text_outside_the_visible_part_of_a_frame_has_no_box(sites: Sites):
     long = f"{STYLE}<p>begins</p><div style='height:900px'></div><p><b>{WORDS}</b></p>"
     below = await sites.show("/below", f"{STYLE}{PROSE}<iframe width=500 height=200 {srcdoc(long)}></iframe>")
-    assert has_no_place(below)
+    assert has_no_box(below)
     boxed = "<div style='width:600px;height:300px;overflow:auto'><div style='height:250px'></div>{}</div>"
     frame = f"<iframe width=500 height=400 {srcdoc(INSIDE)}></iframe>"
     cut = await sites.show("/cut", f"{STYLE}{PROSE}{boxed.format(frame)}")
-    assert has_no_place(cut)
+    assert has_no_box(cut)
 
 
 @pytest.mark.parametrize("turned", ["transform:rotate(20deg)", "transform:skewX(20deg)", "rotate:10deg"])
-async def test_a_frame_that_is_turned_has_no_places(sites: Sites, turned: str):
+async def test_rotated_frame_has_no_boxes(sites: Sites, turned: str):
     frame = f"<iframe width=500 height=200 {srcdoc(INSIDE)}></iframe>"
     page = f"{STYLE}{PROSE}<div style='{turned};margin:200px'>{frame}</div>"
     seen = await sites.show(f"/turned-{len(turned)}", page)
-    assert has_no_place(seen)
-    assert not has_no_place(seen, "Words of the page itself")
+    assert has_no_box(seen)
+    assert not has_no_box(seen, "Words of the page itself")
 
 
-async def test_what_follows_a_frame_keeps_its_own_place(sites: Sites):
-    """Short words far behind a frame's long text: they are found from where the frame's text ends."""
+async def test_text_after_a_frame_has_its_own_box(sites: Sites):
+    """Short words after a frame's long text are searched from the end of the frame's text."""
     inside = f"{STYLE}{'<p>a long text of the frame, line by line</p>' * 60}"
     page = f"{STYLE}{PROSE}<iframe width=500 height=3000 {srcdoc(inside)}></iframe><p><b>AFTER it</b></p>"
-    assert is_framed(await sites.show("/after", page), "AFTER it") == 0
+    assert assert_box_covers_red(await sites.show("/after", page), "AFTER it") == 0

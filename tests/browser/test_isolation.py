@@ -1,4 +1,4 @@
-"""A captured page reaches nothing inside, keeps its sandbox, and leaves no process behind."""
+"""Isolation of captured pages: no access to internal addresses, sandbox, no leftover processes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 PROSE = "<h1>A page</h1><p>" + "Words that can be read by anybody. " * 20 + "</p>"
 
-# Everything a page can do to make its browser ask {inside} (host:port) for something.
+# All ways in which a page can make its browser send a request to {inside} (host:port).
 WAYS_INSIDE = """
 <img src="http://{inside}/img"><link rel="stylesheet" href="http://{inside}/css"><script src="http://{inside}/js"></script>
 <iframe src="http://{inside}/frame"></iframe><object data="http://{inside}/object"></object>
@@ -67,7 +67,7 @@ class _Packets(asyncio.DatagramProtocol):
 
 @contextlib.asynccontextmanager
 async def _counting_packets() -> AsyncIterator[tuple[int, _Packets]]:
-    """A UDP port, and a count of what arrives there."""
+    """Yield a UDP port and a counter of the packets it receives."""
     loop = asyncio.get_running_loop()
     transport, packets = await loop.create_datagram_endpoint(_Packets, local_addr=("127.0.0.1", 0))
     try:
@@ -77,7 +77,7 @@ async def _counting_packets() -> AsyncIterator[tuple[int, _Packets]]:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-async def test_no_way_out_of_a_page_leads_inside(rig: Rig, host: str) -> None:
+async def test_page_cannot_send_requests_to_internal_addresses(rig: Rig, host: str) -> None:
     async with StandInWeb() as inside, _counting_packets() as (udp, packets):
         place = f"{host}:{inside.port}"
         rig.site.pages["/to-inside"] = Reply.redirect(f"http://{place}/redirected")
@@ -86,10 +86,10 @@ async def test_no_way_out_of_a_page_leads_inside(rig: Rig, host: str) -> None:
         assert (inside.connections, packets.received) == (0, 0)
 
 
-async def test_the_same_ways_do_lead_to_a_place_that_is_allowed(rig: Rig) -> None:
-    """Without this the test above could not fail."""
+async def test_the_same_requests_reach_an_allowed_address(rig: Rig) -> None:
+    """Proves that the previous test can fail."""
     async with StandInWeb() as open_site, EgressProxy(frozenset({rig.site.place, open_site.place})) as guard:
-        capturer = _another(rig, guard)
+        capturer = _new_capturer(rig, guard)
         rig.site.pages["/to-inside"] = Reply.redirect(open_site.url("/redirected"))
         rig.site.pages["/attack"] = Reply.html(PROSE + WAYS_INSIDE.format(inside=open_site.place, udp=9))
         try:
@@ -99,7 +99,7 @@ async def test_the_same_ways_do_lead_to_a_place_that_is_allowed(rig: Rig) -> Non
         assert len(open_site.hits) >= 20
 
 
-async def test_the_page_itself_may_not_be_inside(rig: Rig) -> None:
+async def test_internal_page_and_redirect_to_it_are_denied(rig: Rig) -> None:
     async with StandInWeb({"/": Reply.html(PROSE)}) as inside:
         for target in (inside.url("/"), f"http://localhost:{inside.port}/", f"http://[::1]:{inside.port}/"):
             direct = await rig.capturer.capture(target)
@@ -111,7 +111,7 @@ async def test_the_page_itself_may_not_be_inside(rig: Rig) -> None:
 @pytest.mark.parametrize(
     "target", ["file:///etc/passwd", "chrome://version", "view-source:http://a.com/", "data:text/html,x"]
 )
-async def test_other_schemes_are_never_opened(rig: Rig, target: str) -> None:
+async def test_redirects_to_other_schemes_are_never_opened(rig: Rig, target: str) -> None:
     seen = await rig.show("/scheme", Reply.redirect(target))
     assert not seen.is_evidence
     assert seen.text == ""
@@ -121,7 +121,7 @@ async def test_other_schemes_are_never_opened(rig: Rig, target: str) -> None:
     assert "root:" not in moved.text
 
 
-async def test_a_port_refused_by_the_browser_names_the_setting_that_allows_it(rig: Rig) -> None:
+async def test_unsafe_port_error_names_the_setting_that_allows_it(rig: Rig) -> None:
     place = "127.0.0.1:6667"
     remedy = f"ERR_UNSAFE_PORT (ASSAY_EGRESS_ALLOW={place} would allow it)"
     move = Reply.html(f"<meta http-equiv=refresh content='0;url=http://{place}/'><p>Moving</p>")
@@ -130,7 +130,7 @@ async def test_a_port_refused_by_the_browser_names_the_setting_that_allows_it(ri
     refused = [await rig.capturer.capture(url) for url in urls]
     assert {(each.outcome, each.detail) for each in refused} == {(CaptureOutcome.EGRESS_DENIED, remedy)}
     async with EgressProxy(frozenset({rig.site.place, place})) as guard:
-        capturer = _another(rig, guard)
+        capturer = _new_capturer(rig, guard)
         try:
             allowed = await capturer.capture(f"http://{place}/")
         finally:
@@ -138,11 +138,11 @@ async def test_a_port_refused_by_the_browser_names_the_setting_that_allows_it(ri
     assert allowed.outcome is not CaptureOutcome.EGRESS_DENIED
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_refused(rig: Rig, tmp_path: Path) -> None:
+async def test_untrusted_certificate_is_rejected(rig: Rig, tmp_path: Path) -> None:
     async with StandInWeb({"/": Reply.html(PROSE)}, tls=untrusted_server_context(tmp_path)) as site:
         place = f"localhost:{site.port}"
         async with EgressProxy(frozenset({place})) as guard:
-            capturer = _another(rig, guard)
+            capturer = _new_capturer(rig, guard)
             try:
                 seen = await capturer.capture(f"https://{place}/")
             finally:
@@ -151,13 +151,13 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused(rig: Rig, tmp_pa
         assert sum(site.hits.values()) == 0
 
 
-async def test_pages_share_nothing(rig: Rig) -> None:
+async def test_pages_share_no_cookies(rig: Rig) -> None:
     script = "<script>document.write(document.cookie || 'no cookie yet'); document.cookie = 'seen=1'</script>"
     for _ in range(2):
         assert "no cookie yet" in (await rig.show("/cookie", Reply.html(PROSE + script))).text
 
 
-async def test_the_renderer_is_sandboxed_and_nobody_in_particular(rig: Rig) -> None:
+async def test_renderer_is_sandboxed_and_does_not_run_as_root(rig: Rig) -> None:
     if problem := sandbox_problem():
         pytest.skip(problem)
     await rig.capturer.start()
@@ -180,10 +180,10 @@ async def test_the_renderer_is_sandboxed_and_nobody_in_particular(rig: Rig) -> N
     assert not [process for process in _browser_processes() if "--no-sandbox" in command(process)]
 
 
-async def test_the_browser_knows_nothing_of_our_environment(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_browser_processes_do_not_inherit_our_environment(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "canary-key")
     async with EgressProxy(frozenset({rig.site.place})) as guard:
-        capturer = _another(rig, guard)
+        capturer = _new_capturer(rig, guard)
         try:
             await capturer.start()
             environments = [Path(f"/proc/{process.pid}/environ") for process in _browser_processes()]
@@ -194,10 +194,10 @@ async def test_the_browser_knows_nothing_of_our_environment(rig: Rig, monkeypatc
     assert not [text for text in texts if b"canary-key" in text]
 
 
-async def test_closing_leaves_no_process(rig: Rig) -> None:
+async def test_closing_leaves_no_processes(rig: Rig) -> None:
     before = {process.pid for process in psutil.Process().children(recursive=True)}
     async with EgressProxy(frozenset({rig.site.place})) as guard:
-        capturer = _another(rig, guard, pages_per_browser=2)
+        capturer = _new_capturer(rig, guard, pages_per_browser=2)
         rig.site.pages["/page"] = Reply.html(PROSE)
         seen = await asyncio.gather(*(capturer.capture(rig.site.url("/page")) for _ in range(5)))
         assert {page.outcome for page in seen} == {CaptureOutcome.OK}
@@ -205,7 +205,7 @@ async def test_closing_leaves_no_process(rig: Rig) -> None:
     await _until(lambda: {process.pid for process in psutil.Process().children(recursive=True)} <= before)
 
 
-async def test_a_killed_browser_costs_no_page(rig: Rig) -> None:
+async def test_page_is_captured_although_the_browser_is_killed(rig: Rig) -> None:
     await rig.capturer.start()
     page = asyncio.create_task(rig.show("/while-killed", Reply.html(PROSE, delay_s=0.5)))
     await _until(lambda: rig.site.hits["/while-killed"] == 1)
@@ -216,7 +216,7 @@ async def test_a_killed_browser_costs_no_page(rig: Rig) -> None:
     assert rig.site.hits["/while-killed"] == 2
 
 
-async def test_a_browser_that_is_not_there_is_named() -> None:
+async def test_missing_browser_is_named_in_the_error() -> None:
     async with EgressProxy() as guard:
         capturer = BrowserCapturer(Path("/nowhere/chromium"), guard, semaphore=asyncio.Semaphore(1))
         with pytest.raises(BrowserUnavailable, match="/nowhere/chromium"):
@@ -232,22 +232,22 @@ def without_sandbox(browser_program: Path) -> Iterator[Path]:
         yield program
 
 
-async def test_without_a_sandbox_no_page_is_opened_unless_that_is_allowed(rig: Rig, without_sandbox: Path) -> None:
+async def test_without_a_sandbox_pages_are_opened_only_if_allowed(rig: Rig, without_sandbox: Path) -> None:
     rig.site.pages["/page"] = Reply.html(PROSE)
     asked = rig.site.hits["/page"]
     slots = asyncio.Semaphore(1)
-    refuses = BrowserCapturer(without_sandbox, rig.guard, semaphore=slots)
+    strict = BrowserCapturer(without_sandbox, rig.guard, semaphore=slots)
     with pytest.raises(SandboxUnavailable, match="user namespaces"):
-        await refuses.capture(rig.site.url("/page"))
-    await refuses.aclose()
+        await strict.capture(rig.site.url("/page"))
+    await strict.aclose()
     assert rig.site.hits["/page"] == asked
 
-    goes_on = BrowserCapturer(without_sandbox, rig.guard, semaphore=slots, allow_unsandboxed=True)
+    permissive = BrowserCapturer(without_sandbox, rig.guard, semaphore=slots, allow_unsandboxed=True)
     try:
-        assert (await goes_on.capture(rig.site.url("/page"))).outcome is CaptureOutcome.OK
-        assert goes_on.sandboxed is False
+        assert (await permissive.capture(rig.site.url("/page"))).outcome is CaptureOutcome.OK
+        assert permissive.sandboxed is False
     finally:
-        await goes_on.aclose()
+        await permissive.aclose()
 
 
 OWNER = """
@@ -268,13 +268,13 @@ asyncio.run(main())
 """
 
 
-async def test_a_browser_does_not_outlive_an_owner_that_is_killed(browser_program: Path) -> None:
+async def test_browser_ends_when_its_owner_is_killed(browser_program: Path) -> None:
     owner = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", OWNER, str(browser_program), str(unsandboxed_here())), stdout=asyncio.subprocess.PIPE
     )
     assert owner.stdout is not None
-    while b"ready" not in (said := await owner.stdout.readline()):
-        assert said, "the owner ended before its browser was ready"
+    while b"ready" not in (line := await owner.stdout.readline()):
+        assert line, "the owner ended before its browser was ready"
     offspring = psutil.Process(owner.pid).children(recursive=True)
     assert [process for process in offspring if "--type=" in command(process)]
     owner.kill()
@@ -282,7 +282,7 @@ async def test_a_browser_does_not_outlive_an_owner_that_is_killed(browser_progra
     await _until(lambda: not [process for process in offspring if lives(process)], seconds=10)
 
 
-def _another(rig: Rig, guard: EgressProxy, *, pages_per_browser: int = 50) -> BrowserCapturer:
+def _new_capturer(rig: Rig, guard: EgressProxy, *, pages_per_browser: int = 50) -> BrowserCapturer:
     return BrowserCapturer(
         rig.capturer.executable,
         guard,
@@ -294,7 +294,7 @@ def _another(rig: Rig, guard: EgressProxy, *, pages_per_browser: int = 50) -> Br
 
 
 def _browser_processes() -> list[psutil.Process]:
-    """Every browser process that this one has started."""
+    """Return all browser processes that this process has started."""
     children = psutil.Process().children(recursive=True)
     return [process for process in children if "--user-data-dir" in command(process) or "--type=" in command(process)]
 

@@ -1,4 +1,4 @@
-"""The labelled pages, as a real browser shows them: what is called evidence, and what is not."""
+"""Classification of the labelled pages, as rendered by a real browser."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.mark.timeout(300)
-async def test_pages_are_told_from_what_stands_in_their_place(browser_program: Path) -> None:
+async def test_labelled_pages_are_classified_with_high_precision_and_recall(browser_program: Path) -> None:
     def make(guard: EgressProxy) -> Capturer:
         return BrowserCapturer(
             browser_program, guard, semaphore=asyncio.Semaphore(6), allow_unsandboxed=unsandboxed_here()

@@ -1,4 +1,4 @@
-"""Login pages and pages with forms, some of each structure, as a real browser shows them."""
+"""A sample of login pages and of pages with forms, as rendered by a real browser."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def _outcomes(rig: Rig, pages: list[FormPage]) -> dict[str, tuple[CaptureO
     return dict(await asyncio.gather(*(one(number, page) for number, page in enumerate(pages))))
 
 
-async def test_login_pages_are_told_from_pages_with_forms(rig: Rig) -> None:
+async def test_login_pages_are_distinguished_from_pages_with_forms(rig: Rig) -> None:
     walls = list(islice(login_pages(), 0, None, EVERY_LOGIN))
     walls += [page for page in login_pages() if page.name in ("ASP.NET", "registration with countries", "two steps en")]
     content = list(islice(content_pages(), 0, None, EVERY_CONTENT))

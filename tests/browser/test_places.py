@@ -1,4 +1,4 @@
-"""Where the text stands in the pictures: what is red on the page is found at the place that was kept of its words."""
+"""Places of text in screenshots: red words lie in the text box recorded for them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def shown(rig: Rig, path: str, html: str) -> Observation:
 
 
 def framed(seen: Observation, words: str) -> tuple[int, tuple[int, int, int, int]]:
-    """The picture that holds the words, and the box around them in it, in pixels."""
+    """Return the screenshot that contains the words, and the box around them in pixels."""
     assert seen.places is not None
     start = seen.text.index(words)
     found = places_of(json.loads(seen.places), [(start, start + len(words))])
@@ -46,7 +46,7 @@ def framed(seen: Observation, words: str) -> tuple[int, tuple[int, int, int, int
 
 
 def red_in(picture: bytes, around: tuple[int, int, int, int]) -> tuple[float, float]:
-    """How much of what is red stands in a box, and how much of the box's width is red."""
+    """Return the fraction of red pixels inside a box, and the fraction of the box's width that is red."""
     red, green, _ = Image.open(io.BytesIO(picture)).convert("RGB").split()
     mask = Image.merge("L", [red.point(lambda one: 255 * (one > 180))])
     dark = green.point(lambda one: 255 * (one < 110))
@@ -60,7 +60,7 @@ def red_in(picture: bytes, around: tuple[int, int, int, int]) -> tuple[float, fl
 @pytest.mark.parametrize(
     "words", ["HEADING", "WRAPPED words that are red", "LISTED", "CELL", "INDENTED", "one ONE one", "SECOND PICTURE"]
 )
-async def test_what_is_quoted_is_framed_in_the_picture(rig: Rig, words: str):
+async def test_quoted_words_have_a_box_in_the_screenshot(rig: Rig, words: str):
     seen = await shown(rig, f"/places-{words.split()[0]}", PAGE.replace(f"<b>{words}", f"<b class=it>{words}"))
     picture, box = framed(seen, words)
     assert picture == (1 if words == "SECOND PICTURE" else 0)
@@ -70,18 +70,18 @@ async def test_what_is_quoted_is_framed_in_the_picture(rig: Rig, words: str):
     assert width > 0.6, box
 
 
-async def test_a_quote_within_a_paragraph_is_framed_on_its_own_lines(rig: Rig):
+async def test_each_line_of_a_paragraph_has_its_own_box(rig: Rig):
     words = [f"word{number}" for number in range(400)]
     seen = await shown(rig, "/places-long", f"<!doctype html><p style='width:900px'>{' '.join(words)}")
     data = json.loads(seen.places or b"{}")
     assert len(data["lines"]) > 10
     for start, end, _, _, _, _, height in data["lines"]:
-        assert seen.text[start:end].strip() == seen.text[start:end].rstrip()  # each begins with a whole word
+        assert seen.text[start:end].strip() == seen.text[start:end].rstrip()  # each line starts with a whole word
         assert seen.text[start : start + 4] == "word"
         assert height > 0
 
 
-async def test_what_is_scrolled_out_of_a_box_has_no_place(rig: Rig):
+async def test_text_scrolled_out_of_a_container_has_no_box(rig: Rig):
     inner = "<p>line of it</p>" * 60 + "<p>BELOW the edge of it</p>"
     seen = await shown(
         rig, "/places-box", f"<!doctype html><div style='height:300px;overflow:auto'>{inner}</div><p>After it all"
@@ -91,7 +91,7 @@ async def test_what_is_scrolled_out_of_a_box_has_no_place(rig: Rig):
     assert framed(seen, "After it all")[0] == 0
 
 
-async def test_ten_thousand_lines_cost_little_and_are_bounded(rig: Rig):
+async def test_places_of_many_lines_are_bounded_in_size(rig: Rig):
     rows = "".join(
         f"<p>Row number {number} of many that there are on this page of ours</p>" for number in range(30_000)
     )
@@ -101,10 +101,10 @@ async def test_ten_thousand_lines_cost_little_and_are_bounded(rig: Rig):
     assert "Row number 29999" in seen.text
 
 
-async def test_a_document_has_places_of_its_own(rig: Rig):
+async def test_pdf_has_places(rig: Rig):
     seen = await rig.show("/places.pdf", Reply(headers={"Content-Type": "application/pdf"}, body=pdf_with_pages(3)))
     words = next(line for line in seen.text.splitlines() if "2" in line)
     picture, (left, top, right, bottom) = framed(seen, words)
     assert picture == 1
     grey = Image.open(io.BytesIO(seen.screenshots[1])).convert("L").crop((left, top, right, bottom))
-    assert sum(grey.histogram()[:128]) > 0  # ink stands in it
+    assert sum(grey.histogram()[:128]) > 0  # the box contains ink

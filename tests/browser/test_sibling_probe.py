@@ -1,4 +1,4 @@
-"""Whether a page stands for a missing one, where a browser looks at it and the one beside it is asked for without."""
+"""Soft 404 detection by a random sibling URL: the browser captures the page, plain HTTP its sibling."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def _seen(site: StandInWeb, program: Path) -> Observation:
             await browser.aclose()
 
 
-async def test_a_browser_and_none_are_shown_the_same_nothing(browser_program: Path) -> None:
+async def test_page_equal_to_a_random_sibling_is_a_soft_404(browser_program: Path) -> None:
     def nothing(visit: Visit) -> Reply:
         return Reply.html(NOTHING.replace("PLACE", visit.path))
 
@@ -52,19 +52,19 @@ async def test_a_browser_and_none_are_shown_the_same_nothing(browser_program: Pa
     assert seen.screenshots
 
 
-async def test_a_short_page_is_one_where_its_site_says_what_is_missing(browser_program: Path) -> None:
+async def test_short_page_is_evidence_if_a_random_sibling_returns_404(browser_program: Path) -> None:
     async with StandInWeb({CITED: Reply.html(SONG)}) as site:
         seen = await _seen(site, browser_program)
     assert (seen.outcome, seen.suspicion) == (CaptureOutcome.OK, Soft404Confidence.LIKELY)
     assert "answers 404" in seen.detail
 
 
-async def test_a_section_that_every_address_below_it_leads_to_is_no_page(browser_program: Path) -> None:
-    def to_the_section(visit: Visit) -> Reply:
+async def test_redirect_to_a_section_that_siblings_also_reach_is_a_soft_404(browser_program: Path) -> None:
+    def redirect_to_section(visit: Visit) -> Reply:
         section = "<title>Songs</title><h1>Songs</h1><p>" + "All that the quartet ever played, by year. " * 20
         return Reply.html(section) if visit.path == "/songs" else Reply.redirect("/songs")
 
-    async with StandInWeb(anything_else=to_the_section) as site:
+    async with StandInWeb(anything_else=redirect_to_section) as site:
         seen = await _seen(site, browser_program)
     assert seen.outcome is CaptureOutcome.SOFT_404
     assert "is sent to the same place" in seen.detail

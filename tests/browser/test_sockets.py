@@ -1,4 +1,4 @@
-"""Text that a page is told over a socket: no clock of the browser's brings it forward."""
+"""Text received over a WebSocket, which the virtual time of the browser does not accelerate."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ PROSE = "<h1>Scores</h1><p>" + "Words that can be read by anybody. " * 20 + "</p
 _ACCEPTS = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
-async def _speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Take a WebSocket, say one word after a while, and stay."""
+async def _send_late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Accept a WebSocket, send one word after two seconds, and stay connected."""
     head = await reader.readuntil(b"\r\n\r\n")
     key = next(line.split()[1] for line in head.split(b"\r\n") if line.lower().startswith(b"sec-websocket-key"))
     accept = base64.b64encode(hashlib.sha1(key + _ACCEPTS).digest())
@@ -34,8 +34,8 @@ async def _speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     writer.close()
 
 
-async def test_what_a_socket_says_is_waited_for(rig: Rig) -> None:
-    server = await asyncio.start_server(_speak, "127.0.0.1", 0)
+async def test_text_from_a_websocket_is_waited_for(rig: Rig) -> None:
+    server = await asyncio.start_server(_send_late, "127.0.0.1", 0)
     place = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     script = f"new WebSocket('ws://{place}/').onmessage = (e) => {{ out.textContent = e.data }}"
     rig.site.pages["/socket"] = Reply.html(f"{PROSE}<script>{script}</script>")

@@ -1,4 +1,4 @@
-"""Each way out of a page that is not the proxy's, closed by itself: counted by who would have been reached."""
+"""Ways out of a page that bypass the proxy: each is closed, and the contacted servers count connections."""
 
 # ruff: noqa: E501 - markup and scripts are easier to read in one piece
 
@@ -30,8 +30,8 @@ PROSE = "<h1>A page</h1><p>" + "Words that can be read by anybody. " * 20 + "</p
 SAY = "const say = (text) => { said.removeAttribute('aria-busy'); said.textContent = 'SAID ' + text };"
 
 
-async def _said(rig: Rig, script: str, path: str = "/says") -> str:
-    """What a page makes of a script that ends by calling ``say``."""
+async def _reported(rig: Rig, script: str, path: str = "/says") -> str:
+    """Return the text that a page's script passes to ``say``."""
     seen = await rig.show(path, Reply.html(f"{PROSE}<script>{SAY}{script}</script>"))
     assert seen.outcome is CaptureOutcome.OK
     found = re.search(r"SAID (.*)", seen.text)
@@ -59,7 +59,7 @@ async def _counting_packets() -> AsyncIterator[tuple[int, _Packets]]:
 
 async def test_webrtc_sends_no_packet_and_learns_no_address(rig: Rig) -> None:
     async with _counting_packets() as (port, packets):
-        said = await _said(
+        said = await _reported(
             rig,
             f"const pc = new RTCPeerConnection({{ iceServers: [{{ urls: 'stun:127.0.0.1:{port}' }},"
             f"{{ urls: 'turn:127.0.0.1:{port}', username: 'u', credential: 'c' }}] }}); const found = [];"
@@ -71,7 +71,7 @@ async def test_webrtc_sends_no_packet_and_learns_no_address(rig: Rig) -> None:
     assert packets.received == 0
 
 
-async def test_quic_is_off_and_an_offer_of_it_is_not_taken(rig: Rig) -> None:
+async def test_quic_is_disabled_and_not_used_when_offered(rig: Rig) -> None:
     async with _counting_packets() as (port, packets):
         offer = {"Content-Type": "text/html", "Alt-Svc": f'h3="127.0.0.1:{port}"; ma=86400'}
         rig.site.pages["/offered"] = Reply(headers=offer, body=b"more")
@@ -85,7 +85,7 @@ async def test_quic_is_off_and_an_offer_of_it_is_not_taken(rig: Rig) -> None:
 
 async def test_no_service_worker_is_registered(rig: Rig) -> None:
     rig.site.pages["/sw.js"] = Reply(headers={"Content-Type": "text/javascript"}, body=b"self.onfetch = () => 0")
-    said = await _said(
+    said = await _reported(
         rig,
         "const sw = navigator.serviceWorker; if (!sw) say('none'); else Promise.race([sw.register('/sw.js'), new Promise("
         "(r, no) => setTimeout(() => no(Error('never')), 1500))]).then((r) => say(r && r.active ? 'active' : 'none'), () => say('none'))",
@@ -93,13 +93,13 @@ async def test_no_service_worker_is_registered(rig: Rig) -> None:
     assert said == "none"
 
 
-async def test_nothing_is_downloaded(rig: Rig) -> None:
+async def test_no_file_is_downloaded(rig: Rig) -> None:
     name = "assay-downloaded-canary.bin"
     rig.site.pages["/file"] = Reply(
         headers={"Content-Type": "application/octet-stream", "Content-Disposition": f"attachment; filename={name}"},
         body=b"\x00\x01" * 500,
     )
-    await _said(
+    await _reported(
         rig,
         "const a = document.createElement('a'); a.href = '/file'; a.download = 'x.bin'; document.body.append(a); a.click();"
         "const b = document.createElement('a'); b.href = URL.createObjectURL(new Blob(['canary'])); b.download = "
@@ -108,15 +108,15 @@ async def test_nothing_is_downloaded(rig: Rig) -> None:
     found = [
         file
         for place in (tempfile.gettempdir(), str(Path.home()))
-        for folder, _, files in os.walk(place)  # which leaves out what goes away meanwhile
+        for folder, _, files in os.walk(place)  # os.walk skips folders that disappear meanwhile
         for file in (f"{folder}/{each}" for each in files)
         if "downloaded-canary" in file
     ]
     assert found == []
 
 
-async def test_no_permission_is_given(rig: Rig) -> None:
-    said = await _said(
+async def test_no_permission_is_granted(rig: Rig) -> None:
+    said = await _reported(
         rig,
         "const names = ['geolocation', 'notifications', 'camera', 'microphone', 'clipboard-read', 'midi'];"
         "Promise.all(names.map((name) => navigator.permissions.query({ name }).then((p) => p.state, () => 'unknown')))"
@@ -130,7 +130,7 @@ async def test_no_permission_is_given(rig: Rig) -> None:
 async def test_no_window_is_opened(rig: Rig) -> None:
     rig.site.pages["/popup"] = Reply.html("<h1>POPUP</h1>")
     rig.site.hits.clear()
-    said = await _said(
+    said = await _reported(
         rig,
         "const got = [open('/popup'), open('/popup', 'x', 'width=200')].filter((w) => w && w.closed === false).length;"
         "setTimeout(() => say(`${got} windows`), 800)",
@@ -140,8 +140,8 @@ async def test_no_window_is_opened(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("kind", ["browser", "http"])
-async def test_a_name_that_turns_inwards_is_not_followed(rig: Rig, kind: str) -> None:
-    """Live: a name server that answers with a public address first and with this machine's from then on."""
+async def test_dns_rebinding_to_an_internal_address_is_denied(rig: Rig, kind: str) -> None:
+    """The name server returns a public address first and this machine's address afterwards."""
     async with StandInWeb({"/": Reply.html(PROSE)}) as inside, StandInWeb() as outside:
         names = {
             "rebind.test": [["203.0.114.9"], ["127.0.0.1"]],
@@ -186,7 +186,7 @@ blob:http://a.com/1
 
 @pytest.mark.parametrize("url", NOT_THE_WEB.split())
 @pytest.mark.parametrize("kind", ["browser", "http"])
-async def test_what_is_not_the_web_is_refused_before_anything_is_opened(rig: Rig, kind: str, url: str) -> None:
+async def test_unsupported_schemes_are_rejected_before_anything_is_opened(rig: Rig, kind: str, url: str) -> None:
     capturer = rig.capturer if kind == "browser" else HttpCapturer(rig.guard, semaphore=asyncio.Semaphore(1))
     seen = await capturer.capture(url)
     assert seen.outcome is CaptureOutcome.UNSUPPORTED
@@ -196,7 +196,7 @@ async def test_what_is_not_the_web_is_refused_before_anything_is_opened(rig: Rig
 
 
 def _commands() -> list[str]:
-    """The command lines of all processes below this one."""
+    """Return the command lines of all processes below this one."""
     return [command(process) for process in below()]
 
 

@@ -1,1 +1,1 @@
-"""The public toolkit's interface, as judge scripts meet it."""
+"""Tests of the public toolkit's interface, as judge scripts use it."""

@@ -1,4 +1,4 @@
-"""The scripts of this folder with what their model says, and the trees worked out by hand."""
+"""Cases for the scripts of this folder: model replies and expected trees."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mind2web2.utils.url_tools import URLs
-from tests.compat.scripted import Said
+from tests.compat.scripted import Vote
 
 FOLDER = Path(__file__).with_name("scripts")
 
@@ -27,11 +27,11 @@ def partial(score: float) -> tuple[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """``votes`` as for ScriptedClient, ``values`` by class name, ``tree`` what must come out."""
+    """One script case. ``votes`` as for ScriptedClient, ``values`` by class name, ``tree`` is the expected tree."""
 
     name: str
     answer: str = "The answer."
-    votes: Mapping[str | tuple[str, str], Said | list[Said]] = field(default_factory=dict)
+    votes: Mapping[str | tuple[str, str], Vote | list[Vote]] = field(default_factory=dict)
     values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tree: Mapping[str, tuple[str, Any]]
     infos: list[Mapping[str, Any]] = field(default_factory=list)
@@ -62,7 +62,8 @@ LINEAGE = Case(
             ]
         }
     },
-    # Generation 2 has its gates but not its style: 0, and so the third step is out, whatever is under it.
+    # Generation 2 passes its gates but not its style: 0. The third step is therefore skipped, with everything below
+    # it.
     tree={
         "root": partial(1 / 3),
         "generation_1": PASSED,
@@ -92,7 +93,7 @@ MUSEUMS = Case(
     name="museums",
     votes={"The Louvre is open on Mondays": False},
     values={"Museums": _MUSEUMS},
-    # The first museum: gate passed, one of two claims. The second: its gate failed.
+    # First museum: gate passed, one of two claims. Second museum: its gate failed.
     tree={
         "root": partial(0.25),
         "museum": partial(0.5),
@@ -126,7 +127,7 @@ CATALOGUE = Case(
     name="catalogue",
     answer="There is a lamp.",
     votes={"The answer describes the lamp": [True, True, False, False]},
-    # (1 x 1 + 1 x 0.5 + 2 x 0) / 4; in the last sequence the first step is missed, so the rest is out.
+    # (1 x 1 + 1 x 0.5 + 2 x 0) / 4. In the last sequence the first step failed, so the rest is skipped.
     tree={
         "root": partial(0.375),
         "item": PASSED,
@@ -146,7 +147,7 @@ CATALOGUE = Case(
 CONDITIONS = Case(
     name="conditions",
     votes={"The place is given": False, "The price is given": False},
-    # The price is skipped while the place is missing, and judged once the place is hinted at.
+    # The price is skipped while the place is missing, and judged after the place is given in a hint.
     tree={
         "root": partial(5 / 6),
         "basics": PASSED,
@@ -167,7 +168,7 @@ BATCHES = Case(
         ("Batched 1 holds", TWO): True,
         "Side 1 holds": [True, False, True, True],
     },
-    # The batch starts before its gate has fallen, what comes later does not; then the gate zeroes the group.
+    # The batch starts before its gate fails; later leaves do not. Then the gate zeroes the group.
     tree={
         "root": partial(0.5),
         "first": FAILED,
@@ -191,7 +192,7 @@ PAGES_CASE = Case(
     answer=f"See [one]({ONE}) and {TWO}.",
     votes={("It is open", _CITED[0]): False},
     values={"URLs": URLs(urls=_CITED).model_dump(), "Shop": {"title": "Lamp House"}},
-    # A gate passed, then three of four claims.
+    # One gate passed, then three of four claims.
     tree={
         "root": partial(0.75),
         "stored": PASSED,
@@ -221,8 +222,8 @@ TRAVEL = Case(
 NESTED = Case(
     name="nested",
     votes={"Sight 1.1 is open": False, "Hotel 2 exists": False},
-    # Day 1: gate passed, two of three sights. Day 2: the hotel is a gate, all behind it is out. The plan is not whole,
-    # so the last step, set by hand, does not count.
+    # Day 1: gate passed, two of three sights. Day 2: the hotel is a gate, so everything after it is skipped. The plan
+    # is incomplete, so the last step, which the script assigns, does not count.
     tree={
         "root": partial(1 / 6),
         "plan": partial(1 / 3),
@@ -251,7 +252,8 @@ NESTED = Case(
 AWKWARD = Case(
     name="awkward",
     values={"Shop": {"größe": "40 m²"}},
-    # 4 of 8 odd sources and 1 of 3 wrong calls hold; the group by hand holds, below its first step too.
+    # 4 of 8 unusual sources and 1 of 3 invalid calls pass; the group assigned by the script passes, below its first
+    # step too.
     tree={
         "root": partial((4 / 8 + 1 / 3 + 1) / 3),
         "sources": partial(0.5),

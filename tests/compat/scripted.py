@@ -1,4 +1,4 @@
-"""A client that says what a test has written down, and short ways to set up an evaluator and to read its tree."""
+"""Model client with scripted replies, and helpers to set up an evaluator and read its tree."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _CLAIM = re.compile(r"<claim [0-9a-f]+>\n(.*?)\n</claim ", re.DOTALL)
 _URL = re.compile(r"<url [0-9a-f]+>\n(.*?)\n</url ", re.DOTALL)
 _REQUEST = re.compile(r"<request [0-9a-f]+>\n(.*?)\n</request ", re.DOTALL)
 
-Said = bool | Exception | None
+Vote = bool | Exception | None
 """One vote: a verdict, an exception to raise, or no parsed verdict."""
 
 
 class ScriptedClient:
-    """Votes by claim, or by (claim, URL); values by the name of the class they are extracted into.
+    """Client with votes by claim or by (claim, URL), and values by the name of the extracted class.
 
-    A claim's votes are used up one after the other and the last one is repeated; a claim nobody wrote down is true.
+    The votes of a claim are used in order and the last one is repeated. A claim without votes is true.
     """
 
     def __init__(
         self,
-        votes: Mapping[str | tuple[str, str], Said | Sequence[Said]] | None = None,
+        votes: Mapping[str | tuple[str, str], Vote | Sequence[Vote]] | None = None,
         values: Mapping[str, BaseModel | Exception | None] | None = None,
         *,
         suspends: bool = True,
     ) -> None:
-        self._votes: dict[str | tuple[str, str], list[Said]] = {
+        self._votes: dict[str | tuple[str, str], list[Vote]] = {
             key: list(said) if isinstance(said, Sequence) else [said] for key, said in (votes or {}).items()
         }
         self._values = dict(values or {})
@@ -58,7 +58,7 @@ class ScriptedClient:
             raise said
         return None if said is None else schema(reasoning=f"ruled {said}", result=said)
 
-    def _next_vote(self, claim: str, url: str | None) -> Said:
+    def _next_vote(self, claim: str, url: str | None) -> Vote:
         votes = self._votes.get((claim, url or ""), self._votes.get(claim, [True]))
         return votes.pop(0) if len(votes) > 1 else votes[0]
 
@@ -70,7 +70,7 @@ class ScriptedClient:
 
 
 def text_of(messages: Sequence[Mapping[str, Any]]) -> str:
-    """All text of the messages."""
+    """Return all text of the messages."""
     parts: list[str] = []
     for message in messages:
         content = message["content"]
@@ -96,7 +96,7 @@ def request_in(text: str) -> str:
 
 
 def set_up(client: Any, cache: CacheFileSys | None = None, **keywords: Any) -> Evaluator:
-    """An initialized evaluator around ``client``."""
+    """Return an initialized evaluator that uses ``client``."""
     evaluator = Evaluator()
     evaluator.initialize(
         "task",
@@ -113,7 +113,7 @@ def set_up(client: Any, cache: CacheFileSys | None = None, **keywords: Any) -> E
 
 
 def nodes(summary: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The nodes of the tree in a summary by id."""
+    """Return the nodes of the tree in a summary, by id."""
     found: dict[str, dict[str, Any]] = {}
     pending = [summary["eval_breakdown"][0]["verification_tree"]]
     for node in pending:
@@ -123,10 +123,10 @@ def nodes(summary: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def tree(summary: Mapping[str, Any]) -> dict[str, tuple[str, float]]:
-    """Status and score of every node by id."""
+    """Return status and score of every node, by id."""
     return {id: (node["status"], node["score"]) for id, node in nodes(summary).items()}
 
 
 def outcomes(summary: Mapping[str, Any]) -> dict[str, tuple[str, str | None]]:
-    """Outcome and reason of every leaf by id."""
+    """Return outcome and reason of every leaf, by id."""
     return {id: (node["outcome"], node["reason"]) for id, node in nodes(summary).items() if not node["children"]}

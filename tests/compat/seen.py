@@ -1,4 +1,4 @@
-"""A capturer that has already seen the web: pages by URL, everything else is not found."""
+"""Capturer with fixed pages by URL; every other page is not found."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cache.capture import CaptureOutcome, Observation
 
 
 class SeenPages:
-    """Implements Capturer."""
+    """Capturer of fixed pages."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = dict(texts)

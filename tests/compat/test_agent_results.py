@@ -1,4 +1,4 @@
-"""What a claim is judged by, row by row of the contract's table, and what becomes of pages that are not to be had."""
+"""Evidence of a claim, by row of the contract's table, and pages that cannot be captured."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def cache(tmp_path: Path) -> CacheFileSys:
 
 
 class Web(BatchBrowserManager):
-    """A web in which every page ends as the test says; (outcome, gone)."""
+    """Browser manager for which every capture ends with the given ``(outcome, gone)`` or exception."""
 
     def __init__(self, ending: tuple[CaptureOutcome, bool] | Exception) -> None:
         super().__init__()
@@ -52,21 +52,21 @@ class Web(BatchBrowserManager):
 
 
 @pytest.mark.parametrize("sources", [None, []])
-async def test_without_sources_the_answer_alone_is_judged(sources: Any, cache: CacheFileSys):
+async def test_claim_without_sources_is_judged_by_the_answer_alone(sources: Any, cache: CacheFileSys):
     client = ScriptedClient()
     assert await set_up(client, cache).verify("c", None, sources)
     assert all(isinstance(call["messages"][0]["content"], str) for call in client.calls)
 
 
 @pytest.mark.parametrize("sources", [A, [A]])
-async def test_one_source_is_judged_by_that_page(sources: Any, cache: CacheFileSys):
+async def test_claim_with_one_source_is_judged_by_that_page(sources: Any, cache: CacheFileSys):
     client = ScriptedClient()
     assert await set_up(client, cache).verify("c", None, sources)
     assert all(f"text of {A}" in text_of(call["messages"]) for call in client.calls)
 
 
 @pytest.mark.parametrize("sources", ["", "  ", [""], [None], [5], (A,), {A}, {"url": A}, 7, [None, ""], [[A]]])
-async def test_what_is_no_source_fails_without_a_call(sources: Any, cache: CacheFileSys):
+async def test_invalid_sources_fail_the_claim_without_a_model_call(sources: Any, cache: CacheFileSys):
     client = ScriptedClient()
     e = set_up(client, cache)
     leaf = e.add_leaf("a", "a")
@@ -77,7 +77,7 @@ async def test_what_is_no_source_fails_without_a_call(sources: Any, cache: Cache
     assert outcomes(summary)["a"][0] == "failed"
 
 
-async def test_of_several_sources_the_first_that_supports_decides(cache: CacheFileSys):
+async def test_first_supporting_source_decides(cache: CacheFileSys):
     client = ScriptedClient({("c", A): False, ("c", B): True, ("c", C): False})
     e = set_up(client, cache)
     leaf = e.add_leaf("a", "a")
@@ -85,14 +85,14 @@ async def test_of_several_sources_the_first_that_supports_decides(cache: CacheFi
     assert leaf.status == "passed"
 
 
-async def test_the_others_are_called_off(cache: CacheFileSys):
-    client = HangsOn(B)
+async def test_requests_about_other_sources_are_cancelled_after_support(cache: CacheFileSys):
+    client = HangingPageClient(B)
     assert await set_up(client, cache).verify("c", None, [B, A])
     assert client.cancelled > 0
 
 
-class HangsOn(ScriptedClient):
-    """Never replies about one page, and about others only once it was asked about that one."""
+class HangingPageClient(ScriptedClient):
+    """Client that never replies about one page, and replies about others only after it was asked about that page."""
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -112,32 +112,32 @@ class HangsOn(ScriptedClient):
         return await super().async_response(**keywords)
 
 
-async def test_no_source_that_supports_fails(cache: CacheFileSys):
+async def test_claim_without_a_supporting_source_fails(cache: CacheFileSys):
     e = set_up(ScriptedClient({"c": False}), cache)
     leaf = e.add_leaf("a", "a")
     assert not await e.verify("c", leaf, [A, B])
     assert leaf.status == "failed"
 
 
-async def test_every_entry_is_judged_duplicates_too_each_with_its_own_votes(cache: CacheFileSys):
+async def test_duplicate_sources_are_each_judged_with_their_own_votes(cache: CacheFileSys):
     client = ScriptedClient({"c": False})
     assert not await set_up(client, cache).verify("c", None, [A, A, B])
     assert len(client.calls) == 6
 
 
-async def test_empty_and_broken_entries_are_merely_no_support(cache: CacheFileSys):
+async def test_empty_and_malformed_sources_do_not_hide_support(cache: CacheFileSys):
     client = ScriptedClient()
     assert await set_up(client, cache).verify("c", None, [None, "", "not a url", A])
 
 
-async def test_a_fault_on_one_source_does_not_hide_the_support_of_another(cache: CacheFileSys):
+async def test_fault_on_one_source_does_not_hide_support_of_another(cache: CacheFileSys):
     e = set_up(ScriptedClient({("c", A): RuntimeError("down"), ("c", B): True}), cache)
     leaf = e.add_leaf("a", "a")
     assert await e.verify("c", leaf, [A, B])
     assert e.get_summary()["status"] == "complete"
 
 
-async def test_a_fault_on_one_source_without_support_leaves_the_claim_open(cache: CacheFileSys):
+async def test_fault_on_one_source_without_support_is_not_judged(cache: CacheFileSys):
     e = set_up(ScriptedClient({("c", A): RuntimeError("down"), ("c", B): False}), cache)
     leaf = e.add_leaf("a", "a")
     assert not await e.verify("c", leaf, [A, B])
@@ -160,7 +160,7 @@ async def test_a_fault_on_one_source_without_support_leaves_the_claim_open(cache
         (CaptureOutcome.CRASH, False, ("not_judged", "capture_failed")),
     ],
 )
-async def test_only_a_page_that_is_gone_is_a_verdict(outcome: CaptureOutcome, gone: bool, ours: tuple[str, str]):
+async def test_only_a_page_that_is_gone_fails_the_claim(outcome: CaptureOutcome, gone: bool, ours: tuple[str, str]):
     client, web = ScriptedClient(), Web((outcome, gone))
     e = set_up(client, browser_manager=web)
     leaf = e.add_leaf("a", "a")
@@ -175,7 +175,7 @@ async def test_only_a_page_that_is_gone_is_a_verdict(outcome: CaptureOutcome, go
     assert [page["outcome"] for page in summary["pages"]] == [outcome.value]
 
 
-async def test_a_machine_without_a_browser_is_no_verdict():
+async def test_missing_browser_is_not_judged():
     e = set_up(ScriptedClient(), browser_manager=Web(BrowserUnavailable("no browser here")))
     leaf = e.add_leaf("a", "a")
     assert not await e.verify("c", leaf, A)
@@ -183,7 +183,7 @@ async def test_a_machine_without_a_browser_is_no_verdict():
 
 
 @pytest.mark.parametrize("source", ["N/A", "see above", "not a url", "https://", "[link]", "https://a.com (see above)"])
-async def test_what_is_no_address_at_all_is_a_verdict(source: str):
+async def test_source_that_is_not_a_url_fails_the_claim(source: str):
     web = Web((CaptureOutcome.OK, False))
     e = set_up(ScriptedClient(), browser_manager=web)
     leaf = e.add_leaf("a", "a")
@@ -192,7 +192,7 @@ async def test_what_is_no_address_at_all_is_a_verdict(source: str):
     assert outcomes(e.get_summary())["a"] == ("failed", "source_gone")
 
 
-async def test_an_address_without_a_scheme_is_looked_up_by_https():
+async def test_url_without_a_scheme_is_captured_over_https():
     web = Web((CaptureOutcome.OK, False))
     assert await set_up(ScriptedClient(), browser_manager=web).verify("c", None, "www.a.com/x")
     assert web.asked == ["https://www.a.com/x"]
@@ -207,13 +207,13 @@ async def test_an_address_without_a_scheme_is_looked_up_by_https():
         ("https://a.com/no\u00a0break", "https://a.com/no%C2%A0break"),
     ],
 )
-async def test_white_space_in_an_address_is_sent_as_browsers_send_it(source: str, asked: str):
+async def test_white_space_in_a_url_is_encoded_as_browsers_do(source: str, asked: str):
     web = Web((CaptureOutcome.OK, False))
     assert await set_up(ScriptedClient(), browser_manager=web).verify("c", None, source)
     assert web.asked == [asked]
 
 
-async def test_a_page_that_could_not_be_had_is_asked_for_once_in_a_run():
+async def test_failed_capture_is_attempted_once_per_run():
     web = Web((CaptureOutcome.TIMEOUT, False))
     e = set_up(ScriptedClient(), browser_manager=web)
     await e.verify("c", None, A)
@@ -221,7 +221,7 @@ async def test_a_page_that_could_not_be_had_is_asked_for_once_in_a_run():
     assert len(web.asked) == 1
 
 
-async def test_what_was_captured_is_stored_with_its_facts(tmp_path: Path):
+async def test_captured_page_is_stored_with_its_metadata(tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     e = set_up(ScriptedClient(), cache, browser_manager=Web((CaptureOutcome.OK, False)))
     assert await e.verify("c", None, A)
@@ -233,16 +233,16 @@ async def test_what_was_captured_is_stored_with_its_facts(tmp_path: Path):
     assert len(page["sha256"]) == 64
 
 
-async def test_a_stored_page_whose_bytes_changed_is_captured_again(cache: CacheFileSys, tmp_path: Path):
-    _damage(tmp_path)
+async def test_corrupted_stored_page_is_captured_again(cache: CacheFileSys, tmp_path: Path):
+    _corrupt_stored_texts(tmp_path)
     client = ScriptedClient()
     e = set_up(client, cache, browser_manager=Web((CaptureOutcome.OK, False)))
     assert await e.verify("c", None, A)
     assert "live text" in text_of(client.calls[0]["messages"])
 
 
-async def test_a_stored_page_whose_bytes_changed_is_never_shown(cache: CacheFileSys, tmp_path: Path):
-    _damage(tmp_path)
+async def test_corrupted_stored_page_is_never_shown_to_the_model(cache: CacheFileSys, tmp_path: Path):
+    _corrupt_stored_texts(tmp_path)
     client = ScriptedClient()
     e = set_up(client, cache, browser_manager=Web((CaptureOutcome.TIMEOUT, False)))
     leaf = e.add_leaf("a", "a")
@@ -251,12 +251,12 @@ async def test_a_stored_page_whose_bytes_changed_is_never_shown(cache: CacheFile
     assert outcomes(e.get_summary())["a"] == ("not_judged", "evidence_corrupt")
 
 
-def _damage(folder: Path) -> None:
+def _corrupt_stored_texts(folder: Path) -> None:
     for file in folder.glob("*.txt"):
         file.write_bytes(b"\0" * file.stat().st_size)
 
 
-async def test_a_foreign_cache_that_breaks_is_no_verdict():
+async def test_error_of_a_custom_cache_is_not_judged():
     class Broken:
         def has(self, url: str) -> str:
             raise RuntimeError("broken")
@@ -267,7 +267,7 @@ async def test_a_foreign_cache_that_breaks_is_no_verdict():
     assert outcomes(e.get_summary())["a"] == ("not_judged", "capture_failed")
 
 
-async def test_a_foreign_manager_that_breaks_is_no_verdict():
+async def test_error_of_a_custom_browser_manager_is_not_judged():
     class Broken:
         async def capture_page(self, url: str, logger: Any) -> Any:
             raise RuntimeError("broken")
@@ -278,7 +278,7 @@ async def test_a_foreign_manager_that_breaks_is_no_verdict():
     assert outcomes(e.get_summary())["a"] == ("not_judged", "capture_failed")
 
 
-async def test_a_leaf_tells_what_was_asked_and_shown(cache: CacheFileSys):
+async def test_leaf_records_claim_sources_votes_and_evidence(cache: CacheFileSys):
     e = set_up(ScriptedClient(), cache)
     await e.verify("c", e.add_leaf("a", "a"), [A, None], additional_instruction="strictly")
     leaf = nodes(e.get_summary())["a"]
@@ -290,25 +290,25 @@ async def test_a_leaf_tells_what_was_asked_and_shown(cache: CacheFileSys):
     assert len(leaf["evidence"]) == 1
 
 
-async def test_extraction_from_a_page_that_is_gone_is_no_fault():
+async def test_extraction_from_a_page_that_is_gone_is_complete():
     e = set_up(ScriptedClient(), browser_manager=Web((CaptureOutcome.HTTP_ERROR, True)))
     assert await e.extract("p", Found, source=A) == Found()
     e.add_custom_node(False, "k", "k")
     assert e.get_summary()["status"] == "complete"
 
 
-async def test_extraction_from_no_page_is_an_empty_form_without_a_call():
+async def test_extraction_from_an_empty_url_returns_defaults_without_a_call():
     client = ScriptedClient()
     assert await set_up(client).extract("p", Found, source="") == Found()
     assert client.calls == []
 
 
-async def test_extraction_from_a_page_that_could_not_be_had_is_a_fault():
+async def test_extraction_from_an_uncaptured_page_is_incomplete():
     e = set_up(ScriptedClient(), browser_manager=Web((CaptureOutcome.TIMEOUT, False)))
     assert await e.extract("p", Found, source=A) == Found()
     assert e.get_summary()["status"] == "incomplete"
 
 
-async def test_page_info_of_a_page_that_is_not_to_be_had():
+async def test_page_info_of_an_uncaptured_page_is_none():
     e = set_up(ScriptedClient(), browser_manager=Web((CaptureOutcome.TIMEOUT, False)))
     assert await e.verifier.get_page_info(A) == (None, None)

@@ -1,4 +1,4 @@
-"""The page cache in the public layout: byte for byte, forgiving in look-up, and without its collisions."""
+"""Page cache in the public file layout: exact bytes, tolerant lookup, no key collisions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def md5(text: str) -> str:
     return hashlib.md5(text.encode()).hexdigest()
 
 
-def test_the_example_of_the_contract(tmp_path: Path):
+def test_files_match_the_example_of_the_contract(tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     cache.put_web("https://www.a.com/P%20q/?x=1#f", "text", b"no image")
     cache.save()
@@ -51,14 +51,14 @@ def test_the_example_of_the_contract(tmp_path: Path):
         ("HTTPS://A.com", "HTTPS://A.com"),
     ],
 )
-def test_keys_are_made_by_the_three_public_steps(url: str, key: str, tmp_path: Path):
+def test_key_follows_the_three_public_steps(url: str, key: str, tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     cache.put_web(url, "t", None)
     assert cache.get_all_urls() == [key] == [layout_key(url)]
     assert (tmp_path / f"{md5(key)}.txt").exists()
 
 
-def test_a_folder_written_by_the_public_toolkit_is_read(tmp_path: Path):
+def test_folder_written_by_the_public_toolkit_is_read(tmp_path: Path):
     pages = {
         "https://a.com/P q": "web",
         "https://b.com/doc.pdf": "pdf",
@@ -76,7 +76,7 @@ def test_a_folder_written_by_the_public_toolkit_is_read(tmp_path: Path):
     assert cache.facts("https://a.com/P q") is None
 
 
-def test_a_page_under_the_name_that_the_public_toolkit_reads_is_found(tmp_path: Path):
+def test_page_under_the_public_toolkits_read_name_is_found(tmp_path: Path):
     key = layout_key("https://a.com/%2520")
     (tmp_path / "index.json").write_text(json.dumps({key: "web"}), "utf-8")
     (tmp_path / f"{md5(layout_key(key))}.txt").write_text("second name", "utf-8")
@@ -84,7 +84,7 @@ def test_a_page_under_the_name_that_the_public_toolkit_reads_is_found(tmp_path: 
 
 
 @pytest.mark.parametrize("url", ["https://a.com/%2520", "https://a.com/c%23", "https://a.com/x//"])
-def test_pages_that_the_public_toolkit_loses_are_kept(url: str, tmp_path: Path):
+def test_pages_that_the_public_toolkit_loses_can_be_read(url: str, tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     cache.put_web(url, "kept", None)
     cache.save()
@@ -96,7 +96,7 @@ def test_pages_that_the_public_toolkit_loses_are_kept(url: str, tmp_path: Path):
     ["", "{", "[]", "null", '"x"', "\x00", "[" * 100_000, '{"https://a.com": ["web"]}', '{"https://a.com": {}}'],
     ids=lambda content: repr(content[:20]),
 )
-def test_a_broken_index_is_an_empty_one(content: str, tmp_path: Path):
+def test_broken_index_counts_as_empty(content: str, tmp_path: Path):
     (tmp_path / "index.json").write_text(content, "utf-8")
     assert CacheFileSys(tmp_path).get_all_urls() == []
 
@@ -114,7 +114,7 @@ def test_only_save_writes_the_index(tmp_path: Path):
     "encode",
     [bytes, lambda b: base64.b64encode(b).decode(), lambda b: "data:image/png;base64," + base64.b64encode(b).decode()],
 )
-def test_screenshots_come_as_bytes_base64_or_data_uri_and_are_kept_as_jpeg(encode, tmp_path: Path):
+def test_screenshot_as_bytes_base64_or_data_uri_is_stored_as_jpeg(encode, tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     cache.put_web("https://a.com", "t", encode(png()))
     stored = cache.get_web("https://a.com")[1]
@@ -123,7 +123,7 @@ def test_screenshots_come_as_bytes_base64_or_data_uri_and_are_kept_as_jpeg(encod
     assert (image.format, image.size, image.mode) == ("JPEG", (4, 3), "RGB")
 
 
-def test_what_is_transparent_becomes_white(tmp_path: Path):
+def test_transparent_pixels_become_white(tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     cache.put_web("https://a.com", "t", png("RGBA", (0, 0, 0, 0)))
     stored = cache.get_web("https://a.com")[1]
@@ -131,7 +131,7 @@ def test_what_is_transparent_becomes_white(tmp_path: Path):
     assert Image.open(io.BytesIO(stored)).getpixel((1, 1)) == (255, 255, 255)
 
 
-def test_a_screenshot_can_be_left_unread_or_absent(tmp_path: Path):
+def test_screenshot_can_be_skipped_or_absent(tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     cache.put_web("https://a.com", "t", png())
     assert cache.get_web("https://a.com", get_screenshot=False) == ("t", None)
@@ -139,7 +139,7 @@ def test_a_screenshot_can_be_left_unread_or_absent(tmp_path: Path):
     assert cache.get_web("https://a.com") == ("t2", None)
 
 
-def test_what_is_stored_under_a_url(tmp_path: Path):
+def test_has_reports_the_kind_of_stored_page(tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     cache.put_web("https://a.com", "t", None)
     cache.put_pdf("https://b.com", PDF)
@@ -150,7 +150,7 @@ def test_what_is_stored_under_a_url(tmp_path: Path):
 
 
 @pytest.mark.parametrize("call", ["get_pdf", "get_web"])
-def test_what_is_not_stored_is_a_key_error(call: str, tmp_path: Path):
+def test_missing_page_raises_key_error(call: str, tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     cache.put_web("https://web.com", "t", None)
     cache.put_pdf("https://pdf.com", PDF)
@@ -160,7 +160,7 @@ def test_what_is_not_stored_is_a_key_error(call: str, tmp_path: Path):
         getattr(cache, call)("https://nothing.com")
 
 
-def test_clear_forgets_everything(tmp_path: Path):
+def test_clear_removes_all_pages_and_files(tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     cache.put_web("https://a.com", "t", png())
     cache.put_pdf("https://b.com", PDF)
@@ -187,7 +187,7 @@ STORED = "https://www.example.com/Path/a b?q=x y&k=1"
         "http://example.com/path/A%20B/?utm_x=1&k=1&q=x%20y#f",
     ],
 )
-def test_other_spellings_of_a_url_are_forgiven(url: str, tmp_path: Path):
+def test_equivalent_urls_find_the_stored_page(url: str, tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     cache.put_web(STORED, "found", None)
     assert cache.has(url) == "web"
@@ -207,7 +207,7 @@ def test_other_spellings_of_a_url_are_forgiven(url: str, tmp_path: Path):
         "https://www.example.com/Path/a b?q=x y&k=2",
     ],
 )
-def test_other_pages_are_not(url: str, tmp_path: Path):
+def test_different_urls_do_not_find_the_stored_page(url: str, tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     cache.put_web(STORED, "found", None)
     assert cache.has(url) is None
@@ -220,7 +220,7 @@ URLS = [
 ]  # fmt: skip
 
 
-def test_whatever_is_equal_by_the_public_rule_is_equal_by_ours():
+def test_urls_equal_by_the_public_rule_have_equal_lookup_keys():
     for one in URLS:
         for other in URLS:
             if normalize_url_simple(one) == normalize_url_simple(other):
@@ -237,7 +237,7 @@ def test_whatever_is_equal_by_the_public_rule_is_equal_by_ours():
         ("https://a.com/x?q=1/", "https://a.com/x?q=1"),
     ],
 )
-def test_pages_that_collide_in_the_public_toolkit_are_kept_apart(one: str, other: str, tmp_path: Path):
+def test_pages_that_collide_in_the_public_toolkit_stay_separate(one: str, other: str, tmp_path: Path):
     for first, second in ((one, other), (other, one)):
         cache = CacheFileSys(tmp_path / md5(first))
         cache.put_web(first, "first", None)
@@ -249,7 +249,7 @@ def test_pages_that_collide_in_the_public_toolkit_are_kept_apart(one: str, other
             assert read.summary()["total_urls"] == 2
 
 
-def test_the_same_page_spelled_otherwise_is_overwritten(tmp_path: Path):
+def test_equivalent_url_overwrites_the_stored_page(tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     cache.put_web("https://a.com/P%20q", "old", None)
     cache.put_web("https://a.com/P q#part", "new", None)
@@ -263,7 +263,7 @@ def test_a_page_can_become_a_pdf(tmp_path: Path):
     assert (cache.has("https://a.com"), cache.summary()["total_urls"]) == ("pdf", 1)
 
 
-def test_the_exact_page_goes_before_a_forgiven_one(tmp_path: Path):
+def test_exact_match_wins_over_an_equivalent_url(tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     for url in ("https://a.com/X", "https://a.com/x", "http://a.com/x", "https://a.com/x?utm_a=1"):
         cache.put_web(url, url, None)
@@ -271,7 +271,7 @@ def test_the_exact_page_goes_before_a_forgiven_one(tmp_path: Path):
         assert cache.get_web(url)[0] == url
 
 
-def test_time_status_headers_and_hash_are_kept_beside_the_index(tmp_path: Path):
+def test_time_status_headers_and_hash_are_stored_beside_the_index(tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     cache.put_web("https://a.com", "t", b"x", status=200, final_url="https://a.com/home", headers={"server": "s"})
     cache.save()
@@ -284,7 +284,7 @@ def test_time_status_headers_and_hash_are_kept_beside_the_index(tmp_path: Path):
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"pages": 3}', '{"pages": {"https://a.com": {}}}'])
-def test_a_damaged_facts_file_loses_no_page(content: str, tmp_path: Path):
+def test_damaged_metadata_file_loses_no_page(content: str, tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     cache.put_web("https://a.com", "t", None)
     cache.save()
@@ -293,18 +293,18 @@ def test_a_damaged_facts_file_loses_no_page(content: str, tmp_path: Path):
     assert (read.get_web("https://a.com")[0], read.facts("https://a.com")) == ("t", None)
 
 
-def test_text_without_utf_8_is_stored(tmp_path: Path):
+def test_text_that_is_not_valid_utf_8_is_stored(tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     cache.put_web("https://a.com/\ud800", "lone \ud800 surrogate\r\n", None)
     assert cache.get_web("https://a.com/\ud800")[0] == "lone ? surrogate\r\n"
 
 
-def test_a_screenshot_that_is_no_base64_is_refused(tmp_path: Path):
+def test_screenshot_that_is_not_base64_is_rejected(tmp_path: Path):
     with pytest.raises(ValueError, match="base64"):
         CacheFileSys(tmp_path).put_web("https://a.com", "t", "a")
 
 
-def test_look_up_does_not_grow_with_the_cache(tmp_path: Path):
+def test_lookup_time_does_not_grow_with_the_cache(tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     for n in range(10_000):
         cache._enter(f"https://www.site{n % 50}.com/path/{n}?q=a b&id={n}", "web", None)
@@ -318,4 +318,4 @@ def test_look_up_does_not_grow_with_the_cache(tmp_path: Path):
         found = [cache.has(url) for url in urls]
         each_us = (time.perf_counter() - started) / len(urls) * 1e6
         assert set(found) == {None if kind == "miss" else "web"}
-        assert each_us < 100, kind  # the goal is 20 on an idle machine; a search through the index takes 87,000
+        assert each_us < 100, kind  # goal: 20 us on an idle machine; a scan of the index takes 87,000 us

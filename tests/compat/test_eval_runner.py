@@ -1,4 +1,4 @@
-"""Judging a folder of answers: what is written where, what is reused, and the summaries to the letter."""
+"""Judging a folder of answers: files written, results reused, and summaries."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STAMPED = re.compile(r"\d{8}_\d{6}_answer_1\.md\.json")
 
 
 class Layout:
-    """A project with one agent."""
+    """A project folder in the public layout."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -77,12 +77,12 @@ def results(folder: Path) -> list[Path]:
     return sorted((folder / "results").iterdir())
 
 
-async def test_without_an_answer_folder_there_is_nothing(layout: Layout):
+async def test_missing_answer_folder_returns_nothing_and_writes_nothing(layout: Layout):
     assert await layout.run(client()) == []
     assert not layout.out.exists()
 
 
-async def test_what_is_written_where(layout: Layout):
+async def test_result_answer_logs_summary_and_cache_are_written(layout: Layout):
     layout.answer("right ü")
     [result] = await layout.run(client())
     folder = layout.folder()
@@ -101,7 +101,7 @@ async def test_what_is_written_where(layout: Layout):
     assert (layout.root / "cache" / "me" / "t" / "index.json").exists()
 
 
-async def test_a_self_debug_result_is_marked_and_never_reused(layout: Layout):
+async def test_self_debug_result_is_marked_and_never_reused(layout: Layout):
     layout.answer("right")
     await layout.run(client(), is_self_debug=True)
     assert [path.name.endswith("_answer_1.md_debug.json") for path in results(layout.folder())] == [True]
@@ -110,13 +110,13 @@ async def test_a_self_debug_result_is_marked_and_never_reused(layout: Layout):
     assert asked.calls
 
 
-async def test_the_cache_index_is_left_alone_on_request(layout: Layout):
+async def test_dump_cache_false_does_not_write_the_cache_index(layout: Layout):
     layout.answer("right")
     await layout.run(client(), dump_cache=False)
     assert not (layout.root / "cache" / "me" / "t" / "index.json").exists()
 
 
-async def test_results_come_in_the_order_in_which_they_finish(layout: Layout):
+async def test_results_are_returned_in_completion_order(layout: Layout):
     layout.answer("wrong, slow", 1)
     layout.answer("right", 2)
 
@@ -133,12 +133,12 @@ async def test_results_come_in_the_order_in_which_they_finish(layout: Layout):
     ]  # fmt: skip
 
 
-async def test_answers_are_judged_side_by_side_up_to_the_limit(layout: Layout):
+async def test_answers_are_judged_concurrently_up_to_the_limit(layout: Layout):
     for k in range(1, 6):
         layout.answer("right", k)
 
-    class Watching(ScriptedClient):
-        """Holds every reply back until ``wanted`` requests were under way at once."""
+    class ConcurrencyRecorder(ScriptedClient):
+        """Client that delays every reply until ``wanted`` requests were in progress at once."""
 
         def __init__(self, wanted: int) -> None:
             super().__init__()
@@ -156,15 +156,15 @@ async def test_answers_are_judged_side_by_side_up_to_the_limit(layout: Layout):
             self.now -= 1
             return await super().async_response(**keywords)
 
-    asked = Watching(4)  # two answers, two votes each
+    asked = ConcurrencyRecorder(4)  # two answers, two votes each
     await layout.run(asked, max_concurrent_answers=2)
     assert asked.most == 4
-    asked = Watching(1)
+    asked = ConcurrencyRecorder(1)
     await layout.run(asked, overwrite=True, llm_semaphore=asyncio.Semaphore(1), webpage_semaphore=asyncio.Semaphore(1))
     assert asked.most == 1
 
 
-async def test_a_result_that_stands_is_reused(layout: Layout):
+async def test_unchanged_result_is_reused(layout: Layout):
     layout.answer("right")
     first = await layout.run(client())
     asked = client()
@@ -173,7 +173,7 @@ async def test_a_result_that_stands_is_reused(layout: Layout):
     assert len(results(layout.folder())) == 1
 
 
-async def test_overwrite_judges_again_and_keeps_the_old_result(layout: Layout):
+async def test_overwrite_judges_again_and_keeps_the_old_result_file(layout: Layout):
     layout.answer("right")
     await layout.run(client())
     asked = client()
@@ -216,7 +216,7 @@ async def change_page(layout: Layout) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("change", [change_answer, change_script, change_model, change_page])
-async def test_a_result_whose_basis_moved_is_made_again(change: Any, layout: Layout):
+async def test_result_is_judged_again_when_an_input_changed(change: Any, layout: Layout):
     cache = CacheFileSys(layout.root / "cache" / "me" / "t")
     cache.put_web("https://a.com/page", "text", None)
     cache.save()
@@ -229,16 +229,16 @@ async def test_a_result_whose_basis_moved_is_made_again(change: Any, layout: Lay
     assert asked.calls
 
 
-async def test_an_incomplete_result_is_made_again(layout: Layout):
+async def test_incomplete_result_is_judged_again(layout: Layout):
     layout.answer("right")
     [broken] = await layout.run(ScriptedClient({"it is right": RuntimeError("down")}))
     assert (broken["status"], broken["final_score"]) == ("incomplete", 0.5)
-    [mended] = await layout.run(client())
-    assert (mended["status"], mended["final_score"]) == ("complete", 1.0)
+    [repaired] = await layout.run(client())
+    assert (repaired["status"], repaired["final_score"]) == ("complete", 1.0)
 
 
 @pytest.mark.parametrize("text", ["crash", "no dict"])
-async def test_an_answer_whose_script_gives_no_result_is_noted_and_the_others_go_on(text: str, layout: Layout):
+async def test_script_without_a_result_is_recorded_and_other_answers_are_judged(text: str, layout: Layout):
     layout.answer(text, 1)
     layout.answer("right", 2)
     found = await layout.run(client())
@@ -254,7 +254,7 @@ async def test_an_answer_whose_script_gives_no_result_is_noted_and_the_others_go
     assert not (layout.folder(1) / "failed.json").exists()
 
 
-async def test_without_any_result_no_summary_is_written(layout: Layout):
+async def test_no_summary_is_written_without_a_result(layout: Layout):
     layout.answer("crash")
     assert await layout.run(client()) == []
     assert not (layout.out / "me" / "t" / "summary.json").exists()
@@ -262,20 +262,22 @@ async def test_without_any_result_no_summary_is_written(layout: Layout):
     assert not (layout.out / "me" / "summary.json").exists()
 
 
-async def test_an_answer_that_is_no_utf_8_has_no_result(layout: Layout):
+async def test_answer_that_is_not_utf_8_has_no_result(layout: Layout):
     layout.answer("x").write_bytes(b"\xff\xfe right")
     assert await layout.run(client()) == []
     assert "decode" in read(layout.folder() / "failed.json")["error"]
 
 
-async def test_a_script_that_cannot_be_loaded_raises(layout: Layout):
+async def test_script_that_cannot_be_loaded_raises(layout: Layout):
     layout.answer("right")
     layout.script.write_text("x = 1", "utf-8")
     with pytest.raises(AttributeError):
         await layout.run(client())
 
 
-async def test_scripts_get_the_configured_models_bare_name(layout: Layout, monkeypatch: pytest.MonkeyPatch):
+async def test_scripts_receive_the_configured_model_without_its_provider(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+):
     layout.answer("right")
     for configured, bare in ((None, "gpt-6-luna"), ("azure:my/gpt", "my/gpt"), ("openai/gpt-4.1", "gpt-4.1")):
         if configured is not None:
@@ -286,7 +288,7 @@ async def test_scripts_get_the_configured_models_bare_name(layout: Layout, monke
         assert result["judge_model"] == bare
 
 
-async def test_what_a_result_rests_on_is_in_it(layout: Layout):
+async def test_result_contains_hashes_of_its_inputs_and_the_model(layout: Layout):
     layout.answer("right")
     [result] = await layout.run(client())
     assert result["answer_sha256"] == hashlib.sha256(b"right").hexdigest()
@@ -295,7 +297,7 @@ async def test_what_a_result_rests_on_is_in_it(layout: Layout):
 
 
 def scored(layout: Layout, agent: str, task: str, entries: dict[int, tuple[float, str]]) -> None:
-    """A task folder as it is after judging: scores and the copied answers by k."""
+    """Write a task folder as judging leaves it: scores and copied answers by k."""
     summary = []
     for k, (score, text) in entries.items():
         folder = layout.folder(k, task, agent)
@@ -308,14 +310,14 @@ def scored(layout: Layout, agent: str, task: str, entries: dict[int, tuple[float
     (layout.out / agent / task / "summary.json").write_text(json.dumps(summary), "utf-8")
 
 
-def test_an_agents_summary_to_the_letter(layout: Layout):
+def test_agent_summary_has_the_public_fields_and_values(layout: Layout):
     scored(layout, "me", "t1", {1: (1.0, "one two three"), 2: (0.0, "one")})
     scored(layout, "me", "t2", {1: (1 / 3, "one  two\nthree four")})
     summary = generate_result_summary(layout.out, "me")
     assert summary is not None
     assert read(layout.out / "me" / "summary.json") == summary
     public = {name: value for name, value in summary.items() if "without_result" not in name}
-    # run 1: mean of 1 and 1/3; run 2: 0, on t1 alone
+    # run 1: mean of 1 and 1/3; run 2: 0, only t1
     assert public == {
         "agent_name": "me",
         "num_tasks": 2,
@@ -355,7 +357,7 @@ def test_an_agents_summary_to_the_letter(layout: Layout):
     ]  # fmt: skip
 
 
-def test_one_run_has_no_deviation(layout: Layout):
+def test_one_run_has_a_standard_deviation_of_zero(layout: Layout):
     scored(layout, "me", "t1", {1: (0.5, "x")})
     summary = generate_result_summary(layout.out, "me")
     assert summary is not None

@@ -1,4 +1,4 @@
-"""The evaluator's calls one by one: what they take, what they refuse, what they report."""
+"""Methods of the evaluator: arguments, errors and reported values."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def arguments(**more: Any) -> dict[str, Any]:
     }
 
 
-def test_initialize_makes_the_root():
+def test_initialize_creates_the_root():
     e = Evaluator()
     root = e.initialize(
         "t1", AggregationStrategy.SEQUENTIAL, "me", "answer_1.md", **arguments(task_description="Do it")
@@ -41,26 +41,26 @@ def test_initialize_makes_the_root():
     assert (root.id, root.desc, root.critical, root.strategy) == ("root", "Do it", False, "sequential")
 
 
-def test_a_task_description_is_made_up_where_none_is_given():
+def test_missing_task_description_gets_a_default():
     e = set_up(ScriptedClient())
     assert e.root is not None
     assert e.root.desc == e.verifier.task_description == "Evaluation for task"
 
 
 @pytest.mark.parametrize("missing", ["client", "answer", "global_cache", "global_semaphore", "logger"])
-def test_a_missing_keyword_is_a_type_error(missing: str):
+def test_missing_keyword_raises_type_error(missing: str):
     given = arguments()
     del given[missing]
     with pytest.raises(TypeError):
         Evaluator().initialize("t", **given)
 
 
-def test_an_unknown_keyword_is_a_type_error():
+def test_unknown_keyword_raises_type_error():
     with pytest.raises(TypeError):
         Evaluator().initialize("t", **arguments(answers="x"))
 
 
-def test_an_evaluator_takes_nothing():
+def test_evaluator_constructor_takes_no_arguments():
     with pytest.raises(TypeError):
         Evaluator("t")  # type: ignore[call-arg]
 
@@ -70,7 +70,7 @@ def test_empty_names_become_unknown():
     assert (summary["agent_name"], summary["answer_name"]) == ("unknown_agent", "unknown_answer")
 
 
-def test_a_second_initialize_gives_a_new_root_and_keeps_ids_and_infos():
+def test_second_initialize_creates_a_new_root_and_keeps_ids_and_infos():
     e = set_up(ScriptedClient())
     old = e.root
     e.add_leaf("a", "a")
@@ -82,7 +82,7 @@ def test_a_second_initialize_gives_a_new_root_and_keeps_ids_and_infos():
     assert e.get_summary()["eval_breakdown"][0]["info"] == [{"custom": {"x": 1}}]
 
 
-async def test_nothing_can_be_asked_before_initialize():
+async def test_calls_before_initialize_raise_value_error():
     e = Evaluator()
     with pytest.raises(ValueError, match="initialize"):
         await e.extract("p", Names)
@@ -93,7 +93,7 @@ async def test_nothing_can_be_asked_before_initialize():
     await e.close()
 
 
-def test_a_summary_before_initialize():
+def test_summary_before_initialize_is_empty():
     summary = Evaluator().get_summary()
     assert summary["final_score"] == 0.0
     assert summary["judge_model"] == summary["extract_model"] == "unknown"
@@ -102,14 +102,14 @@ def test_a_summary_before_initialize():
     assert Evaluator().score() == 0.0
 
 
-async def test_an_extraction_is_returned_and_recorded_as_it_was():
+async def test_later_changes_do_not_alter_the_recorded_extraction():
     e = set_up(ScriptedClient(values={"Names": Names(names=["Ann"])}))
     found = await e.extract("Who?", Names, "people")
     found.names.append("Bob")
     assert e.get_summary()["eval_breakdown"][0]["info"] == [{"people": {"names": ["Ann"]}}]
 
 
-async def test_infos_come_as_extractions_ground_truths_and_custom_infos():
+async def test_infos_are_ordered_extractions_ground_truths_custom():
     e = set_up(ScriptedClient())
     e.add_custom_info({"n": 1}, "stats", "numbers")
     e.add_custom_info({"n": 2}, "stats")
@@ -125,7 +125,7 @@ async def test_infos_come_as_extractions_ground_truths_and_custom_infos():
     ]
 
 
-def test_without_any_info_that_is_said():
+def test_summary_without_info_contains_no_info_entry():
     info = set_up(ScriptedClient()).get_summary()["eval_breakdown"][0]["info"]
     assert info == [{"no_info": "No information recorded"}]
 
@@ -140,12 +140,12 @@ def test_without_any_info_that_is_said():
         ({"verify_model": None}, None, "gpt-6-luna"),
     ],
 )
-def test_models_in_the_summary(given: dict[str, Any], judge: str | None, extract: str | None):
+def test_summary_names_judge_and_extract_models(given: dict[str, Any], judge: str | None, extract: str | None):
     summary = set_up(ScriptedClient(), **given).get_summary()
     assert (summary["judge_model"], summary["extract_model"]) == (judge, extract)
 
 
-async def test_extractor_and_verifier_ask_their_own_models():
+async def test_extractor_and_verifier_use_their_own_models():
     client = ScriptedClient()
     e = set_up(client, extract_model="x", verify_model="v")
     assert (e.extractor.MODEL_NAME, e.verifier.MODEL_NAME) == ("x", "v")
@@ -163,7 +163,7 @@ def test_the_summary_has_the_public_keys_first_and_in_order():
     assert summary["tree_statistics"] == {"depth": 0, "total_nodes": 1, "leaf_nodes": 1}
 
 
-def test_evaluators_carry_what_they_were_handed():
+def test_create_evaluator_sets_attributes_from_arguments():
     given = arguments(task_description="task")
     extractor, verifier = create_evaluator(**given)
     for each, kind in ((extractor, Extractor), (verifier, Verifier)):
@@ -178,30 +178,30 @@ def test_evaluators_carry_what_they_were_handed():
         assert each.browser_manager is not None
 
 
-def test_constructors_take_a_model():
+def test_verifier_and_extractor_accept_a_model():
     given = arguments(task_description="task")
     assert Verifier(**given, model="m").MODEL_NAME == "m"
     assert Extractor(**given).MODEL_NAME == "gpt-6-luna"
 
 
-async def test_a_list_is_no_source_of_an_extraction():
+async def test_extraction_rejects_a_list_of_sources():
     with pytest.raises(ValueError, match="source must be a string or None"):
         await set_up(ScriptedClient()).extract("p", Names, source=["https://a.com"])  # type: ignore[arg-type]
 
 
-async def test_use_screenshot_without_a_source_is_a_type_error():
+async def test_use_screenshot_without_a_source_raises_type_error():
     with pytest.raises(TypeError):
         await set_up(ScriptedClient()).extract("p", Names, use_screenshot=False)
 
 
 @pytest.mark.parametrize("value", [RuntimeError("down"), None])
-async def test_a_failed_extraction_is_an_empty_form(value: Exception | None):
+async def test_failed_extraction_returns_defaults(value: Exception | None):
     e = set_up(ScriptedClient(values={"Names": value}))
     assert await e.extract("p", Names) == Names()
     assert e.get_summary()["eval_breakdown"][0]["info"] == [{"extraction": {"names": []}}]
 
 
-async def test_a_failed_extraction_into_required_fields_raises():
+async def test_failed_extraction_into_required_fields_raises():
     e = set_up(ScriptedClient(values={"Strict": RuntimeError("down")}))
     with pytest.raises(ValidationError):
         await e.extract("p", Strict)
@@ -214,7 +214,7 @@ async def test_extractors_called_directly_record_nothing():
     assert e.get_summary()["eval_breakdown"][0]["info"] == [{"no_info": "No information recorded"}]
 
 
-async def test_a_claim_of_none_is_a_type_error_and_writes_nothing():
+async def test_claim_none_raises_type_error_and_leaves_the_leaf_unchanged():
     e = set_up(ScriptedClient())
     leaf = e.add_leaf("a", "a")
     for asked in (e.verify(None, leaf), e.verifier.simple_verify(None, leaf)):  # type: ignore[arg-type]
@@ -223,7 +223,7 @@ async def test_a_claim_of_none_is_a_type_error_and_writes_nothing():
     assert leaf.status == "initialized"
 
 
-async def test_a_batch_returns_results_in_order_and_exceptions_in_place():
+async def test_batch_returns_results_in_order_with_exceptions_in_place():
     e = set_up(ScriptedClient({"c": False}))
     results = await e.batch_verify([("a", None, None, None), (None, None, None, None), ("c", None, None, "None")])  # type: ignore[list-item]
     assert results[0] is True
@@ -237,7 +237,7 @@ async def test_unknown_keywords_of_verify_are_ignored():
     assert [call["temperature"] for call in client.calls] == [0.0] * len(client.calls) != []
 
 
-async def test_without_a_node_nothing_is_written_and_nothing_blocks():
+async def test_verify_without_a_node_writes_nothing_and_is_not_blocked():
     e = set_up(ScriptedClient({"c": True}))
     failed = e.add_custom_node(False, "k", "k")
     assert await e.verify("c", None, extra_prerequisites=[failed])
@@ -245,7 +245,7 @@ async def test_without_a_node_nothing_is_written_and_nothing_blocks():
 
 
 @pytest.mark.parametrize("trials", [2, 4, -1, "three", 2.5])
-async def test_a_number_of_votes_without_a_majority_fails_without_a_call(trials: Any):
+async def test_invalid_number_of_votes_fails_without_a_call(trials: Any):
     client = ScriptedClient()
     e = set_up(client)
     leaf = e.add_leaf("a", "a")
@@ -253,12 +253,12 @@ async def test_a_number_of_votes_without_a_majority_fails_without_a_call(trials:
     assert (leaf.status, leaf.score, client.calls) == ("failed", 0.0, [])
 
 
-async def test_an_even_number_of_votes_is_fine_without_a_majority():
+async def test_even_number_of_votes_is_valid_without_majority_vote():
     assert await set_up(ScriptedClient()).verify("c", None, num_trials=2, majority_vote=False)
 
 
 @pytest.mark.parametrize("extra", [[None], ["p"], 5])
-async def test_an_extra_prerequisite_that_is_no_node_fails_without_a_call(extra: Any):
+async def test_invalid_extra_prerequisite_fails_without_a_call(extra: Any):
     client = ScriptedClient()
     e = set_up(client)
     leaf = e.add_leaf("a", "a")
@@ -266,7 +266,7 @@ async def test_an_extra_prerequisite_that_is_no_node_fails_without_a_call(extra:
     assert (leaf.status, client.calls) == ("failed", [])
 
 
-async def test_cancelling_leaves_the_node_skipped():
+async def test_cancelled_verify_leaves_the_node_skipped():
     client = HangingClient()
     e = set_up(client)
     leaf = e.add_leaf("a", "a")
@@ -279,7 +279,7 @@ async def test_cancelling_leaves_the_node_skipped():
 
 
 class HangingClient(ScriptedClient):
-    """Never replies."""
+    """Client that never replies."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -290,7 +290,7 @@ class HangingClient(ScriptedClient):
         await asyncio.Event().wait()
 
 
-async def test_a_node_outside_the_tree_has_only_its_extra_prerequisites():
+async def test_node_outside_the_tree_is_blocked_only_by_extra_prerequisites():
     e = set_up(ScriptedClient())
     failed = e.add_custom_node(False, "k", "k")
     outside = VerificationNode(id="o", desc="o")
@@ -298,7 +298,7 @@ async def test_a_node_outside_the_tree_has_only_its_extra_prerequisites():
     assert not await e.verify("c", outside, extra_prerequisites=[failed])
 
 
-async def test_verifiers_called_directly_look_at_no_prerequisites(tmp_path: Any):
+async def test_verifier_called_directly_ignores_prerequisites(tmp_path: Any):
     cache = CacheFileSys(tmp_path)
     cache.put_web("https://a.com", "text", None)
     e = set_up(ScriptedClient(), cache)
@@ -312,12 +312,12 @@ async def test_verifiers_called_directly_look_at_no_prerequisites(tmp_path: Any)
         await e.verifier.verify_by_urls("c", [], leaf)
 
 
-def test_a_binary_result_is_a_reasoning_and_a_result():
+def test_binary_result_has_reasoning_and_result():
     made = BinaryEvalResult(reasoning="because", result=True)
     assert (made.reasoning, made.result) == ("because", True)
 
 
-async def test_a_datetime_in_an_extraction_stays_what_it_is():
+async def test_date_in_an_extraction_is_recorded_as_a_date():
     from datetime import date
 
     class When(BaseModel):
@@ -328,7 +328,7 @@ async def test_a_datetime_in_an_extraction_stays_what_it_is():
     assert e.get_summary()["eval_breakdown"][0]["info"] == [{"extraction": {"day": date(2024, 5, 1)}}]
 
 
-async def test_closing_stops_the_manager_that_was_handed_over():
+async def test_close_stops_the_given_browser_manager():
     class Manager:
         stopped = False
 

@@ -1,4 +1,4 @@
-"""Extraction into whatever scripts write: a class that cannot be filled is a failed extraction, never a crash."""
+"""Extraction into classes that cannot be filled: a failed extraction, never a crash."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.standin.llm import StandInLLM
 
 
 class Opaque:
-    """A type no JSON schema knows."""
+    """Type without a JSON schema."""
 
 
 class Trimmed(BaseModel):
@@ -60,7 +60,7 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StandInLLM]:
         (Old, {"name": "nobody"}),
     ],
 )
-async def test_a_class_that_cannot_be_filled_stays_empty_and_leaves_the_result_open(
+async def test_class_that_cannot_be_filled_gives_defaults_and_an_incomplete_result(
     kind: Any, recorded: dict[str, Any], server: StandInLLM
 ):
     e = set_up(LLMClient("openai", is_async=True))
@@ -70,7 +70,7 @@ async def test_a_class_that_cannot_be_filled_stays_empty_and_leaves_the_result_o
     assert summary["eval_breakdown"][0]["info"] == [{"extraction": recorded}]
 
 
-async def test_so_it_is_with_a_client_of_somebody_elses():
+async def test_invalid_dict_from_a_custom_client_gives_defaults_and_is_incomplete():
     class Raw(ScriptedClient):
         def _extracted(self, schema: type[BaseModel]) -> Any:
             return {"name": None}
@@ -80,7 +80,7 @@ async def test_so_it_is_with_a_client_of_somebody_elses():
     assert e.get_summary()["status"] == "incomplete"
 
 
-def test_a_validator_that_raises_anything_makes_a_reply_that_does_not_fit():
+def test_validator_that_raises_makes_the_reply_off_schema():
     raw = RawReply(text='{"name": null}', finish=FinishReason.STOP, model="m")
     with pytest.raises(LLMOutputUnusable, match="AttributeError") as raised:
         read_reply(raw, Trimmed, strict=False)

@@ -1,4 +1,4 @@
-"""The golden cases of the contract, row by row: the calls in their order, and the tree that must come out."""
+"""Golden cases of the contract by row: the calls in order and the expected tree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def partial(score: float) -> tuple[str, Any]:
 
 
 def parallel(**keywords: Any) -> tuple[Evaluator, ScriptedClient]:
-    """An evaluator whose claims are true when they start with "yes"."""
+    """Return an evaluator and its client, for which claims that start with "yes" are true."""
     client = YesOrNo()
     return set_up(client, **keywords), client
 
@@ -41,7 +41,7 @@ async def no(evaluator: Evaluator, node: VerificationNode, **keywords: Any) -> b
     return await evaluator.verify(f"no {node.id}", node, **keywords)
 
 
-async def test_row_1_a_failed_step_skips_the_next_and_asks_nobody():
+async def test_row_1_failed_step_skips_the_next_without_a_call():
     e, client = parallel()
     s = e.add_sequential("s", "s")
     a, b, d = (e.add_leaf(name, name, s) for name in "abd")
@@ -53,7 +53,7 @@ async def test_row_1_a_failed_step_skips_the_next_and_asks_nobody():
     }  # fmt: skip
 
 
-async def test_row_2_a_gate_that_falls_later_leaves_earlier_verdicts_alone():
+async def test_row_2_gate_that_fails_later_keeps_earlier_verdicts():
     e, _ = parallel()
     p = e.add_parallel("p", "p")
     a, b = e.add_leaf("a", "a", p), e.add_leaf("b", "b", p)
@@ -63,7 +63,7 @@ async def test_row_2_a_gate_that_falls_later_leaves_earlier_verdicts_alone():
     assert tree(e.get_summary()) == {"root": FAILED, "p": FAILED, "a": PASSED, "b": SKIPPED, "k": FAILED}
 
 
-async def test_row_3_a_second_verify_overwrites_the_first():
+async def test_row_3_second_verify_overwrites_the_first():
     e, _ = parallel()
     a = e.add_leaf("a", "a")
     assert not await no(e, a)
@@ -71,7 +71,7 @@ async def test_row_3_a_second_verify_overwrites_the_first():
     assert tree(e.get_summary()) == {"root": PASSED, "a": PASSED}
 
 
-async def test_row_3_unless_a_gate_has_failed_meanwhile():
+async def test_row_3_gate_that_failed_meanwhile_skips_the_second_verify():
     e, _ = parallel()
     a, k = e.add_leaf("a", "a"), e.add_leaf("k", "k", critical=True)
     await no(e, a)
@@ -81,7 +81,7 @@ async def test_row_3_unless_a_gate_has_failed_meanwhile():
     assert tree(e.get_summary()) == {"root": FAILED, "a": SKIPPED, "k": FAILED}
 
 
-async def test_row_4_a_failed_gate_skips_a_critical_group_beside_it():
+async def test_row_4_failed_gate_skips_a_critical_sibling_group():
     e, _ = parallel()
     e.add_custom_node(False, "g", "g")
     p = e.add_parallel("p", "p", critical=True)
@@ -90,7 +90,7 @@ async def test_row_4_a_failed_gate_skips_a_critical_group_beside_it():
     assert tree(e.get_summary()) == {"root": FAILED, "g": FAILED, "p": SKIPPED, "a": SKIPPED, "b": SKIPPED}
 
 
-async def test_row_5_a_leaf_that_was_created_skipped_blocks():
+async def test_row_5_leaf_created_as_skipped_blocks():
     e, client = parallel()
     p = e.add_parallel("p", "p", critical=True)
     e.add_leaf("a", "a", p, critical=True, status="skipped")
@@ -100,7 +100,7 @@ async def test_row_5_a_leaf_that_was_created_skipped_blocks():
     assert tree(e.get_summary()) == {"root": SKIPPED, "p": SKIPPED, "a": SKIPPED, "b": SKIPPED}
 
 
-async def test_row_6_custom_nodes_behind_a_missed_step_end_skipped():
+async def test_row_6_custom_nodes_after_a_failed_step_are_skipped():
     e, client = sequential()
     for name, result in (("c1", True), ("c2", False), ("c3", True)):
         e.add_custom_node(result, name, name, critical=False)
@@ -112,14 +112,14 @@ async def test_row_6_custom_nodes_behind_a_missed_step_end_skipped():
     }  # fmt: skip
 
 
-def test_row_6_all_critical():
+def test_row_6_failed_critical_step_zeroes_the_root():
     e, _ = sequential()
     for name, result in (("c1", True), ("c2", False), ("c3", True)):
         e.add_custom_node(result, name, name)
     assert tree(e.get_summary()) == {"root": FAILED, "c1": PASSED, "c2": FAILED, "c3": SKIPPED}
 
 
-async def test_row_7_a_later_critical_sibling_blocks_an_earlier_step():
+async def test_row_7_later_critical_sibling_blocks_an_earlier_step():
     e, _ = sequential()
     a = e.add_leaf("a", "a")
     e.add_custom_node(False, "k", "k")
@@ -127,7 +127,7 @@ async def test_row_7_a_later_critical_sibling_blocks_an_earlier_step():
     assert tree(e.get_summary()) == {"root": SKIPPED, "a": SKIPPED, "k": SKIPPED}
 
 
-async def test_row_8_a_failed_leaf_below_an_earlier_step_blocks():
+async def test_row_8_failed_leaf_below_an_earlier_step_blocks():
     e, _ = sequential()
     p, q = e.add_parallel("p", "p"), e.add_parallel("q", "q")
     e.add_custom_node(True, "t", "t", p, critical=False)
@@ -139,7 +139,7 @@ async def test_row_8_a_failed_leaf_below_an_earlier_step_blocks():
     }  # fmt: skip
 
 
-async def test_row_9_what_was_judged_too_early_keeps_its_verdict_under_a_skipped_step():
+async def test_row_9_leaf_judged_early_keeps_its_verdict_under_a_skipped_step():
     e, _ = sequential()
     p, q = e.add_parallel("p", "p"), e.add_parallel("q", "q")
     a, b, leaf = e.add_leaf("a", "a", p), e.add_leaf("b", "b", p), e.add_leaf("l", "l", q)
@@ -149,7 +149,7 @@ async def test_row_9_what_was_judged_too_early_keeps_its_verdict_under_a_skipped
     }  # fmt: skip
 
 
-def test_row_10_an_empty_group_is_an_undecided_leaf():
+def test_row_10_empty_group_is_an_undecided_leaf():
     e, _ = parallel()
     e.add_parallel("empty", "empty")
     e.add_custom_node(True, "t", "t", critical=False)
@@ -158,7 +158,7 @@ def test_row_10_an_empty_group_is_an_undecided_leaf():
     assert summary["tree_statistics"] == {"depth": 1, "total_nodes": 3, "leaf_nodes": 2}
 
 
-async def test_row_11_an_empty_critical_group_does_not_block_but_gates():
+async def test_row_11_empty_critical_group_gates_but_does_not_block():
     e, _ = parallel()
     e.add_parallel("empty", "empty", critical=True)
     leaf = e.add_leaf("l", "l")
@@ -166,7 +166,7 @@ async def test_row_11_an_empty_critical_group_does_not_block_but_gates():
     assert tree(e.get_summary()) == {"root": SKIPPED, "empty": INITIALIZED, "l": PASSED}
 
 
-async def test_row_11_an_empty_first_step():
+async def test_row_11_empty_first_step_skips_the_root():
     e, _ = sequential()
     e.add_parallel("empty", "empty")
     leaf = e.add_leaf("l", "l")
@@ -174,7 +174,7 @@ async def test_row_11_an_empty_first_step():
     assert tree(e.get_summary()) == {"root": SKIPPED, "empty": INITIALIZED, "l": SKIPPED}
 
 
-def test_row_12_a_group_of_undecided_leaves_is_skipped():
+def test_row_12_group_of_undecided_leaves_is_skipped():
     e, _ = parallel()
     p = e.add_parallel("p", "p")
     e.add_leaf("a", "a", p)
@@ -182,14 +182,14 @@ def test_row_12_a_group_of_undecided_leaves_is_skipped():
     assert tree(e.get_summary()) == {"root": SKIPPED, "p": SKIPPED, "a": INITIALIZED, "b": INITIALIZED}
 
 
-def test_row_12_an_undecided_first_step():
+def test_row_12_undecided_first_step_skips_the_root():
     e, _ = sequential()
     e.add_leaf("a", "a")
     e.add_custom_node(True, "t", "t", critical=False)
     assert tree(e.get_summary()) == {"root": SKIPPED, "a": INITIALIZED, "t": SKIPPED}
 
 
-def test_row_13_an_undecided_leaf_counts_zero():
+def test_row_13_undecided_leaf_counts_zero():
     e, _ = parallel()
     e.add_custom_node(True, "k", "k")
     e.add_custom_node(True, "t", "t", critical=False)
@@ -199,7 +199,7 @@ def test_row_13_an_undecided_leaf_counts_zero():
     assert tree(e.get_summary())["b"] == INITIALIZED
 
 
-def test_row_13_nothing_but_a_gate_passed():
+def test_row_13_root_fails_if_only_the_gate_passed():
     e, _ = parallel()
     e.add_custom_node(True, "k", "k")
     e.add_custom_node(False, "f", "f", critical=False)
@@ -207,7 +207,7 @@ def test_row_13_nothing_but_a_gate_passed():
     assert tree(e.get_summary()) == {"root": FAILED, "k": PASSED, "f": FAILED, "b": INITIALIZED}
 
 
-async def test_row_14_an_extra_prerequisite_blocks_once_a_leaf_below_it_has_failed():
+async def test_row_14_extra_prerequisite_blocks_after_a_leaf_below_it_failed():
     e, _ = parallel()
     p = e.add_parallel("p", "p")
     a, b, leaf = e.add_leaf("a", "a", p), e.add_leaf("b", "b", p), e.add_leaf("l", "l")
@@ -220,7 +220,7 @@ async def test_row_14_an_extra_prerequisite_blocks_once_a_leaf_below_it_has_fail
     }  # fmt: skip
 
 
-async def test_row_15_a_node_cannot_be_its_own_prerequisite():
+async def test_row_15_node_cannot_be_its_own_prerequisite():
     e, client = parallel()
     a = e.add_leaf("a", "a")
     assert not await yes(e, a, extra_prerequisites=[a])
@@ -228,7 +228,7 @@ async def test_row_15_a_node_cannot_be_its_own_prerequisite():
     assert tree(e.get_summary())["a"] == FAILED
 
 
-async def test_row_15_its_own_old_verdict_counts_through_its_parent():
+async def test_row_15_own_earlier_verdict_blocks_through_the_parent():
     e, _ = parallel()
     p = e.add_parallel("p", "p")
     a = e.add_leaf("a", "a", p)
@@ -237,14 +237,14 @@ async def test_row_15_its_own_old_verdict_counts_through_its_parent():
     assert tree(e.get_summary())["a"] == SKIPPED
 
 
-async def test_row_15_without_an_old_verdict_it_is_judged():
+async def test_row_15_parent_prerequisite_without_earlier_verdict_does_not_block():
     e, _ = parallel()
     p = e.add_parallel("p", "p")
     a = e.add_leaf("a", "a", p)
     assert await yes(e, a, extra_prerequisites=[p])
 
 
-async def test_row_16_a_group_that_became_critical_blocks_by_its_leaves():
+async def test_row_16_group_that_became_critical_blocks_by_its_leaves():
     e, _ = parallel()
     p = e.add_parallel("p", "p")
     q = e.add_parallel("q", "q", p)
@@ -259,7 +259,7 @@ async def test_row_16_a_group_that_became_critical_blocks_by_its_leaves():
     }  # fmt: skip
 
 
-async def test_row_17_a_score_once_asked_for_stands_still():
+async def test_row_17_computed_score_stays_until_it_is_computed_again():
     e, _ = parallel()
     a = e.add_leaf("a", "a")
     assert e.score() == 0.0
@@ -268,7 +268,11 @@ async def test_row_17_a_score_once_asked_for_stands_still():
     summary = e.get_summary()
     assert summary["final_score"] == 0.0
     assert tree(summary) == {"root": SKIPPED, "a": PASSED}
-    assert summary["score"] == {"value": 1.0, "low": 1.0, "high": 1.0}  # ours: from the verdicts alone
+    assert summary["score"] == {
+        "value": 1.0,
+        "low": 1.0,
+        "high": 1.0,
+    }  # our own score is computed from the verdicts alone
     assert e.root is not None
     assert e.root.compute_score(mutate=True) == 1.0
     summary = e.get_summary()
@@ -276,14 +280,14 @@ async def test_row_17_a_score_once_asked_for_stands_still():
     assert tree(summary) == {"root": PASSED, "a": PASSED}
 
 
-async def test_row_18_a_batch_looks_at_prerequisites_before_any_verdict():
+async def test_row_18_batch_checks_prerequisites_before_any_verdict():
     e, _ = parallel()
     k, leaf = e.add_leaf("k", "k", critical=True), e.add_leaf("l", "l")
     assert await e.batch_verify([("no k", None, k, None), ("yes l", None, leaf, "None")]) == [False, True]
     assert tree(e.get_summary()) == {"root": FAILED, "k": FAILED, "l": PASSED}
 
 
-async def test_row_18_beside_a_gate_that_has_failed_already():
+async def test_row_18_batch_is_skipped_after_a_failed_gate():
     e, client = parallel()
     k, leaf = e.add_leaf("k", "k", critical=True), e.add_leaf("l", "l")
     e.add_custom_node(False, "g", "g")
@@ -293,7 +297,7 @@ async def test_row_18_beside_a_gate_that_has_failed_already():
 
 
 @pytest.mark.parametrize(("first", "expected"), [("k", SKIPPED), ("l", PASSED)])
-async def test_row_19_a_skip_is_seen_by_whoever_comes_next(first: str, expected: tuple[str, float]):
+async def test_row_19_skipped_gate_skips_leaves_verified_later(first: str, expected: tuple[str, float]):
     e, _ = parallel()
     q, p = e.add_parallel("q", "q"), e.add_parallel("p", "p")
     g = e.add_custom_node(False, "g", "g", q)
@@ -305,7 +309,7 @@ async def test_row_19_a_skip_is_seen_by_whoever_comes_next(first: str, expected:
     }  # fmt: skip
 
 
-async def test_row_20_a_gate_beside_an_ancestor_blocks():
+async def test_row_20_gate_beside_an_ancestor_blocks():
     e, _ = parallel()
     u, p = e.add_parallel("u", "u"), e.add_parallel("p", "p", critical=True)
     a, k = e.add_leaf("a", "a", u), e.add_leaf("k", "k", p, critical=True)
@@ -314,14 +318,14 @@ async def test_row_20_a_gate_beside_an_ancestor_blocks():
     assert tree(e.get_summary()) == {"root": FAILED, "u": SKIPPED, "p": FAILED, "a": SKIPPED, "k": FAILED}
 
 
-async def test_row_21_a_failed_leaf_that_is_no_gate_does_not_block():
+async def test_row_21_failed_non_critical_leaf_does_not_block():
     e, _ = parallel()
     a, b = e.add_leaf("a", "a"), e.add_leaf("b", "b", critical=True)
     assert [await no(e, a), await yes(e, b)] == [False, True]
     assert tree(e.get_summary()) == {"root": FAILED, "a": FAILED, "b": PASSED}
 
 
-async def test_row_22_an_inner_node_can_be_verified_until_it_is_scored():
+async def test_row_22_inner_node_can_be_verified_until_it_is_scored():
     e, _ = parallel()
     p = e.add_parallel("p", "p")
     e.add_leaf("l", "l", p)
@@ -330,7 +334,7 @@ async def test_row_22_an_inner_node_can_be_verified_until_it_is_scored():
     assert tree(e.get_summary()) == {"root": SKIPPED, "p": SKIPPED, "l": INITIALIZED}
 
 
-async def test_row_22_the_root_is_judged_whatever_is_below_it():
+async def test_row_22_root_can_be_verified_despite_a_failed_child():
     e, client = parallel()
     e.add_custom_node(False, "f", "f")
     assert e.root is not None
@@ -338,20 +342,20 @@ async def test_row_22_the_root_is_judged_whatever_is_below_it():
     assert len(client.calls) == 2
 
 
-def test_row_23_a_leaf_created_with_a_score_counts_it_undecided():
+def test_row_23_undecided_leaf_created_with_a_score_counts_it():
     e, _ = parallel()
     e.add_leaf("l", "l", score=1.0)
     assert tree(e.get_summary()) == {"root": PASSED, "l": ("initialized", 1.0)}
 
 
-async def test_row_23_a_leaf_created_passed_can_still_fail():
+async def test_row_23_leaf_created_as_passed_can_still_fail():
     e, _ = parallel()
     leaf = e.add_leaf("l", "l", score=1.0, status="passed")
     assert not await no(e, leaf)
     assert tree(e.get_summary()) == {"root": FAILED, "l": FAILED}
 
 
-def test_row_24_scoring_without_writing_knows_the_sequential_rule_too():
+def test_row_24_scoring_without_mutate_applies_the_sequential_rule():
     e, _ = sequential()
     e.add_custom_node(False, "f", "f", critical=False)
     second = e.add_custom_node(True, "t", "t", critical=False)

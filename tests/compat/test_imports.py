@@ -1,4 +1,4 @@
-"""Every import that public judge scripts write works in a fresh interpreter: no key, no browser, no network."""
+"""Imports of public judge scripts in a fresh interpreter, without key, browser or network."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
 
 
 def fresh(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run code in a new interpreter without any setting, in an empty folder."""
+    """Run code in a new interpreter in an empty folder, without settings."""
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", NO_NETWORK + code],
         env={"PATH": "/nowhere", "HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
@@ -82,20 +82,20 @@ def test_every_import_line_works_without_keys_browser_and_network(tmp_path: Path
     "module",
     sorted({line.split()[1] for line in LINES}),
 )
-def test_what_a_module_offers_is_what_it_lists(module: str):
+def test_names_in_all_exist_and_are_unique(module: str):
     imported = __import__(module, fromlist=["__all__"])
     assert sorted(set(imported.__all__)) == sorted(imported.__all__)
     assert all(hasattr(imported, name) for name in imported.__all__)
 
 
-def test_names_that_scripts_import_from_a_module_are_listed_by_it():
+def test_names_that_scripts_import_are_in_all():
     for line in LINES:
         _, module, _, names = line.split(maxsplit=3)
         imported = __import__(module, fromlist=["__all__"])
         assert set(names.replace(",", " ").split()) <= set(imported.__all__), line
 
 
-def test_the_prompt_for_finding_urls_is_text():
+def test_prompt_for_finding_urls_is_text():
     from mind2web2.prompts.cache_prompts import llm_extraction_prompts
 
     assert isinstance(llm_extraction_prompts, str)

@@ -1,4 +1,4 @@
-"""A script with an empty cache and nobody around it: pages are captured by a real browser, and none is left behind."""
+"""Live captures of a script with an empty cache, by a real browser."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def browsers() -> list[str]:
     return [name for name in found if "chrom" in name.lower()]
 
 
-def test_live_pages_are_evidence_and_no_browser_outlives_the_run(site: Web, tmp_path: Path):
+def test_live_pages_are_evidence_and_the_browser_ends_with_the_run(site: Web, tmp_path: Path):
     client = ScriptedClient()
 
     async def run() -> dict[str, Any]:
@@ -75,7 +75,7 @@ def test_live_pages_are_evidence_and_no_browser_outlives_the_run(site: Web, tmp_
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".jpg", ".txt"]
 
 
-async def test_a_batch_browser_manager_captures_pages_and_pdfs(site: Web):
+async def test_batch_browser_manager_captures_pages_and_pdfs(site: Web):
     async with BatchBrowserManager(max_concurrent_pages=2) as manager:
         image, text = await manager.capture_page(f"{site.origin}/lamps", LOGGER, wait_until="load", timeout=1000)
         assert text is not None
@@ -90,7 +90,7 @@ async def test_a_batch_browser_manager_captures_pages_and_pdfs(site: Web):
     assert browsers() == []
 
 
-async def test_without_a_sandbox_pages_are_captured_only_where_that_is_allowed(
+async def test_without_a_sandbox_pages_are_captured_only_if_allowed(
     site: Web, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     browser = installed_browser()
@@ -109,7 +109,7 @@ async def test_without_a_sandbox_pages_are_captured_only_where_that_is_allowed(
     assert "The green lamp costs 40 crowns" in seen
 
 
-async def test_without_a_browser_that_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
+async def test_missing_browser_is_logged(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
     monkeypatch.setenv("ASSAY_BROWSER", "/no/such/browser")
     manager = BatchBrowserManager()
     assert await manager.capture_page("https://a.com", LOGGER) == (None, None)
@@ -118,7 +118,7 @@ async def test_without_a_browser_that_is_said(monkeypatch: pytest.MonkeyPatch, c
 
 
 @pytest.mark.parametrize("name", ["ASSAY_EGRESS_ALLOW", "ASSAY_BROWSER_UNSANDBOXED"])
-async def test_a_wrong_setting_is_said(name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
+async def test_invalid_setting_is_logged(name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
     monkeypatch.setenv(name, "nonsense")
     assert await BatchBrowserManager().capture_page("https://a.com", LOGGER) == (None, None)
     assert "nonsense" in caplog.text

@@ -1,4 +1,4 @@
-"""Clients that scripts are handed or make, against a stand-in model server over HTTP."""
+"""Model clients that scripts receive or create, against a stand-in model server over HTTP."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StandInLLM]:
 
 @pytest.mark.parametrize("provider", ["openai", "azure_openai", "bedrock_anthropic"])
 @pytest.mark.parametrize("is_async", [False, True])
-def test_a_missing_key_raises_when_the_client_is_made(provider: str, is_async: bool):
+def test_missing_key_raises_when_the_client_is_created(provider: str, is_async: bool):
     with pytest.raises(ModelNotConfigured, match="KEY"):
         LLMClient(provider, is_async=is_async)
 
@@ -67,32 +67,32 @@ def test_a_missing_key_raises_when_the_client_is_made(provider: str, is_async: b
 @pytest.mark.parametrize(
     "kind", [OpenAIClient, AsyncOpenAIClient, AzureOpenAIClient, AsyncAzureOpenAIClient, BedrockAnthropicClient]
 )
-def test_so_do_the_providers_own_clients(kind: Any):
+def test_missing_key_raises_when_a_provider_client_is_created(kind: Any):
     with pytest.raises(ModelNotConfigured):
         kind()
 
 
 @pytest.mark.parametrize("provider", ["openai ", "azure", "lexical", ""])
-def test_an_unknown_provider_is_a_value_error(provider: str):
+def test_unknown_provider_raises_value_error(provider: str):
     with pytest.raises(ValueError, match="openai, azure_openai, bedrock_anthropic"):
         LLMClient(provider)
 
 
-async def test_the_client_is_the_providers(server: StandInLLM):
+async def test_client_attribute_is_the_client_of_the_provider(server: StandInLLM):
     assert isinstance(LLMClient("openai").client, OpenAIClient)
     assert isinstance(LLMClient("openai", is_async=True).client, AsyncOpenAIClient)
     assert isinstance(LLMClient("azure_openai").client, AzureOpenAIClient)
     assert isinstance(LLMClient("azure_openai", is_async=True).client, AsyncAzureOpenAIClient)
 
 
-async def test_an_awaited_reply_is_an_instance_of_the_class_asked_for(server: StandInLLM):
+async def test_reply_is_an_instance_of_the_requested_class(server: StandInLLM):
     client = LLMClient("openai", is_async=True)
     assert await client.async_response(**ASK, response_format=City) == City(name="Paris", year=1889)
     assert server.calls[0].model == "o4-mini"
     assert server.calls[0].messages == ASK["messages"]
 
 
-async def test_a_reply_without_a_class_is_text(server: StandInLLM):
+async def test_reply_without_a_class_is_text(server: StandInLLM):
     reply = await AsyncOpenAIClient().response(**ASK)
     assert isinstance(reply, str)
     assert reply
@@ -107,7 +107,7 @@ async def test_tokens_are_counted_on_request(server: StandInLLM):
     assert all(isinstance(count, int) and count > 0 for count in tokens.values())
 
 
-async def test_a_blocking_client_can_be_used_beside_a_running_loop(server: StandInLLM):
+async def test_blocking_client_works_in_a_thread_beside_a_running_loop(server: StandInLLM):
     client = LLMClient("openai")
     assert await asyncio.to_thread(client.response, **ASK, response_format=City) == City(name="Paris", year=1889)
 
@@ -117,14 +117,14 @@ async def test_other_parameters_are_passed_on(server: StandInLLM):
     assert (server.calls[0].params["max_completion_tokens"], server.calls[0].params["temperature"]) == (50, 0.5)
 
 
-async def test_the_wrong_way_to_ask_is_a_value_error(server: StandInLLM):
+async def test_sync_call_on_async_client_and_vice_versa_raise_value_error(server: StandInLLM):
     with pytest.raises(ValueError, match="asynchronous"):
         LLMClient("openai", is_async=True).response(**ASK)
     with pytest.raises(ValueError, match="not asynchronous"):
         await LLMClient("openai").async_response(**ASK)
 
 
-async def test_a_refusal_is_none(server: StandInLLM):
+async def test_refusal_returns_none(server: StandInLLM):
     server.always = REFUSED
     assert await AsyncOpenAIClient().response(**ASK, response_format=City) is None
     reply, tokens = await AsyncOpenAIClient().response(**ASK, response_format=City, count_token=True)
@@ -132,7 +132,7 @@ async def test_a_refusal_is_none(server: StandInLLM):
     assert tokens["input_tokens"] > 0
 
 
-async def test_a_wrong_key_ends_at_once(server: StandInLLM):
+async def test_wrong_key_raises_without_a_retry(server: StandInLLM):
     server.always = WRONG_KEY
     client = LLMClient("openai", is_async=True)
     with pytest.raises(LLMRejected):
@@ -140,12 +140,12 @@ async def test_a_wrong_key_ends_at_once(server: StandInLLM):
     assert len(server.calls) == 1
 
 
-async def test_azure_is_asked_at_its_endpoint(server: StandInLLM):
+async def test_azure_requests_go_to_the_azure_endpoint(server: StandInLLM):
     await LLMClient("azure_openai", is_async=True).async_response(**ASK, response_format=City)
     assert len(server.calls) == 1
 
 
-def test_a_client_works_in_one_event_loop_after_another(monkeypatch: pytest.MonkeyPatch):
+def test_client_works_in_successive_event_loops(monkeypatch: pytest.MonkeyPatch):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
@@ -164,7 +164,7 @@ def test_a_client_works_in_one_event_loop_after_another(monkeypatch: pytest.Monk
     assert [asyncio.run(ask()).name for _ in range(2)] == ["Paris", "Paris"]
 
 
-async def test_a_script_asks_through_such_a_client(server: StandInLLM):
+async def test_evaluator_works_with_a_provider_client(server: StandInLLM):
     e = set_up(LLMClient("openai", is_async=True))
     assert await e.verify("it is right", e.add_leaf("a", "a"))
     assert not await e.verify("it is wrong", e.add_leaf("b", "b"))
@@ -173,14 +173,14 @@ async def test_a_script_asks_through_such_a_client(server: StandInLLM):
     assert {len(call.messages) for call in server.calls} == {1}
 
 
-async def test_a_wrong_key_is_no_verdict(server: StandInLLM):
+async def test_wrong_key_is_not_judged(server: StandInLLM):
     server.always = WRONG_KEY
     e = set_up(LLMClient("openai", is_async=True))
     assert not await e.verify("it is right", e.add_leaf("a", "a"))
     assert outcomes(e.get_summary())["a"] == ("not_judged", "llm_rejected")
 
 
-async def test_a_run_with_our_own_client_knows_its_tokens_and_cost(server: StandInLLM):
+async def test_summary_of_our_own_client_has_tokens_and_cost(server: StandInLLM):
     e = set_up(LLMClient("openai", is_async=True))
     assert await e.verify("it is right", e.add_leaf("a", "a"))
     usage = e.get_summary()["usage"]
@@ -189,7 +189,7 @@ async def test_a_run_with_our_own_client_knows_its_tokens_and_cost(server: Stand
     assert usage["usd"] > 0
 
 
-async def test_a_replaced_method_of_our_own_client_is_called(server: StandInLLM, monkeypatch: pytest.MonkeyPatch):
+async def test_replaced_method_of_our_own_client_is_called(server: StandInLLM, monkeypatch: pytest.MonkeyPatch):
     client, seen = LLMClient("openai", is_async=True), []
 
     async def recorded(**keywords: Any) -> BinaryEvalResult:
@@ -208,6 +208,6 @@ def test_prices_per_million_tokens(model: str, usd: float):
     assert calculate_api_cost(0, 0, model) == 0.0
 
 
-def test_an_unknown_models_price_is_a_value_error():
+def test_price_of_an_unknown_model_raises_value_error():
     with pytest.raises(ValueError, match="my-model"):
         calculate_api_cost(1, 1, "my-model")

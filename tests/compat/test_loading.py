@@ -1,4 +1,4 @@
-"""Loading judge scripts by path, and where a project of the public toolkit keeps things."""
+"""Loading of judge scripts by path, and the paths of a public-toolkit project."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def write(folder: Path, source: str, name: str = "task.py") -> Path:
     return path
 
 
-async def test_the_function_of_a_script_is_returned(tmp_path: Path):
+async def test_load_returns_the_function_of_the_script(tmp_path: Path):
     path = write(
         tmp_path, f"async def evaluate_answer({SIGNATURE}, model='o4-mini') -> dict:\n    return {{'m': model}}"
     )
@@ -28,7 +28,7 @@ async def test_the_function_of_a_script_is_returned(tmp_path: Path):
         assert await script(**everything) == {"m": "o4-mini"}
 
 
-def test_the_home_folder_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_home_folder_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     write(tmp_path, f"async def evaluate_answer({SIGNATURE}): ...")
     assert load_eval_script("~/task.py").__name__ == "evaluate_answer"
@@ -45,7 +45,7 @@ async def test_two_loads_share_no_state(tmp_path: Path):
     assert first.__module__ != second.__module__
 
 
-def test_the_module_is_registered_while_it_runs(tmp_path: Path):
+def test_module_is_registered_in_sys_modules(tmp_path: Path):
     source = (
         "from __future__ import annotations\nimport sys\n"
         "from dataclasses import dataclass\nfrom pydantic import BaseModel\n"
@@ -57,22 +57,22 @@ def test_the_module_is_registered_while_it_runs(tmp_path: Path):
     assert load_eval_script(write(tmp_path, source)).__module__ in sys.modules
 
 
-def test_a_missing_file(tmp_path: Path):
+def test_missing_file_raises_file_not_found_error(tmp_path: Path):
     with pytest.raises(FileNotFoundError):
         load_eval_script(tmp_path / "nope.py")
 
 
-def test_a_file_that_is_no_python(tmp_path: Path):
+def test_file_that_is_not_python_raises_import_error(tmp_path: Path):
     with pytest.raises(ImportError):
         load_eval_script(write(tmp_path, "", "task.txt"))
 
 
-def test_a_script_without_the_function(tmp_path: Path):
+def test_script_without_the_function_raises_attribute_error(tmp_path: Path):
     with pytest.raises(AttributeError, match="evaluate_answer"):
         load_eval_script(write(tmp_path, "x = 1"))
 
 
-def test_a_function_that_is_not_async(tmp_path: Path):
+def test_function_that_is_not_async_raises_type_error(tmp_path: Path):
     with pytest.raises(TypeError, match="async def"):
         load_eval_script(write(tmp_path, f"def evaluate_answer({SIGNATURE}): ..."))
 
@@ -86,27 +86,27 @@ def test_a_function_that_is_not_async(tmp_path: Path):
         ("client, answer, agent_name, *, answer_name, cache, semaphore", "logger"),
     ],
 )
-def test_missing_arguments_are_listed_sorted(signature: str, missing: str, tmp_path: Path):
+def test_missing_parameters_are_listed_in_alphabetical_order(signature: str, missing: str, tmp_path: Path):
     with pytest.raises(TypeError) as raised:
         load_eval_script(write(tmp_path, f"async def evaluate_answer({signature}): ..."))
     assert str(raised.value).endswith(f"is missing the parameters {missing}")
 
 
-def test_more_arguments_are_welcome(tmp_path: Path):
+def test_additional_parameters_are_accepted(tmp_path: Path):
     load_eval_script(write(tmp_path, f"async def evaluate_answer({SIGNATURE}, *, model=None, extra=1, **kw): ..."))
 
 
 @pytest.mark.parametrize(
     ("source", "error"), [("1 / 0", ZeroDivisionError), ("def (", SyntaxError), ("import nope_nope", ImportError)]
 )
-def test_what_a_script_raises_gets_out_and_leaves_nothing_behind(source: str, error: type[Exception], tmp_path: Path):
+def test_errors_of_a_script_propagate_and_its_module_is_removed(source: str, error: type[Exception], tmp_path: Path):
     before = set(sys.modules)
     with pytest.raises(error):
         load_eval_script(write(tmp_path, source))
     assert {name for name in set(sys.modules) - before if name.startswith("mind2web2_script_")} == set()
 
 
-def test_places_of_a_project(tmp_path: Path):
+def test_default_paths_of_a_project(tmp_path: Path):
     paths = PathConfig(tmp_path)
     assert paths.project_root == tmp_path
     assert paths.answers_root == tmp_path / "answers"
@@ -119,19 +119,19 @@ def test_places_of_a_project(tmp_path: Path):
         assert place.is_relative_to(tmp_path)
 
 
-def test_places_can_be_overridden(tmp_path: Path):
+def test_paths_can_be_overridden(tmp_path: Path):
     paths = PathConfig(tmp_path)
     paths.apply_overrides(answers_root=tmp_path / "a", eval_scripts_root="scripts", eval_version="v2", cache_root=None)
     assert (paths.answers_root, paths.cache_root) == (tmp_path / "a", tmp_path / "cache")
     assert paths.default_script_for("t") == Path("scripts/v2/t.py")
 
 
-def test_the_root_cannot_be_overridden(tmp_path: Path):
+def test_project_root_cannot_be_overridden(tmp_path: Path):
     with pytest.raises(TypeError):
         PathConfig(tmp_path).apply_overrides(project_root=tmp_path)  # type: ignore[call-arg]
 
 
-def test_a_link_counts_by_its_own_name(tmp_path: Path):
+def test_symbolic_link_is_loaded_by_its_own_name(tmp_path: Path):
     blob = write(tmp_path, f"async def evaluate_answer({SIGNATURE}): ...", name="5f2c9e")
     link = tmp_path / "task.py"
     link.symlink_to(blob)

@@ -1,4 +1,4 @@
-"""Loggers of one run: their files, what is in them, and that they leave others alone."""
+"""Loggers of one run: their files, their content and their isolation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mind2web2.utils.logging_setup import cleanup_shared_error_handler
 
 @pytest.fixture
 def made() -> Iterator[list[logging.Logger]]:
-    """Loggers to be closed after the test."""
+    """List of loggers that are closed after the test."""
     loggers: list[logging.Logger] = []
     yield loggers
     for logger in loggers:
@@ -35,7 +35,7 @@ def lines(path: Path) -> list[dict[str, object]]:
 @pytest.mark.parametrize(
     ("file_format", "suffixes"), [("both", ["jsonl", "log"]), ("jsonl", ["jsonl"]), ("readable", ["log"])]
 )
-def test_files_are_named_by_stamp_and_name(file_format, suffixes, tmp_path: Path, made: list[logging.Logger]):
+def test_log_files_are_named_by_timestamp_and_name(file_format, suffixes, tmp_path: Path, made: list[logging.Logger]):
     logger, stamp = create_logger("run", tmp_path / "logs", enable_console=False, file_format=file_format)
     made.append(logger)
     assert re.fullmatch(r"\d{8}_\d{6}", stamp)
@@ -43,12 +43,12 @@ def test_files_are_named_by_stamp_and_name(file_format, suffixes, tmp_path: Path
     assert names(tmp_path / "logs") == [f"{stamp}_run.{suffix}" for suffix in suffixes]
 
 
-def test_an_unknown_format_is_refused(tmp_path: Path):
+def test_unknown_format_is_rejected(tmp_path: Path):
     with pytest.raises(ValueError, match="file_format"):
         create_logger("run", tmp_path, file_format="xml")  # type: ignore[arg-type]
 
 
-def test_events_are_json_lines_and_readable_lines(tmp_path: Path, made: list[logging.Logger]):
+def test_events_are_written_as_json_lines_and_as_text(tmp_path: Path, made: list[logging.Logger]):
     logger, stamp = create_logger("run", tmp_path, enable_console=False)
     made.append(logger)
     logger.warning("page %s is slow", "ü", extra={"url": "https://a.com"})
@@ -62,7 +62,7 @@ def test_events_are_json_lines_and_readable_lines(tmp_path: Path, made: list[log
     assert "WARNING run: page ü is slow" in (tmp_path / f"{stamp}_run.log").read_text("utf-8")
 
 
-def test_debug_goes_to_the_file_and_not_to_the_console(tmp_path: Path, made: list[logging.Logger], capsys):
+def test_debug_events_go_to_the_file_but_not_to_the_console(tmp_path: Path, made: list[logging.Logger], capsys):
     logger, stamp = create_logger("run", tmp_path)
     made.append(logger)
     logger.debug("detail")
@@ -83,7 +83,7 @@ def test_nothing_reaches_the_root_logger(tmp_path: Path, made: list[logging.Logg
     assert caplog.records == []
 
 
-def test_two_loggers_of_one_name_do_not_mix(tmp_path: Path, made: list[logging.Logger]):
+def test_two_loggers_with_the_same_name_stay_separate(tmp_path: Path, made: list[logging.Logger]):
     first, stamp_1 = create_logger("run", tmp_path / "1", enable_console=False)
     second, stamp_2 = create_logger("run", tmp_path / "2", enable_console=False)
     made += [first, second]
@@ -93,7 +93,7 @@ def test_two_loggers_of_one_name_do_not_mix(tmp_path: Path, made: list[logging.L
     assert [event["message"] for event in lines(tmp_path / "2" / f"{stamp_2}_run.jsonl")] == ["two"]
 
 
-def test_a_sub_logger_writes_through_its_parent(tmp_path: Path, made: list[logging.Logger]):
+def test_sub_logger_writes_to_the_files_of_its_parent(tmp_path: Path, made: list[logging.Logger]):
     logger, stamp = create_logger("run", tmp_path, enable_console=False)
     made.append(logger)
     child = create_sub_logger(logger, "verify")
@@ -103,7 +103,7 @@ def test_a_sub_logger_writes_through_its_parent(tmp_path: Path, made: list[loggi
     assert (event["logger"], event["message"]) == ("run.verify", "from below")
 
 
-def test_errors_of_one_folder_are_also_shared(tmp_path: Path, made: list[logging.Logger]):
+def test_errors_are_also_written_to_the_shared_error_file(tmp_path: Path, made: list[logging.Logger]):
     first, _ = create_logger("one", tmp_path, enable_console=False, enable_shared_errors=True)
     second, _ = create_logger("two", tmp_path, enable_console=False, enable_shared_errors=True)
     made += [first, second]
@@ -114,7 +114,7 @@ def test_errors_of_one_folder_are_also_shared(tmp_path: Path, made: list[logging
     assert [event["message"] for event in lines(tmp_path / "shared_errors.jsonl")] == ["e1", "e2"]
 
 
-def test_cleaning_up_closes_the_files(tmp_path: Path):
+def test_cleanup_closes_the_files(tmp_path: Path):
     logger, _ = create_logger("run", tmp_path, enable_console=False)
     files = [handler for handler in logger.handlers if isinstance(handler, logging.FileHandler)]
     cleanup_logger(logger)
@@ -123,7 +123,7 @@ def test_cleaning_up_closes_the_files(tmp_path: Path):
     logger.info("nobody hears this")
 
 
-def test_a_name_with_a_slash_stays_in_its_folder(tmp_path: Path, made: list[logging.Logger]):
+def test_name_with_a_slash_stays_in_the_log_folder(tmp_path: Path, made: list[logging.Logger]):
     logger, stamp = create_logger("agent/task", tmp_path, enable_console=False, file_format="readable")
     made.append(logger)
     assert names(tmp_path) == [f"{stamp}_agent_task.log"]

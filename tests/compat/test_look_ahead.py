@@ -1,4 +1,4 @@
-"""A scout before the run: the same trees for the same verdicts, hardly more calls, and far less waiting."""
+"""Look-ahead for public scripts: same trees and verdicts, few extra calls, less waiting."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CHAIN = Path(__file__).parent / "scripts_ahead" / "chain.py"
 
 
 class Threads(ThreadPoolExecutor):
-    """The event loop's threads, which count the work that they were given and whose end the loop was not yet told."""
+    """Thread pool of the event loop that counts work whose completion the loop has not yet processed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,9 +55,10 @@ class Threads(ThreadPoolExecutor):
 
 
 class Rounds:
-    """A model that answers everybody who waits at once, and counts how often it has to: waiting without a clock.
+    """Model that answers all pending requests together and counts these rounds, so latency is measured without a
+    clock.
 
-    A claim's verdict follows from ``seed`` and its text alone; ``pass_rate`` of them hold.
+    A claim's verdict depends only on ``seed`` and its text; the fraction ``pass_rate`` of claims passes.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class Rounds:
         threads = Threads()
         asyncio.get_running_loop().set_default_executor(threads)
         while True:
-            # Everything that can run on does so first: what waits for threads, and what that wakes.
+            # Let all runnable tasks proceed first, including those that wait for threads.
             quiet_turns = 0
             while quiet_turns < 200:
                 await asyncio.sleep(0)
@@ -153,7 +154,7 @@ TREE = ("id", "desc", "critical", "score", "status", "strategy", "weight", "outc
 
 
 def settled(result: dict[str, Any]) -> dict[str, Any]:
-    """Everything that is decided; which of two pages supported a claim first is the network's business."""
+    """Return all decided values. Which of two pages supported a claim first depends on timing and is left out."""
 
     def node(json: dict[str, Any]) -> dict[str, Any]:
         return {name: json.get(name) for name in TREE} | {"children": [node(child) for child in json["children"]]}
@@ -166,75 +167,75 @@ def settled(result: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-async def test_look_ahead_changes_nothing_but_the_waiting(case: Case):
-    plain_calls = ahead_calls = 0  # over all seeds: a single short run may waste one claim
+async def test_look_ahead_changes_no_result_and_adds_few_calls(case: Case):
+    plain_calls = ahead_calls = 0  # over all seeds, because a single short run may waste one claim
     for seed in SEEDS:
         alone, ahead = Rounds(seed, values=case.values), Rounds(seed, values=case.values)
         plain = await run(case.path, alone, case.answer, look_ahead=False)
-        scouted = await run(case.path, ahead, case.answer, look_ahead=True)
-        assert settled(scouted) == settled(plain), f"seed {seed}"
+        with_look_ahead = await run(case.path, ahead, case.answer, look_ahead=True)
+        assert settled(with_look_ahead) == settled(plain), f"seed {seed}"
         plain_calls, ahead_calls = plain_calls + alone.calls, ahead_calls + ahead.calls
     assert ahead_calls <= 1.05 * plain_calls
 
 
-async def test_a_chain_of_verdicts_is_asked_two_at_a_time_once_that_risks_little():
+async def test_dependent_claims_are_requested_two_at_a_time_if_likely_to_pass():
     alone, ahead = Rounds(0, pass_rate=1.0), Rounds(0, pass_rate=1.0)
     plain = await run(CHAIN, alone, "x", look_ahead=False)
-    scouted = await run(CHAIN, ahead, "x", look_ahead=True)
-    assert settled(scouted) == settled(plain)
+    with_look_ahead = await run(CHAIN, ahead, "x", look_ahead=True)
+    assert settled(with_look_ahead) == settled(plain)
     assert plain["final_score"] == 1.0
     assert alone.rounds == 12
     assert ahead.rounds <= 8
     assert ahead.calls == alone.calls
 
 
-async def test_claims_that_wait_for_nothing_are_all_asked_at_once():
+async def test_independent_claims_are_all_requested_at_once():
     alone, ahead = Rounds(3, pass_rate=0.5), Rounds(3, pass_rate=0.5)
     path = CHAIN.with_name("side_by_side.py")
     plain = await run(path, alone, "x", look_ahead=False)
-    scouted = await run(path, ahead, "x", look_ahead=True)
-    assert settled(scouted) == settled(plain)
+    with_look_ahead = await run(path, ahead, "x", look_ahead=True)
+    assert settled(with_look_ahead) == settled(plain)
     assert alone.rounds == 12
     assert ahead.rounds <= 2
     assert ahead.calls == alone.calls
 
 
-async def test_what_was_asked_for_nothing_is_accounted_for():
+async def test_unneeded_requests_are_counted_in_the_usage():
     wasted = []
     for refuted, needed in (("step 8", 16), ("step 9", 18)):
         alone, ahead = (Rounds(0, pass_rate=1.0, refuted=refuted) for _ in range(2))
         plain = await run(CHAIN, alone, "x", look_ahead=False)
-        scouted = await run(CHAIN, ahead, "x", look_ahead=True)
-        assert settled(scouted) == settled(plain)
+        with_look_ahead = await run(CHAIN, ahead, "x", look_ahead=True)
+        assert settled(with_look_ahead) == settled(plain)
         assert alone.calls == plain["usage"]["calls"] == needed
-        # What is called off before it is answered costs nothing.
-        assert needed <= scouted["usage"]["calls"] <= ahead.calls
+        # A request that is cancelled before its reply costs nothing.
+        assert needed <= with_look_ahead["usage"]["calls"] <= ahead.calls
         wasted.append(ahead.calls - needed)
-    # Which of two neighbours is started behind the refuted step hangs on which run comes first.
+    # Which of two neighbours starts after the refuted step depends on which run gets there first.
     assert set(wasted) <= {0, 2}
     assert any(wasted)
 
 
-async def test_a_fault_is_the_same_fault_with_a_scout():
+async def test_fault_gives_the_same_result_with_look_ahead():
     alone, ahead = (Rounds(0, pass_rate=1.0, lost="step 3") for _ in range(2))
     plain = await run(CHAIN, alone, "x", look_ahead=False)
-    scouted = await run(CHAIN, ahead, "x", look_ahead=True)
+    with_look_ahead = await run(CHAIN, ahead, "x", look_ahead=True)
     assert plain["status"] == "incomplete"
-    assert settled(scouted) == settled(plain)
+    assert settled(with_look_ahead) == settled(plain)
 
 
-async def test_a_scripts_own_state_is_touched_once_in_the_run_that_counts():
+async def test_module_state_of_a_script_is_changed_once_in_the_main_run():
     result = await run(CHAIN.with_name("counting.py"), Rounds(0, pass_rate=1.0), "x", look_ahead=True)
     assert result["eval_breakdown"][0]["info"] == [{"custom": {"runs": 1}}]
 
 
-async def test_a_script_that_raises_is_cleaned_up_after():
+async def test_script_that_raises_leaves_no_tasks():
     with pytest.raises(JudgeBug, match="ZeroDivisionError"):
         await run(CASES[0].path.with_name("broken.py"), Rounds(0), "x", look_ahead=True)
     assert len(asyncio.all_tasks()) <= 2
 
 
-async def test_what_a_scripts_tools_ask_outside_is_asked_once_and_not_shared_by_reference():
+async def test_external_tool_requests_are_sent_once_and_replies_are_copied():
     asked: list[str] = []
 
     async def ask() -> dict[str, list[int]]:
@@ -252,7 +253,7 @@ async def test_what_a_scripts_tools_ask_outside_is_asked_once_and_not_shared_by_
     assert len(asked) == 2
 
 
-async def test_a_question_outside_that_failed_is_asked_again():
+async def test_failed_external_tool_request_is_sent_again():
     replies: list[int | Exception] = [ConnectionError("down"), 7]
 
     async def ask() -> int:

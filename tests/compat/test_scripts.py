@@ -1,4 +1,4 @@
-"""Whole judge scripts, run in each way they can be run: the tree is the one worked out by hand, every time."""
+"""Whole judge scripts, run in every supported way, with their expected trees."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ case_by_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name
 
 
 class ByClassName(ScriptedClient):
-    """Fills whatever class a script brings along with the values written down for its name."""
+    """Client that fills each class of a script with the values recorded for the class name."""
 
     def _extracted(self, schema: Any) -> Any:
         return schema.model_validate(self._values.get(schema.__name__, {}))
@@ -87,7 +87,7 @@ async def run_directly(case: Case, folder: Path, semaphore: Any) -> dict[str, An
 
 
 @case_by_case
-async def test_a_script_called_directly(case: Case, tmp_path: Path):
+async def test_script_called_directly(case: Case, tmp_path: Path):
     result = await run_directly(case, tmp_path, DualSemaphore(asyncio.Semaphore(3), asyncio.Semaphore(3)))
     assert tree_of(result) == case.tree
     assert result["final_score"] == case.final_score
@@ -103,13 +103,13 @@ async def test_a_script_called_directly(case: Case, tmp_path: Path):
 
 
 @case_by_case
-async def test_a_script_called_with_a_plain_semaphore(case: Case, tmp_path: Path):
+async def test_script_called_with_a_plain_semaphore(case: Case, tmp_path: Path):
     result = await run_directly(case, tmp_path, asyncio.Semaphore(1))
     assert tree_of(result) == case.tree
 
 
 @case_by_case
-async def test_a_script_run_by_evaluate_task(case: Case, tmp_path: Path):
+async def test_script_run_by_evaluate_task(case: Case, tmp_path: Path):
     fill(CacheFileSys(tmp_path / "cache" / "me" / case.name)).save()
     answer = tmp_path / "answers" / "me" / case.name / "answer_1.md"
     answer.parent.mkdir(parents=True)
@@ -149,7 +149,7 @@ async def run_hosted(
 
 
 @case_by_case
-async def test_a_script_run_by_the_service(case: Case, pages: PageCache):
+async def test_script_run_by_the_service(case: Case, pages: PageCache):
     captures: list[Capture] = [await pages.get(url) for url in PAGES]
     result = await run_hosted(case.path, Hosted(case), pages, case.answer, captures)
     assert tree_of(result) == case.tree
@@ -158,7 +158,7 @@ async def test_a_script_run_by_the_service(case: Case, pages: PageCache):
     assert result["score"] == {name: case.final_score for name in ("value", "low", "high")}
 
 
-async def test_a_script_that_raises_is_a_judge_bug_with_its_traceback(pages: PageCache):
+async def test_script_that_raises_is_a_judge_bug_with_traceback(pages: PageCache):
     with pytest.raises(JudgeBug) as raised:
         await run_hosted(FOLDER / "broken.py", Hosted(CASES[0]), pages)
     assert "ZeroDivisionError" in str(raised.value)
@@ -174,7 +174,7 @@ async def test_a_script_that_raises_is_a_judge_bug_with_its_traceback(pages: Pag
         ("    loop = {}\n    loop['self'] = loop\n    return loop", "written as JSON"),
     ],
 )
-async def test_a_script_that_returns_no_result_is_a_judge_bug(body: str, said: str, pages: PageCache, tmp_path: Path):
+async def test_script_without_a_valid_result_is_a_judge_bug(body: str, said: str, pages: PageCache, tmp_path: Path):
     path = tmp_path / "task.py"
     arguments = "client, answer, agent_name, answer_name, cache, semaphore, logger, model"
     path.write_text(f"async def evaluate_answer({arguments}):\n{body}\n")
@@ -182,7 +182,7 @@ async def test_a_script_that_returns_no_result_is_a_judge_bug(body: str, said: s
         await run_hosted(path, Hosted(CASES[0]), pages)
 
 
-async def test_a_script_whose_file_broke_since_it_was_listed_is_a_judge_bug(pages: PageCache, tmp_path: Path):
+async def test_script_that_raises_on_import_is_a_judge_bug(pages: PageCache, tmp_path: Path):
     path = tmp_path / "task.py"
     path.write_text(
         "raise RuntimeError('not today')\n"
@@ -192,7 +192,7 @@ async def test_a_script_whose_file_broke_since_it_was_listed_is_a_judge_bug(page
         await run_hosted(path, Hosted(CASES[0]), pages)
 
 
-async def test_a_dict_of_a_scripts_own_is_completed_and_made_plain(pages: PageCache, tmp_path: Path):
+async def test_dict_returned_by_a_script_is_completed_and_made_serializable(pages: PageCache, tmp_path: Path):
     path = tmp_path / "task.py"
     path.write_text(
         "from datetime import date\n"
@@ -236,7 +236,7 @@ A = "https://a.example/page"
 """
 
 
-async def test_a_hosted_script_finds_captured_pages_in_its_cache(tmp_path: Path):
+async def test_script_run_by_the_service_finds_captured_pages_in_its_cache(tmp_path: Path):
     path = tmp_path / "task.py"
     path.write_text(CACHE_READER)
     seen_pages = SeenPages({"https://a.example/page": "page text"})
@@ -259,7 +259,7 @@ async def test_a_hosted_script_finds_captured_pages_in_its_cache(tmp_path: Path)
     assert result["replies"] == ["vote 0", "vote 1"]
 
 
-SPELLED_OTHERWISE = """
+EQUIVALENT_URL = """
 from mind2web2 import Evaluator
 
 async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model):
@@ -270,9 +270,9 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
 """
 
 
-async def test_a_cited_page_is_found_by_every_spelling_that_the_public_look_up_forgives(tmp_path: Path):
+async def test_cited_page_is_found_by_equivalent_urls(tmp_path: Path):
     path = tmp_path / "task.py"
-    path.write_text(SPELLED_OTHERWISE)
+    path.write_text(EQUIVALENT_URL)
     cited = "https://a.example/the%20page"
     seen_pages = SeenPages({cited: "page text"})
     pages = PageCache(seen_pages, BLOBS, MemoryIndex())
@@ -307,7 +307,7 @@ class StuckOn(Hosted):
         return await super().complete(request)
 
 
-async def test_what_is_not_settled_by_the_deadline_is_not_judged(pages: PageCache, tmp_path: Path):
+async def test_leaves_not_settled_by_the_deadline_are_not_judged(pages: PageCache, tmp_path: Path):
     path = tmp_path / "task.py"
     path.write_text(SLOW)
     steps: list[tuple[int, int]] = []
@@ -323,7 +323,7 @@ async def test_what_is_not_settled_by_the_deadline_is_not_judged(pages: PageCach
     assert steps == [(1, 4), (2, 4), (3, 4)]
 
 
-async def test_a_script_without_a_tree_by_the_deadline_is_a_judge_bug(pages: PageCache, tmp_path: Path):
+async def test_script_without_a_tree_by_the_deadline_is_a_judge_bug(pages: PageCache, tmp_path: Path):
     path = tmp_path / "task.py"
     path.write_text(SLOW)
     with pytest.raises(JudgeBug, match="did not return within"):
@@ -331,7 +331,7 @@ async def test_a_script_without_a_tree_by_the_deadline_is_a_judge_bug(pages: Pag
 
 
 @pytest.mark.parametrize("score", ["None", "'high'", "True", "float('nan')"])
-async def test_a_final_score_that_is_no_number_is_a_judge_bug(score: str, pages: PageCache, tmp_path: Path):
+async def test_final_score_that_is_not_a_number_is_a_judge_bug(score: str, pages: PageCache, tmp_path: Path):
     path = tmp_path / "task.py"
     path.write_text(
         "async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model):\n"
@@ -341,7 +341,7 @@ async def test_a_final_score_that_is_no_number_is_a_judge_bug(score: str, pages:
         await run_hosted(path, Hosted(CASES[0]), pages)
 
 
-STUMBLING = """
+FAILING_AFTER_EXTRACTION = """
 from mind2web2 import Evaluator
 from pydantic import BaseModel
 
@@ -364,11 +364,9 @@ class Down(Hosted):
         raise LLMUnavailable("the model is down")
 
 
-async def test_a_script_that_stumbles_over_a_failed_extraction_is_incomplete_and_no_bug(
-    pages: PageCache, tmp_path: Path
-):
+async def test_script_that_raises_after_a_failed_extraction_is_incomplete(pages: PageCache, tmp_path: Path):
     path = tmp_path / "task.py"
-    path.write_text(STUMBLING)
+    path.write_text(FAILING_AFTER_EXTRACTION)
     result = await run_hosted(path, Down(CASES[0]), pages)
     assert (result["status"], result["final_score"]) == ("incomplete", 0.5)
     assert result["score"] == {"value": None, "low": 0.5, "high": 1.0}

@@ -1,4 +1,4 @@
-"""The names of arguments that public scripts write, in their order, and where they may leave one out."""
+"""Parameter names, order and defaults that public scripts rely on."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ SIGNATURES: list[tuple[Any, str]] = [
 
 
 def written(function: Any) -> str:
-    """A signature without its types."""
+    """Return a signature without its types."""
     bare = inspect.signature(function)
     shown: list[str] = []
     for parameter in bare.parameters.values():
@@ -98,11 +98,11 @@ def written(function: Any) -> str:
 
 
 @pytest.mark.parametrize(("function", "expected"), SIGNATURES, ids=lambda each: getattr(each, "__qualname__", ""))
-def test_arguments_have_the_public_names_and_defaults(function: Any, expected: str):
+def test_parameters_have_the_public_names_and_defaults(function: Any, expected: str):
     assert written(function) == expected
 
 
-def test_put_takes_a_page_by_position(tmp_path: Any):
+def test_put_accepts_positional_arguments(tmp_path: Any):
     cache = m.CacheFileSys(tmp_path)
     cache.put_web("https://a.com/w", "text", b"no image")
     cache.put_pdf("https://a.com/p", b"%PDF-")

@@ -1,4 +1,4 @@
-"""A fault is never a verdict: the compatible fields keep the public number, ours say what is not known."""
+"""Faults: the compatible fields keep the public number, our own fields report "not judged"."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Refused(Exception):
         ([NO_PARSED_VERDICT], "llm_output_unusable"),
     ],
 )
-async def test_a_fault_is_failed_for_the_public_and_not_judged_for_us(votes: list[Any], reason: str):
+async def test_fault_is_failed_in_public_fields_and_not_judged_in_ours(votes: list[Any], reason: str):
     e = set_up(ScriptedClient({"c": votes}))
     leaf = e.add_leaf("a", "a")
     assert not await e.verify("c", leaf)
@@ -47,7 +47,7 @@ async def test_a_fault_is_failed_for_the_public_and_not_judged_for_us(votes: lis
 @pytest.mark.parametrize(
     "votes", [[True, RuntimeError("x"), True], [RuntimeError("x"), True, True], [True, False, None]]
 )
-async def test_one_lost_vote_is_no_verdict(votes: list[Any]):
+async def test_one_lost_vote_is_not_judged(votes: list[Any]):
     e = set_up(ScriptedClient({"c": votes}))
     leaf = e.add_leaf("a", "a")
     assert not await e.verify("c", leaf)
@@ -55,7 +55,7 @@ async def test_one_lost_vote_is_no_verdict(votes: list[Any]):
     assert outcomes(e.get_summary())["a"][0] == "not_judged"
 
 
-async def test_a_script_goes_on_after_a_fault():
+async def test_script_continues_after_a_fault():
     e = set_up(ScriptedClient({"c": RuntimeError("down")}))
     await e.verify("c", e.add_leaf("a", "a"))
     assert await e.verify("d", e.add_leaf("b", "b"))
@@ -64,7 +64,7 @@ async def test_a_script_goes_on_after_a_fault():
     assert summary["score"] == {"value": None, "low": 0.5, "high": 1.0}
 
 
-async def test_a_second_verify_mends_a_leaf():
+async def test_second_verify_settles_a_leaf_after_a_fault():
     e = set_up(ScriptedClient({"c": RuntimeError("down")}))
     leaf = e.add_leaf("a", "a")
     await e.verify("c", leaf)
@@ -74,7 +74,7 @@ async def test_a_second_verify_mends_a_leaf():
     assert summary["score"] == {"value": 1.0, "low": 1.0, "high": 1.0}
 
 
-async def test_what_is_skipped_because_of_an_unknown_gate_is_unknown_too():
+async def test_leaf_skipped_by_a_gate_that_was_not_judged_is_unknown():
     e = set_up(ScriptedClient({"k": RuntimeError("down")}))
     gate, leaf = e.add_leaf("k", "k", critical=True), e.add_leaf("l", "l")
     await e.verify("k", gate)
@@ -86,7 +86,7 @@ async def test_what_is_skipped_because_of_an_unknown_gate_is_unknown_too():
     assert summary["score"] == UNKNOWN
 
 
-async def test_what_a_known_failure_blocks_as_well_is_known():
+async def test_leaf_also_blocked_by_a_known_failure_is_known():
     e = set_up(ScriptedClient({"k": RuntimeError("down")}))
     unknown, known, leaf = (
         e.add_leaf("k", "k"),
@@ -100,7 +100,7 @@ async def test_what_a_known_failure_blocks_as_well_is_known():
     assert summary["score"] == {"value": None, "low": 0.0, "high": pytest.approx(1 / 3)}
 
 
-async def test_a_known_failed_gate_makes_the_score_certain():
+async def test_known_failed_gate_makes_the_score_certain():
     e = set_up(ScriptedClient({"c": RuntimeError("down")}))
     await e.verify("c", e.add_leaf("a", "a"))
     e.add_custom_node(False, "k", "k")
@@ -109,7 +109,7 @@ async def test_a_known_failed_gate_makes_the_score_certain():
     assert summary["score"] == {"value": 0.0, "low": 0.0, "high": 0.0}
 
 
-async def test_a_step_behind_an_unknown_one_may_still_count():
+async def test_step_after_an_unknown_step_may_still_count():
     e = set_up(ScriptedClient({"c": RuntimeError("down")}), strategy="sequential")
     await e.verify("c", e.add_leaf("a", "a"))
     e.add_custom_node(True, "t", "t", critical=False)
@@ -120,7 +120,7 @@ async def test_a_step_behind_an_unknown_one_may_still_count():
     assert summary["score"] == UNKNOWN
 
 
-async def test_after_a_failed_extraction_every_leaf_decided_is_not_judged():
+async def test_leaves_decided_after_a_failed_extraction_are_not_judged():
     e = set_up(ScriptedClient({"no": False}, {"Found": RuntimeError("down")}))
     before = e.add_custom_node(True, "before", "before", critical=False)
     found = await e.extract("p", Found)
@@ -128,8 +128,13 @@ async def test_after_a_failed_extraction_every_leaf_decided_is_not_judged():
     assert await e.verify("yes", e.add_leaf("l", "l"))
     assert not await e.verify("no", e.add_leaf("m", "m"))
     summary = e.get_summary()
-    poisoned = ("not_judged", "extraction_failed")
-    assert outcomes(summary) == {"before": ("passed", None), "given": poisoned, "l": poisoned, "m": poisoned}
+    extraction_failed = ("not_judged", "extraction_failed")
+    assert outcomes(summary) == {
+        "before": ("passed", None),
+        "given": extraction_failed,
+        "l": extraction_failed,
+        "m": extraction_failed,
+    }
     assert before.status == "passed"
     assert tree(summary)["root"] == ("partial", 0.5)
     assert (summary["status"], summary["final_score"]) == ("incomplete", 0.5)
@@ -137,7 +142,7 @@ async def test_after_a_failed_extraction_every_leaf_decided_is_not_judged():
     assert "down" in summary["extraction_error"]
 
 
-async def test_after_a_failed_extraction_leaves_left_open_are_unknown_too():
+async def test_undecided_leaves_after_a_failed_extraction_are_unknown():
     e = set_up(ScriptedClient(values={"Found": RuntimeError("down")}))
     leaf = e.add_leaf("a", "a")
     await e.extract("p", Found)
@@ -147,21 +152,21 @@ async def test_after_a_failed_extraction_leaves_left_open_are_unknown_too():
     assert leaf.status == "initialized"
 
 
-async def test_after_a_failed_extraction_a_score_without_unknown_leaves_is_not_certain_either():
+async def test_score_after_a_failed_extraction_is_uncertain_without_unknown_leaves():
     e = set_up(ScriptedClient(values={"Found": RuntimeError("down")}))
     e.add_custom_node(True, "t", "t", critical=False)
     await e.extract("p", Found)
     assert e.get_summary()["score"] == UNKNOWN
 
 
-async def test_after_a_failed_extraction_a_failed_gate_stays_certain():
+async def test_failed_gate_before_a_failed_extraction_stays_certain():
     e = set_up(ScriptedClient(values={"Found": RuntimeError("down")}))
     e.add_custom_node(False, "k", "k")
     await e.extract("p", Found)
     assert e.get_summary()["score"] == {"value": 0.0, "low": 0.0, "high": 0.0}
 
 
-async def test_a_failed_extraction_also_poisons_what_the_script_assigns_by_hand():
+async def test_leaves_assigned_after_a_failed_extraction_are_not_judged():
     e = set_up(ScriptedClient(values={"Found": RuntimeError("down")}))
     early, late = e.add_leaf("early", "x"), e.add_leaf("late", "x")
     early.score, early.status = 1.0, "passed"
@@ -170,7 +175,7 @@ async def test_a_failed_extraction_also_poisons_what_the_script_assigns_by_hand(
     assert outcomes(e.get_summary()) == {"early": ("passed", None), "late": ("not_judged", "extraction_failed")}
 
 
-async def test_an_extraction_called_on_the_extractor_poisons_too():
+async def test_failed_extraction_on_the_extractor_makes_the_result_incomplete():
     e = set_up(ScriptedClient(values={"Found": RuntimeError("down")}))
     await e.extractor.simple_extract("p", Found)
     e.add_custom_node(True, "t", "t")
@@ -184,8 +189,8 @@ async def test_outcomes_without_faults():
     await e.verify("yes", e.add_leaf("v", "v"))
     await e.verify("no", e.add_leaf("w", "w"))
     e.add_leaf("open", "open")
-    by_hand = e.add_leaf("hand", "hand")
-    by_hand.score, by_hand.status = 1.0, "passed"
+    assigned = e.add_leaf("hand", "hand")
+    assigned.score, assigned.status = 1.0, "passed"
     summary = e.get_summary()
     assert outcomes(summary) == {
         "t": ("passed", None),
@@ -199,7 +204,7 @@ async def test_outcomes_without_faults():
     assert summary["score"]["value"] == summary["final_score"] == 0.5
 
 
-async def test_strict_counts_a_page_only_with_a_quote(tmp_path: Any):
+async def test_strict_score_counts_a_page_only_with_a_quote(tmp_path: Any):
     from mind2web2 import CacheFileSys
 
     cache = CacheFileSys(tmp_path)

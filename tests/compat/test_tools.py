@@ -1,4 +1,4 @@
-"""The tools of judge scripts, against local stand-ins of the services they ask."""
+"""Tools of judge scripts, against local stand-ins of their services."""
 
 from __future__ import annotations
 
@@ -67,24 +67,24 @@ def maps(monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleMapsTool]:
         assert all(request.query["key"] == KEY for request in web.requests)
 
 
-def test_maps_without_a_key_is_a_value_error(monkeypatch: pytest.MonkeyPatch):
+def test_maps_without_a_key_raises_value_error(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("GOOGLE_MAPS_API_KEY", raising=False)
     with pytest.raises(ValueError, match="GOOGLE_MAPS_API_KEY"):
         GoogleMapsTool()
 
 
-def test_maps_has_googles_client(maps: GoogleMapsTool):
+def test_maps_client_is_the_google_client(maps: GoogleMapsTool):
     assert isinstance(maps.client, googlemaps.Client)
 
 
-async def test_cities(maps: GoogleMapsTool):
+async def test_city_name_or_not_found_text(maps: GoogleMapsTool):
     assert await maps.get_city_name("Eiffel Tower") == "Paris"
     assert await maps.get_city_name(address="Eiffel Tower", level="sublocality") == "7th Arrondissement"
     for nowhere in ("the sea", "nowhere"):
         assert await maps.get_city_name(nowhere) == "City/Sub-city name not found"
 
 
-async def test_address_information_is_the_geocode_list(maps: GoogleMapsTool):
+async def test_address_information_returns_the_geocode_list(maps: GoogleMapsTool):
     [found] = await maps.get_address_information(address="Eiffel Tower")
     assert found["formatted_address"] == "Av. Gustave Eiffel, Paris"
     assert await maps.get_address_information("nowhere") == []
@@ -98,12 +98,12 @@ async def test_distances_and_times_are_whole_numbers(maps: GoogleMapsTool):
     assert await maps.calculate_travel_time("Eiffel Tower", "Louvre", mode="walking") == 900
 
 
-async def test_what_maps_does_not_know_is_said_in_words(maps: GoogleMapsTool):
+async def test_unknown_route_returns_a_not_found_text(maps: GoogleMapsTool):
     assert await maps.calculate_distance("Eiffel Tower", "Atlantis") == "Distance not found"
     assert await maps.calculate_travel_time("Eiffel Tower", "Atlantis", "transit") == "Travel time not found"
 
 
-async def test_a_wrong_mode_or_level_is_an_assertion_error(maps: GoogleMapsTool):
+async def test_wrong_mode_or_level_raises_assertion_error(maps: GoogleMapsTool):
     for asked in (
         maps.calculate_distance("a", "b", mode="flying"),
         maps.calculate_travel_time("a", "b", mode="bicycling"),
@@ -113,7 +113,7 @@ async def test_a_wrong_mode_or_level_is_an_assertion_error(maps: GoogleMapsTool)
             await asked
 
 
-async def test_what_maps_refuses_gets_out(maps: GoogleMapsTool):
+async def test_denied_maps_request_raises_api_error(maps: GoogleMapsTool):
     with pytest.raises(googlemaps.exceptions.ApiError, match="this key may not"):
         await maps.get_city_name("refused")
 
@@ -155,7 +155,7 @@ def papers() -> Iterator[tuple[ArxivTool, Web]]:
         tool.client._session.close()
 
 
-async def test_a_paper_by_id(papers: tuple[ArxivTool, Web]):
+async def test_paper_is_found_by_id(papers: tuple[ArxivTool, Web]):
     tool, web = papers
     paper = await tool.search_arxiv_by_id("2301.00001v2")
     assert paper is not None
@@ -171,7 +171,7 @@ async def test_a_paper_by_id(papers: tuple[ArxivTool, Web]):
     assert web.requests[0].query["max_results"] == "7"
 
 
-async def test_a_paper_by_title(papers: tuple[ArxivTool, Web]):
+async def test_paper_is_found_by_title(papers: tuple[ArxivTool, Web]):
     tool, _ = papers
     paper = await tool.search_arxiv_by_title('On Checking "Sources')
     assert paper is None
@@ -181,11 +181,11 @@ async def test_a_paper_by_title(papers: tuple[ArxivTool, Web]):
 
 
 @pytest.mark.parametrize("id", ["9999.99999", "bad id"])
-async def test_a_paper_that_is_not_there(id: str, papers: tuple[ArxivTool, Web]):
+async def test_missing_paper_is_none(id: str, papers: tuple[ArxivTool, Web]):
     assert await papers[0].search_arxiv_by_id(id) is None
 
 
-async def test_arxiv_out_of_order_is_no_missing_paper(papers: tuple[ArxivTool, Web]):
+async def test_arxiv_server_error_raises_after_a_retry(papers: tuple[ArxivTool, Web]):
     tool, web = papers
     with pytest.raises(arxiv.ArxivError):
         await tool.search_arxiv_by_id("broken")
@@ -201,7 +201,7 @@ async def test_arxiv_out_of_order_is_no_missing_paper(papers: tuple[ArxivTool, W
         ("https://arxiv.org/abs/2301.00001", False, "2301.00001"),
     ],
 )
-def test_links_to_papers(link: str, is_link: bool, id: str):
+def test_arxiv_pdf_links_are_recognised(link: str, is_link: bool, id: str):
     assert ArxivTool.is_arxiv_pdf_link(link) is is_link
     assert ArxivTool.get_arxiv_id_from_pdf_link(link) == id
 
@@ -220,7 +220,7 @@ def image(encoded: str) -> Image.Image:
 
 
 @pytest.mark.parametrize("give", ["bytes", "buffer", "path", "text"])
-async def test_a_pdf_is_its_text_and_its_pages(give: str, tmp_path: Path):
+async def test_pdf_is_parsed_into_text_and_page_images(give: str, tmp_path: Path):
     path = tmp_path / "x.pdf"
     path.write_bytes(make_pdf())
     source: Any = {"bytes": make_pdf(), "buffer": io.BytesIO(make_pdf()), "path": path, "text": str(path)}[give]
@@ -232,7 +232,7 @@ async def test_a_pdf_is_its_text_and_its_pages(give: str, tmp_path: Path):
 @pytest.mark.parametrize(
     "source", [b"", b"%PDF-1.4 broken", b"<html>", "/no/such/file.pdf", io.BytesIO(b"x"), None, "\x00"]
 )
-async def test_without_a_pdf_it_says_so_and_never_raises(source: Any):
+async def test_invalid_pdf_returns_an_error_text_and_does_not_raise(source: Any):
     images, text = await PDFParser().extract(source)
     assert text.startswith("PDF extraction failed: ")
     assert [image(each).size for each in images] == [(1, 1)]
@@ -250,39 +250,39 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
         yield web
 
 
-async def test_a_pdf_is_fetched_by_its_url(site: Web):
+async def test_pdf_is_fetched_by_url(site: Web):
     images, text = await PDFParser().extract(f"{site.origin}/doc")
     assert "Words of page 1" in text
     assert len(images) == 2
 
 
 @pytest.mark.parametrize("path", ["page", "nothing"])
-async def test_a_url_without_a_pdf(path: str, site: Web):
+async def test_url_without_a_pdf_returns_an_error_text(path: str, site: Web):
     images, text = await PDFParser().extract(f"{site.origin}/{path}")
     assert text.startswith("PDF extraction failed: ")
     assert len(images) == 1
 
 
-async def test_the_server_is_asked_what_it_has(site: Web):
+async def test_is_pdf_checks_the_content_on_the_server(site: Web):
     assert await is_pdf(f"{site.origin}/doc", LOGGER)
     assert not await is_pdf(f"{site.origin}/page")
     assert not await is_pdf(f"{site.origin}/lies")
     assert not await is_pdf(f"{site.origin}/nothing")
 
 
-async def test_what_looks_like_a_pdf_is_not_asked_for(site: Web):
+async def test_is_pdf_sends_no_request_for_a_pdf_suffix(site: Web):
     assert await is_pdf(f"{site.origin}/x.pdf")
     assert site.requests == []
 
 
-async def test_private_addresses_are_not_asked(site: Web, monkeypatch: pytest.MonkeyPatch):
+async def test_is_pdf_sends_no_request_to_private_addresses(site: Web, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("ASSAY_EGRESS_ALLOW")
     assert not await is_pdf(f"{site.origin}/doc")
     assert site.requests == []
 
 
 @pytest.mark.parametrize("url", ["", "nonsense", "http://[bad", "https://nowhere.invalid/x", None])
-async def test_asking_about_a_pdf_never_raises(url: Any):
+async def test_is_pdf_never_raises(url: Any):
     assert await is_pdf(url) is False
 
 
@@ -300,11 +300,11 @@ async def test_asking_about_a_pdf_never_raises(url: Any):
         ("https://a.com", False),
     ],
 )
-def test_the_look_of_a_pdf(url: str, expected: bool):
+def test_is_pdf_by_suffix(url: str, expected: bool):
     assert is_pdf_by_suffix(url) is expected
 
 
-def test_a_blank_png_is_one_pixel():
+def test_blank_png_is_one_pixel():
     blank = image(make_blank_png_b64())
     assert (blank.format, blank.size) == ("PNG", (1, 1))
 
@@ -314,7 +314,7 @@ def test_html_to_markdown():
     assert html_to_markdown(html) == "# Title\n\nSome **bold** text with a [link](https://a.com)."
 
 
-async def test_a_page_manager_replaces_a_page_that_was_closed():
+async def test_page_manager_replaces_a_closed_page():
     class Page:
         closed = False
 

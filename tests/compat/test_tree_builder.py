@@ -1,4 +1,4 @@
-"""Growing the tree: ids, inner nodes, leaves, and leaves decided by code."""
+"""Construction of the tree: ids, inner nodes, leaves, and leaves decided by code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_taken_ids_get_the_first_free_suffix():
     ]
 
 
-def test_an_id_stays_taken_when_the_call_raises():
+def test_id_stays_taken_when_the_call_raises():
     e = set_up(ScriptedClient())
     parent = e.add_parallel("p", "p", critical=True)
     with pytest.raises(ValueError, match="critical"):
@@ -33,7 +33,7 @@ def test_an_id_stays_taken_when_the_call_raises():
     assert [e.check_id_available(name) for name in "abcd"] == [False, False, False, True]
 
 
-def test_ids_in_use():
+def test_node_ids_count_and_lookup():
     e = set_up(ScriptedClient())
     e.add_leaf("b", "b")
     e.add_leaf("a", "a")
@@ -45,7 +45,7 @@ def test_ids_in_use():
     assert e.find_node("nope") is None
 
 
-def test_inner_nodes_take_fields_and_ignore_others():
+def test_inner_nodes_accept_known_fields_and_ignore_others():
     e = set_up(ScriptedClient())
     made = e.add_sequential("s", "s", critical=True, weight=2.0, colour="red")
     assert (made.strategy, made.critical, made.weight) == ("sequential", True, 2.0)
@@ -54,23 +54,23 @@ def test_inner_nodes_take_fields_and_ignore_others():
 
 
 @pytest.mark.parametrize("kind", ["add_parallel", "add_sequential"])
-def test_inner_nodes_refuse_a_strategy(kind: str):
+def test_inner_nodes_reject_a_strategy(kind: str):
     with pytest.raises(TypeError):
         getattr(set_up(ScriptedClient()), kind)("p", "p", strategy="parallel")
 
 
 @pytest.mark.parametrize("fields", [{"score": 0.5}, {"score": 2.0}, {"status": "partial"}, {"status": "done"}])
-def test_leaves_refuse_other_scores_and_statuses(fields: dict[str, Any]):
+def test_leaves_reject_invalid_scores_and_statuses(fields: dict[str, Any]):
     with pytest.raises(ValueError, match=r"score|status"):
         set_up(ScriptedClient()).add_leaf("a", "a", **fields)
 
 
-def test_leaves_refuse_a_status_that_does_not_fit_the_score():
+def test_leaves_reject_a_status_that_contradicts_the_score():
     with pytest.raises(ValueError, match="passed"):
         set_up(ScriptedClient()).add_leaf("a", "a", status="passed")
 
 
-def test_a_leaf_may_be_given_children():
+def test_leaf_accepts_children():
     e = set_up(ScriptedClient())
     leaf = e.add_leaf("a", "a")
     assert e.add_leaf("b", "b", parent=leaf) in leaf.children
@@ -80,12 +80,12 @@ def test_a_leaf_may_be_given_children():
     ("result", "status"),
     [(True, "passed"), ("x", "passed"), ([1], "passed"), (None, "failed"), ("", "failed"), (0, "failed")],
 )
-def test_custom_nodes_are_decided_by_truth(result: Any, status: str):
+def test_custom_node_is_decided_by_truth_value(result: Any, status: str):
     node = set_up(ScriptedClient()).add_custom_node(result, "k", "k")
     assert (node.status, node.score, node.critical) == (status, float(status == "passed"), True)
 
 
-def test_custom_nodes_have_another_name_and_no_other_keywords():
+def test_custom_node_has_an_alias_and_rejects_other_keywords():
     e = set_up(ScriptedClient())
     assert not e.add_existence_node(result=True, id="k", desc="k", parent=e.root, critical=False).critical
     with pytest.raises(TypeError):

@@ -1,4 +1,4 @@
-"""URL and text functions that scripts import, by tables."""
+"""URL and text functions that scripts import."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_normalize_url_simple(url: str, expected: str):
 
 
 @given(st.text(max_size=60))
-def test_normalize_url_simple_takes_anything(url: str):
+def test_normalize_url_simple_accepts_any_text(url: str):
     assert isinstance(normalize_url_simple(url), str)
 
 
@@ -122,7 +122,7 @@ def test_regex_find_urls(text: str, expected: set[str]):
     "hostile",
     ["(", "[[", "(https://", "<https://a", "'https://", '"www.', "www.", "https://a.", "https://a-", "](http://"],
 )
-def test_finding_urls_is_linear(hostile: str):
+def test_finding_urls_takes_linear_time(hostile: str):
     text = hostile * (200_000 // len(hostile))
     started = time.perf_counter()
     regex_find_urls(text)
@@ -158,7 +158,7 @@ def test_strip_extension(path: str, expected: str):
     assert strip_extension(path) == expected
 
 
-def test_images_in_base64(tmp_path: Path):
+def test_images_are_encoded_as_base64(tmp_path: Path):
     (tmp_path / "x.jpg").write_bytes(b"\xff\xd8")
     assert (
         encode_image(tmp_path / "x.jpg")
@@ -171,7 +171,7 @@ def test_images_in_base64(tmp_path: Path):
 @pytest.mark.parametrize(
     "section", ["Args:", "Returns:", "Raises:", "Parameters\n    ----------", ":param x: y", "Returns: a thing"]
 )
-def test_the_description_ends_before_the_first_section(section: str):
+def test_description_ends_before_the_first_section(section: str):
     doc = f"""Find the city.
 
     More about it, and its args: none.
@@ -182,12 +182,12 @@ def test_the_description_ends_before_the_first_section(section: str):
     assert extract_doc_description(doc) == "Find the city.\n\nMore about it, and its args: none."
 
 
-def test_a_docstring_without_sections_is_its_description():
+def test_docstring_without_sections_is_the_description():
     assert extract_doc_description("One line.") == "One line."
     assert extract_doc_description(None) == extract_doc_description("") == ""
 
 
-def test_the_description_of_a_running_function():
+def test_description_of_a_running_function():
     def documented() -> str:
         """Find the city.
 

@@ -1,4 +1,4 @@
-"""The public node: its fields, what is checked when it is made, and scoring on the node itself."""
+"""Public node: fields, validation on creation, and scoring."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def node(id: str, **fields: Any) -> VerificationNode:
     return VerificationNode(id=id, desc=id, **fields)
 
 
-def test_public_fields_come_first_and_in_their_order():
+def test_public_fields_come_first_and_in_order():
     assert list(VerificationNode.model_fields) == [
         "id", "desc", "critical", "score", "status", "strategy", "children", "weight",
     ]  # fmt: skip
@@ -28,7 +28,7 @@ def test_defaults():
     )  # fmt: skip
 
 
-def test_strategy_is_a_string_in_json_and_is_taken_as_one():
+def test_strategy_accepts_and_serializes_to_a_string():
     made = node("a", strategy="sequential")
     assert made.strategy is AggregationStrategy.SEQUENTIAL
     assert made.strategy == "sequential"
@@ -53,7 +53,7 @@ def test_strategy_is_a_string_in_json_and_is_taken_as_one():
         ("initialized", 1.0, True),
     ],
 )
-def test_status_must_fit_score_when_a_node_is_made(status: str, score: float, fits: bool):
+def test_status_must_match_score_on_creation(status: str, score: float, fits: bool):
     if fits:
         assert node("a", status=status, score=score).score == score
     else:
@@ -62,26 +62,26 @@ def test_status_must_fit_score_when_a_node_is_made(status: str, score: float, fi
 
 
 @pytest.mark.parametrize("fields", [{"score": -0.1}, {"score": 1.1}, {"status": "done"}, {"weight": 0.0}, {"id": 7}])
-def test_values_that_are_refused(fields: dict[str, Any]):
+def test_invalid_values_are_rejected(fields: dict[str, Any]):
     with pytest.raises(ValueError, match="validation error"):
         VerificationNode(**{"id": "a", "desc": "a", **fields})
 
 
-def test_assigning_is_not_checked():
+def test_assignment_is_not_validated():
     made = node("a")
     made.status = "passed"
     made.critical = True
     assert (made.status, made.score) == ("passed", 0.0)
 
 
-def test_claim_is_another_name_for_desc_and_no_field():
+def test_claim_is_an_alias_of_desc_and_not_a_field():
     made = node("a")
     made.claim = "the sky is blue"
     assert made.desc == made.claim == "the sky is blue"
     assert "claim" not in made.model_dump()
 
 
-def test_children_given_are_the_same_objects():
+def test_given_children_are_not_copied():
     child = node("c")
     assert node("p", children=[child]).children[0] is child
 
@@ -98,13 +98,13 @@ def test_only_nodes_can_be_added(child: Any):
         node("p").add_node(child)
 
 
-def test_a_node_cannot_be_added_to_itself():
+def test_node_cannot_be_added_to_itself():
     made = node("p")
     with pytest.raises(AssertionError):
         made.add_node(made)
 
 
-def test_a_critical_parent_refuses_a_child_that_is_not():
+def test_critical_parent_rejects_a_non_critical_child():
     parent = node("p", critical=True)
     with pytest.raises(ValueError, match="must be critical too"):
         parent.add_node(node("a"))
@@ -112,7 +112,7 @@ def test_a_critical_parent_refuses_a_child_that_is_not():
     assert [child.id for child in parent.children] == ["b"]
 
 
-def test_becoming_critical_later_is_not_checked():
+def test_assigning_critical_later_is_not_validated():
     parent, child = node("p"), node("a")
     parent.add_node(child)
     parent.critical = True
@@ -125,14 +125,14 @@ def test_scoring_without_mutate_writes_nothing():
     assert (parent.score, parent.status) == (0.0, "initialized")
 
 
-def test_scoring_with_mutate_writes_all_the_way_down():
+def test_scoring_with_mutate_writes_all_descendants():
     inner = node("i", children=[node("a", score=1.0, status="passed"), node("b")])
     outer = node("o", children=[inner])
     assert outer.compute_score(mutate=True) == 0.5
     assert (outer.status, inner.score, inner.status) == ("partial", 0.5, "partial")
 
 
-def test_aggregated_score_stands_still_until_computed_anew():
+def test_aggregated_score_stays_until_it_is_computed_again():
     leaf = node("a")
     parent = node("p", children=[leaf])
     assert parent.aggregated_score == 0.0
@@ -144,27 +144,27 @@ def test_aggregated_score_stands_still_until_computed_anew():
     assert parent.aggregated_score == 1.0
 
 
-def test_a_lone_node_is_a_leaf():
+def test_single_node_is_a_leaf():
     made = node("a", score=1.0, status="passed")
     assert made.compute_score() == made.aggregated_score == 1.0
 
 
-def test_all_children_critical_and_passed_is_a_full_score():
+def test_passed_critical_children_give_the_full_score():
     parent = node("p", children=[node(name, critical=True, score=1.0, status="passed") for name in "ab"])
     assert (parent.compute_score(mutate=True), parent.status) == (1.0, "passed")
 
 
-def test_weights_count_in_the_mean():
+def test_weights_apply_to_the_mean():
     parent = node("p", children=[node("a", score=1.0, status="passed", weight=3.0), node("b")])
     assert parent.compute_score() == 0.75
 
 
-def test_thirds_that_all_passed_make_exactly_one():
+def test_three_passed_children_give_exactly_one():
     parent = node("p", children=[node(f"n{n}", score=1.0, status="passed") for n in range(3)])
     assert parent.compute_score() == 1.0
 
 
-def test_status_zero_is_failed_only_with_a_failed_direct_child():
+def test_zero_score_is_failed_only_with_a_failed_direct_child():
     skipped = node("p", children=[node("q", children=[node("a", status="failed")])])
     skipped.compute_score(mutate=True)
     assert (skipped.children[0].status, skipped.status) == ("failed", "failed")
@@ -173,7 +173,7 @@ def test_status_zero_is_failed_only_with_a_failed_direct_child():
     assert (deep.children[0].status, deep.status) == ("partial", "skipped")
 
 
-def test_what_scoring_zeroed_is_still_known_as_decided():
+def test_decision_is_kept_when_scoring_zeroes_a_step():
     steps = [node("a", status="failed"), node("b", score=1.0, status="passed")]
     parent = node("p", strategy="sequential", children=steps)
     parent.compute_score(mutate=True)
@@ -183,14 +183,14 @@ def test_what_scoring_zeroed_is_still_known_as_decided():
     assert steps[1].decision == (0.0, "skipped")
 
 
-def test_a_node_in_two_places_counts_in_both():
+def test_node_in_two_places_counts_in_both():
     shared = node("x", score=1.0, status="passed")
     root = node("r", children=[node("p", children=[shared]), node("q", children=[shared, node("y")])])
     assert root.compute_score(mutate=True) == 0.75
     assert [each.id for each in root.walk()] == ["r", "p", "q", "x", "y"]
 
 
-def test_a_tree_in_a_circle_raises_and_does_not_hang():
+def test_cyclic_tree_raises_recursion_error():
     root = node("r", children=[node("p")])
     root.children[0].children.append(root)
     with pytest.raises(RecursionError):

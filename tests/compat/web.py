@@ -1,4 +1,4 @@
-"""A small web server in a thread: pages by path, and every request that came."""
+"""Small web server in a thread: pages by path, and a record of every request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Request(NamedTuple):
 
 
 class Web:
-    """``origin`` is where it is; ``requests`` what was asked."""
+    """Running server. ``origin`` is its origin, ``requests`` the requests received."""
 
     def __init__(self, pages: Mapping[str, Reply | Callable[[Request], Reply]]) -> None:
         self.pages = dict(pages)
@@ -31,7 +31,7 @@ class Web:
 
     @property
     def place(self) -> str:
-        """``host:port``, as allow-lists have it."""
+        """Return ``host:port``, the form used in allowlists."""
         return self.origin.removeprefix("http://")
 
     def reply(self, target: str) -> Reply:
@@ -56,7 +56,7 @@ def serving(pages: Mapping[str, Reply | Callable[[Request], Reply]]) -> Iterator
             self.wfile.write(reply.body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Tests say nothing."""
+            """Suppress the request log."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     web.origin = f"http://127.0.0.1:{server.server_port}"

@@ -1,4 +1,4 @@
-"""A provider that replies what a test scripts, one raw reply or error per request."""
+"""Provider adapter with scripted replies or errors, one per request."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ GOOD_TEXT = '{"reasoning": "so", "result": true, "quotes": []}'
 
 
 def raw(text: str = GOOD_TEXT, finish: FinishReason = FinishReason.STOP, **counts: Any) -> RawReply:
-    """A reply of ``gpt-4o`` that read 1000 tokens and wrote 100."""
+    """Return a reply of ``gpt-4o`` with 1000 input and 100 output tokens."""
     return RawReply(text=text, finish=finish, model="gpt-4o", **({"input_tokens": 1000, "output_tokens": 100} | counts))
 
 
 def long_page() -> tuple[Message, ...]:
-    """Messages that show a page of which something can be left out."""
+    """Return messages with a page that can be shortened."""
     page = BlockBuilder(b"the secret of a test").block("page", "the lamp shop " * 1_000)
     return ({"role": "user", "content": [{"type": "text", "text": f"{page}\n\nIs it so?"}]},)
 
 
 class ScriptedBackend:
-    """Uses its script up in order and repeats the last entry."""
+    """Provider adapter that uses its script in order and repeats the last entry."""
 
     provider = "scripted"
     endpoint = "memory"

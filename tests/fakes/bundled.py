@@ -1,4 +1,4 @@
-"""Answers judged by the real pipeline, with pages and models by heart, and bundles made of that."""
+"""Answers judged by the real pipeline with fixed pages and models, and bundles of the results."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def museum(ctx):
 
 
 class PagesWithBodies:
-    """A capturer that knows pages with everything that is kept of them; every other one is gone."""
+    """Capturer of fixed pages with all their bodies; every other page is gone."""
 
     def __init__(self, pages: Mapping[str, str] = PAGES) -> None:
         self._pages = pages
@@ -85,7 +85,7 @@ class PagesWithBodies:
 
 
 class JudgedWorld:
-    """Judges answers into memory, as the service does into its store, and makes bundles of the results."""
+    """Judges answers in memory, as the service does with its database, and exports the results as bundles."""
 
     def __init__(
         self, folder: Path, llm: LLMClient, *, capturer: Capturer | None = None, secrets: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ class JudgedWorld:
         self.pages = PageCache(capturer or PagesWithBodies(), self.blobs, self.index)
         self.judged: list[SourceResult] = []
         self.process_pool: ForkServerPool | None = None
-        """Where judge files' processes come from; None: they run in this one."""
+        """Fork servers for judge files; None: judges run in this process."""
 
     @property
     def kept(self) -> EvidenceStores:
@@ -114,7 +114,7 @@ class JudgedWorld:
     async def judge(
         self, source: str = JUDGE, *, task: str = "museum", answer: str = ANSWER, name: str = "answer_1.md"
     ) -> dict[str, Any]:
-        """Judge one answer by a judge file with this source."""
+        """Judge one answer with a judge file of this source."""
         given = Answer(name=name, text=answer)
         result = await self.evaluate(given, source=source, task=task, result_id=f"res_{len(self.judged):026d}")
         file = self.folder / "result.json"
@@ -129,7 +129,7 @@ class JudgedWorld:
     async def evaluate(
         self, answer: Answer, *, result_id: str, source: str = JUDGE, task: str = "museum"
     ) -> dict[str, Any]:
-        """The result of an answer."""
+        """Return the result of an answer."""
         path = self.folder / f"{task}.py"
         path.write_text(source, "utf-8")
         judge = load_judge(path)
@@ -168,7 +168,7 @@ class JudgedWorld:
 
 
 def changed(bundle: Path, to: Path, changes: Mapping[str, bytes | None]) -> Path:
-    """A copy of a bundle, made by somebody else's program, with some files of its payload changed or left out."""
+    """Return a copy of a bundle with some payload files changed or removed, as a foreign program might do it."""
     with zipfile.ZipFile(bundle) as before, zipfile.ZipFile(to, "w") as after:
         for info in before.infolist():
             data = changes.get(info.filename.partition("/data/")[2], before.read(info))
@@ -178,6 +178,6 @@ def changed(bundle: Path, to: Path, changes: Mapping[str, bytes | None]) -> Path
 
 
 def member(bundle: Path, path: str) -> bytes:
-    """One file of the payload."""
+    """Return one file of the payload."""
     with zipfile.ZipFile(bundle) as archive:
         return archive.read(f"assay-otter/data/{path}")

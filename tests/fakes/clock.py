@@ -1,10 +1,10 @@
-"""Time that passes only when a test lets it."""
+"""Fake clock: time passes only when a test advances it."""
 
 from __future__ import annotations
 
 
 class FakeClock:
-    """A monotonic clock and a sleep that moves it. ``sleeps`` are the seconds asked for, in order."""
+    """Monotonic clock and a sleep that advances it. ``sleeps`` are the requested seconds, in order."""
 
     def __init__(self) -> None:
         self.now = 1000.0

@@ -1,4 +1,4 @@
-"""Judge files run in processes of their own, with a model and pages that answer by heart."""
+"""Judge files in child processes, with a fixed model and fixed pages."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SCRIPT = """
 
 
 class Says:
-    """A model that supports every claim and fills every form with ``values``; ``requests`` are those it was asked."""
+    """Model that supports every claim and fills every form with ``values``; ``requests`` records its requests."""
 
     def __init__(self, values: Callable[[LLMRequest], Any] | None = None) -> None:
         self._values = values or (lambda request: {})
@@ -62,7 +62,7 @@ class Says:
 
 
 def script(folder: Path, body: str = "pass", *, above: str = "", name: str = "t") -> Path:
-    """A public judge script whose coroutine does ``body`` (indented once) after its one claim."""
+    """Write a public judge script whose coroutine runs ``body`` (indented once) after its only claim."""
     path = folder / f"{name}.py"
     path.write_text(dedent(SCRIPT).format(body=_indented(body), above=dedent(above)), "utf-8")
     return path
@@ -85,14 +85,14 @@ async def process_pool_with(**limits: int) -> AsyncIterator[ForkServerPool]:
 async def confined(
     path: Path, process_pool: ForkServerPool | None, *, llm: LLMClient | None = None, answer: str = "x", **more: Any
 ) -> dict[str, Any]:
-    """The result of a public script."""
+    """Return the result of a public script."""
     return await run_loaded(load_judge(path), process_pool, llm=llm, answer=answer, **more)
 
 
 async def run_loaded(
     judge: Judge, process_pool: ForkServerPool | None, *, llm: LLMClient | None = None, answer: str = "x", **more: Any
 ) -> dict[str, Any]:
-    """The same for one that is loaded already."""
+    """Return the result of a judge that is already loaded."""
     blobs = BlobStore.open("memory://")
     pages = PageCache(SeenPages({PAGE: "The lamp on this page is green."}), blobs, MemoryIndex())
     return await run_script(
@@ -112,7 +112,7 @@ async def run_loaded(
 
 
 async def natively(path: Path, process_pool: ForkServerPool, *, llm: LLMClient | None = None, answer: str = "x") -> Any:
-    """The judgement of a native file."""
+    """Return the judgement of a native judge file."""
     blobs = BlobStore.open("memory://")
     pages = PageCache(SeenPages({PAGE: f"The lamp on this page is green. See {PAGE}/more"}), blobs, MemoryIndex())
     return await judge_isolated(

@@ -1,4 +1,4 @@
-"""Judging without judges, for tests of everything around it."""
+"""Evaluation without judges, for tests of the code around it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.storage.records import Job
 
 
 def result_json(job: Job, answer: Answer, result_id: str, *, score: float = 1.0) -> dict[str, Any]:
-    """A small result with one leaf, in the shape of the contract."""
+    """Return a small result with one leaf, in the format of the contract."""
     usage = {"calls": 0, "cached_calls": 0, "input_tokens": 0, "output_tokens": 0, "usd": 0.0}
     known = {"value": score, "low": score, "high": score}
     status = "passed" if score == 1.0 else "failed"
@@ -60,7 +60,7 @@ def result_json(job: Job, answer: Answer, result_id: str, *, score: float = 1.0)
 
 
 class ScriptedEvaluation:
-    """An ``EvaluateJob`` that does what it is told: wait for a gate, raise, or give a result."""
+    """Scripted ``EvaluateJob``: it waits for a gate, raises, or returns a result."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class ScriptedEvaluation:
         score: Callable[[Answer], float] = lambda answer: 1.0,
         change: Callable[[dict[str, Any]], None] = lambda result: None,
     ) -> None:
-        """``error`` is asked before each run with the number of runs before it."""
+        """``error`` is called before each run with the number of earlier runs."""
         self._gate = gate
         self._error = error
         self._score = score

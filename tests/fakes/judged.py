@@ -1,4 +1,4 @@
-"""Results as a judge would have written them, from a few words: real rubrics, real folding, invented verdicts."""
+"""Results in the format of a judge, built from a short description: real rubrics and scoring, fictitious verdicts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def leaf(
     model: str = "scripted",
     prompt: str = "verify_page@1",
 ) -> RubricNode:
-    """A leaf that was asked of a model; without ``claim`` one decided by code."""
+    """Return a leaf judged by a model, or without ``claim`` a leaf decided by code."""
     verdict = Verdict(
         outcome=outcome,
         reason=_REASONS.get(outcome),
@@ -65,7 +65,7 @@ def leaf(
 def group(
     name: str, *children: RubricNode, weight: float = 1.0, critical: bool = False, sequential: bool = False
 ) -> RubricNode:
-    """An inner node; its children's ids are put below its own."""
+    """Return an inner node; the ids of its children are prefixed with its own id."""
     strategy = Strategy.SEQUENTIAL if sequential else Strategy.PARALLEL
     node = RubricNode(id=name, desc=f"All of {name}", weight=weight, critical=critical, strategy=strategy)
     node.children = list(children)
@@ -73,7 +73,7 @@ def group(
 
 
 def rubric_of(*children: RubricNode, task_id: str = "task", sequential: bool = False) -> Rubric:
-    """A rubric with these nodes below its root, ids made paths."""
+    """Return a rubric with these nodes below its root; ids become paths."""
     strategy = Strategy.SEQUENTIAL if sequential else Strategy.PARALLEL
     rubric = Rubric(task_id, f"What {task_id} asks for", strategy)
     for child in children:
@@ -89,7 +89,7 @@ def _hang(rubric: Rubric, parent: RubricNode, node: RubricNode, prefix: str) -> 
 
 
 def judged_fields(rubric: Rubric) -> dict[str, Any]:
-    """What of a result follows from its rubric."""
+    """Return the fields of a result that follow from its rubric."""
     value, strict = score(rubric), score_strict(rubric)
     leaves = list(rubric.leaves())
     unknown = any(each.verdict and each.verdict.outcome is NOT_JUDGED for each in leaves)
@@ -115,7 +115,7 @@ _numbers = itertools.count(1)
 
 
 def result_of(rubric: Rubric, *, pages: Sequence[Mapping[str, Any]] = (), **changes: Any) -> dict[str, Any]:
-    """A whole result outside of any service."""
+    """Return a complete result, independent of any service."""
     fixed = {
         "schema_version": 1,
         "id": f"res_{next(_numbers)}",
@@ -137,7 +137,7 @@ def result_of(rubric: Rubric, *, pages: Sequence[Mapping[str, Any]] = (), **chan
 def page_entry(
     url: str, *, page_id: str | None = None, outcome: str = "ok", sha256: str | None = None
 ) -> dict[str, Any]:
-    """A page as a result names it."""
+    """Return a page entry of a result."""
     return {
         "url": url,
         "page_id": page_id,
@@ -149,14 +149,14 @@ def page_entry(
 
 
 class JudgedByText:
-    """An ``EvaluateJob`` that gives each answer the rubric that a test has laid down for its text."""
+    """``EvaluateJob`` that gives each answer the rubric registered for its text."""
 
     def __init__(self) -> None:
         self._told: dict[str, Callable[[], Rubric]] = {}
         self._changes: dict[str, dict[str, Any]] = {}
 
     def tell(self, text: str, rubric: Callable[[], Rubric], **changes: Any) -> str:
-        """Judge the answer ``text`` like this; returns it."""
+        """Register the rubric for the answer ``text``, and return the text."""
         self._told[text], self._changes[text] = rubric, changes
         return text
 
@@ -167,7 +167,7 @@ class JudgedByText:
 
 
 def many_leaves(groups: int, each: int) -> Iterator[RubricNode]:
-    """``groups`` groups of ``each`` leaves; every seventh fails, every thirty-first was not judged."""
+    """Yield ``groups`` groups of ``each`` leaves; every 7th leaf fails, every 31st was not judged."""
     number = 0
     for nth in range(groups):
         children = []

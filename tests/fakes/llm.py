@@ -1,4 +1,4 @@
-"""A model that does what a test tells it, without a network."""
+"""Model client scripted by a test, without a network."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ Answering = Callable[[LLMRequest], "bool | BinaryEvalResult | Exception"]
 
 
 class RuleLLM:
-    """Verdicts by ``rule``, extractions by the name of their class. An exception that a rule returns is raised.
+    """Model client with verdicts by ``rule`` and extractions by the name of their class. An exception that a rule
+    returns is raised.
 
-    ``pause`` is awaited before each reply, so that a test can decide what finishes first.
+    ``pause`` is awaited before each reply, so that a test can control the order of completion.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class RuleLLM:
 
     @property
     def claims(self) -> list[str]:
-        """The claims asked, in order, once for each vote."""
+        """Claims of all requests in order, once per vote."""
         return [request.parts["claim"] for request in self.requests if request.purpose == "verify"]
 
     async def complete(self, request: LLMRequest) -> LLMReply:

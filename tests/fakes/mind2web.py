@@ -1,7 +1,7 @@
-"""A small Mind2Web in the published shape: pages of items, tasks, ranks, and a stand-in model that reads them.
+"""Small Mind2Web data set in the published format: pages, tasks, ranks, and a stand-in model for them.
 
-The model picks the option that says ``blue`` and does with it what stands behind that word: ``blue type boston ma``.
-So what a step comes to is written on its page.
+The model picks the option that contains ``blue`` and performs the action that follows that word: ``blue type boston
+ma``. So the text of a page determines the outcome of its step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OPTION = re.compile(r"^(?P<letter>[B-F])\. .*?\bblue (?P<op>click|type|select)(
 
 
 def page(texts: Sequence[str]) -> str:
-    """A page with a button for each text; the button's ``backend_node_id`` is its place, counted from 1."""
+    """Return a page with a button for each text; its ``backend_node_id`` is its position, counted from 1."""
     items = "\n".join(
         f'      <div backend_node_id="{1000 + place}">\n'
         f'        <button backend_node_id="{place}" type="button">\n'
@@ -35,7 +35,7 @@ def page(texts: Sequence[str]) -> str:
 
 
 def items(blue: str = "", *, at: int = 1, count: int = 7) -> list[str]:
-    """Texts of a page; the one ``at`` a place says ``blue`` and what follows."""
+    """Return the texts of a page; the text at position ``at`` is ``blue`` and the given action."""
     return [f"blue {blue}" if blue and place == at else f"item {place}" for place in range(1, count + 1)]
 
 
@@ -47,7 +47,7 @@ def candidate(id: str) -> dict[str, Any]:
 def action(
     uid: str, texts: Sequence[str], *, positives: Iterable[str] = ("1",), op: str = "CLICK", value: str = ""
 ) -> dict[str, Any]:
-    """A step on a page of ``texts``; every item is a candidate, and those of ``positives`` are right."""
+    """Return a step on a page of ``texts``; every item is a candidate, and ``positives`` are correct."""
     right = [str(id) for id in positives]
     wrong = [str(place) for place in range(1, len(texts) + 1) if str(place) not in right]
     mark = {"is_original_target": True, "is_top_level_target": True}
@@ -76,7 +76,7 @@ def task(
 
 
 def nine_steps() -> list[dict[str, Any]]:
-    """Five tasks whose figures are known: see ``ZERO`` and ``SKIP``."""
+    """Return five tasks with known figures, see ``ZERO`` and ``SKIP``."""
     lost = action("b", items("click"), positives=())
     return [
         task(
@@ -98,7 +98,7 @@ def nine_steps() -> list[dict[str, Any]]:
 
 
 def ranks_of_nine_steps() -> dict[str, dict[str, int]]:
-    """As listed, but the right element of T3_c comes last but far."""
+    """Return the ranks as listed, except that the correct element of T3_c is ranked last."""
     ranks = {
         f"{one['annotation_id']}_{act['action_uid']}": {
             each["backend_node_id"]: place for place, each in enumerate(act["pos_candidates"] + act["neg_candidates"])
@@ -110,7 +110,7 @@ def ranks_of_nine_steps() -> dict[str, dict[str, int]]:
 
 
 def write_split(folder: Path, tasks: Sequence[Mapping[str, Any]], *, split: str = "test_task", files: int = 2) -> Path:
-    """The tasks in so many files of a folder named after the split; returns the folder above."""
+    """Write the tasks to ``files`` files in a folder named after the split; return the parent folder."""
     inner = folder / split
     inner.mkdir(parents=True, exist_ok=True)
     size = -(-len(tasks) // files)
@@ -120,14 +120,14 @@ def write_split(folder: Path, tasks: Sequence[Mapping[str, Any]], *, split: str 
 
 
 def write_scores(file: Path, ranks: Mapping[str, Mapping[str, int]]) -> Path:
-    """A scores pickle as it is published."""
+    """Write a scores pickle in the published format."""
     scores = {name: {id: 1.0 / (1 + rank) for id, rank in by_id.items()} for name, by_id in ranks.items()}
     file.write_bytes(pickle.dumps({"scores": scores, "ranks": {name: dict(by_id) for name, by_id in ranks.items()}}))
     return file
 
 
 def answer(text: str) -> str:
-    """What the stand-in model says to a question."""
+    """Return the stand-in model's reply to a question."""
     found = _OPTION.search(text.rpartition("A. None of the above")[2])
     if found is None:
         return "Answer: A."
@@ -136,7 +136,7 @@ def answer(text: str) -> str:
 
 
 def answering(call: Call) -> Fault:
-    """``fault_for`` of a stand-in server that plays Mind2Web."""
+    """Return the reply to a call; ``fault_for`` of a stand-in server for Mind2Web."""
     return Fault(content=answer(call.text))
 
 
@@ -151,9 +151,9 @@ ZERO = {
     "error_ratio": {"0": 0.2, "1": 0.6, "2": 0.2},
     "acc_per_website": {"alpha": [0.75, 2], "beta": [(1 / 3) / 2, 2], "gamma": [0.0, 1]},
 }
-"""``nine_steps`` by the published keys, worked out by hand: T1 all right; T2 one value cut short (F1 6/7); of T3 the
-first step right, the second without a positive, the third's outside the top 50; T4 the wrong element with the right
-operation; T5 a lone candidate, which nobody is asked about."""
+"""``nine_steps`` with the published keys, computed manually: T1 all correct; T2 one value truncated (F1 6/7); T3 the
+first step correct, the second without a positive, the third's outside the top 50; T4 the wrong element, correct
+operation; T5 a single candidate, for which no request is sent."""
 SKIP = {
     "micro": {"element_accuracy": 5 / 7, "operation_f1": (5 + 6 / 7) / 7, "step_success": 4 / 7},
     "macro": {

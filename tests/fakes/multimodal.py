@@ -1,4 +1,4 @@
-"""A small Multimodal-Mind2Web of our own: source rows in the official shape, and a model that answers from a script."""
+"""Small Multimodal-Mind2Web data set: source rows in the official format, and a model with scripted answers."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tests.standin.call import Call
 from tests.standin.faults import Fault
 
 LABELS = ("Home", "Search", "Where to", "Guests", "Book now", "Help", "Sign in", "Deals")
-"""The elements of every page, in order; an element's id is 100 and ten times its place."""
+"""Elements of every page, in order; an element's id is 100 plus ten times its position."""
 
 
 def picture(width: int = 400, height: int = 300) -> bytes:
-    """A white PNG."""
+    """Return a white PNG."""
     drawn = io.BytesIO()
     Image.new("RGB", (width, height), "white").save(drawn, "PNG")
     return drawn.getvalue()
 
 
 def colour(image: Image.Image, at: tuple[int, int]) -> tuple[int, int, int]:
-    """Red, green and blue of a pixel."""
+    """Return red, green and blue of a pixel."""
     red, green, blue = image.convert("RGB").crop((*at, at[0] + 1, at[1] + 1)).tobytes()
     return red, green, blue
 
@@ -39,7 +39,7 @@ def element_id(label: str) -> str:
 
 
 def page(*, without: Sequence[str] = ()) -> str:
-    """A page with an element for each label, in the shape of ``cleaned_html``."""
+    """Return a page with an element for each label, in the format of ``cleaned_html``."""
     elements = "\n".join(
         f'    <a backend_node_id="{element_id(label)}" title="{label}">'
         f'<text backend_node_id="{int(element_id(label)) + 1}">{label}</text></a>'
@@ -50,7 +50,7 @@ def page(*, without: Sequence[str] = ()) -> str:
 
 
 def candidate(label: str) -> str:
-    """A candidate as the rows hold it: JSON in text, and its attributes JSON in text again."""
+    """Return a candidate in the format of the rows: JSON text whose attributes are JSON text again."""
     place = LABELS.index(label)
     attributes = {"backend_node_id": element_id(label), "bounding_box_rect": f"10,{10 + 30 * place},80,20"}
     return json.dumps({"tag": "a", "attributes": json.dumps(attributes), "backend_node_id": element_id(label)})
@@ -67,7 +67,7 @@ def source_row(
     screenshot: bytes | None = b"draw one",
     **changes: Any,
 ) -> dict[str, Any]:
-    """One row of Multimodal-Mind2Web. ``right`` are the labels of the positive candidates."""
+    """Return one row of Multimodal-Mind2Web. ``right`` are the labels of the positive candidates."""
     shown = picture() if screenshot == b"draw one" else screenshot
     row = {
         "action_uid": f"{task}-{step}",
@@ -107,7 +107,7 @@ SAID = {
     ("t2", 1): "none SELECT 2 Guests",
     ("t4", 0): "right CLICK None",
 }
-"""What the scripted model answers to each step: which option, which action, which value."""
+"""Scripted answer to each step: option, action, value."""
 
 EXPECTED = {
     # elements 1 1 0 0 1; operations 1, 6/7 (three of four tokens), 1, 1, 1; steps 1 0 0 0 1
@@ -119,14 +119,14 @@ EXPECTED = {
     "step_success_macro": (1 / 2 + 0 + 1) / 3,
     "task_success": 1 / 3,
 }
-"""Worked out by hand from STEPS and SAID: t1 has one of two steps right, t2 none, t4 its only one."""
+"""Computed manually from STEPS and SAID: t1 has one of two steps correct, t2 none, t4 its only one."""
 
 RIGHT = {("t1", 0): ("Search", "Where to"), ("t1", 1): ("Where to",), ("t2", 0): ("Book now",)}
 RIGHT |= {("t2", 1): ("Guests",), ("t4", 0): ("Help",)}
 
 
 def answers(call: Call, said: Mapping[tuple[str, int], str] = SAID) -> Fault:
-    """The scripted model's reply: a thought to the first question, the answer to the second."""
+    """Return the scripted reply: a thought to the first request, the answer to the second."""
     if len(call.messages) == 2:
         return Fault(content="I have looked at the page.")
     task = re.search(r"Do what (\w+) says", call.text)
@@ -136,7 +136,7 @@ def answers(call: Call, said: Mapping[tuple[str, int], str] = SAID) -> Fault:
 
 
 def final_answer(question: str, step: tuple[str, int], said: Mapping[tuple[str, int], str] = SAID) -> str:
-    """An answer in the asked form, its letter found among the options of the question."""
+    """Return an answer in the requested form, with the letter of the matching option."""
     options = re.findall(r"^([A-Z]{1,2})\. (.*)$", question, re.MULTILINE)
     which, action, value = said[step].split(" ", 2)
 
@@ -152,7 +152,7 @@ def final_answer(question: str, step: tuple[str, int], said: Mapping[tuple[str, 
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Rows as Parquet or JSON lines, by the suffix."""
+    """Write rows as Parquet or JSON lines, by the suffix."""
     if path.suffix == ".parquet":
         pq.write_table(pa.Table.from_pylist(list(rows)), path)
         return path

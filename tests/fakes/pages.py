@@ -1,4 +1,4 @@
-"""Pages without a browser: evidence from plain values, and a shelf that hands it out."""
+"""Evidence without a browser: constructors of evidence, and a lookup of fixed pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def page(
     screenshots: tuple[bytes, ...] = (),
     links: tuple[tuple[str, str], ...] = (),
 ) -> Evidence:
-    """The evidence of a page that was captured without trouble."""
+    """Return the evidence of a page that was captured without problems."""
     digests = tuple(hashlib.sha256(body).hexdigest() for body in (text.encode(), *screenshots))
     blob = Blob(sha256=digests[0], size=len(text), media_type="text/plain")
     capture = Capture(
@@ -38,12 +38,12 @@ def page(
 
 
 def missing(url: str, outcome: CaptureOutcome, *, gone: bool = False) -> NoEvidence:
-    """The error for a page that cannot be shown."""
+    """Return the error for a page that has no evidence."""
     return NoEvidence(url, outcome, "scripted", gone=gone, capture=None)
 
 
 class Shelf:
-    """``evidence_for`` over a mapping; an error in it is raised. Counts what was asked for."""
+    """``evidence_for`` over a mapping. An error in the mapping is raised. Counts its calls."""
 
     def __init__(self, pages: Mapping[str, Evidence | CacheError]) -> None:
         self._pages = dict(pages)

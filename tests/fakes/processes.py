@@ -1,4 +1,4 @@
-"""Questions about other processes, answered also in the moment in which the process ends."""
+"""Queries about other processes that tolerate a process that ends meanwhile."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import psutil
 
 
 def lives(process: psutil.Process) -> bool:
-    """Whether it still runs; one that has ended and waits to be collected does not."""
+    """Return whether the process is running; a zombie is not."""
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.Error:
@@ -14,7 +14,7 @@ def lives(process: psutil.Process) -> bool:
 
 
 def command(process: psutil.Process) -> str:
-    """Its command line; that of one which has ended is empty."""
+    """Return the command line, empty if the process has ended."""
     try:
         return " ".join(process.cmdline())
     except psutil.Error:
@@ -22,7 +22,7 @@ def command(process: psutil.Process) -> str:
 
 
 def below(pid: int | None = None) -> list[psutil.Process]:
-    """Every process that this one, or the one of that number, has started and that has not ended."""
+    """Return all running processes below this one, or below the process with that id."""
     try:
         return psutil.Process(pid).children(recursive=True)
     except psutil.Error:

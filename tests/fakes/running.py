@@ -1,4 +1,4 @@
-"""The real program in a process of its own: ``assay serve`` on any free port, and other commands beside it."""
+"""The real program in a separate process: ``assay serve`` on any free port, and other commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PATIENCE_S = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """A service that answers at ``url`` and writes to ``log``."""
+    """Running service at ``url`` that writes to ``log``."""
 
     process: subprocess.Popen[str]
     url: str
@@ -27,14 +27,14 @@ class Running:
 
 
 def environment_for(home: Path, **variables: str) -> dict[str, str]:
-    """This process's environment without settings of ours, and with those given; data in ``home``."""
+    """Return this process's environment without our settings, plus the given ones; the data folder is in ``home``."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_", "AWS_"))}
     return kept | {"ASSAY_DATA_DIR": str(home / "data"), "ASSAY_MODEL": "lexical", **variables}
 
 
 @contextmanager
 def serving(home: Path, environment: Mapping[str, str], *arguments: str) -> Iterator[Running]:
-    """``assay serve`` during the block, then stopped in good order."""
+    """Run ``assay serve`` during the block, then stop it normally."""
     command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", *arguments]
     log = home / "log"
     with log.open("a") as said:
@@ -53,7 +53,7 @@ def serving(home: Path, environment: Mapping[str, str], *arguments: str) -> Iter
 
 
 def run(home: Path, environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Another command of the program, to its end."""
+    """Run another command of the program to its end."""
     command = [sys.executable, "-m", "app.cli", *arguments]
     return subprocess.run(
         command, env=dict(environment), cwd=home, capture_output=True, text=True, timeout=180, check=False
@@ -61,7 +61,7 @@ def run(home: Path, environment: Mapping[str, str], *arguments: str) -> subproce
 
 
 def private_database(home: Path) -> str:
-    """The URL of the private database that a running service has in ``home``."""
+    """Return the URL of the private database of the service that runs in ``home``."""
     folder = (home / "data/postgres/postmaster.pid").read_text().splitlines()[4].strip()
     return f"postgresql://postgres@/postgres?host={quote(folder, safe='')}"
 

@@ -1,4 +1,4 @@
-"""A runtime without browser, model or network, for tests of the service around it."""
+"""Runtime without browser, model or network, for tests of the service around it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 
 HURRIED = RetryPolicy(first_wait_s=0.001, max_wait_s=0.01)
-"""Five tries, and no waiting between them."""
+"""Five attempts with almost no wait between them."""
 
 
 class PagesByUrl:
-    """A capturer that knows some pages by heart; every other one is gone."""
+    """Capturer of fixed pages; every other page is gone."""
 
     def __init__(self, pages: Mapping[str, str]) -> None:
         self._pages = pages
@@ -57,9 +57,9 @@ class PagesByUrl:
 def scripted_runtime(
     judges: Path, pages: Mapping[str, str] | None = None, *, kept: Path | None = None
 ) -> Callable[[Settings, Database], AbstractAsyncContextManager[Runtime]]:
-    """An ``OpenRuntime`` with the judge files of one folder and pages by heart.
+    """Return an ``OpenRuntime`` with the judge files of one folder and fixed pages.
 
-    What a restart would find on the disk, bodies of pages and replies of models, is in ``kept``; None: nothing.
+    ``kept`` is the folder for page bodies and model replies that survive a restart; None: nothing survives.
     """
 
     @asynccontextmanager

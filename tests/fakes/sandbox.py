@@ -1,6 +1,7 @@
-"""Whether browsers get their sandbox on this machine. Where they do not, tests open pages of their own without one.
+"""Availability of the browser sandbox on this machine. Without one, tests open their own pages unsandboxed.
 
-A default Docker container and a chroot are such machines. The service still refuses there, and tests see to that too.
+A default Docker container and a chroot have no sandbox. The service still refuses to capture there, which other tests
+check.
 """
 
 from __future__ import annotations
@@ -24,37 +25,41 @@ from cache.errors import BrowserUnavailable, SandboxUnavailable
 
 @cache
 def installed_browser() -> Path | None:
-    """The browser that tests drive, the small one where there is one; None where there is none."""
+    """Return the browser that tests drive, preferably the headless shell; None if there is none."""
     found = find_browser(downloads=(Path.home() / ".cache" / "ms-playwright",))
     return found.shell or found.full
 
 
 @cache
 def sandbox_problem() -> str:
-    """Why no browser gets a sandbox here; empty where it does. Starts one the first time, for half a second.
+    """Return why no sandbox is available, or an empty text if one is. The first call starts a browser for half a
+    second.
 
-    Not to be asked first inside an event loop: ``tests/conftest.py`` asks before any test marked ``browser`` runs.
+    Do not make the first call inside an event loop: ``tests/conftest.py`` makes it before any test marked
+    ``browser``.
     """
     program = installed_browser()
     if program is None:
         return ""
-    with capture_logs():  # this is no test whose output anybody reads
+    with capture_logs():  # suppress log output that belongs to no test
         return asyncio.run(_complaint(program))
 
 
 def unsandboxed_here() -> bool:
-    """What ``allow_unsandboxed`` and ``browser_unsandboxed`` are in tests: True only where there is no sandbox."""
+    """Return the value of ``allow_unsandboxed`` and ``browser_unsandboxed`` in tests: True only without a sandbox."""
     return bool(sandbox_problem())
 
 
 def sandbox_variables() -> dict[str, str]:
-    """The same for the environment of a program of ours: nothing where there is a sandbox."""
+    """Return the same setting as environment variables; empty if a sandbox is available."""
     return {"ASSAY_BROWSER_UNSANDBOXED": "true"} if unsandboxed_here() else {}
 
 
 @contextmanager
 def browser_without_sandbox(browser: Path) -> Iterator[Path]:
-    """A program that acts as this browser does on a machine without a sandbox, in a folder ``nobody`` may enter."""
+    """Create a program that behaves like this browser on a machine without a sandbox, in a folder readable for
+    ``nobody``.
+    """
     folder = Path(tempfile.mkdtemp(prefix="assay-no-sandbox-"))
     folder.chmod(0o755)
     program = folder / "no-sandbox"
@@ -80,7 +85,7 @@ async def _complaint(program: Path) -> str:
         except SandboxUnavailable as refused:
             return str(refused)
         except BrowserUnavailable:
-            return ""  # it does not start at all, which the tests that need it will say
+            return ""  # it does not start at all, which the tests that need it report
         finally:
             await capturer.aclose()
     return ""

@@ -1,4 +1,4 @@
-"""The real web server around an application, on a port of its own and in a thread of its own."""
+"""The real web server for an application, on a free port in a separate thread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.server.application import server_config
 
 
 class _Server(uvicorn.Server):
-    """Says when it answers."""
+    """Server that signals when it is ready."""
 
     def __init__(self, config: uvicorn.Config, ready: threading.Event) -> None:
         super().__init__(config)
@@ -28,7 +28,7 @@ class _Server(uvicorn.Server):
 
 @contextmanager
 def served(app: FastAPI) -> Iterator[str]:
-    """The address at which the application answers during the block, its lifespan included."""
+    """Serve the application with its lifespan during the block; yield its URL."""
     ready, stop, failed = threading.Event(), threading.Event(), []
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

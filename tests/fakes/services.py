@@ -1,4 +1,4 @@
-"""The parts of the service put together for tests, with everything outside the database scripted."""
+"""Parts of the service assembled for tests; everything outside the database is scripted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CANARY = "canary-secret-9f2c"
 
 
 class ModelStates:
-    """What each model would do, as a test says; and the models that somebody said were mended."""
+    """Scripted state of each model, and the models for which a probe was allowed."""
 
     def __init__(self) -> None:
         self.states: dict[str | None, CircuitState] = {None: CircuitState.REFUSED}
@@ -39,7 +39,7 @@ class ModelStates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rig:
-    """One process's parts. Make several on one database to play several processes."""
+    """The parts of one process. Create several on one database to simulate several processes."""
 
     database: Database
     queue: JobQueue
@@ -97,7 +97,7 @@ class Rig:
 
     @asynccontextmanager
     async def working(self, evaluate: EvaluateJob, **options: Any) -> AsyncIterator[Worker]:
-        """A worker for as long as the block lasts, then stopped in good order."""
+        """Run a worker during the block, then stop it normally."""
         worker = self.worker(evaluate, **options)
         running = asyncio.create_task(worker.run())
         try:
@@ -107,7 +107,7 @@ class Rig:
             await asyncio.wait({running})
 
     async def submit(self, *texts: str, agent: str = "demo", task_id: str = "task") -> list[str]:
-        """Hand in answers; returns the ids of their jobs."""
+        """Submit answers and return the ids of their jobs."""
         answers = tuple(Answer(name=f"answer_{nth}.md", text=text) for nth, text in enumerate(texts, start=1))
         submission = Submission(agent=agent, task_id=task_id, answers=answers)
         accepted = await self.intake.accept([submission], owner="local", respond=lambda all_: all_[0].as_json())
@@ -120,7 +120,7 @@ class Rig:
         return found
 
     async def ended(self, job_id: str, *, within_s: float = 120.0) -> Job:
-        """The job once it has ended."""
+        """Wait until the job has ended, and return it."""
         async with asyncio.timeout(within_s):
             while not (job := await self.job(job_id)).ended:  # noqa: ASYNC110 - the state is in the database
                 await asyncio.sleep(0.02)

@@ -1,4 +1,4 @@
-"""Settings for tests: nothing from a .env file, no real model."""
+"""Settings for tests, without a .env file and without a real model."""
 
 from __future__ import annotations
 

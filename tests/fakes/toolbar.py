@@ -1,7 +1,7 @@
-"""A person at the toolbar of a real Chromium: presses the extension's button, and uses the popup that it opens.
+"""Browser extension in a real Chromium: the toolbar button and the popup it opens.
 
-The button is pressed by the browser's own ``Extensions.triggerAction``, which gives the extension what a person's press
-gives it (``activeTab``), so the extension is tested as it is shipped, without a single permission more.
+The button is pressed with the browser's ``Extensions.triggerAction``, which grants ``activeTab`` like a press by a
+person. So the extension is tested as shipped, without additional permissions.
 """
 
 from __future__ import annotations
@@ -21,38 +21,40 @@ _WAIT_S = 20.0
 
 @dataclass(slots=True)
 class Popup:
-    """The popup of the extension, spoken to through the browser: the driver does not list popups as pages."""
+    """Popup of the extension, controlled through the browser protocol because the driver does not list popups as
+    pages.
+    """
 
     browser: CDPSession
     session: str
     _next: int = 0
 
     async def run(self, script: str) -> Any:
-        """The value of an expression in the popup."""
+        """Return the value of an expression in the popup."""
         options = {"expression": script, "awaitPromise": True, "returnByValue": True, "userGesture": True}
         result = await self.call("Runtime.evaluate", options)
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 
     async def call(self, method: str, options: dict[str, Any]) -> dict[str, Any]:
-        """One command of the browser's protocol to the popup, and what it answers."""
+        """Send one protocol command to the popup, and return its response."""
         self._next += 1
         number = self._next
         answered: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
 
-        def heard(event: dict[str, Any]) -> None:
+        def on_event(event: dict[str, Any]) -> None:
             message = json.loads(event["message"])
             if event["sessionId"] == self.session and message.get("id") == number and not answered.done():
                 answered.set_result(message)
 
-        self.browser.on("Target.receivedMessageFromTarget", heard)
+        self.browser.on("Target.receivedMessageFromTarget", on_event)
         try:
             call = {"id": number, "method": method, "params": options}
             sent = {"sessionId": self.session, "message": json.dumps(call)}
             await self.browser.send("Target.sendMessageToTarget", sent)
             message = await asyncio.wait_for(answered, _WAIT_S)
         finally:
-            self.browser.remove_listener("Target.receivedMessageFromTarget", heard)
+            self.browser.remove_listener("Target.receivedMessageFromTarget", on_event)
         answer: dict[str, Any] = message["result"]
         return answer
 
@@ -74,7 +76,7 @@ class Popup:
 
 @dataclass(slots=True)
 class Toolbar:
-    """A browser with the extension in it, and one tab."""
+    """Browser with the extension and one tab."""
 
     context: BrowserContext
     page: Page
@@ -82,7 +84,7 @@ class Toolbar:
     browser: CDPSession
 
     async def press(self) -> Popup:
-        """Press the extension's button on the tab; the popup once it has shown itself."""
+        """Press the extension's button on the tab, and return the popup after it has opened."""
         for tab in await self._targets("tab"):
             if tab["url"].startswith(f"chrome-extension://{self.extension_id}/"):
                 await self.browser.send("Target.closeTarget", {"targetId": tab["targetId"]})
@@ -109,9 +111,9 @@ class Toolbar:
 
 @asynccontextmanager
 async def toolbar(program: Path, extension: Path, profile: Path, *, dense: float = 1.0) -> AsyncIterator[Toolbar]:
-    """The whole browser with a fresh profile, headless, and the extension of that folder loaded into it.
+    """Start full Chromium with a new profile, headless, and load the extension of that folder.
 
-    ``dense``: how many pixels of the screen stand for one of the page.
+    ``dense`` is the device pixel ratio.
     """
     async with async_playwright() as driver:
         context = await driver.chromium.launch_persistent_context(
@@ -121,7 +123,7 @@ async def toolbar(program: Path, extension: Path, profile: Path, *, dense: float
             viewport={"width": 1000, "height": 700},
             device_scale_factor=dense,
             args=[
-                "--no-sandbox",  # it opens nothing but our own pages, and root gets no sandbox
+                "--no-sandbox",  # it opens only our own pages, and root has no sandbox
                 "--headless=new",
                 f"--force-device-scale-factor={dense:g}",
                 "--enable-unsafe-extension-debugging",

@@ -1,1 +1,1 @@
-"""Faults put into the whole service on purpose: processes killed and put to sleep, and what must hold afterwards."""
+"""Fault injection into the whole service: processes are killed or stopped, and invariants are checked."""

@@ -1,4 +1,4 @@
-"""The databases of the integration tests."""
+"""Database fixtures of the integration tests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The hunt: workers are killed and put to sleep at random while they judge, and everything must come out right.
+"""Random kill test: workers are killed or stopped at random while they judge, and all results must be correct.
 
-Nothing but a job's own checkpoints remembers replies, so each call that is made once more was under way when its worker
-was hit: no more than its job had lost attempts, and no more in all than workers have calls under way.
+Only the checkpoints of a job remember replies. So every repeated call was in progress when its worker was hit: the
+repeats of a job are limited by its lost attempts, and all repeats by the calls that workers have in progress.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sqlalchemy import text
 
 from app.storage.database import Database
 from tests.fakes.services import Rig
-from tests.faults.nursery import Nursery
+from tests.faults.fork_server import WorkerForkServer
 from tests.standin.llm import StandInLLM
 from tests.standin.rules import seeded_rule
 
@@ -35,7 +35,7 @@ PAGE = (
     "lamps are lit; others count only what passes the window. There is a book in which it could be written down, and "
     "nobody has opened it yet."
 )
-"""Long enough not to be taken for a page that is all picture, whose words would be asked for by one call more."""
+"""Long enough that the page is not treated as a picture, whose transcription would take one more call."""
 CLAIMS, VOTES = 5, 2
 DELAY_S = 0.05
 STALLED_S = 1.0
@@ -54,8 +54,8 @@ RULE = seeded_rule(7, pass_rate=0.6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bag:
-    """What a hunt came to. The lists name what should not be."""
+class KillOutcome:
+    """Outcome of a random kill test. The lists name violations."""
 
     kills: int
     sleeps: int
@@ -74,8 +74,8 @@ class Bag:
         return [*self.lost, *self.duplicate, *self.wrong, *self.paid_twice, *self.left_over]
 
 
-class Hunt:
-    """One hunt over one fresh database. ``folder`` is for judge files, pages and logs."""
+class RandomKillTest:
+    """One random kill test on one fresh database. ``folder`` is for judge files, pages and logs."""
 
     def __init__(self, database: Database, folder: Path, *, seed: int, workers: int = 3) -> None:
         self._database = database
@@ -84,35 +84,35 @@ class Hunt:
         self._workers = workers
         self._model = StandInLLM(rule=RULE, delay_s=DELAY_S)
 
-    async def run(self, *, kills: int, wave: int, within_s: float) -> Bag:
-        """Hit workers ``kills`` times, with jobs handed in ``wave`` by ``wave``; then let the rest be done."""
+    async def run(self, *, kills: int, wave: int, within_s: float) -> KillOutcome:
+        """Hit workers ``kills`` times, submitting jobs in groups of ``wave``; then let the remaining jobs finish."""
         (self._folder / "judges").mkdir(exist_ok=True)
         (self._folder / "judges" / "counts.py").write_text(JUDGE)
         began, sleeps = time.monotonic(), 0
         job_ids: list[str] = []
         async with asyncio.timeout(within_s), self._model, Rig.opened(self._database, attempts=10_000) as rig:
-            with Nursery(self._folder / "workers.log") as nursery:
-                living = [await self._born(nursery) for _ in range(self._workers)]
+            with WorkerForkServer(self._folder / "workers.log") as fork_server:
+                pids = [await self._start_worker(fork_server) for _ in range(self._workers)]
                 for nth in range(kills):
                     if nth % 10 == 0 and await self._unfinished() <= wave // 5:
-                        job_ids += await self._hand_in(rig, wave, first=len(job_ids))
+                        job_ids += await self._submit(rig, wave, first=len(job_ids))
                     await asyncio.sleep(self._random.uniform(0.05, 0.45))
-                    place = self._random.randrange(len(living))
+                    place = self._random.randrange(len(pids))
                     if self._random.random() < 0.1:
                         sleeps += 1
-                        await self._put_to_sleep(living[place])
+                        await self._pause(pids[place])
                         continue
                     with suppress(ProcessLookupError):
-                        os.kill(living[place], signal.SIGKILL)
-                    living[place] = await self._born(nursery)
+                        os.kill(pids[place], signal.SIGKILL)
+                    pids[place] = await self._start_worker(fork_server)
                 while await self._unfinished():
-                    assert any(psutil.pid_exists(pid) for pid in living), "the workers die by themselves"
+                    assert any(psutil.pid_exists(pid) for pid in pids), "the workers die by themselves"
                     await asyncio.sleep(0.2)
-                await asyncio.sleep(2 * STALLED_S)  # whatever a late one still wanted to write
+                await asyncio.sleep(2 * STALLED_S)  # time for late writes of a stopped worker
                 await self._swept()
-                return await self._bag(job_ids, kills - sleeps, sleeps, time.monotonic() - began)
+                return await self._outcome(job_ids, kills - sleeps, sleeps, time.monotonic() - began)
 
-    async def _born(self, nursery: Nursery) -> int:
+    async def _start_worker(self, fork_server: WorkerForkServer) -> int:
         settings = {
             "data_dir": str(self._folder),
             "database_url": self._database.url,
@@ -124,21 +124,21 @@ class Hunt:
             "stalled_s": STALLED_S,
         }
         return await asyncio.to_thread(
-            nursery.start,
+            fork_server.start,
             judges=str(self._folder / "judges"),
             settings=settings,
             pages={URL: PAGE},
             kept=str(self._folder / "kept"),
         )
 
-    async def _put_to_sleep(self, pid: int) -> None:
-        """Past its lease, so that others take its jobs; then it wakes up and knows nothing of it."""
+    async def _pause(self, pid: int) -> None:
+        """Stop a worker past its lease, so that others take its jobs, and then continue it."""
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)
             await asyncio.sleep(1.5 * STALLED_S)
             os.kill(pid, signal.SIGCONT)
 
-    async def _hand_in(self, rig: Rig, many: int, *, first: int) -> list[str]:
+    async def _submit(self, rig: Rig, many: int, *, first: int) -> list[str]:
         names = [f"Runner {number}" for number in range(first, first + many)]
         return [job_id for name in names for job_id in await rig.submit(name, task_id=TASK)]
 
@@ -148,8 +148,10 @@ class Hunt:
             return int((await connection.execute(text(query))).scalar_one())
 
     async def _swept(self) -> None:
-        """Whoever was killed between a job's end and its entry's leaves that to the sweep, which may be some rounds
-        away where everything is slow. What is never swept is in the bag.
+        """Wait until the sweep has removed queue entries of workers that were killed between the end of a job and of
+        its entry.
+
+        On a slow machine this takes several rounds. The outcome reports entries that remain.
         """
         give_up_at = time.monotonic() + SWEPT_S
         while time.monotonic() < give_up_at and any((await self._left()).values()):  # noqa: ASYNC110 - in the database
@@ -159,12 +161,12 @@ class Hunt:
         async with self._database.begin() as connection:
             return dict((await connection.execute(_LEFT_OVER)).mappings().one())
 
-    async def _bag(self, job_ids: Sequence[str], kills: int, sleeps: int, seconds: float) -> Bag:
+    async def _outcome(self, job_ids: Sequence[str], kills: int, sleeps: int, seconds: float) -> KillOutcome:
         async with self._database.begin() as connection:
             rows = (await connection.execute(_OUTCOMES)).mappings().all()
         left = await self._left()
         known = {row["id"] for row in rows}
-        return Bag(
+        return KillOutcome(
             kills=kills,
             sleeps=sleeps,
             jobs=len(job_ids),
@@ -180,17 +182,17 @@ class Hunt:
         )
 
     def _paid_twice(self, attempts: Mapping[str, int], hits: int) -> list[str]:
-        """What was asked more often than hits explain."""
+        """Return claims that were requested more often than the hits explain."""
         calls = Counter(call.claim for call in self._model.calls)
         most = {claim: VOTES * attempts[claim.partition(" counts")[0]] for claim in calls}
         found = [f"{claim!r}: {many} calls" for claim, many in calls.items() if many > most[claim]]
         again = calls.total() - len(calls) * VOTES
-        # Whatever a worker has under way, and as much again that was answered and is about to be written down.
+        # Calls that a worker has in progress, and as many again that were answered but not yet stored.
         return found + ([f"{again} calls after {hits} hits"] if again > 2 * MAX_LLM * hits else [])
 
 
 def _wrong(answer: str, body: str) -> str | None:
-    """In what a result differs from what an undisturbed worker would have stored."""
+    """Return how a result differs from that of an undisturbed worker, if it does."""
     result: dict[str, Any] = json.loads(body)
     leaves = result["eval_breakdown"][0]["verification_tree"]["children"]
     for leaf in leaves:

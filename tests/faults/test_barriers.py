@@ -1,4 +1,4 @@
-"""Processes killed, or put to sleep, at a named moment. The matrix of faults has their numbers (F1 to F7, F17)."""
+"""Processes killed or stopped at a specific point. Numbers refer to the fault matrix (F1 to F7, F17)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sqlalchemy import text
 from app.storage.database import Database
 from app.storage.records import Job, JobStatus
 from tests.fakes.services import Rig
-from tests.faults.nursery import Nursery
+from tests.faults.fork_server import WorkerForkServer
 from tests.standin.call import Call
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
@@ -53,24 +53,24 @@ async def extracted(ctx):
     ctx.verify("holds", "It holds")
 """
 WORKER = {"heartbeat_s": 0.2, "stalled_s": 1.5, "reply_cache_bytes": 0, "max_llm": 1}
-_SOON_S = 90.0
-"""Nothing here takes long, but a busy machine may."""
+_WAIT_S = 90.0
+"""Generous, because the machine may be busy."""
 
 
 @pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    with Nursery(tmp_path_factory.mktemp("nursery") / "workers.log") as nursery:
-        yield nursery
+def fork_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerForkServer]:
+    with WorkerForkServer(tmp_path_factory.mktemp("nursery") / "workers.log") as fork_server:
+        yield fork_server
 
 
 @dataclass
 class Stage:
-    """A database, a model whose replies can be held back, and workers that can be hit."""
+    """Database, a model whose replies can be delayed, and workers that can be killed or stopped."""
 
     database: Database
     rig: Rig
     model: StandInLLM
-    nursery: Nursery
+    fork_server: WorkerForkServer
     folder: Path
     holds: Callable[[Call], bool] = lambda call: False
     pids: list[int] = field(default_factory=list)
@@ -86,14 +86,16 @@ class Stage:
             "openai_base_url": self.model.base_url,
         }
 
-    async def start(self, **order: Any) -> int:
+    async def start(self, **options: Any) -> int:
         folders = {"judges": str(self.folder / "judges"), "kept": str(self.folder / "kept")}
-        pid = await asyncio.to_thread(self.nursery.start, settings=self.settings(), pages=PAGES, **folders, **order)
+        pid = await asyncio.to_thread(
+            self.fork_server.start, settings=self.settings(), pages=PAGES, **folders, **options
+        )
         self.pids.append(pid)
         return pid
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(_SOON_S):
+        async with asyncio.timeout(_WAIT_S):
             while not holds():  # noqa: ASYNC110 - seen from outside
                 await asyncio.sleep(0.02)
 
@@ -102,7 +104,7 @@ class Stage:
             return int((await connection.execute(text(query))).scalar_one())
 
     async def reaches(self, query: str, number: int) -> None:
-        async with asyncio.timeout(_SOON_S):
+        async with asyncio.timeout(_WAIT_S):
             while await self.count(query) < number:  # noqa: ASYNC110 - the state is in the database
                 await asyncio.sleep(0.02)
 
@@ -111,19 +113,19 @@ class Stage:
             await connection.execute(text(statement))
 
     async def done(self, job_id: str) -> Job:
-        job = await self.rig.ended(job_id, within_s=_SOON_S)
+        job = await self.rig.ended(job_id, within_s=_WAIT_S)
         assert job.status is JobStatus.SUCCEEDED, job.error
         assert await self.count("SELECT count(*) FROM results") == 1
         return job
 
 
 @pytest.fixture
-async def stage(database: Database, rig: Rig, nursery: Nursery, tmp_path: Path) -> AsyncIterator[Stage]:
+async def stage(database: Database, rig: Rig, fork_server: WorkerForkServer, tmp_path: Path) -> AsyncIterator[Stage]:
     (tmp_path / "judges").mkdir()
     (tmp_path / "judges" / "things.py").write_text(JUDGE)
     (tmp_path / "judges" / "extracted.py").write_text(READS)
     async with StandInLLM() as model:
-        stage = Stage(database, rig, model, nursery, tmp_path)
+        stage = Stage(database, rig, model, fork_server, tmp_path)
         model.fault_for = stage.fault
         yield stage
         for pid in stage.pids:
@@ -131,12 +133,12 @@ async def stage(database: Database, rig: Rig, nursery: Nursery, tmp_path: Path) 
 
 
 def hit(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
-    with suppress(ProcessLookupError):  # it may be gone, or be gone by now
+    with suppress(ProcessLookupError):  # it may have ended already
         os.kill(pid, number)
 
 
-async def test_f5_killed_while_judging_only_what_was_not_yet_answered_is_asked(stage: Stage):
-    stage.holds = lambda call: call.index == 6  # 3 of 10 claims are done, the next call is under way
+async def test_f5_after_a_kill_while_judging_only_unanswered_requests_are_sent(stage: Stage):
+    stage.holds = lambda call: call.index == 6  # 3 of 10 claims are done, the next call is in progress
     [job_id] = await stage.rig.submit("An answer.", task_id=TASK)
     first = await stage.start()
     await stage.until(lambda: len(stage.model.calls) == 7)
@@ -156,7 +158,7 @@ async def usage_of(stage: Stage) -> tuple[int, int]:
     return await stage.count(usage % "calls"), await stage.count(usage % "cached_calls")
 
 
-async def test_f2_killed_after_extraction_the_answer_is_not_read_again(stage: Stage):
+async def test_f2_after_a_kill_the_extraction_is_not_repeated(stage: Stage):
     stage.holds = lambda call: call.index == 1
     [job_id] = await stage.rig.submit("An answer.", task_id="extracted")
     first = await stage.start()
@@ -169,7 +171,7 @@ async def test_f2_killed_after_extraction_the_answer_is_not_read_again(stage: St
 
 
 @pytest.mark.parametrize("moment", ["BEFORE", "AFTER"])
-async def test_f6_f7_killed_while_the_result_is_written_the_same_result_comes_without_a_call(stage: Stage, moment: str):
+async def test_f6_f7_after_a_kill_while_storing_the_result_no_call_is_repeated(stage: Stage, moment: str):
     await stage.execute(
         "CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(600); RETURN NEW; END'"
     )
@@ -178,7 +180,7 @@ async def test_f6_f7_killed_while_the_result_is_written_the_same_result_comes_wi
     first = await stage.start()
     await stage.reaches("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'", 1)
     hit(first)
-    # A server notices that its client is gone when it next has something to say to it.
+    # PostgreSQL notices a lost client only when it sends the next message, so end its session.
     await stage.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
     await stage.execute("DROP TRIGGER hold ON results")
     assert await stage.count("SELECT count(*) FROM results") == 0
@@ -188,7 +190,7 @@ async def test_f6_f7_killed_while_the_result_is_written_the_same_result_comes_wi
     assert await usage_of(stage) == (CALLS, 0)
 
 
-async def test_f4_killed_between_a_pages_bodies_and_its_row_nothing_dangles(stage: Stage):
+async def test_f4_kill_between_page_bodies_and_row_leaves_nothing_behind(stage: Stage):
     [job_id] = await stage.rig.submit(f"An answer with [a page]({URL}).", task_id=TASK)
     first = await stage.start(dies_before_rows=True)
     await stage.until(lambda: not psutil.pid_exists(first))
@@ -199,7 +201,7 @@ async def test_f4_killed_between_a_pages_bodies_and_its_row_nothing_dangles(stag
     assert not [path for path in (stage.folder / "kept").rglob("*") if path.name.startswith((".", "tmp"))]
 
 
-async def test_f17_asleep_past_its_lease_a_worker_finds_its_job_done_and_changes_nothing(stage: Stage):
+async def test_f17_worker_stopped_past_its_lease_changes_nothing(stage: Stage):
     stage.holds = lambda call: call.index == 2
     [job_id] = await stage.rig.submit("An answer.", task_id=TASK)
     first = await stage.start()
@@ -215,13 +217,11 @@ async def test_f17_asleep_past_its_lease_a_worker_finds_its_job_done_and_changes
     assert psutil.pid_exists(first)
     assert (again.result_id, again.attempts, again.revision) == (job.result_id, 2, job.revision)
     assert await stage.count("SELECT count(*) FROM results") == 1
-    assert len(stage.model.calls) <= calls + 2  # what it wanted to ask next, before it looked around
+    assert len(stage.model.calls) <= calls + 2  # requests that the worker sends before it notices the lost lease
 
 
 @pytest.mark.parametrize(("moment", "stored"), [("request", 0), ("response", 1)])
-async def test_f1_killed_around_the_confirmation_the_same_request_leads_to_one_submission(
-    stage: Stage, moment: str, stored: int
-):
+async def test_f1_repeated_request_after_a_kill_creates_one_submission(stage: Stage, moment: str, stored: int):
     body = {"agent": "a", "task_id": TASK, "answers": [{"name": "answer", "text": "An answer."}]}
     socket = str(stage.folder / "api.sock")
 
@@ -230,7 +230,7 @@ async def test_f1_killed_around_the_confirmation_the_same_request_leads_to_one_s
         transport = httpx.AsyncHTTPTransport(uds=socket)
         try:
             async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
-                async with asyncio.timeout(_SOON_S):
+                async with asyncio.timeout(_WAIT_S):
                     while True:
                         try:
                             await client.get("/healthz")
@@ -238,11 +238,11 @@ async def test_f1_killed_around_the_confirmation_the_same_request_leads_to_one_s
                         except httpx.TransportError:
                             await asyncio.sleep(0.05)
                 headers = {"Idempotency-Key": "the same"}
-                return await client.post("/v1/submissions", json=body, headers=headers, timeout=_SOON_S)
+                return await client.post("/v1/submissions", json=body, headers=headers, timeout=_WAIT_S)
         finally:
             hit(pid)
             await stage.until(lambda: not psutil.pid_exists(pid))
-            os.unlink(socket)  # noqa: PTH108 - a moment, and nothing else runs
+            os.unlink(socket)  # noqa: PTH108 - one short call, and no other task runs
 
     with pytest.raises(httpx.TransportError):
         await post(dies_at=moment)

@@ -23,7 +23,7 @@ time.sleep(100_000)
 async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="lexical"):
     return {{}}
 """
-PATIENT = """
+WITHOUT_IMPORT_LIMIT = """
 import app.engine.import_check as check
 check.SCRIPT_S = check.TOTAL_S = 100_000.0
 from app.cli import main
@@ -31,7 +31,7 @@ main()
 """
 """The command line without a time limit on imports, so that only Ctrl-C can end one."""
 
-LOOKING_UP = """
+RESOLVING = """
 import asyncio, socket, sys, threading
 from cache.egress.resolver import SystemResolver
 
@@ -52,7 +52,7 @@ asyncio.run(resolve())
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A folder with an answer, and a judge file whose import writes its process id to a pipe and never returns."""
+    """Folder with an answer, and a judge file whose import writes its process id to a pipe and never returns."""
     (tmp_path / "answers" / "otter" / "hangs").mkdir(parents=True)
     (tmp_path / "answers" / "otter" / "hangs" / "answer_1.md").write_text("A bridge. See https://a.invalid/bridge.")
     (tmp_path / "judges").mkdir()
@@ -79,7 +79,7 @@ def test_ctrl_c_ends_a_command_while_a_judge_file_is_imported(
     outside = {name: value for name, value in os.environ.items() if not name.startswith("ASSAY_")}
     mine = {"ASSAY_DATA_DIR": str(home / "data"), "ASSAY_JUDGES": str(home / "judges")}
     command = subprocess.Popen(
-        [sys.executable, "-c", PATIENT, *arguments],
+        [sys.executable, "-c", WITHOUT_IMPORT_LIMIT, *arguments],
         cwd=home,
         env=outside | mine,
         stderr=subprocess.PIPE,
@@ -90,18 +90,18 @@ def test_ctrl_c_ends_a_command_while_a_judge_file_is_imported(
         select.select([importing], [], [], 60)
         judge = psutil.Process(int(os.read(importing, 100)))
         os.killpg(command.pid, signal.SIGINT)
-        _, said = command.communicate(timeout=30)
+        _, stderr_text = command.communicate(timeout=30)
     finally:
         command.kill()
         command.wait()
-    assert command.returncode == 130, said
-    assert said.splitlines()[-1].startswith("error: stopped"), said
-    assert "Traceback" not in said
+    assert command.returncode == 130, stderr_text
+    assert stderr_text.splitlines()[-1].startswith("error: stopped"), stderr_text
+    assert "Traceback" not in stderr_text
     judge.wait(10)
 
 
-def test_ctrl_c_ends_a_process_while_a_name_is_looked_up() -> None:
-    process = subprocess.Popen([sys.executable, "-c", LOOKING_UP], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+def test_ctrl_c_ends_a_process_during_name_resolution() -> None:
+    process = subprocess.Popen([sys.executable, "-c", RESOLVING], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == b"asked\n"

@@ -1,4 +1,4 @@
-"""A worker as a process that may be killed at any moment: the real service, pages by heart and a stand-in model."""
+"""Worker process that may be killed at any time: the real service with fixed pages and a stand-in model."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from tests.fakes.settings import settings_for_tests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What a worker is to be. ``dies_before_rows``: it kills itself when it has stored a page's bodies, not its row.
+class WorkerOptions:
+    """Configuration of a worker. ``dies_before_rows``: it kills itself after it stored the bodies of a page, before
+    the row.
 
-    With ``socket`` it is no worker but serves the API there, and ``dies_at`` its first submission: at the "request", or
-    at the "response", when all is stored and nobody was told.
+    With ``socket`` it serves the API there instead of working. ``dies_at`` kills it at its first submission: at the
+    "request", or at the "response", when everything is stored and no response was sent.
     """
 
     judges: str
@@ -41,46 +42,50 @@ class Order:
     dies_at: str | None = None
 
 
-async def live(order: Order) -> None:
-    """Work, or serve, until killed."""
-    settings = settings_for_tests(**order.settings)
-    opened = scripted_runtime(Path(order.judges), order.pages, kept=None if order.kept is None else Path(order.kept))
-    if order.socket is not None:
+async def live(options: WorkerOptions) -> None:
+    """Work or serve until killed."""
+    settings = settings_for_tests(**options.settings)
+    opened = scripted_runtime(
+        Path(options.judges), options.pages, kept=None if options.kept is None else Path(options.kept)
+    )
+    if options.socket is not None:
         app = create_app(settings, workers=0, runtime=opened)
         async with app.router.lifespan_context(app):
-            await uvicorn.Server(uvicorn.Config(dying(app, order.dies_at), uds=order.socket, lifespan="off")).serve()
+            await uvicorn.Server(
+                uvicorn.Config(dying(app, options.dies_at), uds=options.socket, lifespan="off")
+            ).serve()
         return
-    runtime = dying_before_rows(opened) if order.dies_before_rows else opened
-    async with open_service(settings, concurrency=order.jobs, metrics=Metrics(), runtime=runtime):
+    runtime = dying_before_rows(opened) if options.dies_before_rows else opened
+    async with open_service(settings, concurrency=options.jobs, metrics=Metrics(), runtime=runtime):
         await asyncio.Event().wait()
 
 
 def dying(app: Any, at: str | None) -> Any:
-    """The application, dead at its first submission."""
+    """Return an application that kills its process at the first submission."""
 
-    def die() -> None:
+    def kill_self() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    async def deadly(scope: Any, receive: Any, send: Any) -> None:
+    async def killing_app(scope: Any, receive: Any, send: Any) -> None:
         submits = scope["type"] == "http" and scope["method"] == "POST"
 
         async def sending(message: Any) -> None:
             if submits and at == "response":
-                die()
+                kill_self()
             await send(message)
 
         if submits and at == "request":
-            die()
+            kill_self()
         await app(scope, receive, sending)
 
-    return deadly
+    return killing_app
 
 
 def dying_before_rows(opened: OpenRuntime) -> OpenRuntime:
-    """A runtime whose pages never get as far as the database."""
+    """Return a runtime that kills its process before it stores the row of a page."""
 
     class Deadly:
-        """In place of the cache of pages: captures, and is dead before anybody hears of it."""
+        """Page cache that stores a body and then kills its process."""
 
         def __init__(self, runtime: Runtime) -> None:
             self._runtime = runtime
@@ -93,9 +98,9 @@ def dying_before_rows(opened: OpenRuntime) -> OpenRuntime:
             return getattr(self._runtime.pages, name)
 
     @asynccontextmanager
-    async def deadly(settings: Settings, database: Database) -> AsyncIterator[Runtime]:
+    async def killing_runtime(settings: Settings, database: Database) -> AsyncIterator[Runtime]:
         async with opened(settings, database) as runtime:
             object.__setattr__(runtime, "pages", Deadly(runtime))
             yield runtime
 
-    return deadly
+    return killing_runtime

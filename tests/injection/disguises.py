@@ -1,4 +1,4 @@
-"""Ways to write a text so that eye, machine and filter read different things."""
+"""Encodings of a text that people, models and filters read differently."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ def plain(text: str) -> str:
 
 
 def zero_width(text: str) -> str:
-    """A character of no width inside every word."""
+    """Insert a zero-width character into every word."""
     return " ".join(f"{word[:2]}\u200b{word[2:]}" if len(word) > 3 else word for word in text.split(" "))
 
 
 def tags(text: str) -> str:
-    """The same ASCII text in characters that nothing draws."""
+    """Encode ASCII text in invisible tag characters."""
     return "".join(chr(0xE0000 + ord(char)) for char in text if char.isascii())
 
 
 def reversed_by_mark(text: str) -> str:
-    """Backwards, behind a mark that shows it forwards."""
+    """Reverse the text behind a mark that displays it forwards."""
     return f"\u202e{text[::-1]}\u202c"
 
 
 def variation_selectors(text: str) -> str:
-    """Each byte a variation selector behind one letter."""
+    """Encode each byte as a variation selector after one letter."""
     return "a" + "".join(chr(0xFE00 + byte) if byte < 16 else chr(0xE0100 + byte - 16) for byte in text.encode())
 
 
 def homoglyphs(text: str) -> str:
-    """Letters of other alphabets that look the same."""
+    """Replace letters by similar letters of other alphabets."""
     return text.translate(str.maketrans("aceopxyi", "\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0456"))
 
 
@@ -41,13 +41,13 @@ def soft_hyphens(text: str) -> str:
 
 
 def combining_flood(text: str) -> str:
-    """Thirty marks on every third letter."""
+    """Add thirty combining marks to every third letter."""
     return "".join(char + "\u0301\u0323\u0308" * 10 if char.isalpha() and place % 3 == 0 else char
                    for place, char in enumerate(text))  # fmt: skip
 
 
 def encoded(text: str) -> str:
-    """Base64, and once more with every letter moved by thirteen."""
+    """Encode the text in Base64 and, on a second line, in ROT13."""
     return f"{base64.b64encode(text.encode()).decode()}\n{codecs.encode(text, 'rot13')}"
 
 

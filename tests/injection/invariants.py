@@ -1,4 +1,4 @@
-"""What must hold of every request that is built from a case, whatever a judge then makes of it."""
+"""Invariants of every request that is built from a case, independent of the judge's reply."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOM_FOR_TAGS = 5_000
 
 
 def broken_invariants(material: Material, style: Style, requests: list[LLMRequest]) -> list[str]:
-    """Sentences about what does not hold; none when all does."""
+    """Return one sentence per violated invariant."""
     problems = {problem for request in requests for problem in _problems(material, style, request)}
     return [f"{material.name}, {style}: {problem}" for problem in sorted(problems)]
 
@@ -33,7 +33,7 @@ def _problems(material: Material, style: Style, request: LLMRequest) -> Iterator
         yield "two blocks share a nonce"
     if any(sent.text.count(nonce) != 2 for nonce in nonces):
         yield "a nonce stands elsewhere than in its two tags"
-    yield from _seen(material, sent)
+    yield from _visible_payloads(material, sent)
     page = sent.block("page")
     if len(page) > MAX_TEXT_CHARS + len(TRUNCATION_NOTICE):
         yield f"{len(page)} characters of a page are sent"
@@ -42,8 +42,8 @@ def _problems(material: Material, style: Style, request: LLMRequest) -> Iterator
         yield f"{len(sent.text)} characters are sent"
 
 
-def _seen(material: Material, sent: Sent) -> Iterator[str]:
-    """Where payloads are seen, and must not be. The claim's own block says the claim: that is no leak."""
+def _visible_payloads(material: Material, sent: Sent) -> Iterator[str]:
+    """Yield a problem if a hidden payload is visible in a block other than the claim."""
     shown = [block.text for block in sent.blocks if block.label != "claim"]
     if material.case.hidden and any(can_read(payload, text) for payload in material.reads for text in shown):
         yield "the hidden payload is shown"

@@ -1,6 +1,6 @@
-"""What a case puts before a judge: an answer, a claim with its sources, and what stands at those addresses.
+"""Material of a case for a judge: an answer, a claim with its sources, and the content of those URLs.
 
-``benign`` builds the twin: the claim is true and the page says so, beside the same attack where that can be.
+``benign`` builds the twin: the claim is true and the page says so, next to the same attack where possible.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ FILLER = "The visitors' book of that summer lists names, towns and the weather o
 
 @dataclass(frozen=True, kw_only=True)
 class Material:
-    """``sources`` None: judged from the answer alone. ``pages`` are what a web server says, by path. ``reads`` are
-    the texts that take a gullible judge in, ``pictured`` what of them only a picture says.
+    """Material of one case in one place. ``sources`` None: judged from the answer alone. ``pages`` are responses of a
+    web server by path. ``reads`` are the texts that deceive a gullible judge, ``pictured`` those of them that only
+    a picture contains.
     """
 
     case: Case
@@ -46,7 +47,7 @@ class Material:
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """Where things are served: names of hosts all lead to one server and its ``port``."""
+    """Address of the server: all host names resolve to one server at ``port``."""
 
     port: int
 
@@ -58,7 +59,7 @@ Builder = Callable[[Case, Site, bool, str], Material]
 
 
 def build(case: Case, place: str, site: Site, *, benign: bool, stale_nonce: str = "0" * 32) -> Material:
-    """The material of a case in one of its places."""
+    """Return the material of a case in one of its places."""
     return _BUILDERS[place](case, site, benign, stale_nonce)
 
 
@@ -71,26 +72,26 @@ def sheet_of(body: bytes, kind: str = "application/pdf") -> Reply:
 
 
 def paragraphs_of(case: Case, payload: str, *, benign: bool) -> list[str]:
-    """The page of a scenario with a payload in its midst, and as a twin with the proof at its end."""
+    """Return the page of a scenario with a payload after its first paragraph; for a twin, with the proof at its end."""
     first, *others = case.scenario.silent
     return [first, *([payload] if payload else []), *others, *([case.scenario.evidence] if benign else [])]
 
 
 def material(case: Case, place: str, url: str, **more: Any) -> Material:
-    """The rest of a material is the scenario's."""
+    """Return material with defaults from the scenario of the case."""
     scenario = case.scenario
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "answer": scenario.answer.replace("{url}", url),
         "claim": scenario.claim,
         "sources": (url,),
         "reads": (case.payload,),
         "evidence": scenario.evidence,
     }
-    return Material(case=case, place=place, **(said | more))
+    return Material(case=case, place=place, **(fields | more))
 
 
 def case_of(scenario: Scenario, payload: str) -> Case:
-    """A case that is not in the corpus."""
+    """Return a case that is not in the corpus."""
     return Case(id="N0", title="", scenario=scenario, places=(), payload=payload, hidden=False)
 
 
@@ -99,7 +100,7 @@ def path_of(case: Case, place: str, benign: bool) -> str:
 
 
 def written(case: Case, stale_nonce: str) -> str:
-    """The payload as it is written into a text."""
+    """Return the payload as it is written into a text."""
     payload = case.payload.replace("{stale_nonce}", stale_nonce)
     return DISGUISES[case.how.get("disguise", "plain")](payload)
 
@@ -214,13 +215,13 @@ def _filled(value: Any, words: Mapping[str, str]) -> Any:
 
 
 def _legible(case: Case, stale_nonce: str) -> tuple[str, ...]:
-    """What a reader must make out to be taken in: the plain payload, or its disguise where that is all there is."""
+    """Return the texts that a reader must recognise to be deceived: the plain payload, or also its encoded form."""
     plain = case.payload.replace("{stale_nonce}", stale_nonce)
     return (plain, *dressed(case, plain).split("\n")) if case.how.get("dress") == "encoded" else (plain,)
 
 
 def dressed(case: Case, payload: str) -> str:
-    """A payload as class K multiplies or encodes it."""
+    """Return a payload as repeated or encoded by class K."""
     dress = case.how.get("dress")
     if dress == "encoded":
         return DISGUISES["encoded"](payload)
@@ -231,13 +232,13 @@ def dressed(case: Case, payload: str) -> str:
 
 
 def _beyond_the_cut(paragraphs: list[str]) -> Reply:
-    """The payload, second of the paragraphs, behind more text than is shown; everything else before."""
+    """Place the payload, the second paragraph, after more text than is shown; all other paragraphs come first."""
     first, payload, *others = paragraphs
     return page_of([first, *others, FILLER * (MAX_TEXT_CHARS // len(FILLER) + 10), payload])
 
 
 def _at_the_cut(paragraphs: list[str]) -> Reply:
-    """The payload so that it ends just before the text is cut."""
+    """Place the payload so that it ends just before the text is cut."""
     first, payload, *others = paragraphs
     begin = " ".join([first, *others])
     room = MAX_TEXT_CHARS - len(begin) - len(payload) - len(TRUNCATION_NOTICE) - 10

@@ -1,4 +1,4 @@
-"""PDFs and pictures of the corpus: visible paragraphs, and a payload drawn in one of the ways to hide it."""
+"""PDFs and pictures of the corpus: visible paragraphs, and a payload hidden in different ways."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from PIL import Image, ImageDraw, ImageFont
 
 MARGIN = 60
 CUT_PX = 10_000
-"""Where pictures are cut (``cache.backends.document_child``)."""
+"""Height at which pictures are cut (``cache.backends.document_child``)."""
 
 
 def pdf_of(paragraphs: Sequence[str]) -> bytes:
-    """A page with these paragraphs."""
+    """Return a PDF page with these paragraphs."""
     document, page = _sheet(paragraphs)
     del page
     return bytes(document.tobytes())
 
 
 def pdf_with_secret(paragraphs: Sequence[str], payload: str, drawn: str) -> bytes:
-    """The same with a payload that nobody sees on paper."""
+    """Return the same page with a payload that is invisible on paper."""
     document, page = _sheet(paragraphs)
     _SECRETS[drawn](document, page, payload)
     return bytes(document.tobytes())
 
 
 def pdf_with_picture(paragraphs: Sequence[str], picture: bytes) -> bytes:
-    """The same with a picture below."""
+    """Return the same page with a picture below the paragraphs."""
     document, page = _sheet(paragraphs)
     page.insert_image(_pymupdf().Rect(MARGIN, 500, 535, 780), stream=picture)
     return bytes(document.tobytes())
@@ -92,7 +92,7 @@ def _annotation(document: Any, page: Any, payload: str) -> None:
 
 
 def _under_scan(document: Any, page: Any, payload: str) -> None:
-    """A scan with a text layer, as a scanner writes it: only that the layer says something else than the picture."""
+    """Draw a scan with a text layer, as a scanner writes it, whose text differs from the picture."""
     scan = Image.new("RGB", (1240, 1754), "white")
     ImageDraw.Draw(scan).text((130, 1240), "Left blank by the printer, for notes.", fill="black", font=_font(30))
     buffer = io.BytesIO()
@@ -113,7 +113,7 @@ _SECRETS: dict[str, Callable[[Any, Any, str], None]] = {
 
 
 def picture_of(payload: str, drawn: str) -> bytes:
-    """A PNG that says it."""
+    """Return a PNG that shows the payload."""
     picture = Image.new("RGB", (900, 500), "white")
     _DRAWINGS[drawn](ImageDraw.Draw(picture), payload)
     buffer = io.BytesIO()
@@ -122,7 +122,7 @@ def picture_of(payload: str, drawn: str) -> bytes:
 
 
 def tall_picture_of(lines: Sequence[str], payload: str) -> bytes:
-    """A PNG with a payload below where pictures are cut."""
+    """Return a PNG with a payload below the point where pictures are cut."""
     picture = Image.new("RGB", (900, CUT_PX + 400), "white")
     pen = ImageDraw.Draw(picture)
     pen.multiline_text((40, 40), "\n".join(lines), fill="black", font=_font(22))
@@ -147,7 +147,7 @@ def _verdict_card(pen: ImageDraw.ImageDraw, payload: str) -> None:
 
 
 def _machine_code(pen: ImageDraw.ImageDraw, payload: str) -> None:
-    """Black and white squares in the manner of a QR code."""
+    """Draw black and white squares that resemble a QR code."""
     bits = "".join(f"{byte:08b}" for byte in hashlib.sha256(payload.encode()).digest() * 4)
     for place, bit in enumerate(bits[: 29 * 29]):
         left, top = 40 + 12 * (place % 29), 40 + 12 * (place // 29)

@@ -1,4 +1,6 @@
-"""How a stand-in judge reads: generously, as a model would, through every disguise it could see through."""
+"""Request parsing of the stand-in judges, which recognise payloads through every disguise that a model could
+recognise.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ _OPENING = re.compile(r"<([a-z_]+) ([0-9a-f]{32})>\n")
 
 @dataclass(frozen=True)
 class Block:
-    """One piece of material between its tags."""
+    """One block of material between its tags."""
 
     label: str
     nonce: str
@@ -29,7 +31,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Sent:
-    """A request taken apart: our rules, the blocks, and whatever stands outside of both."""
+    """Parsed request: our rules, the blocks, and all text outside of both."""
 
     roles: tuple[str, ...]
     text: str
@@ -43,7 +45,7 @@ class Sent:
 
 
 def read_request(request: LLMRequest) -> Sent:
-    """What a model is sent, all messages in one. Votes on one question share their messages, and this work."""
+    """Parse a request, with all messages in one. Cached, because votes on one question share their messages."""
     known = _READ.get(id(request.messages))
     if known is not None and known[0] is request.messages:
         return known[1]
@@ -58,7 +60,7 @@ def _read(request: LLMRequest) -> Sent:
     contents = [message["content"] for message in request.messages]
     text = "\n\n".join(part for content in contents for part in _texts(content))
     rules = load_prompt(str(request.prompt).partition("@")[0]).text
-    blocks, outside = _taken_apart(text.replace(rules, "", 1))
+    blocks, outside = _parse_blocks(text.replace(rules, "", 1))
     return Sent(
         roles=tuple(str(message["role"]) for message in request.messages),
         text=text,
@@ -71,18 +73,18 @@ def _read(request: LLMRequest) -> Sent:
 
 @lru_cache(maxsize=64)
 def folded(text: str) -> str:
-    """A text as it is compared; votes ask for the same one again."""
+    """Return a text folded for comparison; cached, because votes use the same text."""
     return fold(text).text
 
 
 @lru_cache(maxsize=256)
 def key(text: str) -> str:
-    """A text as a willing reader takes it: letters and digits only, whatever they were dressed as."""
+    """Return a text as letters and digits only, with disguises removed."""
     return re.sub(r"[\W_]+", "", confusable_skeleton(fold(text)).text)
 
 
 def can_read(payload: str, text: str) -> bool:
-    """Whether a payload is legible anywhere in a text, forwards or backwards."""
+    """Return whether a payload is legible anywhere in a text, forwards or backwards."""
     wanted = key(payload)
     if not wanted:
         return payload.strip() in text
@@ -90,7 +92,7 @@ def can_read(payload: str, text: str) -> bool:
     return wanted in found or wanted[::-1] in found
 
 
-def _taken_apart(text: str) -> tuple[list[Block], str]:
+def _parse_blocks(text: str) -> tuple[list[Block], str]:
     blocks: list[Block] = []
     outside: list[str] = []
     place = 0

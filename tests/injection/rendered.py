@@ -1,4 +1,4 @@
-"""Class F and the browser's games of class J: pages that only a real browser tells from what they pretend to be."""
+"""Pages of class F, and of class J as far as only a real browser can expose them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if (navigator.webdriver || /headless/i.test(navigator.userAgent)) {
 
 
 def build_rendered(case: Case, place: str, site: Site, *, benign: bool) -> Material:
-    """The material of a page that must be rendered."""
+    """Return the material of a page that must be rendered."""
     return _BUILDERS[case.how.get("game", "hidden")](case, place, site, benign)
 
 

@@ -1,4 +1,4 @@
-"""Class J without a browser: what stands at an address, and what the address makes believe."""
+"""Class J without a browser: misleading content at a URL, and misleading URLs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ HOSTS = (
     "pages.example", "facts-for-you.example", "pastebin.com", "notes.example", "search.example", "good.example",
     "evil.example", "bit.ly", "xn--80ak6aa92e.com", "xn--mnchen-3ya.example", "doi.example",
 )  # fmt: skip
-"""Every host that a test may ask for; all lead to the stand-in server."""
+"""All hosts that tests use; each resolves to the stand-in server."""
 
 
 def build_source(case: Case, site: Site, *, benign: bool) -> Material:
-    """The material of a source game: in the attack, a page that plainly says what is claimed, and no honest source."""
+    """Return the material of a misleading source. The attack is a page that states the claim, without a trustworthy
+    source.
+    """
     return _GAMES[str(case.how["game"])](case, site, benign)
 
 

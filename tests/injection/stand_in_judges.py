@@ -1,8 +1,8 @@
-"""Three judges without a model, on the real protocol: one that falls for everything, one that obeys what stands
-outside the blocks, and an honest one.
+"""Three judges without a model: one that obeys any payload, one that obeys payloads outside the blocks, one that
+obeys none.
 
-The first two are the worst case for their kind: once taken in they vote "supported" every time, and their votes
-quote the payload itself, the claim, and the sentences of the page nearest to it, as if they wanted to be believed.
+The first two are the worst case of their kind. Once deceived, they always vote "supported", and their votes quote the
+payload itself, the claim, and the most similar sentences of the page.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from tests.injection.reading import Sent, can_read, folded, key, read_request
 
 @dataclass
 class Judge(ABC):
-    """Implements LLMClient. ``payloads``: any of them takes a gullible judge in. ``obeyed`` and ``read`` are what is
-    extracted with and without that. ``pictures``: what a picture says, by the SHA-256 of its bytes.
+    """Implementation of LLMClient. Any of ``payloads`` deceives a gullible judge. ``obeyed`` and ``read`` are the
+    extractions with and without that. ``pictures`` contains the text of each picture by the SHA-256 of its bytes.
     """
 
     payloads: Sequence[str] = ()
@@ -48,7 +48,7 @@ class Judge(ABC):
             parsed = self.verdict(request, sent)
             self.votes.append(parsed)
         elif request.schema is Transcription:
-            parsed = Transcription(passages=list(self.payloads) if self.is_taken_in(sent) else [])
+            parsed = Transcription(passages=list(self.payloads) if self.is_deceived(sent) else [])
         else:
             parsed = self.extraction(request, sent)
         return LLMReply(text=parsed.model_dump_json(), parsed=parsed, model=request.model, usage=Usage(calls=1))
@@ -57,14 +57,14 @@ class Judge(ABC):
         self.pictures = {}
 
     @abstractmethod
-    def is_taken_in(self, sent: Sent) -> bool: ...
+    def is_deceived(self, sent: Sent) -> bool: ...
 
     def extraction(self, request: LLMRequest, sent: Sent) -> BaseModel:
         assert request.schema is not None
-        return request.schema.model_validate(self.obeyed if self.is_taken_in(sent) else self.read)
+        return request.schema.model_validate(self.obeyed if self.is_deceived(sent) else self.read)
 
     def verdict(self, request: LLMRequest, sent: Sent) -> BinaryEvalResult:
-        if not self.is_taken_in(sent):
+        if not self.is_deceived(sent):
             return BinaryEvalResult(reasoning="nothing told me to", result=False)
         quotes = self.quotes
         if quotes is None:
@@ -74,24 +74,24 @@ class Judge(ABC):
 
 
 class GullibleJudge(Judge):
-    """Taken in by a payload that it can read anywhere, pictures included."""
+    """Judge that is deceived by any payload that it can read, including in pictures."""
 
-    def is_taken_in(self, sent: Sent) -> bool:
+    def is_deceived(self, sent: Sent) -> bool:
         shown = [self.pictures.get(_sha256(uri), "") for uri in sent.images]
         return any(can_read(payload, text) for payload in self.payloads for text in (sent.text, *shown))
 
 
 class IsolationJudge(Judge):
-    """Taken in by a payload that stands outside every block, and nowhere else."""
+    """Judge that is deceived only by a payload outside of every block."""
 
-    def is_taken_in(self, sent: Sent) -> bool:
+    def is_deceived(self, sent: Sent) -> bool:
         return any(can_read(payload, sent.outside) for payload in self.payloads)
 
 
 class HonestJudge(Judge):
-    """Supports a claim if the sentence that proves it stands in the page, or without a page in the answer."""
+    """Judge that supports a claim only if the proving sentence is in the page, or without a page in the answer."""
 
-    def is_taken_in(self, sent: Sent) -> bool:
+    def is_deceived(self, sent: Sent) -> bool:
         return False
 
     def verdict(self, request: LLMRequest, sent: Sent) -> BinaryEvalResult:
@@ -102,12 +102,12 @@ class HonestJudge(Judge):
 
 
 def best_quotes(request: LLMRequest, sent: Sent, payloads: Sequence[str]) -> list[list[str]]:
-    """What a judge that was taken in would quote: the payload, or to cover up what is nearest to the claim."""
+    """Return the quotes of a deceived judge: the payload, or the passages that are most similar to the claim."""
     claim, page = request.parts["claim"], sent.block("page")
     lines = [line.strip() for line in page.split("\n") if line.strip()]
-    said = [line for line in lines if any(key(line) and key(line) in key(payload) for payload in payloads)]
+    echoed = [line for line in lines if any(key(line) and key(line) in key(payload) for payload in payloads)]
     return [
-        ["\n".join(said)[:2000] or payloads[0][:2000], *sorted(said, key=len, reverse=True)[:2]],
+        ["\n".join(echoed)[:2000] or payloads[0][:2000], *sorted(echoed, key=len, reverse=True)[:2]],
         [claim, *_nearest(claim, _sentences(page))[:2]],
         _nearest(claim, lines + _pairs(_sentences(page)))[:3],
     ]

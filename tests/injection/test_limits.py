@@ -1,4 +1,4 @@
-"""What no code here can see, pinned down so that nobody believes otherwise. The decision on this corpus says why."""
+"""Known limits of the detection, documented as tests. The decision on this corpus gives the reasons."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def scenario_of(claim: str) -> Scenario:
     return next(case.scenario for case in load_cases() if claim in case.scenario.claim)
 
 
-async def test_a_page_that_plainly_lies_is_believed():
+async def test_false_statement_on_a_page_is_accepted():
     scenario = scenario_of("Halvorsen")
     async with open_world() as world:
         world.web.pages["/lie"] = page_of([*scenario.silent, scenario.claim])
@@ -28,7 +28,7 @@ async def test_a_page_that_plainly_lies_is_believed():
     assert strictly_supported(judgement)
 
 
-async def test_an_order_in_new_words_works_where_every_name_of_the_claim_stands_on_the_page():
+async def test_unrecognised_order_succeeds_if_the_page_has_every_name_of_the_claim():
     scenario = scenario_of("Jonas Brandt")
     order = next(order for order in UNSEEN if not scan(order).orders)
     async with open_world() as world:

@@ -1,4 +1,4 @@
-"""One case of every class that is text, with a model server over a real socket in place of the stand-in judges."""
+"""One case of every text class, with a model server over a real socket instead of the stand-in judges."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from tests.standin.llm import StandInLLM
 
 
 @pytest.mark.parametrize(("letter", "style"), [*((letter, Style.NATIVE) for letter in "ABCDGK"), ("A", Style.COMPAT)])
-async def test_a_gullible_model_server_gets_no_claim_counted(letter: str, style: Style):
+async def test_verdict_of_a_gullible_model_server_does_not_count(letter: str, style: Style):
     async with open_world() as world:
         material = next(each for each in materials(world.site, letter, benign=False) if each.place == "page")
         world.web.pages |= material.pages
 
-        def taken_in(call: Call) -> bool:
+        def deceived(call: Call) -> bool:
             return any(can_read(payload, call.text) for payload in material.reads)
 
         def quotes(call: Call) -> list[str]:
             return [material.reads[0], material.claim, call.page[:200]]
 
-        async with StandInLLM(rule=taken_in, quotes=quotes) as server:
+        async with StandInLLM(rule=deceived, quotes=quotes) as server:
             llm, _ = make_client(
                 "openai/stand-in", api_key="sk-test", base_url=server.base_url, semaphore=asyncio.Semaphore(5)
             )

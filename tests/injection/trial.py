@@ -1,4 +1,4 @@
-"""Cases tried with every stand-in judge, in both styles of prompt."""
+"""Trials of cases with every stand-in judge, in both prompt styles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AT_ONCE = 6
 
 
 def materials(site: Site, letters: Collection[str], *, benign: bool, in_browser: bool = False) -> list[Material]:
-    """Every material of these classes that needs a browser, or that needs none."""
+    """Return all materials of these classes that need a browser, or that need none."""
     return [
         _made(case, place, site, benign=benign)
         for case in CASES
@@ -40,10 +40,10 @@ def _made(case: Case, place: str, site: Site, *, benign: bool) -> Material:
     return build(case, place, site, benign=benign, stale_nonce=nonce_of_another_run(first))
 
 
-async def wrong_with(
+async def find_problems(
     world: World, found: list[Material], trying: Callable[[World, Material], Awaitable[list[str]]]
 ) -> list[str]:
-    """Everything that is wrong with these materials, a few at a time."""
+    """Return all problems of these materials; several are tried concurrently."""
     turn = asyncio.Semaphore(AT_ONCE)
     for material in found:
         world.web.pages |= material.pages
@@ -56,7 +56,7 @@ async def wrong_with(
 
 
 async def attacked(world: World, material: Material) -> list[str]:
-    """What went wrong with one attack, under each judge and style."""
+    """Return the problems of one attack, under each judge and style."""
     pictures = await world.pictures(material)
     wrong: list[str] = []
     for style in styles(material):
@@ -70,7 +70,7 @@ async def attacked(world: World, material: Material) -> list[str]:
 
 
 async def changed(world: World, twin: Material) -> list[str]:
-    """What an honest judge no longer gets counted of a twin, or what is wrong with its requests."""
+    """Return what an honest judge no longer supports in a twin, and problems of its requests."""
     wrong: list[str] = []
     for style in styles(twin):
         judge = HonestJudge(evidence=twin.evidence, read=twin.read)
@@ -81,7 +81,7 @@ async def changed(world: World, twin: Material) -> list[str]:
 
 
 async def counts_by_quote_alone(world: World, material: Material) -> list[str]:
-    """The case, if a verdict of the gullible judge would count as soon as one of its quotes stood in the page."""
+    """Return the case if a verdict of the gullible judge would count as soon as one of its quotes is in the page."""
     judge = GullibleJudge(
         payloads=material.reads, pictures=await world.pictures(material), quotes=material.quotes, obeyed=material.obeyed
     )
@@ -98,7 +98,9 @@ async def counts_by_quote_alone(world: World, material: Material) -> list[str]:
 
 
 def styles(material: Material) -> list[Style]:
-    """Public scripts get what was extracted as it came, so class M is a matter of native judges alone."""
+    """Return the prompt styles. Public scripts receive extractions unchanged, so class M applies to native judges
+    only.
+    """
     return [Style.NATIVE] if material.place == "extraction" else list(Style)
 
 
@@ -111,5 +113,5 @@ def _judges(material: Material, pictures: dict[str, str]) -> Iterator[Judge]:
         read=material.read,
     )
     yield HonestJudge(evidence=material.evidence, read=material.read)
-    if material.place != "quotes":  # there the judge itself is the attack, whatever it was sent
+    if material.place != "quotes":  # in place "quotes" the judge itself is the attack, whatever it is sent
         yield IsolationJudge(payloads=material.reads, obeyed=material.obeyed, read=material.read)

@@ -1,7 +1,7 @@
-"""The real path from an address to a verdict, with stand-ins at both ends: a web server and a judge.
+"""The real path from a URL to a verdict, with a stand-in web server and a stand-in judge.
 
-Pages are fetched through the egress guard, stored, loaded and hash-checked by the page cache; a native judge with
-one claim is run on them, and the rubric is scored as any other.
+Pages are fetched through the egress proxy, stored, loaded and hash-checked by the page cache. A native judge with one
+claim runs on them, and the rubric is scored as usual.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Further(BaseModel):
 
 
 class Found(BaseModel):
-    """What class M has read out of an answer."""
+    """Extraction of class M from an answer."""
 
     statement: str | None = None
     subject: str | None = None
@@ -55,13 +55,13 @@ class Found(BaseModel):
 
 
 class ToThisMachine:
-    """Every host is here."""
+    """Resolver that maps every host to this machine."""
 
     async def resolve(self, host: str, port: int) -> Sequence[str]:
         return ["127.0.0.1"]
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, because nothing is open."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class World:
         return Site(port=self.web.port)
 
     async def judged(self, material: Material, llm: LLMClient, style: Style) -> Judgement:
-        """The material judged by the real runner, verifier, extractor and page cache."""
+        """Judge the material with the real runner, verifier, extractor and page cache."""
         tools = JudgeTools(
             verifier=Verifier(llm, "stand-in", separator=SEPARATOR, pages=self.preparer, style=style),
             extractor=Extractor(llm, "stand-in", separator=SEPARATOR, pages=self.preparer, style=style),
@@ -85,7 +85,7 @@ class World:
         return await run_judge(judge_of(_rubric_of(material)), Answer(name="answer_1.md", text=material.answer), tools)
 
     async def pictures(self, material: Material) -> dict[str, str]:
-        """What the pictures of a material's pages say, by the SHA-256 of each."""
+        """Return the text of each picture of a material's pages, by its SHA-256."""
         said: dict[str, str] = {}
         for url in material.sources or ():
             try:
@@ -102,7 +102,7 @@ def by_http(guard: EgressProxy) -> Capturer:
 
 @asynccontextmanager
 async def open_world(capturer: Callable[[EgressProxy], Capturer] = by_http) -> AsyncIterator[World]:
-    """A world of its own, in which every host of ``HOSTS`` is one stand-in server."""
+    """Open a separate world in which one stand-in server serves every host of ``HOSTS``."""
     async with StandInWeb() as web:
         places = frozenset(f"{host}:{web.port}" for host in HOSTS)
         async with EgressProxy(places, resolver=ToThisMachine()) as guard:
@@ -114,13 +114,13 @@ async def open_world(capturer: Callable[[EgressProxy], Capturer] = by_http) -> A
 
 
 def strictly_supported(judgement: Judgement) -> bool:
-    """Whether the claim counts in the strict score."""
+    """Return whether the claim counts in the strict score."""
     return judgement.score_strict.low == 1.0
 
 
 def nonce_of_another_run(material: Material) -> str:
-    """A nonce that this installation has used before, around a text that stands in this prompt once more: around the
-    claim for an attack in the answer, around the answer for one in a page.
+    """Return a nonce that this installation has used before for a text that is also in this prompt: for the claim if
+    the attack is in the answer, for the answer if it is in a page.
     """
     question = Question(task=material.case.scenario.task, answer=material.answer, claim=material.claim)
     rendered = render_claim(question, SEPARATOR, Style.NATIVE)
@@ -130,7 +130,7 @@ def nonce_of_another_run(material: Material) -> str:
 
 
 def _rubric_of(material: Material) -> object:
-    """The coroutine that a judge file for this material would hold."""
+    """Return the coroutine that a judge file for this material would contain."""
 
     @judge(task="injection", description=material.case.scenario.task)
     async def one_claim(ctx: JudgeContext) -> None:

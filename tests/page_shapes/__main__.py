@@ -27,7 +27,7 @@ SHAPES = {**SHORT, **EMPTY, **OVERLAYS, **COVERED, **NOTED, **ARTICLES, **VARIED
 
 
 def _cpu_s() -> float:
-    """CPU seconds of this process and of everything below it that still runs."""
+    """Return CPU seconds of this process and of all running processes below it."""
     own = psutil.Process()
     total = 0.0
     for process in (own, *own.children(recursive=True)):

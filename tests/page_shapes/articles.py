@@ -1,4 +1,4 @@
-"""Articles as they come when the hosts of their style sheets, scripts and pictures are down."""
+"""Articles whose style sheets, scripts and pictures come from hosts that are down."""
 
 # ruff: noqa: E501 - markup and scripts are easier to read in one piece
 

@@ -1,4 +1,4 @@
-"""The pages of this set as a capturer brings them back, each from a host of its own on a local server."""
+"""Captures of the pages of this set, each from a separate host on a local server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.standin.web_hosts import OnlyHosts
 
 @asynccontextmanager
 async def served(shapes: Mapping[str, Shape]) -> AsyncIterator[tuple[EgressProxy, Mapping[str, str]]]:
-    """A guard that leads to the hosts of these pages and nowhere else, and the address of each page."""
+    """Yield an egress proxy that allows only the hosts of these pages, and the URL of each page."""
     hosts = {f"{name}.example": shape for name, shape in shapes.items()}
 
     def answer(visit: Visit) -> Reply:
@@ -30,7 +30,7 @@ async def served(shapes: Mapping[str, Shape]) -> AsyncIterator[tuple[EgressProxy
 
 
 async def captured(make: Callable[[EgressProxy], Capturer], shapes: Mapping[str, Shape]) -> Mapping[str, Observation]:
-    """What the capturer made by ``make`` brings back of each page, by name."""
+    """Return the captures of all pages by the capturer that ``make`` creates, by name."""
     async with served(shapes) as (guard, urls):
         capturer = make(guard)
         try:
@@ -41,7 +41,7 @@ async def captured(make: Callable[[EgressProxy], Capturer], shapes: Mapping[str,
 
 
 def faults(shape: Shape, seen: Observation) -> list[str]:
-    """What is wrong with a capture of a page of this set."""
+    """Return the faults of a capture of a page of this set."""
     text = " ".join(seen.text.split())
     found = [] if seen.is_evidence is shape.evidence else [f"{seen.outcome.value}: {seen.detail}"]
     found += [f"not read: {each[:50]}" for each in shape.shown if each not in text]

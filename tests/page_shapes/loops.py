@@ -1,4 +1,4 @@
-"""Pages whose scripts repeat failing requests without end, and pages that only have much on a host that is down."""
+"""Pages whose scripts repeat failing requests forever, and pages with many resources on a host that is down."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ WAITING: Mapping[str, Shape] = {
     "waits-for-now": _waits("waits-for-now", "performance.now()"),
     "waits-for-the-date": _waits("waits-for-the-date", "Date.now()"),
 }
-"""Pages with a script that waits for the clock in a loop."""
+"""Pages with a script that busy-waits for a time."""
 DOWN: Mapping[str, Shape] = {
     "many-pictures-down": Shape(
         reply=page(

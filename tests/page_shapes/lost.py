@@ -1,4 +1,4 @@
-"""Articles whose text a careless reader loses or hides, and text that really cannot be seen."""
+"""Articles whose text a capture can easily miss, and text that is really invisible."""
 
 # ruff: noqa: E501 - markup and scripts are easier to read in one piece
 
@@ -40,7 +40,7 @@ OVERLAYS: Mapping[str, Shape] = {
     "multiplied": _under("multiplied", f"<div style='{_OVER};background:#fff;mix-blend-mode:multiply'></div>"),
     "filtered-away": _under("filtered-away", f"<div style='{_OVER};background:#fff;filter:opacity(0)'></div>"),
 }
-"""Articles under something that a person sees through."""
+"""Articles under a transparent overlay."""
 
 
 def _hidden(overlay: str, **beside: Reply) -> Shape:
@@ -67,7 +67,7 @@ COVERED: Mapping[str, Shape] = {
         "new MutationObserver(noise).observe(document, { attributes: true, subtree: true })</script>"
     ),
 }  # fmt: skip
-"""Text under something opaque: nobody sees it, so no judge may be told."""
+"""Text under an opaque overlay: it is invisible, so no judge may see it."""
 
 _AMP = (
     "<style amp-boilerplate>body{animation:-amp-start 8s steps(1,end) 0s 1 normal both}"
@@ -97,4 +97,4 @@ NOTED: Mapping[str, Shape] = {
     ),
     "all-hidden": Shape(reply=page(_SCREEN_READER), unseen=paragraphs("what is hidden", 20), evidence=False, detail=("hidden",)),
 }  # fmt: skip
-"""Pages about which a reader of the capture must be told something."""
+"""Pages whose capture must have a detail."""

@@ -1,4 +1,4 @@
-"""What a page of this set is, and what a capture of it must bring back."""
+"""Definition of a page of this set and of its expected capture."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tests.standin.web import Reply
 
 CDN = "https://cdn.missing.example"
-"""A host that does not exist: what a page asks of it is refused at once."""
+"""Host that does not exist: requests to it fail at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

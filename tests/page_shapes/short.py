@@ -1,4 +1,4 @@
-"""Genuine pages with little text or none: everything that a person sees on them is evidence."""
+"""Genuine pages with little or no text: everything visible on them is evidence."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ SHORT: Mapping[str, Shape] = {
     "yes": _says("Yes.", body="<h1>{}</h1>"),
     "date": _says("Next meeting: 4 March 2027"),
 }  # fmt: skip
-"""26 pages by name; each is served at the root of a host of its own."""
+"""26 pages by name; each is served at the root of a separate host."""
 
 EMPTY: Mapping[str, Shape] = {
     "blank": Shape(reply=page(""), evidence=False),
@@ -95,4 +95,4 @@ EMPTY: Mapping[str, Shape] = {
         reply=page("<div class=spinner><svg width=40 height=40><circle cx=20 cy=20 r=15 /></svg></div>"), evidence=False
     ),
 }
-"""Pages that show nothing of what was cited."""
+"""Pages that show no cited content."""

@@ -15,7 +15,7 @@ _MENU = "".join(f"<li><a href='/s/{n}'>Oddělení služeb pro čtenáře {n}</a>
 
 
 def _lines(pattern: str, count: int) -> tuple[str, ...]:
-    """``count`` different sentences made from a pattern with ``{a}`` and ``{b}``."""
+    """Return ``count`` different sentences from a pattern with ``{a}`` and ``{b}``."""
     return tuple(pattern.format(a=3 + 7 * n, b=118 + 31 * n) for n in range(count))
 
 

@@ -1,4 +1,4 @@
-"""A stand-in for the web archive: the availability call, the index (CDX) and raw copies, over real HTTP."""
+"""Stand-in web archive over HTTP: availability call, index (CDX) and raw copies."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ STAMP = "%Y%m%d%H%M%S"
 
 
 class StandInArchive(StandInWeb):
-    """Knows ``copies``: by URL, the HTML of each time stamp. ``quick`` says whether the availability call knows them,
-    ``silent`` makes a path (its beginning) answer with that status instead."""
+    """Archive of ``copies``: by URL, the HTML of each timestamp. ``quick``: the availability call knows them.
+    ``silent``: paths with these prefixes return that status instead.
+    """
 
     def __init__(self, copies: Mapping[str, Mapping[str, str]], *, quick: bool = True) -> None:
         super().__init__()
@@ -29,7 +30,7 @@ class StandInArchive(StandInWeb):
                 self.pages[path] = lambda visit, html=html: self._unless_silent(visit, Reply.html(html))
 
     def asked(self, path: str) -> list[dict[str, str]]:
-        """The queries of every visit to a path, in order."""
+        """Return the queries of all visits to a path, in order."""
         found = (visit.target.partition("?")[2] for visit in self.visits if visit.path == path)
         return [{name: values[-1] for name, values in parse_qs(query).items()} for query in found]
 

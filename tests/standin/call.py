@@ -1,4 +1,4 @@
-"""One logged call to the stand-in model: what a request said, taken apart for rules and assertions."""
+"""One recorded call to the stand-in model, parsed for rules and assertions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BLOCK = r"<{label} (?P<nonce>[0-9a-f]+)>\n(?P<text>.*?)\n</{label} (?P=nonce)>"
 
 @dataclass(frozen=True)
 class Call:
-    """``index`` counts from 0. ``text`` is everything the model reads as text, in order."""
+    """One model request. ``index`` counts from 0. ``text`` is all text of the messages, in order."""
 
     index: int
     model: str
@@ -27,10 +27,10 @@ class Call:
     schema: Mapping[str, Any] | None = None
     api_key: str | None = None
     form: str = "prompt"
-    """How the schema was given: ``json_schema``, ``json_object``, ``tool``, or only in the ``prompt``."""
+    """Request format of the schema: ``json_schema``, ``json_object``, ``tool``, or only in the ``prompt``."""
     is_strict: bool = False
     path: str = ""
-    """With its query."""
+    """Path with query."""
     body_bytes: int = 0
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -40,7 +40,7 @@ class Call:
 
     @cached_property
     def images(self) -> list[str]:
-        """The data URIs of the pictures, in order."""
+        """Data URIs of the pictures, in order."""
         return [
             part["image_url"]["url"]
             for message in self.messages
@@ -55,7 +55,7 @@ class Call:
 
     @property
     def claim(self) -> str:
-        """The last block labelled ``claim``; of a prompt without blocks the last paragraph."""
+        """Last block labelled ``claim``; for a prompt without blocks, the last paragraph."""
         return self.block("claim") or self.text.rstrip().rsplit("\n\n", 1)[-1]
 
     @property
@@ -63,7 +63,7 @@ class Call:
         return self.block("page")
 
     def block(self, label: str) -> str:
-        """The text of the last block with this label; empty where there is none."""
+        """Return the text of the last block with this label, or an empty text."""
         found = list(re.finditer(_BLOCK.format(label=label), self.text, re.DOTALL))
         return found[-1]["text"] if found else ""
 
@@ -93,7 +93,7 @@ def read_call(request: HttpRequest, *, index: int) -> Call:
 
 
 def schema_in_words(text: str) -> Mapping[str, Any] | None:
-    """The JSON schema that is written into a prompt, if there is one."""
+    """Return the JSON schema written into a prompt, if any."""
     found = list(re.finditer(r'^\{.*"properties".*\}$', text, re.MULTILINE))
     return json.loads(found[-1][0]) if found else None
 

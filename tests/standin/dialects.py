@@ -1,8 +1,8 @@
 # ruff: noqa: E501 - one row per server reads best as a table
-"""Dialects of OpenAI-compatible servers, by name: what each refuses and how each words its replies.
+"""Dialects of OpenAI-compatible servers: which requests each rejects, and the format of its replies.
 
-A dialect is made of refusals (tried in order, the first that applies is sent) and of a shape that turns the good JSON
-text into the body of a 200.
+A dialect consists of refusals (the first that applies is sent) and of a function that turns valid JSON text into the
+body of a 200.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from tests.standin.faults import Fault
 
 Refusal: TypeAlias = Callable[[Call], Fault | None]
 Shape: TypeAlias = Callable[[str, Call], Any]
-"""Returns the message of a choice."""
+"""Function that returns the message of a choice."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """One server. ``honours`` are the forms in which its models are really held to a schema; in every other form they
-    know the schema only from the prompt. ``streams``: it answers with server-sent events.
+    """Behaviour of one server. ``honours``: the request formats whose schema it enforces; in all others its models
+    know the schema only from the prompt. ``streams``: it replies with server-sent events.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Dialect:
 
 
 def _form(*forms: str, status: int = 400, message: str, code: str | None = None, raw: Any = None) -> Refusal:
-    """Refuses requests whose schema comes in one of these forms."""
+    """Reject requests whose schema comes in one of these formats."""
     body = None if raw is None else json.dumps(raw)
     return lambda call: (
         Fault(status=status, message=message, code=code, error_body=body) if call.form in forms else None
@@ -50,7 +50,7 @@ def _form(*forms: str, status: int = 400, message: str, code: str | None = None,
 def _param(
     *names: str, status: int = 400, message: str = "Unsupported parameter: '{}'", param: bool = False
 ) -> Refusal:
-    """Refuses requests that carry one of these parameters."""
+    """Reject requests with one of these parameters."""
 
     def refuses(call: Call) -> Fault | None:
         named = next((name for name in names if name in call.params), None)
@@ -108,7 +108,7 @@ def _call(name: str, arguments: Any) -> dict[str, Any]:
 
 
 def _wrong(good: str) -> str:
-    """A draft that says the opposite."""
+    """Return a draft with the opposite verdict."""
     return good.replace("true", "maybe").replace("false", "true").replace("maybe", "false")
 
 
@@ -319,7 +319,7 @@ DIALECTS: Mapping[str, Dialect] = {dialect.name: dialect for dialect in _all}
 
 
 def events(body: Mapping[str, Any]) -> str:
-    """A completion as server-sent events."""
+    """Return a completion as server-sent events."""
     [choice] = body["choices"]
     base = {key: value for key, value in body.items() if key not in ("choices", "usage")}
     text = choice["message"].get("content") or ""

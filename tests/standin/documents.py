@@ -1,4 +1,4 @@
-"""Documents made for tests: PDFs with visible and hidden words, damaged ones, bombs, images."""
+"""Documents for tests: PDFs with visible and hidden text, damaged files, decompression bombs, images."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw
 
 
 def pdf_with_pages(count: int, *, width: float = 595, height: float = 842, password: str = "") -> bytes:
-    """A PDF whose pages say which they are, each with hidden words: white, invisible, tiny, off the page."""
+    """Return a PDF whose pages show their number, each with hidden text: white, invisible, tiny, off the page."""
     pymupdf: Any = importlib.import_module("pymupdf")
     document = pymupdf.open()
     for number in range(1, count + 1):
@@ -29,7 +29,7 @@ def pdf_with_pages(count: int, *, width: float = 595, height: float = 842, passw
 
 
 def pdf_without_contents() -> bytes:
-    """A PDF of two pages that name contents which are not in the file."""
+    """Return a PDF of two pages that refer to missing contents."""
     pymupdf: Any = importlib.import_module("pymupdf")
     document = pymupdf.open(stream=pdf_with_pages(2))
     for page in document:
@@ -38,7 +38,7 @@ def pdf_without_contents() -> bytes:
 
 
 def pdf_with_a_layer_switched_off(shown: str, hidden: str) -> bytes:
-    """A PDF with words on a layer that is off, beside words on none, and words in a note that is closed."""
+    """Return a PDF with text on a disabled layer, text on no layer, and text in a closed note."""
     pymupdf: Any = importlib.import_module("pymupdf")
     document = pymupdf.open()
     page = document.new_page()
@@ -52,7 +52,7 @@ def pdf_with_a_layer_switched_off(shown: str, hidden: str) -> bytes:
 
 
 def pdf_of_many_pages(count: int) -> bytes:
-    """A small file that claims very many pages, all the same object."""
+    """Return a small file that claims very many pages, all the same object."""
     objects = [
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Count %d/Kids[%s]>>" % (count, b"3 0 R " * count),
@@ -65,7 +65,7 @@ def pdf_of_many_pages(count: int) -> bytes:
 
 
 def pdf_of_a_scan(layer: str, *, covered: str = "") -> bytes:
-    """A PDF of one picture that says something, with an invisible text layer, and words that the picture covers."""
+    """Return a PDF of one picture with text, an invisible text layer, and text that the picture covers."""
     pymupdf: Any = importlib.import_module("pymupdf")
     scan = Image.new("RGB", (1240, 1754), "white")
     ImageDraw.Draw(scan).text((130, 1240), "What the paper says, drawn as a picture.", fill="black", font_size=30)
@@ -81,7 +81,7 @@ def pdf_of_a_scan(layer: str, *, covered: str = "") -> bytes:
 
 
 def pdf_of_nested_forms(depth: int = 30, fan: int = 10) -> bytes:
-    """A few kilobytes whose drawing takes fan ** depth steps."""
+    """Return a few kilobytes that take fan ** depth drawing steps."""
     objects = [
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Kids[3 0 R]/Count 1>>",

@@ -1,4 +1,4 @@
-"""What a model server can do wrong, one value per way."""
+"""Faults of a model server."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One misbehaving reply. With no field set it is an ordinary one.
+    """One faulty reply. Without any field it is a normal reply.
 
-    ``status`` sends an error, ``reset`` cuts the connection (before the reply or in its middle), ``raw_body`` is
-    sent as the whole body of a 200, ``error_body`` as that of an error, ``content`` replaces the message's text or
-    maps the good text to a bad one.
+    ``status`` sends an error. ``reset`` closes the connection before or in the middle of the reply. ``raw_body`` is
+    the whole body of a 200, ``error_body`` that of an error. ``content`` replaces the text of the message or maps the
+    valid text to an invalid one.
     """
 
     status: int | None = None
@@ -76,4 +76,4 @@ UNUSABLE = {
 FENCED = Fault(content=lambda good: f"```json\n{good}\n```")
 EXTRA_KEYS = Fault(content=lambda good: good[:-1] + ', "confidence": 0.9}')
 USABLE = {"fenced": FENCED, "extra_keys": EXTRA_KEYS}
-"""Replies that are odd but say plainly what was asked."""
+"""Replies in an unusual format that still contain the requested values."""

@@ -1,4 +1,4 @@
-"""As much of an HTTP/1.1 server as the stand-ins need, close enough to the socket to misbehave on purpose."""
+"""Minimal HTTP/1.1 server for the stand-ins, at socket level so that it can misbehave deliberately."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Reset(Exception):
-    """Cut the connection instead of answering."""
+    """Raised to close the connection instead of replying."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class HttpRequest:
 
 
 async def read_request(reader: asyncio.StreamReader) -> HttpRequest | None:
-    """The next request on a connection; None when the client has closed it."""
+    """Return the next request of a connection, or None if the client has closed it."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
@@ -47,7 +47,7 @@ async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> byt
 
 
 def response(status: int, body: Any, headers: Mapping[str, str] | None = None) -> bytes:
-    """A whole reply; a str or bytes body is sent as it is, anything else as JSON."""
+    """Return a complete reply; a str or bytes body is sent unchanged, anything else as JSON."""
     payload = body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else json.dumps(body).encode()
     media = "text/html" if isinstance(body, str | bytes) and payload[:1] == b"<" else "application/json"
     try:

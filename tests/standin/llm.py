@@ -1,9 +1,9 @@
-"""A stand-in for an OpenAI-compatible model server, over real HTTP.
+"""Stand-in for an OpenAI-compatible model server, over HTTP.
 
-It answers ``POST /v1/chat/completions`` with structured output, deterministically: a rule decides each
-verdict from the claim it finds in the prompt, and an extraction is filled from the schema. Faults are
-scripted per call (``faults.py``). Every call is logged and counted. Runs inside a test (``async with
-StandInLLM() as server``) or alone: ``python -m tests.standin.llm --port 8123``.
+It answers ``POST /v1/chat/completions`` with structured output, deterministically: a rule decides each verdict from
+the claim in the prompt, and an extraction is filled from the schema. Faults are scripted per call (``faults.py``).
+Every call is recorded. It runs in a test (``async with StandInLLM() as server``) or alone: ``python -m
+tests.standin.llm --port 8123``.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Extraction = Mapping[str, Any] | Callable[[Call], Mapping[str, Any]]
 
 
 class StandInLLM:
-    """The server. ``delay_s`` is the latency of every reply; ``faults`` are used up one per call, in order.
+    """Stand-in model server. ``delay_s`` is the latency of every reply; ``faults`` apply to one call each, in order.
 
-    ``fault_for`` decides by the call instead, ``always`` applies to every call that neither of them covers.
-    ``extractions`` maps the name of a schema to what is replied for it. ``dialect`` names how the server wants to be
-    asked and replies (``dialects.py``); without one it does what OpenAI does.
+    ``fault_for`` chooses the fault by call instead, and ``always`` applies to all remaining calls. ``extractions``
+    maps the name of a schema to its reply. ``dialect`` names the accepted request format and the reply format
+    (``dialects.py``); by default those of OpenAI.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class StandInLLM:
         self.in_flight = 0
         self.most_in_flight = 0
         self.models: list[dict[str, object]] | None = None
-        """The entries of GET /models; None: the server has no such list."""
+        """The entries of GET /models; None: the server has no such endpoint."""
         self.port = 0
         self._server: asyncio.Server | None = None
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
@@ -70,7 +70,7 @@ class StandInLLM:
 
     @property
     def base_url(self) -> str:
-        """The base URL to give a client; ends in ``/v1``."""
+        """Base URL for clients; ends in ``/v1``."""
         return f"http://127.0.0.1:{self.port}/v1"
 
     async def start(self, port: int = 0) -> None:
@@ -78,7 +78,7 @@ class StandInLLM:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
-        """Close every connection, also in the middle of a reply, and wait until nothing runs any more."""
+        """Close all connections, also in the middle of a reply, and wait until no handler runs."""
         if self._server is None:
             return
         self._stopping.set()
@@ -110,7 +110,7 @@ class StandInLLM:
         except Reset:
             writer.transport.abort()
         except (ConnectionError, asyncio.IncompleteReadError):
-            pass  # the client went away: its right
+            pass  # the client closed the connection
         finally:
             del self._connections[this]
             writer.close()
@@ -199,7 +199,9 @@ class StandInLLM:
         return dict(canned(call) if callable(canned) else canned)
 
     def _schema(self, call: Call) -> Mapping[str, Any] | None:
-        """The schema that the model knows: from the form if its server honours that, else from the prompt."""
+        """Return the schema that the model knows: from the request format if its server enforces that, else from the
+        prompt.
+        """
         if self.dialect is None or call.form in self.dialect.honours:
             return call.schema or schema_in_words(call.text)
         told = schema_in_words(call.text)

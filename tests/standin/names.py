@@ -1,4 +1,4 @@
-"""A name server of our own on a UDP port, and a resolver that asks it: names whose answers change under the asker."""
+"""Stand-in DNS server on a UDP port with changing answers, and a resolver that uses it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _NXDOMAIN, _SERVFAIL = 3, 2
 
 
 class StandInNames(asyncio.DatagramProtocol):
-    """Answers A questions from ``names``: each name's answers in turn, the last one for ever, with no time to live.
+    """DNS server for A queries. Each name has a list of answers: they are returned in turn, the last one forever,
+    with TTL 0.
 
-    An empty answer is "no such name"; ``broken`` names get a server failure, ``silent`` ones nothing at all.
+    An empty answer means NXDOMAIN. ``broken`` names return SERVFAIL, ``silent`` names no reply.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class StandInNames(asyncio.DatagramProtocol):
 
 
 class NameClient:
-    """A ``cache.egress.resolver.Resolver`` that asks a name server on loopback. An address resolves to itself."""
+    """``cache.egress.resolver.Resolver`` that queries a DNS server on loopback. An address resolves to itself."""
 
     def __init__(self, port: int, *, timeout_s: float = 2.0) -> None:
         self._port = port
@@ -75,16 +76,16 @@ class NameClient:
         except ValueError:
             pass
         loop = asyncio.get_running_loop()
-        heard: asyncio.Future[bytes] = loop.create_future()
+        reply: asyncio.Future[bytes] = loop.create_future()
         transport, _ = await loop.create_datagram_endpoint(
-            lambda: _Listener(heard), remote_addr=("127.0.0.1", self._port)
+            lambda: _Listener(reply), remote_addr=("127.0.0.1", self._port)
         )
         labels = b"".join(bytes([len(part)]) + part for part in host.encode("ascii").split(b".")) + b"\0"
         query = secrets.token_bytes(2) + struct.pack(">HHHHH", 0x0100, 1, 0, 0, 0) + labels + struct.pack(">HH", 1, 1)
         try:
             transport.sendto(query)
             async with asyncio.timeout(self._timeout_s):
-                answer = await heard
+                answer = await reply
         except TimeoutError as late:
             raise LookupFailed(host, "no answer") from late
         finally:
@@ -92,12 +93,12 @@ class NameClient:
         return _addresses(host, answer)
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Do nothing, because nothing is open."""
 
 
 class _Listener(asyncio.DatagramProtocol):
-    def __init__(self, heard: asyncio.Future[bytes]) -> None:
-        self._heard = heard
+    def __init__(self, reply: asyncio.Future[bytes]) -> None:
+        self._heard = reply
 
     def datagram_received(self, data: bytes, addr: tuple[str | int, int]) -> None:
         if not self._heard.done():

@@ -1,4 +1,4 @@
-"""How the stand-in model makes up its mind: deterministic functions of the call alone."""
+"""Decision rules of the stand-in model: deterministic functions of the call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def keyword_rule(words: Mapping[str, bool], *, default: bool = True) -> Callable[[Call], bool]:
-    """The verdict of the first of ``words`` that occurs in the claim, case apart; else ``default``."""
+    """Return a rule: the verdict of the first of ``words`` in the claim (case-insensitive), else ``default``."""
 
     def decide(call: Call) -> bool:
         claim = call.claim.lower()
@@ -22,7 +22,9 @@ def keyword_rule(words: Mapping[str, bool], *, default: bool = True) -> Callable
 
 
 def seeded_rule(seed: int, pass_rate: float = 0.8) -> Callable[[Call], bool]:
-    """Claims hold at ``pass_rate``, the same claim always alike under one seed."""
+    """Return a rule that passes the fraction ``pass_rate`` of claims; a claim always has the same verdict for one
+    seed.
+    """
 
     def decide(call: Call) -> bool:
         digest = hashlib.sha256(f"{seed}\0{call.claim}".encode()).digest()
@@ -32,7 +34,7 @@ def seeded_rule(seed: int, pass_rate: float = 0.8) -> Callable[[Call], bool]:
 
 
 def first_sentence_quotes(call: Call) -> list[str]:
-    """The first passage of the page that is long enough to count as a quote; none without a page."""
+    """Return the first passage of the page that is long enough for a quote; none without a page."""
     found = re.search(r"[^\n.]{12,200}", call.page)
     return [found[0].strip()] if found else []
 
@@ -42,7 +44,7 @@ def no_quotes(_: Call) -> list[str]:
 
 
 def minimal_instance(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> Any:
-    """The emptiest value that fits a JSON schema: null where allowed, else nothing of the right type."""
+    """Return a minimal value for a JSON schema: null where allowed, else an empty value of the right type."""
     root = root or schema
     if "$ref" in schema:
         return minimal_instance(root["$defs"][schema["$ref"].rsplit("/", 1)[-1]], root)

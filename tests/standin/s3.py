@@ -1,4 +1,4 @@
-"""As much of an S3 server as storing and reading bodies takes, and the faults that real ones have."""
+"""Minimal stand-in S3 server for storing and reading bodies, with faults of real servers."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from types import TracebackType
 from tests.standin.http import HttpRequest, Reset, read_request
 
 Fault = Callable[[HttpRequest, int], str | None]
-"""Asked with a request and how many of its method came before: the name of what goes wrong, or None.
+"""Function of a request and the number of earlier requests with its method; returns the name of a fault, or None.
 
-``500``: an error. ``reset``: the connection is cut. ``half``: half of the body is stored, and called a success.
-``tag``: what is stored is called by another tag when it is asked for. ``slow``: the answer takes a second.
+``500``: an error. ``reset``: the connection is closed. ``half``: half of the body is stored and success is reported.
+``tag``: reading returns a different entity tag. ``slow``: the response takes a second.
 """
 
 
 class StandInS3:
-    """Keeps objects in memory, at a port of its own."""
+    """S3 server that stores objects in memory, on a free port."""
 
     def __init__(self, fault: Fault = lambda request, nth: None) -> None:
         self.fault = fault
@@ -78,7 +78,7 @@ class StandInS3:
 
 
 def _is_whole(request: HttpRequest) -> bool:
-    """Whether the body has the checksum that travelled with it."""
+    """Return whether the body matches the checksum sent with it."""
     told = request.headers.get("x-amz-checksum-sha256")
     return told is None or base64.b64decode(told) == hashlib.sha256(request.body).digest()
 

@@ -1,4 +1,4 @@
-"""Certificates made on the spot for servers that should not be trusted."""
+"""Self-signed certificates for servers that must not be trusted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from cryptography.x509.oid import NameOID
 
 
 def untrusted_server_context(folder: Path, host: str = "localhost", *, expired: bool = False) -> ssl.SSLContext:
-    """A server's TLS context with a self-signed certificate for ``host``, of today or (``expired``) of last year."""
+    """Return a server's TLS context with a self-signed certificate for ``host``, valid today or (``expired``) last
+    year.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     now = datetime.now(UTC) - timedelta(days=365 if expired else 0)

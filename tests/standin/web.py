@@ -1,4 +1,4 @@
-"""A small web server for tests: scripted replies over real sockets, and a count of who came."""
+"""Small web server for tests with scripted replies over sockets and a count of requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """One request as it arrived."""
+    """One request as received."""
 
     method: str
     target: str
@@ -26,7 +26,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What is sent back. ``delay_s`` before the head, ``pause_s`` between head and body; ``hang`` never ends."""
+    """One reply. ``delay_s`` is before the head, ``pause_s`` between head and body; ``hang`` never ends."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -49,7 +49,9 @@ Answer = Reply | Callable[[Visit], Reply] | Callable[[Visit], Awaitable[Reply]]
 
 
 class StandInWeb:
-    """Serves ``pages`` (path -> answer) on a port of its own, and ``anything_else`` (a 404 with a body) elsewhere."""
+    """Server of ``pages`` (path -> answer) on a free port; ``anything_else`` answers all other paths (default: a 404
+    with a body).
+    """
 
     def __init__(
         self,
@@ -91,7 +93,7 @@ class StandInWeb:
 
     @property
     def place(self) -> str:
-        """``host:port`` as an allow-list wants it."""
+        """``host:port``, the form used in allowlists."""
         return f"{self.host}:{self.port}"
 
     def url(self, path: str) -> str:

@@ -1,4 +1,4 @@
-"""A name service for tests that serve several hosts from one local server."""
+"""Resolver for tests that serve several hosts from one local server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cache.errors import HostUnknown
 
 
 class OnlyHosts:
-    """Resolver that knows the given hosts, all of them this machine, and no other."""
+    """Resolver that maps the given hosts to this machine and knows no others."""
 
     def __init__(self, hosts: frozenset[str]) -> None:
         self._hosts = hosts
@@ -19,4 +19,4 @@ class OnlyHosts:
         return ["127.0.0.1"]
 
     def close(self) -> None:
-        """Nothing was opened."""
+        """Do nothing, because nothing is open."""

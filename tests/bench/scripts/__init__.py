@@ -1,1 +1,1 @@
-"""Ten judge scripts in the public API, of the shapes that public scripts have: what the bench judges by."""
+"""Ten judge scripts for the benchmarks, in the public API and in the style of public scripts."""

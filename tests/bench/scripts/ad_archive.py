@@ -1,4 +1,4 @@
-"""Thirteen advertisements, read out one by one, then the first of them checked: the longest of the ten."""
+"""Thirteen advertisements, extracted one by one, then some are checked: the longest of the ten scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Four graphics cards, looked at side by side with asyncio.gather."""
+"""Four graphics cards, checked concurrently with asyncio.gather."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def evaluate_answer(
     reader, _ = create_evaluator(**shared)
     cards = (await reader.simple_extract("List the cards.", Cards)).cards[:4]
 
-    async def look_at(number: int, card: Card) -> None:
+    async def check_card(number: int, card: Card) -> None:
         node = evaluator.add_sequential(f"card_{number}", f"Card {number}")
         evaluator.add_custom_node(card.shop_urls, f"card_{number}_shops", "There are shops", node)
         sold = evaluator.add_leaf(f"card_{number}_sold", "A shop sells it", node, critical=True)
@@ -57,5 +57,5 @@ async def evaluate_answer(
         memory = evaluator.add_leaf(f"card_{number}_memory", "The memory is right", node, critical=True)
         await evaluator.verify(f"{card.name} has {card.memory} of memory.", memory, sources=card.shop_urls[:1])
 
-    await asyncio.gather(*(look_at(number, card) for number, card in enumerate(cards, start=1)))
+    await asyncio.gather(*(check_card(number, card) for number, card in enumerate(cards, start=1)))
     return evaluator.get_summary()

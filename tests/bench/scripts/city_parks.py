@@ -1,4 +1,4 @@
-"""Four parks; each must exist, lie in the city and be free, by its own page."""
+"""Four parks; each must exist, be in the city and be free, according to its own page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chain: who made the film, where that person studied, who taught there, step after step."""
+"""A sequence: who made the film, where that person studied, who taught there, one step after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Five hotels; everything about all of them is asked in one batch."""
+"""Five hotels; all claims about them are verified in one batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Four meetings, each fact on any of three pages: every page of a claim is asked at once."""
+"""Four meetings with three pages per fact: all pages of a claim are checked concurrently."""
 
 from __future__ import annotations
 

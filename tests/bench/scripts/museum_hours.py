@@ -1,4 +1,4 @@
-"""Four museums in nested groups: opening first, and what hangs on it only then."""
+"""Four museums in nested groups: opening hours first, then the claims that depend on them."""
 
 from __future__ import annotations
 

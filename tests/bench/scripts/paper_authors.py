@@ -1,4 +1,4 @@
-"""Five papers: title and authors are read from the PDF itself and then compared with the answer."""
+"""Five papers: title and authors are extracted from the PDF and compared with the answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Thirteen races: all are listed, every other one is checked, and a critical gate stands before them."""
+"""Thirteen races: all are listed, every second one is checked, after a critical gate."""
 
 from __future__ import annotations
 

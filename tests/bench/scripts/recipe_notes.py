@@ -1,4 +1,4 @@
-"""Five recipes judged mostly by the answer itself, later steps only if earlier ones hold."""
+"""Five recipes judged mostly from the answer; later steps count only if earlier ones pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real service with its dashboard on a real PostgreSQL, judged as each test says, and a real Chromium before it."""
+"""Service with its dashboard on PostgreSQL, scripted judging, and a real Chromium."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _numbers = count(1)
 
 
 class PictureBook:
-    """A capturer that draws the text it is told for a URL."""
+    """Capturer that renders the text recorded for a URL as a picture."""
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
@@ -90,7 +90,7 @@ class PictureBook:
 
 @dataclass(slots=True)
 class Served:
-    """A running service. ``judging`` is told what the results of answers are, ``book`` what pages say."""
+    """A running service. ``judging`` holds the results of answers, ``book`` the texts of pages."""
 
     url: str
     service: Service
@@ -101,14 +101,14 @@ class Served:
     pages: PageCache
 
     async def submit(self, agent: str, text: str, *, task: str = "rivers", name: str = "answer_1", **more: Any) -> str:
-        """Hand in one answer; the id of its job."""
+        """Submit one answer and return the id of its job."""
         body = {"agent": agent, "task_id": task, "answers": [{"name": name, "text": text}], **more}
         accepted = await self.http.post("/v1/submissions", json=body)
         assert accepted.status_code == 202, accepted.text
         return str(accepted.json()["jobs"][0]["id"])
 
     async def ended(self, job_id: str) -> dict[str, Any]:
-        """The job once it has ended."""
+        """Wait until the job has ended and return it."""
         async with asyncio.timeout(120):
             while True:
                 job: dict[str, Any] = (await self.http.get(f"/v1/jobs/{job_id}")).json()
@@ -117,13 +117,13 @@ class Served:
                 await asyncio.sleep(0.03)
 
     async def result(self, agent: str, text: str, **more: Any) -> str:
-        """Hand in an answer and wait; the id of its result."""
+        """Submit an answer, wait, and return the id of its result."""
         job = await self.ended(await self.submit(agent, text, **more))
         assert job["result_id"], job
         return str(job["result_id"])
 
     async def capture(self, url: str, text: str, *, title: str = "A page") -> str:
-        """Put a page into the evidence; its id."""
+        """Store a page as evidence and return its id."""
         self.book.texts[url], self.book.title = text, title
         return (await self.pages.get(url)).id
 
@@ -137,7 +137,7 @@ Open = Callable[..., AbstractAsyncContextManager[Served]]
 
 @contextmanager
 def fresh_database(server: str) -> Iterator[str]:
-    """The URL of a migrated database, dropped afterwards."""
+    """Yield the URL of a migrated database, which is dropped afterwards."""
     name = f"dashboard_{next(_numbers)}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE migrated STRATEGY FILE_COPY")
@@ -148,9 +148,10 @@ def fresh_database(server: str) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def open_dashboard(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Open:  # noqa: F811
-    """Opens the service on a free port, with nothing in it; ``settings`` are overrides, ``really``: judged for real.
+    """Function that opens an empty service on a free port.
 
-    ``judging_by`` is a folder of judge files that stands in for ours.
+    ``settings`` are overrides, ``real_judges`` runs real judges, ``judging_by`` is a folder of judge files that
+    replaces ours.
     """
     folder = tmp_path_factory.mktemp("dashboard")
     judges = folder / "judges"
@@ -162,7 +163,7 @@ def open_dashboard(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) 
     async def opened(
         *,
         evaluate: EvaluateJob | None = None,
-        really: bool = False,
+        real_judges: bool = False,
         judging_by: Path | None = None,
         workers: int = 1,
         **settings: Any,
@@ -175,7 +176,7 @@ def open_dashboard(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) 
             chosen,
             workers=workers,
             runtime=scripted_runtime(judging_by or judges, book.texts),
-            evaluate=None if really else evaluate or judging,
+            evaluate=None if real_judges else evaluate or judging,
         )
         listener = socket.socket()
         listener.bind(("127.0.0.1", 0))
@@ -201,7 +202,7 @@ def open_dashboard(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def served(open_dashboard: Open) -> AsyncIterator[Served]:
-    """A service on this machine alone: no keys, no sign-in."""
+    """Service on the local machine without keys or sign-in."""
     async with open_dashboard() as running:
         yield running
 
@@ -211,7 +212,7 @@ async def chromium() -> AsyncIterator[Browser]:
     program = installed_browser()
     assert program is not None, "no Chromium on this machine; `make setup` installs one"
     async with async_playwright() as driver:
-        # It opens nothing but our own pages, so it needs no sandbox, and root gets none.
+        # The browser opens only our own pages, so it needs no sandbox, which root could not use.
         browser = await driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield browser
         await browser.close()
@@ -219,7 +220,7 @@ async def chromium() -> AsyncIterator[Browser]:
 
 @dataclass(slots=True)
 class Reader:
-    """A person at the browser, and everything that a page of ours must never make it do."""
+    """A browser page, with a record of requests to other origins, script errors and dialogs."""
 
     context: BrowserContext
     page: Page
@@ -238,13 +239,13 @@ class Reader:
         return " ".join((await self.page.locator(selector).first.inner_text()).split())
 
     async def until(self, condition: str) -> None:
-        """Wait for a condition in the page; the driver's own way needs ``eval``, which our policy forbids."""
+        """Wait for a condition in the page. The driver's own wait needs ``eval``, which our policy forbids."""
         async with asyncio.timeout(WAIT_MS / 1000):
             while not await self.page.evaluate(condition):  # noqa: ASYNC110 - the state is in the browser
                 await asyncio.sleep(0.03)
 
     async def violations(self) -> list[str]:
-        """What axe finds by the rules of WCAG 2.1 A and AA, and its own best practices."""
+        """Return the axe findings for WCAG 2.1 A and AA and best practices."""
         found = await self.page.evaluate(
             AXE + ";axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']})"
             ".then(done => done.violations.map(one =>"
@@ -257,7 +258,7 @@ class Reader:
 async def reading(
     chromium: Browser, url: str, *, size: tuple[int, int] = LAPTOP, dark: bool = False, scripts: bool = True
 ) -> AsyncIterator[Reader]:
-    """A fresh browser profile at a service; requests to anywhere else are refused and noted."""
+    """Open a new browser profile for a service, and record requests to other origins."""
     context = await chromium.new_context(
         viewport={"width": size[0], "height": size[1]},
         color_scheme="dark" if dark else "light",

@@ -1,4 +1,4 @@
-"""A service with cited pages of which some need work, and a person before its panels."""
+"""Service with cited pages, some of which need work, and a browser that shows the pages panels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _numbers = count(1)
 
 
 async def cited(served: Served, leaves: dict[str, int], *, blocked: tuple[str, ...], task: str = "towers") -> str:
-    """An answer whose leaves cite pages, some of them behind a sign-in form; the id of its job."""
+    """Judge an answer whose leaves cite pages, some behind a login form; return the id of its job."""
     served.book.blocked.update(blocked)
     pages = []
     for url in leaves:
@@ -42,11 +42,11 @@ async def cited(served: Served, leaves: dict[str, int], *, blocked: tuple[str, .
 
 @pytest_asyncio.fixture(loop_scope="module", name="shop")
 async def open_shop(open_dashboard: Open, chromium: Browser) -> AsyncIterator[tuple[Served, Reader, str]]:
-    """Three cited pages in a service of their own, and a person before its panels."""
+    """Service with three cited pages, and a browser that shows its pages panels."""
     async with open_dashboard() as served:
         served.book.texts[RIGHT] = SAID.replace("41", "43")
         job = await cited(served, {FEW: 1, MANY: 3, FINE: 2}, blocked=(FEW, MANY))
-        del served.book.texts[FEW]  # looked at again it is still a problem; the others are not
+        del served.book.texts[FEW]  # a new capture of it fails again; the other captures succeed
         async with reading(chromium, served.url) as reader:
             yield served, reader, job
 

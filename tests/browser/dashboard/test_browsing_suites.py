@@ -1,4 +1,4 @@
-"""Somebody looks at runs of step benchmarks: figures by split beside the published ones, then single steps."""
+"""Suite runs in the dashboard: figures per split next to the published ones, and single steps."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from patchright.async_api import Browser
 
 from tests.browser.dashboard.conftest import LAPTOP, PHONE, Open, Reader, Served, reading
 from tests.browser.dashboard.test_hostile_text import PAYLOADS, clean
-from tests.browser.dashboard.test_narrow import pushed_sideways
-from tests.browser.dashboard.test_tables import tables_taken_along
+from tests.browser.dashboard.test_narrow import overflowing_elements
+from tests.browser.dashboard.test_tables import find_tables_in_downloads
 from tests.fakes.mind2web import answering, nine_steps, ranks_of_nine_steps, write_scores, write_split
 from tests.fakes.multimodal import picture, source_row, write_rows
 from tests.standin.llm import StandInLLM
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loo
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """A service with three runs: by their kind, the addresses of their pages."""
+    """Service with three suite runs, and the paths of their pages."""
 
     served: Served
     plain: str
@@ -41,7 +41,7 @@ async def run(served: Served, suite: str, **order: object) -> str:
 
 
 def hostile_steps() -> list[dict]:
-    """The nine steps with an attack in every text of theirs that a page shows."""
+    """Return the nine steps with an attack in each text that a page shows."""
     tasks: list[dict] = json.loads(json.dumps(nine_steps()))
     for nth, task in enumerate(tasks):
         payload = clean("".join(PAYLOADS[nth * 9 : nth * 9 + 9]))
@@ -65,7 +65,7 @@ async def runs(open_dashboard: Open, tmp_path_factory: pytest.TempPathFactory) -
             "openai_api_key": "key-of-the-tests",
             "model": "openai/gpt-4o",
         }
-        async with open_dashboard(really=True, **settings) as served:
+        async with open_dashboard(real_judges=True, **settings) as served:
             scored = {"split": "test_task", "scores": "scores.pkl"}
             yield Runs(
                 served,
@@ -81,7 +81,7 @@ async def reader(chromium: Browser, runs: Runs) -> AsyncIterator[Reader]:
         yield one
 
 
-async def test_runs_stand_by_split_beside_what_was_published(runs: Runs, reader: Reader):
+async def test_runs_are_listed_by_split_with_published_figures(runs: Runs, reader: Reader):
     await reader.go("/suites")
     captions = [" ".join(text.split()) for text in await reader.page.locator("caption").all_inner_texts()]
     assert [caption.split()[0] for caption in captions] == ["test_task", "test_website"]
@@ -94,7 +94,7 @@ async def test_runs_stand_by_split_beside_what_was_published(runs: Runs, reader:
     assert "\nmind2web,,test_task,MindAct Flan-T5-XL top 50,published,,,,0.551," in table
 
 
-async def test_a_run_shows_its_figures_with_intervals_and_by_website(runs: Runs, reader: Reader):
+async def test_run_shows_figures_with_intervals_and_by_website(runs: Runs, reader: Reader):
     await reader.go("/suites")
     await reader.page.locator(f'a[href="{runs.plain}"]').click()
     assert "mean over tasks 46.7" in await reader.text('[aria-label="Figures"]')
@@ -103,7 +103,7 @@ async def test_a_run_shows_its_figures_with_intervals_and_by_website(runs: Runs,
     assert (await runs.served.http.get(f"/json/v1{runs.plain}")).json()["suite"] == "mind2web"
 
 
-async def test_steps_are_found_and_walked_through(runs: Runs, reader: Reader):
+async def test_steps_can_be_filtered_and_browsed_with_keys(runs: Runs, reader: Reader):
     await reader.go(runs.plain)
     assert await reader.page.locator('[aria-label="Steps"] tbody tr').count() == 9
     await reader.page.get_by_label("Success").select_option("false")
@@ -123,7 +123,7 @@ async def test_steps_are_found_and_walked_through(runs: Runs, reader: Reader):
     assert csv.count("\n") == 10 and csv.startswith("\ufeffposition,id,task_id")
 
 
-async def test_a_step_shows_page_options_raw_output_gold_and_verdict(runs: Runs, reader: Reader):
+async def test_step_shows_page_options_raw_output_gold_and_verdict(runs: Runs, reader: Reader):
     await reader.go(f"{runs.plain}/steps/0")
     assert await reader.text("h1") == "Step T1_a passed"
     rounds = reader.page.locator(".round")
@@ -140,7 +140,7 @@ async def test_a_step_shows_page_options_raw_output_gold_and_verdict(runs: Runs,
     assert "Which action comes next?" in await reader.text(".round details")
 
 
-async def test_a_screenshot_has_the_elements_box_and_says_where_it_is(runs: Runs, reader: Reader):
+async def test_screenshot_is_shown_with_the_box_of_the_correct_element(runs: Runs, reader: Reader):
     await reader.go(f"{runs.pictured}/steps/2")
     shot = reader.page.locator(".shots img")
     await reader.until("document.querySelector('.shots img').complete")
@@ -151,19 +151,19 @@ async def test_a_screenshot_has_the_elements_box_and_says_where_it_is(runs: Runs
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-async def test_every_table_is_a_file_too(runs: Runs, reader: Reader):
+async def test_every_table_can_be_downloaded(runs: Runs, reader: Reader):
     pages = [
         ("suites", "/suites"),
         ("run", runs.plain),
         ("other", runs.pictured),
         ("step", f"{runs.plain}/steps/0"),
     ]
-    taken = await tables_taken_along(reader, runs.served, pages)
-    assert taken.missing == []
-    assert taken.tables["suites"] == 2 and taken.tables["run"] == 5 and taken.tables["step"] == 3
+    downloads = await find_tables_in_downloads(reader, runs.served, pages)
+    assert downloads.missing == []
+    assert downloads.tables["suites"] == 2 and downloads.tables["run"] == 5 and downloads.tables["step"] == 3
 
 
-async def test_nothing_of_a_hostile_benchmark_runs_or_calls_out(runs: Runs, reader: Reader):
+async def test_hostile_suite_data_runs_no_script_and_sends_no_request(runs: Runs, reader: Reader):
     shown = []
     for path in ("/suites", runs.hostile, *(f"{runs.hostile}/steps/{nth}" for nth in range(9))):
         await reader.go(path)
@@ -173,15 +173,15 @@ async def test_nothing_of_a_hostile_benchmark_runs_or_calls_out(runs: Runs, read
     assert reader.trouble == []
 
 
-async def test_no_page_of_a_suite_is_pushed_sideways_on_a_phone(runs: Runs, chromium: Browser):
+async def test_suite_pages_do_not_scroll_horizontally_on_phones(runs: Runs, chromium: Browser):
     pages = ("/suites", runs.plain, f"{runs.plain}/steps/0", runs.pictured, f"{runs.pictured}/steps/2")
     async with reading(chromium, runs.served.url, size=PHONE) as reader:
-        assert await pushed_sideways(reader, {path: path for path in pages}) == {}
+        assert await overflowing_elements(reader, {path: path for path in pages}) == {}
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["wide", "narrow"])
-async def test_no_page_of_a_suite_has_a_barrier_or_is_too_wide(runs: Runs, chromium: Browser, size, dark: bool):
+async def test_suite_pages_are_accessible_and_fit_the_window(runs: Runs, chromium: Browser, size, dark: bool):
     async with reading(chromium, runs.served.url, size=size, dark=dark) as reader:
         for path in ("/suites", runs.plain, f"{runs.plain}/steps/0", f"{runs.pictured}/steps/2"):
             await reader.go(path)

@@ -1,5 +1,7 @@
-"""The browser extension as a person uses it, loaded into a real Chromium as it is shipped: paired by a code from the
-dashboard, it hands in what the tab shows once they have signed in, one page or all that need work."""
+"""The shipped browser extension in a real Chromium.
+
+A person pairs it with a code from the dashboard, then uploads the page of a tab, or all pages that need work.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ height:60px;background:red}} p{{margin:80px 20px}} .low{{height:1500px;backgroun
 
 @dataclass(slots=True)
 class Person:
-    """Somebody with the extension in their browser, before a service with two pages behind a sign-in form."""
+    """A person with the extension, and a service with two pages behind a login form."""
 
     served: Served
     bar: Toolbar
@@ -66,47 +68,52 @@ async def person(open_dashboard: Open, tmp_path: Path) -> AsyncIterator[Person]:
     assert program is not None, "no whole Chromium on this machine; `make setup` installs one"
     write(tmp_path / "extension")
     async with open_dashboard() as served, toolbar(program, tmp_path / "extension", tmp_path / "profile") as bar:
-        for url in (WALLED, SECOND):  # the service gets nothing from there
+        for url in (WALLED, SECOND):  # the service cannot capture these pages itself
             added = {"action": "add", "url": url, "task_id": "towers"}
             assert (await served.http.post("/v1/pages/changes", json=added)).status_code == 201
-        someone = Person(served, bar)
+        new_person = Person(served, bar)
 
         async def answer(route: Any) -> None:
             metres = 41 if "tower" in route.request.url else 12
-            body = PAGE.format(metres=metres) if someone.signed_in else SIGN_IN
+            body = PAGE.format(metres=metres) if new_person.signed_in else SIGN_IN
             await route.fulfill(body=body, content_type="text/html")
 
         await bar.context.route("https://**/*", answer)
         await bar.page.goto(WALLED)
-        yield someone
+        yield new_person
 
 
-async def test_the_tab_is_handed_in_once_the_person_has_signed_in(person: Person):
+async def test_tab_is_uploaded_after_the_person_has_signed_in(person: Person):
     popup = await person.pair(await person.code())
     await popup.until("!document.getElementById('work').hidden")
     assert "Ada's laptop" in await popup.text("#paired")
     person.signed_in = True
     await person.bar.page.reload()
     popup = await person.bar.press()
-    assert await popup.run("document.getElementById('url').value") == WALLED  # the one that the tab shows
+    assert await popup.run("document.getElementById('url').value") == WALLED  # the URL that the tab shows
     await popup.click("#capture")
     await popup.until("document.getElementById('status').textContent === 'Captured and submitted.'")
 
     page = await person.page(WALLED)
     assert (page["outcome"], page["source"], page["title"]) == ("ok", "upload", "The tower")
-    told = page["provenance"]
-    assert (told["by"], told["browser"], told["as"], told["saved_url"]) == ("local", "Ada's laptop", "browser", WALLED)
+    provenance = page["provenance"]
+    assert (provenance["by"], provenance["browser"], provenance["as"], provenance["saved_url"]) == (
+        "local",
+        "Ada's laptop",
+        "browser",
+        WALLED,
+    )
     text = (await person.served.http.get(f"/v1/pages/{page['id']}/text")).text
     assert "41 metres" in text and "At the foot" in text and "99 metres" not in text
     html = (await person.served.http.get(f"/v1/pages/{page['id']}/html")).text
     assert "The tower of Vellmar" in html and "secret-token-7" not in html
-    await look_at(person, page["id"])
+    await assert_whole_page_screenshot(person, page["id"])
     assert not (await person.state(WALLED))["needs_work"]
     assert await person.bar.page.evaluate("[scrollY, document.getElementById('assay-still')]") == [0, None]
 
 
-async def look_at(person: Person, page_id: str) -> None:
-    """The picture is of the whole page, and what is fixed to the window is in it once."""
+async def assert_whole_page_screenshot(person: Person, page_id: str) -> None:
+    """The screenshot shows the whole page, and fixed elements appear once."""
     shot = await person.served.http.get(f"/v1/pages/{page_id}/screenshot")
     with Image.open(io.BytesIO(shot.content)) as opened:
         picture = opened.convert("RGB")
@@ -124,7 +131,7 @@ def _is_blue(pixel: Any) -> bool:
     return bool(pixel[2] > 200 and pixel[0] < 80)
 
 
-async def test_a_walk_opens_one_flagged_page_after_the_other(person: Person):
+async def test_walk_opens_flagged_pages_one_after_the_other(person: Person):
     await (await person.pair(await person.code())).until("!document.getElementById('work').hidden")
     person.signed_in = True
     popup = await person.bar.press()
@@ -145,25 +152,25 @@ async def test_a_walk_opens_one_flagged_page_after_the_other(person: Person):
     await popup.until("document.getElementById('capture').disabled")
 
 
-async def test_the_popup_has_no_barrier(person: Person):
+async def test_popup_is_accessible(person: Person):
     popup = await person.bar.press()
-    assert await barriers(popup) == []
+    assert await violations(popup) == []
     await (await person.pair(await person.code())).until("!document.getElementById('work').hidden")
     popup = await person.bar.press()
     await popup.click("#begin")
     await person.bar.page.wait_for_url(SECOND)
     popup = await person.bar.press()
-    assert await barriers(popup) == []
+    assert await violations(popup) == []
 
 
-async def barriers(popup: Popup) -> list[str]:
+async def violations(popup: Popup) -> list[str]:
     await popup.run(f"{AXE}; 0")
     rules = "{runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']}"
     found = await popup.run(f"axe.run(document, {rules}).then((done) => done.violations.map((one) => one.id))")
     return [str(one) for one in found]
 
 
-async def test_a_wall_that_is_handed_in_is_seen_as_one(person: Person):
+async def test_uploaded_login_wall_is_recognised(person: Person):
     await (await person.pair(await person.code())).until("!document.getElementById('work').hidden")
     popup = await person.bar.press()
     await popup.click("#capture")
@@ -171,11 +178,11 @@ async def test_a_wall_that_is_handed_in_is_seen_as_one(person: Person):
     assert (await person.state(WALLED))["problem"]
 
 
-async def test_a_wrong_code_pairs_nothing_and_a_revoked_browser_is_told(person: Person):
+async def test_wrong_code_does_not_pair_and_a_revoked_browser_shows_an_error(person: Person):
     popup = await person.pair("AAAA-AAAA")
     await popup.until("document.getElementById('status').textContent.includes('wrong, used or older')")
     assert await popup.run("document.getElementById('work').hidden")
-    await person.bar.page.wait_for_timeout(2100)  # tries are few
+    await person.bar.page.wait_for_timeout(2100)  # pairing attempts are rate-limited
     await (await person.pair(await person.code())).until("!document.getElementById('work').hidden")
     pairings = (await person.served.http.get("/v1/pairings")).json()["items"]
     [paired] = [one for one in pairings if one["state"] == "paired"]
@@ -186,7 +193,7 @@ async def test_a_wrong_code_pairs_nothing_and_a_revoked_browser_is_told(person: 
     await popup.until("!document.getElementById('pair').hidden")
 
 
-async def test_a_person_pairs_from_the_dashboard(person: Person, chromium: Browser):
+async def test_extension_is_paired_from_the_dashboard(person: Person, chromium: Browser):
     async with reading(chromium, person.served.url) as reader:
         await reader.go("/pages/browsers")
         await reader.page.click("text=Get a pairing code")

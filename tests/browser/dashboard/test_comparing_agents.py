@@ -1,4 +1,4 @@
-"""What did last night's change do: the first page's figures, and two runs leaf by leaf."""
+"""Comparison of agents and of two runs, from the figures of the first page to single leaves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ URL, OTHER = "https://bridges.example/", "https://other.example/"
 
 
 def rubric_on(run: str, task: str) -> Rubric:
-    """A leaf that the change mended, one whose page went wrong, and one that was not judged on Tuesday."""
+    """Return a rubric with a leaf that the change repaired, one whose page changed, and one not judged on Tuesday."""
     tuesday = run == "tuesday"
     return rubric_of(
         leaf("said", PASSED if tuesday else FAILED, claim=f"{run} says so", sources=[URL]),
@@ -30,7 +30,7 @@ def rubric_on(run: str, task: str) -> Rubric:
 
 
 async def two_runs(served: Served, agent: str) -> None:
-    """An agent before and after a change, on three tasks."""
+    """Judge an agent before and after a change, on three tasks."""
     for run, sha in (("monday", "a" * 64), ("tuesday", "b" * 64)):
         for task in TASKS:
             pages = [page_entry(URL, sha256=sha), page_entry(OTHER)]
@@ -39,7 +39,7 @@ async def two_runs(served: Served, agent: str) -> None:
             await served.result(agent, text, task=task, run=run)
 
 
-async def test_the_first_page_says_how_good_and_how_sure(served: Served, reader: Reader):
+async def test_first_page_shows_figures_with_bounds_and_trend(served: Served, reader: Reader):
     await two_runs(served, "walker")
     await reader.go("/")
     row = await reader.text("table.agents tbody tr")
@@ -55,7 +55,7 @@ async def test_the_first_page_says_how_good_and_how_sure(served: Served, reader:
     assert "95 %" in (await reader.page.locator("table.agents .bar").get_attribute("aria-label") or "")
 
 
-async def test_two_runs_are_compared_leaf_by_leaf_with_the_reasons(served: Served, reader: Reader):
+async def test_two_runs_are_compared_leaf_by_leaf_with_causes(served: Served, reader: Reader):
     await two_runs(served, "changer")
     await reader.go("/agents/changer")
     await reader.page.click("text=Compare the two newest runs")
@@ -64,13 +64,13 @@ async def test_two_runs_are_compared_leaf_by_leaf_with_the_reasons(served: Serve
     assert "+0.00" in figures and "3 2 certain" in figures
     assert "lies in -0.11 to +0.00" in await reader.text(".verdict")
     rows = await reader.page.locator("#task-towers tbody tr").all_inner_texts()
-    said = {row.split()[0]: " ".join(row.split()) for row in rows}
-    assert "failed passed" in said["said"] and "answer the claim in the answer changed" in said["said"]
-    assert "passed failed" in said["page"] and f"page {URL}: its text changed" in said["page"]
-    assert "passed not judged" in said["third"]
+    row_by_leaf = {row.split()[0]: " ".join(row.split()) for row in rows}
+    assert "failed passed" in row_by_leaf["said"] and "answer the claim in the answer changed" in row_by_leaf["said"]
+    assert "passed failed" in row_by_leaf["page"] and f"page {URL}: its text changed" in row_by_leaf["page"]
+    assert "passed not judged" in row_by_leaf["third"]
 
 
-async def test_another_judge_and_another_model_are_told_from_another_answer(served: Served, reader: Reader):
+async def test_causes_distinguish_model_judge_and_vote(served: Served, reader: Reader):
     def rubric(outcome: Outcome) -> Rubric:
         return rubric_of(leaf("said", outcome, claim="x", sources=[URL]), task_id="rivers")
 
@@ -86,16 +86,16 @@ async def test_another_judge_and_another_model_are_told_from_another_answer(serv
         outcome = PASSED if run == "first" else FAILED
         text = served.judging.tell(f"steady {run}", partial(rubric, outcome), **same, **changes)
         await served.result("steady", text, run=run)
-    why = {}
+    causes = {}
     for run in list(sides)[1:]:
         await reader.go(f"/compare?a=steady@first&b=steady@{run}")
-        why[run] = await reader.text("#task-rivers td.causes")
-    assert why["other-model"].startswith("model ") and why["other-model"].endswith("→ openai/gpt-6-luna")
-    assert why["other-judge"] == "judge the judge's file changed"
-    assert why["once-more"] == "vote same claim, pages, judge and model"
+        causes[run] = await reader.text("#task-rivers td.causes")
+    assert causes["other-model"].startswith("model ") and causes["other-model"].endswith("→ openai/gpt-6-luna")
+    assert causes["other-judge"] == "judge the judge's file changed"
+    assert causes["once-more"] == "vote same claim, pages, judge and model"
 
 
-async def test_two_agents_are_chosen_and_swapped(served: Served, reader: Reader):
+async def test_two_agents_can_be_selected_and_swapped(served: Served, reader: Reader):
     await two_runs(served, "alpha")
     await two_runs(served, "beta")
     await reader.go("/compare")
@@ -107,7 +107,7 @@ async def test_two_agents_are_chosen_and_swapped(served: Served, reader: Reader)
     assert "Before: beta" in await reader.text(".figures")
 
 
-async def test_a_flip_leads_to_its_leaf_and_the_table_to_a_file(served: Served, reader: Reader):
+async def test_flip_links_to_its_leaf_and_tables_can_be_downloaded(served: Served, reader: Reader):
     await two_runs(served, "filer")
     await reader.go("/compare?a=filer%40monday&b=filer%40tuesday")
     async with reader.page.expect_download() as download:
@@ -123,7 +123,7 @@ async def test_a_flip_leads_to_its_leaf_and_the_table_to_a_file(served: Served, 
     await reader.page.wait_for_selector(".leaf-panel")
 
 
-async def test_the_verdicts_most_in_doubt_come_first(served: Served, reader: Reader):
+async def test_verdicts_with_the_highest_doubt_come_first(served: Served, reader: Reader):
     def rubric():
         return rubric_of(
             leaf("split", claim="x", sources=[URL], votes=(True, False, True), weight=4),

@@ -1,4 +1,4 @@
-"""Every screen for everybody: light and dark, phone to wall, keyboard and screen reader; and big trees stay quick."""
+"""Every screen in light and dark, at all widths, with keyboard and screen reader; and speed of large trees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WIDTHS = (390, 600, 834, 1024, 1280, 1920)
 
 @pytest.fixture(scope="module")
 def known() -> dict[str, str]:
-    """Addresses of every screen, filled by the first test that asks."""
+    """Paths of all screens; the first test that needs them fills this."""
     return {}
 
 
@@ -54,7 +54,7 @@ async def screens(served: Served, known: dict[str, str]) -> dict[str, str]:
 
 
 async def settle(served: Served, result: str) -> None:
-    """Leaves of a result with a word that stands, and with one that was taken back."""
+    """Override leaves of a result, and withdraw one of the overrides."""
     said = {"reason": "It is 21 kilometres by the map.", "by": "Ada"}
     for key, outcome in (("river/length", "passed"), ("river/through", "passed"), ("town", "failed")):
         body = {"leaf": key, "outcome": outcome, **said}
@@ -65,7 +65,7 @@ async def settle(served: Served, result: str) -> None:
 EMPTY = ("/", "/jobs", "/compare", "/review", "/review/settled", "/review/agreement", "/pages", "/suites")
 
 
-async def test_no_empty_screen_has_a_barrier(open_dashboard: Open, chromium: Browser):
+async def test_empty_screens_are_accessible_and_fit_the_window(open_dashboard: Open, chromium: Browser):
     async with open_dashboard(workers=0) as empty, reading(chromium, empty.url, size=PHONE) as reader:
         found = {}
         for path in EMPTY:
@@ -77,7 +77,7 @@ async def test_no_empty_screen_has_a_barrier(open_dashboard: Open, chromium: Bro
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["wide", "narrow"])
-async def test_no_screen_has_a_barrier(served: Served, chromium: Browser, known: dict[str, str], size, dark: bool):
+async def test_screens_are_accessible(served: Served, chromium: Browser, known: dict[str, str], size, dark: bool):
     async with reading(chromium, served.url, size=size, dark=dark) as reader:
         found = {}
         for name, path in (await screens(served, known)).items():
@@ -87,7 +87,7 @@ async def test_no_screen_has_a_barrier(served: Served, chromium: Browser, known:
         assert found == {}
 
 
-async def test_no_screen_is_wider_than_the_window(served: Served, chromium: Browser, known: dict[str, str]):
+async def test_screens_fit_the_window(served: Served, chromium: Browser, known: dict[str, str]):
     too_wide = []
     async with reading(chromium, served.url) as reader:
         for name, path in (await screens(served, known)).items():
@@ -99,7 +99,7 @@ async def test_no_screen_is_wider_than_the_window(served: Served, chromium: Brow
     assert too_wide == []
 
 
-async def test_the_keyboard_reaches_the_content_first(served: Served, reader: Reader):
+async def test_keyboard_reaches_the_content_first(served: Served, reader: Reader):
     await reader.go("/")
     await reader.page.keyboard.press("Tab")
     assert await reader.page.evaluate("document.activeElement.className") == "skip"
@@ -132,14 +132,14 @@ MOST_MS = 100
 TRIES = 12
 
 
-async def test_six_hundred_nodes_stay_fluent(served: Served, reader: Reader):
+async def test_tree_of_six_hundred_nodes_responds_within_100_ms(served: Served, reader: Reader):
     text = served.judging.tell("big", lambda: rubric_of(*many_leaves(24, 24), task_id="bridges"))
     result = await served.result("giant", text, task="bridges")
     await reader.go(f"/results/{result}")
     assert await reader.page.locator("#tree .node").count() == 1 + 24 + 24 * 24
 
     async def best(act: str) -> float:
-        """The least of up to twelve: what it costs here, not what else this machine is doing meanwhile."""
+        """Return the minimum of up to twelve runs, so that other load on the machine does not count."""
         least = float("inf")
         for _ in range(TRIES):
             least = min(least, float(await reader.page.evaluate(f"({TIMED})({act})")))

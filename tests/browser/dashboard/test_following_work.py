@@ -1,4 +1,4 @@
-"""A developer at nine in the morning, and an operator: what runs, what went wrong, stopping and repeating it."""
+"""Jobs in the dashboard: following, failures, cancelling and retrying."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loo
 
 
 class StepByStep:
-    """Judging that goes on when a test says so: an answer's text names what becomes of it."""
+    """Judging that waits until the test continues it; the text of the answer determines its end."""
 
     def __init__(self) -> None:
         self.steps: dict[str, asyncio.Event] = {}
 
-    def go_on(self, text: str) -> None:
+    def proceed(self, text: str) -> None:
         self.steps[text].set()
 
     async def __call__(self, job: Job, answer: Answer, *, result_id: str, progress: ProgressCallback) -> dict:
@@ -48,20 +48,20 @@ async def served(open_dashboard: Open, steps: StepByStep) -> AsyncIterator[Serve
         yield running
 
 
-async def test_an_empty_service_names_the_next_command(open_dashboard: Open, chromium: Browser):
+async def test_empty_service_shows_the_next_command(open_dashboard: Open, chromium: Browser):
     async with open_dashboard(workers=0) as empty, reading(chromium, empty.url) as reader:
         await reader.go("/")
         assert "No results yet" in await reader.text(".first-run")
         assert await reader.text(".command") == "assay submit answer.md --agent my-agent --task bridges --wait"
 
 
-async def test_a_job_is_followed_live_to_its_result(served: Served, steps: StepByStep, reader: Reader):
+async def test_job_page_updates_live_until_the_result(served: Served, steps: StepByStep, reader: Reader):
     job = await served.submit("walker", "one")
     await reader.go(f"/jobs/{job}")
     await reader.page.wait_for_selector("#panel .state-running")
     await reader.page.wait_for_selector('#panel .big:has-text("capturing")')
     assert "1/3" in await reader.text("#panel")
-    steps.go_on("one")
+    steps.proceed("one")
     await reader.page.wait_for_selector('#panel .big:has-text("done")')
     assert "2/2" in await reader.text("#panel")
     await reader.page.wait_for_selector("#panel[data-ended]")
@@ -70,18 +70,18 @@ async def test_a_job_is_followed_live_to_its_result(served: Served, steps: StepB
     assert reader.trouble == [] and reader.outside == []
 
 
-async def test_running_submissions_appear_on_the_first_page_and_go_again(
+async def test_running_submissions_appear_on_and_leave_the_first_page(
     served: Served, steps: StepByStep, reader: Reader
 ):
     await reader.go("/")
     job = await served.submit("runner", "two")
     await reader.page.wait_for_selector('#running :text("runner")')
-    steps.go_on("two")
+    steps.proceed("two")
     await served.ended(job)
     await reader.until("!document.querySelector('#running').textContent.includes('runner')")
 
 
-async def test_a_submission_shows_all_its_jobs_over_one_stream(served: Served, steps: StepByStep, reader: Reader):
+async def test_submission_page_updates_all_its_jobs_live(served: Served, steps: StepByStep, reader: Reader):
     answers = [{"name": f"answer_{nth}", "text": f"many {nth}"} for nth in range(1, 4)]
     body = {"agent": "crowd", "task_id": "rivers", "answers": answers, "run": "nightly", "metadata": {"commit": "1f3c"}}
     accepted = (await served.http.post("/v1/submissions", json=body)).json()
@@ -89,12 +89,12 @@ async def test_a_submission_shows_all_its_jobs_over_one_stream(served: Served, s
     assert "nightly" in await reader.text("dl.pairs") and "1f3c" in await reader.text("dl.pairs")
     for nth, job in enumerate(accepted["jobs"], start=1):
         await reader.page.wait_for_selector(f"#job-{job['id']} .state-running")
-        steps.go_on(f"many {nth}")
+        steps.proceed(f"many {nth}")
         await reader.page.wait_for_selector(f"#job-{job['id']} .state-passed")
     await reader.page.wait_for_selector("[data-ended]")
 
 
-async def test_a_job_is_cancelled_and_done_again(served: Served, steps: StepByStep, reader: Reader):
+async def test_job_can_be_cancelled_and_retried(served: Served, steps: StepByStep, reader: Reader):
     job = await served.submit("walker", "three")
     await reader.go(f"/jobs/{job}")
     await reader.page.wait_for_selector("#panel .state-running")
@@ -104,11 +104,11 @@ async def test_a_job_is_cancelled_and_done_again(served: Served, steps: StepBySt
     steps.steps["three"] = asyncio.Event()
     await reader.page.click("text=Retry")
     await reader.page.wait_for_selector("#panel .state-running")
-    steps.go_on("three")
+    steps.proceed("three")
     await reader.page.wait_for_selector('#panel .big:has-text("done")')
 
 
-async def test_a_failed_job_says_in_plain_words_what_to_do(served: Served, steps: StepByStep, reader: Reader):
+async def test_failed_job_shows_the_error_and_what_to_do(served: Served, steps: StepByStep, reader: Reader):
     job = await served.submit("walker", "broken")
     steps.steps.setdefault("broken", asyncio.Event()).set()
     await served.ended(job)
@@ -122,7 +122,7 @@ async def test_a_failed_job_says_in_plain_words_what_to_do(served: Served, steps
     assert "judge file raised an error" in await reader.text("table.jobs tbody tr")
 
 
-async def test_jobs_are_listed_and_filtered(served: Served, steps: StepByStep, reader: Reader):
+async def test_jobs_can_be_listed_and_filtered(served: Served, steps: StepByStep, reader: Reader):
     job = await served.submit("lister", "four", task="towers")
     steps.steps.setdefault("four", asyncio.Event()).set()
     await served.ended(job)

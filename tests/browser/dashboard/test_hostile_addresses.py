@@ -1,4 +1,4 @@
-"""What stands in an address, in a form field or in a job's fault is written by anybody: none of it runs."""
+"""Hostile text in URLs, form fields and job faults: no script runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FIELDS = {
 TOGETHER = 15
 
 
-async def test_no_address_puts_anything_into_a_page(served: Served, chromium: Browser):
+async def test_hostile_urls_run_no_script_and_send_no_request(served: Served, chromium: Browser):
     written = 0
     asked = [
         (path, name, clean(" ".join(PAYLOADS[nth : nth + TOGETHER]))[:390])
@@ -46,10 +46,10 @@ async def test_no_address_puts_anything_into_a_page(served: Served, chromium: Br
         assert refused == [] and reader.outside == []
     assert written == 2 * len(
         range(0, len(PAYLOADS), TOGETHER)
-    )  # by /compare; all else refuses it, and does not repeat it
+    )  # only /compare repeats the value; all other pages reject it and do not repeat it
 
 
-async def test_nothing_of_a_fault_runs(open_dashboard: Open, chromium: Browser):
+async def test_hostile_text_of_a_fault_runs_no_script(open_dashboard: Open, chromium: Browser):
     everything = clean("\n".join(PAYLOADS))
 
     async def broken(*_: object, **__: object) -> dict[str, object]:
@@ -57,7 +57,7 @@ async def test_nothing_of_a_fault_runs(open_dashboard: Open, chromium: Browser):
 
     async with open_dashboard(evaluate=broken) as served, reading(chromium, served.url) as reader:
         job = await served.submit("breaker", "It is said.")
-        await reader.go(f"/jobs/{job}")  # told live, or written into the page: whichever comes first
+        await reader.go(f"/jobs/{job}")  # from the event stream or the page, whichever comes first
         await reader.page.wait_for_selector("#panel .fault pre", state="attached")
         assert "<script>alert(1)</script>" in (await reader.page.text_content("#panel .fault pre") or "")
         await served.ended(job)

@@ -1,4 +1,4 @@
-"""What people and their browsers write about pages is hostile, too: addresses, reasons, names, what a tab shows."""
+"""Hostile text about pages: URLs, reasons, names, and content from a browser tab."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loo
 
 
 async def poisoned_changes(served: Served) -> str:
-    """Every payload as the reason of a change and as the address of a URL; the URL that all of it hangs on."""
+    """Store every payload as the reason of a page change and as part of URLs; return the URL of the changes."""
     _, _, page = await poisoned(served)
     url = str((await served.http.get(f"/v1/pages/{page}")).json()["url"])
     for payload in PAYLOADS:
@@ -45,7 +45,7 @@ async def poisoned_changes(served: Served) -> str:
     return url
 
 
-async def test_nothing_that_people_wrote_of_pages_is_run_or_fetched(served: Served, chromium: Browser):
+async def test_hostile_text_about_pages_runs_no_script_and_sends_no_request(served: Served, chromium: Browser):
     url = await poisoned_changes(served)
     async with reading(chromium, served.url) as reader:
         for view in ("screenshot", "text", "answer"):
@@ -58,7 +58,7 @@ async def test_nothing_that_people_wrote_of_pages_is_run_or_fetched(served: Serv
         for path in ("/pages/browsers", "/pages/captures", "/pages?show=work", "/pages?task=rivers&view=answer"):
             await reader.go(path)
             shown = "alert(1)" in await reader.page.content()
-            assert shown or "show=work" in path, path  # it is there to be read
+            assert shown or "show=work" in path, path  # the text is shown
         await reader.go("/pages")
         await reader.page.keyboard.press("f")
         await reader.page.wait_for_selector('#pages-message:has-text("Flag")')
@@ -66,7 +66,7 @@ async def test_nothing_that_people_wrote_of_pages_is_run_or_fetched(served: Serv
         assert reader.trouble == []
 
 
-async def test_an_address_that_is_no_web_address_is_no_link(served: Served, chromium: Browser):
+async def test_url_with_another_scheme_is_not_a_link(served: Served, chromium: Browser):
     def rubric():
         return rubric_of(leaf("a", claim="x", sources=["javascript:alert(1)"]), task_id="bridges")
 

@@ -1,4 +1,4 @@
-"""Answers, pages and judges' words are hostile: nothing of them runs on this origin, and nothing calls out."""
+"""Hostile text of answers, pages and judges: no script runs and no request leaves the origin."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ PAYLOADS = [
 
 
 def clean(payload: str) -> str:
-    """As an answer may hold it: the service refuses NUL and halves of characters."""
+    """Return the payload as an answer may contain it: the service rejects NUL and surrogates."""
     return payload.replace("\x00", "").replace("\ud800", "")
 
 
@@ -77,7 +77,7 @@ ANSWER = "\n\n".join(f"Number {nth}: {clean(payload)}" for nth, payload in enume
 
 
 async def poisoned(served: Served) -> tuple[str, str, str]:
-    """A result with every payload in every field; the ids of it, its job and a page."""
+    """Judge an answer with every payload in every field; return the ids of result, job and page."""
     everything = clean("\n".join(PAYLOADS))
     url = f"{EVIL}/?q={everything[:300]}"
     page = await served.capture(url, everything, title=clean("".join(PAYLOADS[:12])))
@@ -114,12 +114,12 @@ async def poisoned(served: Served) -> tuple[str, str, str]:
     served.judging.tell(ANSWER, rubric, **changes)
     job = await served.submit("poisoner", ANSWER, metadata={everything: everything})
     ended = await served.ended(job)
-    await say_everything(served, str(ended["result_id"]))
+    await override_with_payloads(served, str(ended["result_id"]))
     return str(ended["result_id"]), job, page
 
 
-async def say_everything(served: Served, result: str) -> None:
-    """People's words with every payload as the reason and the name, the half of them taken back in the same way."""
+async def override_with_payloads(served: Served, result: str) -> None:
+    """Override leaves with every payload as reason and name, and withdraw half of the overrides."""
     for nth, (key, payload) in enumerate(zip(await leaf_ids(served, result), PAYLOADS, strict=True)):
         said = {"reason": clean(payload), "by": clean(payload)[:100]}
         path = f"/v1/results/{result}/overrides"
@@ -130,7 +130,7 @@ async def say_everything(served: Served, result: str) -> None:
 
 
 async def screens(served: Served) -> list[str]:
-    """Every screen that shows something of a poisoned result."""
+    """Return the paths of all screens that show something of a poisoned result."""
     result, job, page = await poisoned(served)
     submission = (await served.http.get(f"/v1/jobs/{job}")).json()["submission_id"]
     leaves = await leaf_ids(served, result)
@@ -157,7 +157,7 @@ async def leaf_ids(served: Served, result: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("policy", "seen"), [("", "dialog: 1"), ("default-src 'none'", "Content Security Policy")])
-async def test_what_runs_or_breaks_the_policy_is_noticed(served: Served, chromium: Browser, policy: str, seen: str):
+async def test_reader_records_dialogs_and_policy_violations(served: Served, chromium: Browser, policy: str, seen: str):
     async with reading(chromium, served.url) as reader:
         page = {"body": PAYLOADS[0], "content_type": "text/html", "headers": {"Content-Security-Policy": policy}}
         await reader.page.route("**/poisoned", lambda route: route.fulfill(**page))
@@ -165,7 +165,7 @@ async def test_what_runs_or_breaks_the_policy_is_noticed(served: Served, chromiu
         assert [one for one in reader.trouble if seen in one]
 
 
-async def test_nothing_that_others_wrote_is_run_or_fetched(served: Served, chromium: Browser):
+async def test_hostile_text_runs_no_script_and_sends_no_request(served: Served, chromium: Browser):
     assert len(set(PAYLOADS)) >= 40
     async with reading(chromium, served.url) as reader:
         shown = []
@@ -173,12 +173,12 @@ async def test_nothing_that_others_wrote_is_run_or_fetched(served: Served, chrom
             await reader.go(path)
             assert reader.trouble == [], path
             shown.append("alert(1)" in await reader.page.content())
-        assert shown[:5] == [True] * 5  # it is there to be read
+        assert shown[:5] == [True] * 5  # the text is shown
         assert reader.outside == []
         assert reader.trouble == []
 
 
-async def test_nothing_runs_that_scripts_put_into_a_page(served: Served, chromium: Browser):
+async def test_hostile_text_inserted_by_our_scripts_runs_no_script(served: Served, chromium: Browser):
     result, _, _ = await poisoned(served)
     leaves = await leaf_ids(served, result)
     async with reading(chromium, served.url) as reader:
@@ -190,7 +190,7 @@ async def test_nothing_runs_that_scripts_put_into_a_page(served: Served, chromiu
         assert reader.trouble == []
 
 
-async def test_links_of_an_answer_are_inert_or_lead_to_the_web(served: Served, reader: Reader):
+async def test_links_of_an_answer_are_inert_or_lead_to_web_pages(served: Served, reader: Reader):
     result, _, _ = await poisoned(served)
     await reader.go(f"/results/{result}")
     links = await reader.page.evaluate(
@@ -203,7 +203,7 @@ async def test_links_of_an_answer_are_inert_or_lead_to_the_web(served: Served, r
     assert await reader.page.locator(".prose img, .prose script, .prose form, .prose iframe, .prose svg").count() == 0
 
 
-async def test_every_page_carries_the_policy_and_no_inline_script(open_dashboard: Open):
+async def test_every_page_has_the_policy_and_no_inline_script(open_dashboard: Open):
     async with open_dashboard(workers=0) as empty:
         await check_policy(empty)
 
@@ -231,7 +231,7 @@ async def check_policy(served: Served) -> None:
         assert not re.search(r" on[a-z]+=| style=|<style|<script(?! src=| type=\"module\" src=)", answer.text), path
 
 
-async def test_captured_bytes_are_pictures_or_downloads_here(served: Served):
+async def test_captured_content_is_served_only_as_picture_or_escaped_text(served: Served):
     page = await served.capture("https://plain.example/", "<script>alert(1)</script>")
     picture = await served.http.get(f"/pages/{page}/picture/0")
     assert picture.headers["content-type"] == "image/jpeg"
@@ -242,7 +242,7 @@ async def test_captured_bytes_are_pictures_or_downloads_here(served: Served):
     assert (await served.http.get(f"/json/v1/pages/{page}/text")).status_code == 404
 
 
-async def test_tables_are_no_formulas(served: Served):
+async def test_cells_of_csv_files_are_not_formulas(served: Served):
     def rubric() -> Rubric:
         return rubric_of(leaf("a", claim="=HYPERLINK(1)", reasoning="@SUM(1)", sources=["+1"]), task_id="rivers")
 
@@ -251,7 +251,7 @@ async def test_tables_are_no_formulas(served: Served):
     assert "'=HYPERLINK(1)" in text and "'@SUM(1)" in text and "'+1" in text
 
 
-async def test_what_hangs_on_a_page_is_a_table_to_take_along(served: Served):
+async def test_leaves_that_depend_on_a_page_can_be_downloaded_as_csv(served: Served):
     url = "https://hanging.example/"
     page = await served.capture(url, "The river Ahne flows here.")
 

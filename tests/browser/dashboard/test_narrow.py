@@ -1,4 +1,4 @@
-"""On a phone nothing has to be pushed sideways to be read, and a table whose rows are cards is a table still."""
+"""Layout on phones: no horizontal scrolling, and tables shown as cards remain tables."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loo
 
 WIDTHS = (390, 600, 639)
 MAY_SCROLL = "pre, code, .shots, .prose table"
-"""Code, pictures, and the tables that an agent wrote into its answer."""
-SIDEWAYS = f"""() => [...document.querySelectorAll("body *")].filter((one) => {{
+"""Code, pictures, and tables of an answer."""
+OVERFLOWING = f"""() => [...document.querySelectorAll("body *")].filter((one) => {{
   if (one.closest("{MAY_SCROLL}, .unseen, .sprite, .skip, thead") || !one.checkVisibility()) return false;
   const scrolls = ["auto", "scroll"].includes(getComputedStyle(one).overflowX) && one.scrollWidth > one.clientWidth + 1;
   const box = one.getBoundingClientRect();
@@ -29,26 +29,26 @@ LABELS_OF_TABLES = """() => [...document.querySelectorAll("main table.data:not(.
 }).flat()"""
 
 
-async def pushed_sideways(reader: Reader, pages: dict[str, str]) -> dict[str, list[str]]:
-    """What has to be pushed sideways, or stands outside the window, by page and width."""
+async def overflowing_elements(reader: Reader, pages: dict[str, str]) -> dict[str, list[str]]:
+    """Return elements that scroll horizontally or exceed the window, by page and width."""
     found: dict[str, list[str]] = {}
     for name, path in pages.items():
         await reader.go(path)
         await reader.page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
         for width in WIDTHS:
             await reader.page.set_viewport_size({"width": width, "height": PHONE[1]})
-            if wide := await reader.page.evaluate(SIDEWAYS):
+            if wide := await reader.page.evaluate(OVERFLOWING):
                 found[f"{name} at {width}"] = wide[:5]
     return found
 
 
-async def test_nothing_is_pushed_sideways_on_a_phone(served: Served, chromium: Browser):
+async def test_pages_do_not_scroll_horizontally_on_phones(served: Served, chromium: Browser):
     await served.http.post("/v1/pairings")
     async with reading(chromium, served.url, size=PHONE) as reader:
-        assert await pushed_sideways(reader, await screens(served, {})) == {}
+        assert await overflowing_elements(reader, await screens(served, {})) == {}
 
 
-async def test_a_card_names_its_columns_as_the_table_does(served: Served, chromium: Browser):
+async def test_cards_have_the_column_names_of_the_table(served: Served, chromium: Browser):
     async with reading(chromium, served.url, size=PHONE) as reader:
         for name, path in (await screens(served, {})).items():
             await reader.go(path)
@@ -56,7 +56,7 @@ async def test_a_card_names_its_columns_as_the_table_does(served: Served, chromi
             assert set(await reader.page.evaluate(LABELS_OF_TABLES)) <= {"On a scale"}, name
 
 
-async def test_rows_that_are_cards_are_still_a_table_to_a_screen_reader(served: Served, chromium: Browser):
+async def test_rows_shown_as_cards_keep_their_table_roles(served: Served, chromium: Browser):
     await screens(served, {})
     async with reading(chromium, served.url, size=PHONE) as reader:
         await reader.go("/")

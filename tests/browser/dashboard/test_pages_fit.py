@@ -1,5 +1,4 @@
-"""The panels of pages for everybody: without scripts, narrow, dark, with a screen reader; their tables, and whose forms
-they take."""
+"""Pages panels without scripts, on narrow and dark screens, with a screen reader; their tables and form tokens."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from tests.browser.dashboard.repair_shop import (
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
 
 
-async def test_everything_works_without_scripts(shop, chromium: Browser):
+async def test_panels_work_without_scripts(shop, chromium: Browser):
     served, _, _ = shop
     async with reading(chromium, served.url, scripts=False) as reader:
         await reader.go(f"/pages?task=towers&url={FEW}&view=text")
@@ -41,7 +40,7 @@ async def test_everything_works_without_scripts(shop, chromium: Browser):
 
 @pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-async def test_the_panels_are_accessible_and_fit(shop, chromium: Browser, size: tuple[int, int], dark: bool):
+async def test_panels_are_accessible_and_fit_the_window(shop, chromium: Browser, size: tuple[int, int], dark: bool):
     served, _, _ = shop
     async with reading(chromium, served.url, size=size, dark=dark) as reader:
         for view in ("screenshot", "text", "answer"):
@@ -64,7 +63,7 @@ async def test_the_panels_are_accessible_and_fit(shop, chromium: Browser, size: 
         assert reader.trouble == []
 
 
-async def test_a_capture_has_a_page_of_its_own(shop, tmp_path: Path):
+async def test_capture_page_shows_dependents_and_accepts_an_upload(shop, tmp_path: Path):
     served, reader, _ = shop
     page = (await state(served, MANY))["page_id"]
     await reader.go(f"/pages/{page}")
@@ -84,7 +83,7 @@ async def test_a_capture_has_a_page_of_its_own(shop, tmp_path: Path):
     assert "captured" in await reader.text("dl.pairs")
 
 
-async def test_tables_come_as_csv_and_json(shop):
+async def test_tables_are_available_as_csv_and_json(shop):
     served, _, _ = shop
     table = (await served.http.get("/pages?format=csv")).text.splitlines()
     assert table[0].lstrip("\ufeff").startswith("url,problem,outcome") and table[1].startswith(MANY)
@@ -96,7 +95,7 @@ async def test_tables_come_as_csv_and_json(shop):
     assert (await served.http.get("/json/v1/pages/urls")).json()["items"][0]["url"] == MANY
 
 
-async def test_nobody_else_sends_these_forms(shop):
+async def test_forms_without_a_token_are_rejected(shop):
     served, _, _ = shop
     async with httpx.AsyncClient(base_url=served.url) as http:
         for path in ("/pages/changes", "/pages/judge-again", "/pages/browsers", "/pages/changes/chg_1/undo"):

@@ -1,5 +1,7 @@
-"""Where text stands in the picture that the extension hands in: what is red in the tab is found at the place that was
-kept of its words. In a real Chromium, on a plain screen and on denser ones, however far the tab was scrolled."""
+"""Places of text in screenshots uploaded by the extension: red words lie in the text box recorded for them.
+
+Tested in a real Chromium with several device pixel ratios and scroll positions.
+"""
 
 from __future__ import annotations
 
@@ -44,19 +46,19 @@ addEventListener("scroll", () => {{ if (scrollY > 900) late.style.height = "700p
 
 
 class Tab(Person):
-    """A person with the extension, and a page in their tab."""
+    """A person with the extension, and a page in the current tab."""
 
     shows: str = PAGE
 
     async def captured(self, html: str, *, scrolled: int = 0) -> dict[str, Any]:
-        """The page that comes of capturing this one."""
+        """Show the HTML in the tab, capture it with the extension, and return the stored page."""
         self.shows = html
         await self.bar.page.goto(URL)
         await self.bar.page.evaluate(f"scrollTo(0, {scrolled})")
         added = {"action": "flag", "url": URL, "why": "once more"}
         assert (await self.served.http.post("/v1/pages/changes", json=added)).status_code == 201
         popup = await self.bar.press()
-        await popup.run("chrome.storage.session.remove('status')")  # what it said of the capture before
+        await popup.run("chrome.storage.session.remove('status')")  # the status of the previous capture
         await popup.until("document.getElementById('status').textContent === ''")
         await popup.click("#capture")
         await popup.until("document.getElementById('status').textContent === 'Captured and submitted.'")
@@ -80,19 +82,19 @@ async def tab(open_dashboard: Open, tmp_path: Path, request: pytest.FixtureReque
     ):
         added = {"action": "add", "url": URL, "task_id": "towers"}
         assert (await served.http.post("/v1/pages/changes", json=added)).status_code == 201
-        someone = Tab(served, bar)
+        new_tab = Tab(served, bar)
 
         async def answer(route: Any) -> None:
-            await route.fulfill(body=someone.shows, content_type="text/html")
+            await route.fulfill(body=new_tab.shows, content_type="text/html")
 
         await bar.context.route("https://**/*", answer)
         await bar.page.goto(URL)
-        await (await someone.pair(await someone.code())).until("!document.getElementById('work').hidden")
-        yield someone
+        await (await new_tab.pair(await new_tab.code())).until("!document.getElementById('work').hidden")
+        yield new_tab
 
 
-async def framed(tab: Tab, page: dict[str, Any], words: str) -> tuple[float, float]:
-    """How much of what is red in the picture stands in the box of the words, and how much of its width is red."""
+async def red_in_box(tab: Tab, page: dict[str, Any], words: str) -> tuple[float, float]:
+    """Return the fraction of red pixels inside the box of the words, and the fraction of its width that is red."""
     found = await tab.places(page, words)
     [(number, boxes)] = found.boxes.items()
     shot = (await tab.served.http.get(f"/v1/pages/{page['id']}/screenshot", params={"n": number})).content
@@ -103,16 +105,16 @@ async def framed(tab: Tab, page: dict[str, Any], words: str) -> tuple[float, flo
     return red_in(shot, (int(left * across) - 4, int(top * down) - 3, int(right * across) + 4, int(bottom * down) + 3))
 
 
-async def test_what_is_quoted_is_framed_in_the_picture_handed_in(tab: Tab):
+async def test_quoted_words_have_a_box_in_the_uploaded_screenshot(tab: Tab):
     page = await tab.captured(PAGE, scrolled=1200)
-    shares = {words: await framed(tab, page, words) for words in WORDS}
+    shares = {words: await red_in_box(tab, page, words) for words in WORDS}
     assert sum(share for share, _ in shares.values()) > 0.97, shares
     assert min(share for share, _ in shares.values()) > 0.02, shares
     assert min(width for _, width in shares.values()) > 0.6, shares
     assert await tab.bar.page.evaluate("[scrollY, document.getElementById('assay-still')]") == [1200, None]
 
 
-async def test_text_handed_in_with_a_picture_has_no_place_and_the_leaf_says_so(tab: Tab, chromium: Browser):
+async def test_text_uploaded_with_a_picture_has_no_places_and_the_leaf_says_so(tab: Tab, chromium: Browser):
     words = "Before it stands this, with more words beside it than a page needs."
     given: dict[str, Any] = {"text": (None, words), "image": ("a.png", png(), "image/png")}
     flagged = (await tab.state(URL))["page_id"] or (await tab.captured(MOVING))["id"]
@@ -131,7 +133,7 @@ async def test_text_handed_in_with_a_picture_has_no_place_and_the_leaf_says_so(t
         assert "is unknown, because the page was uploaded" in await reader.text("figcaption")
 
 
-async def test_what_moves_while_the_picture_is_taken_has_no_place(tab: Tab):
+async def test_text_that_moves_during_the_screenshot_has_no_box(tab: Tab):
     page = await tab.captured(MOVING)
     assert (await tab.places(page, "MOVED words")).boxes == {}
     assert (await tab.places(page, "Before it stands this")).boxes != {}

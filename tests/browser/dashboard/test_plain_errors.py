@@ -1,4 +1,4 @@
-"""What really goes wrong, as an operator reads it: what it is, what to do, and that it goes on once that is done."""
+"""Real faults as an operator reads them: cause, what to do, and continuation afterwards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RIGHT = "the right key"
 
 @pytest.fixture(scope="module")
 def judges(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One that asks the model, and one that is broken."""
+    """Folder with a judge that requests a verdict, and one that raises."""
     folder = tmp_path_factory.mktemp("judges")
     for task, line in JUDGES.items():
         told = f'@judge(task="{task}", description="Is it so?", version="1")\nasync def {task}(ctx):\n    {line}\n'
@@ -42,20 +42,22 @@ async def model() -> AsyncIterator[StandInLLM]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def served(open_dashboard: Open, judges: Path, model: StandInLLM) -> AsyncIterator[Served]:
     settings = {"model": "openai/gpt-6-luna", "openai_base_url": model.base_url}
-    async with open_dashboard(really=True, judging_by=judges, openai_api_key=RIGHT, **settings) as running:
+    async with open_dashboard(real_judges=True, judging_by=judges, openai_api_key=RIGHT, **settings) as running:
         yield running
 
 
 async def fault(reader: Reader, job: str) -> str:
-    """What the page of a job says of its fault, once it does."""
+    """Wait until the page of a job shows a fault, and return its text."""
     await reader.go(f"/jobs/{job}")
     await reader.page.wait_for_selector("#panel .fault")
     return await reader.text("#panel .fault")
 
 
-async def test_a_wrong_key(open_dashboard: Open, judges: Path, model: StandInLLM, chromium: Browser):
+async def test_wrong_key_pauses_the_job_with_an_instruction(
+    open_dashboard: Open, judges: Path, model: StandInLLM, chromium: Browser
+):
     settings = {"model": "openai/gpt-6-luna", "openai_base_url": model.base_url, "openai_api_key": "a wrong key"}
-    async with open_dashboard(really=True, judging_by=judges, **settings) as served:
+    async with open_dashboard(real_judges=True, judging_by=judges, **settings) as served:
         job = await served.submit("walker", "It is Paris.", task="asks")
         async with reading(chromium, served.url) as reader:
             said = await fault(reader, job)
@@ -69,7 +71,7 @@ async def test_a_wrong_key(open_dashboard: Open, judges: Path, model: StandInLLM
             await reader.page.wait_for_selector('#running .state:has-text("1 paused")')
 
 
-async def test_a_judge_file_that_raises(served: Served, reader: Reader):
+async def test_judge_file_that_raises_shows_error_and_traceback(served: Served, reader: Reader):
     said = await fault(reader, await served.submit("walker", "It is Paris.", task="breaks"))
     assert said.startswith(
         "The task's judge file raised an error. Fix the file at the line in the traceback, then retry."
@@ -79,13 +81,13 @@ async def test_a_judge_file_that_raises(served: Served, reader: Reader):
     assert "breaks.py" in await reader.text(".fault pre") and "1 / 0" in await reader.text(".fault pre")
 
 
-async def test_a_job_that_takes_too_long(open_dashboard: Open, chromium: Browser):
-    async def for_ever(*_: object, **__: object) -> dict[str, object]:
+async def test_job_over_its_deadline_names_the_setting(open_dashboard: Open, chromium: Browser):
+    async def run_too_long(*_: object, **__: object) -> dict[str, object]:
         await asyncio.sleep(60)
         return {}
 
     async with (
-        open_dashboard(evaluate=for_ever, job_deadline_s=1.0) as served,
+        open_dashboard(evaluate=run_too_long, job_deadline_s=1.0) as served,
         reading(chromium, served.url) as reader,
     ):
         said = await fault(reader, await served.submit("walker", "It is Paris."))
@@ -93,7 +95,7 @@ async def test_a_job_that_takes_too_long(open_dashboard: Open, chromium: Browser
     assert "DEADLINE: Not finished within 1 s" in said
 
 
-async def test_a_budget_that_is_spent(served: Served, reader: Reader):
+async def test_job_with_a_spent_budget_continues_after_a_raise(served: Served, reader: Reader):
     job = await served.submit("spender", "It is Paris.", task="asks", budget_usd=0.0000001)
     said = await fault(reader, job)
     assert said.startswith(
@@ -108,7 +110,7 @@ async def test_a_budget_that_is_spent(served: Served, reader: Reader):
     await reader.page.wait_for_selector('#panel .big:has-text("done")')
 
 
-async def test_no_judge_for_a_task(served: Served, reader: Reader):
+async def test_task_without_a_judge_is_rejected(served: Served, reader: Reader):
     body = {"agent": "walker", "task_id": "nobodys", "answers": [{"name": "answer_1", "text": "It is Paris."}]}
     refused = (await served.http.post("/v1/submissions", json=body)).json()
     assert refused["code"] == "UNKNOWN_TASK" and "nobodys" in str(refused["errors"])
@@ -116,9 +118,9 @@ async def test_no_judge_for_a_task(served: Served, reader: Reader):
     assert "Agent 'walker-of-nobody' has no judged answers" in await reader.text("main")
 
 
-async def test_a_provider_that_is_to_be_left_alone(served: Served, reader: Reader):
+async def test_job_of_a_paused_provider_continues_after_resume(served: Served, reader: Reader):
     await served.http.post("/v1/providers/openai/pause", json={"reason": "invoice under dispute"})
-    await asyncio.sleep(2.5)  # workers look once a second
+    await asyncio.sleep(2.5)  # workers poll once a second
     try:
         job = await served.submit("waiter", "It is Rome.", task="asks")
         said = await fault(reader, job)
@@ -126,4 +128,4 @@ async def test_a_provider_that_is_to_be_left_alone(served: Served, reader: Reade
         assert "PROVIDER_PAUSED" in said
     finally:
         await served.http.post("/v1/providers/openai/resume")
-    await reader.page.wait_for_selector('#panel .big:has-text("done")')  # of its own accord, live
+    await reader.page.wait_for_selector('#panel .big:has-text("done")')  # by live update, without a reload

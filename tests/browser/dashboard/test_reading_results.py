@@ -1,4 +1,4 @@
-"""A reviewer who doubts a verdict: finds the leaf, reads what it was judged by, and sends somebody else there."""
+"""Reading of results: tree, scores, leaves with their evidence, deep links, keyboard and downloads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ It has nine bridges. I found that elsewhere.
 
 
 async def judged(served: Served) -> str:
-    """One answer with a leaf of every kind; the id of its result."""
+    """Judge one answer with a leaf of every kind, and return the id of its result."""
     page = await served.capture(URL, PAGE, title="The river Ahne")
     quote = served.quote(page, URL, "The river Ahne flows through Vellmar.")
 
@@ -49,7 +49,7 @@ async def judged(served: Served) -> str:
     return await served.result("walker", ANSWER)
 
 
-async def test_the_tree_says_how_each_child_changed_its_parent(served: Served, reader: Reader):
+async def test_tree_shows_how_each_child_changed_its_parent(served: Served, reader: Reader):
     result = await judged(served)
     await reader.go(f"/results/{result}")
     rows = reader.page.locator("#tree .node")
@@ -65,7 +65,7 @@ async def test_the_tree_says_how_each_child_changed_its_parent(served: Served, r
     assert "not judged" in (await rows.last.locator(".unseen").text_content() or "")
 
 
-async def test_the_scores_stand_side_by_side_with_what_would_settle_them(served: Served, reader: Reader):
+async def test_scores_are_side_by_side_with_the_open_leaves(served: Served, reader: Reader):
     await reader.go(f"/results/{await judged(served)}")
     assert await reader.text(".score-card:nth-of-type(1) .score") == "0.33\u20130.58"
     assert await reader.text(".score-card:nth-of-type(2) h2") == "Strict"
@@ -80,7 +80,7 @@ async def test_the_scores_stand_side_by_side_with_what_would_settle_them(served:
 
 
 @pytest.mark.parametrize("width", [1100, 1280, 1920])
-async def test_the_answer_is_left_of_the_tree_and_the_tree_left_of_the_leaf(served: Served, reader: Reader, width: int):
+async def test_columns_are_answer_tree_and_leaf_from_left_to_right(served: Served, reader: Reader, width: int):
     result = await judged(served)
     await reader.page.set_viewport_size({"width": width, "height": 800})
     await reader.go(f"/results/{result}?leaf=river%2Fthrough")
@@ -92,7 +92,7 @@ async def test_the_answer_is_left_of_the_tree_and_the_tree_left_of_the_leaf(serv
     assert min(high - low for low, high in edges) > 260
 
 
-async def test_a_leaf_opens_with_claim_votes_quote_and_the_cited_sentence(served: Served, reader: Reader):
+async def test_leaf_panel_shows_claim_votes_quote_and_cited_sentence(served: Served, reader: Reader):
     await reader.go(f"/results/{await judged(served)}")
     await reader.page.click('#tree [data-leaf="river/through"]')
     await reader.page.wait_for_selector(".leaf-panel .passage mark")
@@ -115,7 +115,7 @@ async def test_a_leaf_opens_with_claim_votes_quote_and_the_cited_sentence(served
     assert reader.trouble == [] and reader.outside == []
 
 
-async def test_where_a_quote_stands_is_not_guessed(served: Served, reader: Reader):
+async def test_unknown_place_of_a_quote_is_not_guessed(served: Served, reader: Reader):
     url = "https://unplaced.example/"
     served.book.unplaced.add(url)
     page = await served.capture(url, PAGE)
@@ -130,7 +130,7 @@ async def test_where_a_quote_stands_is_not_guessed(served: Served, reader: Reade
     assert await reader.page.locator(".frames").count() == 0
 
 
-async def test_a_quote_leads_to_its_place_in_the_whole_text(served: Served, reader: Reader):
+async def test_quote_links_to_its_place_in_the_page_text(served: Served, reader: Reader):
     await reader.go(f"/results/{await judged(served)}?leaf=river%2Fthrough")
     await reader.page.click(".quoted .source a")
     await reader.page.wait_for_url("**/pages/**")
@@ -138,7 +138,7 @@ async def test_a_quote_leads_to_its_place_in_the_whole_text(served: Served, read
     assert "Banks and meadows." in await reader.text("pre")
 
 
-async def test_a_leaf_has_an_address_that_opens_it_again(served: Served, reader: Reader):
+async def test_url_of_a_leaf_opens_it_again(served: Served, reader: Reader):
     result = await judged(served)
     await reader.go(f"/results/{result}")
     await reader.page.click('#tree [data-leaf="bridge/year"]')
@@ -167,7 +167,7 @@ async def test_every_leaf_has_a_deep_link(served: Served, reader: Reader):
         assert deep is not None and address.startswith(served.url + deep)
 
 
-async def test_failures_come_first_on_demand(served: Served, reader: Reader):
+async def test_failures_can_be_sorted_first(served: Served, reader: Reader):
     await reader.go(f"/results/{await judged(served)}")
     first = reader.page.locator("#tree > li > ul > li > .node").first
     assert await first.get_attribute("id") == "river"
@@ -180,7 +180,7 @@ async def test_failures_come_first_on_demand(served: Served, reader: Reader):
     assert await reader.page.locator('[id="river/length"]').is_visible()
 
 
-async def test_the_keyboard_walks_the_leaves(served: Served, reader: Reader):
+async def test_keyboard_moves_through_the_leaves(served: Served, reader: Reader):
     await reader.go(f"/results/{await judged(served)}")
     seen = []
     for key in ("j", "j", "n", "n", "k"):
@@ -203,7 +203,7 @@ async def test_the_keyboard_walks_the_leaves(served: Served, reader: Reader):
     assert await reader.page.text_content("#announcement") == "river/length, failed"
 
 
-async def test_a_result_is_read_without_scripts(served: Served, chromium):
+async def test_result_is_readable_without_scripts(served: Served, chromium):
     result = await judged(served)
     context = await chromium.new_context(java_script_enabled=False)
     page = await context.new_page()
@@ -214,7 +214,7 @@ async def test_a_result_is_read_without_scripts(served: Served, chromium):
     await context.close()
 
 
-async def test_page_as_json_and_table_as_csv_are_one_click_away(served: Served, reader: Reader):
+async def test_page_as_json_and_table_as_csv_are_linked(served: Served, reader: Reader):
     result = await judged(served)
     await reader.go(f"/results/{result}")
     async with reader.page.expect_download() as download:
@@ -226,14 +226,14 @@ async def test_page_as_json_and_table_as_csv_are_one_click_away(served: Served, 
     assert f'"id":"{result}"' in (await reader.page.inner_text("body")).replace(" ", "")
 
 
-async def test_passed_is_told_by_a_word_too(served: Served, reader: Reader):
+async def test_outcomes_are_also_shown_as_text(served: Served, reader: Reader):
     await reader.go(f"/results/{await judged(served)}")
     words = await reader.page.locator("#tree .leaf .unseen").all_text_contents()
     assert words == ["passed", "passed", "failed", "failed", "skipped", "not judged"]
     assert PASSED == "passed"
 
 
-async def test_every_table_of_a_result_is_there_as_csv(served: Served):
+async def test_every_table_of_a_result_is_available_as_csv(served: Served):
     result = await judged(served)
     found = {}
     for table in ("leaves", "open", "pages"):

@@ -1,5 +1,4 @@
-"""An operator with blocked pages: which matter most, mending them with mouse and keys, taking back what was done, and
-judging again what hangs on them."""
+"""Repair of blocked pages: priority, mouse and keys, undo, and rejudging of dependent answers."""
 
 from __future__ import annotations
 
@@ -59,7 +58,7 @@ LISTEN = """(() => {
 })()"""
 
 
-async def test_what_most_leaves_hang_on_comes_first_in_three_panels(shop):
+async def test_pages_with_most_dependent_leaves_come_first(shop):
     _, reader, _ = shop
     await reader.go("/pages")
     found = await rows(reader)
@@ -77,7 +76,7 @@ async def test_what_most_leaves_hang_on_comes_first_in_three_panels(shop):
     assert reader.trouble == []
 
 
-async def test_screenshot_text_and_answer_are_three_views_of_a_url(shop):
+async def test_screenshot_text_and_answer_are_views_of_a_url(shop):
     _, reader, _ = shop
     await reader.go("/pages")
     await press(reader, "2")
@@ -93,7 +92,7 @@ async def test_screenshot_text_and_answer_are_three_views_of_a_url(shop):
     await reader.page.wait_for_selector('#preview pre:has-text("41 metres")')
 
 
-async def test_keys_walk_through_urls_and_through_what_needs_work(shop):
+async def test_keys_move_through_urls_and_through_those_that_need_work(shop):
     _, reader, _ = shop
     await reader.go("/pages")
     for key, url in (
@@ -112,7 +111,7 @@ async def test_keys_walk_through_urls_and_through_what_needs_work(shop):
     assert quote(FEW, safe="") in reader.page.url
 
 
-async def test_keys_do_nothing_while_one_types_or_when_they_are_off(shop):
+async def test_keys_are_ignored_while_typing_or_when_disabled(shop):
     served, reader, _ = shop
     await reader.go("/pages?task=towers")
     await press(reader, "e")
@@ -133,7 +132,7 @@ async def test_keys_do_nothing_while_one_types_or_when_they_are_off(shop):
     assert not (await state(served, MANY))["deleted"]
 
 
-async def test_a_deleted_url_comes_back_with_one_key(shop):
+async def test_deleted_url_is_restored_with_one_key(shop):
     served, reader, _ = shop
     await reader.go("/pages")
     await press(reader, "j")
@@ -151,7 +150,7 @@ async def test_a_deleted_url_comes_back_with_one_key(shop):
     await says(reader, "nothing to undo")
 
 
-async def test_flags_and_reviews_are_one_key_each(shop):
+async def test_flag_and_review_are_one_key_each(shop):
     served, reader, _ = shop
     await reader.go(f"/pages?url={FINE}")
     await press(reader, "f")
@@ -161,14 +160,14 @@ async def test_flags_and_reviews_are_one_key_each(shop):
     await says(reader, "Flag removed")
     await reader.go("/pages")
     await press(reader, "Space")
-    await shows(reader, FEW)  # reviewed, and on to the next that needs work
+    await shows(reader, FEW)  # reviewed; the next page that needs work is shown
     assert (await state(served, MANY))["reviewed"]
     await reader.page.click('#pages-message >> text="Undo"')
     await says(reader, "Undone")
     assert not (await state(served, MANY))["reviewed"]
 
 
-async def test_a_wrong_address_is_corrected_and_that_taken_back(shop):
+async def test_url_can_be_corrected_and_the_correction_undone(shop):
     served, reader, _ = shop
     await reader.go("/pages")
     await press(reader, "e")
@@ -186,7 +185,7 @@ async def test_a_wrong_address_is_corrected_and_that_taken_back(shop):
     assert (await state(served, MANY))["problem"]
 
 
-async def test_an_address_that_shows_nothing_is_refused_in_words(shop):
+async def test_correction_to_a_page_without_evidence_is_rejected(shop):
     _, reader, _ = shop
     await reader.go("/pages")
     await press(reader, "e")
@@ -195,7 +194,7 @@ async def test_an_address_that_shows_nothing_is_refused_in_words(shop):
     await says(reader, "The page at the corrected URL is not evidence")
 
 
-async def test_a_url_is_added_to_a_task(shop):
+async def test_url_can_be_added_to_a_task(shop):
     served, reader, _ = shop
     await reader.go("/pages")
     await press(reader, "a")
@@ -213,7 +212,7 @@ async def test_a_url_is_added_to_a_task(shop):
     assert RIGHT not in " ".join(await rows(reader))
 
 
-async def test_all_flagged_pages_are_captured_again_with_live_progress(shop):
+async def test_flagged_pages_are_captured_again_with_live_progress(shop):
     served, reader, _ = shop
     await served.http.post("/v1/pages/changes", json={"action": "flag", "url": FINE})
     await reader.go("/pages")
@@ -227,7 +226,7 @@ async def test_all_flagged_pages_are_captured_again_with_live_progress(shop):
     assert reader.trouble == []
 
 
-async def test_one_page_is_captured_again_with_one_key(shop):
+async def test_page_is_captured_again_with_one_key(shop):
     _, reader, _ = shop
     await reader.go("/pages")
     await press(reader, "r")
@@ -240,7 +239,7 @@ async def test_one_page_is_captured_again_with_one_key(shop):
     ("name", "type", "kind", "words"),
     [("a.pdf", "application/pdf", "pdf", "Page number 1"), ("a.mhtml", "multipart/related", "mhtml", "41 metres high")],
 )
-async def test_a_pdf_or_a_saved_page_is_dropped(shop, name: str, type: str, kind: str, words: str):
+async def test_pdf_or_saved_page_can_be_dropped(shop, name: str, type: str, kind: str, words: str):
     served, reader, _ = shop
     await reader.go("/pages")
     body = pdf_with_pages(2) if kind == "pdf" else MHTML.format(said=SAID).replace("\n", "\r\n").encode()
@@ -253,7 +252,7 @@ async def test_a_pdf_or_a_saved_page_is_dropped(shop, name: str, type: str, kind
     await reader.page.wait_for_selector(f'#preview pre:has-text("{words}")')
 
 
-async def test_files_are_dropped_one_or_a_text_with_its_picture(shop):
+async def test_html_file_or_text_with_its_picture_can_be_dropped(shop):
     served, reader, _ = shop
     await reader.go("/pages")
     saved = "<!doctype html><title>Tower</title><p>" + SAID.replace("41", "44")
@@ -269,11 +268,12 @@ async def test_files_are_dropped_one_or_a_text_with_its_picture(shop):
     assert "screenshot-0" in page["blobs"] and page["provenance"]["as"] == "text"
 
 
-async def test_a_file_is_chosen_with_a_key(shop, tmp_path: Path):
+async def test_file_can_be_chosen_with_a_key(shop, tmp_path: Path):
     served, reader, _ = shop
     file = tmp_path / "page.txt"
     file.write_text(SAID)
-    # Before the page is open: the driver does not wait until the browser leaves choosers to it, and a key is faster.
+    # Register the handler before the page opens: the driver intercepts file choosers asynchronously, and the key
+    # press could come first.
     reader.page.on("filechooser", lambda _: None)
     await reader.go("/pages")
     async with reader.page.expect_file_chooser() as choosing:
@@ -283,7 +283,7 @@ async def test_a_file_is_chosen_with_a_key(shop, tmp_path: Path):
     assert not (await state(served, MANY))["problem"]
 
 
-async def test_the_cited_page_opens_in_a_tab_that_knows_nothing_of_us(shop):
+async def test_cited_page_opens_in_a_tab_without_opener_or_referrer(shop):
     _, reader, _ = shop
     await reader.go("/pages")
     await reader.context.route("https://many.example/**", lambda route: route.fulfill(body="there"))
@@ -295,7 +295,7 @@ async def test_the_cited_page_opens_in_a_tab_that_knows_nothing_of_us(shop):
     assert await opened.evaluate("[window.opener, document.referrer]") == [None, ""]
 
 
-async def test_what_depends_on_it_is_judged_again(shop):
+async def test_answers_that_depend_on_a_page_are_judged_again(shop):
     served, reader, job = shop
     before = (await served.http.get(f"/v1/jobs/{job}")).json()["result_id"]
     await reader.go("/pages")

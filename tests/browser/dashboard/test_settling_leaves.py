@@ -1,5 +1,4 @@
-"""A reviewer with an hour: finds what is in doubt, settles it by name and reason, takes it back, and is held against
-the judge."""
+"""Review of doubtful leaves: override, withdraw, and agreement with the judge."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ async def override(reader: Reader, outcome: str, reason: str = WHY, by: str = "A
     await reader.page.locator(".override.in-force").wait_for()
 
 
-async def test_from_a_doubt_to_a_settled_leaf_and_the_score_with_it(served: Served, reader: Reader):
+async def test_override_of_a_doubtful_leaf_shows_in_panel_tree_and_score(served: Served, reader: Reader):
     result = await judged(served, "settler")
     await reader.go("/review?agent=settler")
     assert "the votes are split, 1 to 2" in await reader.text("main")
@@ -51,7 +50,7 @@ async def test_from_a_doubt_to_a_settled_leaf_and_the_score_with_it(served: Serv
     assert "passed" in word and "Ada" in word and WHY in word and "the judge's outcome is failed" in word
     row = await reader.text('#tree .node:has([data-leaf="gate"])')
     assert "failed" in row and "passed (override)" in row
-    # The judge's own score stays 0; with the gate open, what lies behind it is not known.
+    # The judge's own score stays 0. With the gate open, the score of the leaves behind it is unknown.
     card = await reader.text(".score-card")
     assert card.startswith("Score 0.00") and "with overrides 0.33\u20131.00" in card
     assert "1 leaf; the scores and the tree show the judge's verdicts" in await reader.text(".scores")
@@ -63,13 +62,13 @@ async def test_from_a_doubt_to_a_settled_leaf_and_the_score_with_it(served: Serv
     assert reader.trouble == []
 
 
-async def test_a_word_is_taken_back_and_stays_to_be_read(served: Served, reader: Reader):
+async def test_withdrawn_override_stays_visible(served: Served, reader: Reader):
     result = await judged(served, "taker")
     await reader.go(f"/results/{result}?leaf=open")
     await override(reader, "failed", by="Grace")
     await reader.page.locator(".withdraw summary").click()
     await reader.page.locator('.withdraw textarea[name="reason"]').fill("I looked at another page.")
-    # Whose browser this is was typed once.
+    # The browser remembers the name.
     assert await reader.page.locator('.withdraw input[name="by"]').input_value() == "Grace"
     await reader.page.locator(".withdraw button").click()
     await reader.page.locator(".override:not(.in-force)").wait_for()
@@ -81,7 +80,7 @@ async def test_a_word_is_taken_back_and_stays_to_be_read(served: Served, reader:
     assert [row["outcome"] for row in found["overrides"]] == ["failed", None]
 
 
-async def test_the_form_asks_for_what_is_missing(served: Served, reader: Reader):
+async def test_override_form_requires_all_fields_and_a_token(served: Served, reader: Reader):
     result = await judged(served, "hasty")
     await reader.go(f"/results/{result}?leaf=open")
     await reader.page.locator("details.add-override > summary").click()
@@ -89,10 +88,10 @@ async def test_the_form_asks_for_what_is_missing(served: Served, reader: Reader)
     missing = "[...document.querySelectorAll('.add-override :invalid')].map(one => one.name).filter(Boolean)"
     assert set(await reader.page.evaluate(missing)) == {"outcome", "reason", "by"}
     refused = await served.http.post(f"/results/{result}/overrides", data={"leaf": "open", "outcome": "passed"})
-    assert refused.status_code == 403  # no page of ours wrote it
+    assert refused.status_code == 403  # no form token
 
 
-async def test_people_and_judge_are_held_against_each_other(served: Served, reader: Reader):
+async def test_agreement_of_people_and_judge_is_shown(served: Served, reader: Reader):
     for nth in range(4):
         text = served.judging.tell(f"agreement {nth}", rubric)
         result = await served.result("agreed", text, name=f"answer_{nth}")
@@ -108,7 +107,7 @@ async def test_people_and_judge_are_held_against_each_other(served: Served, read
     assert csv.startswith("\ufefftask_id,model,leaves") and "rivers,scripted,8,4,4,0,1,3" in csv
 
 
-async def test_what_was_said_is_listed_and_leaves_as_labels(served: Served, reader: Reader):
+async def test_overrides_are_listed_and_exported_as_labels(served: Served, reader: Reader):
     result = await judged(served, "labeller")
     body = {"leaf": "fine", "outcome": "passed", "reason": WHY, "by": "Ada"}
     await served.http.post(f"/v1/results/{result}/overrides", json=body)
@@ -123,7 +122,7 @@ async def test_what_was_said_is_listed_and_leaves_as_labels(served: Served, read
     assert f'passed,Ada,"{WHY}"' in table
 
 
-async def test_a_leaf_is_settled_without_scripts(served: Served, chromium: Browser):
+async def test_leaf_can_be_overridden_without_scripts(served: Served, chromium: Browser):
     result = await judged(served, "plain")
     async with reading(chromium, served.url, scripts=False) as reader:
         await reader.go(f"/results/{result}?leaf=open")

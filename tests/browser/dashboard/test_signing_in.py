@@ -1,4 +1,4 @@
-"""With keys set, people sign in; forms and cookies are no use to another web site."""
+"""Sign-in with API keys, and protection of forms and cookies against other sites."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ async def sign_in(reader: Reader, key: str) -> None:
     await reader.page.click("text=Sign in >> nth=-1")
 
 
-async def result_of_mine(served: Served) -> str:
+async def result_of_first_owner(served: Served) -> str:
     return await served.result("walker", served.judging.tell("mine", lambda: rubric_of(leaf("a"), task_id="rivers")))
 
 
-async def test_a_key_opens_the_page_that_was_asked_for(served: Served, reader: Reader):
-    result = await result_of_mine(served)
+async def test_sign_in_returns_to_the_requested_page(served: Served, reader: Reader):
+    result = await result_of_first_owner(served)
     await reader.go(f"/results/{result}?leaf=a")
     assert "/sign-in" in reader.page.url
     assert await reader.violations() == []
@@ -55,8 +55,8 @@ async def test_a_key_opens_the_page_that_was_asked_for(served: Served, reader: R
     assert "/sign-in" in reader.page.url
 
 
-async def test_somebody_elses_result_is_not_there(served: Served, chromium: Browser):
-    result = await result_of_mine(served)
+async def test_results_of_other_owners_return_404(served: Served, chromium: Browser):
+    result = await result_of_first_owner(served)
     async with reading(chromium, served.url) as mine:
         await mine.go(f"/results/{result}")
         await sign_in(mine, KEY)
@@ -71,7 +71,7 @@ async def test_somebody_elses_result_is_not_there(served: Served, chromium: Brow
         assert "has no judged answers" in await yours.text("h1")
 
 
-async def test_a_live_page_works_when_signed_in(served: Served, reader: Reader):
+async def test_live_updates_work_when_signed_in(served: Served, reader: Reader):
     job = await served.submit("walker", served.judging.tell("live", lambda: rubric_of(leaf("a"), task_id="rivers")))
     await reader.go(f"/jobs/{job}")
     await sign_in(reader, KEY)
@@ -83,7 +83,7 @@ async def test_a_live_page_works_when_signed_in(served: Served, reader: Reader):
 
 @asynccontextmanager
 async def signed_in_client(served: Served) -> AsyncIterator[tuple[httpx.AsyncClient, str]]:
-    """A client with a session, and its form token."""
+    """Yield a client with a session, and its form token."""
     async with httpx.AsyncClient(base_url=served.url, follow_redirects=False) as client:
         token = form_token((await client.get("/sign-in")).text)
         answer = await client.post("/sign-in", data={"key": KEY, "form_token": token})
@@ -97,7 +97,7 @@ def form_token(html: str) -> str:
     return found[1]
 
 
-async def test_a_form_of_another_site_is_refused(served: Served):
+async def test_form_from_another_site_is_rejected(served: Served):
     job = await served.submit("walker", served.judging.tell("csrf", lambda: rubric_of(leaf("a"), task_id="rivers")))
     await served.ended(job)
     async with signed_in_client(served) as (client, token):
@@ -111,28 +111,28 @@ async def test_a_form_of_another_site_is_refused(served: Served):
     await served.ended(job)
 
 
-async def test_the_api_takes_no_cookie(served: Served):
+async def test_api_does_not_accept_the_session_cookie(served: Served):
     async with signed_in_client(served) as (client, _):
         assert (await client.get("/")).status_code == 200
         assert (await client.get("/v1/leaderboard")).status_code == 401
 
 
 @pytest.mark.parametrize("then", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)"])
-async def test_signing_in_leads_nowhere_else(served: Served, then: str):
+async def test_sign_in_does_not_redirect_to_other_sites(served: Served, then: str):
     async with httpx.AsyncClient(base_url=served.url) as client:
         token = form_token((await client.get("/sign-in")).text)
         answer = await client.post("/sign-in", data={"key": KEY, "form_token": token, "then": then})
     assert answer.headers["location"] == "/"
 
 
-async def test_a_link_from_another_site_arrives_although_the_cookie_is_strict(served: Served):
+async def test_link_from_another_site_works_with_the_strict_cookie(served: Served):
     async with httpx.AsyncClient(base_url=served.url) as client:
         asked = await client.get("/jobs", headers={"Sec-Fetch-Site": "cross-site"})
     assert asked.status_code == 200
     assert 'http-equiv="refresh" content="0; url=/jobs"' in asked.text
 
 
-async def test_parts_and_streams_need_the_key_too(served: Served):
+async def test_partial_pages_streams_and_downloads_require_sign_in(served: Served):
     async with httpx.AsyncClient(base_url=served.url) as client:
         part = await client.get("/running", headers={"HX-Request": "true"})
         assert (part.status_code, part.headers["hx-redirect"]) == (401, "/sign-in")

@@ -1,4 +1,4 @@
-"""Every table that a page shows can be taken along as CSV, from where it is shown, with all that it shows."""
+"""CSV and JSON downloads of every table that a page shows."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ WITH_TABLES = {
 
 
 @dataclass(slots=True)
-class Taken:
-    """The tables of some pages that no file has, and how many there were."""
+class Downloads:
+    """Tables that no downloadable file contains, and the number of tables per page."""
 
     missing: list[str] = field(default_factory=list)
     tables: dict[str, int] = field(default_factory=dict)
 
 
-async def tables_taken_along(reader: Reader, served: Served, pages: Iterable[tuple[str, str]]) -> Taken:
-    """Look for every table of these pages, row by row, in the files that its page offers."""
-    taken = Taken()
+async def find_tables_in_downloads(reader: Reader, served: Served, pages: Iterable[tuple[str, str]]) -> Downloads:
+    """Search every table of these pages, row by row, in the files that its page offers."""
+    downloads = Downloads()
     for name, path in pages:
         await reader.go(path)
         found: list[list[str]] = await reader.page.evaluate(TABLES)
         links = await reader.page.locator("main a[download]").evaluate_all("(all) => all.map((one) => one.href)")
         files = [await rows_of(served, link) for link in links if "format=csv" in link]
-        taken.tables[name] = len(found)
+        downloads.tables[name] = len(found)
         for nth, rows in enumerate(found):
             if not any(holds(file, rows) for file in files):
-                taken.missing.append(f"{name}, table {nth + 1}: {rows[:3]}")
-    return taken
+                downloads.missing.append(f"{name}, table {nth + 1}: {rows[:3]}")
+    return downloads
 
 
 async def rows_of(served: Served, link: str) -> list[list[str]]:
@@ -56,17 +56,17 @@ def holds(file: list[list[str]], rows: list[str]) -> bool:
     return len(file) >= len(rows) and all(first in cells for first in rows)
 
 
-async def test_every_table_of_every_page_is_a_file_too(served: Served, reader: Reader):
+async def test_every_table_of_every_page_can_be_downloaded(served: Served, reader: Reader):
     await judged(served)
     await served.http.post("/v1/pairings")
     pages = await screens(served, {})
-    taken = await tables_taken_along(reader, served, pages.items())
-    assert taken.missing == []
-    assert {name for name, count in taken.tables.items() if count} >= WITH_TABLES
-    assert taken.tables["compare"] >= 2 and taken.tables["result"] == 2
+    downloads = await find_tables_in_downloads(reader, served, pages.items())
+    assert downloads.missing == []
+    assert {name for name, count in downloads.tables.items() if count} >= WITH_TABLES
+    assert downloads.tables["compare"] >= 2 and downloads.tables["result"] == 2
 
 
-async def test_the_json_is_of_what_the_page_shows(served: Served, reader: Reader):
+async def test_json_contains_the_rows_that_the_page_shows(served: Served, reader: Reader):
     await judged(served)
     for path in ("/jobs?agent=nobody", "/review?agent=walker", "/pages?task=towers", "/pages/captures?problem=true"):
         await reader.go(path)

@@ -1,4 +1,4 @@
-"""Twelve steps, each of which counts only when the one before has passed."""
+"""Twelve sequential steps; each counts only if the previous one passed."""
 
 from mind2web2 import AggregationStrategy, Evaluator
 

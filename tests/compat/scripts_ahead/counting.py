@@ -1,4 +1,4 @@
-"""Counts in its own module how often it ran."""
+"""Script that counts its runs in a module variable."""
 
 from mind2web2 import Evaluator
 

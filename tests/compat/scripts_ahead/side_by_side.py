@@ -1,4 +1,4 @@
-"""Twelve claims that have nothing to do with each other, verified one after the other."""
+"""Twelve independent claims, verified one after the other."""
 
 from mind2web2 import AggregationStrategy, Evaluator
 

@@ -1,7 +1,7 @@
-"""Brings up workers by forking: everything is imported already, so a new one is there in a tenth of a second.
+"""Fork server for workers: all modules are imported already, so a new worker starts in a tenth of a second.
 
-``python -m tests.faults.nursery`` reads orders, one JSON object a line, and answers each with the id of the process.
-When its input ends it kills what it brought up.
+``python -m tests.faults.fork_server`` reads one JSON object per line and answers each with a process id. When its input
+ends, it kills the workers it started.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any, Self
 ROOT = Path(__file__).parents[2]
 
 
-class Nursery:
-    """The program, as its user sees it. What the workers log goes to ``log``."""
+class WorkerForkServer:
+    """Client of the fork server. The workers log to ``log``."""
 
     def __init__(self, log: Path) -> None:
         self._log = log
@@ -29,7 +29,7 @@ class Nursery:
     def __enter__(self) -> Self:
         with self._log.open("wb") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-u", "-m", "tests.faults.nursery"],
+                [sys.executable, "-u", "-m", "tests.faults.fork_server"],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -46,29 +46,29 @@ class Nursery:
         self._process.wait(30)
         self._process.stdout.close()
 
-    def start(self, **order: Any) -> int:
-        """Bring up a worker; returns its process id. Blocks until it is there, not until it works."""
+    def start(self, **options: Any) -> int:
+        """Start a worker and return its process id, without waiting until it is ready."""
         assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.write(json.dumps(options) + "\n")
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
 
 
 def main() -> None:
-    from tests.faults.worker import Order, live
+    from tests.faults.worker import WorkerOptions, live
 
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # whoever is killed leaves no trace
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # reap killed children automatically
     children: list[int] = []
     for line in sys.stdin:
-        order = Order(**json.loads(line))
+        options = WorkerOptions(**json.loads(line))
         child = os.fork()
         if child == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(2, 1)
             try:
-                asyncio.run(live(order))
-            except BaseException:  # noqa: BLE001 - the child must not go on as if it were the nursery
+                asyncio.run(live(options))
+            except BaseException:  # noqa: BLE001 - the child must not go on as if it were the fork server
                 traceback.print_exc()
             os._exit(1)
         children.append(child)
