@@ -23,7 +23,7 @@ from app.client import AsyncClient
 from app.demo.expected import examples_dir
 from app.demo.run import MODEL, running_service
 from app.demo.site import DemoSite
-from app.features.suites.cli_mm_mind2web import build_snapshot
+from app.features.suites.snapshots import build_snapshot
 from judges.analysis.overrides import judged_leaves
 from judges.suites.multimodal.snapshot import SamplingOptions
 from tests.fakes.mind2web import answering, nine_steps, ranks_of_nine_steps, write_scores, write_split

@@ -147,8 +147,9 @@ def _line(child: subprocess.Popen[bytes], allowed_s: float) -> bytes:
     if child.stdout is None:
         return b""
     timer = Timer(allowed_s, _kill, [child])
-    timer.start()
+    timer.daemon = True  # Ctrl-C may arrive before ``cancel`` is reachable, and the exit must not wait for the timer
     try:
+        timer.start()
         return child.stdout.readline()
     finally:
         timer.cancel()

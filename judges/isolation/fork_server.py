@@ -77,14 +77,14 @@ def main(arguments: Sequence[str]) -> None:
     """Run the server.
 
     ``arguments`` are the descriptor of the control socket and the modules to import before the first request. A
-    module's ``get_ready`` function is called, so that the children share its results. If an import fails, the server
+    module's ``preload`` function is called, so that the children share its results. If an import fails, the server
     exits with the traceback, because its children would be slow or wrong without the module.
     """
     control = socket.socket(fileno=int(arguments[0]))
     for module in arguments[1:]:
-        get_ready = getattr(importlib.import_module(module), "get_ready", None)
-        if get_ready is not None:
-            get_ready()
+        preload = getattr(importlib.import_module(module), "preload", None)
+        if preload is not None:
+            preload()
     raise_gc_thresholds()
     freeze_loaded_objects()  # keeps pages shared with children: their collector does not write to them
     control.send(READY)

@@ -254,7 +254,10 @@ def test_separate_worker_executes_jobs_of_a_server_without_workers(home: Path) -
         assert alone.returncode == 1
         assert "1 job(s) not finished in time" in alone.stderr
 
-        with running(home, "worker", "--jobs", "1", says="assay worker: (1) job") as (worker, _jobs):
+        with running(home, "worker", "--jobs", "1", says="assay worker is ready: (1) concurrent job") as (
+            worker,
+            _jobs,
+        ):
             judged = assay(home, *waiting, "60", "--url", url)
             assert judged.returncode == 0, judged.stderr
             assert "1.00" in judged.stdout

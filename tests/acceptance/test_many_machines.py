@@ -160,7 +160,7 @@ def test_each_job_has_one_correct_result_after_a_kill_and_a_stopped_worker(
         machines.start("api", "serve", "--port", "0", "--workers", "0")
         workers = [machines.start(name, "worker", "--jobs", "2") for name in ("first", "second", "third")]
         for name in ("first", "second", "third"):
-            machines.wait_for_log(name, "assay worker: 2 job")
+            machines.wait_for_log(name, "assay worker is ready: 2 concurrent job")
         api = httpx.Client(
             base_url=machines.wait_for_log("api", r"http://127\.0\.0\.1:\d+"), timeout=30, trust_env=False
         )
@@ -230,13 +230,13 @@ def test_job_of_a_killed_worker_is_taken_over(database_url: str, tmp_path: Path)
         connection = stack.enter_context(psycopg.connect(database_url, autocommit=True))
         stack.callback(api.close)
         first = machines.start("first", "worker", "--jobs", "1")
-        machines.wait_for_log("first", "assay worker: 1 job")
+        machines.wait_for_log("first", "assay worker is ready: 1 concurrent job")
         answers = [{"name": "answer_1", "text": "Wait."}]
         sent = api.post("/v1/submissions", json={"agent": "a", "task_id": "patience", "answers": answers})
         assert sent.status_code == 202, sent.text
         until(connection, "SELECT count(*) FROM jobs WHERE status = 'running'", least=1)
         machines.start("second", "worker", "--jobs", "1")
-        machines.wait_for_log("second", "assay worker: 1 job")
+        machines.wait_for_log("second", "assay worker is ready: 1 concurrent job")
         until(connection, "SELECT count(*) FROM jobs WHERE status = 'running'", least=1)
         first.kill()
         until(connection, "SELECT max(attempts) FROM jobs WHERE status = 'running'", least=2)

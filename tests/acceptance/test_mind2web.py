@@ -179,7 +179,7 @@ def test_interrupted_run_continues_where_it_stopped(world: World):
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
-    assert (process.returncode, "goes on from there" in err) == (130, True)
+    assert (process.returncode, "run the same command to resume" in err) == (130, True)
     world.model.delay_s = 0.0
     code, _, err = world.run(*WITH_OUTPUT, "--no-cache")
     assert (code, "reused" in err) == (0, True)
@@ -187,7 +187,7 @@ def test_interrupted_run_continues_where_it_stopped(world: World):
     assert {key: metrics[key] for key in ZERO} == approximately(ZERO)
     assert len(world.model.calls) <= 13 + 2  # requests in progress are sent again
     code, _, err = world.run(*WITH_OUTPUT, "--seed", "1")
-    assert (code, "another seed" in err) == (1, True)
+    assert (code, "different seed" in err) == (1, True)
 
 
 def test_prompt_template_in_the_published_format_is_sent_to_the_model(world: World):

@@ -20,7 +20,7 @@ import httpx
 import psutil
 import pytest
 
-from app.features.suites.cli_mm_mind2web import build_snapshot
+from app.features.suites.snapshots import build_snapshot
 from judges.suites.multimodal.snapshot import SamplingOptions
 from tests.fakes import mind2web
 from tests.fakes.multimodal import EXPECTED, STEPS, answers, write_rows

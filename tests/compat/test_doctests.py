@@ -10,7 +10,7 @@ import pytest
 
 @pytest.mark.parametrize(
     "module",
-    ["page_addresses", "page_keys", "utils.url_tools", "utils.misc", "api_tools.tool_pdf", "api_tools.tool_arxiv"],
+    ["page_keys", "utils.url_tools", "utils.misc", "api_tools.tool_pdf", "api_tools.tool_arxiv"],
 )
 def test_docstring_examples_pass(module: str):
     outcome = doctest.testmod(importlib.import_module(f"mind2web2.{module}"))

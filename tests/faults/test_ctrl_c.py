@@ -95,7 +95,7 @@ def test_ctrl_c_ends_a_command_while_a_judge_file_is_imported(
         command.kill()
         command.wait()
     assert command.returncode == 130, stderr_text
-    assert stderr_text.splitlines()[-1].startswith("error: stopped"), stderr_text
+    assert stderr_text.splitlines()[-1].startswith("error: interrupted."), stderr_text
     assert "Traceback" not in stderr_text
     judge.wait(10)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -25,16 +25,6 @@ from app.console.judging_options import (
     quiet_logging,
 )
 from app.console.streams import print_json, stderr_console, stdout_console
-from app.engine.runtime import Runtime
-from cache.capture import CaptureOutcome, Evidence
-from cache.errors import NoEvidence
-from judges.analysis.meta_eval.ask import JudgedItem, ask_all
-from judges.analysis.meta_eval.items import Item
-from judges.analysis.meta_eval.judge_agreement import JudgeAgreement, agreement_of_asked
-from judges.llm.parameters import ParameterizedLLM
-from judges.llm.providers import parse_model
-from judges.llm.rejections import RejectionMonitor
-from judges.verifier import Verifier
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -128,6 +118,7 @@ async def _measure(
     from rich.progress import Progress
 
     from app.console.runtime import open_command_runtime
+    from app.features.meta_eval.evaluation import measure
 
     # Captured pages are in the database of the service. Labels that contain the page text do not need it.
     stored = any(page.page_id and page.text is None for item in items for page in item.label.pages)
@@ -237,29 +228,3 @@ def _figure(estimate: dict[str, Any]) -> str:
     if estimate["low"] is None:
         return f"{estimate['value']:.2f}"
     return f"{estimate['value']:.2f} [{estimate['low']:.2f}, {estimate['high']:.2f}]"
-
-
-async def measure(
-    runtime: Runtime, items: Sequence[Item], model: str, *, votes: int, done: Callable[[JudgedItem], None]
-) -> JudgeAgreement:
-    """Ask ``model`` (``provider/model``) about the usable items. No page is captured.
-
-    Raises:
-        ModelNotConfigured: the model does not exist or its API key is missing.
-        LLMRejected: the provider refuses every request.
-    """
-
-    async def stored(page_id: str) -> Evidence:
-        capture = await runtime.index.get(page_id)
-        if capture is None:
-            raise NoEvidence(page_id, CaptureOutcome.EMPTY, "this capture is not stored", gone=False, capture=None)
-        return await runtime.pages.evidence(capture)
-
-    client, name = runtime.models.client(model)
-    watch = RejectionMonitor(client, name)
-    asking = ParameterizedLLM(watch, runtime.settings.parameters, provider=parse_model(model).provider, model=name)
-    judge = Verifier(asking, name, separator=runtime.separator, pages=runtime.page_preparer)
-    asked = await ask_all(items, judge, stored=stored, votes=votes, done=done)
-    if watch.refusal is not None:
-        raise watch.refusal
-    return agreement_of_asked(str(parse_model(model)), asked, votes=votes)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.features.suites.cli_mm_mind2web import build_snapshot
+from app.features.suites.snapshots import build_snapshot
 from judges.suites.errors import DataUnreadable
 from judges.suites.multimodal.row_files import read_rows
 from judges.suites.multimodal.snapshot import SamplingOptions, SnapshotUnwritable
