@@ -31,7 +31,7 @@ class CaptureIndex(Protocol):
         """Return the newest evidence of this key, else an alias (its ``key`` differs), else the newest attempt."""
 
     async def newest(self, key: str) -> Capture | None:
-        """Return the newest attempt for this key, whatever its outcome."""
+        """Return the newest attempt for this key, with any outcome."""
 
     async def get(self, capture_id: str) -> Capture | None: ...
 

@@ -34,7 +34,7 @@ class CitedUrlOut(BaseModel):
     flagged_by: str | None
     reviewed: bool = Field(description="A person reviewed its newest capture")
     reviewed_by: str | None
-    needs_work: bool = Field(description="Flagged, or a problem that nobody has reviewed")
+    needs_work: bool = Field(description="Flagged, or not captured as evidence and not reviewed yet")
     to_url: str | None = Field(description="The corrected URL, if a person corrected it")
     page_id: str | None = Field(description="The capture that judges see for this URL")
     latest_id: str | None = Field(description="The newest capture")

@@ -86,7 +86,7 @@ class Api:
         fields: Mapping[str, FormField] | None = None,
         body: Mapping[str, Any] | None = None,
     ) -> httpx.Response:
-        """Return the response, whatever its status. With ``tag``, the status is 304 if the entity tag is unchanged.
+        """Return the response with any status. With ``tag``, the status is 304 if the entity tag is unchanged.
 
         Raises:
             ServerUnreachable: No response within ``TIMEOUT_S``.
@@ -134,7 +134,7 @@ class InProcessTransport(httpx.AsyncBaseTransport):
         task = asyncio.create_task(exchange.run(self._app, _scope(request)))
         try:
             start = await exchange.next()
-        except BaseException:
+        except BaseException:  # cancellation too must stop the request
             await _stop(task)
             raise
         if start is None:

@@ -145,7 +145,7 @@ async def _stream(request: Request, rendered: Any, *, check: str) -> Response:
     viewer = await anext(viewers)
     try:
         await viewer.api.get(check)
-    except BaseException:
+    except BaseException:  # cancellation too must close the viewer
         await viewers.aclose()  # type: ignore[attr-defined]  # an async generator
         raise
 

@@ -54,7 +54,7 @@ class CombinedLimit:
         await self._first.__aenter__()
         try:
             await self._second.__aenter__()
-        except BaseException:
+        except BaseException:  # cancellation too must release the first
             await self._first.__aexit__(None, None, None)
             raise
 

@@ -96,7 +96,7 @@ def show_pdf(data: bytes, out: BinaryIO) -> None:
             header, image = {"text": "", "hidden": "", "links": [], "damage": str(broken) or "unknown"}, b""
         _send(out, {"type": "page", "number": number + 1, **header}, image)
     if document.is_repaired:
-        _send(out, {"type": "mended"})
+        _send(out, {"type": "repaired"})
 
 
 def _page(page: Any, *, with_image: bool) -> tuple[dict[str, Any], bytes]:

@@ -58,7 +58,7 @@ async def _child(kind: Literal["pdf", "image"], data: bytes) -> AsyncIterator[as
     parent_end, child_end = socket.socketpair()
     try:
         frames, closing = await asyncio.open_connection(sock=parent_end)
-    except BaseException:
+    except BaseException:  # cancellation too must close the sockets
         parent_end.close()
         child_end.close()
         raise

@@ -202,7 +202,7 @@ def document_from_output(kind: PageKind, report: ChildOutput, *, pdf: bytes | No
     hidden = "\n".join(str(page.header["hidden"]) for page in pages if page.header["hidden"])
     notes = _missing_pages_note(int(document["pages"]) - len(pages), reason or report.cut)
     notes += [f"{len(damage)} pages cannot be read: {damage[0][:200]}"] if damage else []
-    notes += ["the file is damaged; its readable parts are shown"] if {"type": "mended"} in headers else []
+    notes += ["the file is damaged; its readable parts are shown"] if {"type": "repaired"} in headers else []
     notes += [f"only the first {MAX_TEXT_CHARS} characters are stored"] if len(text) > MAX_TEXT_CHARS else []
     text = text[:MAX_TEXT_CHARS]
     return Document(

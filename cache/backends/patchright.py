@@ -199,7 +199,7 @@ class BrowserCapturer:
         driver = Driver(async_playwright())
         try:
             playwright: Playwright = await driver.start()
-        except BaseException:
+        except BaseException:  # cancellation too must end the launch
             launch.cut()
             raise
         try:

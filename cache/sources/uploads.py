@@ -119,7 +119,7 @@ async def observe_upload(given: UploadedPage, *, source: CaptureSource = Capture
 
 async def _from_content(blank: Observation, content: bytes, content_type: str) -> Observation:
     if b"\0" in content[:SNIFFED_BYTES] and not content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        content_type = ""  # binary data, whatever its declared type
+        content_type = ""  # binary data; the declared type is ignored
     saved_as = "mhtml" if is_mhtml(content, content_type) else sniff(content, content_type).value
     limit = MAX_PAGE_BYTES if saved_as == "mhtml" else byte_limit(content, content_type)
     if len(content) > limit:

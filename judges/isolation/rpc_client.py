@@ -113,7 +113,7 @@ class RpcClient:
     async def end(self, frame: Frame) -> None:
         """Send the last frame and wait until the service has closed the connection.
 
-        This side must stay open: the service may still be writing a reply that nobody awaits, and a write error would
+        This side must stay open: the service may still be writing a reply that no call awaits, and a write error would
         lose the last frame.
 
         Raises:

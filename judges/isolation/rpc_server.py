@@ -66,7 +66,7 @@ class RpcServer:
         self._lanes = lanes
         self._answer = answer
         self._bodies = bodies
-        # The newest page is cached whatever its size: otherwise every claim on it would load it again.
+        # The newest page is cached regardless of its size: otherwise every claim on it would load it again.
         self._kept: LRUCache[tuple[str, str], Evidence] = LRUCache(PAGE_CACHE_BYTES, keeps_newest=True)
 
     def answers(self) -> dict[str, RpcHandler]:

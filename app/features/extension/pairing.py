@@ -83,7 +83,7 @@ def new_token() -> str:
 
 
 def code_digest(typed: str) -> str:
-    """Return the hash of a code, whatever its case and separators."""
+    """Return the hash of a code. Case and separators are ignored."""
     return token_digest(typed.upper().translate(_TYPED))
 
 

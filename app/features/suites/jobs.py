@@ -160,7 +160,7 @@ class StepJournal:
                 if not await is_fence_valid(connection, self._fence):
                     raise JobSuperseded(self._fence.job_id)
                 await keep_steps(connection, self._fence.job_id, rows)
-        except BaseException:
+        except BaseException:  # re-raised; cancellation too puts the batch back
             # Put the batch back for the other waiters: possibly only this task was cancelled.
             self._waiting = [(record, stored) for record, stored in batch if not stored.done()] + self._waiting
             raise

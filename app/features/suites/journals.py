@@ -52,7 +52,7 @@ class FileJournal:
             file = path.open("a+b")
             try:
                 return cls(file, *_read(file, path, run))
-            except BaseException:
+            except BaseException:  # closes the file on every exit
                 file.close()
                 raise
         except OSError as error:

@@ -25,7 +25,7 @@ class Exclusion(StrEnum):
     BY_CODE = "decided_by_code"
     """Code decided the leaf, so no model can be asked."""
     UNCLEAR = "unclear"
-    """Nobody could decide whether the claim holds."""
+    """The reviewers could not decide whether the claim holds."""
     DISPUTED = "people_disagree"
     """As many people passed the claim as failed it."""
 

@@ -80,7 +80,7 @@ class StoredPages(ABC):
         self._cache = cache
         self._config = config
         self._loads: SingleFlight[str, Evidence] = SingleFlight()
-        # The newest page is cached whatever its size: otherwise a long PDF would be rendered again for every claim.
+        # The newest page is always cached: otherwise a long PDF would be rendered again for every claim.
         self._kept: LRUCache[str, Evidence] = LRUCache(KEPT_BYTES, keeps_newest=True)
         self._absent: dict[str, CacheError] = {}
         self._used: dict[str, Capture] = {}
