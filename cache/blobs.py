@@ -120,30 +120,30 @@ class BlobStore:
         sha256 = await digest(data)
         await self._write(f"{_RECORDS}/{name}/{sha256}", data, sha256)
 
-    async def put_in_area(self, shelf: BlobArea, data: bytes) -> str:
+    async def put_in_area(self, area: BlobArea, data: bytes) -> str:
         """Store data of a result (not of a page) and return its hash. Raises the same errors as ``put``."""
         sha256 = await digest(data)
-        if not await self._has_size(_shelf_path(shelf, sha256), len(data)):
-            await self._write(_shelf_path(shelf, sha256), data, sha256)
+        if not await self._has_size(_area_path(area, sha256), len(data)):
+            await self._write(_area_path(area, sha256), data, sha256)
         return sha256
 
-    async def get_from_area(self, shelf: BlobArea, sha256: str) -> bytes:
-        """Return data stored with ``put_aside``. Raises the same errors as ``get``."""
-        return await self._read(_shelf_path(shelf, sha256), sha256)
+    async def get_from_area(self, area: BlobArea, sha256: str) -> bytes:
+        """Return data stored with ``put_in_area``. Raises the same errors as ``get``."""
+        return await self._read(_area_path(area, sha256), sha256)
 
-    async def remove_from_area(self, shelf: BlobArea, sha256: str) -> None:
-        """Remove data stored with ``put_aside``. Call this when no result refers to it any more."""
-        await self._delete(_shelf_path(shelf, sha256))
+    async def remove_from_area(self, area: BlobArea, sha256: str) -> None:
+        """Remove data stored with ``put_in_area``. Call this when no result refers to it any more."""
+        await self._delete(_area_path(area, sha256))
 
-    async def records(self, *, but: Container[str] = ()) -> AsyncIterator[tuple[str, bytes]]:
-        """Iterate over the name and bytes of all records except those in ``but``. Skip damaged records.
+    async def records(self, *, exclude: Container[str] = ()) -> AsyncIterator[tuple[str, bytes]]:
+        """Iterate over the name and bytes of all records except those in ``exclude``. Skip damaged records.
 
         Raises:
             BlobStoreFailed: the store cannot be listed or read.
         """
         for path in await self._list_paths(_RECORDS):
             _, name, sha256 = path.split("/", 2)
-            if name in but:
+            if name in exclude:
                 continue
             try:
                 yield name, await self._read(path, sha256)
@@ -269,7 +269,7 @@ class BlobStore:
             await obstore.delete_async(self._store, path)
         except _STORE_FAULTS as fault:
             if not isinstance(fault, FileNotFoundError):
-                _log.warning("draft_left", path=path, error=str(fault))
+                _log.warning("blob_delete_failed", path=path, error=str(fault))
 
 
 def _s3_store(url: str, settings: dict[str, Any]) -> S3Store:
@@ -287,8 +287,8 @@ async def digest(data: bytes) -> str:
     return await asyncio.to_thread(lambda: hashlib.sha256(data).hexdigest())
 
 
-def _shelf_path(shelf: BlobArea, sha256: str) -> str:
-    return f"{shelf.value}/{sha256[:2]}/{sha256}"
+def _area_path(area: BlobArea, sha256: str) -> str:
+    return f"{area.value}/{sha256[:2]}/{sha256}"
 
 
 def _blob_path(sha256: str) -> str:

@@ -95,7 +95,7 @@ class Observation:
         chain: URLs of the redirects that were followed.
         gone: Whether the source is known not to exist (404, 410, no such host).
         provenance: Details about a ``source`` other than ``web``.
-        suspicion: Set if a random sibling URL should be probed for a soft 404.
+        soft_404_confidence: Set if a random sibling URL should be probed for a soft 404.
     """
 
     url: str
@@ -122,7 +122,7 @@ class Observation:
     gone: bool = False
     source: CaptureSource = CaptureSource.WEB
     provenance: Mapping[str, str] = field(default_factory=dict)
-    suspicion: Soft404Confidence | None = None
+    soft_404_confidence: Soft404Confidence | None = None
 
     @property
     def is_evidence(self) -> bool:

@@ -49,14 +49,14 @@ class MemoryIndex:
         self._by_final_key: dict[str, Capture] = {}
 
     async def find(self, key: str) -> Capture | None:
-        return self.peek(key)
+        return self.find_sync(key)
 
-    def peek(self, key: str) -> Capture | None:
+    def find_sync(self, key: str) -> Capture | None:
         """Synchronous version of ``find``."""
         own = self._best.get(key)
         return own if own is not None and own.is_evidence else self._by_final_key.get(key, own)
 
-    async def all(self) -> AsyncIterator[Capture]:
+    async def captures(self) -> AsyncIterator[Capture]:
         """Iterate over all captures."""
         for capture in list(self._by_id.values()):
             yield capture
@@ -68,15 +68,15 @@ class MemoryIndex:
         return self._by_id.get(capture_id)
 
     async def record(self, capture: Capture) -> None:
-        self.keep(capture)
+        self.record_sync(capture)
 
-    def keep(self, capture: Capture) -> None:
+    def record_sync(self, capture: Capture) -> None:
         """Synchronous version of ``record``."""
         self._by_id[capture.id] = capture
-        _keep_max(self._best, capture.key, capture, _rank)
-        _keep_max(self._newest, capture.key, capture, _time)
+        _store_max(self._best, capture.key, capture, _rank)
+        _store_max(self._newest, capture.key, capture, _time)
         if capture.final_key is not None:
-            _keep_max(self._by_final_key, capture.final_key, capture, _time)
+            _store_max(self._by_final_key, capture.final_key, capture, _time)
 
 
 class FolderIndex:
@@ -105,13 +105,13 @@ class FolderIndex:
     async def find(self, key: str) -> Capture | None:
         return await self._memory.find(key)
 
-    def peek(self, key: str) -> Capture | None:
+    def find_sync(self, key: str) -> Capture | None:
         """Synchronous version of ``find``."""
-        return self._memory.peek(key)
+        return self._memory.find_sync(key)
 
-    def all(self) -> AsyncIterator[Capture]:
+    def captures(self) -> AsyncIterator[Capture]:
         """Iterate over all captures."""
-        return self._memory.all()
+        return self._memory.captures()
 
     async def restore(self, capture: Capture) -> bool:
         """Write the record of a capture if it is missing or different. Return whether it was written."""
@@ -142,7 +142,7 @@ class CombinedIndex:
 
     async def find(self, key: str) -> Capture | None:
         found = [await index.find(key) for index in self._both]
-        return next((memory for memory in found if memory is not None and memory.is_evidence), _newer(*found))
+        return next((capture for capture in found if capture is not None and capture.is_evidence), _newer(*found))
 
     async def newest(self, key: str) -> Capture | None:
         return _newer(*[await index.newest(key) for index in self._both])
@@ -160,7 +160,7 @@ def _newer(one: Capture | None, other: Capture | None) -> Capture | None:
     return max((found for found in (one, other) if found is not None), key=_time, default=None)
 
 
-def _keep_max(memory: dict[str, Capture], key: str, capture: Capture, rank: Callable[[Capture], Any]) -> None:
+def _store_max(memory: dict[str, Capture], key: str, capture: Capture, rank: Callable[[Capture], Any]) -> None:
     if key not in memory or rank(capture) >= rank(memory[key]):
         memory[key] = capture
 

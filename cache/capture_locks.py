@@ -15,22 +15,22 @@ from typing import Protocol
 class CaptureLocks(Protocol):
     """Lock per page, so that only one process captures it. The lock of a process that was killed expires."""
 
-    def turn(self, key: str) -> AbstractAsyncContextManager[None]:
+    def lock(self, key: str) -> AbstractAsyncContextManager[None]:
         """Acquire the lock for ``key``. Raises IndexFailed if the lock state is unavailable."""
 
 
 class HostPacing(Protocol):
     """Minimum interval between requests to the same host."""
 
-    async def wait(self, host: str, gap_s: float) -> None:
-        """Return when the next request to ``host`` may start, at least ``gap_s`` seconds after the previous one."""
+    async def wait(self, host: str, interval_s: float) -> None:
+        """Wait until the next request to ``host`` may start: ``interval_s`` seconds after the previous one."""
 
 
 class NoCaptureLocks:
     """CaptureLocks without locking, for an index that no other process shares."""
 
     @asynccontextmanager
-    async def turn(self, key: str) -> AsyncIterator[None]:
+    async def lock(self, key: str) -> AsyncIterator[None]:
         yield
 
 
@@ -44,10 +44,10 @@ class ProcessHostPacing:
         self._sleep = sleep
         self._next: dict[str, float] = {}
 
-    async def wait(self, host: str, gap_s: float) -> None:
+    async def wait(self, host: str, interval_s: float) -> None:
         now = self._now()
         begin = max(now, self._next.get(host, now))
         self._next = {known: at for known, at in self._next.items() if at > now}
-        self._next[host] = begin + gap_s
+        self._next[host] = begin + interval_s
         if begin > now:
             await self._sleep(begin - now)

@@ -19,7 +19,7 @@ class LRUCache(Generic[K, V]):
     def __init__(self, max_bytes: int, *, keeps_newest: bool = False) -> None:
         self._max_bytes = max_bytes
         self._keeps_newest = keeps_newest
-        self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self._bytes = 0
 
     @property
@@ -28,19 +28,19 @@ class LRUCache(Generic[K, V]):
         return self._bytes
 
     def get(self, key: K) -> V | None:
-        found = self._kept.get(key)
+        found = self._entries.get(key)
         if found is None:
             return None
-        self._kept.move_to_end(key)
+        self._entries.move_to_end(key)
         return found[0]
 
     def put(self, key: K, value: V, size: int) -> None:
         """Add a value of ``size`` bytes. Evict the least recently used values if necessary."""
         if size > self._max_bytes and not self._keeps_newest:
             return
-        _, before = self._kept.pop(key, (None, 0))
-        self._kept[key] = value, size
+        _, before = self._entries.pop(key, (None, 0))
+        self._entries[key] = value, size
         self._bytes += size - before
-        while self._bytes > self._max_bytes and len(self._kept) > self._keeps_newest:
-            _, (_, freed) = self._kept.popitem(last=False)
+        while self._bytes > self._max_bytes and len(self._entries) > self._keeps_newest:
+            _, (_, freed) = self._entries.popitem(last=False)
             self._bytes -= freed

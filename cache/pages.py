@@ -37,14 +37,14 @@ class CaptureRecorder:
         self._index = index
         self._new_id = new_id
 
-    async def file(self, url: str, key: str, observation: Observation) -> Capture:
+    async def store(self, url: str, key: str, observation: Observation) -> Capture:
         """Store an observation of ``url`` and return its capture.
 
         Raises:
             BlobStoreFailed, IndexFailed: the capture cannot be stored.
         """
         blobs: dict[str, Blob] = {}
-        for role, (data, media_type) in _bodies(observation).items():
+        for role, (data, media_type) in _bodies_to_store(observation).items():
             blobs[role] = await self._blobs.put(data, media_type)
         capture = Capture(
             id=self._new_id(),
@@ -80,7 +80,9 @@ class CaptureRecorder:
         )
         return capture
 
-    async def alias(self, url: str, key: str, of: Capture, *, provenance: Mapping[str, str] | None = None) -> Capture:
+    async def store_alias(
+        self, url: str, key: str, target: Capture, *, provenance: Mapping[str, str] | None = None
+    ) -> Capture:
         """Store a capture of another URL for ``url`` as an alias.
 
         ``provenance``: set if a person chose the alias; None if the other URL has the same final URL.
@@ -88,11 +90,11 @@ class CaptureRecorder:
         Raises:
             BlobStoreFailed, IndexFailed: the alias cannot be stored.
         """
-        capture = replace(of, id=self._new_id(), url=url, key=key, alias_of=of.alias_of or of.id)
+        capture = replace(target, id=self._new_id(), url=url, key=key, alias_of=target.alias_of or target.id)
         if provenance is not None:
-            capture = replace(capture, provenance={**of.provenance, **provenance})
+            capture = replace(capture, provenance={**target.provenance, **provenance})
         await self._record(capture)
-        _log.info("page_alias", url=url, page_id=capture.id, alias_of=capture.alias_of, cited_as=of.url)
+        _log.info("page_alias", url=url, page_id=capture.id, alias_of=capture.alias_of, cited_as=target.url)
         return capture
 
     async def _record(self, capture: Capture) -> None:
@@ -100,7 +102,7 @@ class CaptureRecorder:
         await self._index.record(capture)
 
 
-def _bodies(observation: Observation) -> dict[str, tuple[bytes, str]]:
+def _bodies_to_store(observation: Observation) -> dict[str, tuple[bytes, str]]:
     """Return the bodies to store, by role, with their media types."""
     bodies: dict[str, tuple[bytes, str]] = {}
     if observation.text or observation.is_evidence:
@@ -132,7 +134,7 @@ _log = structlog.get_logger(__name__)
 
 FAILURE_TTL_S = 60.0
 _MAX_DENIALS = 1000
-PREPARED_BYTES = 32 * 1024 * 1024
+EVIDENCE_CACHE_BYTES = 32 * 1024 * 1024
 
 
 def utc_now() -> datetime:
@@ -146,7 +148,7 @@ def new_page_id() -> str:
 class Archive(Protocol):
     """Archive with older copies of pages that are no longer available."""
 
-    async def copy_of(self, url: str, live: Observation, near: datetime | None) -> Observation:
+    async def find_copy(self, url: str, live: Observation, near: datetime | None) -> Observation:
         """Return the copy closest to ``near``, or ``live`` with added details if there is none."""
 
 
@@ -163,8 +165,8 @@ class PageCache:
         new_id: Callable[[], str] = new_page_id,
         failure_ttl_s: float = FAILURE_TTL_S,
         max_age_s: float | None = None,
-        prepared_bytes: int = PREPARED_BYTES,
-        turns: CaptureLocks | None = None,
+        evidence_cache_bytes: int = EVIDENCE_CACHE_BYTES,
+        locks: CaptureLocks | None = None,
         archive: Archive | None = None,
     ) -> None:
         """Create a page cache.
@@ -177,8 +179,8 @@ class PageCache:
             new_id: Returns a new capture id.
             failure_ttl_s: Time in seconds for which a failed attempt is reused.
             max_age_s: Maximum age of reused evidence in seconds (None: unlimited).
-            prepared_bytes: Maximum size of loaded evidence in memory.
-            turns: Capture locks, shared by all processes that use the index.
+            evidence_cache_bytes: Maximum size of loaded evidence in memory.
+            locks: Capture locks, shared by all processes that use the index.
             archive: Searched if a page cannot be captured and has no stored evidence.
         """
         self._capturer = capturer
@@ -186,14 +188,14 @@ class PageCache:
         self._index = index
         self._clock = clock
         self._recorder = CaptureRecorder(blobs, index, new_id)
-        self._locks = turns or NoCaptureLocks()
+        self._locks = locks or NoCaptureLocks()
         self._archive = archive
         self._failure_ttl = timedelta(seconds=failure_ttl_s)
         self._max_age = None if max_age_s is None else timedelta(seconds=max_age_s)
         self._lookups: SingleFlight[tuple[str, bool], Capture] = SingleFlight()
         self._captures: SingleFlight[str, Capture] = SingleFlight()
         self._loads: SingleFlight[str, Evidence] = SingleFlight()
-        self._prepared: LRUCache[str, Evidence] = LRUCache(prepared_bytes)
+        self._evidence_cache: LRUCache[str, Evidence] = LRUCache(evidence_cache_bytes)
         self._own_denials: deque[str] = deque(maxlen=_MAX_DENIALS)
         """Captures that the egress settings of this instance denied. Denials of other instances are not reused."""
 
@@ -209,21 +211,21 @@ class PageCache:
         key = canonical_key(url)
         return await self._lookups.run((key, refresh), lambda: self._find_or_capture(url, key, near, refresh=refresh))
 
-    async def add(self, url: str, seen: Observation) -> Capture:
+    async def add(self, url: str, observation: Observation) -> Capture:
         """Store an observation from another source, for example an upload. If it is evidence, later lookups return it.
 
         Raises:
             BlobStoreFailed, IndexFailed: the capture cannot be stored.
         """
-        return await self._recorder.file(url, canonical_key(url), seen)
+        return await self._recorder.store(url, canonical_key(url), observation)
 
-    async def stand_in(self, url: str, of: Capture, provenance: Mapping[str, str]) -> Capture:
-        """Store an alias: use the capture ``of`` for ``url`` because a person said so (see ``provenance``).
+    async def add_alias(self, url: str, target: Capture, provenance: Mapping[str, str]) -> Capture:
+        """Store an alias: use the capture ``target`` for ``url`` because a person said so (see ``provenance``).
 
         Raises:
             BlobStoreFailed, IndexFailed: the alias cannot be stored.
         """
-        return await self._recorder.alias(url, canonical_key(url), of, provenance=provenance)
+        return await self._recorder.store_alias(url, canonical_key(url), target, provenance=provenance)
 
     async def evidence(self, capture: Capture) -> Evidence:
         """Return the evidence of a capture.
@@ -234,8 +236,8 @@ class PageCache:
         """
         if not capture.is_evidence:
             raise NoEvidence(capture.url, capture.outcome, capture.detail, gone=capture.gone, capture=capture)
-        ready = self._prepared.get(capture.id)
-        return ready if ready is not None else await self._loads.run(capture.id, lambda: self._load(capture))
+        cached = self._evidence_cache.get(capture.id)
+        return cached if cached is not None else await self._loads.run(capture.id, lambda: self._load(capture))
 
     async def evidence_for(self, url: str, *, near: datetime | None = None) -> Evidence:
         """Return the evidence of a page. Capture it again if the stored bodies are damaged.
@@ -265,13 +267,13 @@ class PageCache:
         return await self.get(url, refresh=True, near=near)
 
     async def aclose(self) -> None:
-        flights = [asyncio.create_task(each.aclose()) for each in (self._lookups, self._captures, self._loads)]
+        closing = [asyncio.create_task(each.aclose()) for each in (self._lookups, self._captures, self._loads)]
         await asyncio.sleep(0)  # let the cancellation start
         # Close the browsers while captures are still unwinding. Otherwise each capture waits until its page is closed.
         try:
             await self._capturer.aclose()
         finally:
-            await asyncio.gather(*flights)
+            await asyncio.gather(*closing)
 
     async def _find_or_capture(self, url: str, key: str, near: datetime | None, *, refresh: bool) -> Capture:
         before = await self._index.newest(key) if refresh else None
@@ -279,9 +281,9 @@ class PageCache:
             return known
 
         async def with_lock() -> Capture:
-            async with self._locks.turn(key):
+            async with self._locks.lock(key):
                 # Another process may have captured the page while this one waited for the lock.
-                known = await (self._newer_than(before, key) if refresh else self._find_reusable(url, key))
+                known = await (self._find_newer(before, key) if refresh else self._find_reusable(url, key))
                 return known if known is not None else await self._capture(url, key, near)
 
         return await self._captures.run(key, with_lock)
@@ -292,11 +294,11 @@ class PageCache:
         if found is None:
             return None
         if self._is_fresh(found):
-            return found if found.key == key else await self._recorder.alias(url, key, found)
+            return found if found.key == key else await self._recorder.store_alias(url, key, found)
         newest = await self._index.newest(key)
         return newest if newest is not None and not newest.is_evidence and self._is_fresh(newest) else None
 
-    async def _newer_than(self, before: Capture | None, key: str) -> Capture | None:
+    async def _find_newer(self, before: Capture | None, key: str) -> Capture | None:
         newest = await self._index.newest(key)
         return newest if newest is not None and (before is None or newest.id != before.id) else None
 
@@ -309,8 +311,8 @@ class PageCache:
         return age <= self._failure_ttl
 
     async def _capture(self, url: str, key: str, near: datetime | None) -> Capture:
-        seen = await self._observe(url)
-        capture = await self._recorder.file(url, key, seen)
+        observation = await self._observe(url)
+        capture = await self._recorder.store(url, key, observation)
         if capture.outcome is CaptureOutcome.EGRESS_DENIED:
             self._own_denials.append(capture.id)
         if self._archive is None or capture.is_evidence:
@@ -318,8 +320,8 @@ class PageCache:
         stored = await self._index.find(key)
         if stored is not None and stored.is_evidence:
             return capture  # stored evidence from the page's own server has precedence over an archive
-        copy = await self._archive.copy_of(url.strip(), seen, near)
-        return capture if copy is seen else await self._recorder.file(url, key, copy)
+        copy = await self._archive.find_copy(url.strip(), observation, near)
+        return capture if copy is observation else await self._recorder.store(url, key, copy)
 
     async def _observe(self, url: str) -> Observation:
         refusal = unfetchable_reason(url)
@@ -349,7 +351,7 @@ class PageCache:
             digests=tuple(capture.blobs[role].sha256 for role in roles),
             hidden_text=hidden.decode("utf-8"),
         )
-        self._prepared.put(evidence.page_id, evidence, evidence.size)
+        self._evidence_cache.put(evidence.page_id, evidence, evidence.size)
         return evidence
 
     async def _body(self, capture: Capture, role: str) -> bytes:

@@ -173,7 +173,7 @@ async def _edit(service: Service, made: PageChange) -> PageChange:
         raise Problem(409, "NO_EVIDENCE", "the page at the corrected URL is not evidence", errors=[("to", detail)])
     async with service.database.begin() as connection:
         before = await captures_answering(connection, made.key_sha256)
-    used = await service.runtime.pages.stand_in(made.url, correct_page, provenance_of(made))
+    used = await service.runtime.pages.add_alias(made.url, correct_page, provenance_of(made))
     made = _with_page(made, used)
     async with service.database.begin() as connection:
         await insert_change(connection, made, hides=before, shows=[used.id])

@@ -89,7 +89,7 @@ async def _recapture_corrected(service: Service, cited: Capture, correction: Pag
     seen = await service.runtime.pages.get(str(correction.to_url), refresh=True)
     if not seen.is_evidence:
         return seen
-    used = await service.runtime.pages.stand_in(cited.url, seen, provenance_of(correction))
+    used = await service.runtime.pages.add_alias(cited.url, seen, provenance_of(correction))
     async with service.database.begin() as connection:
         await insert_shown(connection, correction, used.id)
     return used
@@ -153,14 +153,14 @@ async def _read_upload(request: Request, *, url: str, by: str, service: Service)
         content = await request.body()
         if not content:
             raise _invalid("", "is empty: send the content of the page")
-        return UploadedPage(url=url, by=by, at=now, content=content, content_type=content_type)
+        return UploadedPage(url=url, uploader=by, uploaded_at=now, content=content, content_type=content_type)
     async with request.form(max_files=2, max_fields=2, max_part_size=_MAX_TEXT_BYTES) as form:
         _check_fields(form)
         file, text, image = form.get("file"), form.get("text"), form.get("image")
         return UploadedPage(
             url=url,
-            by=by,
-            at=now,
+            uploader=by,
+            uploaded_at=now,
             content=await file.read() if isinstance(file, UploadFile) else None,
             content_type=(file.content_type or "") if isinstance(file, UploadFile) else "",
             text=text if isinstance(text, str) else None,

@@ -54,7 +54,7 @@ class CurrentPages:
 
     def _has_newer(self, url: str, page: Mapping[str, Any]) -> bool:
         """Return whether a newer capture would be used now and has other content."""
-        known = None if self._index is None else self._index.peek(canonical_key(url))
+        known = None if self._index is None else self._index.find_sync(canonical_key(url))
         if known is None or not known.is_evidence or known.id == page.get("page_id"):
             return False
         now = {role: blob.sha256 for role, blob in known.blobs.items()}

@@ -133,10 +133,10 @@ async def open_runtime(
             secret = sharing.secret
         limits = _limits(settings, sharing)
         index = await _index(settings, database, and_folder=and_folder)
-        guard = await stack.enter_async_context(EgressProxy(settings.egress_allow))
+        proxy = await stack.enter_async_context(EgressProxy(settings.egress_allow))
         pace: HostPacing = PostgresHostPacing(database) if database else ProcessHostPacing()
         hosts = _shared_host_slots(settings, sharing)
-        capturer = await asyncio.to_thread(_capturer, settings, limits, guard, pace, hosts)
+        capturer = await asyncio.to_thread(_capturer, settings, limits, proxy, pace, hosts)
         pages = PageCache(
             capturer,
             blobs,
@@ -144,8 +144,8 @@ async def open_runtime(
             clock=clock.now,
             new_id=lambda: ids.new("page"),
             max_age_s=settings.page_max_age_s,
-            turns=PostgresCaptureLocks(database) if database else None,
-            archive=_archive(settings, limits, guard, pace, clock),
+            locks=PostgresCaptureLocks(database) if database else None,
+            archive=_archive(settings, limits, proxy, pace, clock),
         )
         stack.push_async_callback(pages.aclose)
         lines, shared = (None, None) if sharing is None else (sharing.lines, sharing.replies)
@@ -259,11 +259,11 @@ async def _index(settings: Settings, database: Database | None, *, and_folder: b
     return folder if database is None else CombinedIndex(PostgresCaptureIndex(database), folder)
 
 
-def _archive(settings: Settings, limits: Limits, guard: EgressProxy, pace: HostPacing, clock: Clock) -> Archive | None:
+def _archive(settings: Settings, limits: Limits, proxy: EgressProxy, pace: HostPacing, clock: Clock) -> Archive | None:
     """Return the client of the web archive; None if the settings disable it."""
     if not settings.wayback:
         return None
-    fetch = HttpCapturer(guard, semaphore=limits.pages, contact=settings.contact)
+    fetch = HttpCapturer(proxy, semaphore=limits.pages, contact=settings.contact)
     if settings.wayback == "on":
         return Wayback(fetch, pace, now=clock.now)
     return Wayback(fetch, pace, now=clock.now, availability=settings.wayback, archive=settings.wayback)
@@ -278,7 +278,7 @@ def _shared_host_slots(settings: Settings, sharing: SharedState | None) -> Place
 
 
 def _capturer(
-    settings: Settings, limits: Limits, guard: EgressProxy, pace: HostPacing, hosts: PlacesAtHosts | None
+    settings: Settings, limits: Limits, proxy: EgressProxy, pace: HostPacing, hosts: PlacesAtHosts | None
 ) -> Capturer:
     """Create the capturer: the headless shell first if it is installed, full Chromium as the fallback."""
     found = find_browser(settings.browser, downloads=(Path.home() / ".cache" / "ms-playwright",))
@@ -286,31 +286,31 @@ def _capturer(
     if not programs:
         looked = ", ".join(map(str, found.searched_paths))
         return NoBrowser(found.problem or f"no Chromium in {looked}: install it, or set ASSAY_BROWSER")
-    own_places = frozenset(parse_host_port(entry) for entry in settings.egress_allow)
+    exempt_hosts = frozenset(parse_host_port(entry) for entry in settings.egress_allow)
     browsers = [
         PacedCapturer(
             BrowserCapturer(
                 program,
-                guard,
+                proxy,
                 semaphore=limits.pages,
                 allow_unsandboxed=settings.browser_unsandboxed,
                 contact=settings.contact,
             ),
             pace,
-            gap_s=settings.host_gap_s,
-            is_own=own_places.__contains__,
+            interval_s=settings.host_gap_s,
+            is_exempt=exempt_hosts.__contains__,
         )
         for program in programs
     ]
     # Probes have their own semaphore. Each one belongs to a page that has just released its slot.
     few = asyncio.Semaphore(_PROBES_AT_ONCE)
-    probe = HttpCapturer(guard, semaphore=few, deadline_s=PROBE_S, max_bytes=PROBE_BYTES, contact=settings.contact)
-    polite = PacedCapturer(probe, pace, gap_s=settings.host_gap_s, is_own=own_places.__contains__)
+    probe = HttpCapturer(proxy, semaphore=few, deadline_s=PROBE_S, max_bytes=PROBE_BYTES, contact=settings.contact)
+    paced = PacedCapturer(probe, pace, interval_s=settings.host_gap_s, is_exempt=exempt_hosts.__contains__)
     return RoutedCapturer(
         *browsers,
-        siblings=SiblingProbe(polite),
+        sibling_probe=SiblingProbe(paced),
         pages_per_host=limits.max_pages_per_host,
-        places_of_all=hosts,
+        global_slot=hosts,
     )
 
 

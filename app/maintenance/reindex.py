@@ -25,7 +25,7 @@ _log = structlog.get_logger(__name__)
 class Rebuildable(Protocol):
     """Capture index that can be rebuilt."""
 
-    def all(self) -> AsyncIterator[Capture]: ...
+    def captures(self) -> AsyncIterator[Capture]: ...
 
     async def restore(self, capture: Capture) -> bool:
         """Write the row of a capture if it is missing or different. Return whether it was written."""
@@ -70,7 +70,7 @@ async def rebuild(blobs: BlobStore, index: Rebuildable, *, check: bool) -> Rebui
         BlobStoreFailed, IndexFailed: The store or the index cannot be read or written.
     """
     captures, recorded_ids, unreadable = await _records(blobs)
-    async for known in index.all():
+    async for known in index.captures():
         captures.setdefault(known.id, known)
     rows = 0
     records = 0

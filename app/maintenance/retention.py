@@ -92,7 +92,7 @@ async def _in_folder(folder: Path | None) -> dict[str, Capture]:
     """Return the captures that are recorded in a folder, by ID."""
     if folder is None or not await asyncio.to_thread(folder.is_dir):
         return {}
-    return {capture.id: capture async for capture in (await FolderIndex.open(folder)).all()}
+    return {capture.id: capture async for capture in (await FolderIndex.open(folder)).captures()}
 
 
 async def _named_without_row(database: Database, blobs: BlobStore, *, but: Iterable[str]) -> set[str]:
@@ -101,7 +101,7 @@ async def _named_without_row(database: Database, blobs: BlobStore, *, but: Itera
     async with database.begin() as connection:
         async for capture_id, _ in body_references(connection):
             known.add(capture_id)
-    return {sha256 async for _, data in blobs.records(but=known) for sha256 in _bodies_of(capture_from_bytes(data))}
+    return {sha256 async for _, data in blobs.records(exclude=known) for sha256 in _bodies_of(capture_from_bytes(data))}
 
 
 def _bodies_of(capture: Capture) -> set[str]:

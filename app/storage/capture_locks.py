@@ -41,10 +41,10 @@ class PostgresCaptureLocks:
         self._renew_s = renew_s
 
     @asynccontextmanager
-    async def turn(self, key: str) -> AsyncIterator[None]:
+    async def lock(self, key: str) -> AsyncIterator[None]:
         hashed, holder = _digest(key), uuid4().hex
         await self._acquire(hashed, holder)
-        renewing = asyncio.create_task(self._renew(hashed, holder), name=f"turn {hashed[:12]}")
+        renewing = asyncio.create_task(self._renew(hashed, holder), name=f"capture lock {hashed[:12]}")
         try:
             yield
         finally:
@@ -123,9 +123,9 @@ class PostgresHostPacing:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def wait(self, host: str, gap_s: float) -> None:
+    async def wait(self, host: str, interval_s: float) -> None:
         """Reserve the next time slot of ``host`` and wait for it. If the database is unavailable, do not wait."""
-        gap = _interval(min(gap_s, _MAX_GAP_S))
+        gap = _interval(min(interval_s, _MAX_GAP_S))
         now = func.clock_timestamp()
         reserve = (
             insert(host_visits)

@@ -58,7 +58,7 @@ class PostgresCaptureIndex:
         async with self._transaction() as connection:
             return (await connection.execute(upsert.returning(captures.c.id))).first() is not None
 
-    async def all(self) -> AsyncIterator[Capture]:
+    async def captures(self) -> AsyncIterator[Capture]:
         """Yield all captures, ordered by ID."""
         after = ""
         while True:

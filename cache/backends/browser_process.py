@@ -46,7 +46,7 @@ class Driver:
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
-            await _wait_until_done(asyncio.ensure_future(self._abandon(starting)))
+            await _wait_until_done(asyncio.ensure_future(self._abort_start(starting)))
             raise
 
     async def stop(self) -> None:
@@ -60,7 +60,7 @@ class Driver:
                 self._kill()
                 await _wait_until_done(stopping)
 
-    async def _abandon(self, starting: asyncio.Future[Any]) -> None:
+    async def _abort_start(self, starting: asyncio.Future[Any]) -> None:
         while not starting.done() and not self._kill():  # there may be no process yet
             await asyncio.wait({starting}, timeout=_POLL_S)
         await asyncio.wait({starting})
@@ -119,21 +119,21 @@ _UNPRIVILEGED_USER = "nobody"
 class Launch:
     """A prepared launch: start script, environment, and the folder that contains both.
 
-    ``lifeline``: writing end of the watchdog's pipe. Closing it kills the browser.
+    ``watchdog_pipe``: writing end of the watchdog's pipe. Closing it kills the browser.
     """
 
     script: Path
     folder: Path
     environment: dict[str, str]
-    lifeline: RawIOBase
+    watchdog_pipe: RawIOBase
 
     def browser_pid(self) -> int:
         """Return the process id of the browser. Call this only after the browser has responded."""
         return int((self.folder / "pid").read_text(encoding="ascii"))
 
-    def cut(self) -> None:
+    def kill(self) -> None:
         """Kill the browser and remove the folder."""
-        self.lifeline.close()
+        self.watchdog_pipe.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -159,9 +159,9 @@ def prepare_launch(executable: Path, *, allow_unsandboxed: bool) -> Launch:
     script.write_text(_script(executable, pipe, drop), encoding="utf-8")
     script.chmod(0o755)
     # Opened for reading and writing, so that neither this call nor the watchdog blocks.
-    lifeline = pipe.open("r+b", buffering=0)
+    watchdog_pipe = pipe.open("r+b", buffering=0)
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8", "TMPDIR": tempfile.gettempdir()}
-    return Launch(script=script, folder=folder, environment=environment, lifeline=lifeline)
+    return Launch(script=script, folder=folder, environment=environment, watchdog_pipe=watchdog_pipe)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +235,7 @@ class MemoryLimiter:
         """Monitor the processes as long as at least one caller is in this context."""
         self._callers += 1
         if self._task is None:
-            self._task = asyncio.create_task(self._watch(), name="memory warden")
+            self._task = asyncio.create_task(self._monitor_processes(), name="memory limiter")
         try:
             yield
         finally:
@@ -245,7 +245,7 @@ class MemoryLimiter:
                 task.cancel()
                 await asyncio.wait([task])
 
-    async def _watch(self) -> None:
+    async def _monitor_processes(self) -> None:
         while True:
             self.kills += await asyncio.to_thread(self._kill_oversized)
             await asyncio.sleep(_INTERVAL_S)

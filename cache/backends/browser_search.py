@@ -40,7 +40,7 @@ class FoundBrowser:
     Attributes:
         shell: The headless shell, if any.
         full: Full Chromium or Chrome, if any.
-        looked_in: Paths that were searched.
+        searched_paths: Paths that were searched.
         problem: Why an explicitly configured browser cannot be used, else empty.
     """
 

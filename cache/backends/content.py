@@ -12,27 +12,27 @@ from cache.classify.quality import PageFacts, classify
 from cache.errors import DocumentRejected
 
 
-async def read_content(arrived: Observation, content: bytes, content_type: str, *, deadline_s: float) -> Observation:
-    """Return ``arrived`` completed with ``content``. Error pages, walls and damaged content become outcomes."""
+async def read_content(received: Observation, content: bytes, content_type: str, *, deadline_s: float) -> Observation:
+    """Return ``received`` completed with ``content``. Error pages, walls and damaged content become outcomes."""
     kind = sniff(content, content_type)
-    if (arrived.http_status or 200) >= 400 or kind is ByteKind.HTML:
+    if (received.http_status or 200) >= 400 or kind is ByteKind.HTML:
         html = decode_html(content, content_type) if kind in (ByteKind.HTML, ByteKind.TEXT) else ""
-        return await read_page(arrived, html, content)
+        return await read_page(received, html, content)
     try:
         document = await read_document(content, content_type, deadline_s=deadline_s)
     except DocumentRejected as rejected:
-        return replace(arrived, outcome=rejected.outcome, detail=rejected.detail)
-    return document.complete_observation(arrived)
+        return replace(received, outcome=rejected.outcome, detail=rejected.detail)
+    return document.complete_observation(received)
 
 
-async def read_page(arrived: Observation, html: str, content: bytes) -> Observation:
-    """Return ``arrived`` completed with the content of an unrendered web page. ``content`` is stored as its HTML."""
-    final_url = arrived.final_url or arrived.url
+async def read_page(received: Observation, html: str, content: bytes) -> Observation:
+    """Return ``received`` completed with the content of an unrendered web page. ``content`` is stored as its HTML."""
+    final_url = received.final_url or received.url
     page = await asyncio.to_thread(read_html, html, final_url)
     facts = PageFacts(
-        url=arrived.url,
+        url=received.url,
         final_url=final_url,
-        status=arrived.http_status,
+        status=received.http_status,
         title=page.title,
         headlines=page.headlines,
         text=page.text,
@@ -48,11 +48,11 @@ async def read_page(arrived: Observation, html: str, content: bytes) -> Observat
     )
     finding = await asyncio.to_thread(classify, facts)
     return replace(
-        arrived,
+        received,
         outcome=finding.outcome,
-        detail=finding.detail or arrived.detail,
+        detail=finding.detail or received.detail,
         gone=finding.gone,
-        suspicion=finding.suspicion,
+        soft_404_confidence=finding.soft_404_confidence,
         title=page.title,
         text=page.text,
         hidden_text=page.hidden,

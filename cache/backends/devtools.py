@@ -31,7 +31,7 @@ class DevTools(Protocol):
 MAX_DEPTH = 4
 """Maximum nesting depth of closed shadow roots that are opened."""
 _WORLD = "assay"
-_HOSTS = "() => globalThis.__assayHosts || []"
+_READ_HOSTS = "() => globalThis.__assayHosts || []"
 _SAVE_ROOT = "function () { (globalThis.__assayRoots ||= new Map()).set(this.host, this) }"
 
 Children = Callable[[], Awaitable[Sequence[tuple[str, FrameView]]]]
@@ -47,7 +47,7 @@ class MainDocument:
 
     async def run(self, function: str, argument: object) -> Any:
         """Call the function, again after opening closed shadow roots. ``hosts`` in its result counts possible hosts."""
-        world = await self._world()
+        world = await self._create_world()
         found = await self._call(world, function, argument)
         for _ in range(MAX_DEPTH):
             if not found.get("hosts") or not await self._open_roots(world):
@@ -57,12 +57,12 @@ class MainDocument:
 
     async def call(self, function: str, argument: object) -> Any:
         """Call the function once, in the same isolated world."""
-        return await self._call(await self._world(), function, argument)
+        return await self._call(await self._create_world(), function, argument)
 
     async def children(self) -> Sequence[tuple[str, FrameView]]:
         return await self._children()
 
-    async def _world(self) -> int:
+    async def _create_world(self) -> int:
         tree = await self._devtools.send("Page.getFrameTree")
         made = await self._devtools.send(
             "Page.createIsolatedWorld", {"frameId": tree["frameTree"]["frame"]["id"], "worldName": _WORLD}
@@ -88,7 +88,7 @@ class MainDocument:
     async def _open_roots(self, world: int) -> int:
         """Pass the closed shadow roots of all possible hosts to the world. Return their number."""
         listed = await self._devtools.send(
-            "Runtime.callFunctionOn", {"functionDeclaration": _HOSTS, "executionContextId": world}
+            "Runtime.callFunctionOn", {"functionDeclaration": _READ_HOSTS, "executionContextId": world}
         )
         suspects = await self._devtools.send(
             "Runtime.getProperties", {"objectId": listed["result"]["objectId"], "ownProperties": True}

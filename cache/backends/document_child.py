@@ -69,7 +69,7 @@ def _send(out: BinaryIO, header: dict[str, Any], body: bytes = b"") -> None:
     out.flush()
 
 
-def show_pdf(data: bytes, out: BinaryIO) -> None:
+def write_pdf(data: bytes, out: BinaryIO) -> None:
     """Write a ``document`` frame, then a ``page`` frame with text per page. The first pages include an image.
 
     Raises:
@@ -91,7 +91,7 @@ def show_pdf(data: bytes, out: BinaryIO) -> None:
     _send(out, {"type": "document", "pages": pages, "title": title})
     for number in range(min(pages, MAX_TEXT_PAGES)):
         try:
-            header, image = _page(document[number], with_image=number < MAX_IMAGE_PAGES)
+            header, image = _read_page(document[number], with_image=number < MAX_IMAGE_PAGES)
         except (RuntimeError, ValueError) as broken:
             header, image = {"text": "", "hidden": "", "links": [], "damage": str(broken) or "unknown"}, b""
         _send(out, {"type": "page", "number": number + 1, **header}, image)
@@ -99,7 +99,7 @@ def show_pdf(data: bytes, out: BinaryIO) -> None:
         _send(out, {"type": "repaired"})
 
 
-def _page(page: Any, *, with_image: bool) -> tuple[dict[str, Any], bytes]:
+def _read_page(page: Any, *, with_image: bool) -> tuple[dict[str, Any], bytes]:
     """Return the header and JPEG of one page. Text that is not visible is returned separately."""
     from PIL import Image
 
@@ -117,11 +117,11 @@ def _page(page: Any, *, with_image: bool) -> tuple[dict[str, Any], bytes]:
     visible_text: list[str] = []
     hidden: list[str] = []
     lines: list[tuple[Any, ...]] = []
-    scans, covered = _scans(images, shown), _covered(images, page)
+    scans, covered = _scan_boxes(images, shown), _covered_text_boxes(images, page)
     words_only = pymupdf.TEXTFLAGS_DICT & ~pymupdf.TEXT_PRESERVE_IMAGES
     for block in page.get_text("dict", flags=words_only)["blocks"]:
         for line in block.get("lines", ()):
-            spans = _spans(line, rotation, gray_image, dpi, scans, covered)
+            spans = _read_spans(line, rotation, gray_image, dpi, scans, covered)
             visible_text += [span_text for span_text, is_read, _ in spans if is_read]
             if len(lines) < MAX_PLACES:
                 lines.append(
@@ -137,7 +137,7 @@ def _page(page: Any, *, with_image: bool) -> tuple[dict[str, Any], bytes]:
         if visible_text and visible_text[-1] == "\n":
             visible_text.append("\n")
     text, (low, high) = _collapse_blank_lines("".join(visible_text)), gray_image.getextrema()
-    header = {"text": text, "blank": not text and low == high, "hidden": "\n".join(hidden), "links": _links(page)}
+    header = {"text": text, "blank": not text and low == high, "hidden": "\n".join(hidden), "links": _read_links(page)}
     return header | {"lines": lines if with_image else []}, _jpeg(picture, PDF_JPEG_QUALITY) if with_image else b""
 
 
@@ -147,7 +147,7 @@ def _box(line: Any, rotation: Any, width: float, height: float) -> tuple[float, 
     return tuple(round(one, 5) for one in (box.x0 / width, box.y0 / height, box.width / width, box.height / height))
 
 
-def _scans(images: list[Any], shown: Any) -> list[Any]:
+def _scan_boxes(images: list[Any], shown: Any) -> list[Any]:
     """Return the boxes of images that fill most of the page. Invisible text over them is the OCR text of a scan."""
     pymupdf = _pymupdf()
     area = abs(shown) or 1.0
@@ -155,7 +155,7 @@ def _scans(images: list[Any], shown: Any) -> list[Any]:
     return [rectangle for rectangle in rectangles if abs(rectangle & shown) >= SCAN_SHARE * area]
 
 
-def _covered(images: list[Any], page: Any) -> list[Any]:
+def _covered_text_boxes(images: list[Any], page: Any) -> list[Any]:
     """Return the boxes of text that a later opaque image covers."""
     pymupdf = _pymupdf()
     opaque = [pymupdf.Rect(info["bbox"]) for info in images if not info.get("has-mask")]
@@ -180,7 +180,7 @@ def _center(box: Any) -> Any:
     return _pymupdf().Point((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2)
 
 
-def _spans(
+def _read_spans(
     line: Any, rotation: Any, gray_image: Any, dpi: float, scans: list[Any], covered: list[Any]
 ) -> list[tuple[str, bool, bool]]:
     """Return text, whether it is readable, and whether it is visible. OCR text of a scan is only readable."""
@@ -210,7 +210,7 @@ def _has_contrast(box: Any, gray_image: Any, dpi: float) -> bool:
     return bool(high - low >= MIN_CONTRAST)
 
 
-def _links(page: Any) -> list[tuple[str, str]]:
+def _read_links(page: Any) -> list[tuple[str, str]]:
     found = []
     for link in page.get_links()[:MAX_LINKS]:
         if link.get("uri"):
@@ -224,7 +224,7 @@ def _collapse_blank_lines(text: str) -> str:
     return "\n".join(kept).strip()
 
 
-def show_image(data: bytes, out: BinaryIO) -> None:
+def write_image(data: bytes, out: BinaryIO) -> None:
     """Write one ``page`` frame without text.
 
     Raises:
@@ -257,10 +257,10 @@ def _jpeg(picture: Any, quality: int) -> bytes:
     return buffer.getvalue()
 
 
-def show(kind: str, data: bytes, out: BinaryIO) -> None:
+def write_document(kind: str, data: bytes, out: BinaryIO) -> None:
     """Write all frames of one document. The last one is ``end`` or ``rejected``."""
     try:
-        {"pdf": show_pdf, "image": show_image}[kind](data, out)
+        {"pdf": write_pdf, "image": write_image}[kind](data, out)
     except Rejected as why:
         _send(out, {"type": "rejected", "reason": str(why)})
     except MemoryError:
@@ -269,7 +269,7 @@ def show(kind: str, data: bytes, out: BinaryIO) -> None:
         _send(out, {"type": "end"})
 
 
-def _child(kind: str, document: int, frames: int) -> None:
+def _run_child(kind: str, document: int, frames: int) -> None:
     """Run as the child and exit. Closes the control socket and all other descriptors of the server."""
     code = 1
     try:
@@ -279,7 +279,7 @@ def _child(kind: str, document: int, frames: int) -> None:
         os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         apply_limits()
         with open(0, "rb") as source, open(1, "wb") as out:
-            show(kind, source.read(), out)
+            write_document(kind, source.read(), out)
         code = 0
     finally:
         os._exit(code)
@@ -306,7 +306,7 @@ def serve(control: socket.socket) -> None:
             continue
         pid = os.fork()
         if pid == 0:
-            _child(command, *descriptors)
+            _run_child(command, *descriptors)
         children.add(pid)
         for descriptor in descriptors:
             os.close(descriptor)

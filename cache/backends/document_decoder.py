@@ -36,22 +36,22 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildOutput:
-    """Frames from the child. ``cut``: why it was stopped early, or empty if it finished."""
+    """Frames from the child. ``stop_reason``: why it was stopped early, or empty if it finished."""
 
     frames: tuple[Frame, ...]
-    cut: str
+    stop_reason: str
 
 
 async def decode_in_child(
     kind: Literal["pdf", "image"], data: bytes, *, deadline_s: float = 50.0, frame_s: float = 20.0
 ) -> ChildOutput:
     """Decode a document in a child process, which is gone when this returns or raises. ``frame_s``: limit per page."""
-    async with _child(kind, data) as frames:
-        return await _collect(frames, deadline_s, frame_s)
+    async with _running_child(kind, data) as frames:
+        return await _collect_frames(frames, deadline_s, frame_s)
 
 
 @asynccontextmanager
-async def _child(kind: Literal["pdf", "image"], data: bytes) -> AsyncIterator[asyncio.StreamReader]:
+async def _running_child(kind: Literal["pdf", "image"], data: bytes) -> AsyncIterator[asyncio.StreamReader]:
     """Start a child for a document and yield the stream of its output."""
     server = await asyncio.to_thread(shared_server)
     # Sockets instead of a pipe: uvloop closes a pipe's descriptor twice, and a thread may have reused it in between.
@@ -63,7 +63,7 @@ async def _child(kind: Literal["pdf", "image"], data: bytes) -> AsyncIterator[as
         child_end.close()
         raise
     # Shielded: without the process id of a child that is starting, nothing could kill it.
-    starting = asyncio.ensure_future(asyncio.to_thread(_start, server, kind, data, child_end))
+    starting = asyncio.ensure_future(asyncio.to_thread(_start_child, server, kind, data, child_end))
     try:
         try:
             await asyncio.shield(starting)
@@ -75,7 +75,7 @@ async def _child(kind: Literal["pdf", "image"], data: bytes) -> AsyncIterator[as
         closing.close()
 
 
-def _start(server: DocumentServer, kind: Literal["pdf", "image"], data: bytes, child_end: socket.socket) -> int:
+def _start_child(server: DocumentServer, kind: Literal["pdf", "image"], data: bytes, child_end: socket.socket) -> int:
     """Pass a document to a child. ``child_end`` is closed in this process, so that the stream ends with the child."""
     with child_end, tempfile.TemporaryFile() as document:
         document.write(data)
@@ -89,7 +89,7 @@ async def _wait_for_end(frames: asyncio.StreamReader) -> None:
         pass
 
 
-async def _collect(stream: asyncio.StreamReader, deadline_s: float, frame_s: float) -> ChildOutput:
+async def _collect_frames(stream: asyncio.StreamReader, deadline_s: float, frame_s: float) -> ChildOutput:
     frames: list[Frame] = []
     total = 0
     try:
@@ -98,14 +98,14 @@ async def _collect(stream: asyncio.StreamReader, deadline_s: float, frame_s: flo
                 async with asyncio.timeout(frame_s):
                     frame = await _next_frame(stream)
                 if frame is None:
-                    return ChildOutput(frames=tuple(frames), cut="a crash or its limits")
+                    return ChildOutput(frames=tuple(frames), stop_reason="a crash or its limits")
                 frames.append(frame)
                 total += len(frame.body)
                 if frame.header["type"] in _FINAL_TYPES:
-                    return ChildOutput(frames=tuple(frames), cut="")
+                    return ChildOutput(frames=tuple(frames), stop_reason="")
     except TimeoutError:
-        return ChildOutput(frames=tuple(frames), cut="the time limit")
-    return ChildOutput(frames=tuple(frames), cut="the output limit")
+        return ChildOutput(frames=tuple(frames), stop_reason="the time limit")
+    return ChildOutput(frames=tuple(frames), stop_reason="the output limit")
 
 
 async def _next_frame(stream: asyncio.StreamReader) -> Frame | None:
@@ -141,7 +141,7 @@ class DocumentServer:
         """
         with self._lock:
             for _ in range(2):
-                control = self._connected()
+                control = self._connect()
                 with suppress(OSError):
                     socket.send_fds(control, [kind.encode("ascii")], [document, frames])
                     if answer := control.recv(_ANSWER_BYTES):
@@ -160,7 +160,7 @@ class DocumentServer:
         with self._lock:
             self._stop()
 
-    def _connected(self) -> socket.socket:
+    def _connect(self) -> socket.socket:
         if self._control is None:
             parent_end, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with child_end:
@@ -185,7 +185,7 @@ class DocumentServer:
         self._control = self._process = None
 
 
-class _Shared:
+class _SharedServer:
     """One server per process: a forked process must not use the socket of its parent."""
 
     def __init__(self) -> None:
@@ -201,7 +201,7 @@ class _Shared:
             return self._server
 
 
-_shared = _Shared()
+_shared = _SharedServer()
 
 
 def shared_server() -> DocumentServer:

@@ -55,7 +55,7 @@ class ByteKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """Page content of a document that is not a web page. ``partial``: what is missing, or empty."""
+    """Page content of a document that is not a web page. ``missing_parts``: what is missing, or empty."""
 
     kind: PageKind
     text: str
@@ -65,14 +65,14 @@ class Document:
     title: str = ""
     pdf: bytes | None = None
     places: bytes | None = None
-    partial: str = ""
+    missing_parts: str = ""
 
-    def complete_observation(self, arrived: Observation) -> Observation:
-        """Return ``arrived`` completed with the content of the document."""
+    def complete_observation(self, received: Observation) -> Observation:
+        """Return ``received`` completed with the content of the document."""
         return replace(
-            arrived,
-            outcome=CaptureOutcome.PARTIAL if self.partial else CaptureOutcome.OK,
-            detail=self.partial,
+            received,
+            outcome=CaptureOutcome.PARTIAL if self.missing_parts else CaptureOutcome.OK,
+            detail=self.missing_parts,
             kind=self.kind,
             title=self.title,
             text=self.text,
@@ -125,14 +125,14 @@ async def read_document(data: bytes, content_type: str, *, deadline_s: float) ->
     """
     kind = sniff(data, content_type)
     if kind is ByteKind.PDF:
-        report = await decode_in_child("pdf", data, deadline_s=deadline_s)
-        return document_from_output(PageKind.PDF, report, pdf=data)
+        output = await decode_in_child("pdf", data, deadline_s=deadline_s)
+        return document_from_output(PageKind.PDF, output, pdf=data)
     if kind is ByteKind.IMAGE:
         return document_from_output(
             PageKind.IMAGE, await decode_in_child("image", data, deadline_s=deadline_s), pdf=None
         )
     if kind is ByteKind.TEXT:
-        return _from_text(await asyncio.to_thread(decode_text, data, content_type))
+        return _document_from_text(await asyncio.to_thread(decode_text, data, content_type))
     if not data.strip():
         raise DocumentRejected(CaptureOutcome.EMPTY, "no content")
     raise DocumentRejected(
@@ -142,15 +142,15 @@ async def read_document(data: bytes, content_type: str, *, deadline_s: float) ->
 
 def decode_text(data: bytes, content_type: str) -> str:
     """Decode text by byte order mark, server's charset, UTF-8, or Windows-1252, in this order."""
-    return _decoded(data, [_charset(content_type)])
+    return _decode(data, [_charset(content_type)])
 
 
 def decode_html(data: bytes, content_type: str) -> str:
     """Decode HTML like ``decode_text``, with the charset that it declares itself after the server's."""
-    return _decoded(data, [_charset(content_type), _charset(f"charset={html_body_declared_encoding(data)}")])
+    return _decode(data, [_charset(content_type), _charset(f"charset={html_body_declared_encoding(data)}")])
 
 
-def _decoded(data: bytes, named: Sequence[str | None]) -> str:
+def _decode(data: bytes, named: Sequence[str | None]) -> str:
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             return data.decode(encoding, errors="replace")
@@ -174,24 +174,28 @@ def _charset(content_type: str) -> str | None:
     return "cp1252" if name in _NAMES_OF_CP1252 else name
 
 
-def _from_text(text: str) -> Document:
+def _document_from_text(text: str) -> Document:
     if not text.strip():
         raise DocumentRejected(CaptureOutcome.EMPTY, "the text is blank")
-    cut = f"only the first {MAX_TEXT_CHARS} of {len(text)} characters are stored" if len(text) > MAX_TEXT_CHARS else ""
-    return Document(kind=PageKind.TEXT, text=text[:MAX_TEXT_CHARS], partial=cut)
+    missing = (
+        f"only the first {MAX_TEXT_CHARS} of {len(text)} characters are stored" if len(text) > MAX_TEXT_CHARS else ""
+    )
+    return Document(kind=PageKind.TEXT, text=text[:MAX_TEXT_CHARS], missing_parts=missing)
 
 
-def document_from_output(kind: PageKind, report: ChildOutput, *, pdf: bytes | None) -> Document:
-    """Convert the frames of the child to a document. ``partial`` says what is missing.
+def document_from_output(kind: PageKind, output: ChildOutput, *, pdf: bytes | None) -> Document:
+    """Convert the frames of the child to a document. ``missing_parts`` says what is missing.
 
     Raises:
         DocumentRejected: there is no usable content.
     """
-    headers = [frame.header for frame in report.frames]
+    headers = [frame.header for frame in output.frames]
     reason = next((str(header["reason"]) for header in headers if header["type"] == "rejected"), "")
-    pages = [frame for frame in report.frames if frame.header["type"] == "page"]
+    pages = [frame for frame in output.frames if frame.header["type"] == "page"]
     if not pages:
-        raise DocumentRejected(CaptureOutcome.DAMAGED, reason or f"bomb or damage: decoding stopped by {report.cut}")
+        raise DocumentRejected(
+            CaptureOutcome.DAMAGED, reason or f"bomb or damage: decoding stopped by {output.stop_reason}"
+        )
     damage = [str(page.header["damage"]) for page in pages if page.header.get("damage")]
     if len(damage) == len(pages):
         raise DocumentRejected(CaptureOutcome.DAMAGED, f"no page of it can be read: {damage[0][:200]}")
@@ -200,7 +204,7 @@ def document_from_output(kind: PageKind, report: ChildOutput, *, pdf: bytes | No
     document = next(header for header in headers if header["type"] == "document")
     text = "\n".join(str(page.header["text"]) for page in pages)
     hidden = "\n".join(str(page.header["hidden"]) for page in pages if page.header["hidden"])
-    notes = _missing_pages_note(int(document["pages"]) - len(pages), reason or report.cut)
+    notes = _missing_pages_note(int(document["pages"]) - len(pages), reason or output.stop_reason)
     notes += [f"{len(damage)} pages cannot be read: {damage[0][:200]}"] if damage else []
     notes += ["the file is damaged; its readable parts are shown"] if {"type": "repaired"} in headers else []
     notes += [f"only the first {MAX_TEXT_CHARS} characters are stored"] if len(text) > MAX_TEXT_CHARS else []
@@ -213,8 +217,8 @@ def document_from_output(kind: PageKind, report: ChildOutput, *, pdf: bytes | No
         links=tuple((str(label), str(target)) for page in pages for label, target in page.header["links"]),
         title=str(document["title"]),
         pdf=pdf,
-        places=places_json(text, _surfaces([page for page in pages if page.body])),
-        partial="; ".join(notes),
+        places=places_json(text, _screenshot_pieces([page for page in pages if page.body])),
+        missing_parts="; ".join(notes),
     )
 
 
@@ -222,11 +226,11 @@ def _missing_pages_note(pages: int, why: str) -> list[str]:
     return [f"{pages} pages left out: {why or 'only the first ones are read'}"] if pages > 0 else []
 
 
-def _surfaces(pages: Sequence[Frame]) -> Iterator[tuple[list[ScreenshotArea], list[Piece]]]:
+def _screenshot_pieces(pages: Sequence[Frame]) -> Iterator[tuple[list[ScreenshotArea], list[Piece]]]:
     """Return each rendered page with its lines. The child process reports boxes in fractions of the page."""
     for number, page in enumerate(pages):
         pieces = [
-            Piece(begins=text[:_BEGINNING_CHARS], length=len(text), lines=(Line(0, *map(float, box)),))
+            Piece(beginning=text[:_BEGINNING_CHARS], length=len(text), lines=(Line(0, *map(float, box)),))
             for text, *box in page.header.get("lines", ())
         ]
         yield [ScreenshotArea(number=number, top=0.0, width=1.0, height=1.0)], pieces
@@ -251,11 +255,11 @@ def _is_image(head: bytes) -> bool:
 
 def _is_binary(head: bytes, content_type: str) -> bool:
     """Return whether declared text is binary, because servers declare unknown content as text."""
-    wide = (
+    is_wide = (
         head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
         or (_charset(content_type) or "")[:5] in _WIDE_CODECS
     )
-    return b"\0" in head and not wide
+    return b"\0" in head and not is_wide
 
 
 def _looks_like_text(head: bytes) -> bool:

@@ -13,7 +13,7 @@ MAX_REDIRECTS = 10
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 """Redirect statuses. With other statuses, a ``Location`` header is not followed."""
 MAX_HOP_CHARS = 16_384  # URLs of sign-on redirects are much longer than cited URLs
-KEPT_HEADERS = frozenset(
+STORED_HEADERS = frozenset(
     {"content-type", "content-length", "content-language", "last-modified", "date", "etag", "server", "retry-after"}
     | {"x-robots-tag", "content-disposition", "age", "cache-control"}
 )
@@ -28,7 +28,7 @@ class CaptureFailure:
     gone: bool = False
 
 
-_BY_REASON = {
+_OUTCOMES_BY_REASON = {
     RefusalReason.ADDRESS: CaptureOutcome.EGRESS_DENIED,
     RefusalReason.PORT: CaptureOutcome.EGRESS_DENIED,
     RefusalReason.REQUEST: CaptureOutcome.EGRESS_DENIED,
@@ -39,7 +39,7 @@ _BY_REASON = {
     RefusalReason.BYTES: CaptureOutcome.TOO_LARGE,
     RefusalReason.TIME: CaptureOutcome.TIMEOUT,
 }
-_BY_CODE: tuple[tuple[re.Pattern[str], CaptureOutcome], ...] = tuple(
+_OUTCOMES_BY_CODE: tuple[tuple[re.Pattern[str], CaptureOutcome], ...] = tuple(
     (re.compile(pattern), outcome)
     for pattern, outcome in (
         (r"ERR_NAME_", CaptureOutcome.DNS_ERROR),
@@ -59,13 +59,13 @@ def failure_from_refusal(refusal: Refusal) -> CaptureFailure:
     """Convert a refusal of the egress proxy."""
     allowable = refusal.reason in (RefusalReason.ADDRESS, RefusalReason.PORT)
     return CaptureFailure(
-        outcome=_BY_REASON[refusal.reason],
+        outcome=_OUTCOMES_BY_REASON[refusal.reason],
         detail=refusal.detail + (_remedy(refusal.host, refusal.port) if allowable else ""),
         gone=refusal.reason is RefusalReason.HOST_UNKNOWN,
     )
 
 
-def of_target(url: str) -> CaptureFailure | None:
+def failure_from_target(url: str) -> CaptureFailure | None:
     """Return the ending of a capture whose page leads to this URL. Return None if the URL can be fetched."""
     refusal = unfetchable_reason(url, max_chars=MAX_HOP_CHARS)
     if refusal is None:
@@ -91,7 +91,7 @@ def failure_from_browser_error(message: str, url: str = "") -> CaptureFailure | 
     found = _CODE.search(message)
     if found is None:
         return None
-    outcome = next(outcome for pattern, outcome in _BY_CODE if pattern.match(found[1]))
+    outcome = next(outcome for pattern, outcome in _OUTCOMES_BY_CODE if pattern.match(found[1]))
     detail = found[1]
     if detail == _UNSAFE_PORT and url:
         detail += _remedy(*host_and_port(url))

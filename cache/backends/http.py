@@ -21,12 +21,12 @@ import httpx
 from cache.backends.content import read_content
 from cache.backends.documents import SNIFFED_BYTES, byte_limit
 from cache.backends.failures import (
-    KEPT_HEADERS,
     MAX_REDIRECTS,
     REDIRECTS,
+    STORED_HEADERS,
     CaptureFailure,
     failure_from_refusal,
-    of_target,
+    failure_from_target,
 )
 from cache.capture import CaptureOutcome, Observation
 from cache.egress.proxy import EgressProxy, Lane
@@ -47,15 +47,15 @@ class _Response:
     chain: tuple[str, ...]
     content: bytes
     location: str = ""
-    whole: bool = True
+    is_complete: bool = True
 
 
 class _FetchFailed(Exception):
     """The fetch failed without a response. Never raised outside this module."""
 
-    def __init__(self, ending: CaptureFailure, *, url: str, chain: tuple[str, ...]) -> None:
-        super().__init__(ending.detail)
-        self.ending = ending
+    def __init__(self, failure: CaptureFailure, *, url: str, chain: tuple[str, ...]) -> None:
+        super().__init__(failure.detail)
+        self.failure = failure
         self.url = url
         self.chain = chain
 
@@ -65,7 +65,7 @@ class HttpCapturer:
 
     def __init__(
         self,
-        guard: EgressProxy,
+        proxy: EgressProxy,
         *,
         semaphore: asyncio.Semaphore,
         deadline_s: float = DEADLINE_S,
@@ -76,14 +76,14 @@ class HttpCapturer:
         """Create a capturer.
 
         Args:
-            guard: Egress proxy.
+            proxy: Egress proxy.
             semaphore: Acquired for each capture.
             deadline_s: Time limit of a capture.
             max_bytes: Maximum size of a response, compressed and decompressed (default: depends on the content type).
             contact: Added to the user agent.
             clock: Returns the current time.
         """
-        self._guard = guard
+        self._proxy = proxy
         self._max_bytes = max_bytes
         self._semaphore = semaphore
         self._deadline_s = deadline_s
@@ -94,7 +94,7 @@ class HttpCapturer:
     async def capture(self, url: str) -> Observation:
         async with self._semaphore:
             began = time.monotonic()
-            blank = Observation(
+            initial = Observation(
                 url=url,
                 outcome=CaptureOutcome.TIMEOUT,
                 captured_at=self._clock(),
@@ -105,42 +105,42 @@ class HttpCapturer:
             )
             refusal = unfetchable_reason(url)
             if refusal is not None:
-                return replace(blank, outcome=CaptureOutcome.UNSUPPORTED, detail=refusal)
+                return replace(initial, outcome=CaptureOutcome.UNSUPPORTED, detail=refusal)
             try:
-                async with asyncio.timeout(self._deadline_s), self._guard.lane(max_bytes=self._max_bytes) as lane:
-                    seen = await self._fetch(blank, url, lane, began)
+                async with asyncio.timeout(self._deadline_s), self._proxy.lane(max_bytes=self._max_bytes) as lane:
+                    seen = await self._fetch(initial, url, lane, began)
             except TimeoutError:
-                seen = blank
+                seen = initial
             return replace(seen, duration_s=time.monotonic() - began)
 
     async def aclose(self) -> None:
         """Do nothing; no resources outlive a capture."""
 
-    async def _fetch(self, blank: Observation, url: str, lane: Lane, began: float) -> Observation:
+    async def _fetch(self, initial: Observation, url: str, lane: Lane, began: float) -> Observation:
         try:
             response = await self._get(url, lane)
-        except _FetchFailed as ended:
+        except _FetchFailed as failed:
             return replace(
-                blank,
-                outcome=ended.ending.outcome,
-                detail=ended.ending.detail,
-                gone=ended.ending.gone,
-                final_url=ended.url,
-                chain=ended.chain,
+                initial,
+                outcome=failed.failure.outcome,
+                detail=failed.failure.detail,
+                gone=failed.failure.gone,
+                final_url=failed.url,
+                chain=failed.chain,
             )
         left_s = max(1.0, self._deadline_s - (time.monotonic() - began) - 1.0)
-        arrived = replace(
-            blank,
+        received = replace(
+            initial,
             detail="",
             final_url=response.url,
             http_status=response.status,
             chain=response.chain,
-            headers={name: value for name, value in response.headers.items() if name in KEPT_HEADERS},
+            headers={name: value for name, value in response.headers.items() if name in STORED_HEADERS},
         )
         content_type = response.headers.get("content-type", "")
-        seen = await read_content(arrived, response.content, content_type, deadline_s=left_s)
-        if seen.outcome is CaptureOutcome.OK and not response.whole:
-            return replace(seen, outcome=CaptureOutcome.PARTIAL, detail="what the server sent breaks off")
+        seen = await read_content(received, response.content, content_type, deadline_s=left_s)
+        if seen.outcome is CaptureOutcome.OK and not response.is_complete:
+            return replace(seen, outcome=CaptureOutcome.PARTIAL, detail="the server's response is incomplete")
         return seen
 
     async def _get(self, url: str, lane: Lane) -> _Response:
@@ -162,8 +162,8 @@ class HttpCapturer:
                 try:
                     response = await _get_once(client, url, tuple(chain), self._max_bytes)
                 except (httpx.HTTPError, httpx.InvalidURL) as failed:
-                    ending = _http_failure(failed, lane, url)
-                    raise _FetchFailed(ending, url=url, chain=tuple(chain)) from failed
+                    failure = _http_failure(failed, lane, url)
+                    raise _FetchFailed(failure, url=url, chain=tuple(chain)) from failed
                 refusal = lane.refusal_of(url) if response.status in (403, 502) else None
                 if refusal is not None:
                     raise _FetchFailed(failure_from_refusal(refusal), url=url, chain=tuple(chain))
@@ -178,14 +178,14 @@ async def _get_once(client: httpx.AsyncClient, url: str, chain: tuple[str, ...],
         headers = {name.lower(): value for name, value in response.headers.items()}
         status = response.status_code
         location = str(response.extensions.get(_LOCATION, "")).strip()
-        content, whole = b"", True
+        content, is_complete = b"", True
         is_redirect = status in REDIRECTS and location
         if not is_redirect:
             try:
-                content, whole = await _read_body(response, headers, max_bytes)
+                content, is_complete = await _read_body(response, headers, max_bytes)
             except DocumentRejected as rejected:
-                ending = CaptureFailure(outcome=rejected.outcome, detail=rejected.detail)
-                raise _FetchFailed(ending, url=url, chain=chain) from rejected
+                failure = CaptureFailure(outcome=rejected.outcome, detail=rejected.detail)
+                raise _FetchFailed(failure, url=url, chain=chain) from rejected
         return _Response(
             url=url,
             status=status,
@@ -193,7 +193,7 @@ async def _get_once(client: httpx.AsyncClient, url: str, chain: tuple[str, ...],
             chain=chain,
             content=content,
             location=location if is_redirect else "",
-            whole=whole,
+            is_complete=is_complete,
         )
 
 
@@ -211,9 +211,9 @@ async def _read_body(response: httpx.Response, headers: dict[str, str], max_byte
         return byte_limit(head, content_type) if max_bytes is None else min(max_bytes, byte_limit(head, content_type))
 
     inflater = BoundedInflater(headers.get("content-encoding", ""), limit)
-    async for wire in response.aiter_raw():
-        inflater.feed(wire)
-    return inflater.content, inflater.is_whole
+    async for chunk in response.aiter_raw():
+        inflater.feed(chunk)
+    return inflater.content, inflater.is_complete
 
 
 def _redirect_target(response: _Response) -> str | None:
@@ -227,12 +227,12 @@ def _redirect_target(response: _Response) -> str | None:
 
 
 def _check_redirect(target: str, chain: list[str]) -> str:
-    ending = of_target(target)
-    if ending is not None:
-        raise _FetchFailed(ending, url=chain[-1], chain=tuple(chain))
+    failure = failure_from_target(target)
+    if failure is not None:
+        raise _FetchFailed(failure, url=chain[-1], chain=tuple(chain))
     if len(chain) > MAX_REDIRECTS:
-        ending = CaptureFailure(outcome=CaptureOutcome.REDIRECT_LOOP, detail=f"more than {MAX_REDIRECTS} redirects")
-        raise _FetchFailed(ending, url=target, chain=tuple(chain))
+        failure = CaptureFailure(outcome=CaptureOutcome.REDIRECT_LOOP, detail=f"more than {MAX_REDIRECTS} redirects")
+        raise _FetchFailed(failure, url=target, chain=tuple(chain))
     return target
 
 
@@ -242,12 +242,12 @@ def _http_failure(failed: httpx.HTTPError | httpx.InvalidURL, lane: Lane, url: s
         return failure_from_refusal(refusal)
     if isinstance(failed, httpx.TimeoutException):
         return CaptureFailure(outcome=CaptureOutcome.TIMEOUT, detail="the server stopped responding")
-    if _is_tls(failed):
+    if _is_tls_error(failed):
         return CaptureFailure(outcome=CaptureOutcome.TLS_ERROR, detail=str(failed))
     return CaptureFailure(outcome=CaptureOutcome.CONNECT_ERROR, detail=str(failed) or type(failed).__name__)
 
 
-def _is_tls(failed: BaseException | None) -> bool:
+def _is_tls_error(failed: BaseException | None) -> bool:
     while failed is not None:
         if isinstance(failed, ssl.SSLError):
             return True
@@ -260,7 +260,7 @@ _STEP_BYTES = 64 * 1024
 _GZIP_START = b"\x1f"  # first byte of a gzip member; a chunk may contain only this byte of it
 # zlib's window argument per encoding. The flag 32 detects gzip and zlib headers.
 _GZIP = zlib.MAX_WBITS | 16
-_WINDOWS = {"identity": None, "gzip": _GZIP, "x-gzip": _GZIP, "deflate": zlib.MAX_WBITS | 32}
+_WINDOW_BITS = {"identity": None, "gzip": _GZIP, "x-gzip": _GZIP, "deflate": zlib.MAX_WBITS | 32}
 
 
 class BoundedInflater:
@@ -269,58 +269,58 @@ class BoundedInflater:
     At most one step (64 KiB) is decompressed beyond the limit.
     """
 
-    def __init__(self, encoding: str, limit_of: Callable[[bytes], int]) -> None:
+    def __init__(self, encoding: str, limit_for: Callable[[bytes], int]) -> None:
         """Create an inflater.
 
         Args:
             encoding: Value of the Content-Encoding header.
-            limit_of: Returns the maximum size for content that starts with the given bytes.
+            limit_for: Returns the maximum size for content that starts with the given bytes.
 
         Raises:
             DocumentRejected: the encoding is not identity, gzip or deflate.
         """
         names = [name.strip().lower() for name in encoding.split(",") if name.strip()] or ["identity"]
-        if len(names) > 1 or names[0] not in _WINDOWS:
+        if len(names) > 1 or names[0] not in _WINDOW_BITS:
             raise DocumentRejected(CaptureOutcome.UNSUPPORTED, f"unsupported content encoding {encoding}")
-        self._window = _WINDOWS[names[0]]
-        self._engine = None if self._window is None else zlib.decompressobj(self._window)
-        self._limit_of = limit_of
+        self._window_bits = _WINDOW_BITS[names[0]]
+        self._decompressor = None if self._window_bits is None else zlib.decompressobj(self._window_bits)
+        self._limit_for = limit_for
         self._limit: int | None = None
         self._content = bytearray()
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the compressed stream is complete."""
-        return self._engine is None or self._engine.eof or not self._content
+        return self._decompressor is None or self._decompressor.eof or not self._content
 
     @property
     def content(self) -> bytes:
         return bytes(self._content)
 
-    def feed(self, wire: bytes) -> None:
+    def feed(self, chunk: bytes) -> None:
         """Decompress the next chunk.
 
         Raises:
             DocumentRejected: the content exceeds its limit or is damaged.
         """
-        if self._engine is None or self._window is None:
-            self._append(wire)
+        if self._decompressor is None or self._window_bits is None:
+            self._append(chunk)
             return
-        while wire:
-            if self._engine.eof:
+        while chunk:
+            if self._decompressor.eof:
                 # A gzip member has ended. Another member counts towards the same limit; anything else is padding.
-                if wire[:1] != _GZIP_START:
+                if chunk[:1] != _GZIP_START:
                     return
-                self._engine = zlib.decompressobj(self._window)
+                self._decompressor = zlib.decompressobj(self._window_bits)
             try:
-                self._append(self._engine.decompress(wire, _STEP_BYTES))
+                self._append(self._decompressor.decompress(chunk, _STEP_BYTES))
             except zlib.error as damage:
                 raise DocumentRejected(CaptureOutcome.DAMAGED, f"damaged compression: {damage}") from damage
-            wire = self._engine.unused_data if self._engine.eof else self._engine.unconsumed_tail
+            chunk = self._decompressor.unused_data if self._decompressor.eof else self._decompressor.unconsumed_tail
 
     def _append(self, content: bytes) -> None:
         self._content += content
         if self._limit is None and len(self._content) >= SNIFFED_BYTES:
-            self._limit = self._limit_of(bytes(self._content[:SNIFFED_BYTES]))
+            self._limit = self._limit_for(bytes(self._content[:SNIFFED_BYTES]))
         if self._limit is not None and len(self._content) > self._limit:
             raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {self._limit} bytes of content")

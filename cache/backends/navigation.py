@@ -1,6 +1,7 @@
 """Navigation of a page's main document: redirects, responses, downloads, and later navigations by the page itself.
 
-Documents that are not web pages are taken as bytes from the same request. After ``hold``, nothing can replace the page.
+Documents that are not web pages are taken as bytes from the same request. After ``block_navigation``, nothing
+can replace the page.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from urllib.parse import urljoin
 
 from cache.backends.devtools import DevTools, PageLost
 from cache.backends.documents import MAX_PAGE_BYTES, ByteKind, byte_limit, is_html_type, sniff
-from cache.backends.failures import KEPT_HEADERS, MAX_REDIRECTS, REDIRECTS, CaptureFailure, of_target
+from cache.backends.failures import MAX_REDIRECTS, REDIRECTS, STORED_HEADERS, CaptureFailure, failure_from_target
 from cache.backends.request_tracker import RequestTracker
 from cache.capture import CaptureOutcome
 from cache.urls import unfetchable_reason
@@ -44,52 +45,52 @@ class DocumentResponse:
         return self.headers.get("content-type", "")
 
     @property
-    def kept_headers(self) -> dict[str, str]:
-        return {name: value for name, value in self.headers.items() if name in KEPT_HEADERS}
+    def stored_headers(self) -> dict[str, str]:
+        return {name: value for name, value in self.headers.items() if name in STORED_HEADERS}
 
 
 @dataclass
 class Navigation:
-    """State of the main frame. Create it with ``watch`` before the first navigation.
+    """State of the main frame. Create it with ``attach`` before the first navigation.
 
-    Until ``hold``, the page may navigate by itself. After ``hold``, it stays as it is.
+    Until ``block_navigation``, the page may navigate by itself. After ``block_navigation``, it stays as it is.
 
     Attributes:
-        take_all: Take every response as bytes, even if it is declared as HTML.
-        taken: Set when a response was taken as bytes.
-        restarted: Set when the page navigates by itself before ``hold``.
-        come: Set when the requested document is shown or taken, or when it failed (see ``broken``).
-        broken: Why the requested document failed, or empty.
-        moved_to: URL that the page tried to navigate to after ``hold``.
+        take_all_bodies: Take every response as bytes, even if it is declared as HTML.
+        body_taken: Set when a response was taken as bytes.
+        navigated_again: Set when the page navigates by itself before ``block_navigation``.
+        document_ready: Set when the requested document is shown or taken, or when it failed (see ``load_error``).
+        load_error: Why the requested document failed, or empty.
+        blocked_url: URL that the page tried to navigate to after ``block_navigation``.
         target: Last requested URL, even if the browser itself refuses it.
-        stopped: Set when no more content of the shown document will arrive.
-        cut: Why the document is incomplete, or empty.
+        loading_stopped: Set when no more content of the shown document will arrive.
+        incomplete_reason: Why the document is incomplete, or empty.
     """
 
     devtools: DevTools
     main_frame: str
     requests: RequestTracker
-    take_all: bool = False
+    take_all_bodies: bool = False
     chain: list[str] = field(default_factory=list)
-    answer: DocumentResponse | None = None
-    ending: CaptureFailure | None = None
-    moved_to: str = ""
+    response: DocumentResponse | None = None
+    failure: CaptureFailure | None = None
+    blocked_url: str = ""
     target: str = ""
-    broken: str = ""
-    cut: str = ""
-    taken: asyncio.Event = field(default_factory=asyncio.Event)
-    restarted: asyncio.Event = field(default_factory=asyncio.Event)
+    load_error: str = ""
+    incomplete_reason: str = ""
+    body_taken: asyncio.Event = field(default_factory=asyncio.Event)
+    navigated_again: asyncio.Event = field(default_factory=asyncio.Event)
     document_ready: asyncio.Event = field(default_factory=asyncio.Event)
-    stopped: asyncio.Event = field(default_factory=asyncio.Event)
-    _is_held: bool = False
-    _is_cut_off: bool = False
+    loading_stopped: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_navigation_blocked: bool = False
+    _are_requests_blocked: bool = False
     _request: str = ""
     _answered_request: str = ""
     _bytes: int = 0
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     @classmethod
-    async def watch(cls, devtools: DevTools) -> Navigation:
+    async def attach(cls, devtools: DevTools) -> Navigation:
         tree = await devtools.send("Page.getFrameTree")
         main_frame = str(tree["frameTree"]["frame"]["id"])
         navigation = cls(devtools, main_frame, RequestTracker(devtools, main_frame=main_frame))
@@ -104,25 +105,29 @@ class Navigation:
         return navigation
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """Whether the page shows an error of the server or the browser, or was rejected."""
-        return bool(self.broken) or self.ending is not None or (self.answer is not None and self.answer.status >= 400)
+        return (
+            bool(self.load_error)
+            or self.failure is not None
+            or (self.response is not None and self.response.status >= 400)
+        )
 
-    def hold(self) -> None:
+    def block_navigation(self) -> None:
         """Prevent all further navigation of the main document."""
-        self._is_held = True
+        self._is_navigation_blocked = True
 
-    async def cut_off(self) -> None:
+    async def block_requests(self) -> None:
         """Leave all further requests unanswered, so that a script that waits for a response is blocked."""
-        self._is_cut_off = True
+        self._are_requests_blocked = True
         await self.devtools.send("Fetch.enable", {"patterns": _ALL_REQUESTS})
 
-    def restart_for_bytes(self) -> None:
+    def reset_for_bytes(self) -> None:
         """Reset for the next navigation, and take its response as bytes."""
-        self.take_all, self._is_held = True, False
+        self.take_all_bodies, self._is_navigation_blocked = True, False
         self.chain.clear()
-        self.answer = self.ending = None
-        self.broken = ""
+        self.response = self.failure = None
+        self.load_error = ""
 
     async def aclose(self) -> None:
         for task in self._tasks:
@@ -135,31 +140,31 @@ class Navigation:
             self.document_ready.set()
 
     def _on_paused(self, event: dict[str, Any]) -> None:
-        if not self._is_cut_off:
+        if not self._are_requests_blocked:
             self._spawn(self._handle_paused(event))
 
     def _on_data(self, event: dict[str, Any]) -> None:
         """Count decompressed bytes. Stop loading if the main document exceeds its size limit."""
-        if event["requestId"] != self._request or self.ending is not None:
+        if event["requestId"] != self._request or self.failure is not None:
             return
         self._bytes += int(event["dataLength"])
         if self._bytes > MAX_PAGE_BYTES:
             detail = f"more than {MAX_PAGE_BYTES} bytes of content"
-            self.ending = CaptureFailure(outcome=CaptureOutcome.TOO_LARGE, detail=detail)
+            self.failure = CaptureFailure(outcome=CaptureOutcome.TOO_LARGE, detail=detail)
             self.document_ready.set()
-            self.stopped.set()
+            self.loading_stopped.set()
             self._spawn(self._stop_loading())
 
     def _on_failed(self, event: dict[str, Any]) -> None:
         is_aborted = event.get("canceled") or event.get("errorText") == "net::ERR_ABORTED"
         if event["requestId"] == self._answered_request and not is_aborted:
-            self._mark_cut(str(event["errorText"]))
+            self._mark_incomplete(str(event["errorText"]))
         elif event["requestId"] == self._request and not is_aborted:
-            self.broken = str(event["errorText"])  # more precise than the error of the paused request
+            self.load_error = str(event["errorText"])  # more precise than the error of the paused request
 
-    def _mark_cut(self, why: str) -> None:
-        self.cut = f"the connection broke off: {why}"
-        self.stopped.set()
+    def _mark_incomplete(self, why: str) -> None:
+        self.incomplete_reason = f"the connection broke off: {why}"
+        self.loading_stopped.set()
 
     async def _stop_loading(self) -> None:
         with suppress(PageLost):
@@ -177,10 +182,10 @@ class Navigation:
             elif "responseStatusCode" in event:
                 await self._on_response(event)
             elif "responseErrorReason" in event and event.get("networkId") == self._answered_request:
-                self._mark_cut(str(event["responseErrorReason"]))
+                self._mark_incomplete(str(event["responseErrorReason"]))
                 await self._continue(event)
             elif "responseErrorReason" in event:
-                self.broken = self.broken or str(event["responseErrorReason"])
+                self.load_error = self.load_error or str(event["responseErrorReason"])
                 self.document_ready.set()
                 await self._continue(event)
             else:
@@ -190,105 +195,105 @@ class Navigation:
 
     async def _on_request(self, event: dict[str, Any]) -> None:
         url = str(event["request"]["url"])
-        moves_on = self.answer is not None and not event.get("redirectedRequestId")
-        if self._is_held:
-            self.moved_to = url
+        is_new_navigation = self.response is not None and not event.get("redirectedRequestId")
+        if self._is_navigation_blocked:
+            self.blocked_url = url
             await self._abort(event)
             return
         self.chain.append(url)
         self.target = url
-        self.ending = self.ending or of_target(url)
-        if self.ending is None and len(self.chain) > MAX_REDIRECTS + 1:
-            self.ending = CaptureFailure(
+        self.failure = self.failure or failure_from_target(url)
+        if self.failure is None and len(self.chain) > MAX_REDIRECTS + 1:
+            self.failure = CaptureFailure(
                 outcome=CaptureOutcome.REDIRECT_LOOP, detail=f"more than {MAX_REDIRECTS} redirects"
             )
-        if self.ending is not None:
+        if self.failure is not None:
             await self._abort(event)
             return
-        self._request, self._bytes, self.cut = str(event.get("networkId", "")), 0, ""
-        if moves_on:
-            self.stopped.clear()
+        self._request, self._bytes, self.incomplete_reason = str(event.get("networkId", "")), 0, ""
+        if is_new_navigation:
+            self.loading_stopped.clear()
             self.document_ready.clear()
-            self.restarted.set()
+            self.navigated_again.set()
         await self._continue(event)
 
     async def _on_response(self, event: dict[str, Any]) -> None:
         headers = {str(entry["name"]).lower(): str(entry["value"]) for entry in event.get("responseHeaders", ())}
         status = int(event["responseStatusCode"])
-        answer = DocumentResponse(url=str(event["request"]["url"]), status=status, headers=headers)
+        response = DocumentResponse(url=str(event["request"]["url"]), status=status, headers=headers)
         if status in REDIRECTS and headers.get("location"):
-            self._note_target(answer.url, headers["location"])
+            self._record_target(response.url, headers["location"])
             await self._continue(event)
             return
-        previous, self.answer = self.answer, answer
+        previous, self.response = self.response, response
         self._answered_request = str(event.get("networkId", ""))
-        if status < 400 and status != 204 and self._must_take(answer):
-            body = await self._read_body(event, answer)
-            if body is not None and not self.take_all and sniff(body, answer.content_type) is ByteKind.HTML:
-                await self._show_as_html(event, answer, body)
+        if status < 400 and status != 204 and self._must_take_body(response):
+            body = await self._read_body(event, response)
+            if body is not None and not self.take_all_bodies and sniff(body, response.content_type) is ByteKind.HTML:
+                await self._render_as_html(event, response, body)
                 return
-            if previous is not None and body is not None and sniff(body, answer.content_type) is ByteKind.OTHER:
-                await self._keep_page(event, previous)
+            if previous is not None and body is not None and sniff(body, response.content_type) is ByteKind.OTHER:
+                await self._keep_previous_page(event, previous)
                 return
-            self.answer = replace(answer, body=body)
+            self.response = replace(response, body=body)
             await self._abort(event)
-            self.taken.set()
+            self.body_taken.set()
             self.document_ready.set()
             return
         await self._continue(event)
 
-    def _note_target(self, url: str, location: str) -> None:
+    def _record_target(self, url: str, location: str) -> None:
         with suppress(ValueError):  # the browser reports an invalid URL itself
             self.target = urljoin(url, location.strip())
 
-    async def _keep_page(self, event: dict[str, Any], previous: DocumentResponse) -> None:
+    async def _keep_previous_page(self, event: dict[str, Any], previous: DocumentResponse) -> None:
         """Keep the page if it starts a download of an unreadable type by itself, as browsers do."""
-        self.answer, self.moved_to = previous, self.chain.pop()
-        self.hold()
+        self.response, self.blocked_url = previous, self.chain.pop()
+        self.block_navigation()
         await self._abort(event)
         self.document_ready.set()
 
-    def _must_take(self, answer: DocumentResponse) -> bool:
-        media_type = answer.content_type.partition(";")[0].strip().lower()
+    def _must_take_body(self, response: DocumentResponse) -> bool:
+        media_type = response.content_type.partition(";")[0].strip().lower()
         shown = is_html_type(media_type) or media_type in _RENDERED_TYPES
-        return self.take_all or _is_attached(answer) or not shown
+        return self.take_all_bodies or _is_attachment(response) or not shown
 
-    async def _read_body(self, event: dict[str, Any], answer: DocumentResponse) -> bytes | None:
-        """Return the body, or None if it is too large or incomplete (``ending`` contains the reason)."""
+    async def _read_body(self, event: dict[str, Any], response: DocumentResponse) -> bytes | None:
+        """Return the body, or None if it is too large or incomplete (``failure`` contains the reason)."""
         opened = await self.devtools.send("Fetch.takeResponseBodyAsStream", {"requestId": event["requestId"]})
         body = bytearray()
         while True:
             piece = await self.devtools.send("IO.read", {"handle": opened["stream"], "size": _PIECE_BYTES})
             data = piece["data"]
             body += base64.b64decode(data) if piece.get("base64Encoded") else data.encode()
-            limit = byte_limit(bytes(body[:1024]), answer.content_type)
+            limit = byte_limit(bytes(body[:1024]), response.content_type)
             if len(body) > limit:
-                self.ending = CaptureFailure(
+                self.failure = CaptureFailure(
                     outcome=CaptureOutcome.TOO_LARGE, detail=f"more than {limit} bytes of content"
                 )
                 return None
             if piece["eof"]:
-                return self._complete_body(bytes(body), answer)
+                return self._complete_body(bytes(body), response)
 
-    def _complete_body(self, body: bytes, answer: DocumentResponse) -> bytes | None:
+    def _complete_body(self, body: bytes, response: DocumentResponse) -> bytes | None:
         """Return the body, or None if it is shorter than announced. The stream does not report a lost connection."""
-        announced = answer.headers.get("content-length", "")
-        if not answer.headers.get("content-encoding") and announced.isdigit() and len(body) < int(announced):
+        announced = response.headers.get("content-length", "")
+        if not response.headers.get("content-encoding") and announced.isdigit() and len(body) < int(announced):
             detail = f"the connection broke off after {len(body)} of {announced} bytes"
-            self.ending = CaptureFailure(outcome=CaptureOutcome.CONNECT_ERROR, detail=detail)
+            self.failure = CaptureFailure(outcome=CaptureOutcome.CONNECT_ERROR, detail=detail)
             return None
         return body
 
-    async def _show_as_html(self, event: dict[str, Any], answer: DocumentResponse, body: bytes) -> None:
+    async def _render_as_html(self, event: dict[str, Any], response: DocumentResponse, body: bytes) -> None:
         """Render HTML that was declared as another type, from the received bytes."""
-        kept = [(name, value) for name, value in answer.headers.items() if name not in _BODY_HEADERS]
-        charset = answer.content_type.partition(";")[2]
+        kept = [(name, value) for name, value in response.headers.items() if name not in _BODY_HEADERS]
+        charset = response.content_type.partition(";")[2]
         named = ("content-type", f"text/html;{charset}" if charset else "text/html")
         await self.devtools.send(
             "Fetch.fulfillRequest",
             {
                 "requestId": event["requestId"],
-                "responseCode": answer.status,
+                "responseCode": response.status,
                 "responseHeaders": [{"name": name, "value": value} for name, value in (*kept, named)],
                 "body": base64.b64encode(body).decode("ascii"),
             },
@@ -308,5 +313,5 @@ class Navigation:
         await self.devtools.send("Fetch.failRequest", {"requestId": event["requestId"], "errorReason": "Aborted"})
 
 
-def _is_attached(answer: DocumentResponse) -> bool:
-    return answer.headers.get("content-disposition", "").strip().lower().startswith("attachment")
+def _is_attachment(response: DocumentResponse) -> bool:
+    return response.headers.get("content-disposition", "").strip().lower().startswith("attachment")

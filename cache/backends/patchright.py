@@ -48,7 +48,7 @@ _DISCARD_PROXY = "http://127.0.0.1:9"  # default proxy: traffic outside a lane i
 
 
 @dataclass(frozen=True, slots=True)
-class _Running:
+class _RunningBrowser:
     """A running browser with its driver and launch."""
 
     driver: Driver
@@ -63,7 +63,7 @@ class _Running:
 
     def kill(self) -> None:
         """Kill the browser. It has nothing to save, because its profile is temporary."""
-        self.launch.cut()
+        self.launch.kill()
 
     async def close(self) -> None:
         """Kill the browser and stop its driver."""
@@ -77,7 +77,7 @@ class BrowserCapturer:
     def __init__(
         self,
         executable: Path,
-        guard: EgressProxy,
+        proxy: EgressProxy,
         *,
         semaphore: asyncio.Semaphore,
         deadline_s: float = DEADLINE_S,
@@ -90,7 +90,7 @@ class BrowserCapturer:
 
         Args:
             executable: Headless shell or full Chromium.
-            guard: Egress proxy.
+            proxy: Egress proxy.
             semaphore: Acquired for each capture.
             deadline_s: Time limit of a capture.
             pages_per_browser: Number of pages after which the browser is replaced.
@@ -99,7 +99,7 @@ class BrowserCapturer:
             clock: Returns the current time.
         """
         self.executable = executable
-        self._guard = guard
+        self._proxy = proxy
         self._semaphore = semaphore
         self._deadline_s = deadline_s
         self._allow_unsandboxed = allow_unsandboxed
@@ -118,12 +118,12 @@ class BrowserCapturer:
         Raises:
             BrowserUnavailable, SandboxUnavailable: it cannot start, or not with its sandbox.
         """
-        await self._pool.warm()
+        await self._pool.ensure_started()
 
     async def capture(self, url: str) -> Observation:
         async with self._semaphore:
             began = time.monotonic()
-            blank = Observation(
+            initial = Observation(
                 url=url,
                 outcome=CaptureOutcome.TIMEOUT,
                 captured_at=self._clock(),
@@ -134,45 +134,45 @@ class BrowserCapturer:
             )
             refusal = unfetchable_reason(url)
             if refusal is not None:
-                return replace(blank, outcome=CaptureOutcome.UNSUPPORTED, detail=refusal)
-            seen = await self._visit_with_retry(blank, began + self._deadline_s)
+                return replace(initial, outcome=CaptureOutcome.UNSUPPORTED, detail=refusal)
+            seen = await self._visit_with_retry(initial, began + self._deadline_s)
             return replace(seen, duration_s=time.monotonic() - began)
 
     async def aclose(self) -> None:
         """Close all browsers."""
         await self._pool.aclose()
 
-    async def _visit_with_retry(self, blank: Observation, deadline: float) -> Observation:
+    async def _visit_with_retry(self, initial: Observation, deadline: float) -> Observation:
         """Visit the URL. Retry once in a new page.
 
         The retry follows a lost browser or page, or a script that needs the real clock.
         """
-        seen = blank
+        seen = initial
         real_clock = False
         for _ in range(_ATTEMPTS):
             try:
                 async with asyncio.timeout(deadline - time.monotonic()):
-                    return await self._visit(blank, deadline - _MARGIN_S, real_clock=real_clock)
+                    return await self._visit(initial, deadline - _MARGIN_S, real_clock=real_clock)
             except TimeoutError:
-                return blank
+                return initial
             except PageLost as lost:
-                seen = replace(blank, outcome=CaptureOutcome.CRASH, detail=str(lost)[:300])
+                seen = replace(initial, outcome=CaptureOutcome.CRASH, detail=str(lost)[:300])
             except ClockStuck:
                 real_clock = True
-                seen = replace(blank, detail="a script blocked the page")
+                seen = replace(initial, detail="a script blocked the page")
             except _MemoryExceeded:
-                return replace(blank, outcome=CaptureOutcome.TOO_LARGE, detail="the page took too much memory")
+                return replace(initial, outcome=CaptureOutcome.TOO_LARGE, detail="the page took too much memory")
         return seen
 
-    async def _visit(self, blank: Observation, deadline: float, *, real_clock: bool) -> Observation:
-        async with self._pool.lease() as lease, lease.browser.memory_limiter.monitor(), self._guard.lane() as lane:
+    async def _visit(self, initial: Observation, deadline: float, *, real_clock: bool) -> Observation:
+        async with self._pool.lease() as lease, lease.browser.memory_limiter.monitor(), self._proxy.lane() as lane:
             kills = lease.browser.memory_limiter.kills
             sandbox = "on" if lease.browser.sandboxed else "off"
-            versions = {**blank.versions, "browser": lease.browser.browser.version, "sandbox": sandbox}
+            versions = {**initial.versions, "browser": lease.browser.browser.version, "sandbox": sandbox}
             reading_s = min(READING_S, self._deadline_s / 4)
             try:
-                async with _fresh_page(lease, lane) as page, page.until_crash():
-                    seen = replace(blank, versions=versions)
+                async with _open_page(lease, lane) as page, page.until_crash():
+                    seen = replace(initial, versions=versions)
                     return await Visit(page, lane, seen, deadline, reading_s, real_clock=real_clock).run()
             except PageLost as lost:
                 if lease.browser.memory_limiter.kills > kills:
@@ -181,10 +181,10 @@ class BrowserCapturer:
 
     def _allowed_ports(self) -> list[str]:
         """Return the browser flag that allows otherwise refused ports. The egress proxy checks the hosts."""
-        ports = ",".join(map(str, sorted(self._guard.allowed_ports)))
+        ports = ",".join(map(str, sorted(self._proxy.allowed_ports)))
         return [f"--explicitly-allowed-ports={ports}"] if ports else []
 
-    async def _start(self) -> _Running:
+    async def _start(self) -> _RunningBrowser:
         try:
             return await self._launch(sandboxed=True)
         except SandboxUnavailable as refused:
@@ -193,14 +193,14 @@ class BrowserCapturer:
             _log.warning("browser_unsandboxed", why=str(refused))
             return await self._launch(sandboxed=False)
 
-    async def _launch(self, *, sandboxed: bool) -> _Running:
+    async def _launch(self, *, sandboxed: bool) -> _RunningBrowser:
         needs_no_sandbox = self._allow_unsandboxed and not sandboxed
         launch = await asyncio.to_thread(prepare_launch, self.executable, allow_unsandboxed=needs_no_sandbox)
         driver = Driver(async_playwright())
         try:
             playwright: Playwright = await driver.start()
         except BaseException:  # cancellation too must end the launch
-            launch.cut()
+            launch.kill()
             raise
         try:
             browser = await playwright.chromium.launch(
@@ -218,13 +218,13 @@ class BrowserCapturer:
             )
             user_agent = await _user_agent(browser, self._contact)
         except BaseException as failed:
-            launch.cut()
+            launch.kill()
             await driver.stop()
             if isinstance(failed, Error):
                 raise _launch_error(self.executable, failed) from failed
             raise
         _log.info("browser_started", executable=str(self.executable), version=browser.version, sandboxed=sandboxed)
-        return _Running(driver, browser, launch, MemoryLimiter(launch.browser_pid()), sandboxed, user_agent)
+        return _RunningBrowser(driver, browser, launch, MemoryLimiter(launch.browser_pid()), sandboxed, user_agent)
 
 
 async def _user_agent(browser: Browser, contact: str) -> str:
@@ -233,8 +233,8 @@ async def _user_agent(browser: Browser, contact: str) -> str:
     See docs/decisions/0021-browser-user-agent.md. ``contact`` is appended for site operators.
     """
     session = await browser.new_browser_cdp_session()
-    said = str((await session.send("Browser.getVersion"))["userAgent"]).replace("HeadlessChrome", "Chrome")
-    return f"{said} (+{contact})" if contact else said
+    user_agent = str((await session.send("Browser.getVersion"))["userAgent"]).replace("HeadlessChrome", "Chrome")
+    return f"{user_agent} (+{contact})" if contact else user_agent
 
 
 class _MemoryExceeded(Exception):
@@ -242,17 +242,17 @@ class _MemoryExceeded(Exception):
 
 
 def _launch_error(executable: Path, failed: Error) -> BrowserUnavailable:
-    said = failed.message
-    if any(complaint in said for complaint in SANDBOX_ERRORS):
+    message = failed.message
+    if any(complaint in message for complaint in SANDBOX_ERRORS):
         return SandboxUnavailable(
             f"{executable} has no usable sandbox because unprivileged user namespaces are disabled: "
             "enable them, or allow an unsandboxed browser"
         )
-    return BrowserUnavailable(f"{executable} does not start: {said[:500]}")
+    return BrowserUnavailable(f"{executable} does not start: {message[:500]}")
 
 
 @asynccontextmanager
-async def _fresh_page(lease: BrowserLease[_Running], lane: Lane) -> AsyncIterator[_OpenPage]:
+async def _open_page(lease: BrowserLease[_RunningBrowser], lane: Lane) -> AsyncIterator[_OpenPage]:
     """Open a page in its own context. All its traffic goes through the lane."""
     context: BrowserContext | None = None
     try:
@@ -312,7 +312,7 @@ class _FrameInPage:
             try:
                 with _library_errors():
                     element = await child.frame_element()
-                    place = await element.evaluate(script("place_of"))
+                    place = await element.evaluate(script("element_path"))
             except Error:
                 continue
             if not child.url.startswith("chrome-error:"):

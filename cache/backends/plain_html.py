@@ -14,28 +14,28 @@ _MAX_LINKS = 5000
 _MAX_HIDDEN_CHARS = 200_000
 _ROOT_TAGS = frozenset({"html", "body"})  # never removed as hidden, because scripts often show them after loading
 _NOSCRIPT = re.compile(r"<noscript\b[^>]*>.*?</noscript\s*>", re.IGNORECASE | re.DOTALL)
-_CONSENT = re.compile(
+_CONSENT_WORDS = re.compile(
     r"cookie|consent|gdpr|onetrust|didomi|usercentrics|truste|sp_message|iubenda|qc-cmp|cmpbox|cmp-", re.I
 )
 _OVERLAY = re.compile(r"position:\s*(?:fixed|sticky)", re.I)
 _INVISIBLE = "script, style, noscript, template, head, datalist"
-_MAY_CONCEAL = "[hidden], dialog:not([open]), [popover], [style]"
-_CONCEALS = re.compile(
+_MAY_BE_HIDDEN = "[hidden], dialog:not([open]), [popover], [style]"
+_HIDING_STYLE = re.compile(
     r"(?:^|;)(?:display:none|visibility:(?:hidden|collapse)|content-visibility:hidden|opacity:(?:0|0?\.0\d*)%?"
     r"|font-size:0(?:\.0+)?(?:px|pt|em|rem|%)?)(?:!important)?(?:;|$)"
 )
-_NOT_FIELDS = "".join(f":not([type={kind}])" for kind in ("hidden", "submit", "button", "image", "reset"))
+_EXCLUDING_BUTTONS = "".join(f":not([type={kind}])" for kind in ("hidden", "submit", "button", "image", "reset"))
 _TEXT_FIELDS = "input:not([type]), input[type=text], input[type=email], input[type=tel]"
-_USER = re.compile(
+_USER_FIELD_WORDS = re.compile(
     r"user|log-?in|e-?mail|account|identifier|member|customer|kunde|benutzer|utilisateur|identifiant|usuario|utente"
     r"|gebruiker|u[zż]ytkownik|логин|почт|kullan[ıi]c|メール|ユーザー|用户|用戶|账号|帳號|아이디|이메일|المستخدم|البريد",
     re.IGNORECASE,
 )
-_NEWSLETTER = re.compile(r"newsletter|subscri|abonn", re.IGNORECASE)
+_NEWSLETTER_WORDS = re.compile(r"newsletter|subscri|abonn", re.IGNORECASE)
 _MAX_FORM_CHARS = 1000
 _MAX_NEAR_CHARS = 400
 _PAGE_SHARE = 0.8
-_FIELDS = f"input{_NOT_FIELDS}, textarea, select"
+_FIELDS = f"input{_EXCLUDING_BUTTONS}, textarea, select"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,14 +73,14 @@ def read_html(html: str, base_url: str) -> PlainPage:
             option.decompose()
     hidden = _remove_hidden(tree)
     passwords = tree.css("input[type=password]")
-    whole = len(_text(tree.body)) if passwords and tree.body is not None else 0
+    page_chars = len(_text(tree.body)) if passwords and tree.body is not None else 0
     return PlainPage(
         title=title_text,
         headlines=_headlines(tree, "h1") or _headlines(tree, "h2")[:1],
         text=_markdown(tree.html or ""),
         links=tuple(_links(tree, base_url)),
         has_password_field=bool(passwords),
-        login_form_chars=max((_form_chars(node, whole) for node in passwords), default=0),
+        login_form_chars=max((_form_chars(node, page_chars) for node in passwords), default=0),
         consent_chars=_consent_chars(tree),
         inputs=len(tree.css(_FIELDS)),
         images=len(tree.css("img[src], picture, video, svg")),
@@ -93,10 +93,10 @@ def read_html(html: str, base_url: str) -> PlainPage:
 def _remove_hidden(tree: LexborHTMLParser) -> str:
     """Remove elements that their own attributes hide. Return their text."""
     found = []
-    for node in reversed(tree.css(_MAY_CONCEAL)):  # inner nodes first, as above
+    for node in reversed(tree.css(_MAY_BE_HIDDEN)):  # inner nodes first, as above
         style = "".join((node.attributes.get("style") or "").split()).lower()
         is_declared_hidden = "hidden" in node.attributes or "popover" in node.attributes or node.tag == "dialog"
-        if node.tag not in _ROOT_TAGS and (is_declared_hidden or _CONCEALS.search(style)):
+        if node.tag not in _ROOT_TAGS and (is_declared_hidden or _HIDING_STYLE.search(style)):
             found.append(_text(node))
             node.decompose()
     return "\n".join(filter(None, reversed(found)))[:_MAX_HIDDEN_CHARS]
@@ -139,22 +139,22 @@ def _unselected_options(choice: LexborNode) -> list[LexborNode]:
     return [*options[:chosen], *options[chosen + 1 :]]
 
 
-def _form_of(node: LexborNode) -> LexborNode | None:
+def _enclosing_form(node: LexborNode) -> LexborNode | None:
     ancestor: LexborNode | None = node.parent
     while ancestor is not None and ancestor.tag != "form":
         ancestor = ancestor.parent
     return ancestor
 
 
-def _form_chars(field: LexborNode, whole: int) -> int:
+def _form_chars(field: LexborNode, page_chars: int) -> int:
     """Return the length of the visible text of the form around a field.
 
     A form around most of the page, as ASP.NET generates it, does not count; then the text near the field counts.
-    ``whole``: length of the page's text.
+    ``page_chars``: length of the page's text.
     """
-    form = _form_of(field)
+    form = _enclosing_form(field)
     in_form = 0 if form is None else len(_text(form))
-    is_page = in_form > _MAX_FORM_CHARS or (in_form > _MAX_NEAR_CHARS and in_form >= _PAGE_SHARE * whole)
+    is_page = in_form > _MAX_FORM_CHARS or (in_form > _MAX_NEAR_CHARS and in_form >= _PAGE_SHARE * page_chars)
     if form is not None and not is_page:
         return in_form
     chars, ancestor = 0, field.parent
@@ -167,7 +167,7 @@ def _form_chars(field: LexborNode, whole: int) -> int:
 
 
 def _asks_for_new_password(field: LexborNode) -> bool:
-    form = _form_of(field)
+    form = _enclosing_form(field)
     group = [field] if form is None else form.css("input[type=password]")
     autocomplete = [node.attributes.get("autocomplete") or "" for node in group]
     return "new-password" in (field.attributes.get("autocomplete") or "") or (
@@ -179,13 +179,13 @@ def _is_user_field(field: LexborNode) -> bool:
     labels = " ".join(
         field.attributes.get(name) or "" for name in ("name", "id", "placeholder", "aria-label", "autocomplete")
     )
-    form = _form_of(field)
+    form = _enclosing_form(field)
     about = (
         ""
         if form is None
         else f"{form.attributes.get('class') or ''} {form.attributes.get('id') or ''} {_text(form)[:500]}"
     )
-    return bool(_USER.search(labels)) and not _NEWSLETTER.search(about)
+    return bool(_USER_FIELD_WORDS.search(labels)) and not _NEWSLETTER_WORDS.search(about)
 
 
 def _consent_chars(tree: LexborHTMLParser) -> int:
@@ -194,7 +194,7 @@ def _consent_chars(tree: LexborHTMLParser) -> int:
     for node in tree.css("[role=dialog], [role=alertdialog], [style*=fixed], [style*=sticky]"):
         names = f"{node.attributes.get('id') or ''} {node.attributes.get('class') or ''}"
         is_dialog = (node.attributes.get("role") or "").endswith("dialog")
-        if _CONSENT.search(names) and (is_dialog or _OVERLAY.search(node.attributes.get("style") or "")):
+        if _CONSENT_WORDS.search(names) and (is_dialog or _OVERLAY.search(node.attributes.get("style") or "")):
             most = max(most, len(_text(node)))
     return most
 

@@ -28,11 +28,11 @@ B = TypeVar("B", bound=PooledBrowser)
 
 @dataclass(eq=False)
 class BrowserLease(Generic[B]):
-    """A browser in use. ``pages`` counts all leases, ``active`` the unreturned ones."""
+    """A browser in use. ``opened_pages`` counts all leases, ``active_pages`` the unreturned ones."""
 
     browser: B
-    pages: int = 0
-    active: int = 0
+    opened_pages: int = 0
+    active_pages: int = 0
     retired: bool = False
 
     def retire(self) -> None:
@@ -40,7 +40,7 @@ class BrowserLease(Generic[B]):
         self.retired = True
 
     @property
-    def is_done(self) -> bool:
+    def is_unusable(self) -> bool:
         return self.retired or not self.browser.is_alive()
 
 
@@ -51,61 +51,61 @@ class BrowserPool(Generic[B]):
         self._start = start
         self._pages_per_browser = pages_per_browser
         self._current: BrowserLease[B] | None = None
-        self._all: set[BrowserLease[B]] = set()
-        self._changing = asyncio.Lock()
+        self._leases: set[BrowserLease[B]] = set()
+        self._lock = asyncio.Lock()
         self._closed = False
 
     @property
     def current(self) -> B | None:
         return None if self._current is None else self._current.browser
 
-    async def warm(self) -> B:
+    async def ensure_started(self) -> B:
         """Return the browser for the next page. Start it if necessary. Raises the errors of ``start``."""
-        async with self._changing:
-            return (await self._usable()).browser
+        async with self._lock:
+            return (await self._usable_lease()).browser
 
     @asynccontextmanager
     async def lease(self) -> AsyncIterator[BrowserLease[B]]:
         """Lease a browser for one page. Raises the errors of ``start``."""
-        async with self._changing:
-            lease = await self._usable()
-            lease.pages += 1
-            lease.active += 1
-            if lease.pages >= self._pages_per_browser:
+        async with self._lock:
+            lease = await self._usable_lease()
+            lease.opened_pages += 1
+            lease.active_pages += 1
+            if lease.opened_pages >= self._pages_per_browser:
                 lease.retire()
         try:
             yield lease
         finally:
-            lease.active -= 1
-            if lease.is_done:
-                async with self._changing:
-                    await self._dismiss(lease)
+            lease.active_pages -= 1
+            if lease.is_unusable:
+                async with self._lock:
+                    await self._close_if_unused(lease)
 
     async def aclose(self) -> None:
-        """Kill all browsers, whatever they are doing. Later leases fail."""
+        """Kill all browsers, also those in use. Later leases fail."""
         self._closed = True
-        for lease in self._all:
+        for lease in self._leases:
             lease.browser.kill()
-        async with self._changing:
-            for lease in list(self._all):
-                lease.active = 0
-                await self._dismiss(lease)
+        async with self._lock:
+            for lease in list(self._leases):
+                lease.active_pages = 0
+                await self._close_if_unused(lease)
 
-    async def _usable(self) -> BrowserLease[B]:
+    async def _usable_lease(self) -> BrowserLease[B]:
         if self._closed:
             raise BrowserUnavailable("the browser pool is closed")
         current = self._current
-        if current is None or current.is_done:
+        if current is None or current.is_unusable:
             if current is not None:
-                await self._dismiss(current)
+                await self._close_if_unused(current)
             current = self._current = BrowserLease(await self._start())
-            self._all.add(current)
+            self._leases.add(current)
         return current
 
-    async def _dismiss(self, lease: BrowserLease[B]) -> None:
-        """Close a browser without active leases."""
+    async def _close_if_unused(self, lease: BrowserLease[B]) -> None:
+        """Close a browser that has no open pages."""
         if self._current is lease:
             self._current = None
-        if lease.active == 0 and lease in self._all:
-            self._all.discard(lease)
+        if lease.active_pages == 0 and lease in self._leases:
+            self._leases.discard(lease)
             await lease.browser.close()

@@ -49,7 +49,7 @@ _HANG_CHECK_S = 1.0
 _REAL_CLOCK_VISIT_S = 25.0
 """Minimum time for a second visit with the real clock."""
 _MAX_RESTARTS = 5
-_LITTLE_CHARS = 300
+_LITTLE_TEXT_CHARS = 300
 _MUCH_TEXT_CHARS = 2000
 _GROWTH = 1.1
 
@@ -60,17 +60,19 @@ _ATTACH_WORKERS = {
     "flatten": True,
     "filter": [{"type": kind} for kind in _WORKER_TYPES],
 }
-_PARSED = """() => document.readyState !== "loading" ||
+_WAIT_UNTIL_PARSED = """() => document.readyState !== "loading" ||
   new Promise((resolve) => document.addEventListener("DOMContentLoaded", () => resolve(true), { once: true }))"""
 _IS_PARSED = '() => document.readyState !== "loading"'
-_LOADED = """() => document.readyState === "complete" ||
+_WAIT_UNTIL_LOADED = """() => document.readyState === "complete" ||
   new Promise((resolve) => addEventListener("load", () => resolve(true), { once: true }))"""
-_NEXT_FRAME = "() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true))))"
+_WAIT_FOR_NEXT_FRAME = (
+    "() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true))))"
+)
 
-_TIMER = "(ms) => new Promise((resolve) => setTimeout(() => resolve(true), ms))"
+_WAIT_FOR_TIMER = "(ms) => new Promise((resolve) => setTimeout(() => resolve(true), ms))"
 _CPU_METRIC = "ThreadTime"
 
-_FRAMES = """(wanted) => new Promise((resolve) => {
+_WAIT_FOR_FRAMES = """(wanted) => new Promise((resolve) => {
   const next = () => wanted-- > 0 ? requestAnimationFrame(next) : resolve(true);
   next();
 })"""
@@ -78,11 +80,11 @@ _FRAMES = """(wanted) => new Promise((resolve) => {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
-    """Result of waiting for a page. ``cut``: what is incomplete, or empty."""
+    """Result of waiting for a page. ``incomplete_reason``: what is incomplete, or empty."""
 
     height_px: int
     viewport_px: int
-    cut: str = ""
+    incomplete_reason: str = ""
 
 
 class ClockStuck(Exception):
@@ -120,7 +122,7 @@ class PageLoader:
         lane: Lane,
         real_clock: bool = False,
     ) -> None:
-        """Create the waiting for one page.
+        """Create a loader for one page.
 
         Args:
             devtools: Session of the page.
@@ -146,7 +148,7 @@ class PageLoader:
         self._expired = asyncio.Event()
         self._page_ms = 0
         """Time by which the clock of this document was advanced."""
-        self._worker_since = float("-inf")
+        self._worker_started_at = float("-inf")
         devtools.on("Emulation.virtualTimeBudgetExpired", lambda event: self._expired.set())
         devtools.on("Target.attachedToTarget", self._on_target)
 
@@ -171,8 +173,8 @@ class PageLoader:
 
     async def _wait_until_ready(self) -> Readiness:
         parsed = await self._load_document()
-        self._navigation.hold()
-        if self._navigation.failed or self._navigation.taken.is_set():
+        self._navigation.block_navigation()
+        if self._navigation.has_failed or self._navigation.body_taken.is_set():
             height = int((await self._measure())["height"])
         else:
             height = await self._load_late_parts()
@@ -180,17 +182,17 @@ class PageLoader:
         if self._lane.flooded.is_set() or self._hung:
             parsed = await self._finish_without_scripts() or parsed
         if self._hung:
-            cut = "a script blocked the page and was stopped"
-            return Readiness(height_px=height, viewport_px=self._viewport_px, cut=cut)
+            reason = "a script blocked the page and was stopped"
+            return Readiness(height_px=height, viewport_px=self._viewport_px, incomplete_reason=reason)
         late = "the deadline expired" if self._deadline <= time.monotonic() else ""
-        cut = late if parsed else "the document was still loading"
-        return Readiness(height_px=height, viewport_px=self._viewport_px, cut=cut)
+        reason = late if parsed else "the document was still loading"
+        return Readiness(height_px=height, viewport_px=self._viewport_px, incomplete_reason=reason)
 
     async def _watch_for_flood(self) -> None:
         """Stop the page's scripts some time after they began to repeat failing requests."""
         await self._lane.flooded.wait()
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._left_s()):  # other requests may still bring text
+            async with asyncio.timeout(self._remaining_s()):  # other requests may still bring text
                 await self._requests.runaway.wait()
         with suppress(PageLost):  # the next command to the page raises it
             await self._stop_scripts()
@@ -255,7 +257,7 @@ class PageLoader:
             try:
                 # The replies may be queued behind thousands of events of the loop.
                 await asyncio.wait({stopping}, timeout=_FRAMES_REAL_S)
-                await self._navigation.cut_off()
+                await self._navigation.block_requests()
                 await stopping
             finally:
                 stopping.cancel()
@@ -280,21 +282,21 @@ class PageLoader:
         """
         parsed = False
         for _ in range(_MAX_RESTARTS):
-            self._navigation.restarted.clear()
+            self._navigation.navigated_again.clear()
             self._page_ms = 0
-            parsed = await self._wait_for_state(_PARSED, LOAD_S)
+            parsed = await self._wait_for_state(_WAIT_UNTIL_PARSED, LOAD_S)
             chars = int((await self._measure())["chars"])
-            if chars >= _LITTLE_CHARS:
-                self._navigation.hold()
+            if chars >= _LITTLE_TEXT_CHARS:
+                self._navigation.block_navigation()
             await self._wait_for_state(
-                _LOADED, _MUCH_TEXT_REAL_S if chars >= _MUCH_TEXT_CHARS else LOAD_S, extras=parsed
+                _WAIT_UNTIL_LOADED, _MUCH_TEXT_REAL_S if chars >= _MUCH_TEXT_CHARS else LOAD_S, extras=parsed
             )
-            if not self._navigation.restarted.is_set() and (await self._measure())["chars"] < _LITTLE_CHARS:
+            if not self._navigation.navigated_again.is_set() and (await self._measure())["chars"] < _LITTLE_TEXT_CHARS:
                 await self._advance_clock(LATE_MS, real_s=_ADVANCE_REAL_S)
-            if not self._navigation.restarted.is_set() or self._navigation.ending is not None:
+            if not self._navigation.navigated_again.is_set() or self._navigation.failure is not None:
                 break
             await self._next_document()
-            if self._navigation.taken.is_set():
+            if self._navigation.body_taken.is_set():
                 break
         return parsed
 
@@ -304,14 +306,14 @@ class PageLoader:
         With ``extras``, the wait is short if only requests that bring no text (images, fonts) are open.
         """
         reached = asyncio.ensure_future(self._devtools.run(state))
-        stopped = asyncio.ensure_future(self._navigation.stopped.wait())
+        stopped = asyncio.ensure_future(self._navigation.loading_stopped.wait())
         began = time.monotonic()
         try:
-            while (left_s := min(began + limit_s - time.monotonic(), self._left_s())) > 0:
+            while (left_s := min(began + limit_s - time.monotonic(), self._remaining_s())) > 0:
                 await asyncio.wait(
                     {reached, stopped}, timeout=min(_POLL_S, left_s), return_when=asyncio.FIRST_COMPLETED
                 )
-                only_extras = extras and not self._requests.text_open
+                only_extras = extras and not self._requests.has_open_text_requests
                 if reached.done() or stopped.done() or (only_extras and time.monotonic() - began >= _EXTRAS_REAL_S):
                     break
             return reached.done() and bool(reached.result())
@@ -322,7 +324,7 @@ class PageLoader:
     async def _next_document(self) -> None:
         """Wait for the document that the page navigates to."""
         try:
-            async with asyncio.timeout(min(LOAD_S, self._left_s())):
+            async with asyncio.timeout(min(LOAD_S, self._remaining_s())):
                 await self._navigation.document_ready.wait()
         except TimeoutError:
             return  # the current document remains the page
@@ -342,7 +344,7 @@ class PageLoader:
                 # The page is always as tall as its viewport, so capture it with the normal height.
                 await self._grow(HEIGHT_PX)
                 return int((await self._measure())["height"])
-            if int(seen["height"]) <= _GROWTH * height or self._left_s() <= 0:
+            if int(seen["height"]) <= _GROWTH * height or self._remaining_s() <= 0:
                 break
             height = int(seen["height"])
         height = int(seen["height"])
@@ -359,12 +361,12 @@ class PageLoader:
     async def _scroll_through(self, step: int, height: int) -> int:
         """Scroll through the part of the page beyond the maximum viewport height."""
         top = step
-        while top < min(height, MAX_SCROLLED_PX) and self._left_s() > 0:
-            height = int(await self._devtools.run(script("scrolled"), top))
+        while top < min(height, MAX_SCROLLED_PX) and self._remaining_s() > 0:
+            height = int(await self._devtools.run(script("scroll_to"), top))
             await self._wait_for_frame()
             await self._advance_clock(_MORE_MS, real_s=_STUCK_REAL_S)
             top += step
-        await self._devtools.run(script("scrolled"), 0)
+        await self._devtools.run(script("scroll_to"), 0)
         return int((await self._measure())["height"])
 
     async def _wait_for_promises(self) -> None:
@@ -374,15 +376,15 @@ class PageLoader:
         already shows thousands of characters, wait only while they change.
         """
         first, last = -1, -1
-        came = began = time.monotonic()
-        until = began + min(_WAIT_REAL_S, self._left_s())
+        changed_at = began = time.monotonic()
+        until = began + min(_WAIT_REAL_S, self._remaining_s())
         while (now := time.monotonic()) < until:
             seen = await self._measure()
             chars = int(seen["chars"])
             if seen["frames"] and chars < _MUCH_TEXT_CHARS:
                 chars += await self._framed_chars()
-            first, came = (chars if first < 0 else first), (now if chars != last else came)
-            is_quiet = last in (-1, chars) and (chars == first or now - came >= _QUIET_S)
+            first, changed_at = (chars if first < 0 else first), (now if chars != last else changed_at)
+            is_quiet = last in (-1, chars) and (chars == first or now - changed_at >= _QUIET_S)
             is_enough = is_quiet and self._is_complete(chars, says_loading=bool(seen["waiting"]), waited_s=now - began)
             if is_enough and not await self._count_changes():
                 return
@@ -392,24 +394,24 @@ class PageLoader:
 
     def _is_complete(self, chars: int, *, says_loading: bool, waited_s: float) -> bool:
         """Return whether a page with stable text is not expected to add more."""
-        listening_since = max(self._worker_since, self._requests.listening_since)
+        channel_opened_at = max(self._worker_started_at, self._requests.channel_opened_at)
         if chars >= _MUCH_TEXT_CHARS:
             return True
-        if time.monotonic() - listening_since < _WAIT_REAL_S or self._requests.text_open:
+        if time.monotonic() - channel_opened_at < _WAIT_REAL_S or self._requests.has_open_text_requests:
             return False
         return waited_s >= _QUIET_S or (chars > 0 and not says_loading)
 
     def _on_target(self, event: dict[str, Any]) -> None:
         if event["targetInfo"]["type"] in _WORKER_TYPES:
-            self._worker_since = time.monotonic()
+            self._worker_started_at = time.monotonic()
 
     async def _count_changes(self) -> int:
         """Return how often text changes while a few frames are drawn, however long that takes on a busy machine."""
-        await self._devtools.run(script("changes"))
+        await self._devtools.run(script("count_changes"))
         with suppress(TimeoutError):  # some pages are never drawn
             async with asyncio.timeout(_FRAMES_MAX_S):
-                await self._devtools.run(_FRAMES, _FRAMES_WATCHED)
-        return int(await self._devtools.run(script("changes")))
+                await self._devtools.run(_WAIT_FOR_FRAMES, _FRAMES_WATCHED)
+        return int(await self._devtools.run(script("count_changes")))
 
     async def _advance_clock(self, budget_ms: int, *, real_s: float) -> None:
         """Advance the page's clock.
@@ -422,25 +424,25 @@ class PageLoader:
         if self._real_clock:
             await self._wait_for_timers(budget_ms)
             return
-        if requests.any_open or not requests.given_up:
+        if requests.has_open_requests or not requests.has_abandoned_requests:
             await self._set_clock("pauseIfNetworkFetchesPending", budget_ms)
             began = time.monotonic()
-            while (left_s := min(began + real_s - time.monotonic(), self._left_s())) > 0:
+            while (left_s := min(began + real_s - time.monotonic(), self._remaining_s())) > 0:
                 if await self._has_expired(min(_POLL_S, left_s)):
                     return
-                if not requests.text_open and time.monotonic() - began >= _EXTRAS_REAL_S:
+                if not requests.has_open_text_requests and time.monotonic() - began >= _EXTRAS_REAL_S:
                     break
-            requests.give_up()
+            requests.abandon_open_requests()
         await self._set_clock("advance", budget_ms)
-        await self._has_expired(min(_STUCK_REAL_S, self._left_s()))
+        await self._has_expired(min(_STUCK_REAL_S, self._remaining_s()))
 
     async def _wait_for_timers(self, budget_ms: int) -> None:
         """Wait for a timer of the page. A running script delays it."""
-        passed = asyncio.ensure_future(self._devtools.run(_TIMER, budget_ms))
-        ends = (self._navigation.restarted, self._scripts_stopped)
+        passed = asyncio.ensure_future(self._devtools.run(_WAIT_FOR_TIMER, budget_ms))
+        ends = (self._navigation.navigated_again, self._scripts_stopped)
         waits = {passed, *(asyncio.ensure_future(each.wait()) for each in ends)}
         try:
-            await asyncio.wait(waits, timeout=max(0.0, self._left_s()), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, timeout=max(0.0, self._remaining_s()), return_when=asyncio.FIRST_COMPLETED)
         finally:
             for wait in waits:
                 wait.cancel()
@@ -467,22 +469,22 @@ class PageLoader:
         metrics = {"width": WIDTH_PX, "height": height_px, "deviceScaleFactor": 1, "mobile": False}
         await self._devtools.send("Emulation.setDeviceMetricsOverride", metrics)
         self._viewport_px = height_px
-        after = int(await self._devtools.run(script("scrolled"), 0))
+        after = int(await self._devtools.run(script("scroll_to"), 0))
         await self._wait_for_frame()
         return after
 
     async def _wait_for_frame(self) -> None:
         try:
             async with asyncio.timeout(1.0):
-                await self._devtools.run(_NEXT_FRAME)
+                await self._devtools.run(_WAIT_FOR_NEXT_FRAME)
         except TimeoutError:
             return  # some pages are never drawn; read it as it is
 
     async def _measure(self) -> dict[str, Any]:
-        seen: dict[str, Any] = await self._devtools.run(script("measure"))
+        seen: dict[str, Any] = await self._devtools.run(script("measure_page"))
         return seen
 
-    def _left_s(self) -> float:
+    def _remaining_s(self) -> float:
         if not self._scripts_run:
             return 0.0
         flooded_at = self._lane.flooded_at

@@ -27,21 +27,21 @@ class RequestTracker:
     """Tracks the requests of one page over its DevTools session. Create it before the first navigation.
 
     Attributes:
-        listening_since: Monotonic time at which the page last opened a channel over which text may arrive at any time
+        channel_opened_at: Monotonic time at which the page last opened a channel over which text may arrive at any time
             (a socket or an event stream).
         on_flood: Called once with a URL when the page repeats failing requests.
         runaway: Set when the page repeats them faster than delays can slow it down.
     """
 
     def __init__(self, devtools: DevTools, *, main_frame: str) -> None:
-        self.listening_since = float("-inf")
+        self.channel_opened_at = float("-inf")
         self.on_flood: Callable[[str], None] | None = None
         self.runaway = asyncio.Event()
         self._attempts: dict[str, dict[str, int]] = {}
         self._failed: Counter[str] = Counter()
         self._main_frame = main_frame
         self._open: dict[str, str] = {}
-        self._given_up: set[str] = set()
+        self._abandoned: set[str] = set()
         self._reported: dict[str, tuple[str, str]] = {}
         self._loaded: dict[tuple[str, str], bool] = {}
         devtools.on("Page.frameNavigated", self._on_navigated)
@@ -52,23 +52,23 @@ class RequestTracker:
         devtools.on("Network.webSocketCreated", self._on_socket)
 
     @property
-    def any_open(self) -> bool:
-        """Whether any request is open, except those given up."""
-        return bool(self._open.keys() - self._given_up)
+    def has_open_requests(self) -> bool:
+        """Whether any request is open, except abandoned ones."""
+        return bool(self._open.keys() - self._abandoned)
 
     @property
-    def text_open(self) -> bool:
-        """Whether a request that may bring text is open (not an image, font or video), except those given up."""
-        return any(kind in _TEXT_KINDS for request, kind in self._open.items() if request not in self._given_up)
+    def has_open_text_requests(self) -> bool:
+        """Whether a request that may bring text is open (not an image, font or video), except abandoned ones."""
+        return any(kind in _TEXT_KINDS for request, kind in self._open.items() if request not in self._abandoned)
 
     @property
-    def given_up(self) -> bool:
-        """Whether a request that was given up is still open. It would pause the page's clock."""
-        return bool(self._given_up & self._open.keys())
+    def has_abandoned_requests(self) -> bool:
+        """Whether an abandoned request is still open. It would pause the page's clock."""
+        return bool(self._abandoned & self._open.keys())
 
-    def give_up(self) -> None:
+    def abandon_open_requests(self) -> None:
         """Stop waiting for the requests that are open now."""
-        self._given_up |= self._open.keys()
+        self._abandoned |= self._open.keys()
 
     def notes(self) -> list[str]:
         """Return notes for the reader if at least half of the scripts or style sheets failed to load."""
@@ -94,7 +94,7 @@ class RequestTracker:
             event.get("frameId") == self._main_frame,
         )
         if kind == "EventSource":
-            self.listening_since = time.monotonic()
+            self.channel_opened_at = time.monotonic()
         elif kind != "Document" or of_main:  # the end of a frame's document may be reported to another session
             self._open[request] = kind
         self._count_attempt(request, str(event["request"]["url"]))
@@ -140,4 +140,4 @@ class RequestTracker:
             self._loaded.pop(reported, None)
 
     def _on_socket(self, event: dict[str, Any]) -> None:
-        self.listening_since = time.monotonic()
+        self.channel_opened_at = time.monotonic()

@@ -35,9 +35,9 @@ class RoutedCapturer:
         first: Capturer,
         second: Capturer | None = None,
         *,
-        siblings: SiblingProbe | None = None,
+        sibling_probe: SiblingProbe | None = None,
         pages_per_host: int = 2,
-        places_of_all: Callable[[str], AbstractAsyncContextManager[object]] | None = None,
+        global_slot: Callable[[str], AbstractAsyncContextManager[object]] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Create a capturer.
@@ -45,33 +45,33 @@ class RoutedCapturer:
         Args:
             first: Captures first.
             second: Captures again if the result of ``first`` is blocked, empty or a crash.
-            siblings: Probes a random sibling URL if the page may be a soft 404.
+            sibling_probe: Probes a random sibling URL if the page may be a soft 404.
             pages_per_host: Maximum number of concurrent captures per host.
-            places_of_all: Acquires a slot for a host among all processes that capture.
+            global_slot: Acquires a slot for a host among all processes that capture.
             sleep: Waits before a retry.
         """
         self._first = first
         self._second = second
-        self._siblings = siblings
-        self._hosts = _HostLimits(pages_per_host, places_of_all)
+        self._sibling_probe = sibling_probe
+        self._hosts = _HostLimits(pages_per_host, global_slot)
         self._sleep = sleep
 
     async def capture(self, url: str) -> Observation:
         async with self._hosts.slot(url):
-            seen = await self._capture_with_retries(url)
-            return seen if self._siblings is None else await self._siblings.settled(seen)
+            observation = await self._capture_with_retries(url)
+            return observation if self._sibling_probe is None else await self._sibling_probe.check(observation)
 
     async def _capture_with_retries(self, url: str) -> Observation:
-        seen = await self._first.capture(url)
-        wait_s = _pause_before_retry(seen)
+        observation = await self._first.capture(url)
+        wait_s = _retry_wait_s(observation)
         if wait_s is not None:
             await self._sleep(wait_s)
-            seen = await self._first.capture(url)
-        if self._second is None or seen.outcome not in FULL_BROWSER_OUTCOMES:
-            return seen
+            observation = await self._first.capture(url)
+        if self._second is None or observation.outcome not in FULL_BROWSER_OUTCOMES:
+            return observation
         again = await self._second.capture(url)
-        _log.info("page_second_look", url=url, first=seen.outcome.value, second=again.outcome.value)
-        return again if again.is_evidence or seen.outcome is CaptureOutcome.CRASH else seen
+        _log.info("page_recaptured", url=url, first=observation.outcome.value, second=again.outcome.value)
+        return again if again.is_evidence or observation.outcome is CaptureOutcome.CRASH else observation
 
     @property
     def sandboxed(self) -> bool | None:
@@ -87,14 +87,14 @@ class RoutedCapturer:
                 await self._second.aclose()
 
 
-def _pause_before_retry(seen: Observation) -> float | None:
+def _retry_wait_s(observation: Observation) -> float | None:
     """Return the wait time before a retry, or None if a retry is useless."""
-    if seen.gone:
+    if observation.gone:
         return None
-    if seen.outcome in (CaptureOutcome.CONNECT_ERROR, CaptureOutcome.DNS_ERROR):
+    if observation.outcome in (CaptureOutcome.CONNECT_ERROR, CaptureOutcome.DNS_ERROR):
         return RETRY_S
-    if seen.http_status in TEMPORARY_STATUSES and not seen.is_evidence:
-        asked = seen.headers.get("retry-after", "")
+    if observation.http_status in TEMPORARY_STATUSES and not observation.is_evidence:
+        asked = observation.headers.get("retry-after", "")
         wait_s = float(asked) if asked.isdigit() else RETRY_S
         return wait_s if wait_s <= MAX_RETRY_AFTER_S else None
     return None

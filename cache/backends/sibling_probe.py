@@ -28,7 +28,7 @@ MIN_SIMILARITY = 0.9
 _MAX_CHARS = 200_000
 # Each character counts as a token in scripts that put no spaces between words.
 _TOKEN = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|\w+")
-_PASSING = re.compile(r"(?=.*\d)\w{4,}")
+_REQUEST_ID = re.compile(r"(?=.*\d)\w{4,}")
 _SUFFIX = re.compile(r"\.[A-Za-z]{2,5}$")
 
 
@@ -66,7 +66,7 @@ def text_similarity(text: str, url: str, other_text: str, other_url: str) -> flo
 
 def _pairs(text: str, url: str) -> list[tuple[str, str]]:
     address = set(_tokens(unquote(urlsplit(url).path)))
-    kept = [token for token in _tokens(text) if token not in address and not _PASSING.fullmatch(token)]
+    kept = [token for token in _tokens(text) if token not in address and not _REQUEST_ID.fullmatch(token)]
     return list(pairwise(["", *kept]))
 
 
@@ -79,7 +79,7 @@ _log = structlog.get_logger(__name__)
 PROBE_S = 4.0
 """Time limit for the capturer of the probe."""
 PROBE_BYTES = 1024 * 1024
-_TOTAL_S = 10.0
+_TIMEOUT_S = 10.0
 _READABLE = frozenset({CaptureOutcome.OK, CaptureOutcome.PARTIAL, CaptureOutcome.SOFT_404, CaptureOutcome.EMPTY})
 _MAX_HTML_BYTES = 2 * 1024 * 1024
 
@@ -94,63 +94,81 @@ class _ProbeResult:
 
 
 class SiblingProbe:
-    """Decides suspected soft 404s with a request to a sibling URL. ``fetch`` is closed by its owner."""
+    """Decides suspected soft 404s with a request to a sibling URL. ``capturer`` is closed by its owner."""
 
     def __init__(
-        self, fetch: Capturer, *, new_segment: Callable[[], str] = random_segment, within_s: float = _TOTAL_S
+        self, capturer: Capturer, *, new_segment: Callable[[], str] = random_segment, timeout_s: float = _TIMEOUT_S
     ) -> None:
-        """``fetch`` has its own limits. ``within_s`` also includes its waiting time."""
-        self._fetch = fetch
+        """``capturer`` has its own limits. ``timeout_s`` also includes its waiting time."""
+        self._capturer = capturer
         self._new_segment = new_segment
-        self._within_s = within_s
+        self._timeout_s = timeout_s
 
-    async def settled(self, seen: Observation) -> Observation:
-        """Return ``seen``, with another outcome if the response of the sibling URL is conclusive."""
-        if seen.suspicion is None or not (seen.outcome is CaptureOutcome.SOFT_404 or seen.is_evidence):
-            return seen
-        sibling = sibling_url(seen.url, self._new_segment())
+    async def check(self, observation: Observation) -> Observation:
+        """Return ``observation``, with another outcome if the response of the sibling URL is conclusive."""
+        if observation.soft_404_confidence is None or not (
+            observation.outcome is CaptureOutcome.SOFT_404 or observation.is_evidence
+        ):
+            return observation
+        sibling = sibling_url(observation.url, self._new_segment())
         try:
-            async with asyncio.timeout(self._within_s):
-                sibling_page = await self._fetch.capture(sibling)
-                answer = await asyncio.to_thread(_compare, seen, sibling_page)
+            async with asyncio.timeout(self._timeout_s):
+                sibling_page = await self._capturer.capture(sibling)
+                result = await asyncio.to_thread(_compare, observation, sibling_page)
         except TimeoutError:
-            answer = _ProbeResult(description="could not be asked in time")
-        outcome = _decide(seen, answer)
-        _log.info("page_sibling_asked", url=seen.url, sibling=sibling, said=answer.description, outcome=outcome.value)
-        detail = f"{seen.detail}; " * bool(seen.detail) + f"a made-up address beside it {answer.description}"
-        return replace(seen, outcome=outcome, detail=detail)
+            result = _ProbeResult(description="did not answer in time")
+        outcome = _decide(observation, result)
+        _log.info(
+            "page_sibling_probed",
+            url=observation.url,
+            sibling=sibling,
+            result=result.description,
+            outcome=outcome.value,
+        )
+        detail = f"{observation.detail}; " * bool(observation.detail) + f"a random sibling URL {result.description}"
+        return replace(observation, outcome=outcome, detail=detail)
 
 
-def _decide(seen: Observation, answer: _ProbeResult) -> CaptureOutcome:
-    if answer.same:
+def _decide(observation: Observation, result: _ProbeResult) -> CaptureOutcome:
+    if result.same:
         return CaptureOutcome.SOFT_404
-    is_reliable = answer.missing and (seen.http_status or 200) < 300 and not urlsplit(canonical_key(seen.url)).query
+    is_reliable = (
+        result.missing and (observation.http_status or 200) < 300 and not urlsplit(canonical_key(observation.url)).query
+    )
     # If the query identifies the page, a 404 for another path proves nothing.
-    return CaptureOutcome.OK if is_reliable and seen.suspicion is Soft404Confidence.LIKELY else seen.outcome
+    return (
+        CaptureOutcome.OK
+        if is_reliable and observation.soft_404_confidence is Soft404Confidence.LIKELY
+        else observation.outcome
+    )
 
 
-def _compare(seen: Observation, sibling_page: Observation) -> _ProbeResult:
+def _compare(observation: Observation, sibling_page: Observation) -> _ProbeResult:
     """Compare the page with the response of the sibling URL. CPU-bound."""
     if sibling_page.http_status in GONE_STATUSES:
-        return _ProbeResult(description=f"answers {sibling_page.http_status}", missing=True)
+        return _ProbeResult(description=f"returns {sibling_page.http_status}", missing=True)
     if sibling_page.outcome not in _READABLE or sibling_page.kind is not PageKind.WEB:
-        return _ProbeResult(description=f"ended in {sibling_page.outcome.value}")
-    at, ended = seen.final_url or seen.url, sibling_page.final_url or sibling_page.url
-    if _is_redirected(seen) and _is_redirected(sibling_page) and canonical_key(at) == canonical_key(ended):
-        return _ProbeResult(description="is sent to the same place", same=True)
-    text = seen.text if seen.backend == sibling_page.backend else _without_browser(seen)
-    alike = text_similarity(text, seen.url, sibling_page.text, sibling_page.url)
-    if alike >= MIN_SIMILARITY:
-        return _ProbeResult(description=f"shows the same ({alike:.2f})", same=True)
-    return _ProbeResult(description=f"shows something else ({alike:.2f})", same=False)
+        return _ProbeResult(description=f"ended with {sibling_page.outcome.value}")
+    final_url, sibling_final_url = observation.final_url or observation.url, sibling_page.final_url or sibling_page.url
+    if (
+        _is_redirected(observation)
+        and _is_redirected(sibling_page)
+        and canonical_key(final_url) == canonical_key(sibling_final_url)
+    ):
+        return _ProbeResult(description="redirects to the same URL", same=True)
+    text = observation.text if observation.backend == sibling_page.backend else _text_without_browser(observation)
+    similarity = text_similarity(text, observation.url, sibling_page.text, sibling_page.url)
+    if similarity >= MIN_SIMILARITY:
+        return _ProbeResult(description=f"shows the same content ({similarity:.2f})", same=True)
+    return _ProbeResult(description=f"shows other content ({similarity:.2f})", same=False)
 
 
-def _is_redirected(seen: Observation) -> bool:
-    return canonical_key(seen.final_url or seen.url) != canonical_key(seen.url)
+def _is_redirected(observation: Observation) -> bool:
+    return canonical_key(observation.final_url or observation.url) != canonical_key(observation.url)
 
 
-def _without_browser(seen: Observation) -> str:
+def _text_without_browser(observation: Observation) -> str:
     """Return the text of the page extracted without a browser, because the two extractions differ."""
-    if seen.html is None or len(seen.html) > _MAX_HTML_BYTES:
-        return seen.text
-    return read_html(seen.html.decode("utf-8", errors="replace"), seen.final_url or seen.url).text
+    if observation.html is None or len(observation.html) > _MAX_HTML_BYTES:
+        return observation.text
+    return read_html(observation.html.decode("utf-8", errors="replace"), observation.final_url or observation.url).text

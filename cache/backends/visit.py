@@ -11,7 +11,12 @@ from typing import Protocol
 
 from cache.backends.devtools import DevTools, MainDocument
 from cache.backends.documents import read_document
-from cache.backends.failures import CaptureFailure, failure_from_browser_error, failure_from_refusal, of_target
+from cache.backends.failures import (
+    CaptureFailure,
+    failure_from_browser_error,
+    failure_from_refusal,
+    failure_from_target,
+)
 from cache.backends.navigation import DocumentResponse, Navigation
 from cache.backends.readiness import MAX_GROWN_PX, WIDTH_PX, PageLoader, Readiness
 from cache.capture import ALT_TEXT_HEADING, CaptureOutcome, Observation, Soft404Confidence
@@ -53,7 +58,7 @@ class Visit:
     """Visit of one URL.
 
     Attributes:
-        blank: Observation to fill in.
+        initial: Observation to fill in.
         deadline: In monotonic time.
         reading_s: Part of the time that is reserved for reading the page.
         real_clock: Use the real clock instead of a virtual one, because a script of the page waits for the clock.
@@ -61,7 +66,7 @@ class Visit:
 
     page: Page
     lane: Lane
-    blank: Observation
+    initial: Observation
     deadline: float
     reading_s: float = READING_S
     real_clock: bool = False
@@ -73,13 +78,13 @@ class Visit:
             PageLost: The browser or the page is lost.
             ClockStuck: A script blocks the page while its clock is virtual (see ``PageLoader``).
         """
-        navigation = await Navigation.watch(self.page)
+        navigation = await Navigation.attach(self.page)
         navigation.requests.on_flood = self.lane.delay_refusals
         try:
             seen = await self._observe(navigation)
-            if seen.text.startswith("%PDF-") and not navigation.take_all:
+            if seen.text.startswith("%PDF-") and not navigation.take_all_bodies:
                 # A PDF declared as HTML: request it again as bytes.
-                navigation.restart_for_bytes()
+                navigation.reset_for_bytes()
                 document = await self._observe(navigation)
                 return seen if document.outcome is CaptureOutcome.UNSUPPORTED else document
             return seen
@@ -87,84 +92,88 @@ class Visit:
             await navigation.aclose()
 
     async def _observe(self, navigation: Navigation) -> Observation:
-        error = await self.page.open(self.blank.url, timeout_s=max(1.0, self._left_s() - self.reading_s))
-        if navigation.taken.is_set() and navigation.answer is not None:
-            return await self._document(navigation, navigation.answer)
-        ended = self._without_document(navigation, error)
+        error = await self.page.open(self.initial.url, timeout_s=max(1.0, self._remaining_s() - self.reading_s))
+        if navigation.body_taken.is_set() and navigation.response is not None:
+            return await self._read_document(navigation, navigation.response)
+        ended = self._observe_failure(navigation, error)
         if ended is not None:
             return ended
-        arrived = self._with_response(navigation)
+        received = self._with_response(navigation)
         try:
-            async with asyncio.timeout(max(1.0, self._left_s())):
-                return await self._read(navigation, arrived)
+            async with asyncio.timeout(max(1.0, self._remaining_s())):
+                return await self._read_page(navigation, received)
         except TimeoutError:
-            return replace(arrived, outcome=CaptureOutcome.TIMEOUT, detail="the page could not be read in time")
+            return replace(received, outcome=CaptureOutcome.TIMEOUT, detail="the page could not be read in time")
 
-    def _without_document(self, navigation: Navigation, error: str) -> Observation | None:
+    def _observe_failure(self, navigation: Navigation, error: str) -> Observation | None:
         """Return the observation of a visit without a document, or None if there is a document."""
-        refusal = self._refusal(navigation, error)
+        refusal = self._find_refusal(navigation, error)
         if refusal is not None:
             # The response, if any, came from the egress proxy and not from the site.
-            return replace(self._failed(navigation, failure_from_refusal(refusal)), http_status=None, headers={})
-        ending = self._ending(navigation, error)
-        return None if ending is None else self._failed(navigation, ending)
+            return replace(
+                self._failed_observation(navigation, failure_from_refusal(refusal)), http_status=None, headers={}
+            )
+        failure = self._find_failure(navigation, error)
+        return None if failure is None else self._failed_observation(navigation, failure)
 
-    def _refusal(self, navigation: Navigation, error: str) -> Refusal | None:
+    def _find_refusal(self, navigation: Navigation, error: str) -> Refusal | None:
         """Return the egress proxy's refusal if it is the reason for the missing document."""
-        answer = navigation.answer
-        if not error and (answer is None or answer.status not in (403, 502)):
+        response = navigation.response
+        if not error and (response is None or response.status not in (403, 502)):
             return None
-        return self.lane.refusal_of(navigation.chain[-1] if navigation.chain else self.blank.url)
+        return self.lane.refusal_of(navigation.chain[-1] if navigation.chain else self.initial.url)
 
-    def _ending(self, navigation: Navigation, error: str) -> CaptureFailure | None:
+    def _find_failure(self, navigation: Navigation, error: str) -> CaptureFailure | None:
         """Return why there is no document, or None if there is one."""
-        if navigation.ending is not None:
-            return navigation.ending
+        if navigation.failure is not None:
+            return navigation.failure
         if self.lane.is_exhausted:
             return CaptureFailure(outcome=CaptureOutcome.TOO_LARGE, detail="the page exceeded its byte limit")
         if not error:
             return None
-        answer = navigation.answer
-        if answer is not None and (answer.status >= 400 or answer.status == 204):
-            finding = classify(PageFacts(url=self.blank.url, final_url=answer.url, status=answer.status))
+        response = navigation.response
+        if response is not None and (response.status >= 400 or response.status == 204):
+            finding = classify(PageFacts(url=self.initial.url, final_url=response.url, status=response.status))
             return CaptureFailure(outcome=finding.outcome, detail=finding.detail, gone=finding.gone)
-        target = navigation.target or self.blank.url
-        refused = of_target(target) or failure_from_browser_error(error, target)
-        if navigation.broken:
-            return refused or CaptureFailure(outcome=CaptureOutcome.CONNECT_ERROR, detail=navigation.broken)
+        target = navigation.target or self.initial.url
+        refused = failure_from_target(target) or failure_from_browser_error(error, target)
+        if navigation.load_error:
+            return refused or CaptureFailure(outcome=CaptureOutcome.CONNECT_ERROR, detail=navigation.load_error)
         return refused or CaptureFailure(outcome=CaptureOutcome.TIMEOUT, detail="no response in time")
 
     def _with_response(self, navigation: Navigation) -> Observation:
         """Return the observation with the metadata of the response."""
-        answer = navigation.answer
+        response = navigation.response
         return replace(
-            self.blank,
-            final_url=answer.url if answer else (navigation.chain[-1] if navigation.chain else None),
-            http_status=answer.status if answer else None,
-            headers=answer.kept_headers if answer else {},
+            self.initial,
+            final_url=response.url if response else (navigation.chain[-1] if navigation.chain else None),
+            http_status=response.status if response else None,
+            headers=response.stored_headers if response else {},
             chain=tuple(navigation.chain),
             detail="",
         )
 
-    def _failed(self, navigation: Navigation, ending: CaptureFailure) -> Observation:
-        arrived = self._with_response(navigation)
-        return replace(arrived, outcome=ending.outcome, detail=ending.detail, gone=ending.gone)
+    def _failed_observation(self, navigation: Navigation, failure: CaptureFailure) -> Observation:
+        received = self._with_response(navigation)
+        return replace(received, outcome=failure.outcome, detail=failure.detail, gone=failure.gone)
 
-    async def _document(self, navigation: Navigation, answer: DocumentResponse) -> Observation:
-        arrived = self._with_response(navigation)
-        if answer.body is None:
-            return self._failed(
-                navigation, navigation.ending or CaptureFailure(outcome=CaptureOutcome.TOO_LARGE, detail="")
+    async def _read_document(self, navigation: Navigation, response: DocumentResponse) -> Observation:
+        received = self._with_response(navigation)
+        if response.body is None:
+            return self._failed_observation(
+                navigation, navigation.failure or CaptureFailure(outcome=CaptureOutcome.TOO_LARGE, detail="")
             )
         try:
-            document = await read_document(answer.body, answer.content_type, deadline_s=max(1.0, self._left_s() - 1.0))
+            document = await read_document(
+                response.body, response.content_type, deadline_s=max(1.0, self._remaining_s() - 1.0)
+            )
         except DocumentRejected as rejected:
-            return replace(arrived, outcome=rejected.outcome, detail=rejected.detail)
-        return document.complete_observation(arrived)
+            return replace(received, outcome=rejected.outcome, detail=rejected.detail)
+        return document.complete_observation(received)
 
-    async def _read(self, navigation: Navigation, arrived: Observation) -> Observation:
+    async def _read_page(self, navigation: Navigation, received: Observation) -> Observation:
         until = self.deadline - self.reading_s
-        settling = PageLoader(
+        loader = PageLoader(
             self.page,
             navigation,
             deadline=until,
@@ -172,34 +181,40 @@ class Visit:
             lane=self.lane,
             real_clock=self.real_clock,
         )
-        ready = await settling.run()
+        readiness = await loader.run()
         # The page may have navigated to a document that is not a web page, or to an error.
-        if navigation.taken.is_set() and navigation.answer is not None:
-            return await self._document(navigation, navigation.answer)
-        ended = self._without_document(navigation, navigation.broken)
+        if navigation.body_taken.is_set() and navigation.response is not None:
+            return await self._read_document(navigation, navigation.response)
+        ended = self._observe_failure(navigation, navigation.load_error)
         if ended is not None:
             return ended
-        arrived = self._with_response(navigation)
+        received = self._with_response(navigation)
         view = self.page.view()
         visible = await read_visible_text(view)
         html = str(await self.page.run(_SERIALIZE_HTML, MAX_HTML_CHARS))
-        shots, drawn = await self._screenshots(ready)  # last: a browser that is drawing does not respond
-        sheets = _sheets(ready, len(shots))
-        if ready.height_px <= ready.viewport_px:  # otherwise the screenshot used another layout with other positions
-            visible = await self._recheck_covered(view, visible, ready)
-            visible = await asyncio.to_thread(hide_unrendered, visible, sheets, shots)
-        facts = _facts(arrived, visible, html)
-        if not visible.text and not await asyncio.to_thread(shows_anything, shots):
+        screenshots, drawn = await self._screenshots(readiness)  # last: a browser that is drawing does not respond
+        areas = _screenshot_areas(readiness, len(screenshots))
+        if (
+            readiness.height_px <= readiness.viewport_px
+        ):  # otherwise the screenshot used another layout with other positions
+            visible = await self._recheck_covered(view, visible, readiness)
+            visible = await asyncio.to_thread(hide_unrendered, visible, areas, screenshots)
+        facts = _facts(received, visible, html)
+        if not visible.text and not await asyncio.to_thread(shows_anything, screenshots):
             facts = replace(facts, drawings=0)
         finding = await asyncio.to_thread(classify, facts)
-        outcome, detail, suspicion = finding.outcome, finding.detail, finding.suspicion
-        cut = navigation.cut or ready.cut or ("the page has more text than is stored" if visible.truncated else "")
-        if outcome is CaptureOutcome.OK and cut:
-            outcome, detail = CaptureOutcome.PARTIAL, cut
-        elif outcome is CaptureOutcome.SOFT_404 and cut:
-            suspicion = Soft404Confidence.STATED  # an incomplete page cannot be cleared by the sibling probe
-        elif outcome is CaptureOutcome.EMPTY and ready.cut:
-            outcome, detail = CaptureOutcome.TIMEOUT, ready.cut
+        outcome, detail, soft_404_confidence = finding.outcome, finding.detail, finding.soft_404_confidence
+        incomplete = (
+            navigation.incomplete_reason
+            or readiness.incomplete_reason
+            or ("the page has more text than is stored" if visible.truncated else "")
+        )
+        if outcome is CaptureOutcome.OK and incomplete:
+            outcome, detail = CaptureOutcome.PARTIAL, incomplete
+        elif outcome is CaptureOutcome.SOFT_404 and incomplete:
+            soft_404_confidence = Soft404Confidence.STATED  # an incomplete page cannot be cleared by the sibling probe
+        elif outcome is CaptureOutcome.EMPTY and readiness.incomplete_reason:
+            outcome, detail = CaptureOutcome.TIMEOUT, readiness.incomplete_reason
         if self.lane.is_exhausted:
             outcome, detail = CaptureOutcome.TOO_LARGE, "the page exceeded its byte limit"
         notes = [detail, *navigation.requests.notes()]
@@ -207,58 +222,62 @@ class Visit:
         notes += (
             ["its scripts were stopped because too many of its requests failed"] if self.lane.flooded.is_set() else []
         )
-        notes += [f"it tried to navigate to {navigation.moved_to[:200]}"] if navigation.moved_to else []
+        notes += [f"it tried to navigate to {navigation.blocked_url[:200]}"] if navigation.blocked_url else []
         return replace(
-            arrived,
+            received,
             outcome=outcome,
             detail="; ".join(filter(None, notes)),
             gone=finding.gone,
-            suspicion=suspicion,
+            soft_404_confidence=soft_404_confidence,
             title=visible.title,
             text=visible.text,
             hidden_text=visible.hidden,
             links=visible.links,
-            screenshots=shots,
-            places=await asyncio.to_thread(places_json, visible.text, [(sheets, visible.places)]),
+            screenshots=screenshots,
+            places=await asyncio.to_thread(places_json, visible.text, [(areas, visible.places)]),
             html=html.encode("utf-8", errors="replace"),
         )
 
-    async def _screenshots(self, ready: Readiness) -> tuple[tuple[bytes, ...], bool]:
+    async def _screenshots(self, readiness: Readiness) -> tuple[tuple[bytes, ...], bool]:
         """Return screenshots of the page and whether they are complete.
 
         JPEGs from the top of the page, 1,100 px wide and 10,000 px high in total, in tiles of at most 6,000 px. If a
         tile is not drawn in time, it and the following ones are missing.
         """
-        height = _shown_px(ready)
-        shots: list[bytes] = []
+        height = _screenshot_px(readiness)
+        screenshots: list[bytes] = []
         try:
-            async with asyncio.timeout(min(_SHOT_S, self._left_s() / 2)):
+            async with asyncio.timeout(min(_SHOT_S, self._remaining_s() / 2)):
                 for top, part in tile_spans(height, _TILE_PX):
                     # For content beyond the viewport, the browser computes a new layout; avoid that if possible.
-                    shots.append(await self._screenshot(top, part, beyond_viewport=height > ready.viewport_px))
+                    screenshots.append(
+                        await self._screenshot(top, part, beyond_viewport=height > readiness.viewport_px)
+                    )
         except TimeoutError:
-            return tuple(shots), False  # the text is still usable
-        return tuple(shots), True
+            return tuple(screenshots), False  # the text is still usable
+        return tuple(screenshots), True
 
-    async def _recheck_covered(self, view: MainDocument, visible: VisibleText, ready: Readiness) -> VisibleText:
+    async def _recheck_covered(self, view: MainDocument, visible: VisibleText, readiness: Readiness) -> VisibleText:
         """Read the page again if screenshots show that text which seemed to be covered is visible.
 
         The page's scripts are stopped first, so that the screenshots differ only in that text.
         """
-        top, height = _span(visible.facts["covered"], ready)
+        top, height = _enclosing_span(visible.facts["covered"], readiness)
         if height <= 0:
             return visible
-        shots = []
+        screenshots = []
         try:
-            async with asyncio.timeout(self._left_s() / 2):
+            async with asyncio.timeout(self._remaining_s() / 2):
                 await self.page.send("Emulation.setScriptExecutionDisabled", {"value": True})
                 for hide in (False, True, False):
-                    await view.call(script("covered"), hide)
-                    shots.append(await self._screenshot(top, height))
-                seen = await asyncio.to_thread(visible_covered_texts, visible.facts["covered"], top, WIDTH_PX, shots)
+                    await view.call(script("toggle_covered"), hide)
+                    screenshots.append(await self._screenshot(top, height))
+                seen = await asyncio.to_thread(
+                    visible_covered_texts, visible.facts["covered"], top, WIDTH_PX, screenshots
+                )
                 if not seen:
                     return visible
-                await view.call(script("uncovered"), seen)
+                await view.call(script("record_uncovered"), seen)
                 return await read_visible_text(view)
         except TimeoutError:
             return visible
@@ -281,39 +300,39 @@ class Visit:
         finally:
             drawing.cancel()
 
-    def _left_s(self) -> float:
+    def _remaining_s(self) -> float:
         return self.deadline - time.monotonic()
 
 
-def _sheets(ready: Readiness, drawn: int) -> list[ScreenshotArea]:
+def _screenshot_areas(readiness: Readiness, drawn: int) -> list[ScreenshotArea]:
     """Return the part of the page in each screenshot."""
-    spans = tile_spans(_shown_px(ready), _TILE_PX)[:drawn]
+    spans = tile_spans(_screenshot_px(readiness), _TILE_PX)[:drawn]
     return [
         ScreenshotArea(number=number, top=top, width=WIDTH_PX, height=part) for number, (top, part) in enumerate(spans)
     ]
 
 
-def _span(boxes: Sequence[Box], ready: Readiness) -> tuple[int, int]:
+def _enclosing_span(boxes: Sequence[Box], readiness: Readiness) -> tuple[int, int]:
     """Return top and height of the part of the page that contains all boxes, limited to one screenshot."""
-    shown = [(top, top + height) for _, top, _, height in boxes if 0 <= top < _shown_px(ready)]
+    shown = [(top, top + height) for _, top, _, height in boxes if 0 <= top < _screenshot_px(readiness)]
     if not shown:
         return 0, 0
     first = int(min(top for top, _ in shown))
-    last = min(int(max(bottom for _, bottom in shown)) + 1, _shown_px(ready))
+    last = min(int(max(bottom for _, bottom in shown)) + 1, _screenshot_px(readiness))
     return first, min(last - first, _TILE_PX)
 
 
-def _shown_px(ready: Readiness) -> int:
+def _screenshot_px(readiness: Readiness) -> int:
     """Return the height of the page in screenshots."""
-    return max(1, min(ready.height_px, MAX_GROWN_PX))
+    return max(1, min(readiness.height_px, MAX_GROWN_PX))
 
 
-def _facts(arrived: Observation, visible: VisibleText, html: str) -> PageFacts:
+def _facts(received: Observation, visible: VisibleText, html: str) -> PageFacts:
     facts = visible.facts
     return PageFacts(
-        url=arrived.url,
-        final_url=arrived.final_url or arrived.url,
-        status=arrived.http_status,
+        url=received.url,
+        final_url=received.final_url or received.url,
+        status=received.http_status,
         title=visible.title,
         headlines=visible.headlines,
         text=visible.text,

@@ -28,24 +28,24 @@ _LOG_IN = (
     r"|تسجيل الدخول|دخول الأعضاء|ورود(?: به (?:سایت|حساب کاربری))?|التحقق من الهوية|התחברות|כניסה|כניסה למערכת"
     r"|लॉग ?[इि]न(?: करें)?|साइन इन(?: करें)?|เข้าสู่ระบบ|đăng nhập|masuk"
 )
-_WHOSE = (
+_OWNERS = (
     r"members?(?:ship)?|users?|customers?|clients?|accounts?|admin(?:istrator)?s?|staff|students?|employees?|subscribers?"
     r"|partners?|patients?|portal|secure|existing|returning|online|my|web|author|reviewer|shibboleth|library|intranet"
     r"|kunden|mitglieder|benutzer|espace (?:client|membre|abonné)s?|clientes?|socios?|usuarios?|utenti|soci"
 )
-_BEFORE = (
-    rf"(?:(?:please|bitte|welcome(?: back)?[,!.]?(?: please)?|{_WHOSE}|you (?:must|need to)|jetzt|veuillez(?: vous)?)"
+_WORDS_BEFORE = (
+    rf"(?:(?:please|bitte|welcome(?: back)?[,!.]?(?: please)?|{_OWNERS}|you (?:must|need to)|jetzt|veuillez(?: vous)?)"
     r" ?-?)"
 )
-_AFTER = (
+_WORDS_AFTER = (
     r"(?: (?:to|into|at|on|bei|beim) [^|]{1,40}| required| page|"
     r" (?:in|à|au|a|al|en|em|na|no|ao|do|w|в) (?:ihr|dein|mein|votre|ton|mon|su|tu|mi|sua|tua|seu|il tuo|свой)[^|]{1,30}|"
     r" form| here| now|(?: or| /| &| and|/) (?:register|sign[ -]?up|join|create (?:an )?account|registrieren)"
     r"| erforderlich| requis| w systemie)"
 )
-_LOGIN = re.compile(rf"{_BEFORE}{{0,2}}(?:{_LOG_IN}){_AFTER}?[!.…: ]*", re.IGNORECASE)
-_REGISTER = re.compile(
-    rf"(?:{_WHOSE})? ?(?:register|registration|sign[ -]?up|create (?:an? |your )?(?:new |free )?account|join(?: now| us)?"
+_LOGIN_TITLE = re.compile(rf"{_WORDS_BEFORE}{{0,2}}(?:{_LOG_IN}){_WORDS_AFTER}?[!.…: ]*", re.IGNORECASE)
+_REGISTRATION_TITLE = re.compile(
+    rf"(?:{_OWNERS})? ?(?:register|registration|sign[ -]?up|create (?:an? |your )?(?:new |free )?account|join(?: now| us)?"
     r"|registrier(?:en|ung)|konto (?:erstellen|anlegen)|inscription|s['\u2019]inscrire|créer un compte|registro"
     r"|regístrate|crear (?:una )?cuenta|registrati|registrazione|crea (?:un )?account|cadastr(?:o|e-se)|criar conta"
     r"|registreren|rejestracja|zarejestruj się|регистрация|kayıt ol|üye ol|新規登録|会員登録|注册|註冊|회원가입"
@@ -53,10 +53,12 @@ _REGISTER = re.compile(
     r"[!.: ]*",
     re.IGNORECASE,
 )
-_PARTS = re.compile(r"\s+[|\u2013\u2014\u00b7\u2022\u00bb\u00ab:>-]+\s+|\s*[|\u00b7\u2022\u00bb\u00ab:\uff5c]\s*")
+_TITLE_SEPARATOR = re.compile(
+    r"\s+[|\u2013\u2014\u00b7\u2022\u00bb\u00ab:>-]+\s+|\s*[|\u00b7\u2022\u00bb\u00ab:\uff5c]\s*"
+)
 
 # A path segment with little else than the word: "login", "member-login", "login.php"; not a slug that contains it.
-_PATH = re.compile(
+_LOGIN_PATH = re.compile(
     r"(?:^|/)(?:[a-z]+[_.-]){0,1}"
     r"(?:log[-_]?[io]n|sign[-_]?[io]n|sso|oauth2?|authwall|authenticate|session/new|checkpoint|anmelden|anmeldung|einloggen"
     r"|connexion|se-connecter|iniciar-?sesion|inicio-?sesion|acceder|accedi|entrar|inloggen|logowanie|zaloguj|giris"
@@ -64,14 +66,14 @@ _PATH = re.compile(
     r"|ログイン|登录|登入|로그인)(?:[_.-][a-z]+){0,2}(?:/|$)",
     re.IGNORECASE,
 )
-_ACCOUNT_PATH = re.compile(
+_ACCOUNT_LOGIN_PATH = re.compile(
     r"(?:^|/)(?:my-?|mein-?|mon-?|mi-?|minha-?|mijn-?|moje-?)?"
     r"(?:accounts?|konto|compte|cuenta|conta|user|users|member|members|profile?|area-?riservata|espace-?(?:client|membre))"
     r"(?:[._-](?:html?|php\d?|aspx?|jsp|do|cgi|cfm))?(?:/(?:index\.\w+)?)?$",
     re.IGNORECASE,
 )
-_HOST = re.compile(r"^(?:login|signin|sso|accounts?|auth|idp|passport)\.", re.IGNORECASE)
-_IN_QUERY = re.compile(
+_LOGIN_HOST = re.compile(r"^(?:login|signin|sso|accounts?|auth|idp|passport)\.", re.IGNORECASE)
+_LOGIN_QUERY_VALUE = re.compile(
     r"(?:[a-z]+[_.-])?(?:log[-_]?in|sign[-_]?in|logon|signon|anmelden|connexion|inloggen)", re.IGNORECASE
 )
 _MAX_TITLE_CHARS = 150
@@ -83,37 +85,37 @@ def is_login_title(text: str) -> bool:
     >>> is_login_title("Member login | Society of Engineers"), is_login_title("How to log in to Weft")
     (True, False)
     """
-    return _has_part(_LOGIN, text)
+    return _has_part(_LOGIN_TITLE, text)
 
 
 def is_registration_title(text: str) -> bool:
     """Return whether a title or heading only names a registration form."""
-    return _has_part(_REGISTER, text)
+    return _has_part(_REGISTRATION_TITLE, text)
 
 
 def _has_part(wanted: re.Pattern[str], text: str) -> bool:
     text = " ".join(text[: _MAX_TITLE_CHARS + 1].split())
     if len(text) > _MAX_TITLE_CHARS:
         return False
-    parts = (text, *_PARTS.split(text))
+    parts = (text, *_TITLE_SEPARATOR.split(text))
     return any(wanted.fullmatch(part.strip()) is not None for part in parts)
 
 
 def is_login_address(url: str) -> bool:
     """Return whether a URL is that of a login page, by its host or path."""
     parts = urlsplit(url)
-    return bool(_PATH.search(unquote(parts.path)) or _HOST.match(parts.hostname or ""))
+    return bool(_LOGIN_PATH.search(unquote(parts.path)) or _LOGIN_HOST.match(parts.hostname or ""))
 
 
 def may_be_login_address(url: str) -> bool:
     """Return whether a URL may be that of a login page. Weaker: ``/account.html`` and ``?content=login`` count too."""
     parts = urlsplit(url)
     values = (value for _, value in parse_qsl(parts.query[:4096], keep_blank_values=False))
-    in_query = any(_IN_QUERY.fullmatch(value) for value in values)
-    return in_query or is_login_address(url) or _ACCOUNT_PATH.search(unquote(parts.path)) is not None
+    in_query = any(_LOGIN_QUERY_VALUE.fullmatch(value) for value in values)
+    return in_query or is_login_address(url) or _ACCOUNT_LOGIN_PATH.search(unquote(parts.path)) is not None
 
 
-_ACCOUNTS = re.compile(
+_ACCOUNT_WORDS = re.compile(
     r"passwor|password|passcode|account|\blog(?:ged)?[ -]?(?:in|on)|\bsign(?:ed)?[ -]?(?:in|up|on)|user ?name|e-?mail"
     r"|member|subscri|regist|cookie|privacy|terms of|support|welcome|free trial|demo"
     r"|passwort|kennwort|konto|anmeld|einlogg|benutzer|mitglied|abonn|wachtwoord|inlogg|gebruiker|lösenord|adgangskode|passord"
@@ -131,4 +133,4 @@ def mentions_accounts(text: str) -> bool:
     >>> mentions_accounts("Enter the password that we sent you."), mentions_accounts("The bridge is closed.")
     (True, False)
     """
-    return _ACCOUNTS.search(text) is not None
+    return _ACCOUNT_WORDS.search(text) is not None

@@ -40,25 +40,25 @@ _BLOCK_STATUSES = frozenset({401, 403, 429, 503})
 _SEARCHED_CHARS = 2_000_000
 _LITTLE_TEXT = 1500
 _LOGIN_TEXT = 2500
-_LOGIN_BESIDE = 600
+_LOGIN_OTHER_TEXT = 600
 _LOGIN_INPUTS = 4
-_CONSENT_BESIDE = 200
+_CONSENT_OTHER_TEXT = 200
 _SOFT_404_TEXT = 2000
 _CODE_404_TEXT = 350
 _BARE_TEXT = 50
-_MUCH_HIDDEN = 500
-_MOSTLY_ELSEWHERE = 1000
+_MUCH_HIDDEN_TEXT = 500
+_MUCH_INVISIBLE_TEXT = 1000
 _SHELL_TEXT = 500
 _SHORT_SHELL_TEXT = 200
 _CRASH_TEXT = 300
 _ERROR_TEXT = 200
 _PROSE_LINE = 100
-_PROSE_BESIDE = 300
+_OTHER_PROSE = 300
 _WHOLE_PAGE = 1500
-_POSTS = 4
+_MIN_POSTS = 4
 _POST_LINE = 25
 _POST_CHARS = 150
-_FEW_SIGNS = 10
+_MIN_UNREADABLE = 10
 _GARBLED_SHARE = 0.05
 
 
@@ -105,13 +105,13 @@ class Finding:
     Attributes:
         detail: Names the marker and the second signal.
         gone: The page is known not to exist.
-        suspicion: How likely the page is a soft 404.
+        soft_404_confidence: How likely the page is a soft 404.
     """
 
     outcome: CaptureOutcome
     detail: str = ""
     gone: bool = False
-    suspicion: Soft404Confidence | None = None
+    soft_404_confidence: Soft404Confidence | None = None
 
 
 _CONSENT_HOST = re.compile(r"^(?:consent|guce|privacy-mgmt|cmp)\.", re.IGNORECASE)
@@ -121,7 +121,7 @@ _NEEDS_SCRIPT = re.compile(
     re.IGNORECASE,
 )
 _PAYWALL = re.compile(r"[\"']isAccessibleForFree[\"']\s*:\s*[\"']?false", re.IGNORECASE)
-_NO_WRITING = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\x80-\x84\x86-\x9f\ufffd]")
+_UNREADABLE = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\x80-\x84\x86-\x9f\ufffd]")
 _SENTENCE = re.compile(r"[.!?\u061f\u0964](?:\s|$)|[\u3002\uff01\uff1f]")
 _STILL_LOADING = re.compile(
     r"\W*(?:(?:loading|please wait|one moment(?:,? please)?|wird geladen|bitte warten|chargement(?: en cours)?|cargando"
@@ -153,24 +153,26 @@ def classify(facts: PageFacts) -> Finding:
             return finding
     notes = [f"HTTP status {facts.status}"] if facts.status in _BLOCK_STATUSES else []
     notes += ["a paywall: the page states that it is not entirely free"] if _PAYWALL.search(facts.html) else []
-    sent_up = is_redirected_to_parent(facts.url, facts.final_url, (facts.title, *facts.headlines))
-    notes += ["redirected to an address above it"] if sent_up else []
-    notes += _where_the_text_is(facts, chars)
+    is_sent_to_parent = is_redirected_to_parent(facts.url, facts.final_url, (facts.title, *facts.headlines))
+    notes += ["redirected to an address above it"] if is_sent_to_parent else []
+    notes += _invisible_text_notes(facts, chars)
     return Finding(
-        outcome=CaptureOutcome.OK, detail="; ".join(notes), suspicion=Soft404Confidence.SLIGHT if sent_up else None
+        outcome=CaptureOutcome.OK,
+        detail="; ".join(notes),
+        soft_404_confidence=Soft404Confidence.SLIGHT if is_sent_to_parent else None,
     )
 
 
-def _prose(text: str) -> int:
+def _prose_chars(text: str) -> int:
     """Return the number of characters in long lines. Content has them; forms and link lists do not."""
     sizes = map(_weighted_length, text.splitlines())
     return sum(size for size in sizes if size >= _PROSE_LINE)
 
 
-def _sentences(text: str) -> int:
+def _sentence_chars(text: str) -> int:
     """Return the number of characters in long lines with sentences. Menus can be long lines too."""
     lines = (line for line in text.splitlines() if _SENTENCE.search(line))
-    return _prose("\n".join(lines))
+    return _prose_chars("\n".join(lines))
 
 
 def _has_posts(facts: PageFacts) -> bool:
@@ -184,7 +186,7 @@ def _has_posts(facts: PageFacts) -> bool:
         return False
     lines = {line.strip() for line in facts.text.splitlines() if _SENTENCE.search(line) and not mentions_accounts(line)}
     sizes = [size for size in map(_weighted_length, lines) if size >= _POST_LINE]
-    return len(sizes) >= _POSTS and sum(sizes) > max(_POST_CHARS, facts.login_form_chars)
+    return len(sizes) >= _MIN_POSTS and sum(sizes) > max(_POST_CHARS, facts.login_form_chars)
 
 
 def _weighted_length(line: str) -> int:
@@ -226,7 +228,7 @@ def _bad_status(facts: PageFacts, chars: int) -> Finding | None:
     status = facts.status
     if status is None or status < 400:
         return None
-    if status == 403 and _prose(facts.text) >= _WHOLE_PAGE:
+    if status == 403 and _prose_chars(facts.text) >= _WHOLE_PAGE:
         return None  # the status says refused, but the page is there and no marker contradicts it
     if status in (403, 429):
         return Finding(outcome=CaptureOutcome.BLOCKED, detail=f"HTTP status {status}")
@@ -237,8 +239,8 @@ def _bad_status(facts: PageFacts, chars: int) -> Finding | None:
 
 def _garbled(facts: PageFacts, chars: int) -> Finding | None:
     """Check for binary data decoded as text: compressed, in another charset, or an image declared as a page."""
-    unreadable = len(_NO_WRITING.findall(facts.text))
-    if unreadable >= _FEW_SIGNS and unreadable >= _GARBLED_SHARE * chars:
+    unreadable = len(_UNREADABLE.findall(facts.text))
+    if unreadable >= _MIN_UNREADABLE and unreadable >= _GARBLED_SHARE * chars:
         return Finding(outcome=CaptureOutcome.DAMAGED, detail=f"{unreadable} of {chars} characters are no writing")
     return None
 
@@ -254,30 +256,30 @@ def _captcha_form(facts: PageFacts, chars: int) -> Finding | None:
 
 def _login_wall(facts: PageFacts, chars: int) -> Finding | None:
     """Check for a login or registration form instead of the page. A form next to real content is normal."""
-    beside = chars - facts.login_form_chars
-    prose = _prose(facts.text) - facts.login_form_chars
-    sentences = _sentences(facts.text)
-    is_bare = beside < _LOGIN_BESIDE and prose < _PROSE_BESIDE and not _has_posts(facts)
-    called = (facts.title, *facts.headlines)
-    is_called_login = any(map(is_login_title, called))
-    registers = facts.is_registration or (not is_called_login and any(map(is_registration_title, called)))
+    other_chars = chars - facts.login_form_chars
+    prose = _prose_chars(facts.text) - facts.login_form_chars
+    sentences = _sentence_chars(facts.text)
+    is_bare = other_chars < _LOGIN_OTHER_TEXT and prose < _OTHER_PROSE and not _has_posts(facts)
+    titles = (facts.title, *facts.headlines)
+    has_login_title = any(map(is_login_title, titles))
+    registers = facts.is_registration or (not has_login_title and any(map(is_registration_title, titles)))
     at_login = is_login_address(facts.final_url)
-    sent_there = at_login and not is_login_address(facts.url)
+    is_sent_to_login = at_login and not is_login_address(facts.url)
     why = ""
     if facts.has_password_field and registers:
         why = "a registration form and little beside it" if is_bare else ""
     elif facts.has_password_field:
-        if is_bare or (at_login and beside < _LOGIN_BESIDE):
+        if is_bare or (at_login and other_chars < _LOGIN_OTHER_TEXT):
             why = "a password field and little beside its form"
-        elif at_login and (chars < _LOGIN_TEXT or sentences < _PROSE_BESIDE):
+        elif at_login and (chars < _LOGIN_TEXT or sentences < _OTHER_PROSE):
             why = "a password field at a login address"
-        elif is_login_title(facts.title) or (is_called_login and sentences < _WHOLE_PAGE):
+        elif is_login_title(facts.title) or (has_login_title and sentences < _WHOLE_PAGE):
             why = "a password field under a login title"
-        elif may_be_login_address(facts.final_url) and sentences < _PROSE_BESIDE:
+        elif may_be_login_address(facts.final_url) and sentences < _OTHER_PROSE:
             why = "a password field at an account address and little text"
-    elif facts.has_user_field and facts.inputs <= _LOGIN_INPUTS and sentences < _PROSE_BESIDE and is_called_login:
+    elif facts.has_user_field and facts.inputs <= _LOGIN_INPUTS and sentences < _OTHER_PROSE and has_login_title:
         why = "a user name field under a login title"
-    if not why and sent_there and facts.inputs and chars < _LOGIN_TEXT:
+    if not why and is_sent_to_login and facts.inputs and chars < _LOGIN_TEXT:
         why = "redirected to a login form"
     return Finding(outcome=CaptureOutcome.LOGIN_WALL, detail=why) if why else None
 
@@ -287,7 +289,7 @@ def _consent_wall(facts: PageFacts, chars: int) -> Finding | None:
     final, cited = urlsplit(facts.final_url).hostname or "", urlsplit(facts.url).hostname or ""
     if final != cited and _CONSENT_HOST.match(final):
         return Finding(outcome=CaptureOutcome.CONSENT_WALL, detail=f"redirected to {final}")
-    if facts.consent_chars and chars - facts.consent_chars < _CONSENT_BESIDE and not facts.large_images:
+    if facts.consent_chars and chars - facts.consent_chars < _CONSENT_OTHER_TEXT and not facts.large_images:
         return Finding(outcome=CaptureOutcome.CONSENT_WALL, detail="a consent dialog and little beside it")
     return None
 
@@ -307,10 +309,10 @@ def _placeholder(facts: PageFacts, chars: int) -> Finding | None:
 
 
 def _soft_404(facts: PageFacts, chars: int) -> Finding | None:
-    all_it_says = [facts.text] if 0 < chars < _BARE_TEXT else []
+    whole_text = [facts.text] if 0 < chars < _BARE_TEXT else []
     missing = [
         headline
-        for headline in (facts.title, *facts.headlines[:2], *all_it_says)
+        for headline in (facts.title, *facts.headlines[:2], *whole_text)
         if chars < _SOFT_404_TEXT
         and is_missing_headline(headline)
         and not (is_status_code_only(headline) and chars >= _CODE_404_TEXT)
@@ -325,15 +327,15 @@ def _soft_404(facts: PageFacts, chars: int) -> Finding | None:
     # If the page would be empty even as a real page, the sibling URL cannot make it evidence.
     is_bare = chars < _BARE_TEXT and not facts.large_images
     said = said or is_bare or _empty(facts, chars) is not None
-    suspicion = Soft404Confidence.STATED if said else Soft404Confidence.LIKELY
-    return Finding(outcome=CaptureOutcome.SOFT_404, detail=detail, suspicion=suspicion)
+    soft_404_confidence = Soft404Confidence.STATED if said else Soft404Confidence.LIKELY
+    return Finding(outcome=CaptureOutcome.SOFT_404, detail=detail, soft_404_confidence=soft_404_confidence)
 
 
 def _empty(facts: PageFacts, chars: int) -> Finding | None:
     shows_a_picture = bool(facts.large_images or facts.drawings)
-    if not chars and (facts.hidden_chars >= _MUCH_HIDDEN or not shows_a_picture):
+    if not chars and (facts.hidden_chars >= _MUCH_HIDDEN_TEXT or not shows_a_picture):
         nothing = "no visible text" if shows_a_picture else "no visible text and no picture"
-        detail = "; ".join([nothing, *_where_the_text_is(facts, chars)])
+        detail = "; ".join([nothing, *_invisible_text_notes(facts, chars)])
         return Finding(outcome=CaptureOutcome.EMPTY, detail=detail)
     if chars < _BARE_TEXT and _STILL_LOADING.fullmatch(facts.text):
         return Finding(outcome=CaptureOutcome.EMPTY, detail="the page is still loading")
@@ -347,11 +349,11 @@ def _empty(facts: PageFacts, chars: int) -> Finding | None:
     return None
 
 
-def _where_the_text_is(facts: PageFacts, chars: int) -> list[str]:
+def _invisible_text_notes(facts: PageFacts, chars: int) -> list[str]:
     """Return notes for a page whose text is mostly not visible."""
     notes = []
-    if facts.script_chars >= max(_MOSTLY_ELSEWHERE, 2 * chars):
+    if facts.script_chars >= max(_MUCH_INVISIBLE_TEXT, 2 * chars):
         notes.append(f"{chars} characters visible; most text is in scripts")
-    if facts.hidden_chars >= (max(_MOSTLY_ELSEWHERE, chars + 1) if chars else _MUCH_HIDDEN):
+    if facts.hidden_chars >= (max(_MUCH_INVISIBLE_TEXT, chars + 1) if chars else _MUCH_HIDDEN_TEXT):
         notes.append(f"most of its text is hidden ({facts.hidden_chars} of {chars + facts.hidden_chars} characters)")
     return notes

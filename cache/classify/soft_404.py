@@ -71,7 +71,7 @@ _HOME_NAMES = re.compile(
     r"/(?:index|home|default|main|start)(?:\.\w+)?/?$|^/?[a-z]{2}(?:[-_][a-z]{2})?/?$", re.IGNORECASE
 )
 _MIN_DEPTH = 2
-_OTHER_VIEW = re.compile(r"(?:index|default)(?:\.\w+)?|amp|print|page|\d{1,3}", re.IGNORECASE)
+_VIEW_SEGMENT = re.compile(r"(?:index|default)(?:\.\w+)?|amp|print|page|\d{1,3}", re.IGNORECASE)
 _ITEM = re.compile(r"(?!(?:19|20)\d\d$).*\d{3}|(?:[^-]+-){2}")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
@@ -84,7 +84,7 @@ def is_missing_headline(headline: str) -> bool:
     >>> is_missing_headline("How to design a 404 page"), is_missing_headline("Lost city not found after all")
     (False, False)
     """
-    return any(_MISSING.fullmatch(piece) for piece in _pieces(headline))
+    return any(_MISSING.fullmatch(piece) for piece in _title_parts(headline))
 
 
 def is_status_code_only(headline: str) -> bool:
@@ -93,7 +93,7 @@ def is_status_code_only(headline: str) -> bool:
     >>> is_status_code_only("HTTP 404 - Encyclopedia"), is_status_code_only("404 Not Found")
     (True, False)
     """
-    missing = [piece for piece in _pieces(headline) if _MISSING.fullmatch(piece)]
+    missing = [piece for piece in _title_parts(headline) if _MISSING.fullmatch(piece)]
     return bool(missing) and all(_ONLY_CODE.fullmatch(piece) for piece in missing)
 
 
@@ -109,12 +109,12 @@ def says_page_is_missing(headlines: Sequence[str], text: str) -> bool:
     >>> says_page_is_missing(["Not Found"], "Sorry, the page you requested could not be found. Go home?")
     True
     """
-    said = [piece for headline in headlines for piece in _pieces(headline)]
-    said += [_APOLOGY.sub("", sentence).strip() for sentence in _SENTENCE_END.split(text.replace("\u2019", "'"))]
-    return any(_MISSING.fullmatch(piece) and not _BARE.fullmatch(piece) for piece in said)
+    phrases = [piece for headline in headlines for piece in _title_parts(headline)]
+    phrases += [_APOLOGY.sub("", sentence).strip() for sentence in _SENTENCE_END.split(text.replace("\u2019", "'"))]
+    return any(_MISSING.fullmatch(piece) and not _BARE.fullmatch(piece) for piece in phrases)
 
 
-def _pieces(headline: str) -> list[str]:
+def _title_parts(headline: str) -> list[str]:
     pieces = (piece.strip().replace("\u2019", "'") for piece in _SEPARATOR.split(headline.strip()))
     return [piece for piece in pieces if piece][:3]
 
@@ -154,7 +154,7 @@ def is_redirected_to_parent(cited: str, final: str, headlines: Sequence[str]) ->
     dropped = asked[len(shown) :]
     if cited_parts.fragment or not dropped or asked[: len(shown)] != shown:
         return False
-    if all(map(_OTHER_VIEW.fullmatch, dropped)) or (_ITEM.match(shown[-1]) if shown else False):
+    if all(map(_VIEW_SEGMENT.fullmatch, dropped)) or (_ITEM.match(shown[-1]) if shown else False):
         return False
     if not shown and _HOME_NAMES.search(cited_parts.path):
         return False

@@ -59,7 +59,7 @@ def denial_reason(address: str) -> str | None:
         ValueError: it is not an IP address.
     """
     parsed = ip_address(address.partition("%")[0])
-    return _why_denied_v4(parsed) if isinstance(parsed, IPv4Address) else _why_denied_v6(parsed)
+    return _denial_reason_v4(parsed) if isinstance(parsed, IPv4Address) else _denial_reason_v6(parsed)
 
 
 def normalize_address(address: str) -> str:
@@ -74,23 +74,23 @@ def normalize_address(address: str) -> str:
         ValueError: it is not an IP address.
     """
     parsed = ip_address(address.partition("%")[0])
-    return str(_carried(parsed) or parsed) if isinstance(parsed, IPv6Address) else str(parsed)
+    return str(_embedded_v4(parsed) or parsed) if isinstance(parsed, IPv6Address) else str(parsed)
 
 
-def _carried(address: IPv6Address) -> IPv4Address | None:
+def _embedded_v4(address: IPv6Address) -> IPv4Address | None:
     """Return the IPv4 address that an IPv6 address embeds, if any."""
     within = address in _MAPPED_V4 or address in _NAT64
     return IPv4Address(int(address) & 0xFFFFFFFF) if within else None
 
 
-def _why_denied_v4(address: IPv4Address) -> str | None:
+def _denial_reason_v4(address: IPv4Address) -> str | None:
     return next((why for network, why in _DENIED_V4 if address in network), None)
 
 
-def _why_denied_v6(address: IPv6Address) -> str | None:
-    carried = _carried(address)
-    if carried is not None:
-        return _why_denied_v4(carried)
+def _denial_reason_v6(address: IPv6Address) -> str | None:
+    embedded = _embedded_v4(address)
+    if embedded is not None:
+        return _denial_reason_v4(embedded)
     if address not in _GLOBAL_V6:
         return "not global unicast"
     return next((why for network, why in _DENIED_V6 if address in network), None)

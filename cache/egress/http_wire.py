@@ -21,20 +21,20 @@ class BadMessage(ValueError):
 class Head:
     """First line and headers of a message, as received."""
 
-    first: bytes
+    start_line: bytes
     headers: tuple[tuple[bytes, bytes], ...]
 
-    def value(self, name: bytes) -> bytes | None:
+    def header(self, name: bytes) -> bytes | None:
         return next((value for key, value in self.headers if key.lower() == name), None)
 
     @property
     def is_upgrade(self) -> bool:
-        return b"upgrade" in (self.value(b"connection") or b"").lower() and self.value(b"upgrade") is not None
+        return b"upgrade" in (self.header(b"connection") or b"").lower() and self.header(b"upgrade") is not None
 
-    def to_forward(self, *, first: bytes, connection: bytes) -> bytes:
-        """Return the head to forward, with other ``first`` and ``connection`` values and without hop-by-hop headers."""
+    def encode_for_forwarding(self, *, start_line: bytes, connection: bytes) -> bytes:
+        """Return the bytes to forward, with this start line and ``Connection`` value, without hop-by-hop headers."""
         kept = b"".join(key + b": " + value + b"\r\n" for key, value in self.headers if key.lower() not in _HOP_BY_HOP)
-        return first + b"\r\n" + kept + b"Connection: " + connection + b"\r\n\r\n"
+        return start_line + b"\r\n" + kept + b"Connection: " + connection + b"\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,14 +62,14 @@ async def read_head(reader: asyncio.StreamReader) -> Head | None:
         return None
     except asyncio.LimitOverrunError as long:
         raise BadMessage(f"message head longer than {MAX_HEAD_BYTES} bytes") from long
-    first, *lines = raw[:-4].split(b"\r\n")
+    start_line, *lines = raw[:-4].split(b"\r\n")
     headers = []
     for line in lines:
         key, colon, value = line.partition(b":")
         if not colon or not key or key != key.strip():
             raise BadMessage("invalid header line")
         headers.append((key, value.strip()))
-    return Head(first=first, headers=tuple(headers))
+    return Head(start_line=start_line, headers=tuple(headers))
 
 
 def parse_request(head: Head) -> Request:
@@ -79,13 +79,13 @@ def parse_request(head: Head) -> Request:
         BadMessage: not a proxy request, a scheme other than http, or a body of unknown length.
     """
     try:
-        method, target, version = head.first.decode("ascii").split(" ")
+        method, target, version = head.start_line.decode("ascii").split(" ")
     except ValueError as odd:
         raise BadMessage("invalid request line") from odd
     try:
         parts = urlsplit(f"//{target}" if method == "CONNECT" else target)
         if parts.netloc.count(":") > 1 and "[" not in parts.netloc:
-            parts = parts._replace(netloc=_with_brackets(parts.netloc, head, is_tunnel=method == "CONNECT"))
+            parts = parts._replace(netloc=_add_brackets(parts.netloc, head, is_tunnel=method == "CONNECT"))
         port = parts.port
     except ValueError as odd:
         raise BadMessage("invalid request target") from odd
@@ -98,9 +98,9 @@ def parse_request(head: Head) -> Request:
         return Request(head=head, host=host, port=port, origin_line=None, body_bytes=0)
     if parts.scheme != "http":
         raise BadMessage("without CONNECT, only http is supported")
-    if head.value(b"transfer-encoding") is not None:
+    if head.header(b"transfer-encoding") is not None:
         raise BadMessage("request bodies need a Content-Length")
-    length = head.value(b"content-length") or b"0"
+    length = head.header(b"content-length") or b"0"
     if not length.isdigit():
         raise BadMessage("invalid Content-Length")
     path = f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
@@ -110,7 +110,7 @@ def parse_request(head: Head) -> Request:
     )
 
 
-def _with_brackets(place: str, head: Head, *, is_tunnel: bool) -> str:
+def _add_brackets(host_port: str, head: Head, *, is_tunnel: bool) -> str:
     """Return host and port of an IPv6 address that was sent without brackets, as httpx does.
 
     A CONNECT target always ends with a port. For other requests, only the Host header distinguishes address and port.
@@ -119,21 +119,21 @@ def _with_brackets(place: str, head: Head, *, is_tunnel: bool) -> str:
         ValueError: the host is not an IPv6 address.
     """
     if is_tunnel:
-        host, _, port = place.rpartition(":")
-        whole = f"[{host}]:{port}"
+        host, _, port = host_port.rpartition(":")
+        bracketed = f"[{host}]:{port}"
     else:
-        whole = (head.value(b"host") or b"").decode("ascii", "replace")
-    IPv6Address(urlsplit(f"//{whole}").hostname or "")
-    return whole
+        bracketed = (head.header(b"host") or b"").decode("ascii", "replace")
+    IPv6Address(urlsplit(f"//{bracketed}").hostname or "")
+    return bracketed
 
 
-def status_of(head: Head) -> int:
+def parse_status(head: Head) -> int:
     """Return the status code of a response head.
 
     Raises:
         BadMessage: it is not a response.
     """
-    parts = head.first.split(b" ", 2)
+    parts = head.start_line.split(b" ", 2)
     if len(parts) < 2 or not parts[0].startswith(b"HTTP/1.") or not parts[1].isdigit():
         raise BadMessage("not an HTTP response")
     return int(parts[1])

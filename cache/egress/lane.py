@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from cache.egress.http_wire import MAX_HEAD_BYTES, BadMessage, Request, parse_request, read_head, status_of
+from cache.egress.http_wire import MAX_HEAD_BYTES, BadMessage, Request, parse_request, parse_status, read_head
 from cache.urls import host_and_port
 
 _log = structlog.get_logger(__name__)
@@ -97,7 +97,7 @@ class Lane:
         """Monotonic time at which a host had been refused too often."""
         self.flooded = asyncio.Event()
         """Set together with ``flooded_at``."""
-        self.bytes_passed = 0
+        self.bytes_forwarded = 0
 
     @property
     def url(self) -> str:
@@ -111,24 +111,24 @@ class Lane:
 
     @property
     def is_exhausted(self) -> bool:
-        return self._max_bytes is not None and self.bytes_passed > self._max_bytes
+        return self._max_bytes is not None and self.bytes_forwarded > self._max_bytes
 
     def refusal_of(self, url: str) -> Refusal | None:
         """Return the last refusal for the host and port of a URL."""
         try:
-            place = host_and_port(url)
+            host_port = host_and_port(url)
         except ValueError:
             return None
-        return next((known for known in reversed(self._refusals) if (known.host, known.port) == place), None)
+        return next((known for known in reversed(self._refusals) if (known.host, known.port) == host_port), None)
 
     def delay_refusals(self, url: str) -> None:
         """Delay further refusals for the host and port of a URL, because a script retries it."""
         try:
-            place = host_and_port(url)
+            host_port = host_and_port(url)
         except ValueError:
-            place = ("", 0)
-        self._retried.add(place)
-        self._flood(place)
+            host_port = ("", 0)
+        self._retried.add(host_port)
+        self._mark_flooded(host_port)
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=MAX_HEAD_BYTES, backlog=256)
@@ -153,26 +153,28 @@ class Lane:
         task.add_done_callback(self._connections.discard)
 
     async def _serve(self, client: Stream) -> None:
-        place = ("", 0)
+        host_port = ("", 0)
         try:
             async with asyncio.timeout(self._limits.connection_s):
                 head = await read_head(client[0])
                 if head is None:
                     return
                 request = parse_request(head)
-                place = (request.host, request.port)
+                host_port = (request.host, request.port)
                 server = await self._connect(request, client)
                 if server is not None:
                     await self._relay(request, client, server)
         except BadMessage as odd:
-            self._record_refusal(place, RefusalReason.REQUEST, str(odd))
+            self._record_refusal(host_port, RefusalReason.REQUEST, str(odd))
             client[1].write(_refusal_response(RefusalReason.REQUEST))
-        except ConnectionRefused as cut:
+        except ConnectionRefused as limit:
             # The response has started. Only an aborted connection tells the client that it is incomplete.
-            self._record_refusal(place, cut.reason, cut.detail)
+            self._record_refusal(host_port, limit.reason, limit.detail)
             client[1].transport.abort()
         except TimeoutError:
-            self._record_refusal(place, RefusalReason.TIME, f"the connection exceeded {self._limits.connection_s:g} s")
+            self._record_refusal(
+                host_port, RefusalReason.TIME, f"the connection exceeded {self._limits.connection_s:g} s"
+            )
             client[1].transport.abort()
         except OSError:
             pass  # one end closed the connection
@@ -192,9 +194,9 @@ class Lane:
             client[1].write(_refusal_response(refused.reason))
             return None
 
-    def _is_delayed(self, place: tuple[str, int]) -> bool:
+    def _is_delayed(self, host_port: tuple[str, int]) -> bool:
         """Return whether the host was refused too often."""
-        return self._refused[place] >= (1 if place in self._retried else MAX_REFUSALS_PER_HOST)
+        return self._refused[host_port] >= (1 if host_port in self._retried else MAX_REFUSALS_PER_HOST)
 
     async def _disconnects_during_delay(self, client: Stream) -> bool:
         """Delay the response to a client that was refused this host too often. Return whether it disconnected.
@@ -213,24 +215,24 @@ class Lane:
             self._delayed -= 1
         return True
 
-    def _record_refusal(self, place: tuple[str, int], reason: RefusalReason, detail: str) -> None:
+    def _record_refusal(self, host_port: tuple[str, int], reason: RefusalReason, detail: str) -> None:
         """Record a refusal, and log the first one per host."""
-        self._refusals.append(Refusal(host=place[0], port=place[1], reason=reason, detail=detail))
+        self._refusals.append(Refusal(host=host_port[0], port=host_port[1], reason=reason, detail=detail))
         if self._max_bytes is None or reason in _LIMIT_REASONS:
-            _log.info("egress_refused", host=place[0], port=place[1], reason=reason.value, detail=detail)
+            _log.info("egress_refused", host=host_port[0], port=host_port[1], reason=reason.value, detail=detail)
             return
-        self._refused[place] += 1
-        if self._refused[place] == 1:
-            _log.info("egress_refused", host=place[0], port=place[1], reason=reason.value, detail=detail)
-        elif self._refused[place] == MAX_REFUSALS_PER_HOST:
-            self._flood(place)
+        self._refused[host_port] += 1
+        if self._refused[host_port] == 1:
+            _log.info("egress_refused", host=host_port[0], port=host_port[1], reason=reason.value, detail=detail)
+        elif self._refused[host_port] == MAX_REFUSALS_PER_HOST:
+            self._mark_flooded(host_port)
 
-    def _flood(self, place: tuple[str, int]) -> None:
+    def _mark_flooded(self, host_port: tuple[str, int]) -> None:
         """Record that a host is requested repeatedly, and log the first one."""
         if self.flooded_at is None:
             self.flooded_at = time.monotonic()
             self.flooded.set()
-            _log.info("egress_flood", host=place[0], port=place[1], refusals=self._refused[place])
+            _log.info("egress_flood", host=host_port[0], port=host_port[1], refusals=self._refused[host_port])
 
     async def _relay(self, request: Request, client: Stream, server: Stream) -> None:
         try:
@@ -240,7 +242,7 @@ class Lane:
                 return
             upgrade = request.head.is_upgrade
             connection = b"Upgrade" if upgrade else b"close"
-            server[1].write(request.head.to_forward(first=request.origin_line, connection=connection))
+            server[1].write(request.head.encode_for_forwarding(start_line=request.origin_line, connection=connection))
             await self._send_body(request.body_bytes, client[0], server[1])
             await self._relay_response(client, server, may_switch=upgrade)
         finally:
@@ -259,13 +261,15 @@ class Lane:
         while True:
             try:
                 head = await read_head(server[0])
-                status = None if head is None else status_of(head)
+                status = None if head is None else parse_status(head)
             except BadMessage as odd:
                 raise ConnectionRefused(RefusalReason.CONNECT_FAILED, f"invalid response of the server: {odd}") from odd
             if head is None or status is None:
                 raise ConnectionRefused(RefusalReason.CONNECT_FAILED, "the server sent no response")
             switched = status == 101 and may_switch
-            client[1].write(head.to_forward(first=head.first, connection=b"Upgrade" if switched else b"close"))
+            client[1].write(
+                head.encode_for_forwarding(start_line=head.start_line, connection=b"Upgrade" if switched else b"close")
+            )
             if switched:
                 await self._tunnel(client, server)
                 return
@@ -281,7 +285,7 @@ class Lane:
             await self._forward(data, writer)
 
     async def _forward(self, data: bytes, writer: asyncio.StreamWriter) -> None:
-        self.bytes_passed += len(data)
+        self.bytes_forwarded += len(data)
         if self.is_exhausted:
             raise ConnectionRefused(RefusalReason.BYTES, _BYTES_EXCEEDED)
         writer.write(data)
@@ -304,9 +308,9 @@ async def _until_closed(reader: asyncio.StreamReader) -> None:
         pass
 
 
-async def _run_until_first(*ways: Coroutine[Any, Any, None]) -> None:
+async def _run_until_first(*coroutines: Coroutine[Any, Any, None]) -> None:
     """Run coroutines concurrently until one ends. Cancel the others. Raise the error of the one that ended."""
-    tasks = [asyncio.create_task(way) for way in ways]
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -15,24 +15,24 @@ class PacedCapturer:
     def __init__(
         self,
         capturer: Capturer,
-        pace: HostPacing,
+        pacing: HostPacing,
         *,
-        gap_s: float,
-        is_own: Callable[[tuple[str, int]], bool] = lambda place: False,
+        interval_s: float,
+        is_exempt: Callable[[tuple[str, int]], bool] = lambda host_port: False,
     ) -> None:
-        """``gap_s``: seconds between the starts of two captures of a host. ``is_own`` is called with (host, port)."""
+        """``interval_s``: seconds between the starts of two captures of a host. ``is_exempt`` gets (host, port)."""
         self._capturer = capturer
-        self._pace = pace
-        self._gap_s = gap_s
-        self._is_own = is_own
+        self._pacing = pacing
+        self._interval_s = interval_s
+        self._is_exempt = is_exempt
 
     async def capture(self, url: str) -> Observation:
         try:
-            place = host_and_port(url)
+            host_port = host_and_port(url)
         except ValueError:
             return await self._capturer.capture(url)
-        if self._gap_s > 0 and not self._is_own(place):
-            await self._pace.wait(place[0], self._gap_s)
+        if self._interval_s > 0 and not self._is_exempt(host_port):
+            await self._pacing.wait(host_port[0], self._interval_s)
         return await self._capturer.capture(url)
 
     @property

@@ -143,12 +143,12 @@ def parse_host_port(entry: str) -> tuple[str, int]:
         ValueError: it is not ``host:port``.
     """
     try:
-        place = host_and_port(f"http://{entry.strip()}/")
+        host_port = host_and_port(f"http://{entry.strip()}/")
     except ValueError as odd:
         raise ValueError(f"{entry!r} is not host:port") from odd
-    if not entry.strip().endswith(f":{place[1]}"):
+    if not entry.strip().endswith(f":{host_port[1]}"):
         raise ValueError(f"{entry!r} is not host:port")
-    return place
+    return host_port
 
 
 def _own_addresses() -> frozenset[str]:

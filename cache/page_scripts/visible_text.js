@@ -4,9 +4,9 @@
 // that were found for them), __assayCovered (texts and frames that seem to be covered), __assayUncovered (those that a
 // screenshot showed to be visible).
 (limits) => {
-  const placeOf = /* include place_of */;
-  const textPlaces = /* include text_places */;
-  const ink = /* include ink */;
+  const elementPath = /* include element_path */;
+  const textBoxes = /* include text_boxes */;
+  const contrast = /* include contrast */;
   const SKIPPED = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "DATALIST", "CANVAS", "VIDEO", "AUDIO",
     "OBJECT", "EMBED", "MAP", "META", "LINK", "TITLE", "DESC", "DEFS", "CLIPPATH", "MASK", "SYMBOL", "PATTERN"]);
   const SPACED = new Set(["P", "UL", "OL", "DL", "TABLE", "BLOCKQUOTE", "PRE", "FIGURE", "SECTION", "ARTICLE", "HR",
@@ -16,7 +16,7 @@
   const MIN_FONT_PX = 4, MIN_OPACITY = 0.1, MIN_BOX_PX = 3, BIG_IMAGE_PX = 150, SMALL_BOX_PX = 120, MIN_COVER = 0.9;
   const NOWHERE = { top: Infinity, bottom: -Infinity, left: Infinity, right: -Infinity };
   const started = performance.now();
-  const sx = window.scrollX, sy = window.scrollY;
+  const pageX = window.scrollX, pageY = window.scrollY;
   const root = document.body || document.documentElement;
   const locked = [document.documentElement, document.body].some((el) => el && /hidden|clip/.test(getComputedStyle(el).overflowX));
   const pageWidth = locked ? window.innerWidth : Math.max(document.documentElement ? document.documentElement.scrollWidth : 0, window.innerWidth);
@@ -28,7 +28,7 @@
   let visited = 0, hitTests = 0, truncated = false, chars = 0;
 
   const squeeze = (text) => text.replace(/[\s\u00a0]+/g, " ").trim();
-  const forms = (/* include forms */)(squeeze);
+  const forms = (/* include form_facts */)(squeeze);
 
   // ---- output: lines with at most one blank line between them ----------------------------------------------
   class Writer {
@@ -63,18 +63,18 @@
     (/absolute|fixed/.test(style.position) && /rect\((?:0px|1px),? (?:0px|1px),? (?:0px|1px),? (?:0px|1px)\)/.test(style.clip)) ||
     /inset\((?:[5-9]\d|100)(?:\.\d+)?%|circle\(0(?:px|%)?(?: |\))|polygon\(0(?:px)? 0(?:px)?, 0(?:px)? 0(?:px)?/.test(style.clipPath);
   const isLoaded = (img) => img.complete && img.naturalWidth > 1 && img.naturalHeight > 1;
-  const coloured = (style) => { const colour = ink.rgba(style.backgroundColor); return colour !== null && colour[3] >= MIN_COVER; };
+  const hasOpaqueBackground = (style) => { const colour = contrast.rgba(style.backgroundColor); return colour !== null && colour[3] >= MIN_COVER; };
   // Whether an element may draw something itself, at least partly.
-  const draws = (el, style) => /^(IMG|VIDEO|CANVAS|IFRAME)$/.test(el.tagName) || style.backgroundImage !== "none" || coloured(style);
+  const drawsSomething = (el, style) => /^(IMG|VIDEO|CANVAS|IFRAME)$/.test(el.tagName) || style.backgroundImage !== "none" || hasOpaqueBackground(style);
   // Whether an element may hide the content behind it. If this is unknown (canvas, frame, partly transparent image), assume
-  // that it does. Screenshots with and without the text decide later (`covered.js`).
+  // that it does. Screenshots with and without the text decide later (`toggle_covered.js`).
   const opaque = (el, style) => {
     const clear = () => {
       if (el.tagName === "IMG") return !isLoaded(el);
       if (el.tagName === "VIDEO") return el.readyState < 2 && !el.poster;
-      return !/^(CANVAS|IFRAME)$/.test(el.tagName) && !/url\(|image-set|paint\(|cross-fade|element\(/.test(style.backgroundImage) && ink.isClear(style.backgroundImage);
+      return !/^(CANVAS|IFRAME)$/.test(el.tagName) && !/url\(|image-set|paint\(|cross-fade|element\(/.test(style.backgroundImage) && contrast.isClear(style.backgroundImage);
     };
-    if (!draws(el, style) || (!coloured(style) && clear())) return false;
+    if (!drawsSomething(el, style) || (!hasOpaqueBackground(style) && clear())) return false;
     let opacity = 1;
     for (let at = el; at; at = at.parentElement || (at.getRootNode() || {}).host) opacity *= parseFloat(getComputedStyle(at).opacity);
     return opacity >= MIN_COVER;
@@ -85,8 +85,8 @@
     }
     return false;
   };
-  const consent = (/* include consent */)(root, floats, squeeze);
-  const holds = (outer, el) => outer === el || outer.contains(el);
+  const consent = (/* include consent_dialogs */)(root, floats, squeeze);
+  const containsOrIs = (outer, el) => outer === el || outer.contains(el);
   const inWindow = (x, y) => x >= 0 && y >= 0 && x < innerWidth && y < innerHeight;
 
   // Floating element that permanently hides the whole page, or null. It covers the window, contains almost no text, and
@@ -100,45 +100,45 @@
     const spots = [0.1, 0.5, 0.9].flatMap((x) => [0.02, 0.5, 0.98].map((y) => document.elementFromPoint(x * innerWidth, y * innerHeight)));
     let at = spots[0];
     while (at && at !== root && !(fillsWindow(at.getBoundingClientRect()) && opaque(at, getComputedStyle(at)))) at = at.parentElement;
-    if (!at || at === root || !floats(at) || /^(CANVAS|IFRAME|VIDEO)$/.test(at.tagName) || !spots.every((spot) => spot && holds(at, spot))) return null;
+    if (!at || at === root || !floats(at) || /^(CANVAS|IFRAME|VIDEO)$/.test(at.tagName) || !spots.every((spot) => spot && containsOrIs(at, spot))) return null;
     return squeeze(at.innerText || "").length > MAX_OVERLAY_CHARS || isClosable(at) ? null : at;
   })();
 
   // Whether an opaque element, which neither contains the text nor floats, covers the text completely. The page-wide
   // overlay counts although it floats.
-  let under = false;  // whether a floating element covers the last checked text
-  const covered = (el, rect) => {
-    under = false;
+  let underFloating = false;  // whether a floating element covers the last checked text
+  const isHiddenByElement = (el, rect) => {
+    underFloating = false;
     if (hitTests++ > limits.hitTests) return false;
     const y = rect.top + rect.height / 2;
-    if (overlay && !holds(overlay, el) && !inWindow(rect.left + rect.width / 2, y)) return true;  // covered at every scroll position
+    if (overlay && !containsOrIs(overlay, el) && !inWindow(rect.left + rect.width / 2, y)) return true;  // covered at every scroll position
     return [0.1, 0.5, 0.9].every((share) => {
       const x = rect.left + rect.width * share;
       const top = inWindow(x, y) ? document.elementFromPoint(x, y) : null;
       if (!top || el.getRootNode() !== document) return false;
-      if (holds(top, el)) return sinksBehind(top, el) && opaque(top, getComputedStyle(top));
-      if (overlay && holds(overlay, top)) return true;
+      if (containsOrIs(top, el)) return isBehindAncestor(top, el) && opaque(top, getComputedStyle(top));
+      if (overlay && containsOrIs(overlay, top)) return true;
       if (!opaque(top, getComputedStyle(top))) return false;
-      under = floats(top);
-      return !under;
+      underFloating = floats(top);
+      return !underFloating;
     });
   };
   const isCovered = (node, el, rect) => {
-    if (uncovered.has(node) || !covered(el, rect)) return false;
-    if (covers.length < limits.covered) covers.push({ node, box: [rect.left + sx, rect.top + sy, rect.width, rect.height].map(Math.round) });
+    if (uncovered.has(node) || !isHiddenByElement(el, rect)) return false;
+    if (covers.length < limits.covered) covers.push({ node, box: [rect.left + pageX, rect.top + pageY, rect.width, rect.height].map(Math.round) });
     return true;
   };
-  const sinksBehind = (outer, el) => {
+  const isBehindAncestor = (outer, el) => {
     for (let at = el; at && at !== outer; at = at.parentElement) if (parseInt(getComputedStyle(at).zIndex) < 0) return true;
     return false;
   };
   // Whether text has the colour of its background, unless another element is drawn in between.
-  const blends = (el, rect, context, style) => {
-    const lost = ink.lost(el, style, context);
+  const blendsIn = (el, rect, context, style) => {
+    const lost = contrast.invisibility(el, style, context);
     if (lost !== "same") return lost === "none";
     const x = rect.left + rect.width / 2, y = rect.top + rect.height / 2;
     const stack = inWindow(x, y) ? document.elementsFromPoint(x, y) : [];
-    return !stack.some((under) => !holds(under, el) && draws(under, getComputedStyle(under)));
+    return !stack.some((other) => !containsOrIs(other, el) && drawsSomething(other, getComputedStyle(other)));
   };
   // If a clip path removes parts of an ancestor, text is visible where a hit test finds it.
   const cutAway = (el, rect, context) => {
@@ -147,10 +147,10 @@
     return [0.1, 0.5, 0.9].map((share) => rect.left + rect.width * share).every((x) =>
       inWindow(x, y) && !el.getRootNode().elementsFromPoint(x, y).some((at) => at === el || el.contains(at)));
   };
-  const onPage = (rect, context) => rect.right + sx > 0 && rect.bottom + sy > 0 && rect.left + sx < pageWidth &&
+  const isOnPage = (rect, context) => rect.right + pageX > 0 && rect.bottom + pageY > 0 && rect.left + pageX < pageWidth &&
     !(context.fixed && (rect.top >= innerHeight || rect.left >= innerWidth));
   // Content cut off by a small box cannot be scrolled to. A large box may be a "read more" or a page locked by a dialog.
-  const within = (rect, box) => box === null || (Math.min(rect.bottom, box.bottom) - Math.max(rect.top, box.top) >= Math.min(MIN_BOX_PX, rect.height / 2) &&
+  const isInBox = (rect, box) => box === null || (Math.min(rect.bottom, box.bottom) - Math.max(rect.top, box.top) >= Math.min(MIN_BOX_PX, rect.height / 2) &&
     (!box.indented || (rect.right > box.left + 1 && rect.left < box.right - 1)));
   const range = document.createRange();
   let rects = [];  // of the last checked text
@@ -158,20 +158,20 @@
     range.selectNodeContents(node);
     rects = range.getClientRects();
     for (const rect of rects) {
-      if (rect.width >= 1 && rect.height >= 3 && onPage(rect, context) && within(rect, context.box)) return rect;
+      if (rect.width >= 1 && rect.height >= 3 && isOnPage(rect, context) && isInBox(rect, context.box)) return rect;
     }
     return null;
   };
   const textIsSeen = (node, el, context) => {
     const style = context.style;
     if (context.concealed || style.visibility !== "visible" || parseFloat(style.fontSize) < MIN_FONT_PX) return false;
-    if (context.collapsed) return ink.lost(el, style, context) === "";
+    if (context.collapsed) return contrast.invisibility(el, style, context) === "";
     const rect = seenRect(node, context);
-    return rect !== null && !blends(el, rect, context, style) && !isCovered(node, el, rect) && !cutAway(el, rect, context);
+    return rect !== null && !blendsIn(el, rect, context, style) && !isCovered(node, el, rect) && !cutAway(el, rect, context);
   };
 
   const clips = (style) => style.overflowX !== "visible" || style.overflowY !== "visible" || /paint|strict|content/.test(style.contain);
-  const inside = (el, context) => {
+  const childContext = (el, context) => {
     const style = getComputedStyle(el);
     const rect = clips(style) ? el.getBoundingClientRect() : null;
     const boxed = rect !== null && !context.collapsed && style.display !== "inline" && style.display !== "contents" &&
@@ -179,22 +179,22 @@
     const cuts = rect !== null && !boxed && rect.height < SMALL_BOX_PX && (/hidden|clip/.test(style.overflowY) || /paint|strict|content/.test(style.contain));
     const box = /absolute|fixed/.test(style.position) && !cuts ? null : context.box;
     const scrolls = rect !== null && !/^(?:HTML|BODY)$/.test(el.tagName) && style.display !== "inline";
-    const around = context.sight || { top: -Infinity, bottom: Infinity, left: -Infinity, right: Infinity };
-    const sight = !scrolls ? context.sight : { top: Math.max(around.top, rect.top), bottom: Math.min(around.bottom, rect.bottom),
+    const around = context.visibleArea || { top: -Infinity, bottom: Infinity, left: -Infinity, right: Infinity };
+    const visibleArea = !scrolls ? context.visibleArea : { top: Math.max(around.top, rect.top), bottom: Math.min(around.bottom, rect.bottom),
       left: Math.max(around.left, rect.left), right: Math.min(around.right, rect.right) };
     const own = cuts ? { top: rect.top, bottom: rect.bottom, left: rect.left, right: rect.right, indented: parseFloat(style.textIndent) > rect.width / 2 } : box;
     const fixed = context.fixed || (style.position === "fixed" && el.offsetParent === null);
-    return { ...styled(style, context, boxed), box: own, sight, fixed };
+    return { ...styleContext(style, context, boxed), box: own, visibleArea, fixed };
   };
-  const styled = (style, context, boxed) => {
+  const styleContext = (style, context, boxed) => {
     const opacity = context.opacity * parseFloat(style.opacity);
-    const background = ink.behind(style, context.background);
+    const background = contrast.contentBackground(style, context.background);
     return {
-      ...context, style, opacity, background, clipText: context.clipText || ink.cutOut(style, context.background),
+      ...context, style, opacity, background, clipText: context.clipText || contrast.isClippedTextVisible(style, context.background),
       cut: context.cut || style.clipPath !== "none",
       pre: /^(pre|pre-wrap|pre-line|break-spaces)$/.test(style.whiteSpace) || /preserve/.test(style.whiteSpaceCollapse || ""),
       concealed: context.concealed || style.display === "none" || style.contentVisibility === "hidden" || opacity < MIN_OPACITY ||
-        boxed || clipped(style) || ink.erased(style),
+        boxed || clipped(style) || contrast.isErased(style),
     };
   };
 
@@ -233,7 +233,7 @@
       if (!text.trim()) { if (text) out.text(" ", false); return; }
       if (textIsSeen(node, context.el, context)) {
         out.text(text, context.pre);
-        textPlaces.note(node, rects, under && !context.collapsed ? { ...context, sight: NOWHERE } : context, limits.places, limits.probes);
+        textBoxes.addText(node, rects, underFloating && !context.collapsed ? { ...context, visibleArea: NOWHERE } : context, limits.places, limits.probes);
       } else hidden.push(squeeze(text));
       return;
     }
@@ -245,12 +245,12 @@
       return;
     }
     const tab = tabOf(node, context);
-    if (tab !== null) folded(tab, childrenOf(node), { ...context, el: node }, out);
-    else element(node, { ...inside(node, context), el: node }, out);
+    if (tab !== null) writeCollapsed(tab, childrenOf(node), { ...context, el: node }, out);
+    else element(node, { ...childContext(node, context), el: node }, out);
   };
 
   // ---- generated content of style sheets -------------------------------------------------------------------
-  const wordsOf = (content, el) => {
+  const generatedText = (content, el) => {
     let words = "";
     for (const [token, quoted, name] of content.matchAll(/"((?:[^"\\]|\\.)*)"|attr\(\s*([\w-]+)[^)]*\)|(?:open|close)-quote|\//g)) {
       if (token === "/") break;  // alternative text for screen readers
@@ -262,10 +262,10 @@
   const generated = (el, which, context, out) => {
     const style = getComputedStyle(el, which);
     if (style.content === "none" || style.content === "normal" || style.display === "none") return;
-    const words = wordsOf(style.content, el);
+    const words = generatedText(style.content, el);
     if (!words.trim()) { if (words) out.text(" ", false); return; }
     const width = parseFloat(style.width), height = parseFloat(style.height);
-    const inner = styled(style, context, clips(style) && style.display !== "inline" && (width <= 1 || height <= 1));
+    const inner = styleContext(style, context, clips(style) && style.display !== "inline" && (width <= 1 || height <= 1));
     if (!generatedIsSeen(el, style, inner, width, height)) { hidden.push(squeeze(words)); return; }
     const placed = /absolute|fixed/.test(style.position);
     const apart = /^(?:block|flex|grid|table|list-item)/.test(style.display) && !placed;
@@ -288,13 +288,13 @@
       const top = from.top + parseFloat(style.top) + (matrix ? +matrix[4] : 0);
       rect = { left, top, right: left + width, bottom: top + height, width, height };
     } else if (rect.width < 1 || rect.height < 3) return false;
-    return onPage(rect, context) && within(rect, context.box) && !blends(el, rect, context, style) && !covered(el, rect);
+    return isOnPage(rect, context) && isInBox(rect, context.box) && !blendsIn(el, rect, context, style) && !isHiddenByElement(el, rect);
   };
 
   const isLarge = (rect) => rect.width >= BIG_IMAGE_PX && rect.height >= BIG_IMAGE_PX;
   // A drawing, a video, or a background image. The screenshot shows whether it is blank.
   const drawing = (el, context) => {
-    const own = { ...context, ...styled(getComputedStyle(el), context, false) };
+    const own = { ...context, ...styleContext(getComputedStyle(el), context, false) };
     if (visible(el, own) && isLarge(el.getBoundingClientRect())) facts.drawings += 1;
   };
   const element = (el, context, out) => {
@@ -351,10 +351,10 @@
   const table = (el, context, out) => {
     const laidOut = el.querySelector("table, form, h1, h2") || el.rows.length < 2 || /^(presentation|none)$/.test(el.getAttribute("role") || "");
     if (laidOut || out.oneLine) return false;
-    if (el.caption) { out.text(line(el.caption, { ...inside(el.caption, context), el: el.caption }), false); out.end(); }
+    if (el.caption) { out.text(line(el.caption, { ...childContext(el.caption, context), el: el.caption }), false); out.end(); }
     for (const row of el.rows) {
-      const rowContext = { ...inside(row, context), el: row };
-      const cells = [...row.cells].map((cell) => line(cell, { ...inside(cell, rowContext), el: cell }));
+      const rowContext = { ...childContext(row, context), el: row };
+      const cells = [...row.cells].map((cell) => line(cell, { ...childContext(cell, rowContext), el: cell }));
       if (cells.some(Boolean)) { out.text(cells.join(" | "), false); out.end(); }
     }
     return true;
@@ -363,14 +363,14 @@
   const collapsed = (el, context, out) => {
     const summary = [...el.children].find((child) => child.tagName === "SUMMARY");
     const handle = (summary || el).getBoundingClientRect();
-    const opens = handle.width > 1 && handle.height > 1 && onPage(handle, context);
-    const label = summary ? line(summary, { ...inside(summary, context), el: summary }) : "Details";
+    const opens = handle.width > 1 && handle.height > 1 && isOnPage(handle, context);
+    const label = summary ? line(summary, { ...childContext(summary, context), el: summary }) : "Details";
     const inner = [...el.childNodes].filter((child) => child !== summary);
-    if (opens) folded(label, inner, context, out);
+    if (opens) writeCollapsed(label, inner, context, out);
     else walkAll(inner, { ...context, concealed: true }, out);
     return true;
   };
-  const folded = (label, nodes, context, out) => {
+  const writeCollapsed = (label, nodes, context, out) => {
     out.end();
     out.text(`[collapsed: ${label}]`, false);
     out.end();
@@ -391,14 +391,14 @@
 
   const frame = (el, context, out) => {
     const rect = el.getBoundingClientRect();
-    const seen = visible(el, context) && rect.width >= 30 && rect.height >= 15 && onPage(rect, context) && within(rect, context.box) &&
+    const seen = visible(el, context) && rect.width >= 30 && rect.height >= 15 && isOnPage(rect, context) && isInBox(rect, context.box) &&
       !isCovered(el, el, rect) && frames.length < limits.frames;
     if (!seen) return true;
     out.end();
     if (consent.asksIn(el)) facts.consentFrames.push(frames.length);
-    const number = frames.push(placeOf(el)) - 1;
+    const number = frames.push(elementPath(el)) - 1;
     out.text(`${limits.mark}${number}${limits.mark}`, false);
-    if (limits.places && !under) textPlaces.noteFrame(el, number, context.sight);
+    if (limits.places && !underFloating) textBoxes.addFrame(el, number, context.visibleArea);
     out.end();
     return true;
   };
@@ -417,14 +417,14 @@
     if (tag === "SELECT") text = el.selectedOptions && el.selectedOptions[0] ? el.selectedOptions[0].text : "";
     if (/^(checkbox|radio)$/.test(el.type)) text = el.checked ? "[x]" : "[ ]";
     if (!text) return true;
-    const said = el.value || !el.placeholder ? context : styled(getComputedStyle(el, "::placeholder"), context, false);
+    const said = el.value || !el.placeholder ? context : styleContext(getComputedStyle(el, "::placeholder"), context, false);
     if (fieldIsSeen(el, said)) out.text(` ${squeeze(text)} `, false);
     else hidden.push(squeeze(text));
     return true;
   };
   const fieldIsSeen = (el, context) => {
     const rect = el.getBoundingClientRect(), style = context.style;
-    return !context.concealed && onPage(rect, context) && within(rect, context.box) && ink.lost(el, style, context) === "" &&
+    return !context.concealed && isOnPage(rect, context) && isInBox(rect, context.box) && contrast.invisibility(el, style, context) === "" &&
       parseFloat(style.fontSize) >= MIN_FONT_PX && Math.abs(parseFloat(style.textIndent)) < Math.max(rect.width, 1);
   };
 
@@ -435,12 +435,12 @@
       ?.filter((run) => run.split(" ").length >= 8 || /[\u3040-\u9fff\uac00-\ud7af]{20}/.test(run)).reduce((sum, run) => sum + run.length, 0) || 0;
   };
   const out = new Writer(false);
-  const blank = { el: root, opacity: 1, background: [255, 255, 255, 1], concealed: false, collapsed: false, clipText: false, depth: 0, pre: false, box: null, sight: null, fixed: false, cut: false };
+  const blank = { el: root, opacity: 1, background: [255, 255, 255, 1], concealed: false, collapsed: false, clipText: false, depth: 0, pre: false, box: null, visibleArea: null, fixed: false, cut: false };
   if (root) walk(root, blank, out);
   facts.consentChars = consent.chars([document, ...shadows]);
   return {
     title: document.title || "", text: out.value(), hidden, alternatives, links, headlines: headlines.length ? headlines : subheads.slice(0, 1), frames, hosts: hosts.length,
     // As a string: transferring a hundred thousand numbers as values takes a second and 300 MB.
-    places: JSON.stringify(textPlaces.found), view: [sx, sy, window.innerWidth, window.innerHeight], covered: covers.map((each) => each.box), scriptChars: proseInScripts(), truncated, ...facts,
+    places: JSON.stringify(textBoxes.found), view: [pageX, pageY, window.innerWidth, window.innerHeight], covered: covers.map((each) => each.box), scriptChars: proseInScripts(), truncated, ...facts,
   };
 }

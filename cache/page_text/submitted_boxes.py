@@ -29,29 +29,29 @@ class SubmittedBoxes:
     pieces: tuple[Piece, ...]
 
 
-def validated_boxes(told: SubmittedBoxes, text: str, shots: Sequence[bytes]) -> bytes | None:
+def validate_boxes(submitted: SubmittedBoxes, text: str, screenshots: Sequence[bytes]) -> bytes | None:
     """Return the boxes of ``text`` in the form of ``cache.page_text.text_boxes``; None if there are none."""
-    sheets = _sheets(told, shots)
-    return places_json(text, [(sheets, rendered_pieces(told.pieces, sheets, shots))]) if sheets else None
+    areas = _screenshot_areas(submitted, screenshots)
+    return places_json(text, [(areas, rendered_pieces(submitted.pieces, areas, screenshots))]) if areas else None
 
 
-def _sheets(told: SubmittedBoxes, shots: Sequence[bytes]) -> list[ScreenshotArea]:
+def _screenshot_areas(submitted: SubmittedBoxes, screenshots: Sequence[bytes]) -> list[ScreenshotArea]:
     """Return the part of the page in each screenshot, or none if their size does not match the submitted size."""
-    sheets: list[ScreenshotArea] = []
+    areas: list[ScreenshotArea] = []
     top = 0.0
-    for number, shot in enumerate(shots):
-        size = _size(shot)
+    for number, screenshot in enumerate(screenshots):
+        size = _image_size(screenshot)
         if size is None:
             return []
-        height = size[1] * told.width / size[0]
-        sheets.append(ScreenshotArea(number=number, top=top, width=told.width, height=height))
+        height = size[1] * submitted.width / size[0]
+        areas.append(ScreenshotArea(number=number, top=top, width=submitted.width, height=height))
         top += height
-    return sheets if sheets and abs(top - told.height) <= MAX_HEIGHT_DEVIATION * told.height else []
+    return areas if areas and abs(top - submitted.height) <= MAX_HEIGHT_DEVIATION * submitted.height else []
 
 
-def _size(shot: bytes) -> tuple[int, int] | None:
+def _image_size(screenshot: bytes) -> tuple[int, int] | None:
     try:
-        with Image.open(io.BytesIO(shot)) as opened:
+        with Image.open(io.BytesIO(screenshot)) as opened:
             return opened.size
     except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError):
         return None

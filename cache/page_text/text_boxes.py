@@ -19,7 +19,7 @@ BOX_UNITS = 10_000
 """Boxes are in fractions of the screenshot's width and height, in units of 1/10,000."""
 MAX_LINES = 20_000
 _NEAR_CHARS = 400
-_TELLING_CHARS = 24
+_UNIQUE_CHARS = 24
 """A piece whose beginning is shorter than this is only searched for nearby, because it may occur several times."""
 
 
@@ -35,12 +35,12 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A piece of text in one screenshot: beginning, length and lines. ``framed``: it is in an inner frame."""
+    """A piece of text in one screenshot: beginning, length and lines. ``in_frame``: it is in an inner frame."""
 
-    begins: str
+    beginning: str
     length: int
     lines: tuple[Line, ...]
-    framed: bool = False
+    in_frame: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +61,10 @@ def places_json(text: str, shown: Iterable[tuple[Sequence[ScreenshotArea], Seque
     """
     lines: list[list[int]] = []
     cursor = 0
-    for sheets, pieces in shown:
+    for areas, pieces in shown:
         for start, piece in locate_pieces(text, pieces, cursor):
             cursor = start
-            lines += _boxes(start, piece, sheets)
+            lines += _boxes(start, piece, areas)
             if len(lines) >= MAX_LINES:
                 break
     if not lines:
@@ -77,40 +77,40 @@ def places_json(text: str, shown: Iterable[tuple[Sequence[ScreenshotArea], Seque
 def locate_pieces(text: str, pieces: Iterable[Piece], cursor: int) -> Iterator[tuple[int, Piece]]:
     """Find the offset of each piece in the text. Pieces are in text order, so each search starts after the last hit."""
     for piece in pieces:
-        begins = piece.begins.partition("\n")[0].rstrip()
-        if not begins:
+        beginning = piece.beginning.partition("\n")[0].rstrip()
+        if not beginning:
             continue
-        far = len(begins) >= _TELLING_CHARS
-        start = text.find(begins, cursor, len(text) if far else cursor + _NEAR_CHARS + len(begins))
+        is_unique = len(beginning) >= _UNIQUE_CHARS
+        start = text.find(beginning, cursor, len(text) if is_unique else cursor + _NEAR_CHARS + len(beginning))
         if start >= 0:
             yield start, piece
             # Blanks at the line ends of a multi-line piece are missing in its length, so skip only its beginning.
             whole = "\n" not in text[start : start + piece.length]
-            cursor = start + (piece.length if whole else len(begins))
+            cursor = start + (piece.length if whole else len(beginning))
 
 
-def _boxes(start: int, piece: Piece, sheets: Sequence[ScreenshotArea]) -> Iterator[list[int]]:
+def _boxes(start: int, piece: Piece, areas: Sequence[ScreenshotArea]) -> Iterator[list[int]]:
     ends = [line.start for line in piece.lines[1:]] + [piece.length]
     for line, end in zip(piece.lines, ends, strict=True):
-        sheet = area_of(line, sheets)
-        if sheet is None or end <= line.start:
+        area = find_area(line, areas)
+        if area is None or end <= line.start:
             continue
-        left, right = _part(line.left / sheet.width), _part((line.left + line.width) / sheet.width)
-        top = _part((line.top - sheet.top) / sheet.height)
-        bottom = _part((line.top - sheet.top + line.height) / sheet.height)
-        yield [start + line.start, start + end, sheet.number, left, top, right - left, bottom - top]
+        left, right = _to_units(line.left / area.width), _to_units((line.left + line.width) / area.width)
+        top = _to_units((line.top - area.top) / area.height)
+        bottom = _to_units((line.top - area.top + line.height) / area.height)
+        yield [start + line.start, start + end, area.number, left, top, right - left, bottom - top]
 
 
-def area_of(line: Line, sheets: Sequence[ScreenshotArea]) -> ScreenshotArea | None:
+def find_area(line: Line, areas: Sequence[ScreenshotArea]) -> ScreenshotArea | None:
     """Return the screenshot that shows the centre of a line."""
     middle = line.top + line.height / 2
     across = line.left + line.width / 2
     if line.width <= 0 or line.height <= 0:
         return None
-    return next((one for one in sheets if one.top <= middle < one.top + one.height and 0 <= across < one.width), None)
+    return next((one for one in areas if one.top <= middle < one.top + one.height and 0 <= across < one.width), None)
 
 
-def _part(share: float) -> int:
+def _to_units(share: float) -> int:
     return round(min(max(share, 0.0), 1.0) * BOX_UNITS)
 
 
@@ -133,7 +133,7 @@ class FrameText:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Hole:
+class _FrameBox:
     """Content box of a frame on the page, in pixels of the page.
 
     ``shown``: visible part of the box (left, top, right, bottom).
@@ -146,43 +146,43 @@ class _Hole:
     shown: tuple[float, float, float, float]
 
 
-def insert_frames(noted: Sequence[Sequence[Any]], frames: Mapping[int, FrameText]) -> tuple[Piece, ...]:
+def insert_frames(entries: Sequence[Sequence[Any]], frames: Mapping[int, FrameText]) -> tuple[Piece, ...]:
     """Return the pieces of a document, with those of its frames inserted in text order.
 
-    ``noted``: result of the script ``text_places``. ``frames``: the readable frames, by number.
+    ``entries``: result of the script ``text_boxes``. ``frames``: the readable frames, by number.
     """
     found: list[Piece] = []
-    for entry in noted:
+    for entry in entries:
         if isinstance(entry[0], int):
             if entry[0] in frames:
-                found += _on_page(frames[entry[0]], _hole(entry))
+                found += _pieces_on_page(frames[entry[0]], _frame_box(entry))
             continue
-        begins, length, lines = entry
-        found.append(Piece(begins=str(begins), length=int(length), lines=tuple(Line(*line) for line in lines)))
+        beginning, length, lines = entry
+        found.append(Piece(beginning=str(beginning), length=int(length), lines=tuple(Line(*line) for line in lines)))
     return tuple(found)
 
 
-def _hole(entry: Sequence[Any]) -> _Hole:
+def _frame_box(entry: Sequence[Any]) -> _FrameBox:
     _, (left, top, width, height), shown = entry
-    return _Hole(left=left, top=top, width=width, height=height, shown=tuple(shown))
+    return _FrameBox(left=left, top=top, width=width, height=height, shown=tuple(shown))
 
 
-def _on_page(framed: FrameText, hole: _Hole) -> Sequence[Piece]:
-    if framed.view.width <= 0 or framed.view.height <= 0:
+def _pieces_on_page(frame: FrameText, frame_box: _FrameBox) -> Sequence[Piece]:
+    if frame.view.width <= 0 or frame.view.height <= 0:
         return ()
     return [
-        replace(piece, framed=True, lines=tuple(_through(line, framed.view, hole) for line in piece.lines))
-        for piece in framed.pieces
+        replace(piece, in_frame=True, lines=tuple(_to_page(line, frame.view, frame_box) for line in piece.lines))
+        for piece in frame.pieces
     ]
 
 
-def _through(line: Line, view: Viewport, hole: _Hole) -> Line:
+def _to_page(line: Line, view: Viewport, frame_box: _FrameBox) -> Line:
     """Convert a line of the frame to page coordinates. The width is 0 if its centre is not visible."""
-    across, down = hole.width / view.width, hole.height / view.height
-    left = hole.left + (line.left - view.left) * across
-    top = hole.top + (line.top - view.top) * down
+    across, down = frame_box.width / view.width, frame_box.height / view.height
+    left = frame_box.left + (line.left - view.left) * across
+    top = frame_box.top + (line.top - view.top) * down
     right, bottom = left + line.width * across, top + line.height * down
-    least_left, least_top, most_right, most_bottom = hole.shown
+    least_left, least_top, most_right, most_bottom = frame_box.shown
     x, y = (left + right) / 2, (top + bottom) / 2
     if line.width <= 0 or not (least_left <= x < most_right and least_top <= y < most_bottom):
         return Line(line.start, 0, 0, 0, 0)

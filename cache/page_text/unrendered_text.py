@@ -15,7 +15,7 @@ from itertools import chain, repeat
 
 from PIL import Image, ImageChops, UnidentifiedImageError
 
-from cache.page_text.text_boxes import Line, Piece, ScreenshotArea, area_of, locate_pieces
+from cache.page_text.text_boxes import Line, Piece, ScreenshotArea, find_area, locate_pieces
 from cache.page_text.visible_text import MAX_HIDDEN_CHARS, VisibleText
 
 MIN_CONTRAST = 12
@@ -28,47 +28,47 @@ MAX_PIECES = 3000
 _INSET_PX = 2
 Box = tuple[float, float, float, float]
 """Left, top, width and height."""
-_MANY_BREAKS = re.compile(r"\n{3,}")
+_BLANK_LINES = re.compile(r"\n{3,}")
 
 
-def hide_unrendered(visible: VisibleText, sheets: Sequence[ScreenshotArea], shots: Sequence[bytes]) -> VisibleText:
+def hide_unrendered(visible: VisibleText, areas: Sequence[ScreenshotArea], screenshots: Sequence[bytes]) -> VisibleText:
     """Move pieces that the screenshots do not show from the visible to the hidden text.
 
-    ``shots`` are JPEGs of ``sheets``. Both use the units of ``visible.places``.
+    ``screenshots`` are JPEGs of ``areas``. Both use the units of ``visible.places``.
     """
-    pictures = _decoded(shots[: len(sheets)])
+    pictures = _decode(screenshots[: len(areas)])
     if not pictures or not visible.places:
         return visible
-    drawn = [_is_drawn(piece, sheets, pictures) for piece in visible.places[:MAX_PIECES]]
+    drawn = [_is_drawn(piece, areas, pictures) for piece in visible.places[:MAX_PIECES]]
     unseen = drawn.count(False)
     if not unseen or unseen > MAX_SHARE * (unseen + drawn.count(True)):
         return visible
     pieces = tuple(zip(visible.places, chain(drawn, repeat(None)), strict=False))
-    text, gone = _cut_out(visible.text, pieces)
+    text, removed = _remove_unrendered(visible.text, pieces)
     return replace(
         visible,
-        text=_MANY_BREAKS.sub("\n\n", text).strip(),
-        hidden="\n".join([*gone, visible.hidden])[:MAX_HIDDEN_CHARS],
+        text=_BLANK_LINES.sub("\n\n", text).strip(),
+        hidden="\n".join([*removed, visible.hidden])[:MAX_HIDDEN_CHARS],
         places=tuple(piece for piece, is_drawn in pieces if is_drawn is not False),
     )
 
 
-def shows_anything(shots: Sequence[bytes]) -> bool:
+def shows_anything(screenshots: Sequence[bytes]) -> bool:
     """Return whether any screenshot has more than one colour. True if none can be decoded."""
-    pictures = _decoded(shots)
-    return not pictures or any(_spread(picture) >= MIN_CONTRAST for picture in pictures)
+    pictures = _decode(screenshots)
+    return not pictures or any(_max_contrast(picture) >= MIN_CONTRAST for picture in pictures)
 
 
-def visible_covered_texts(boxes: Sequence[Box], top: float, width: float, shots: Sequence[bytes]) -> list[int]:
+def visible_covered_texts(boxes: Sequence[Box], top: float, width: float, screenshots: Sequence[bytes]) -> list[int]:
     """Return the indices of texts that are visible although an element lies over them.
 
     Args:
         boxes: Boxes of the texts, in pixels of the page.
         top: Top of the screenshots, in pixels of the page.
         width: Width of the screenshots, in pixels of the page.
-        shots: Three JPEGs of the same part of the page: with the texts, without them, and with them again.
+        screenshots: Three JPEGs of the same part of the page: with the texts, without them, and with them again.
     """
-    pictures = _decoded(shots)
+    pictures = _decode(screenshots)
     if len(pictures) != 3:
         return []
     shown, without, again = pictures
@@ -77,24 +77,24 @@ def visible_covered_texts(boxes: Sequence[Box], top: float, width: float, shots:
     found = []
     for number, (left, box_top, box_width, height) in enumerate(boxes):
         line = Line(0, left, box_top - top, box_width, height)
-        area = _inner(line, scale, 0.0, shown)
-        if area is not None and _highest(changed.crop(area)) >= MIN_CHANGE > _highest(moved.crop(area)):
+        area = _inner_box(line, scale, 0.0, shown)
+        if area is not None and _max_value(changed.crop(area)) >= MIN_CHANGE > _max_value(moved.crop(area)):
             found.append(number)
     return found
 
 
 def rendered_pieces(
-    pieces: Sequence[Piece], sheets: Sequence[ScreenshotArea], shots: Sequence[bytes]
+    pieces: Sequence[Piece], areas: Sequence[ScreenshotArea], screenshots: Sequence[bytes]
 ) -> tuple[Piece, ...]:
     """Return the pieces without those that the screenshots show to be blank."""
-    pictures = _decoded(shots[: len(sheets)])
-    return tuple(piece for piece in pieces if _is_drawn(piece, sheets, pictures) is not False)
+    pictures = _decode(screenshots[: len(areas)])
+    return tuple(piece for piece in pieces if _is_drawn(piece, areas, pictures) is not False)
 
 
-def _cut_out(text: str, pieces: Sequence[tuple[Piece, bool | None]]) -> tuple[str, list[str]]:
+def _remove_unrendered(text: str, pieces: Sequence[tuple[Piece, bool | None]]) -> tuple[str, list[str]]:
     """Split the text into the rendered text and the unrendered pieces."""
     kept: list[str] = []
-    gone: list[str] = []
+    removed: list[str] = []
     cursor = 0
     unmatched = iter(pieces)
     for start, found in locate_pieces(text, (piece for piece, _ in pieces), 0):
@@ -102,37 +102,37 @@ def _cut_out(text: str, pieces: Sequence[tuple[Piece, bool | None]]) -> tuple[st
         words = text[start : start + found.length]
         if is_drawn is False and "\n" not in words:
             kept.append(text[cursor:start])
-            gone.append(words)
+            removed.append(words)
             cursor = start + found.length
-    return "".join([*kept, text[cursor:]]), gone
+    return "".join([*kept, text[cursor:]]), removed
 
 
-def _is_drawn(piece: Piece, sheets: Sequence[ScreenshotArea], pictures: Sequence[Image.Image]) -> bool | None:
+def _is_drawn(piece: Piece, areas: Sequence[ScreenshotArea], pictures: Sequence[Image.Image]) -> bool | None:
     """Return whether the screenshot shows anything in the box of a piece, or None if this cannot be determined."""
-    if piece.framed or not any(map(str.isalnum, piece.begins)):
+    if piece.in_frame or not any(map(str.isalnum, piece.beginning)):
         return None  # a frame is drawn by another process, perhaps late; punctuation may have too little ink
-    lines = [_has_contrast(line, sheets, pictures) for line in piece.lines]
+    lines = [_has_contrast(line, areas, pictures) for line in piece.lines]
     return True if True in lines else None if None in lines or not lines else False
 
 
-def _has_contrast(line: Line, sheets: Sequence[ScreenshotArea], pictures: Sequence[Image.Image]) -> bool | None:
-    sheet = area_of(line, sheets[: len(pictures)])
-    if sheet is None:
+def _has_contrast(line: Line, areas: Sequence[ScreenshotArea], pictures: Sequence[Image.Image]) -> bool | None:
+    area = find_area(line, areas[: len(pictures)])
+    if area is None:
         return None
-    picture = pictures[sheet.number]
-    box = _inner(line, picture.width / sheet.width, sheet.top, picture)
-    return None if box is None else _spread(picture.crop(box)) >= MIN_CONTRAST
+    picture = pictures[area.number]
+    box = _inner_box(line, picture.width / area.width, area.top, picture)
+    return None if box is None else _max_contrast(picture.crop(box)) >= MIN_CONTRAST
 
 
-def _inner(line: Line, scale: float, sheet_top: float, picture: Image.Image) -> tuple[int, int, int, int] | None:
+def _inner_box(line: Line, scale: float, area_top: float, picture: Image.Image) -> tuple[int, int, int, int] | None:
     """Return the inner part of a line's box in pixels of a screenshot, or None if it is outside."""
-    left, top = line.left * scale, (line.top - sheet_top) * scale
+    left, top = line.left * scale, (line.top - area_top) * scale
     right, bottom = left + line.width * scale, top + line.height * scale
-    beside = min(_INSET_PX, (right - left) / 4)  # the box may contain a single letter
+    inset = min(_INSET_PX, (right - left) / 4)  # the box may contain a single letter
     box = (
-        max(0, int(left + beside)),
+        max(0, int(left + inset)),
         max(0, int(top + _INSET_PX)),
-        min(picture.width, int(right - beside)),
+        min(picture.width, int(right - inset)),
         min(picture.height, int(bottom - _INSET_PX)),
     )
     if box[2] <= box[0] or box[3] <= box[1]:
@@ -140,26 +140,26 @@ def _inner(line: Line, scale: float, sheet_top: float, picture: Image.Image) -> 
     return box
 
 
-def _spread(picture: Image.Image) -> int:
+def _max_contrast(picture: Image.Image) -> int:
     """Return the maximum contrast within one colour channel."""
-    return max(high - low for low, high in map(_extremes, picture.split()))
+    return max(high - low for low, high in map(_value_range, picture.split()))
 
 
-def _highest(picture: Image.Image) -> int:
-    return max(high for _, high in map(_extremes, picture.split()))
+def _max_value(picture: Image.Image) -> int:
+    return max(high for _, high in map(_value_range, picture.split()))
 
 
-def _extremes(band: Image.Image) -> tuple[int, int]:
+def _value_range(band: Image.Image) -> tuple[int, int]:
     low, high = band.getextrema()
     return int(low), int(high)  # type: ignore[arg-type]  # a single band of integers
 
 
-def _decoded(shots: Sequence[bytes]) -> list[Image.Image]:
+def _decode(screenshots: Sequence[bytes]) -> list[Image.Image]:
     """Decode the screenshots, up to the first that is damaged."""
     pictures = []
-    for shot in shots:
+    for screenshot in screenshots:
         try:
-            picture: Image.Image = Image.open(io.BytesIO(shot))
+            picture: Image.Image = Image.open(io.BytesIO(screenshot))
             picture.load()
             # Converting an RGB image would copy some ten megabytes.
             pictures.append(picture if picture.mode == "RGB" else picture.convert("RGB"))

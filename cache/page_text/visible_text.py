@@ -27,7 +27,7 @@ MAX_COVERED = 500
 _FRAME_DEPTH = 3
 _FRAME_S = 5.0
 _MARK = "\ue000"  # private use character: removed from page text
-_MARKED = re.compile(f"{_MARK}(\\d+){_MARK}")
+_FRAME_MARKER = re.compile(f"{_MARK}(\\d+){_MARK}")
 
 
 class FrameView(Protocol):
@@ -37,7 +37,7 @@ class FrameView(Protocol):
         """Return the value of a JavaScript function, called in an isolated world of this document."""
 
     async def children(self) -> Sequence[tuple[str, FrameView]]:
-        """Return inner frames with their position in this document, as returned by the script ``place_of``."""
+        """Return inner frames with their position in this document, as returned by the script ``element_path``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +64,8 @@ class VisibleText:
 async def read_visible_text(main: FrameView, *, budget_ms: int = 8000) -> VisibleText:
     """Return the visible text of a page and its frames: headings with ``#``, lists with ``-``, tables with ``|``."""
     found = await _run_walker(main, budget_ms)
-    text, hidden, frames = await _with_frames(main, found, depth=1)
-    hidden = _with_alternatives(hidden, found["alternatives"])
+    text, hidden, frames = await _insert_frame_texts(main, found, depth=1)
+    hidden = _append_alternatives(hidden, found["alternatives"])
     return VisibleText(
         title=str(found["title"]),
         text=text[:MAX_TEXT_CHARS].strip(),
@@ -81,10 +81,10 @@ async def read_visible_text(main: FrameView, *, budget_ms: int = 8000) -> Visibl
 def _facts(found: Mapping[str, Any], pieces: Mapping[int, _Frame]) -> Mapping[str, Any]:
     """Merge the facts of frames into those of the document, because a frame can contain a consent or login form."""
     framed = [frame.facts for frame in pieces.values()]
-    asked = (pieces[number].text for number in found.get("consentFrames", ()) if number in pieces)
+    consent_texts = (pieces[number].text for number in found.get("consentFrames", ()) if number in pieces)
     return {
         **found,
-        "consentChars": found["consentChars"] + sum(len(" ".join(text.split())) for text in asked),
+        "consentChars": found["consentChars"] + sum(len(" ".join(text.split())) for text in consent_texts),
         "hasPasswordField": any(each["hasPasswordField"] for each in (found, *framed)),
         "loginFormChars": max(each["loginFormChars"] for each in (found, *framed)),
         "inputs": sum(each["inputs"] for each in (found, *framed)),
@@ -102,10 +102,10 @@ class _Frame:
     text: str
     hidden: str
     facts: Mapping[str, Any]
-    framed: FrameText | None
+    frame_text: FrameText | None
 
 
-async def _with_frames(
+async def _insert_frame_texts(
     view: FrameView, found: Mapping[str, Any], *, depth: int
 ) -> tuple[str, str, Mapping[int, _Frame]]:
     """Return the text with the frames inserted, all hidden text, and the frames by number."""
@@ -119,11 +119,11 @@ async def _with_frames(
             if inner is not None:
                 pieces[number] = inner
                 hidden.append(inner.hidden)
-    whole = _MARKED.sub(lambda match: pieces[int(match[1])].text if int(match[1]) in pieces else "", text)
+    whole = _FRAME_MARKER.sub(lambda match: pieces[int(match[1])].text if int(match[1]) in pieces else "", text)
     return whole, "\n".join(piece for piece in hidden if piece), pieces
 
 
-def _with_alternatives(hidden: str, alternatives: Sequence[object]) -> str:
+def _append_alternatives(hidden: str, alternatives: Sequence[object]) -> str:
     """Append a section with the alternative texts of images to the hidden text."""
     if not alternatives:
         return hidden
@@ -136,13 +136,13 @@ async def _read_frame(child: FrameView, depth: int) -> _Frame | None:
     try:
         async with asyncio.timeout(_FRAME_S):
             found = await _run_walker(child, 2000)
-            text, hidden, pieces = await _with_frames(child, found, depth=depth + 1)
-            return _Frame(text=text, hidden=hidden, facts=_facts(found, pieces), framed=_framed(found, pieces))
+            text, hidden, pieces = await _insert_frame_texts(child, found, depth=depth + 1)
+            return _Frame(text=text, hidden=hidden, facts=_facts(found, pieces), frame_text=_frame_text(found, pieces))
     except (TimeoutError, FrameLost):
         return None
 
 
-def _framed(found: Mapping[str, Any], frames: Mapping[int, _Frame]) -> FrameText | None:
+def _frame_text(found: Mapping[str, Any], frames: Mapping[int, _Frame]) -> FrameText | None:
     """Return the boxes of a frame's text in its document, or None if its viewport is unknown."""
     if not found.get("view"):
         return None
@@ -152,7 +152,7 @@ def _framed(found: Mapping[str, Any], frames: Mapping[int, _Frame]) -> FrameText
 
 def _places(found: Mapping[str, Any], frames: Mapping[int, _Frame]) -> tuple[Piece, ...]:
     """Return the boxes of a document's text and of its frames, in pixels of that document."""
-    framed = {number: frame.framed for number, frame in frames.items() if frame.framed is not None}
+    framed = {number: frame.frame_text for number, frame in frames.items() if frame.frame_text is not None}
     return insert_frames(json.loads(found.get("places") or "[]"), framed)
 
 

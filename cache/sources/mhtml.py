@@ -42,7 +42,7 @@ class SavedPage:
     Attributes:
         url: Address that the file claims, or None.
         saved_at: Time that the file claims, or None.
-        whole: The file is not truncated.
+        is_complete: The file is not truncated.
     """
 
     html: bytes
@@ -50,7 +50,7 @@ class SavedPage:
     url: str | None
     title: str
     saved_at: datetime | None
-    whole: bool = True
+    is_complete: bool = True
 
 
 def is_mhtml(data: bytes, content_type: str = "") -> bool:
@@ -84,7 +84,7 @@ def read_mhtml(data: bytes) -> SavedPage:
             url=url or _text(part, "Content-Location") or None,
             title=_text(message, "Subject"),
             saved_at=_date(message),
-            whole=body.rstrip().endswith(f"--{message.get_boundary()}--".encode("ascii", "replace")),
+            is_complete=body.rstrip().endswith(f"--{message.get_boundary()}--".encode("ascii", "replace")),
         )
     except (MessageError, ValueError, LookupError, binascii.Error) as broken:
         raise DocumentRejected(CaptureOutcome.DAMAGED, f"the MHTML file cannot be read: {broken}") from broken

@@ -29,7 +29,7 @@ from cache.backends.plain_html import read_html
 from cache.capture import CaptureOutcome, CaptureSource, Observation, PageKind
 from cache.classify.quality import PageFacts, classify
 from cache.errors import DocumentRejected
-from cache.page_text.submitted_boxes import SubmittedBoxes, validated_boxes
+from cache.page_text.submitted_boxes import SubmittedBoxes, validate_boxes
 from cache.sources.mhtml import is_mhtml, read_mhtml
 
 DEADLINE_S = 60.0
@@ -44,7 +44,7 @@ class BrowserPage:
 
     Attributes:
         places: Position of the text in the screenshot.
-        noted: Entries to add to the provenance.
+        extra_provenance: Entries to add to the provenance.
     """
 
     url: str = ""
@@ -64,7 +64,7 @@ class UploadedPage:
     """An uploaded page.
 
     Attributes:
-        by: Name of the uploader (never the API key).
+        uploader: Name of the uploader (never the API key).
         content: PDF, HTML, MHTML, text or image.
         text: Text of the page, if there is no ``content``.
         image: Optional screenshot of the page.
@@ -72,8 +72,8 @@ class UploadedPage:
     """
 
     url: str
-    by: str
-    at: datetime
+    uploader: str
+    uploaded_at: datetime
     content: bytes | None = None
     content_type: str = ""
     text: str | None = None
@@ -81,43 +81,43 @@ class UploadedPage:
     browser: BrowserPage | None = None
 
 
-async def observe_upload(given: UploadedPage, *, source: CaptureSource = CaptureSource.UPLOAD) -> Observation:
+async def observe_upload(upload: UploadedPage, *, source: CaptureSource = CaptureSource.UPLOAD) -> Observation:
     """Convert an uploaded page to an observation.
 
     Raises:
         DocumentRejected: damaged, encrypted, a decompression bomb, too large, of an unsupported type, or empty.
     """
-    blank = Observation(
-        url=given.url,
+    initial = Observation(
+        url=upload.url,
         outcome=CaptureOutcome.OK,
-        captured_at=given.at,
+        captured_at=upload.uploaded_at,
         duration_s=0.0,
         backend=BACKEND,
         source=source,
-        provenance={"by": given.by, "at": given.at.isoformat()},
+        provenance={"by": upload.uploader, "at": upload.uploaded_at.isoformat()},
     )
-    if given.content is not None:
-        observation = await _from_content(blank, given.content, given.content_type)
-    elif given.text is not None and given.browser is not None:
-        observation = await _from_browser(blank, given.text, given.browser)
-    elif given.text is not None:
-        observation = _from_text(blank, given.text, has_image=given.image is not None)
+    if upload.content is not None:
+        observation = await _observe_content(initial, upload.content, upload.content_type)
+    elif upload.text is not None and upload.browser is not None:
+        observation = await _observe_browser_page(initial, upload.text, upload.browser)
+    elif upload.text is not None:
+        observation = _observe_text(initial, upload.text, has_image=upload.image is not None)
     else:
         raise DocumentRejected(CaptureOutcome.UNSUPPORTED, "upload a document or a text")
-    if given.image is None:
+    if upload.image is None:
         return observation
-    observation = await _with_image(observation, given.image)
-    if given.browser is None or given.browser.places is None:
+    observation = await _add_image(observation, upload.image)
+    if upload.browser is None or upload.browser.places is None:
         return observation
     return replace(
         observation,
         places=await asyncio.to_thread(
-            validated_boxes, given.browser.places, observation.text, observation.screenshots
+            validate_boxes, upload.browser.places, observation.text, observation.screenshots
         ),
     )
 
 
-async def _from_content(blank: Observation, content: bytes, content_type: str) -> Observation:
+async def _observe_content(initial: Observation, content: bytes, content_type: str) -> Observation:
     if b"\0" in content[:SNIFFED_BYTES] and not content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         content_type = ""  # binary data; the declared type is ignored
     saved_as = "mhtml" if is_mhtml(content, content_type) else sniff(content, content_type).value
@@ -125,42 +125,44 @@ async def _from_content(blank: Observation, content: bytes, content_type: str) -
     if len(content) > limit:
         raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {limit} bytes")
     digest = await asyncio.to_thread(lambda: hashlib.sha256(content).hexdigest())
-    details = {**blank.provenance, "as": saved_as, "sha256": digest}
+    details = {**initial.provenance, "as": saved_as, "sha256": digest}
     if saved_as == "mhtml":
-        return await _from_mhtml(replace(blank, provenance=details), content)
-    arrived = replace(blank, provenance=details, detail="not rendered" if saved_as == ByteKind.HTML else "")
-    observation = await read_content(arrived, content, content_type, deadline_s=DEADLINE_S)
+        return await _observe_mhtml(replace(initial, provenance=details), content)
+    received = replace(initial, provenance=details, detail="not rendered" if saved_as == ByteKind.HTML else "")
+    observation = await read_content(received, content, content_type, deadline_s=DEADLINE_S)
     if saved_as != ByteKind.HTML and not observation.is_evidence:
         raise DocumentRejected(observation.outcome, observation.detail)
     return replace(observation, original=content) if observation.kind is PageKind.IMAGE else observation
 
 
-async def _from_mhtml(arrived: Observation, content: bytes) -> Observation:
+async def _observe_mhtml(received: Observation, content: bytes) -> Observation:
     saved = await asyncio.to_thread(read_mhtml, content)
     claimed = {"saved_url": saved.url, "saved_at": saved.saved_at and saved.saved_at.isoformat()}
-    details = {**arrived.provenance, **{name: value for name, value in claimed.items() if value}}
+    details = {**received.provenance, **{name: value for name, value in claimed.items() if value}}
     html = decode_html(saved.html, saved.content_type)
-    observation = await read_page(replace(arrived, provenance=details, detail="not rendered"), html, saved.html)
-    if observation.outcome is CaptureOutcome.OK and not saved.whole:
-        observation = replace(observation, outcome=CaptureOutcome.PARTIAL, detail="not rendered; the file breaks off")
+    observation = await read_page(replace(received, provenance=details, detail="not rendered"), html, saved.html)
+    if observation.outcome is CaptureOutcome.OK and not saved.is_complete:
+        observation = replace(
+            observation, outcome=CaptureOutcome.PARTIAL, detail="not rendered; the file is incomplete"
+        )
     return replace(observation, title=observation.title or saved.title)
 
 
-def _from_text(blank: Observation, text: str, *, has_image: bool) -> Observation:
+def _observe_text(initial: Observation, text: str, *, has_image: bool) -> Observation:
     if len(text) > MAX_TEXT_CHARS:
         raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {MAX_TEXT_CHARS} characters of text")
-    facts = PageFacts(url=blank.url, final_url=blank.url, status=None, text=text, large_images=int(has_image))
+    facts = PageFacts(url=initial.url, final_url=initial.url, status=None, text=text, large_images=int(has_image))
     finding = classify(facts)
     return replace(
-        blank,
+        initial,
         outcome=finding.outcome,
         detail=finding.detail or "text entered by a person",
         text=text,
-        provenance={**blank.provenance, "as": "text"},
+        provenance={**initial.provenance, "as": "text"},
     )
 
 
-async def _from_browser(blank: Observation, text: str, page_data: BrowserPage) -> Observation:
+async def _observe_browser_page(initial: Observation, text: str, page_data: BrowserPage) -> Observation:
     """Convert a page captured in a person's browser. It is rendered, and checked for walls like every page.
 
     Facts that the browser did not send (forms, headings) are read from its HTML.
@@ -170,11 +172,11 @@ async def _from_browser(blank: Observation, text: str, page_data: BrowserPage) -
     if page_data.html is not None and len(page_data.html) > MAX_PAGE_BYTES:
         raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {MAX_PAGE_BYTES} bytes of HTML")
     html = "" if page_data.html is None else page_data.html.decode("utf-8", "replace")
-    page = await asyncio.to_thread(read_html, html, page_data.url or blank.url)
+    page = await asyncio.to_thread(read_html, html, page_data.url or initial.url)
     shown = " ".join(text.split())
     facts = PageFacts(
-        url=blank.url,
-        final_url=page_data.url or blank.url,
+        url=initial.url,
+        final_url=page_data.url or initial.url,
         status=None,
         title=page_data.title,
         text=text,
@@ -189,9 +191,9 @@ async def _from_browser(blank: Observation, text: str, page_data: BrowserPage) -
         is_registration=page_data.password_field and page.is_registration,
     )
     finding = await asyncio.to_thread(classify, facts)
-    details = {**blank.provenance, "as": "browser", **page_data.extra_provenance}
+    details = {**initial.provenance, "as": "browser", **page_data.extra_provenance}
     return replace(
-        blank,
+        initial,
         outcome=finding.outcome,
         detail=finding.detail or "captured in a person's browser",
         title=page_data.title,
@@ -201,7 +203,7 @@ async def _from_browser(blank: Observation, text: str, page_data: BrowserPage) -
     )
 
 
-async def _with_image(observation: Observation, image: bytes) -> Observation:
+async def _add_image(observation: Observation, image: bytes) -> Observation:
     if sniff(image, "") is not ByteKind.IMAGE:
         raise DocumentRejected(CaptureOutcome.UNSUPPORTED, "the image is not PNG, JPEG, GIF, WebP, BMP or TIFF")
     shown = (await read_document(image, "", deadline_s=DEADLINE_S)).screenshots

@@ -22,7 +22,7 @@ from cache.urls import host_and_port
 
 PUBLIC_AVAILABILITY = "https://archive.org"
 PUBLIC_ARCHIVE = "https://web.archive.org"
-GAP_S = 1.0
+REQUEST_INTERVAL_S = 1.0
 BACKEND = "wayback"
 _STAMP = "%Y%m%d%H%M%S"
 _NOT_ARCHIVABLE = frozenset({CaptureOutcome.UNSUPPORTED, CaptureOutcome.EGRESS_DENIED})
@@ -35,27 +35,27 @@ class ArchiveUnavailable(Exception):
 
 
 class Wayback:
-    """Implements ``cache.pages.Archive``. ``fetch`` sends single GET requests and is closed by its owner."""
+    """Implements ``cache.pages.Archive``. ``capturer`` sends single GET requests and is closed by its owner."""
 
     def __init__(
         self,
-        fetch: Capturer,
-        pace: HostPacing,
+        capturer: Capturer,
+        pacing: HostPacing,
         *,
         now: Callable[[], datetime],
         availability: str = PUBLIC_AVAILABILITY,
         archive: str = PUBLIC_ARCHIVE,
-        gap_s: float = GAP_S,
+        interval_s: float = REQUEST_INTERVAL_S,
     ) -> None:
         """``availability`` and ``archive`` are the base URLs of the two services, without a trailing slash."""
-        self._fetch = fetch
-        self._pace = pace
+        self._capturer = capturer
+        self._pacing = pacing
         self._now = now
         self._availability = availability
         self._archive = archive
-        self._gap_s = gap_s
+        self._interval_s = interval_s
 
-    async def copy_of(self, url: str, live: Observation, near: datetime | None) -> Observation:
+    async def find_copy(self, url: str, live: Observation, near: datetime | None) -> Observation:
         """Return the copy closest to ``near`` (default: now). If there is none, return ``live`` with a note."""
         if live.is_evidence or live.outcome in _NOT_ARCHIVABLE:
             return live
@@ -63,11 +63,11 @@ class Wayback:
         try:
             stamp = await self._query_availability(url, wanted) or await self._query_index(url, wanted)
             if stamp is None:
-                return _with_note(live, "never seen by the web archive either", {"wayback": "never seen"})
+                return _add_note(live, "never seen by the web archive either", {"wayback": "never seen"})
             return await self._fetch_copy(url, stamp, live)
         except ArchiveUnavailable as failed:
-            _log.warning("archive_silent", url=url, detail=str(failed))
-            return _with_note(live, f"the web archive did not answer: {failed}", {"wayback": "no answer"})
+            _log.warning("archive_unavailable", url=url, detail=str(failed))
+            return _add_note(live, f"the web archive did not answer: {failed}", {"wayback": "no answer"})
 
     async def _query_availability(self, url: str, wanted: datetime) -> str | None:
         """Return the time stamp of the closest usable copy from the availability API. None proves nothing."""
@@ -77,7 +77,7 @@ class Wayback:
         closest = closest.get("closest", {}) if isinstance(closest, dict) else {}
         if not isinstance(closest, dict) or not closest.get("available") or str(closest.get("status")) != "200":
             return None
-        return _stamp(closest.get("timestamp"))
+        return _valid_stamp(closest.get("timestamp"))
 
     async def _query_index(self, url: str, wanted: datetime) -> str | None:
         """Return the time stamp of the closest usable copy from the index, or None if there never was one."""
@@ -95,19 +95,19 @@ class Wayback:
         rows = await self._json(f"{self._archive}/cdx/search/cdx?{query}")
         if not isinstance(rows, list):
             raise ArchiveUnavailable("its index response is not a list")
-        stamps = [found for row in rows[1:] if isinstance(row, list) and row and (found := _stamp(row[0]))]
+        stamps = [found for row in rows[1:] if isinstance(row, list) and row and (found := _valid_stamp(row[0]))]
         return min(stamps, key=lambda stamp: abs(_time(stamp) - wanted), default=None)
 
     async def _fetch_copy(self, url: str, stamp: str, live: Observation) -> Observation:
-        place = f"{self._archive}/web/{stamp}id_/{quote(url, safe=_URL_CHARS)}"
-        seen = await self._get(place)
-        final = seen.final_url or place
+        copy_url = f"{self._archive}/web/{stamp}id_/{quote(url, safe=_URL_CHARS)}"
+        seen = await self._get(copy_url)
+        final = seen.final_url or copy_url
         if not final.startswith(f"{self._archive}/web/"):
             raise ArchiveUnavailable("the copy redirects out of the archive")
         if not seen.is_evidence:
             raise ArchiveUnavailable(f"the copy of {stamp} ended with {seen.outcome.value}")
         # A redirect in the archive leads to another copy, which has its own time.
-        at = _time(_stamp(final.removeprefix(f"{self._archive}/web/").partition("id_")[0]) or stamp)
+        at = _time(_valid_stamp(final.removeprefix(f"{self._archive}/web/").partition("id_")[0]) or stamp)
         details = {
             "archived_at": at.isoformat(),
             "archive_url": final,
@@ -137,20 +137,20 @@ class Wayback:
             raise ArchiveUnavailable(f"invalid JSON: {broken}") from broken
 
     async def _get(self, address: str) -> Observation:
-        await self._pace.wait(host_and_port(address)[0], self._gap_s)
-        return await self._fetch.capture(address)
+        await self._pacing.wait(host_and_port(address)[0], self._interval_s)
+        return await self._capturer.capture(address)
 
 
 _URL_CHARS = "%/:?&=#+,;@!$'()*~[]"
 
 
-def _with_note(live: Observation, detail: str, details: dict[str, str]) -> Observation:
+def _add_note(live: Observation, detail: str, details: dict[str, str]) -> Observation:
     return replace(
         live, detail=f"{live.detail}; {detail}".removeprefix("; "), provenance={**live.provenance, **details}
     )
 
 
-def _stamp(found: object) -> str | None:
+def _valid_stamp(found: object) -> str | None:
     """Return a time stamp of the archive if it is valid, else None."""
     text = str(found)
     return text if text.isdigit() and len(text) == 14 and _is_time(text) else None

@@ -49,8 +49,8 @@ async def captured(make: Callable[[EgressProxy], Capturer]) -> Awkward:
         other.pages.update({"/inner-elsewhere": BESIDES["inner-elsewhere"]})
         refused = _closed_port()
         allowed = frozenset({site.place, other.place, refused})
-        async with EgressProxy(allowed) as guard:
-            capturer = make(guard)
+        async with EgressProxy(allowed) as proxy:
+            capturer = make(proxy)
             urls = {name: site.url(f"/{name}") for name in (*CONTENT, *ERRORS)} | {"refused": f"http://{refused}/"}
             try:
                 seen = await asyncio.gather(*(capturer.capture(url) for url in urls.values()))

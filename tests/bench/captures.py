@@ -98,9 +98,9 @@ def _own_bytes(process: psutil.Process) -> int:
 async def _capture_all(executable: Path, work: Path, *, unsandboxed: bool) -> Captures:
     logging.disable(logging.INFO)
     site = {f"/page-{number}": Reply.html(_page(number % DIFFERENT)) for number in range(PAGES)}
-    async with StandInWeb(site) as web, EgressProxy(frozenset({web.place})) as guard:
+    async with StandInWeb(site) as web, EgressProxy(frozenset({web.place})) as proxy:
         capturer = BrowserCapturer(
-            executable, guard, semaphore=asyncio.Semaphore(AT_ONCE), allow_unsandboxed=unsandboxed
+            executable, proxy, semaphore=asyncio.Semaphore(AT_ONCE), allow_unsandboxed=unsandboxed
         )
         index = await FolderIndex.open(work / "captures")
         routed = RoutedCapturer(capturer, pages_per_host=AT_ONCE)

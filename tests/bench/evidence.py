@@ -20,10 +20,10 @@ from tests.labelled.labels import Detection, detection
 AT_ONCE = 6
 
 
-def _capturer(guard: EgressProxy, *, unsandboxed: bool) -> Capturer:
+def _capturer(proxy: EgressProxy, *, unsandboxed: bool) -> Capturer:
     program = installed_browser()
     assert program is not None
-    return BrowserCapturer(program, guard, semaphore=asyncio.Semaphore(AT_ONCE), allow_unsandboxed=unsandboxed)
+    return BrowserCapturer(program, proxy, semaphore=asyncio.Semaphore(AT_ONCE), allow_unsandboxed=unsandboxed)
 
 
 def _quietly() -> None:

@@ -22,7 +22,7 @@ class Rig:
     """Site, egress proxy and capturer of a browser test. ``show`` serves a page on the site and captures it."""
 
     site: StandInWeb
-    guard: EgressProxy
+    proxy: EgressProxy
     capturer: BrowserCapturer
 
     async def show(self, path: str, answer: Answer) -> Observation:
@@ -40,11 +40,11 @@ def browser_program() -> Path:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def rig(browser_program: Path) -> AsyncIterator[Rig]:
-    async with StandInWeb() as site, EgressProxy(frozenset({site.place})) as guard:
+    async with StandInWeb() as site, EgressProxy(frozenset({site.place})) as proxy:
         capturer = BrowserCapturer(
-            browser_program, guard, semaphore=asyncio.Semaphore(4), deadline_s=30, allow_unsandboxed=unsandboxed_here()
+            browser_program, proxy, semaphore=asyncio.Semaphore(4), deadline_s=30, allow_unsandboxed=unsandboxed_here()
         )
         try:
-            yield Rig(site=site, guard=guard, capturer=capturer)
+            yield Rig(site=site, proxy=proxy, capturer=capturer)
         finally:
             await capturer.aclose()

@@ -18,9 +18,9 @@ pytestmark = pytest.mark.browser
 
 @pytest.mark.timeout(300)
 async def test_every_format_is_read_and_every_error_is_recognised(browser_program: Path) -> None:
-    def make(guard: EgressProxy) -> Capturer:
+    def make(proxy: EgressProxy) -> Capturer:
         slots = asyncio.Semaphore(4)
-        return BrowserCapturer(browser_program, guard, semaphore=slots, allow_unsandboxed=unsandboxed_here())
+        return BrowserCapturer(browser_program, proxy, semaphore=slots, allow_unsandboxed=unsandboxed_here())
 
     seen = await captured(make)
     assert seen.wrong == {}

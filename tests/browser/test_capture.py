@@ -343,7 +343,7 @@ async def test_document_that_never_ends_is_partial_within_the_deadline(rig: Rig)
     rig.site.pages["/silent"] = Reply(headers={"Content-Type": "text/html"}, hang=True)
     quick = BrowserCapturer(
         rig.capturer.executable,
-        rig.guard,
+        rig.proxy,
         semaphore=asyncio.Semaphore(2),
         deadline_s=6,
         allow_unsandboxed=unsandboxed_here(),
@@ -365,7 +365,7 @@ async def test_document_that_never_ends_is_partial_within_the_deadline(rig: Rig)
 async def test_user_agent_is_not_headless_and_contains_the_contact(rig: Rig, contact: str) -> None:
     capturer = BrowserCapturer(
         rig.capturer.executable,
-        rig.guard,
+        rig.proxy,
         semaphore=asyncio.Semaphore(1),
         allow_unsandboxed=unsandboxed_here(),
         contact=contact,

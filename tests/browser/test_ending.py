@@ -28,7 +28,7 @@ def _drivers() -> list[psutil.Process]:
 def _capturer(rig: Rig) -> BrowserCapturer:
     return BrowserCapturer(
         rig.capturer.executable,
-        rig.guard,
+        rig.proxy,
         semaphore=asyncio.Semaphore(2),
         deadline_s=40,
         allow_unsandboxed=unsandboxed_here(),

@@ -53,15 +53,15 @@ async def _raw_server(serve: Serve) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def _capturing(
-    rig: Rig, guard: EgressProxy, kind: str = "browser", *, deadline_s: float = 15
+    rig: Rig, proxy: EgressProxy, kind: str = "browser", *, deadline_s: float = 15
 ) -> AsyncIterator[Capturer]:
     slots = asyncio.Semaphore(3)
     capturer: Capturer = (
-        HttpCapturer(guard, semaphore=slots, deadline_s=deadline_s)
+        HttpCapturer(proxy, semaphore=slots, deadline_s=deadline_s)
         if kind == "http"
         else BrowserCapturer(
             rig.capturer.executable,
-            guard,
+            proxy,
             semaphore=slots,
             deadline_s=deadline_s,
             allow_unsandboxed=unsandboxed_here(),
@@ -75,8 +75,8 @@ async def _capturing(
 
 async def _seen(rig: Rig, place: str, kind: str = "browser", *, deadline_s: float = 15) -> Observation:
     async with (
-        EgressProxy(frozenset({place})) as guard,
-        _capturing(rig, guard, kind, deadline_s=deadline_s) as capturer,
+        EgressProxy(frozenset({place})) as proxy,
+        _capturing(rig, proxy, kind, deadline_s=deadline_s) as capturer,
     ):
         return await capturer.capture(f"http://{place}/")
 
@@ -128,7 +128,7 @@ async def test_f23_compression_bomb_is_too_large_and_uses_little_memory(rig: Rig
     bomb = gzip.compress(PROSE.encode() + b"<p>" + bytes(1) + b"a" * (300 * MIB), compresslevel=6)
     rig.site.pages["/bomb"] = Reply(headers={"Content-Type": HTML, "Content-Encoding": "gzip"}, body=bomb)
     before = psutil.Process().memory_info().rss
-    async with _capturing(rig, rig.guard, kind, deadline_s=60) as capturer:
+    async with _capturing(rig, rig.proxy, kind, deadline_s=60) as capturer:
         seen = await capturer.capture(rig.site.url("/bomb"))
     assert seen.outcome is CaptureOutcome.TOO_LARGE
     assert psutil.Process().memory_info().rss - before < 64 * MIB
@@ -139,7 +139,7 @@ async def test_f22_million_nodes_or_thousands_of_requests_stay_within_time_and_m
     requests = PROSE + "".join(f"<img src='/i/{n}'>" for n in range(5_000))
     rig.site.pages |= {"/nodes": Reply.html(nodes), "/requests": Reply.html(requests)}
     most = 0
-    async with EgressProxy(frozenset({rig.site.place})) as guard, _capturing(rig, guard, deadline_s=40) as capturer:
+    async with EgressProxy(frozenset({rig.site.place})) as proxy, _capturing(rig, proxy, deadline_s=40) as capturer:
         for path in ("/nodes", "/requests"):
             looking = asyncio.create_task(capturer.capture(rig.site.url(path)))
             while not looking.done():
@@ -172,7 +172,7 @@ async def test_f26_busy_page_reaches_its_deadline_without_affecting_other_pages(
         "/calm": Reply.html(PROSE),
         "/busy-later": Reply.html(PROSE + "<script>setTimeout(() => { for (;;) {} }, 300)</script>"),
     }
-    async with EgressProxy(frozenset({rig.site.place})) as guard, _capturing(rig, guard, deadline_s=10) as capturer:
+    async with EgressProxy(frozenset({rig.site.place})) as proxy, _capturing(rig, proxy, deadline_s=10) as capturer:
         busy, later, calm = await asyncio.gather(
             *(capturer.capture(rig.site.url(path)) for path in ("/busy", "/busy-later", "/calm"))
         )
@@ -186,7 +186,7 @@ async def test_f26_busy_page_reaches_its_deadline_without_affecting_other_pages(
 async def test_f26_page_that_uses_too_much_memory_is_stopped(rig: Rig) -> None:
     eats = "<script>const all = []; setInterval(() => { for (let n = 0; n < 40; n++) all.push(new Uint8Array(1e7).fill(1)) }, 20)</script>"
     rig.site.pages |= {"/eats": Reply.html(PROSE + eats), "/calm": Reply.html(PROSE)}
-    async with EgressProxy(frozenset({rig.site.place})) as guard, _capturing(rig, guard, deadline_s=90) as capturer:
+    async with EgressProxy(frozenset({rig.site.place})) as proxy, _capturing(rig, proxy, deadline_s=90) as capturer:
         seen = await capturer.capture(rig.site.url("/eats"))
         after = await capturer.capture(rig.site.url("/calm"))
     assert (seen.outcome, seen.detail) == (CaptureOutcome.TOO_LARGE, "the page took too much memory")
@@ -195,7 +195,7 @@ async def test_f26_page_that_uses_too_much_memory_is_stopped(rig: Rig) -> None:
 
 
 async def test_f26_renderer_that_always_crashes_is_a_crash_after_two_attempts(rig: Rig) -> None:
-    async with EgressProxy(frozenset({rig.site.place})) as guard, _capturing(rig, guard, deadline_s=30) as capturer:
+    async with EgressProxy(frozenset({rig.site.place})) as proxy, _capturing(rig, proxy, deadline_s=30) as capturer:
 
         def kill(visit: object) -> Reply:
             for process in psutil.Process().children(recursive=True):
@@ -224,7 +224,7 @@ async def test_f27_redirect_chains_and_loops_end_after_ten_redirects(rig: Rig, k
         other.pages["/flop"] = Reply.redirect(rig.site.url("/flip"))
         rig.site.hits.clear()
         allowed = frozenset({rig.site.place, other.place})
-        async with EgressProxy(allowed) as guard, _capturing(rig, guard, kind) as capturer:
+        async with EgressProxy(allowed) as proxy, _capturing(rig, proxy, kind) as capturer:
             for path in ("/hop-0", "/flip"):
                 seen = await capturer.capture(rig.site.url(path))
                 assert seen.outcome is CaptureOutcome.REDIRECT_LOOP
@@ -240,8 +240,8 @@ async def test_f27_redirect_chains_and_loops_end_after_ten_redirects(rig: Rig, k
 async def test_f28_only_a_nonexistent_host_is_gone_among_dns_errors(rig: Rig, kind: str) -> None:
     names = StandInNames({}, broken=frozenset({"broken.test"}), silent=frozenset({"silent.test"}))
     async with names as server:
-        guard = EgressProxy(limits=EgressLimits(resolve_s=1.0), resolver=NameClient(server.port, timeout_s=30))
-        async with guard, _capturing(rig, guard, kind) as capturer:
+        proxy = EgressProxy(limits=EgressLimits(resolve_s=1.0), resolver=NameClient(server.port, timeout_s=30))
+        async with proxy, _capturing(rig, proxy, kind) as capturer:
             gone = await capturer.capture("http://nowhere.test/")
             broken = await capturer.capture("http://broken.test/")
             silent = await capturer.capture("http://silent.test/")
@@ -289,7 +289,7 @@ async def test_f28_invalid_certificate_is_a_tls_error(rig: Rig, kind: str, how: 
     )
     async with StandInWeb({"/": Reply.html(PROSE)}, tls=context) as site:
         place = f"localhost:{site.port}"
-        async with EgressProxy(frozenset({place})) as guard, _capturing(rig, guard, kind) as capturer:
+        async with EgressProxy(frozenset({place})) as proxy, _capturing(rig, proxy, kind) as capturer:
             seen = await capturer.capture(f"https://{place}/")
         assert seen.outcome is CaptureOutcome.TLS_ERROR
         assert seen.detail
@@ -316,7 +316,7 @@ STATUSES = {
 async def test_f29_http_status_determines_the_outcome_and_is_recorded(rig: Rig, kind: str, status: int) -> None:
     headers = {"Content-Type": HTML, "Retry-After": "7"}
     rig.site.pages["/status"] = Reply(status=status, headers=headers, body=f"<h1>{status}</h1>{PROSE}".encode())
-    capturer = rig.capturer if kind == "browser" else HttpCapturer(rig.guard, semaphore=asyncio.Semaphore(1))
+    capturer = rig.capturer if kind == "browser" else HttpCapturer(rig.proxy, semaphore=asyncio.Semaphore(1))
     seen = await capturer.capture(rig.site.url("/status"))
     assert (seen.outcome, seen.http_status, seen.gone) == (STATUSES[status], status, status in (404, 410))
     assert seen.headers["retry-after"] == "7"

@@ -49,9 +49,9 @@ class Sites:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def sites(browser_program: Path) -> AsyncIterator[Sites]:
-    async with StandInWeb() as site, EgressProxy(frozenset({site.place, f"localhost:{site.port}"})) as guard:
+    async with StandInWeb() as site, EgressProxy(frozenset({site.place, f"localhost:{site.port}"})) as proxy:
         capturer = BrowserCapturer(
-            browser_program, guard, semaphore=asyncio.Semaphore(4), deadline_s=30, allow_unsandboxed=unsandboxed_here()
+            browser_program, proxy, semaphore=asyncio.Semaphore(4), deadline_s=30, allow_unsandboxed=unsandboxed_here()
         )
         try:
             yield Sites(here=site, capturer=capturer)

@@ -88,8 +88,8 @@ async def test_page_cannot_send_requests_to_internal_addresses(rig: Rig, host: s
 
 async def test_the_same_requests_reach_an_allowed_address(rig: Rig) -> None:
     """Proves that the previous test can fail."""
-    async with StandInWeb() as open_site, EgressProxy(frozenset({rig.site.place, open_site.place})) as guard:
-        capturer = _new_capturer(rig, guard)
+    async with StandInWeb() as open_site, EgressProxy(frozenset({rig.site.place, open_site.place})) as proxy:
+        capturer = _new_capturer(rig, proxy)
         rig.site.pages["/to-inside"] = Reply.redirect(open_site.url("/redirected"))
         rig.site.pages["/attack"] = Reply.html(PROSE + WAYS_INSIDE.format(inside=open_site.place, udp=9))
         try:
@@ -129,8 +129,8 @@ async def test_unsafe_port_error_names_the_setting_that_allows_it(rig: Rig) -> N
     urls = [f"http://{place}/", rig.site.url("/to-port"), rig.site.url("/moves-to-port")]
     refused = [await rig.capturer.capture(url) for url in urls]
     assert {(each.outcome, each.detail) for each in refused} == {(CaptureOutcome.EGRESS_DENIED, remedy)}
-    async with EgressProxy(frozenset({rig.site.place, place})) as guard:
-        capturer = _new_capturer(rig, guard)
+    async with EgressProxy(frozenset({rig.site.place, place})) as proxy:
+        capturer = _new_capturer(rig, proxy)
         try:
             allowed = await capturer.capture(f"http://{place}/")
         finally:
@@ -141,8 +141,8 @@ async def test_unsafe_port_error_names_the_setting_that_allows_it(rig: Rig) -> N
 async def test_untrusted_certificate_is_rejected(rig: Rig, tmp_path: Path) -> None:
     async with StandInWeb({"/": Reply.html(PROSE)}, tls=untrusted_server_context(tmp_path)) as site:
         place = f"localhost:{site.port}"
-        async with EgressProxy(frozenset({place})) as guard:
-            capturer = _new_capturer(rig, guard)
+        async with EgressProxy(frozenset({place})) as proxy:
+            capturer = _new_capturer(rig, proxy)
             try:
                 seen = await capturer.capture(f"https://{place}/")
             finally:
@@ -182,8 +182,8 @@ async def test_renderer_is_sandboxed_and_does_not_run_as_root(rig: Rig) -> None:
 
 async def test_browser_processes_do_not_inherit_our_environment(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "canary-key")
-    async with EgressProxy(frozenset({rig.site.place})) as guard:
-        capturer = _new_capturer(rig, guard)
+    async with EgressProxy(frozenset({rig.site.place})) as proxy:
+        capturer = _new_capturer(rig, proxy)
         try:
             await capturer.start()
             environments = [Path(f"/proc/{process.pid}/environ") for process in _browser_processes()]
@@ -196,8 +196,8 @@ async def test_browser_processes_do_not_inherit_our_environment(rig: Rig, monkey
 
 async def test_closing_leaves_no_processes(rig: Rig) -> None:
     before = {process.pid for process in psutil.Process().children(recursive=True)}
-    async with EgressProxy(frozenset({rig.site.place})) as guard:
-        capturer = _new_capturer(rig, guard, pages_per_browser=2)
+    async with EgressProxy(frozenset({rig.site.place})) as proxy:
+        capturer = _new_capturer(rig, proxy, pages_per_browser=2)
         rig.site.pages["/page"] = Reply.html(PROSE)
         seen = await asyncio.gather(*(capturer.capture(rig.site.url("/page")) for _ in range(5)))
         assert {page.outcome for page in seen} == {CaptureOutcome.OK}
@@ -217,11 +217,11 @@ async def test_page_is_captured_although_the_browser_is_killed(rig: Rig) -> None
 
 
 async def test_missing_browser_is_named_in_the_error() -> None:
-    async with EgressProxy() as guard:
-        capturer = BrowserCapturer(Path("/nowhere/chromium"), guard, semaphore=asyncio.Semaphore(1))
+    async with EgressProxy() as proxy:
+        capturer = BrowserCapturer(Path("/nowhere/chromium"), proxy, semaphore=asyncio.Semaphore(1))
         with pytest.raises(BrowserUnavailable, match="/nowhere/chromium"):
             await capturer.capture("https://example.com/")
-        broken = BrowserCapturer(Path("/bin/false"), guard, semaphore=asyncio.Semaphore(1))
+        broken = BrowserCapturer(Path("/bin/false"), proxy, semaphore=asyncio.Semaphore(1))
         with pytest.raises(BrowserUnavailable, match="does not start"):
             await broken.start()
 
@@ -236,13 +236,13 @@ async def test_without_a_sandbox_pages_are_opened_only_if_allowed(rig: Rig, with
     rig.site.pages["/page"] = Reply.html(PROSE)
     asked = rig.site.hits["/page"]
     slots = asyncio.Semaphore(1)
-    strict = BrowserCapturer(without_sandbox, rig.guard, semaphore=slots)
+    strict = BrowserCapturer(without_sandbox, rig.proxy, semaphore=slots)
     with pytest.raises(SandboxUnavailable, match="user namespaces"):
         await strict.capture(rig.site.url("/page"))
     await strict.aclose()
     assert rig.site.hits["/page"] == asked
 
-    permissive = BrowserCapturer(without_sandbox, rig.guard, semaphore=slots, allow_unsandboxed=True)
+    permissive = BrowserCapturer(without_sandbox, rig.proxy, semaphore=slots, allow_unsandboxed=True)
     try:
         assert (await permissive.capture(rig.site.url("/page"))).outcome is CaptureOutcome.OK
         assert permissive.sandboxed is False
@@ -257,9 +257,9 @@ from cache.backends.patchright import BrowserCapturer
 from cache.egress.proxy import EgressProxy
 
 async def main():
-    async with EgressProxy() as guard:
+    async with EgressProxy() as proxy:
         slots, unsandboxed = asyncio.Semaphore(1), sys.argv[2] == "True"
-        capturer = BrowserCapturer(Path(sys.argv[1]), guard, semaphore=slots, allow_unsandboxed=unsandboxed)
+        capturer = BrowserCapturer(Path(sys.argv[1]), proxy, semaphore=slots, allow_unsandboxed=unsandboxed)
         await capturer.start()
         print("ready", flush=True)
         await asyncio.Event().wait()
@@ -282,10 +282,10 @@ async def test_browser_ends_when_its_owner_is_killed(browser_program: Path) -> N
     await _until(lambda: not [process for process in offspring if lives(process)], seconds=10)
 
 
-def _new_capturer(rig: Rig, guard: EgressProxy, *, pages_per_browser: int = 50) -> BrowserCapturer:
+def _new_capturer(rig: Rig, proxy: EgressProxy, *, pages_per_browser: int = 50) -> BrowserCapturer:
     return BrowserCapturer(
         rig.capturer.executable,
-        guard,
+        proxy,
         semaphore=asyncio.Semaphore(2),
         deadline_s=20,
         pages_per_browser=pages_per_browser,

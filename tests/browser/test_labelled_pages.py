@@ -19,9 +19,9 @@ pytestmark = pytest.mark.browser
 
 @pytest.mark.timeout(300)
 async def test_labelled_pages_are_classified_with_high_precision_and_recall(browser_program: Path) -> None:
-    def make(guard: EgressProxy) -> Capturer:
+    def make(proxy: EgressProxy) -> Capturer:
         return BrowserCapturer(
-            browser_program, guard, semaphore=asyncio.Semaphore(6), allow_unsandboxed=unsandboxed_here()
+            browser_program, proxy, semaphore=asyncio.Semaphore(6), allow_unsandboxed=unsandboxed_here()
         )
 
     seen = await captured(make)

@@ -30,9 +30,9 @@ ALL: Mapping[str, Shape] = {
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def seen(browser_program: Path) -> Mapping[str, Observation]:
-    def make(guard: EgressProxy) -> Capturer:
+    def make(proxy: EgressProxy) -> Capturer:
         slots = asyncio.Semaphore(4)
-        return BrowserCapturer(browser_program, guard, semaphore=slots, allow_unsandboxed=unsandboxed_here())
+        return BrowserCapturer(browser_program, proxy, semaphore=slots, allow_unsandboxed=unsandboxed_here())
 
     return await captured(make, ALL)
 
@@ -43,9 +43,9 @@ async def busy(browser_program: Path) -> Mapping[str, Observation]:
     share a renderer.
     """
 
-    def make(guard: EgressProxy) -> Capturer:
+    def make(proxy: EgressProxy) -> Capturer:
         slots = asyncio.Semaphore(2)
-        return BrowserCapturer(browser_program, guard, semaphore=slots, allow_unsandboxed=unsandboxed_here())
+        return BrowserCapturer(browser_program, proxy, semaphore=slots, allow_unsandboxed=unsandboxed_here())
 
     return await captured(make, {**ENDLESS, **WAITING})
 

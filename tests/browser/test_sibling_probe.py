@@ -31,11 +31,11 @@ NOTHING = (
 
 
 async def _seen(site: StandInWeb, program: Path) -> Observation:
-    async with EgressProxy(frozenset({site.place})) as guard:
-        browser = BrowserCapturer(program, guard, semaphore=asyncio.Semaphore(1), allow_unsandboxed=unsandboxed_here())
-        fetch = HttpCapturer(guard, semaphore=asyncio.Semaphore(1), deadline_s=PROBE_S, max_bytes=PROBE_BYTES)
+    async with EgressProxy(frozenset({site.place})) as proxy:
+        browser = BrowserCapturer(program, proxy, semaphore=asyncio.Semaphore(1), allow_unsandboxed=unsandboxed_here())
+        fetch = HttpCapturer(proxy, semaphore=asyncio.Semaphore(1), deadline_s=PROBE_S, max_bytes=PROBE_BYTES)
         try:
-            return await RoutedCapturer(browser, siblings=SiblingProbe(fetch)).capture(site.url(CITED))
+            return await RoutedCapturer(browser, sibling_probe=SiblingProbe(fetch)).capture(site.url(CITED))
         finally:
             await browser.aclose()
 
@@ -48,15 +48,15 @@ async def test_page_equal_to_a_random_sibling_is_a_soft_404(browser_program: Pat
         seen = await _seen(site, browser_program)
         assert len([visit for visit in site.visits if visit.path.startswith("/songs/")]) == 2
     assert seen.outcome is CaptureOutcome.SOFT_404
-    assert "a made-up address beside it shows the same" in seen.detail
+    assert "a random sibling URL shows the same content" in seen.detail
     assert seen.screenshots
 
 
 async def test_short_page_is_evidence_if_a_random_sibling_returns_404(browser_program: Path) -> None:
     async with StandInWeb({CITED: Reply.html(SONG)}) as site:
         seen = await _seen(site, browser_program)
-    assert (seen.outcome, seen.suspicion) == (CaptureOutcome.OK, Soft404Confidence.LIKELY)
-    assert "answers 404" in seen.detail
+    assert (seen.outcome, seen.soft_404_confidence) == (CaptureOutcome.OK, Soft404Confidence.LIKELY)
+    assert "returns 404" in seen.detail
 
 
 async def test_redirect_to_a_section_that_siblings_also_reach_is_a_soft_404(browser_program: Path) -> None:
@@ -67,4 +67,4 @@ async def test_redirect_to_a_section_that_siblings_also_reach_is_a_soft_404(brow
     async with StandInWeb(anything_else=redirect_to_section) as site:
         seen = await _seen(site, browser_program)
     assert seen.outcome is CaptureOutcome.SOFT_404
-    assert "is sent to the same place" in seen.detail
+    assert "redirects to the same URL" in seen.detail

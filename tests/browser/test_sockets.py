@@ -39,10 +39,10 @@ async def test_text_from_a_websocket_is_waited_for(rig: Rig) -> None:
     place = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     script = f"new WebSocket('ws://{place}/').onmessage = (e) => {{ out.textContent = e.data }}"
     rig.site.pages["/socket"] = Reply.html(f"{PROSE}<script>{script}</script>")
-    async with server, EgressProxy(frozenset({rig.site.place, place})) as guard:
+    async with server, EgressProxy(frozenset({rig.site.place, place})) as proxy:
         capturer = BrowserCapturer(
             rig.capturer.executable,
-            guard,
+            proxy,
             semaphore=asyncio.Semaphore(1),
             deadline_s=30,
             allow_unsandboxed=unsandboxed_here(),

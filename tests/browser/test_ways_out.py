@@ -157,14 +157,14 @@ async def test_dns_rebinding_to_an_internal_address_is_denied(rig: Rig, kind: st
         outside.pages["/attack"] = Reply.html(f"{PROSE}<script>{SAY}{attack}</script>")
         outside.pages["/hop"] = Reply.redirect(f"http://rebind.test:{inside.port}/")
         async with StandInNames(names) as server:
-            guard = EgressProxy(
+            proxy = EgressProxy(
                 frozenset({f"attacker.test:{outside.port}"}),
                 EgressLimits(connect_s=0.3),
                 ports=frozenset({inside.port}),
                 resolver=NameClient(server.port),
             )
-            async with guard:
-                capturer = _capturer(rig, guard, kind)
+            async with proxy:
+                capturer = _capturer(rig, proxy, kind)
                 try:
                     seen = await capturer.capture(f"http://attacker.test:{outside.port}/attack")
                     hops = [await capturer.capture(f"http://attacker.test:{outside.port}/hop") for _ in range(3)]
@@ -187,7 +187,7 @@ blob:http://a.com/1
 @pytest.mark.parametrize("url", NOT_THE_WEB.split())
 @pytest.mark.parametrize("kind", ["browser", "http"])
 async def test_unsupported_schemes_are_rejected_before_anything_is_opened(rig: Rig, kind: str, url: str) -> None:
-    capturer = rig.capturer if kind == "browser" else HttpCapturer(rig.guard, semaphore=asyncio.Semaphore(1))
+    capturer = rig.capturer if kind == "browser" else HttpCapturer(rig.proxy, semaphore=asyncio.Semaphore(1))
     seen = await capturer.capture(url)
     assert seen.outcome is CaptureOutcome.UNSUPPORTED
     assert seen.detail
@@ -200,10 +200,10 @@ def _commands() -> list[str]:
     return [command(process) for process in below()]
 
 
-def _capturer(rig: Rig, guard: EgressProxy, kind: str) -> Capturer:
+def _capturer(rig: Rig, proxy: EgressProxy, kind: str) -> Capturer:
     slots = asyncio.Semaphore(2)
     if kind == "http":
-        return HttpCapturer(guard, semaphore=slots, deadline_s=10)
+        return HttpCapturer(proxy, semaphore=slots, deadline_s=10)
     return BrowserCapturer(
-        rig.capturer.executable, guard, semaphore=slots, deadline_s=25, allow_unsandboxed=unsandboxed_here()
+        rig.capturer.executable, proxy, semaphore=slots, deadline_s=25, allow_unsandboxed=unsandboxed_here()
     )

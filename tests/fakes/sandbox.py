@@ -78,8 +78,8 @@ exit 1
 
 
 async def _complaint(program: Path) -> str:
-    async with EgressProxy() as guard:
-        capturer = BrowserCapturer(program, guard, semaphore=asyncio.Semaphore(1))
+    async with EgressProxy() as proxy:
+        capturer = BrowserCapturer(program, proxy, semaphore=asyncio.Semaphore(1))
         try:
             await capturer.start()
         except SandboxUnavailable as refused:

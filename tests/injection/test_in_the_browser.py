@@ -22,9 +22,9 @@ MAX_CHANGED_TWINS = 0.02
 
 
 async def test_hidden_text_reaches_no_judge_and_visible_evidence_still_counts(browser_program: Path):  # noqa: F811
-    def by_browser(guard: EgressProxy) -> Capturer:
+    def by_browser(proxy: EgressProxy) -> Capturer:
         slots = asyncio.Semaphore(TABS)
-        return BrowserCapturer(browser_program, guard, semaphore=slots, allow_unsandboxed=unsandboxed_here())
+        return BrowserCapturer(browser_program, proxy, semaphore=slots, allow_unsandboxed=unsandboxed_here())
 
     async with open_world(by_browser) as world:
         attacks = materials(world.site, "FJ", benign=False, in_browser=True)

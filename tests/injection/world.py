@@ -96,8 +96,8 @@ class World:
         return said
 
 
-def by_http(guard: EgressProxy) -> Capturer:
-    return HttpCapturer(guard, semaphore=asyncio.Semaphore(4))
+def by_http(proxy: EgressProxy) -> Capturer:
+    return HttpCapturer(proxy, semaphore=asyncio.Semaphore(4))
 
 
 @asynccontextmanager
@@ -105,8 +105,8 @@ async def open_world(capturer: Callable[[EgressProxy], Capturer] = by_http) -> A
     """Open a separate world in which one stand-in server serves every host of ``HOSTS``."""
     async with StandInWeb() as web:
         places = frozenset(f"{host}:{web.port}" for host in HOSTS)
-        async with EgressProxy(places, resolver=ToThisMachine()) as guard:
-            pages = PageCache(capturer(guard), BlobStore.open("memory://"), MemoryIndex())
+        async with EgressProxy(places, resolver=ToThisMachine()) as proxy:
+            pages = PageCache(capturer(proxy), BlobStore.open("memory://"), MemoryIndex())
             try:
                 yield World(web, pages, PagePreparer(SEPARATOR))
             finally:

@@ -19,7 +19,7 @@ _PICTURES = ("dawn", "i/1")
 
 @asynccontextmanager
 async def _served(pages: Sequence[LabelledPage]) -> AsyncIterator[tuple[EgressProxy, int]]:
-    """A guard that leads to the pages' hosts, and the port they are served on."""
+    """A proxy that leads to the pages' hosts, and the port they are served on."""
     answers = {url: page for page in pages for url in (page.url, page.final_url)}
 
     def answer(visit: Visit) -> Reply:
@@ -39,8 +39,8 @@ async def _served(pages: Sequence[LabelledPage]) -> AsyncIterator[tuple[EgressPr
         site.pages.update({urlsplit(url).path or "/": answer for url in answers})
         hosts = frozenset(urlsplit(url).hostname or "" for url in answers)
         allowed = frozenset(f"{host}:{site.port}" for host in hosts)
-        async with EgressProxy(allowed, resolver=OnlyHosts(hosts)) as guard:
-            yield guard, site.port
+        async with EgressProxy(allowed, resolver=OnlyHosts(hosts)) as proxy:
+            yield proxy, site.port
 
 
 def _local(url: str, port: int) -> str:
@@ -51,8 +51,8 @@ def _local(url: str, port: int) -> str:
 async def captured(make: Callable[[EgressProxy], Capturer]) -> Mapping[str, Observation]:
     """What the capturer made by ``make`` brings back of each page, by name."""
     pages = labelled_pages()
-    async with _served(pages) as (guard, port):
-        capturer = make(guard)
+    async with _served(pages) as (proxy, port):
+        capturer = make(proxy)
         try:
             seen = await asyncio.gather(*(capturer.capture(_local(page.url, port)) for page in pages))
         finally:

@@ -44,10 +44,10 @@ async def _main(program: Path, wanted: list[str], *, allow_unsandboxed: bool) ->
     print(f"{'page':26} {'outcome':10} {'s':>6} {'CPU s':>6}  faults and detail")
     taken: list[tuple[float, float]] = []
     wrong = found = all_shown = 0
-    async with served({name: SHAPES[name] for name in wanted or SHAPES}) as (guard, urls):
+    async with served({name: SHAPES[name] for name in wanted or SHAPES}) as (proxy, urls):
         capturer = BrowserCapturer(
             program,
-            guard,
+            proxy,
             semaphore=asyncio.Semaphore(1),
             pages_per_browser=10_000,
             allow_unsandboxed=allow_unsandboxed,

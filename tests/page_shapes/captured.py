@@ -25,14 +25,14 @@ async def served(shapes: Mapping[str, Shape]) -> AsyncIterator[tuple[EgressProxy
     paths: Mapping[str, Answer] = {path: answer for shape in shapes.values() for path in (shape.path, *shape.beside)}
     async with StandInWeb(paths) as site:
         allowed = frozenset(f"{host}:{site.port}" for host in hosts)
-        async with EgressProxy(allowed, resolver=OnlyHosts(frozenset(hosts))) as guard:
-            yield guard, {name: f"http://{name}.example:{site.port}{shape.path}" for name, shape in shapes.items()}
+        async with EgressProxy(allowed, resolver=OnlyHosts(frozenset(hosts))) as proxy:
+            yield proxy, {name: f"http://{name}.example:{site.port}{shape.path}" for name, shape in shapes.items()}
 
 
 async def captured(make: Callable[[EgressProxy], Capturer], shapes: Mapping[str, Shape]) -> Mapping[str, Observation]:
     """Return the captures of all pages by the capturer that ``make`` creates, by name."""
-    async with served(shapes) as (guard, urls):
-        capturer = make(guard)
+    async with served(shapes) as (proxy, urls):
+        capturer = make(proxy)
         try:
             seen = await asyncio.gather(*map(capturer.capture, urls.values()))
         finally:

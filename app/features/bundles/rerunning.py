@@ -411,7 +411,7 @@ class _Rerun:
         for page_id in listed.pages:
             capture = self._capture(page_id)
             if capture is not None:
-                index.keep(capture)
+                index.record_sync(capture)
         limits = Limits.from_settings(self._settings)
         secret = hashlib.sha256(str(recorded.get("id")).encode("utf-8", "replace")).digest()
         separator = BlockBuilder(secret)

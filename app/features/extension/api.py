@@ -97,7 +97,7 @@ def parse_submitted_boxes(text: str) -> SubmittedBoxes:
         where = ".".join(map(str, first["loc"]))
         raise ValueError(f"{where}: {first['msg']}" if where else str(first["msg"])) from error
     pieces = tuple(
-        Piece(begins=begins, length=length, lines=tuple(Line(*line) for line in lines))
+        Piece(beginning=begins, length=length, lines=tuple(Line(*line) for line in lines))
         for begins, length, lines in given.pieces
     )
     return SubmittedBoxes(width=given.width, height=given.height, pieces=pieces)
@@ -253,8 +253,8 @@ async def _parse_form(form: FormData, browser: Pairing, service: Service) -> Upl
     )
     return UploadedPage(
         url=texts["url"],
-        by=browser.owner,
-        at=service.runtime.clock.now(),
+        uploader=browser.owner,
+        uploaded_at=service.runtime.clock.now(),
         text=texts["text"].replace("\r\n", "\n"),  # multipart forms of browsers always use CRLF
         image=await image.read() if isinstance(image, UploadFile) else None,
         browser=content,

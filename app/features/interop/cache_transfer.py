@@ -157,7 +157,7 @@ async def import_saved(runtime: Runtime, file: Path, *, url: str | None, now: da
         if cited is None or refusal is not None:
             raise TransferRefused(f"{file}: {refusal}")
         seen = await observe_upload(
-            UploadedPage(url=cited, by=file.name, at=now, content=data), source=CaptureSource.IMPORT
+            UploadedPage(url=cited, uploader=file.name, uploaded_at=now, content=data), source=CaptureSource.IMPORT
         )
     except DocumentRejected as rejected:
         raise TransferRefused(f"{file}: {rejected}") from rejected

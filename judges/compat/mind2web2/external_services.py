@@ -35,8 +35,8 @@ DEADLINE_S = 60.0
 
 async def fetch(url: str, *, deadline_s: float = DEADLINE_S) -> Observation:
     """Fetch a URL once. The page kind is detected from the bytes. Network errors are reported in the observation."""
-    async with EgressProxy(egress_allow()) as guard:
-        return await HttpCapturer(guard, semaphore=asyncio.Semaphore(1), deadline_s=deadline_s).capture(url)
+    async with EgressProxy(egress_allow()) as proxy:
+        return await HttpCapturer(proxy, semaphore=asyncio.Semaphore(1), deadline_s=deadline_s).capture(url)
 
 
 class LiveBrowser(Protocol):
@@ -113,7 +113,7 @@ def use_services(other: ExternalServices) -> None:
 
 
 class LiveCapture:
-    """Captures pages through the egress guard. Use it from one event loop at a time."""
+    """Captures pages through the egress proxy. Use it from one event loop at a time."""
 
     def __init__(self, *, max_pages: int = 5) -> None:
         """``max_pages`` is the maximum number of concurrent captures."""
@@ -215,13 +215,13 @@ async def _open_capturer(stack: AsyncExitStack, max_pages: int) -> Capturer:
     if not programs:
         looked_in = ", ".join(map(str, found.searched_paths))
         raise BrowserUnavailable(found.problem or f"No Chromium found in {looked_in}: set ASSAY_BROWSER to its path.")
-    guard = await stack.enter_async_context(EgressProxy(egress_allow()))
+    proxy = await stack.enter_async_context(EgressProxy(egress_allow()))
     slots = asyncio.Semaphore(max_pages)
     unsandboxed = browser_unsandboxed()
     first, *others = (
-        BrowserCapturer(program, guard, semaphore=slots, allow_unsandboxed=unsandboxed) for program in programs
+        BrowserCapturer(program, proxy, semaphore=slots, allow_unsandboxed=unsandboxed) for program in programs
     )
-    probe = HttpCapturer(guard, semaphore=asyncio.Semaphore(max_pages), deadline_s=PROBE_S, max_bytes=PROBE_BYTES)
-    capturer = RoutedCapturer(first, next(iter(others), None), siblings=SiblingProbe(probe))
+    probe = HttpCapturer(proxy, semaphore=asyncio.Semaphore(max_pages), deadline_s=PROBE_S, max_bytes=PROBE_BYTES)
+    capturer = RoutedCapturer(first, next(iter(others), None), sibling_probe=SiblingProbe(probe))
     stack.push_async_callback(capturer.aclose)
     return capturer

@@ -97,9 +97,9 @@ async def test_prepared_evidence_is_shared() -> None:
     assert await pages.evidence(capture) is one
 
 
-async def test_prepared_evidence_is_bounded_in_memory() -> None:
+async def test_evidence_cache_is_bounded_in_memory() -> None:
     clock = Clock()
-    pages = _pages(ScriptedCapturer(clock), clock, prepared_bytes=300)
+    pages = _pages(ScriptedCapturer(clock), clock, evidence_cache_bytes=300)
     first = await pages.get(URL)
     kept = await pages.evidence(first)
     for n in range(3):
@@ -250,7 +250,7 @@ class _Archive:
     def __init__(self) -> None:
         self.asked: list[datetime | None] = []
 
-    async def copy_of(self, url: str, live: Observation, near: datetime | None) -> Observation:
+    async def find_copy(self, url: str, live: Observation, near: datetime | None) -> Observation:
         self.asked.append(near)
         return replace(live, outcome=CaptureOutcome.OK, text="the copy", source=CaptureSource.WAYBACK, gone=False)
 
@@ -274,7 +274,7 @@ async def test_second_process_uses_the_capture_of_the_first() -> None:
     clock, gate, turns = Clock(), asyncio.Event(), _SingleLock()
     blobs, index = BlobStore.open("memory://"), MemoryIndex()
     capturers = [ScriptedCapturer(clock, gate=gate) for _ in range(2)]
-    workers = [PageCache(each, blobs, index, clock=clock, turns=turns) for each in capturers]
+    workers = [PageCache(each, blobs, index, clock=clock, locks=turns) for each in capturers]
     requests = [
         asyncio.create_task(worker.get(URL, refresh=refresh)) for worker in workers for refresh in (False, True)
     ]
@@ -291,7 +291,7 @@ class _SingleLock:
         self._lock = asyncio.Lock()
 
     @asynccontextmanager
-    async def turn(self, key: str) -> AsyncIterator[None]:
+    async def lock(self, key: str) -> AsyncIterator[None]:
         async with self._lock:
             yield
 

@@ -1,6 +1,6 @@
 """PDF tools for judge scripts: text and page images of a PDF, and detection of PDF URLs.
 
-Decoding runs in a child process with limits; fetching goes through the egress guard.
+Decoding runs in a child process with limits; fetching goes through the egress proxy.
 """
 
 from __future__ import annotations

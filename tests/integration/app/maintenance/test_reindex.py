@@ -134,7 +134,7 @@ async def test_capture_of_process_killed_before_row_is_adopted(
 ) -> None:
     assert _run_program(KILLED, str(store.folder)) == -signal.SIGKILL
     index = await store.index()
-    assert [capture async for capture in index.all()] == []
+    assert [capture async for capture in index.captures()] == []
     found = await rebuild(store.blobs, index, check=True)
     assert (found.captures, found.rows, found.unnamed, found.sound) == (1, 1, 0, True)
     adopted = await PageCache(StaticCapturer(), store.blobs, await store.index()).evidence_for(URL)
@@ -153,5 +153,5 @@ async def test_missing_and_stale_database_rows_are_rebuilt(store: Store, databas
     found = await rebuild(store.blobs, index, check=True)
     assert (found.captures, found.rows, found.sound) == (3, 2, True)
     assert [await index.find(capture.key) for capture in captures] == captures
-    assert {capture.id async for capture in index.all()} == {capture.id for capture in captures}
+    assert {capture.id async for capture in index.captures()} == {capture.id for capture in captures}
     assert (await rebuild(store.blobs, index, check=False)).rows == 0

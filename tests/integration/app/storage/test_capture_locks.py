@@ -58,7 +58,7 @@ async def worker(url: str, folder: Path, capturer: CountingCapturer) -> AsyncIte
     """Yield the page cache of one process: separate connections, shared database and store."""
     async with connect_database(url) as database:
         turns = PostgresCaptureLocks(database)
-        yield PageCache(capturer, BlobStore.open(folder.as_uri()), PostgresCaptureIndex(database), turns=turns)
+        yield PageCache(capturer, BlobStore.open(folder.as_uri()), PostgresCaptureIndex(database), locks=turns)
 
 
 async def _run_races(count: int, run: Callable[[int, int], Awaitable[str]]) -> None:
@@ -101,7 +101,7 @@ async def test_f18_five_hundred_races_for_a_lock_are_exclusive(database_url: str
         turns = PostgresCaptureLocks(one), PostgresCaptureLocks(two)
 
         async def enter(worker: int, nth: int) -> str:
-            async with turns[worker].turn(f"{URL}?nth={nth}"):
+            async with turns[worker].lock(f"{URL}?nth={nth}"):
                 assert nth not in inside
                 inside.add(nth)
                 await asyncio.sleep(0)
@@ -206,7 +206,7 @@ async def test_lock_of_killed_process_expires_within_ten_seconds(
 
 async def test_lock_is_renewed_during_the_capture(database: Database) -> None:
     turns = PostgresCaptureLocks(database, turn_s=0.6, renew_s=0.1)
-    async with turns.turn("k"):
+    async with turns.lock("k"):
         for _ in range(15):
             await asyncio.sleep(0.1)
             assert not await turns.is_free("k")
@@ -216,11 +216,11 @@ async def test_lock_is_renewed_during_the_capture(database: Database) -> None:
 async def test_lock_is_released_after_error_or_cancellation(database: Database) -> None:
     turns = PostgresCaptureLocks(database)
     with pytest.raises(ZeroDivisionError):
-        async with turns.turn("k"):
+        async with turns.lock("k"):
             raise ZeroDivisionError
 
     async def held() -> None:
-        async with turns.turn("k"):
+        async with turns.lock("k"):
             await asyncio.sleep(60)
 
     holder = asyncio.create_task(held())
@@ -234,7 +234,7 @@ async def test_lock_is_released_after_error_or_cancellation(database: Database) 
 async def test_lost_database_fails_lock_and_skips_pacing() -> None:
     async with connect_database("postgresql://nobody@127.0.0.1:1/nothing") as database:
         with pytest.raises(IndexFailed):
-            async with PostgresCaptureLocks(database).turn("k"):
+            async with PostgresCaptureLocks(database).lock("k"):
                 pass
         await PostgresHostPacing(database).wait("a.com", 5.0)
 

@@ -60,14 +60,14 @@ async def test_browser_runs_without_privileges_and_with_minimal_environment(fold
         assert "CapEff:\t0000000000000000" in status
         assert "NoNewPrivs:\t1" in status
         assert set(psutil.Process(process.pid).environ()) <= {*launch.environment, "PWD", "OLDPWD", "_"}
-        launch.cut()
+        launch.kill()
 
 
 async def test_closed_lifeline_kills_the_process_group_and_removes_files(folder: Path) -> None:
     async with _started_browser(folder) as (launch, process):
         offspring = psutil.Process(process.pid).children()
         assert offspring
-        launch.cut()
+        launch.kill()
         assert await asyncio.wait_for(process.wait(), 120) == -9
         await _wait_until(lambda: not any(map(lives, offspring)))
         await _wait_until(lambda: not (folder / "profile").exists() and not launch.folder.exists())
@@ -77,7 +77,7 @@ async def test_process_group_of_exited_browser_is_not_killed(folder: Path) -> No
     async with _started_browser(folder) as (launch, process):
         process.kill()
         await process.wait()
-        launch.cut()
+        launch.kill()
         await _wait_until(lambda: not (folder / "profile").exists())
 
 

@@ -144,7 +144,7 @@ async def test_pdf_has_visible_text_and_one_image_per_page() -> None:
     assert len(document.screenshots) == 3
     assert image_size(document.screenshots[0])[0] <= 1100
     assert document.links[0] == ("Page number 1 is visible", "https://example.org/source")
-    assert document.partial == ""
+    assert document.missing_parts == ""
 
 
 async def test_hidden_text_of_a_pdf_is_separated() -> None:
@@ -168,14 +168,14 @@ async def test_long_pdf_has_text_of_100_pages_and_50_images() -> None:
     assert "Page number 100 is visible" in document.text
     assert "Page number 101 is visible" not in document.text
     assert len(document.screenshots) == 50
-    assert document.partial == "5 pages left out: only the first ones are read"
+    assert document.missing_parts == "5 pages left out: only the first ones are read"
 
 
 async def test_truncated_pdf_is_partial() -> None:
     whole = pdf_with_pages(5)
     document = await read_document(whole[: whole.rindex(b"xref\n")], "application/pdf", deadline_s=30)
     assert "Page number 1 is visible" in document.text
-    assert "damaged" in document.partial
+    assert "damaged" in document.missing_parts
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ async def test_document_without_content_is_empty(data: bytes, content_type: str)
 async def test_truncated_text_is_partial() -> None:
     document = await read_document(b"a,b,c\n" * 400_000, "text/csv", deadline_s=30)
     assert len(document.text) == MAX_TEXT_CHARS
-    assert "of 2400000 characters" in document.partial
+    assert "of 2400000 characters" in document.missing_parts
 
 
 @pytest.mark.parametrize("broken", [1, 2])
@@ -206,12 +206,15 @@ def test_unreadable_pages_are_reported_and_all_unreadable_is_damaged(broken: int
         page: dict[str, Any] = {"type": "page", "number": number, "hidden": "", "links": []}
         damage = {"text": "", "damage": "no such object"} if number <= broken else {"text": "Readable"}
         frames.append(Frame(header=page | damage, body=b""))
-    report = ChildOutput(frames=(*frames, Frame(header={"type": "end"}, body=b"")), cut="")
+    report = ChildOutput(frames=(*frames, Frame(header={"type": "end"}, body=b"")), stop_reason="")
     if broken == 2:
         with pytest.raises(DocumentRejected, match="no page of it can be read"):
             document_from_output(PageKind.PDF, report, pdf=b"")
     else:
-        assert "1 pages cannot be read: no such object" in document_from_output(PageKind.PDF, report, pdf=b"").partial
+        assert (
+            "1 pages cannot be read: no such object"
+            in document_from_output(PageKind.PDF, report, pdf=b"").missing_parts
+        )
 
 
 @pytest.mark.parametrize(("width", "height"), [(9000, 9000), (14400, 200), (200, 14400)])

@@ -36,9 +36,9 @@ def _drivers(program: Path) -> list[psutil.Process]:
 @pytest.mark.parametrize("times", [1, 2], ids=["cancelled once", "cancelled twice"])
 async def test_cancelled_start_leaves_no_driver_and_no_task(silent_driver: Path, times: int) -> None:
     """A library task that waits for a driver response would prevent ``asyncio.run`` from returning."""
-    async with EgressProxy() as guard:
+    async with EgressProxy() as proxy:
         before = asyncio.all_tasks()
-        capturer = BrowserCapturer(Path("/bin/true"), guard, semaphore=asyncio.Semaphore(1), allow_unsandboxed=True)
+        capturer = BrowserCapturer(Path("/bin/true"), proxy, semaphore=asyncio.Semaphore(1), allow_unsandboxed=True)
         starting = asyncio.create_task(capturer.start())
         async with asyncio.timeout(20):
             while not (drivers := _drivers(silent_driver)):  # noqa: ASYNC110 - processes have no event to wait for

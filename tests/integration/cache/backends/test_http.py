@@ -28,8 +28,8 @@ async def site() -> AsyncIterator[StandInWeb]:
 
 @pytest.fixture
 async def capturer(site: StandInWeb) -> AsyncIterator[HttpCapturer]:
-    async with EgressProxy(frozenset({site.place})) as guard:
-        yield HttpCapturer(guard, semaphore=asyncio.Semaphore(5), deadline_s=60)
+    async with EgressProxy(frozenset({site.place})) as proxy:
+        yield HttpCapturer(proxy, semaphore=asyncio.Semaphore(5), deadline_s=60)
 
 
 async def test_article_is_evidence_with_status_links_and_html(site: StandInWeb, capturer: HttpCapturer) -> None:
@@ -53,8 +53,8 @@ async def test_user_agent_contains_the_contact(site: StandInWeb, contact: str) -
         return Reply.html(ARTICLE)
 
     site.pages["/ada"] = answer
-    async with EgressProxy(frozenset({site.place})) as guard:
-        await HttpCapturer(guard, semaphore=asyncio.Semaphore(1), contact=contact).capture(site.url("/ada"))
+    async with EgressProxy(frozenset({site.place})) as proxy:
+        await HttpCapturer(proxy, semaphore=asyncio.Semaphore(1), contact=contact).capture(site.url("/ada"))
     assert named == [f"{USER_AGENT} (+{contact})" if contact else USER_AGENT]
 
 
@@ -103,7 +103,7 @@ async def test_truncated_gzip_page_is_partial(site: StandInWeb, capturer: HttpCa
     packed = gzip.compress(ARTICLE.encode() * 50, compresslevel=0)
     site.pages["/a"] = Reply(headers=headers, body=packed[:-500])
     seen = await capturer.capture(site.url("/a"))
-    assert (seen.outcome, seen.detail) == (CaptureOutcome.PARTIAL, "what the server sent breaks off")
+    assert (seen.outcome, seen.detail) == (CaptureOutcome.PARTIAL, "the server's response is incomplete")
 
 
 @pytest.mark.parametrize(
@@ -138,8 +138,8 @@ async def test_response_has_the_expected_outcome(
 ) -> None:
     site.pages["/page"] = reply
     deadline_s = 1 if outcome is CaptureOutcome.TIMEOUT else 60
-    async with EgressProxy(frozenset({site.place})) as guard:
-        capturer = HttpCapturer(guard, semaphore=asyncio.Semaphore(1), deadline_s=deadline_s)
+    async with EgressProxy(frozenset({site.place})) as proxy:
+        capturer = HttpCapturer(proxy, semaphore=asyncio.Semaphore(1), deadline_s=deadline_s)
         seen = await capturer.capture(site.url("/page"))
     assert (seen.outcome, seen.gone) == (outcome, gone)
     assert seen.detail
@@ -168,8 +168,8 @@ async def test_refused_and_aborted_connections_are_connect_errors() -> None:
 
     server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
     rude = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with EgressProxy(frozenset({closed, rude})) as guard:
-        capturer = HttpCapturer(guard, semaphore=asyncio.Semaphore(1), deadline_s=60)
+    async with EgressProxy(frozenset({closed, rude})) as proxy:
+        capturer = HttpCapturer(proxy, semaphore=asyncio.Semaphore(1), deadline_s=60)
         for place in (closed, rude):
             seen = await capturer.capture(f"http://{place}/")
             assert (seen.outcome, seen.gone) == (CaptureOutcome.CONNECT_ERROR, False), place
@@ -178,8 +178,8 @@ async def test_refused_and_aborted_connections_are_connect_errors() -> None:
 
 async def test_untrusted_certificate_is_a_tls_error(tmp_path: Path) -> None:
     async with StandInWeb({"/": Reply.html(ARTICLE)}, tls=untrusted_server_context(tmp_path)) as site:
-        async with EgressProxy(frozenset({f"localhost:{site.port}"})) as guard:
-            capturer = HttpCapturer(guard, semaphore=asyncio.Semaphore(1), deadline_s=60)
+        async with EgressProxy(frozenset({f"localhost:{site.port}"})) as proxy:
+            capturer = HttpCapturer(proxy, semaphore=asyncio.Semaphore(1), deadline_s=60)
             seen = await capturer.capture(f"https://localhost:{site.port}/")
         assert seen.outcome is CaptureOutcome.TLS_ERROR
         assert sum(site.hits.values()) == 0

@@ -42,18 +42,18 @@ class Site(StandInWeb):
 
 
 async def _capture(site: StandInWeb, path: str = CITED, *, deadline_s: float = 60.0) -> Observation:
-    async with EgressProxy(frozenset({site.place})) as guard:
-        return await _capturer(guard, deadline_s=deadline_s).capture(site.url(path))
+    async with EgressProxy(frozenset({site.place})) as proxy:
+        return await _capturer(proxy, deadline_s=deadline_s).capture(site.url(path))
 
 
 def _capturer(
-    guard: EgressProxy, *, deadline_s: float = 60.0, within_s: float = 60.0, max_bytes: int = 100_000
+    proxy: EgressProxy, *, deadline_s: float = 60.0, within_s: float = 60.0, max_bytes: int = 100_000
 ) -> RoutedCapturer:
     """Return a capturer. ``deadline_s`` limits one request for the sibling, ``within_s`` the whole probe."""
     slots = asyncio.Semaphore(2)
-    fetch = HttpCapturer(guard, semaphore=slots, deadline_s=deadline_s, max_bytes=max_bytes)
+    fetch = HttpCapturer(proxy, semaphore=slots, deadline_s=deadline_s, max_bytes=max_bytes)
     return RoutedCapturer(
-        HttpCapturer(guard, semaphore=slots, deadline_s=60), siblings=SiblingProbe(fetch, within_s=within_s)
+        HttpCapturer(proxy, semaphore=slots, deadline_s=60), sibling_probe=SiblingProbe(fetch, timeout_s=within_s)
     )
 
 
@@ -67,7 +67,7 @@ async def test_site_that_returns_200_not_found_for_everything_is_soft_404() -> N
         seen = await _capture(site)
         [probe] = site.probes()
     assert seen.outcome is CaptureOutcome.SOFT_404
-    assert seen.detail == "headline 'Not Found | Songs'; a made-up address beside it shows the same (1.00)"
+    assert seen.detail == "headline 'Not Found | Songs'; a random sibling URL shows the same content (1.00)"
     assert probe.startswith("/songs/2020/")
     assert len(probe.rpartition("/")[2]) >= 16
 
@@ -82,7 +82,7 @@ async def test_short_page_with_error_title_is_ok_only_if_sibling_is_404(page: st
         seen = await _capture(honest)
         assert len(honest.probes()) == 1
     assert seen.outcome is CaptureOutcome.OK
-    assert f"a made-up address beside it answers {status}" in seen.detail
+    assert f"a random sibling URL returns {status}" in seen.detail
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ async def test_page_with_error_text_is_soft_404_even_if_sibling_is_404(page: str
         seen = await _capture(site)
         assert len(site.probes()) == 1
     assert seen.outcome is CaptureOutcome.SOFT_404
-    assert "answers 404" in seen.detail
+    assert "returns 404" in seen.detail
 
 
 async def test_sibling_404_is_not_conclusive_for_query_urls() -> None:
@@ -114,7 +114,7 @@ async def test_site_that_redirects_everything_to_home_is_soft_404() -> None:
         front = await _capture(site, "/")
         assert len(site.probes("/", "/a-song")) == 2
     assert deep.outcome is shallow.outcome is CaptureOutcome.SOFT_404
-    assert "is sent to the same place" in deep.detail
+    assert "redirects to the same URL" in deep.detail
     assert front.outcome is CaptureOutcome.OK
 
 
@@ -122,7 +122,7 @@ async def test_redirect_of_only_the_cited_page_to_home_is_ok() -> None:
     async with Site(_redirect_cited_to_home) as site:
         seen = await _capture(site)
     assert seen.outcome is CaptureOutcome.OK
-    assert seen.detail == "redirected to the home page; a made-up address beside it answers 404"
+    assert seen.detail == "redirected to the home page; a random sibling URL returns 404"
 
 
 def _redirect_cited_to_home(visit: Visit) -> Reply:
@@ -145,7 +145,7 @@ async def test_redirect_to_parent_is_soft_404_only_if_siblings_redirect_too() ->
     async with Site(one_moved) as site:
         seen = await _capture(site)
     assert seen.outcome is CaptureOutcome.OK
-    assert seen.detail == "redirected to an address above it; a made-up address beside it answers 404"
+    assert seen.detail == "redirected to an address above it; a random sibling URL returns 404"
 
 
 async def test_home_page_served_for_sibling_is_detected_by_text() -> None:
@@ -155,7 +155,7 @@ async def test_home_page_served_for_sibling_is_detected_by_text() -> None:
     async with Site(soft_but_one) as site:
         seen = await _capture(site)
     assert seen.outcome is CaptureOutcome.SOFT_404
-    assert "shows the same" in seen.detail
+    assert "shows the same content" in seen.detail
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ async def test_inconclusive_sibling_answer_keeps_soft_404(beside: Reply) -> None
         took = time.monotonic() - began
         assert len({path for path in site.probes() if path.startswith("/songs")}) == 1
     assert seen.outcome is CaptureOutcome.SOFT_404
-    assert "a made-up address beside it" in seen.detail
+    assert "a random sibling URL" in seen.detail
     assert took < 60  # the slowest one would take 100
 
 
@@ -238,10 +238,10 @@ async def test_probe_is_skipped_if_pacing_takes_too_long() -> None:
         async def wait(self, host: str, gap_s: float) -> None:
             await asyncio.sleep(60)
 
-    async with Site(lambda visit: Reply.html(SONG)) as site, EgressProxy(frozenset({site.place})) as guard:
-        fetch = HttpCapturer(guard, semaphore=asyncio.Semaphore(2))
-        paced = PacedCapturer(fetch, BlockingPacing(), gap_s=1.0)
-        seen = await RoutedCapturer(fetch, siblings=SiblingProbe(paced, within_s=0.2)).capture(site.url(CITED))
+    async with Site(lambda visit: Reply.html(SONG)) as site, EgressProxy(frozenset({site.place})) as proxy:
+        fetch = HttpCapturer(proxy, semaphore=asyncio.Semaphore(2))
+        paced = PacedCapturer(fetch, BlockingPacing(), interval_s=1.0)
+        seen = await RoutedCapturer(fetch, sibling_probe=SiblingProbe(paced, timeout_s=0.2)).capture(site.url(CITED))
         assert site.hits.total() == 1
     assert seen.outcome is CaptureOutcome.SOFT_404
-    assert "could not be asked in time" in seen.detail
+    assert "did not answer in time" in seen.detail

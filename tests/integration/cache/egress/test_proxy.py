@@ -80,7 +80,7 @@ async def test_no_spelling_of_an_internal_address_is_reachable() -> None:
     assert len(INSIDE) >= 60
     async with StandInWeb() as inside, StandInWeb(host="::1") as inside6:
         ports = frozenset({inside.port, inside6.port})
-        async with EgressProxy(ports=ports, resolver=_internal_names()) as guard, guard.lane() as lane:
+        async with EgressProxy(ports=ports, resolver=_internal_names()) as proxy, proxy.lane() as lane:
             for host in INSIDE:
                 for port in ports:
                     place = f"{host}:{port}"
@@ -98,8 +98,8 @@ async def test_no_spelling_of_an_internal_address_is_reachable() -> None:
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "POST"])
 async def test_address_check_applies_to_all_methods(method: str) -> None:
     async with StandInWeb() as inside, StandInWeb({"/": Reply.html("hello")}) as site:
-        guard = EgressProxy(frozenset({site.place}), ports=frozenset({inside.port, site.port}))
-        async with guard, httpx.AsyncClient(proxy=guard.url, trust_env=False) as client:
+        proxy = EgressProxy(frozenset({site.place}), ports=frozenset({inside.port, site.port}))
+        async with proxy, httpx.AsyncClient(proxy=proxy.url, trust_env=False) as client:
             refused = await client.request(method, inside.url("/"))
             passed = await client.request(method, site.url("/"))
         assert (refused.status_code, refused.headers["proxy-status"]) == (403, "assay; error=address_denied")
@@ -110,15 +110,15 @@ async def test_address_check_applies_to_all_methods(method: str) -> None:
 
 async def test_allowed_internal_server_is_reachable() -> None:
     async with StandInWeb({"/": Reply.html("hello")}) as site:
-        async with EgressProxy(frozenset({site.place})) as guard:
-            assert (await _get(guard, site.url("/"))).text == "hello"
+        async with EgressProxy(frozenset({site.place})) as proxy:
+            assert (await _get(proxy, site.url("/"))).text == "hello"
         assert site.hits["/"] == 1
 
 
 async def test_allow_list_entry_matches_exactly() -> None:
-    async with StandInWeb() as site, EgressProxy(frozenset({site.place})) as guard:
+    async with StandInWeb() as site, EgressProxy(frozenset({site.place})) as proxy:
         for other in (f"127.0.0.2:{site.port}", f"127.1:{site.port}", f"localhost:{site.port}", "127.0.0.1:81"):
-            status = await _ask(guard.url, f"GET http://{other}/ HTTP/1.1".encode(), other)
+            status = await _ask(proxy.url, f"GET http://{other}/ HTTP/1.1".encode(), other)
             assert status.startswith(b"HTTP/1.1 403"), other
         assert site.connections == 0
 
@@ -129,9 +129,9 @@ async def test_dns_rebinding_is_checked_on_every_connection() -> None:
         # server.
         names = TableResolver(rebind_test=[["203.0.114.1"], ["127.0.0.1"]])
         limits = EgressLimits(connect_s=0.2)
-        async with EgressProxy(limits=limits, ports=frozenset({inside.port}), resolver=names) as guard:
+        async with EgressProxy(limits=limits, ports=frozenset({inside.port}), resolver=names) as proxy:
             for _ in range(3):
-                response = await _get(guard, f"http://rebind.test:{inside.port}/")
+                response = await _get(proxy, f"http://rebind.test:{inside.port}/")
                 assert response.status_code in (403, 502)
         assert names.asked == ["rebind.test"] * 3
         assert inside.connections == 0
@@ -145,14 +145,14 @@ async def test_public_address_of_this_machine_is_blocked(monkeypatch: pytest.Mon
         SimpleNamespace(family=psutil.AF_LINK, address="02:42:ac:11:00:02"),
     ]
     monkeypatch.setattr(psutil, "net_if_addrs", lambda: {"eth0": entries})
-    async with EgressProxy(resolver=TableResolver(me_test=[[spelling]])) as guard, guard.lane() as lane:
+    async with EgressProxy(resolver=TableResolver(me_test=[[spelling]])) as proxy, proxy.lane() as lane:
         assert (await _ask(lane.url, b"CONNECT me.test:443 HTTP/1.1", "me.test")).startswith(b"HTTP/1.1 403")
         assert ["of this machine" in refusal.detail for refusal in lane.refusals] == [True]
 
 
 async def test_non_web_port_is_blocked_before_name_resolution() -> None:
     names = TableResolver()
-    async with EgressProxy(resolver=names) as guard, guard.lane() as lane:
+    async with EgressProxy(resolver=names) as proxy, proxy.lane() as lane:
         assert (await _ask(lane.url, b"CONNECT example.com:25 HTTP/1.1", "example.com")).startswith(b"HTTP/1.1 403")
         assert [refusal.reason for refusal in lane.refusals] == [RefusalReason.PORT]
         assert names.asked == []
@@ -173,13 +173,13 @@ async def test_non_web_port_is_blocked_before_name_resolution() -> None:
     ],
 )
 async def test_invalid_proxy_request_is_rejected(first: bytes) -> None:
-    async with EgressProxy() as guard:
-        assert (await _ask(guard.url, first, "example.com")).startswith(b"HTTP/1.1 403")
+    async with EgressProxy() as proxy:
+        assert (await _ask(proxy.url, first, "example.com")).startswith(b"HTTP/1.1 403")
 
 
 async def test_refusals_are_recorded_per_lane_with_reason() -> None:
     names = TableResolver()
-    async with EgressProxy(resolver=names) as guard, guard.lane() as one, guard.lane() as other:
+    async with EgressProxy(resolver=names) as proxy, proxy.lane() as one, proxy.lane() as other:
         await _ask(one.url, b"GET http://127.0.0.1/ HTTP/1.1", "127.0.0.1")
         await _ask(one.url, b"GET http://nowhere.invalid/ HTTP/1.1", "nowhere.invalid")
         denied, unknown = one.refusal_of("http://127.0.0.1/x"), one.refusal_of("http://nowhere.invalid/")
@@ -194,20 +194,20 @@ async def test_refusals_are_recorded_per_lane_with_reason() -> None:
 async def test_refused_connection_is_reported() -> None:
     async with StandInWeb() as closed:
         place = closed.place
-    async with EgressProxy(frozenset({place})) as guard, guard.lane() as lane:
+    async with EgressProxy(frozenset({place})) as proxy, proxy.lane() as lane:
         await _ask(lane.url, f"GET http://{place}/ HTTP/1.1".encode(), place)
         assert [refusal.reason for refusal in lane.refusals] == [RefusalReason.CONNECT_FAILED]
 
 
 async def test_repeated_requests_to_blocked_host_are_delayed() -> None:
     with capture_logs() as logs:
-        async with EgressProxy() as guard, guard.lane() as lane, httpx.AsyncClient(proxy=lane.url) as page:
+        async with EgressProxy() as proxy, proxy.lane() as lane, httpx.AsyncClient(proxy=lane.url) as page:
             for _ in range(MAX_REFUSALS_PER_HOST):
                 assert (await page.get("http://127.0.0.1/again")).status_code == 403
             with pytest.raises(httpx.ReadTimeout):
                 await page.get("http://127.0.0.1/again", timeout=0.2)
             assert (await page.get("http://127.0.0.2/another")).status_code == 403
-            async with guard.lane() as other:
+            async with proxy.lane() as other:
                 assert (await _get(other, "http://127.0.0.1/")).status_code == 403
             assert len([refusal for refusal in lane.refusals if refusal.host == "127.0.0.1"]) == MAX_REFUSALS_PER_HOST
     logged = [(entry["event"], entry["host"]) for entry in logs]
@@ -222,8 +222,8 @@ async def test_repeated_requests_to_blocked_host_are_delayed() -> None:
 async def test_delayed_refusals_apply_only_to_the_given_host() -> None:
     async with (
         StandInWeb({"/": Reply(body=b"here")}) as site,
-        EgressProxy(frozenset({site.place})) as guard,
-        guard.lane() as lane,
+        EgressProxy(frozenset({site.place})) as proxy,
+        proxy.lane() as lane,
         httpx.AsyncClient(proxy=lane.url, trust_env=False) as page,
     ):
         assert (await page.get("http://127.0.0.1/")).status_code == 403
@@ -237,7 +237,7 @@ async def test_delayed_refusals_apply_only_to_the_given_host() -> None:
 
 
 async def test_number_of_delayed_refusals_is_limited() -> None:
-    async with EgressProxy() as guard, guard.lane() as lane, httpx.AsyncClient(proxy=lane.url) as page:
+    async with EgressProxy() as proxy, proxy.lane() as lane, httpx.AsyncClient(proxy=lane.url) as page:
         for _ in range(MAX_REFUSALS_PER_HOST):
             await page.get("http://127.0.0.1/")
         answers = await asyncio.gather(
@@ -251,20 +251,20 @@ async def test_number_of_delayed_refusals_is_limited() -> None:
 async def test_lane_is_closed_at_its_byte_limit() -> None:
     async with StandInWeb({"/big": Reply(body=b"x" * 3_000_000)}) as site:
         allowed = frozenset({site.place})
-        async with EgressProxy(allowed) as guard, guard.lane(max_bytes=1_000_000) as lane:
+        async with EgressProxy(allowed) as proxy, proxy.lane(max_bytes=1_000_000) as lane:
             async with httpx.AsyncClient(proxy=lane.url, trust_env=False) as client:
                 with pytest.raises(httpx.TransportError):
                     await client.get(site.url("/big"))
                 assert (await client.get(site.url("/big"))).status_code == 502
             assert lane.is_exhausted
             assert {refusal.reason for refusal in lane.refusals} == {RefusalReason.BYTES}
-            assert lane.bytes_passed < 1_200_000
+            assert lane.bytes_forwarded < 1_200_000
 
 
 async def test_connection_is_closed_at_its_time_limit() -> None:
     async with StandInWeb({"/": Reply(body=b"x", hang=True)}) as site:
         limits = EgressLimits(connection_s=0.3)
-        async with EgressProxy(frozenset({site.place}), limits) as guard, guard.lane() as lane:
+        async with EgressProxy(frozenset({site.place}), limits) as proxy, proxy.lane() as lane:
             async with httpx.AsyncClient(proxy=lane.url, trust_env=False) as client:
                 with pytest.raises(httpx.TransportError):
                     await client.get(site.url("/"))
@@ -278,8 +278,8 @@ async def test_closing_a_lane_closes_its_connections() -> None:
         arrived.set()
         return Reply(body=b"x", hang=True)
 
-    async with StandInWeb({"/": answer}) as site, EgressProxy(frozenset({site.place})) as guard:
-        async with guard.lane() as lane:
+    async with StandInWeb({"/": answer}) as site, EgressProxy(frozenset({site.place})) as proxy:
+        async with proxy.lane() as lane:
             pending = asyncio.create_task(_get(lane, site.url("/")))
             await arrived.wait()
         with pytest.raises(httpx.TransportError):
@@ -287,8 +287,8 @@ async def test_closing_a_lane_closes_its_connections() -> None:
 
 
 async def test_body_and_query_are_forwarded_and_hop_headers_removed() -> None:
-    async with StandInWeb({"/form": Reply.html("taken")}) as site, EgressProxy(frozenset({site.place})) as guard:
-        async with httpx.AsyncClient(proxy=guard.url, trust_env=False) as client:
+    async with StandInWeb({"/form": Reply.html("taken")}) as site, EgressProxy(frozenset({site.place})) as proxy:
+        async with httpx.AsyncClient(proxy=proxy.url, trust_env=False) as client:
             response = await client.post(site.url("/form?a=1"), content=b"x" * 200_000)
             again = await client.get(site.url("/form"))
         assert (response.text, again.text) == ("taken", "taken")
@@ -305,8 +305,8 @@ async def test_websocket_upgrade_is_forwarded_in_both_directions() -> None:
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     place = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with EgressProxy(frozenset({place})) as guard:
-        reader, writer = await asyncio.open_connection("127.0.0.1", int(guard.url.rpartition(":")[2]))
+    async with EgressProxy(frozenset({place})) as proxy:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
         head = f"GET http://{place}/ws HTTP/1.1\r\nHost: {place}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
         writer.write(head.encode())
         assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101")
@@ -318,8 +318,8 @@ async def test_websocket_upgrade_is_forwarded_in_both_directions() -> None:
 
 async def test_pipelined_request_is_not_forwarded_to_the_first_server() -> None:
     keeps_open = Reply(headers={"Connection": "keep-alive"}, body=b"first")
-    async with StandInWeb({"/": keeps_open}) as site, EgressProxy(frozenset({site.place})) as guard:
-        reader, writer = await asyncio.open_connection("127.0.0.1", int(guard.url.rpartition(":")[2]))
+    async with StandInWeb({"/": keeps_open}) as site, EgressProxy(frozenset({site.place})) as proxy:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
         writer.write(f"GET {site.url('/')} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         writer.write(b"GET http://10.0.0.1/ HTTP/1.1\r\nHost: x\r\n\r\n")
         answer = await reader.read()
@@ -342,7 +342,7 @@ async def test_unknown_host_and_name_server_timeout_are_distinguished() -> None:
         def close(self) -> None:
             pass
 
-    async with EgressProxy(limits=EgressLimits(resolve_s=0.1), resolver=Silent()) as guard, guard.lane() as lane:
+    async with EgressProxy(limits=EgressLimits(resolve_s=0.1), resolver=Silent()) as proxy, proxy.lane() as lane:
         await _ask(lane.url, b"GET http://slow.test/ HTTP/1.1", "slow.test")
         assert [refusal.reason for refusal in lane.refusals] == [RefusalReason.LOOKUP_FAILED]
 

@@ -50,8 +50,8 @@ class RecordingPacing(ProcessHostPacing):
 
 @asynccontextmanager
 async def archive(standin: StandInArchive, pace: RecordingPacing | None = None) -> AsyncIterator[Wayback]:
-    async with standin, EgressProxy(frozenset({standin.place})) as guard:
-        fetch = HttpCapturer(guard, semaphore=asyncio.Semaphore(2), deadline_s=10)
+    async with standin, EgressProxy(frozenset({standin.place})) as proxy:
+        fetch = HttpCapturer(proxy, semaphore=asyncio.Semaphore(2), deadline_s=10)
         address = standin.url("")
         yield Wayback(fetch, pace or RecordingPacing(), now=lambda: NOON, availability=address, archive=address)
 
@@ -70,7 +70,7 @@ async def test_copy_closest_to_the_answer_date_is_labelled_evidence(
 ) -> None:
     standin = StandInArchive(COPIES, quick=quick)
     async with archive(standin) as wayback:
-        copy = await wayback.copy_of(URL, DEAD, near)
+        copy = await wayback.find_copy(URL, DEAD, near)
     assert copy.is_evidence and says in copy.text
     assert (copy.url, copy.source, copy.final_url, copy.gone) == (URL, CaptureSource.WAYBACK, None, False)
     assert copy.provenance["archived_at"] == stamp
@@ -82,7 +82,7 @@ async def test_copy_closest_to_the_answer_date_is_labelled_evidence(
 
 async def test_never_archived_page_is_reported() -> None:
     async with archive(StandInArchive({})) as wayback:
-        seen = await wayback.copy_of(URL, DEAD, None)
+        seen = await wayback.find_copy(URL, DEAD, None)
     assert (seen.outcome, seen.gone) == (CaptureOutcome.HTTP_ERROR, True)
     assert seen.provenance == {"wayback": "never seen"}
     assert seen.detail == "HTTP status 404; never seen by the web archive either"
@@ -94,7 +94,7 @@ async def test_unavailable_archive_does_not_report_never_seen(path: str, status:
     standin = StandInArchive(COPIES, quick=path == "/web")
     standin.silent[path] = status
     async with archive(standin) as wayback:
-        seen = await wayback.copy_of(URL, DEAD, None)
+        seen = await wayback.find_copy(URL, DEAD, None)
     assert seen.outcome is CaptureOutcome.HTTP_ERROR
     assert seen.provenance == {"wayback": "no answer"}
     assert "never seen" not in seen.detail
@@ -107,7 +107,7 @@ async def test_invalid_archive_response_is_not_a_copy(body: bytes) -> None:
     standin = StandInArchive(COPIES, quick=False)
     standin.pages["/cdx/search/cdx"] = Reply(headers={"Content-Type": "application/json"}, body=body)
     async with archive(standin) as wayback:
-        seen = await wayback.copy_of(URL, DEAD, None)
+        seen = await wayback.find_copy(URL, DEAD, None)
     assert (seen.outcome, seen.source) == (CaptureOutcome.HTTP_ERROR, CaptureSource.WEB)
 
 
@@ -115,7 +115,7 @@ async def test_copy_that_redirects_outside_the_archive_is_ignored() -> None:
     standin = StandInArchive(COPIES)
     async with StandInWeb({"/": Reply.html(NEW)}) as elsewhere, archive(standin) as wayback:
         standin.pages[f"/web/20250601080000id_/{URL.partition('?')[0]}"] = Reply.redirect(elsewhere.url("/"))
-        seen = await wayback.copy_of(URL, DEAD, None)
+        seen = await wayback.find_copy(URL, DEAD, None)
         assert elsewhere.connections == 0
     assert seen.provenance == {"wayback": "no answer"}
 
@@ -123,7 +123,7 @@ async def test_copy_that_redirects_outside_the_archive_is_ignored() -> None:
 async def test_archive_requests_are_limited_to_one_per_second() -> None:
     pace = RecordingPacing()
     async with archive(StandInArchive(COPIES, quick=False), pace) as wayback:
-        await wayback.copy_of(URL, DEAD, None)
+        await wayback.find_copy(URL, DEAD, None)
     assert pace.slept == [1.0, 2.0]  # three requests at the same time
 
 
@@ -132,21 +132,21 @@ async def test_archive_is_not_asked_for_private_or_available_pages(outcome: Capt
     standin = StandInArchive(COPIES)
     async with archive(standin) as wayback:
         live = Observation(url=URL, outcome=outcome, captured_at=NOON, duration_s=0.0, backend="test")
-        assert await wayback.copy_of(URL, live, None) is live
+        assert await wayback.find_copy(URL, live, None) is live
     assert standin.connections == 0
 
 
 async def test_page_cache_stores_failure_and_copy_and_serves_the_copy() -> None:
     standin = StandInArchive({})
-    async with StandInWeb() as web, archive(standin) as wayback, EgressProxy(frozenset({web.place})) as guard:
+    async with StandInWeb() as web, archive(standin) as wayback, EgressProxy(frozenset({web.place})) as proxy:
         url = web.url("/gone")
         standin.copies[url] = {"20250601080000": NEW}
         standin.pages[f"/web/20250601080000id_/{url}"] = Reply.html(NEW)
         index = MemoryIndex()
-        fetch = HttpCapturer(guard, semaphore=asyncio.Semaphore(1))
+        fetch = HttpCapturer(proxy, semaphore=asyncio.Semaphore(1))
         pages = PageCache(fetch, BlobStore.open("memory://"), index, archive=wayback)
         evidence = await pages.evidence_for(url)
-        attempts = [capture async for capture in index.all()]
+        attempts = [capture async for capture in index.captures()]
         web.pages["/gone"] = Reply.html("<p>The page is back, and says that there are three benches by the gate now.")
         live = await pages.get(url, refresh=True)
     assert "two benches" in evidence.text

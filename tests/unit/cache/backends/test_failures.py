@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cache.backends.failures import failure_from_browser_error, failure_from_refusal, of_target
+from cache.backends.failures import failure_from_browser_error, failure_from_refusal, failure_from_target
 from cache.capture import CaptureOutcome
 from cache.egress.proxy import Refusal, RefusalReason
 
@@ -61,11 +61,11 @@ def test_port_that_the_browser_blocks_can_be_allowed() -> None:
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://a.com/x", "http://user:word@a.com/"])
 def test_redirect_to_an_unfetchable_url_names_no_setting(url: str) -> None:
-    ending = of_target(url)
+    ending = failure_from_target(url)
     assert ending is not None
     assert ending.outcome is CaptureOutcome.EGRESS_DENIED
     assert ending.detail.endswith("; no setting allows it")
-    assert of_target("http://10.0.0.1/") is None  # the egress proxy checks the address
+    assert failure_from_target("http://10.0.0.1/") is None  # the egress proxy checks the address
 
 
 def test_message_without_an_error_code_has_no_outcome() -> None:

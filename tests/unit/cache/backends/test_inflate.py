@@ -41,7 +41,7 @@ def test_bytes_after_the_last_member_are_ignored(padding: bytes) -> None:
         inflater = BoundedInflater("gzip", lambda head: MIB)
         for start in range(0, len(packed), step):
             inflater.feed(packed[start : start + step])
-        assert (inflater.content, inflater.is_whole) == (b"one two", True)
+        assert (inflater.content, inflater.is_complete) == (b"one two", True)
 
 
 def test_truncated_content_is_not_whole() -> None:
@@ -49,7 +49,7 @@ def test_truncated_content_is_not_whole() -> None:
     inflater = BoundedInflater("gzip", lambda head: MIB)
     inflater.feed(packed[:-12])
     assert inflater.content
-    assert not inflater.is_whole
+    assert not inflater.is_complete
 
 
 def test_several_members_share_one_limit() -> None:

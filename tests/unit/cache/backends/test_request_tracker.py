@@ -78,22 +78,26 @@ def test_requests_of_the_previous_document_do_not_count() -> None:
     session.navigate("advertisement")
     assert requests.notes() != []
     session.navigate("main")
-    assert (requests.notes(), requests.any_open) == ([], True)
+    assert (requests.notes(), requests.has_open_requests) == ([], True)
     session.respond("next", 200)
-    assert not requests.any_open
+    assert not requests.has_open_requests
 
 
 def test_image_request_is_open_without_text_and_abandoned_requests_are_closed() -> None:
     session, requests = _tracked_session()
     session.request("p", "Image")
-    assert (requests.any_open, requests.text_open) == (True, False)
+    assert (requests.has_open_requests, requests.has_open_text_requests) == (True, False)
     session.request("f", "Fetch")
-    assert requests.text_open
-    requests.give_up()
-    assert (requests.any_open, requests.text_open, requests.given_up) == (False, False, True)
+    assert requests.has_open_text_requests
+    requests.abandon_open_requests()
+    assert (requests.has_open_requests, requests.has_open_text_requests, requests.has_abandoned_requests) == (
+        False,
+        False,
+        True,
+    )
     session.fail("p")
     session.respond("f", 200)
-    assert not requests.given_up
+    assert not requests.has_abandoned_requests
 
 
 def _flooded() -> tuple[Session, RequestTracker, list[str]]:

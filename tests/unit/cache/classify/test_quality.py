@@ -263,7 +263,7 @@ def test_only_404_and_410_mean_that_a_page_is_gone(status: int, gone: bool) -> N
 
 
 @pytest.mark.parametrize(
-    ("page", "outcome", "suspicion"),
+    ("page", "outcome", "soft_404_confidence"),
     [
         (facts(ARTICLE), CaptureOutcome.OK, None),
         (facts("Sorry. " * 9, title="Page not found"), CaptureOutcome.SOFT_404, Soft404Confidence.STATED),
@@ -282,10 +282,10 @@ def test_only_404_and_410_mean_that_a_page_is_gone(status: int, gone: bool) -> N
     ],
 )
 def test_possible_soft_404_has_its_confidence(
-    page: PageFacts, outcome: CaptureOutcome, suspicion: Soft404Confidence | None
+    page: PageFacts, outcome: CaptureOutcome, soft_404_confidence: Soft404Confidence | None
 ) -> None:
     found = classify(page)
-    assert (found.outcome, found.suspicion) == (outcome, suspicion)
+    assert (found.outcome, found.soft_404_confidence) == (outcome, soft_404_confidence)
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,11 @@ from cache.egress.http_wire import BadMessage, Head, parse_request
     ],
 )
 def test_ipv6_address_may_have_no_brackets(first: bytes, host_header: bytes, place: tuple[str, int]) -> None:
-    request = parse_request(Head(first=first, headers=((b"Host", host_header),)))
+    request = parse_request(Head(start_line=first, headers=((b"Host", host_header),)))
     assert (request.host, request.port) == place
 
 
 @pytest.mark.parametrize("first", [b"GET http://::1/x HTTP/1.1", b"CONNECT ::1:x HTTP/1.1", b"CONNECT a:b:1 HTTP/1.1"])
 def test_invalid_address_is_rejected(first: bytes) -> None:
     with pytest.raises(BadMessage):
-        parse_request(Head(first=first, headers=()))
+        parse_request(Head(start_line=first, headers=()))

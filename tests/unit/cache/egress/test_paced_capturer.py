@@ -23,7 +23,7 @@ class ManualClock:
 
 async def test_visits_to_one_host_start_a_gap_apart() -> None:
     time = ManualClock()
-    polite = PacedCapturer(ScriptedCapturer(Clock()), time.pace(), gap_s=0.5)
+    polite = PacedCapturer(ScriptedCapturer(Clock()), time.pace(), interval_s=0.5)
     for n in range(3):
         await polite.capture(f"https://a.com/{n}")
     await polite.capture("https://b.com/")
@@ -39,8 +39,8 @@ async def test_visits_to_one_host_start_a_gap_apart() -> None:
 async def test_own_hosts_and_a_gap_of_zero_cause_no_delay() -> None:
     time = ManualClock()
     inner = ScriptedCapturer(Clock())
-    own = PacedCapturer(inner, time.pace(), gap_s=5, is_own=lambda place: place == ("127.0.0.1", 8765))
-    hurried = PacedCapturer(inner, time.pace(), gap_s=0)
+    own = PacedCapturer(inner, time.pace(), interval_s=5, is_exempt=lambda place: place == ("127.0.0.1", 8765))
+    hurried = PacedCapturer(inner, time.pace(), interval_s=0)
     for _ in range(3):
         await own.capture("http://127.0.0.1:8765/x")
         await hurried.capture("https://a.com/")

@@ -7,7 +7,7 @@ import json
 
 from PIL import Image, ImageDraw
 
-from cache.page_text.submitted_boxes import SubmittedBoxes, validated_boxes
+from cache.page_text.submitted_boxes import SubmittedBoxes, validate_boxes
 from cache.page_text.text_boxes import Line, Piece
 
 TEXT = "The tower is high\nAnd it is old"
@@ -29,12 +29,12 @@ def submitted(*pieces: tuple[str, float], width: float = 1000, height: float = 2
     return SubmittedBoxes(
         width=width,
         height=height,
-        pieces=tuple(Piece(begins=text, length=len(text), lines=at) for text, at in lines.items()),
+        pieces=tuple(Piece(beginning=text, length=len(text), lines=at) for text, at in lines.items()),
     )
 
 
 def lines(submitted: SubmittedBoxes, *shots: bytes) -> list[list[int]]:
-    found = validated_boxes(submitted, TEXT, shots)
+    found = validate_boxes(submitted, TEXT, shots)
     return [] if found is None else json.loads(found)["lines"]
 
 
@@ -67,6 +67,6 @@ def test_screenshot_with_different_proportions_is_rejected():
 def test_box_outside_the_text_or_the_screenshot_is_dropped():
     assert lines(submitted(("Somebody else", 200), ("And it is old", 99_999)), picture(100)) == []
     beside = SubmittedBoxes(
-        width=1000, height=2000, pieces=(Piece(begins="The tower", length=9, lines=(Line(0, 900, 200, 900, 22),)),)
+        width=1000, height=2000, pieces=(Piece(beginning="The tower", length=9, lines=(Line(0, 900, 200, 900, 22),)),)
     )
     assert lines(beside, picture(100)) == []

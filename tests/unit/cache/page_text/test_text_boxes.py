@@ -21,7 +21,7 @@ def lines_of(text: str, *pieces: Piece, sheets=(SHEET,)) -> list[list[int]]:
 
 def piece(text: str, top: float = 100, *, starts: tuple[int, ...] = (0,)) -> Piece:
     lines = tuple(Line(start, 100, top + 20 * nth, 500, 20) for nth, start in enumerate(starts))
-    return Piece(begins=text[:40], length=len(text), lines=lines)
+    return Piece(beginning=text[:40], length=len(text), lines=lines)
 
 
 def test_box_is_a_fraction_of_its_screenshot():
@@ -75,7 +75,7 @@ BOX = st.tuples(*[st.floats(allow_nan=True, allow_infinity=True)] * 4)
 @given(st.text(max_size=300), PIECES, st.lists(BOX, min_size=1, max_size=3))
 def test_boxes_are_always_within_screenshot_and_text(text: str, begins: list[str], boxes: list[tuple]):
     pieces = [
-        Piece(begins=one, length=len(one), lines=tuple(Line(nth, *box) for nth, box in enumerate(boxes)))
+        Piece(beginning=one, length=len(one), lines=tuple(Line(nth, *box) for nth, box in enumerate(boxes)))
         for one in begins
     ]
     for start, _, number, *box in lines_of(text, *pieces):

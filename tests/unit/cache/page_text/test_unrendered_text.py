@@ -51,7 +51,7 @@ def page(*pieces: Piece) -> VisibleText:
 
 def piece(number: int, *, width: float = 300) -> Piece:
     words = WORDS[number]
-    return Piece(begins=words, length=len(words), lines=(Line(0, 100, 200 * number, width, 20),))
+    return Piece(beginning=words, length=len(words), lines=(Line(0, 100, 200 * number, width, 20),))
 
 
 def test_text_missing_from_all_screenshots_is_hidden():
@@ -80,14 +80,14 @@ def test_piece_without_a_box_or_a_screenshot_is_kept():
 
 def test_piece_is_hidden_only_if_none_of_its_lines_is_drawn():
     lines = (Line(0, 100, 0, 300, 20), Line(10, 100, 100, 300, 20))
-    halves = Piece(begins=WORDS[0], length=len(WORDS[0]), lines=lines)
+    halves = Piece(beginning=WORDS[0], length=len(WORDS[0]), lines=lines)
     rest = tuple(piece(n) for n in range(1, 6))
     assert WORDS[0] in hide_unrendered(page(halves, *rest), SHEETS, shots(0, 2, 3, 4, 5)).text
 
 
 def test_undrawn_copy_of_a_repeated_text_is_hidden():
     twin = page(*(piece(n) for n in (0, 1, 2, 3)))
-    again = Piece(begins=WORDS[0], length=len(WORDS[0]), lines=(Line(0, 100, 600, 300, 20),))
+    again = Piece(beginning=WORDS[0], length=len(WORDS[0]), lines=(Line(0, 100, 600, 300, 20),))
     doubled = VisibleText(
         title="",
         text=f"{WORDS[0]}\n\nbetween\n\n{WORDS[0]}\n\n{WORDS[1]}",

@@ -71,9 +71,9 @@ def test_page_is_the_part_with_the_saved_url() -> None:
 
 
 def test_truncated_file_is_not_whole() -> None:
-    assert read_mhtml(WHOLE).whole
-    assert read_mhtml(WHOLE + b"\r\n\r\n").whole
-    assert not read_mhtml(WHOLE[: WHOLE.rindex(b"------Multipart")]).whole
+    assert read_mhtml(WHOLE).is_complete
+    assert read_mhtml(WHOLE + b"\r\n\r\n").is_complete
+    assert not read_mhtml(WHOLE[: WHOLE.rindex(b"------Multipart")]).is_complete
 
 
 @pytest.mark.parametrize("begins", [b"\xef\xbb\xbf", b"\r\n\r\n", b"\xef\xbb\xbf\r\n"])

@@ -18,7 +18,7 @@ CAPTCHA = "<title>Just a moment...</title><script>window._cf_chl_opt = {}</scrip
 
 
 async def upload(**fields: object) -> Observation:
-    return await observe_upload(UploadedPage(url=URL, by="key-1", at=NOON, **fields))  # type: ignore[arg-type]
+    return await observe_upload(UploadedPage(url=URL, uploader="key-1", uploaded_at=NOON, **fields))  # type: ignore[arg-type]
 
 
 async def test_html_is_read_as_an_unrendered_page() -> None:
@@ -61,7 +61,7 @@ async def test_hidden_elements_are_kept_separately() -> None:
 async def test_truncated_mhtml_is_partial() -> None:
     whole = saved(HTML.replace("Two of them.", "Two of them stand by the gate. " * 3).encode(), "8bit")
     seen = await upload(content=whole[: whole.rindex(b"------Multipart")])
-    assert (seen.outcome, seen.detail) == (CaptureOutcome.PARTIAL, "not rendered; the file breaks off")
+    assert (seen.outcome, seen.detail) == (CaptureOutcome.PARTIAL, "not rendered; the file is incomplete")
 
 
 async def test_bytes_and_not_the_content_type_determine_the_format() -> None:

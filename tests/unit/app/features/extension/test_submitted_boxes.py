@@ -24,7 +24,7 @@ def test_valid_boxes_are_parsed():
     boxes = parse_submitted_boxes(boxes_json())
     assert (boxes.width, boxes.height) == (1000, 2000)
     [piece] = boxes.pieces
-    assert (piece.begins, piece.length, piece.lines) == ("The tower", 9, (Line(0, 10, 20.5, 300, 18),))
+    assert (piece.beginning, piece.length, piece.lines) == ("The tower", 9, (Line(0, 10, 20.5, 300, 18),))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@
 (() => {
   const found = [], range = document.createRange();
   let probes = 0;  // number of lookups of a single character's position
-  let noted = 0;  // number of lines
+  let lineCount = 0;  // number of lines
   const squeeze = (text) => text.replace(/[\s\u00a0]+/g, " ").trim();
   const linesOf = (rects) => {
     const lines = [];
@@ -17,8 +17,8 @@
     return lines;
   };
   // Return whether an offset in a text is above a line, and the first offset from there that has a position.
-  const above = (node, place, end, line, mayProbe) => {
-    for (let at = place; at < end && probes <= mayProbe; at += 1) {
+  const isAboveLine = (node, place, end, line, maxProbes) => {
+    for (let at = place; at < end && probes <= maxProbes; at += 1) {
       probes += 1;
       range.setStart(node, at); range.setEnd(node, at + 1);
       const rect = range.getClientRects()[0];
@@ -29,11 +29,11 @@
   // Return the offset of the first character at or below a line: exponential search around the offset that the widths of
   // the lines suggest, then binary search. The limit is a number of lookups and not a time, so that the same page always
   // has the same boxes. A page's clock is also too coarse to measure a single lookup.
-  const breakBefore = (node, line, from, guess, mayProbe) => {
+  const findLineStart = (node, line, from, guess, maxProbes) => {
     let low = from, high = node.nodeValue.length, next = Math.min(Math.max(from, guess), high);
-    if (probes > mayProbe) return next;
+    if (probes > maxProbes) return next;
     for (let step = 4, known = 0; low < high; step *= 2) {
-      const [isAbove, at] = above(node, next, high, line, mayProbe);
+      const [isAbove, at] = isAboveLine(node, next, high, line, maxProbes);
       if (isAbove) low = at + 1;
       else high = next;
       const side = isAbove ? 1 : -1;
@@ -43,20 +43,20 @@
       if (next <= low || next >= high) break;
     }
     while (low < high) {
-      const middle = (low + high) >> 1, [isAbove, at] = above(node, middle, high, line, mayProbe);
+      const middle = (low + high) >> 1, [isAbove, at] = isAboveLine(node, middle, high, line, maxProbes);
       if (isAbove) low = at + 1;
       else high = middle;
     }
     return low;
   };
-  const boxOf = (line, sight) => {
+  const boxOf = (line, visibleArea) => {
     const y = (line.top + line.bottom) / 2, x = (line.left + line.right) / 2;
-    if (sight && !(y > sight.top && y < sight.bottom && x > sight.left && x < sight.right)) return [0, 0, 0, 0];
+    if (visibleArea && !(y > visibleArea.top && y < visibleArea.bottom && x > visibleArea.left && x < visibleArea.right)) return [0, 0, 0, 0];
     return [line.left + scrollX, line.top + scrollY, line.right - line.left, line.bottom - line.top].map(Math.round);
   };
   // Map offsets in the raw text to offsets in the displayed text. Offsets must be ascending, so that each part is counted
   // only once; otherwise a text of megabytes with thousands of lines would take minutes.
-  const counter = (raw, shown, pre) => {
+  const offsetMapper = (raw, shown, pre) => {
     const indent = raw.length - raw.trimStart().length;
     let at = 0, count = 0, afterSpace = true;
     return (place) => {
@@ -69,23 +69,23 @@
       return count + (shown[count] === " " ? 1 : 0);
     };
   };
-  const note = (node, rects, context, most, mayProbe) => {
-    if (context.collapsed || noted >= most) return;
+  const addText = (node, rects, context, maxLines, maxProbes) => {
+    if (context.collapsed || lineCount >= maxLines) return;
     const raw = node.nodeValue, shown = context.pre ? raw.trim() : squeeze(raw), lines = linesOf(rects);
-    noted += lines.length;
-    if (noted > most) return;
+    lineCount += lines.length;
+    if (lineCount > maxLines) return;
     if (lines.length === 1) {
-      found.push([shown.slice(0, 40), shown.length, [[0, ...boxOf(lines[0], context.sight)]]]);
+      found.push([shown.slice(0, 40), shown.length, [[0, ...boxOf(lines[0], context.visibleArea)]]]);
       return;
     }
-    const upTo = counter(raw, shown, context.pre);
+    const shownOffset = offsetMapper(raw, shown, context.pre);
     const width = lines.reduce((sum, line) => sum + line.right - line.left, 0) || 1;
     const boxes = [];
     let from = 0, passed = 0;
     lines.forEach((line, number) => {
-      if (number) from = breakBefore(node, line, from, Math.round((raw.length * passed) / width), mayProbe);
+      if (number) from = findLineStart(node, line, from, Math.round((raw.length * passed) / width), maxProbes);
       passed += line.right - line.left;
-      boxes.push([number ? upTo(from) : 0, ...boxOf(line, context.sight)]);
+      boxes.push([number ? shownOffset(from) : 0, ...boxOf(line, context.visibleArea)]);
     });
     if (boxes.length) found.push([shown.slice(0, 40), shown.length, boxes]);
   };
@@ -98,18 +98,18 @@
     }
     return true;
   };
-  const noteFrame = (el, number, sight) => {
+  const addFrame = (el, number, visibleArea) => {
     const rect = el.getBoundingClientRect(), style = getComputedStyle(el);
     const across = rect.width / el.offsetWidth, down = rect.height / el.offsetHeight;
     const inset = (side) => parseFloat(style[`padding${side}`]) || 0;
     const left = rect.left + (el.clientLeft + inset("Left")) * across, top = rect.top + (el.clientTop + inset("Top")) * down;
     const width = (el.clientWidth - inset("Left") - inset("Right")) * across;
     const height = (el.clientHeight - inset("Top") - inset("Bottom")) * down;
-    const seen = sight || { left, top, right: left + width, bottom: top + height };
+    const seen = visibleArea || { left, top, right: left + width, bottom: top + height };
     const shown = [Math.max(left, seen.left), Math.max(top, seen.top), Math.min(left + width, seen.right), Math.min(top + height, seen.bottom)];
     if (!(shown[2] > shown[0] && shown[3] > shown[1] && upright(el))) return;
-    const moved = [scrollX, scrollY];
-    found.push([number, [left + scrollX, top + scrollY, width, height], shown.map((at, nth) => at + moved[nth % 2])]);
+    const scroll = [scrollX, scrollY];
+    found.push([number, [left + scrollX, top + scrollY, width, height], shown.map((at, nth) => at + scroll[nth % 2])]);
   };
-  return { found, note, noteFrame };
+  return { found, addText, addFrame };
 })()
