@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -22,7 +23,6 @@ import structlog
 from cache.blobs import BlobStore
 from cache.capture import SCREENSHOT_ROLE, Blob, Capture, CaptureOutcome, Capturer, Evidence, Observation, PageKind
 from cache.capture_index import CaptureIndex, capture_to_bytes
-from cache.capture_locks import CaptureLocks, NoCaptureLocks
 from cache.errors import BlobCorrupt, BlobMissing, NoEvidence
 from cache.lru import LRUCache
 from cache.single_flight import SingleFlight
@@ -143,6 +143,21 @@ def utc_now() -> datetime:
 
 def new_page_id() -> str:
     return uuid4().hex
+
+
+class CaptureLocks(Protocol):
+    """Lock per page, so that only one process captures it. The lock of a process that was killed expires."""
+
+    def lock(self, key: str) -> AbstractAsyncContextManager[None]:
+        """Acquire the lock for ``key``. Raises IndexFailed if the lock state is unavailable."""
+
+
+class NoCaptureLocks:
+    """CaptureLocks without locking, for an index that no other process shares."""
+
+    @asynccontextmanager
+    async def lock(self, key: str) -> AsyncIterator[None]:
+        yield
 
 
 class Archive(Protocol):

@@ -37,11 +37,10 @@ from cache.backends.sibling_probe import PROBE_BYTES, PROBE_S, SiblingProbe
 from cache.blobs import BlobStore
 from cache.capture import Capturer, Observation
 from cache.capture_index import CaptureIndex, CombinedIndex, FolderIndex
-from cache.capture_locks import HostPacing, ProcessHostPacing
 from cache.daemon_threads import DaemonThreadPool
-from cache.egress.paced_capturer import PacedCapturer
 from cache.egress.proxy import EgressProxy, parse_host_port
 from cache.errors import BrowserUnavailable
+from cache.pacing import HostPacing, PacedCapturer, ProcessHostPacing
 from cache.pages import Archive, PageCache
 from cache.sources.wayback import Wayback
 from judges.errors import JudgeNotLoadable

@@ -18,9 +18,9 @@ from typing import Any
 import structlog
 from patchright.async_api import Browser, BrowserContext, CDPSession, Error, Frame, Page, Playwright, async_playwright
 
+from cache.backends.browser_pool import BrowserLease, BrowserPool
 from cache.backends.browser_process import FLAGS, SANDBOX_ERRORS, Driver, Launch, MemoryLimiter, prepare_launch
 from cache.backends.devtools import MainDocument, PageLost
-from cache.backends.pool import BrowserLease, BrowserPool
 from cache.backends.readiness import HEIGHT_PX, WIDTH_PX, ClockStuck
 from cache.backends.visit import READING_S, Visit
 from cache.capture import CaptureOutcome, Observation

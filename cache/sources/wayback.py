@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode
 import structlog
 
 from cache.capture import CaptureOutcome, Capturer, CaptureSource, Observation, PageKind
-from cache.capture_locks import HostPacing
+from cache.pacing import HostPacing
 from cache.urls import host_and_port
 
 PUBLIC_AVAILABILITY = "https://archive.org"

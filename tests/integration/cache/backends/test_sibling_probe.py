@@ -12,8 +12,8 @@ from cache.backends.http import HttpCapturer
 from cache.backends.router import RoutedCapturer
 from cache.backends.sibling_probe import SiblingProbe
 from cache.capture import CaptureOutcome, Observation
-from cache.egress.paced_capturer import PacedCapturer
 from cache.egress.proxy import EgressProxy
+from cache.pacing import PacedCapturer
 from tests.standin.documents import pdf_with_pages
 from tests.standin.web import Answer, Reply, StandInWeb, Visit
 

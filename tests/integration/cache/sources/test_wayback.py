@@ -13,8 +13,8 @@ from cache.backends.http import HttpCapturer
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, CaptureSource, Observation
 from cache.capture_index import MemoryIndex
-from cache.capture_locks import ProcessHostPacing
 from cache.egress.proxy import EgressProxy
+from cache.pacing import ProcessHostPacing
 from cache.pages import PageCache
 from cache.sources.wayback import Wayback
 from tests.standin.archive import StandInArchive

@@ -1,12 +1,43 @@
-"""Minimum interval between captures of the same host, so that a site that is cited often is not overloaded."""
+"""Pacing: minimum interval between requests to the same host, so that a site that is cited often is not overloaded.
+
+``app.storage`` implements ``HostPacing`` for several workers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from cache.capture import Capturer, Observation
-from cache.capture_locks import HostPacing
 from cache.urls import host_and_port
+
+
+class HostPacing(Protocol):
+    """Minimum interval between requests to the same host."""
+
+    async def wait(self, host: str, interval_s: float) -> None:
+        """Wait until the next request to ``host`` may start: ``interval_s`` seconds after the previous one."""
+
+
+class ProcessHostPacing:
+    """HostPacing for a single process."""
+
+    def __init__(
+        self, *, now: Callable[[], float] = time.monotonic, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ) -> None:
+        self._now = now
+        self._sleep = sleep
+        self._next: dict[str, float] = {}
+
+    async def wait(self, host: str, interval_s: float) -> None:
+        now = self._now()
+        begin = max(now, self._next.get(host, now))
+        self._next = {known: at for known, at in self._next.items() if at > now}
+        self._next[host] = begin + interval_s
+        if begin > now:
+            await self._sleep(begin - now)
 
 
 class PacedCapturer:

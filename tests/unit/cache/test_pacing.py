@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from cache.capture_locks import ProcessHostPacing
-from cache.egress.paced_capturer import PacedCapturer
+from cache.pacing import PacedCapturer, ProcessHostPacing
 from tests.unit.cache.scripted import Clock, ScriptedCapturer
 
 
@@ -21,30 +20,32 @@ class ManualClock:
         return ProcessHostPacing(now=lambda: self.now, sleep=self.sleep)
 
 
-async def test_visits_to_one_host_start_a_gap_apart() -> None:
+async def test_visits_to_one_host_start_an_interval_apart() -> None:
     time = ManualClock()
-    polite = PacedCapturer(ScriptedCapturer(Clock()), time.pace(), interval_s=0.5)
+    paced = PacedCapturer(ScriptedCapturer(Clock()), time.pace(), interval_s=0.5)
     for n in range(3):
-        await polite.capture(f"https://a.com/{n}")
-    await polite.capture("https://b.com/")
+        await paced.capture(f"https://a.com/{n}")
+    await paced.capture("https://b.com/")
     assert time.slept == [0.5, 1.0]
     time.now += 1.2
-    await polite.capture("http://A.com/late")
+    await paced.capture("http://A.com/late")
     assert time.slept == [0.5, 1.0, 0.3]
     time.now += 10
-    await polite.capture("https://a.com/much-later")
+    await paced.capture("https://a.com/much-later")
     assert len(time.slept) == 3
 
 
-async def test_own_hosts_and_a_gap_of_zero_cause_no_delay() -> None:
+async def test_own_hosts_and_an_interval_of_zero_cause_no_delay() -> None:
     time = ManualClock()
     inner = ScriptedCapturer(Clock())
-    own = PacedCapturer(inner, time.pace(), interval_s=5, is_exempt=lambda place: place == ("127.0.0.1", 8765))
-    hurried = PacedCapturer(inner, time.pace(), interval_s=0)
+    exempt = PacedCapturer(
+        inner, time.pace(), interval_s=5, is_exempt=lambda host_port: host_port == ("127.0.0.1", 8765)
+    )
+    unpaced = PacedCapturer(inner, time.pace(), interval_s=0)
     for _ in range(3):
-        await own.capture("http://127.0.0.1:8765/x")
-        await hurried.capture("https://a.com/")
-        await own.capture("no address at all")
+        await exempt.capture("http://127.0.0.1:8765/x")
+        await unpaced.capture("https://a.com/")
+        await exempt.capture("no address at all")
     assert time.slept == []
-    await own.aclose()
+    await exempt.aclose()
     assert inner.closed
