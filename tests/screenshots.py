@@ -26,8 +26,8 @@ from app.demo.site import DemoSite
 from app.features.suites.snapshots import build_snapshot
 from judges.analysis.overrides import judged_leaves
 from judges.suites.multimodal.snapshot import SamplingOptions
-from tests.fakes.mind2web import answering, nine_steps, ranks_of_nine_steps, write_scores, write_split
-from tests.fakes.multimodal import LABELS, STEPS, answers, write_rows
+from tests.fakes.mind2web import mind2web_reply, nine_steps, ranks_of_nine_steps, write_scores, write_split
+from tests.fakes.multimodal import LABELS, STEPS, multimodal_reply, write_rows
 from tests.fakes.sandbox import installed_browser
 from tests.standin.call import Call
 from tests.standin.faults import Fault
@@ -74,7 +74,7 @@ def _reply(call: Call) -> Fault | None:
     """Return the stand-in's reply: Mind2Web requests are the short ones; one of the others gets no answer."""
     if "Do what t3 says" in call.text:
         return Fault(content="I would rather not.")
-    return (answering if call.params["max_tokens"] <= _SHORT else answers)(call)
+    return (mind2web_reply if call.params["max_tokens"] <= _SHORT else multimodal_reply)(call)
 
 
 async def _judge(url: str) -> None:

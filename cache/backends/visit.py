@@ -20,7 +20,7 @@ from cache.backends.failures import (
 from cache.backends.navigation import DocumentResponse, Navigation
 from cache.backends.readiness import MAX_GROWN_PX, WIDTH_PX, PageLoader, Readiness
 from cache.capture import ALT_TEXT_HEADING, CaptureOutcome, Observation, Soft404Confidence
-from cache.classify.quality import PageFacts, classify
+from cache.classify.quality import Finding, PageFacts, classify
 from cache.egress.proxy import Lane, Refusal
 from cache.errors import DocumentRejected
 from cache.page_scripts import script
@@ -194,41 +194,26 @@ class Visit:
         html = str(await self.page.run(_SERIALIZE_HTML, MAX_HTML_CHARS))
         screenshots, drawn = await self._screenshots(readiness)  # last: a browser that is drawing does not respond
         areas = _screenshot_areas(readiness, len(screenshots))
-        if (
-            readiness.height_px <= readiness.viewport_px
-        ):  # otherwise the screenshot used another layout with other positions
+        if readiness.height_px <= readiness.viewport_px:  # otherwise the screenshot used another layout
             visible = await self._recheck_covered(view, visible, readiness)
             visible = await asyncio.to_thread(hide_unrendered, visible, areas, screenshots)
         facts = _facts(received, visible, html)
         if not visible.text and not await asyncio.to_thread(shows_anything, screenshots):
             facts = replace(facts, drawings=0)
         finding = await asyncio.to_thread(classify, facts)
-        outcome, detail, soft_404_confidence = finding.outcome, finding.detail, finding.soft_404_confidence
-        incomplete = (
-            navigation.incomplete_reason
-            or readiness.incomplete_reason
-            or ("the page has more text than is stored" if visible.truncated else "")
-        )
-        if outcome is CaptureOutcome.OK and incomplete:
-            outcome, detail = CaptureOutcome.PARTIAL, incomplete
-        elif outcome is CaptureOutcome.SOFT_404 and incomplete:
-            soft_404_confidence = Soft404Confidence.STATED  # an incomplete page cannot be cleared by the sibling probe
-        elif outcome is CaptureOutcome.EMPTY and readiness.incomplete_reason:
-            outcome, detail = CaptureOutcome.TIMEOUT, readiness.incomplete_reason
-        if self.lane.is_exhausted:
-            outcome, detail = CaptureOutcome.TOO_LARGE, "the page exceeded its byte limit"
-        notes = [detail, *navigation.requests.notes()]
+        finding = self._with_load_problems(finding, navigation, readiness, visible)
+        notes = [finding.detail, *navigation.requests.notes()]
         notes += [] if drawn else ["its screenshots are incomplete"]
-        notes += (
-            ["its scripts were stopped because too many of its requests failed"] if self.lane.flooded.is_set() else []
-        )
-        notes += [f"it tried to navigate to {navigation.blocked_url[:200]}"] if navigation.blocked_url else []
+        if self.lane.flooded.is_set():
+            notes.append("its scripts were stopped because too many of its requests failed")
+        if navigation.blocked_url:
+            notes.append(f"it tried to navigate to {navigation.blocked_url[:200]}")
         return replace(
             received,
-            outcome=outcome,
+            outcome=finding.outcome,
             detail="; ".join(filter(None, notes)),
             gone=finding.gone,
-            soft_404_confidence=soft_404_confidence,
+            soft_404_confidence=finding.soft_404_confidence,
             title=visible.title,
             text=visible.text,
             hidden_text=visible.hidden,
@@ -237,6 +222,23 @@ class Visit:
             places=await asyncio.to_thread(places_json, visible.text, [(areas, visible.places)]),
             html=html.encode("utf-8", errors="replace"),
         )
+
+    def _with_load_problems(
+        self, finding: Finding, navigation: Navigation, readiness: Readiness, visible: VisibleText
+    ) -> Finding:
+        """Return the finding, changed if the page was not loaded completely."""
+        if self.lane.is_exhausted:
+            return replace(finding, outcome=CaptureOutcome.TOO_LARGE, detail="the page exceeded its byte limit")
+        truncated = "the page has more text than is stored" if visible.truncated else ""
+        reason = navigation.incomplete_reason or readiness.incomplete_reason or truncated
+        if finding.outcome is CaptureOutcome.OK and reason:
+            return replace(finding, outcome=CaptureOutcome.PARTIAL, detail=reason)
+        if finding.outcome is CaptureOutcome.SOFT_404 and reason:
+            # An incomplete page cannot be cleared by the sibling probe.
+            return replace(finding, soft_404_confidence=Soft404Confidence.STATED)
+        if finding.outcome is CaptureOutcome.EMPTY and readiness.incomplete_reason:
+            return replace(finding, outcome=CaptureOutcome.TIMEOUT, detail=readiness.incomplete_reason)
+        return finding
 
     async def _screenshots(self, readiness: Readiness) -> tuple[tuple[bytes, ...], bool]:
         """Return screenshots of the page and whether they are complete.

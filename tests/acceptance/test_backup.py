@@ -14,7 +14,7 @@ import httpx
 import psycopg
 import pytest
 
-from tests.fakes.running import environment_for, private_database, run, serving
+from tests.fakes.program import environment_for, private_database, run_command, running_service
 from tests.fakes.sandbox import sandbox_variables
 
 pytestmark = [pytest.mark.postgres, pytest.mark.browser, pytest.mark.timeout(400)]
@@ -58,23 +58,25 @@ def test_restore_brings_back_results_pages_and_keys(home: Path, sky: str):
         **sandbox_variables(),
     )
     backup = home / "yesterday"
-    with serving(home, environment, "--workers", "1") as service:
+    with running_service(home, environment, "--workers", "1") as service:
         with httpx.Client(base_url=service.url, trust_env=False, timeout=30) as api:
             result = judged(api, f"It is blue ([source]({sky}/sky)).")
             [page] = result["pages"]
             text = api.get(f"/v1/pages/{page['page_id']}/text").text
-        made = run(home, environment, "backup", str(backup))
+        made = run_command(home, environment, "backup", str(backup))
         assert made.returncode == 0, made.stderr
-        assert run(home, environment, "backup", str(backup)).returncode == 1  # an existing backup is not overwritten
-    key = json.loads(run(home, environment, "keys", "create", "--owner", "a", "--json").stdout)
+        assert (
+            run_command(home, environment, "backup", str(backup)).returncode == 1
+        )  # an existing backup is not overwritten
+    key = json.loads(run_command(home, environment, "keys", "create", "--owner", "a", "--json").stdout)
     assert key["key"]
 
     shutil.rmtree(home / "data")
-    restored = run(home, environment, "restore", str(backup))
+    restored = run_command(home, environment, "restore", str(backup))
     assert restored.returncode == 0, restored.stderr
-    assert run(home, environment, "restore", str(backup)).returncode == 1  # restore requires an empty target
+    assert run_command(home, environment, "restore", str(backup)).returncode == 1  # restore requires an empty target
     with (
-        serving(home, environment, "--workers", "1") as service,
+        running_service(home, environment, "--workers", "1") as service,
         httpx.Client(base_url=service.url, trust_env=False, timeout=30) as api,
     ):
         assert api.get(f"/v1/results/{result['id']}").json() == result
@@ -87,8 +89,8 @@ def test_restore_brings_back_results_pages_and_keys(home: Path, sky: str):
         missing = api.get(f"/v1/pages/{page['page_id']}/text")
         assert (missing.status_code, missing.json()["code"]) == (404, "NOT_FOUND")
         assert judged(api, f"Still blue ([source]({sky}/sky)).")["final_score"] == 1.0
-    checks = json.loads(run(home, environment, "doctor", "--json").stdout)["checks"]
+    checks = json.loads(run_command(home, environment, "doctor", "--json").stdout)["checks"]
     assert {check["name"]: check["state"] for check in checks}["evidence"] in ("ok", "warning")
-    rehearsed = run(home, environment, "prune", "--older-than", "30d", "--json")
+    rehearsed = run_command(home, environment, "prune", "--older-than", "30d", "--json")
     assert json.loads(rehearsed.stdout)["removed"] is False
     assert json.loads(rehearsed.stdout)["jobs"] == 0

@@ -81,7 +81,7 @@ def command(home: Path, site: Served, *arguments: str, **more: str) -> dict[str,
     outside = {name: value for name, value in os.environ.items() if not name.startswith("ASSAY_")}
     mine = {
         "ASSAY_DATA_DIR": str(home / "data"),
-        "ASSAY_EGRESS_ALLOW": f"{site.web.place},{site.archive.place}",
+        "ASSAY_EGRESS_ALLOW": f"{site.web.host_port},{site.archive.host_port}",
         **sandbox_variables(),
         **more,
     }

@@ -16,7 +16,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.fakes.running import Running, environment_for, run, serving
+from tests.fakes.program import RunningService, environment_for, run_command, running_service
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(300)]
 
@@ -59,7 +59,7 @@ class Memory:
         return self._most - self._before
 
 
-def pour(service: Running, head: str, *, chunked: bool) -> bytes:
+def pour(service: RunningService, head: str, *, chunked: bool) -> bytes:
     """Send 100 MB until the server closes the connection, and return its response."""
     part = b"x" * MB
     with socket.create_connection(("127.0.0.1", service.port), timeout=30) as client:
@@ -79,7 +79,7 @@ def pour(service: Running, head: str, *, chunked: bool) -> bytes:
 
 
 def test_hundred_megabytes_are_rejected_without_using_memory(home: Path):
-    with serving(home, environment_for(home), "--workers", "0") as service:
+    with running_service(home, environment_for(home), "--workers", "0") as service:
         httpx.post(
             f"{service.url}/v1/submissions", json={}, trust_env=False
         )  # warm up, so that one-time imports do not count
@@ -95,25 +95,25 @@ def test_hundred_megabytes_are_rejected_without_using_memory(home: Path):
 
 def test_public_address_requires_an_api_key(home: Path):
     environment = environment_for(home)
-    refused = run(home, environment, "serve", "--host", "0.0.0.0", "--port", "0", "--workers", "0")
+    refused = run_command(home, environment, "serve", "--host", "0.0.0.0", "--port", "0", "--workers", "0")
     assert refused.returncode == 1
     assert "assay keys create" in refused.stderr
-    made = run(home, environment, "keys", "create", "--owner", "team", "--scope", "read", "--json")
+    made = run_command(home, environment, "keys", "create", "--owner", "team", "--scope", "read", "--json")
     key = json.loads(made.stdout)
-    with serving(home, environment, "--host", "0.0.0.0", "--workers", "0") as service:
+    with running_service(home, environment, "--host", "0.0.0.0", "--workers", "0") as service:
         url = f"http://127.0.0.1:{service.port}/v1/jobs"
         headers = {"Authorization": f"Bearer {key['key']}"}
         assert httpx.get(url, trust_env=False).status_code == 401
         assert httpx.get(url, headers=headers, trust_env=False).status_code == 200
-        listed = run(home, environment, "keys", "list", "--json")
+        listed = run_command(home, environment, "keys", "list", "--json")
         assert [one["state"] for one in json.loads(listed.stdout)["items"]] == ["good"]
         assert key["key"] not in listed.stdout
-        assert run(home, environment, "keys", "revoke", key["id"]).returncode == 0
+        assert run_command(home, environment, "keys", "revoke", key["id"]).returncode == 0
         revoked = time.monotonic()
         while httpx.get(url, headers=headers, trust_env=False).status_code == 200:
             assert time.monotonic() - revoked <= 60
             time.sleep(0.1)
-        asked_by_command = run(home, environment | {"ASSAY_API_KEY": key["key"]}, "jobs", "--url", service.url)
+        asked_by_command = run_command(home, environment | {"ASSAY_API_KEY": key["key"]}, "jobs", "--url", service.url)
         assert asked_by_command.returncode == 2
         assert "ASSAY_API_KEY" in asked_by_command.stderr
 
@@ -129,7 +129,7 @@ def test_public_address_requires_an_api_key(home: Path):
     ],
 )
 def test_invalid_keys_command_exits_with_2_and_a_short_message(home: Path, arguments: tuple[str, ...]):
-    ended = run(home, environment_for(home), "keys", *arguments)
+    ended = run_command(home, environment_for(home), "keys", *arguments)
     assert ended.returncode == 2
     assert "Traceback" not in ended.stderr
     assert len(ended.stderr.splitlines()) <= 3

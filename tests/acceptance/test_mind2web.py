@@ -21,7 +21,16 @@ import structlog
 
 from app.cli.program import run
 from tests.architecture.sources import ROOT
-from tests.fakes.mind2web import NINE_RANKS, SKIP, ZERO, answer, answering, nine_steps, write_scores, write_split
+from tests.fakes.mind2web import (
+    FIGURES_SCORED_ZERO,
+    FIGURES_SKIPPED,
+    NINE_RANKS,
+    mind2web_reply,
+    nine_steps,
+    stand_in_reply,
+    write_scores,
+    write_split,
+)
 from tests.standin.call import Call
 from tests.standin.faults import TOO_LONG, Fault
 from tests.standin.llm import StandInLLM
@@ -61,7 +70,7 @@ class World:
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[World]:
     write_split(tmp_path / "data", nine_steps())
     write_scores(tmp_path / "scores.pkl", NINE_RANKS)
-    loop, server = asyncio.new_event_loop(), StandInLLM(fault_for=answering)
+    loop, server = asyncio.new_event_loop(), StandInLLM(fault_for=mind2web_reply)
     thread = Thread(target=loop.run_forever)
     thread.start()
     asyncio.run_coroutine_threadsafe(server.start(), loop).result(5)
@@ -101,7 +110,7 @@ def test_run_has_the_expected_figures(world: World):
     assert "55.6" in out
     assert "MindAct Flan-T5-XL" in out
     metrics = world.written("mind2web_metrics.json")
-    assert {key: metrics[key] for key in ZERO} == approximately(ZERO)
+    assert {key: metrics[key] for key in FIGURES_SCORED_ZERO} == approximately(FIGURES_SCORED_ZERO)
     assert metrics["micro"] == {
         "element_accuracy": metrics["element_acc"],
         "operation_f1": metrics["action_f1"],
@@ -109,11 +118,11 @@ def test_run_has_the_expected_figures(world: World):
     }
     assert metrics["macro"]["step_success"] == metrics["marco_step_acc"]
     assert metrics["task_success"] == 0.2
-    assert {key: metrics["policies"]["skip"][key] for key in SKIP} == approximately(SKIP)
+    assert {key: metrics["policies"]["skip"][key] for key in FIGURES_SKIPPED} == approximately(FIGURES_SKIPPED)
     assert metrics["skipped"] == {"no_positive": 1, "positive_outside_top_k": 1, "single_candidate": 1}
     assert (metrics["seed"], metrics["model"], metrics["template"]) == (0, "openai/gpt-4o", "mindact@1")
     assert metrics["candidates"]["mrr"] == pytest.approx(7 / 9)
-    assert 1 < world.model.most_in_flight <= 3
+    assert 1 < world.model.max_in_flight <= 3
 
 
 def test_predictions_contain_every_step(world: World):
@@ -130,12 +139,12 @@ def test_predictions_contain_every_step(world: World):
     }
     assert step["prediction"] == ["1", "TYPE new york"]
     assert len(step["prompt"]) == len(step["raw_output"]) == len(step["rounds"]) == 2
-    assert answer(step["prompt"][-1]) == step["raw_output"][-1]
+    assert stand_in_reply(step["prompt"][-1]) == step["raw_output"][-1]
     assert steps["T3_b"]["reason"] == "no_positive"
     in_published_format = world.written("test_task_predictions_top50.json")
     assert ["T2_b", "1", "TYPE new york"] in in_published_format
     assert ["T3_b", "", ""] in in_published_format
-    assert world.written("test_task_results_top50.json") == approximately(ZERO)
+    assert world.written("test_task_results_top50.json") == approximately(FIGURES_SCORED_ZERO)
 
 
 def test_prediction_files_are_scored_without_a_model(world: World):
@@ -145,14 +154,14 @@ def test_prediction_files_are_scored_without_a_model(world: World):
         code, out, _ = world.run(*SCORED, "--predictions", f"out/{name}", "--json")
         assert (code, len(world.model.calls)) == (0, asked)
         metrics = json.loads(out)
-        assert {key: metrics[key] for key in ZERO} == approximately(ZERO)
+        assert {key: metrics[key] for key in FIGURES_SCORED_ZERO} == approximately(FIGURES_SCORED_ZERO)
         assert (metrics["model"], metrics["predictions"]) == (None, name)
 
 
 def test_fault_gives_bounds_and_the_next_run_requests_only_missing_steps(world: World):
     def failing(call: Call) -> Fault:
         broken = "Do what T4" in call.text.rpartition("'''")[2]
-        return TOO_LONG if broken else answering(call)
+        return TOO_LONG if broken else mind2web_reply(call)
 
     world.model.fault_for = failing
     code, out, _ = world.run(*WITH_OUTPUT)
@@ -164,11 +173,13 @@ def test_fault_gives_bounds_and_the_next_run_requests_only_missing_steps(world: 
     assert ends == approximately([5 / 9, 6 / 9])
     assert not (world.folder / "out" / "test_task_results_top50.json").exists()
     asked = len(world.model.calls)
-    world.model.fault_for = answering
+    world.model.fault_for = mind2web_reply
     code, _, err = world.run(*WITH_OUTPUT)
     assert (code, "8 reused" in err) == (0, True)
     assert len(world.model.calls) == asked + 2  # the two rounds of T4
-    assert world.written("mind2web_metrics.json")["marco_step_acc"] == pytest.approx(ZERO["marco_step_acc"])
+    assert world.written("mind2web_metrics.json")["marco_step_acc"] == pytest.approx(
+        FIGURES_SCORED_ZERO["marco_step_acc"]
+    )
 
 
 def test_interrupted_run_continues_where_it_stopped(world: World):
@@ -184,7 +195,7 @@ def test_interrupted_run_continues_where_it_stopped(world: World):
     code, _, err = world.run(*WITH_OUTPUT, "--no-cache")
     assert (code, "reused" in err) == (0, True)
     metrics = world.written("mind2web_metrics.json")
-    assert {key: metrics[key] for key in ZERO} == approximately(ZERO)
+    assert {key: metrics[key] for key in FIGURES_SCORED_ZERO} == approximately(FIGURES_SCORED_ZERO)
     assert len(world.model.calls) <= 13 + 2  # requests in progress are sent again
     code, _, err = world.run(*WITH_OUTPUT, "--seed", "1")
     assert (code, "different seed" in err) == (1, True)

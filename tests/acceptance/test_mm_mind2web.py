@@ -14,7 +14,7 @@ import pytest
 
 from app.console.errors import Exit
 from judges.suites.multimodal.row_files import read_rows
-from tests.fakes.multimodal import EXPECTED, STEPS, answers, write_rows
+from tests.fakes.multimodal import EXPECTED, STEPS, multimodal_reply, write_rows
 from tests.standin.call import Call
 from tests.standin.faults import EMPTY, RATE_LIMITED, REFUSED, WRONG_KEY, Fault
 from tests.standin.llm import StandInLLM
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.timeout(180)
 
 @pytest.fixture
 async def model() -> AsyncIterator[StandInLLM]:
-    async with StandInLLM(fault_for=answers) as server:
+    async with StandInLLM(fault_for=multimodal_reply) as server:
         yield server
 
 
@@ -108,7 +108,7 @@ async def test_fault_is_not_scored_and_the_same_command_requests_only_that_step(
     tmp_path: Path, snapshot: Path, model: StandInLLM
 ):
     def faulty(call: Call) -> Fault:
-        return REFUSED if "Do what t4 says" in call.text and len(call.messages) > 2 else answers(call)
+        return REFUSED if "Do what t4 says" in call.text and len(call.messages) > 2 else multimodal_reply(call)
 
     model.fault_for = faulty
     command = ("--data", snapshot, "--output-dir", tmp_path / "run")
@@ -121,7 +121,7 @@ async def test_fault_is_not_scored_and_the_same_command_requests_only_that_step(
     assert read["bounds"]["low"]["element_accuracy_micro"] == pytest.approx(2 / 5)
     assert read["bounds"]["high"]["element_accuracy_micro"] == pytest.approx(3 / 5)
 
-    before, model.fault_for = len(model.calls), answers
+    before, model.fault_for = len(model.calls), multimodal_reply
     code, _, _ = await assay(tmp_path, *command, model=model)
     assert code == Exit.DONE
     assert len(model.calls) == before + 1  # the first reply of the step is reused
@@ -130,7 +130,7 @@ async def test_fault_is_not_scored_and_the_same_command_requests_only_that_step(
 
 async def test_empty_reply_chooses_nothing(tmp_path: Path, snapshot: Path, model: StandInLLM):
     def empty_reply(call: Call) -> Fault:
-        return EMPTY if "Do what t4 says" in call.text and len(call.messages) > 2 else answers(call)
+        return EMPTY if "Do what t4 says" in call.text and len(call.messages) > 2 else multimodal_reply(call)
 
     model.fault_for = empty_reply
     code, _, _ = await assay(tmp_path, "--data", snapshot, "--output-dir", tmp_path / "run", model=model)

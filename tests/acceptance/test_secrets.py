@@ -19,7 +19,7 @@ import psycopg
 import pytest
 
 from tests.acceptance.conftest import COOKIE
-from tests.fakes.running import environment_for, private_database, run, serving
+from tests.fakes.program import environment_for, private_database, run_command, running_service
 from tests.fakes.sandbox import sandbox_variables
 from tests.standin.llm import StandInLLM
 
@@ -142,12 +142,12 @@ def test_no_secret_is_in_any_artefact(home: Path, sky: str):
             **sandbox_variables(),
         )
         stored = json.loads(
-            run(home, environment, "keys", "create", "--owner", "a", "--scope", "admin", "--json").stdout
+            run_command(home, environment, "keys", "create", "--owner", "a", "--scope", "admin", "--json").stdout
         )
         _, _, secret_part = stored["key"].split("_", 2)  # the secret part may contain further underscores
         search = Search(MODEL_KEY, CONFIGURED, AWS_SECRET, MAPS_KEY, COOKIE, stored["key"], secret_part)
         with (
-            serving(home, environment, "--workers", "1") as service,
+            running_service(home, environment, "--workers", "1") as service,
             httpx.Client(base_url=service.url, trust_env=False, timeout=30) as api,
         ):
             process = psutil.Process(service.process.pid)
@@ -176,11 +176,11 @@ def test_no_secret_is_in_any_artefact(home: Path, sky: str):
             search.bytes("figures", api.get("/metrics", headers=stored_headers).content)
             search.bytes("refusal", api.get("/v1/jobs", headers={"Authorization": f"Bearer {CONFIGURED}x"}).content)
             search.database(private_database(home))
-            made = run(home, environment, "backup", str(home / "backup"))
+            made = run_command(home, environment, "backup", str(home / "backup"))
             search.bytes("command", (made.stdout + made.stderr).encode())
             # Bundles are not compressed, so the search of the folder covers their content.
             bundle = ("bundle", "export", "--agent", "a", "--wacz", "--out", str(home / "bundle.zip"))
-            made = run(home, environment, *bundle)
+            made = run_command(home, environment, *bundle)
             assert made.returncode == 0, made.stderr
             search.bytes("command", (made.stdout + made.stderr).encode())
         search.folder(home)

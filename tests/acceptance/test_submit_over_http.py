@@ -25,7 +25,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.fakes.processes import below, command, lives
+from tests.fakes.processes import command_line, descendants, is_running
 from tests.fakes.sandbox import sandbox_variables
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.timeout(180)]
@@ -234,13 +234,13 @@ def test_f3_kill_during_a_capture_leaves_no_process_and_captures_once_more(home:
     with assay(home, site) as (process, client):
         url = submit(client, f"The Ahne, see {site}/slow")
         assert Site.asked.wait(60)
-        offspring = {each: command(each) for each in below(process.pid)}
-        browsers = [each for each in offspring if "--type=" in command(each)]
+        offspring = {each: command_line(each) for each in descendants(process.pid)}
+        browsers = [each for each in offspring if "--type=" in command_line(each)]
         assert browsers
         process.kill()
         process.wait()
     killed = time.monotonic()
-    while left := [each for each in offspring if lives(each) and "postgres" not in offspring[each]]:
+    while left := [each for each in offspring if is_running(each) and "postgres" not in offspring[each]]:
         assert time.monotonic() - killed < 60, left
         time.sleep(0.1)
     assert corrupt_bodies(home) == []

@@ -23,7 +23,7 @@ import pytest
 from app.features.suites.snapshots import build_snapshot
 from judges.suites.multimodal.snapshot import SamplingOptions
 from tests.fakes import mind2web
-from tests.fakes.multimodal import EXPECTED, STEPS, answers, write_rows
+from tests.fakes.multimodal import EXPECTED, STEPS, multimodal_reply, write_rows
 from tests.standin.llm import StandInLLM
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(240)]
@@ -94,7 +94,7 @@ async def test_killed_run_continues_without_paying_twice(home: Path):
     build_snapshot(
         source, home / "benchmarks/snapshot.parquet", SamplingOptions(distractors=3), split=None, watch=lambda _: None
     )
-    async with StandInLLM(fault_for=answers, delay_s=0.3) as model:
+    async with StandInLLM(fault_for=multimodal_reply, delay_s=0.3) as model:
         async with serving(home, model) as (process, client):
             url = await start_run(client, "mm-mind2web", data="snapshot.parquet")
             async with asyncio.timeout(120):
@@ -115,8 +115,8 @@ async def test_killed_run_continues_without_paying_twice(home: Path):
 async def test_mind2web_run_has_the_expected_figures(home: Path):
     mind2web.write_split(home / "benchmarks", mind2web.nine_steps())
     mind2web.write_scores(home / "benchmarks/scores.pkl", mind2web.ranks_of_nine_steps())
-    async with StandInLLM(fault_for=mind2web.answering) as model, serving(home, model) as (_, client):
+    async with StandInLLM(fault_for=mind2web.mind2web_reply) as model, serving(home, model) as (_, client):
         url = await start_run(client, "mind2web", data=".", split="test_task", scores="scores.pkl")
         result = await finished(client, url)
-    figures = {name: value for name, value in mind2web.ZERO.items() if not isinstance(value, dict)}
+    figures = {name: value for name, value in mind2web.FIGURES_SCORED_ZERO.items() if not isinstance(value, dict)}
     assert {name: result[name] for name in figures} == pytest.approx(figures)

@@ -59,5 +59,5 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def place(path: Path, line: int) -> str:
+def location(path: Path, line: int) -> str:
     return f"{path.relative_to(ROOT)}:{line}"

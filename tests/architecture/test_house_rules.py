@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.sources import PACKAGES, ROOT, module_name, parsed, place, python_files
+from tests.architecture.sources import PACKAGES, ROOT, location, module_name, parsed, python_files
 
 MAX_FUNCTION_LINES = 60
 MEANINGLESS = {"utils", "helpers", "common", "misc", "manager", "stuff"}
@@ -104,7 +104,9 @@ def long_functions(tree: ast.Module, limit: int) -> Iterator[tuple[int, str, int
 
 
 def violations(check, allowed=()) -> list[str]:
-    return [place(path, line) for path in SOURCES if module_name(path) not in allowed for line in check(parsed(path))]
+    return [
+        location(path, line) for path in SOURCES if module_name(path) not in allowed for line in check(parsed(path))
+    ]
 
 
 def test_only_allowed_modules_read_the_environment():
@@ -149,7 +151,7 @@ def test_no_new_exception_is_raised_within_except_star():
 
 def test_functions_do_not_exceed_the_line_limit():
     long = [
-        f"{place(path, line)} {name}: {length} lines"
+        f"{location(path, line)} {name}: {length} lines"
         for path in SOURCES
         if "migrations" not in path.parts  # a migration is a list of tables
         for line, name, length in long_functions(parsed(path), MAX_FUNCTION_LINES)

@@ -33,10 +33,10 @@ class Watch:
 
     def __init__(self) -> None:
         self.module = ""
-        self.seen: list[str] = []
+        self.effects: list[str] = []
 
-    def note(self, effect: str) -> None:
-        self.seen.append(f"{self.module}: {effect}")
+    def record(self, effect: str) -> None:
+        self.effects.append(f"{self.module}: {effect}")
 
     def audit(self, event: str, args: tuple[Any, ...]) -> None:
         if not self.module:
@@ -44,9 +44,9 @@ class Watch:
         if event == "open":
             path = str(args[0])
             if not path.endswith(PROGRAM_FILES) and _is_project_code():
-                self.note(f"opened {path}")
+                self.record(f"opened {path}")
         elif event in WATCHED and _is_project_code():
-            self.note(f"{event} {args}")
+            self.record(f"{event} {args}")
 
 
 class WatchedEnvironment(os._Environ):
@@ -56,7 +56,7 @@ class WatchedEnvironment(os._Environ):
 
     def __getitem__(self, key: str) -> str:
         if self.watch.module and _is_project_code():
-            self.watch.note(f"read the environment variable {key}")
+            self.watch.record(f"read the environment variable {key}")
         value: str = super().__getitem__(key)
         return value
 
@@ -83,10 +83,10 @@ def watching(watch: Watch, module: str) -> Iterator[None]:
         watch.module = ""
     watch.module = module
     if output.getvalue():
-        watch.note("wrote to standard output")
+        watch.record("wrote to standard output")
     if len(logging.getLogger().handlers) != handlers:
-        watch.note("configured logging")
-    watch.seen += [f"{module}: started thread {t.name}" for t in set(threading.enumerate()) - threads]
+        watch.record("configured logging")
+    watch.effects += [f"{module}: started thread {t.name}" for t in set(threading.enumerate()) - threads]
     watch.module = ""
 
 
@@ -99,7 +99,7 @@ def main() -> None:
     for module in modules:
         with watching(watch, module):
             importlib.import_module(module)
-    json.dump(watch.seen, sys.stdout)
+    json.dump(watch.effects, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from cache.pages import PageCache
 from tests.bench.bare_browser import per_minute
 from tests.bench.model import ROOT
 from tests.bench.pages import prose
-from tests.fakes.sandbox import installed_browser, unsandboxed_here
+from tests.fakes.sandbox import installed_browser, is_sandbox_missing
 from tests.standin.web import Reply, StandInWeb
 
 PAGES = 60
@@ -98,7 +98,7 @@ def _own_bytes(process: psutil.Process) -> int:
 async def _capture_all(executable: Path, work: Path, *, unsandboxed: bool) -> Captures:
     logging.disable(logging.INFO)
     site = {f"/page-{number}": Reply.html(_page(number % DIFFERENT)) for number in range(PAGES)}
-    async with StandInWeb(site) as web, EgressProxy(frozenset({web.place})) as proxy:
+    async with StandInWeb(site) as web, EgressProxy(frozenset({web.host_port})) as proxy:
         capturer = BrowserCapturer(
             executable, proxy, semaphore=asyncio.Semaphore(AT_ONCE), allow_unsandboxed=unsandboxed
         )
@@ -129,4 +129,4 @@ if __name__ == "__main__":
     program = installed_browser()
     assert program is not None
     with tempfile.TemporaryDirectory(prefix="assay-bench-") as place:
-        print(json.dumps(asdict(asyncio.run(_capture_all(program, Path(place), unsandboxed=unsandboxed_here())))))
+        print(json.dumps(asdict(asyncio.run(_capture_all(program, Path(place), unsandboxed=is_sandbox_missing())))))

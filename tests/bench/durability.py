@@ -1,4 +1,6 @@
-"""Figures of the queue and its workers: kills survived, time to lease a job, and scaling from one to three workers.
+"""Rows for queue and workers: random kills, time to lease a job, and scaling from one to three workers.
+
+The public toolkit has neither.
 
 Only the model, the pages and the web are replaced. Workers are processes on a private PostgreSQL.
 """
@@ -9,7 +11,7 @@ import asyncio
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +21,15 @@ from sqlalchemy import text
 from app.storage.database import Database, connect_database
 from app.storage.embedded import EmbeddedPostgres
 from app.storage.migrate import migrate
+from tests.bench.row import Row
 from tests.fakes.services import Rig
 from tests.faults.fork_server import WorkerForkServer
 from tests.faults.killing import JUDGE, PAGE, RULE, TASK, URL, KillOutcome, RandomKillTest
 from tests.standin.llm import StandInLLM
 
+KILLS = 1000
+QUEUED = 100_000
+WORKERS = 3
 _BATCH = 1000
 
 
@@ -49,7 +55,7 @@ def _folder() -> Path:
     return folder
 
 
-def kill(kills: int) -> KillOutcome:
+def measure_kills(kills: int) -> KillOutcome:
     """Kill or pause workers ``kills`` times, over waves of fifty jobs."""
 
     async def run() -> KillOutcome:
@@ -70,7 +76,7 @@ class Leases:
     p99_s: float
 
 
-def lease(queued: int, *, times: int = 500) -> Leases:
+def measure_leases(queued: int, *, times: int = 500) -> Leases:
     """Queue jobs, and lease some of them one after the other like a worker."""
 
     async def run() -> list[float]:
@@ -99,7 +105,7 @@ def lease(queued: int, *, times: int = 500) -> Leases:
 _FETCH = text("SELECT id FROM procrastinate_fetch_job_v2(ARRAY['answers']::varchar[], :worker)")
 
 
-def scale(counts: Sequence[int], *, jobs_each: int = 24, delay_s: float = 1.0) -> dict[int, float]:
+def measure_scaling(counts: Sequence[int], *, jobs_each: int = 24, delay_s: float = 1.0) -> dict[int, float]:
     """Return jobs per second by number of workers, with ``jobs_each`` jobs per worker and a model latency of
     ``delay_s``.
     """
@@ -150,3 +156,42 @@ _DONE = "SELECT count(*) FROM jobs WHERE status = 'succeeded'"
 async def _count(database: Database, query: str) -> int:
     async with database.begin() as connection:
         return int((await connection.execute(text(query))).scalar_one())
+
+
+def kills() -> Iterator[Row]:
+    outcome = measure_kills(KILLS)
+    faults = "".join(f"; {fault}" for fault in outcome.faults[:3])
+    yield Row(
+        what=f"workers killed or paused while they judge {outcome.jobs} answers",
+        toolkit="",
+        target="0 lost, 0 duplicate, 0 wrong",
+        ours=f"{len(outcome.lost)} lost, {len(outcome.duplicate)} duplicate, {len(outcome.wrong)} wrong",
+        met=not outcome.faults,
+        note=f"{outcome.kills} kills and {outcome.pauses} pauses in {outcome.seconds / 60:.1f} min;"
+        f" {outcome.calls} calls for {outcome.needed_calls} needed{faults}",
+    )
+
+
+def leases() -> Iterator[Row]:
+    seen = measure_leases(QUEUED)
+    yield Row(
+        what=f"lease of a job at {QUEUED:,} queued, p99",
+        toolkit="",
+        target="<= 20 ms",
+        ours=f"{1000 * seen.p99_s:.1f} ms",
+        met=seen.p99_s <= 0.02,
+        note=f"median {1000 * seen.p50_s:.1f} ms",
+    )
+
+
+def scaling() -> Iterator[Row]:
+    rates = measure_scaling([1, WORKERS])
+    share = rates[WORKERS] / (WORKERS * rates[1])
+    yield Row(
+        what=f"{WORKERS} workers against one, model latency 1 s",
+        toolkit="",
+        target=f">= 0.9 x {WORKERS}",
+        ours=f"{share:.2f} x {WORKERS}",
+        met=share >= 0.9,
+        note=f"{rates[1]:.2f} and {rates[WORKERS]:.2f} answers/s",
+    )

@@ -27,7 +27,7 @@ from mind2web2 import LLMClient
 from mind2web2.eval_runner import evaluate_task
 from tests.bench.inputs import AGENT, SCRIPTS, TASKS
 from tests.bench.judging import MODEL, Outcome, Run
-from tests.bench.watching import Cost, quantile, watched
+from tests.bench.watching import MeasuredCost, measured_cost, quantile
 
 Result: TypeAlias = Mapping[str, Any]
 Judging: TypeAlias = Callable[[], Awaitable[Sequence[Result]]]
@@ -116,7 +116,7 @@ class _CountingSemaphore(asyncio.Semaphore):
         super().release()
 
 
-def _outcome(cost: Cost, results: Sequence[Result], run: Run, most_at_once: int) -> Outcome:
+def _outcome(cost: MeasuredCost, results: Sequence[Result], run: Run, most_at_once: int) -> Outcome:
     shapes = sorted(json.dumps(_shape(result["eval_breakdown"][0]["verification_tree"])) for result in results)
     return Outcome(
         wall_s=cost.wall_s,
@@ -140,7 +140,7 @@ def _shape(node: Mapping[str, Any]) -> list[Any]:
 async def _carry_out(run: Run, answers: Path, work: Path) -> Outcome:
     llm = _CountingSemaphore(run.max_llm)
     way = _service(run, answers, work) if run.route == "service" else _toolkit(run, answers, work, llm)
-    async with way as judge, watched(ticks=run.ticks) as cost:
+    async with way as judge, measured_cost(ticks=run.ticks) as cost:
         results = await judge()
     return _outcome(cost, results, run, llm.most_held)
 

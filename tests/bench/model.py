@@ -8,9 +8,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,6 @@ from subprocess import PIPE, Popen
 from typing import Any
 from urllib.request import urlopen
 
-from tests.bench.filling import filled
 from tests.bench.prefixes import PrefixCache
 from tests.standin.call import Call
 from tests.standin.http import HttpRequest, response
@@ -28,6 +28,9 @@ from tests.standin.rules import first_sentence_quotes, no_quotes, seeded_rule
 SEED = 0
 PASS_RATE = 0.8
 ROOT = Path(__file__).resolve().parents[2]
+_ENTRY = re.compile(r"^\d+\. \*\*(?P<name>.+?)\*\* (?P<rest>.*)$", re.MULTILINE)
+_LINK = re.compile(r"\]\((https?://[^)\s]+)\)")
+_ASKED_FOR = re.compile(r"number (\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +67,7 @@ class BenchModel(StandInLLM):
         return reply
 
     def _content(self, call: Call) -> Any:
-        return filled(call) if _is_extraction(call) else super()._content(call)
+        return extraction_reply(call) if _is_extraction(call) else super()._content(call)
 
     def _tally(self) -> dict[str, int]:
         prefixes = self._prefixes
@@ -79,6 +82,55 @@ class BenchModel(StandInLLM):
 
 def _is_extraction(call: Call) -> bool:
     return call.schema is not None and "result" not in call.schema.get("properties", {})
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One numbered entry of an answer, or the heading of a page."""
+
+    name: str
+    urls: tuple[str, ...] = ()
+
+
+def parse_entries(answer: str) -> list[Entry]:
+    return [Entry(found["name"], tuple(_LINK.findall(found["rest"]))) for found in _ENTRY.finditer(answer)]
+
+
+def extraction_reply(call: Call) -> Any:
+    """Return the reply to an extraction: the page's heading, the requested entry, or all entries."""
+    assert call.schema is not None
+    if call.page:
+        heading = call.page.partition("\n")[0].lstrip("# ")
+        return _value(call.schema, "", [Entry(heading)], call.schema)
+    entries = parse_entries(call.block("answer"))
+    asked = _ASKED_FOR.search(call.block("request"))
+    if asked is not None:
+        place = int(asked[1]) - 1
+        entries = entries[place : place + 1]
+    return _value(call.schema, "", entries, call.schema)
+
+
+def _value(schema: Mapping[str, Any], name: str, entries: Sequence[Entry], root: Mapping[str, Any]) -> Any:
+    if "$ref" in schema:
+        return _value(root["$defs"][schema["$ref"].rsplit("/", 1)[-1]], name, entries, root)
+    if "anyOf" in schema:
+        return _value(schema["anyOf"][0], name, entries, root) if entries else None
+    if schema.get("type") == "object":
+        return {field: _value(each, field, entries, root) for field, each in schema["properties"].items()}
+    if schema.get("type") == "array":
+        return _list(schema["items"], name, entries, root)
+    if not entries:
+        return ""
+    urls = entries[0].urls
+    if "url" in name:
+        return urls[0] if urls else ""
+    return entries[0].name if name in {"name", "title", "heading"} else f"the {name} of {entries[0].name}"
+
+
+def _list(items: Mapping[str, Any], name: str, entries: Sequence[Entry], root: Mapping[str, Any]) -> list[Any]:
+    if "url" in name:
+        return [url for entry in entries for url in entry.urls]
+    return [_value(items, name.removesuffix("s"), [entry], root) for entry in entries]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from types import MappingProxyType
 
 from app.settings import Settings
 from tests.bench import bundles, inputs, isolation, load, lookups, sdk, suites
-from tests.bench.durability_rows import kills, leases, scaling
-from tests.bench.evidence_rows import capture, detector, forms
+from tests.bench.durability import kills, leases, scaling
+from tests.bench.evidence import capture, detector, forms
 from tests.bench.judging import NO_LIMIT, Run, measure
 from tests.bench.row import MIB, Measuring, Row
 

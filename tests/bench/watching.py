@@ -18,7 +18,7 @@ _CLEAR = Path("/proc/self/clear_refs")
 
 
 @dataclass(slots=True)
-class Cost:
+class MeasuredCost:
     """Measured cost, complete after the block. Seconds and bytes; ``cpu_s`` includes child processes.
 
     ``late_s`` is the delay of each tick of the event loop. ``held_s`` is the part of it in which the loop's own
@@ -34,11 +34,11 @@ class Cost:
 
 
 @asynccontextmanager
-async def watched(*, ticks: bool) -> AsyncIterator[Cost]:
+async def measured_cost(*, ticks: bool) -> AsyncIterator[MeasuredCost]:
     """Measure the cost of the block. ``ticks``: measure the event loop too, which uses some hundredths of a processor
     itself.
     """
-    cost = Cost()
+    cost = MeasuredCost()
     ticking = asyncio.create_task(_tick(cost) if ticks else asyncio.sleep(0))
     await asyncio.sleep(0)
     cost.start_bytes = _lowered_mark()
@@ -52,7 +52,7 @@ async def watched(*, ticks: bool) -> AsyncIterator[Cost]:
         await asyncio.wait([ticking])
 
 
-async def _tick(cost: Cost) -> None:
+async def _tick(cost: MeasuredCost) -> None:
     while True:
         due, busy = time.perf_counter() + TICK_S, time.thread_time()
         await asyncio.sleep(TICK_S)

@@ -13,7 +13,7 @@ import pytest_asyncio
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import Observation
 from cache.egress.proxy import EgressProxy
-from tests.fakes.sandbox import installed_browser, unsandboxed_here
+from tests.fakes.sandbox import installed_browser, is_sandbox_missing
 from tests.standin.web import Answer, StandInWeb
 
 
@@ -40,9 +40,13 @@ def browser_program() -> Path:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def rig(browser_program: Path) -> AsyncIterator[Rig]:
-    async with StandInWeb() as site, EgressProxy(frozenset({site.place})) as proxy:
+    async with StandInWeb() as site, EgressProxy(frozenset({site.host_port})) as proxy:
         capturer = BrowserCapturer(
-            browser_program, proxy, semaphore=asyncio.Semaphore(4), deadline_s=30, allow_unsandboxed=unsandboxed_here()
+            browser_program,
+            proxy,
+            semaphore=asyncio.Semaphore(4),
+            deadline_s=30,
+            allow_unsandboxed=is_sandbox_missing(),
         )
         try:
             yield Rig(site=site, proxy=proxy, capturer=capturer)

@@ -13,7 +13,7 @@ from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome, PageKind
 from cache.page_text.tiles import join_tiles
 from tests.browser.conftest import Rig
-from tests.fakes.sandbox import unsandboxed_here
+from tests.fakes.sandbox import is_sandbox_missing
 from tests.standin.documents import image_bytes, image_size, pdf_with_pages
 from tests.standin.web import Answer, Reply
 
@@ -37,7 +37,7 @@ async def test_capture_has_text_links_html_headers_and_versions(rig: Rig) -> Non
     assert seen.html is not None
     assert b"<h1>Ada Lovelace</h1>" in seen.html
     assert {"patchright", "browser", "sandbox"} <= set(seen.versions)
-    assert seen.versions["sandbox"] == ("off" if unsandboxed_here() else "on")
+    assert seen.versions["sandbox"] == ("off" if is_sandbox_missing() else "on")
     assert rig.site.hits["/ada"] == 1
 
 
@@ -346,7 +346,7 @@ async def test_document_that_never_ends_is_partial_within_the_deadline(rig: Rig)
         rig.proxy,
         semaphore=asyncio.Semaphore(2),
         deadline_s=6,
-        allow_unsandboxed=unsandboxed_here(),
+        allow_unsandboxed=is_sandbox_missing(),
     )
     try:
         stuck, silent = await asyncio.gather(
@@ -367,7 +367,7 @@ async def test_user_agent_is_not_headless_and_contains_the_contact(rig: Rig, con
         rig.capturer.executable,
         rig.proxy,
         semaphore=asyncio.Semaphore(1),
-        allow_unsandboxed=unsandboxed_here(),
+        allow_unsandboxed=is_sandbox_missing(),
         contact=contact,
     )
     rig.site.pages["/named"] = _page()

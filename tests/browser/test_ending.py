@@ -12,8 +12,8 @@ from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome
 from cache.errors import BrowserUnavailable
 from tests.browser.conftest import Rig
-from tests.fakes.processes import below, command, lives
-from tests.fakes.sandbox import unsandboxed_here
+from tests.fakes.processes import command_line, descendants, is_running
+from tests.fakes.sandbox import is_sandbox_missing
 from tests.standin.web import Reply, Visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
@@ -22,7 +22,7 @@ PROSE = "<title>A</title><p>Words that can be read, on a page that is captured w
 
 
 def _drivers() -> list[psutil.Process]:
-    return [process for process in below() if "run-driver" in command(process)]
+    return [process for process in descendants() if "run-driver" in command_line(process)]
 
 
 def _capturer(rig: Rig) -> BrowserCapturer:
@@ -31,7 +31,7 @@ def _capturer(rig: Rig) -> BrowserCapturer:
         rig.proxy,
         semaphore=asyncio.Semaphore(2),
         deadline_s=40,
-        allow_unsandboxed=unsandboxed_here(),
+        allow_unsandboxed=is_sandbox_missing(),
     )
 
 
@@ -81,4 +81,4 @@ async def test_closing_ends_a_capture_that_waits_for_its_server(rig: Rig) -> Non
     ended = capturing.exception()
     assert isinstance(ended, BrowserUnavailable) if ended else capturing.result().outcome is CaptureOutcome.CRASH
     assert drivers
-    assert not any(map(lives, drivers))
+    assert not any(map(is_running, drivers))

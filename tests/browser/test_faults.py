@@ -19,8 +19,8 @@ from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome, Capturer, Observation
 from cache.egress.proxy import EgressLimits, EgressProxy
 from tests.browser.conftest import Rig
-from tests.fakes.sandbox import unsandboxed_here
-from tests.standin.names import NameClient, StandInNames
+from tests.fakes.sandbox import is_sandbox_missing
+from tests.standin.dns import DNSResolver, StandInDNS
 from tests.standin.tls import untrusted_server_context
 from tests.standin.web import Reply, StandInWeb
 
@@ -64,7 +64,7 @@ async def _capturing(
             proxy,
             semaphore=slots,
             deadline_s=deadline_s,
-            allow_unsandboxed=unsandboxed_here(),
+            allow_unsandboxed=is_sandbox_missing(),
         )
     )
     try:
@@ -139,7 +139,7 @@ async def test_f22_million_nodes_or_thousands_of_requests_stay_within_time_and_m
     requests = PROSE + "".join(f"<img src='/i/{n}'>" for n in range(5_000))
     rig.site.pages |= {"/nodes": Reply.html(nodes), "/requests": Reply.html(requests)}
     most = 0
-    async with EgressProxy(frozenset({rig.site.place})) as proxy, _capturing(rig, proxy, deadline_s=40) as capturer:
+    async with EgressProxy(frozenset({rig.site.host_port})) as proxy, _capturing(rig, proxy, deadline_s=40) as capturer:
         for path in ("/nodes", "/requests"):
             looking = asyncio.create_task(capturer.capture(rig.site.url(path)))
             while not looking.done():
@@ -172,7 +172,7 @@ async def test_f26_busy_page_reaches_its_deadline_without_affecting_other_pages(
         "/calm": Reply.html(PROSE),
         "/busy-later": Reply.html(PROSE + "<script>setTimeout(() => { for (;;) {} }, 300)</script>"),
     }
-    async with EgressProxy(frozenset({rig.site.place})) as proxy, _capturing(rig, proxy, deadline_s=10) as capturer:
+    async with EgressProxy(frozenset({rig.site.host_port})) as proxy, _capturing(rig, proxy, deadline_s=10) as capturer:
         busy, later, calm = await asyncio.gather(
             *(capturer.capture(rig.site.url(path)) for path in ("/busy", "/busy-later", "/calm"))
         )
@@ -186,7 +186,7 @@ async def test_f26_busy_page_reaches_its_deadline_without_affecting_other_pages(
 async def test_f26_page_that_uses_too_much_memory_is_stopped(rig: Rig) -> None:
     eats = "<script>const all = []; setInterval(() => { for (let n = 0; n < 40; n++) all.push(new Uint8Array(1e7).fill(1)) }, 20)</script>"
     rig.site.pages |= {"/eats": Reply.html(PROSE + eats), "/calm": Reply.html(PROSE)}
-    async with EgressProxy(frozenset({rig.site.place})) as proxy, _capturing(rig, proxy, deadline_s=90) as capturer:
+    async with EgressProxy(frozenset({rig.site.host_port})) as proxy, _capturing(rig, proxy, deadline_s=90) as capturer:
         seen = await capturer.capture(rig.site.url("/eats"))
         after = await capturer.capture(rig.site.url("/calm"))
     assert (seen.outcome, seen.detail) == (CaptureOutcome.TOO_LARGE, "the page took too much memory")
@@ -195,7 +195,7 @@ async def test_f26_page_that_uses_too_much_memory_is_stopped(rig: Rig) -> None:
 
 
 async def test_f26_renderer_that_always_crashes_is_a_crash_after_two_attempts(rig: Rig) -> None:
-    async with EgressProxy(frozenset({rig.site.place})) as proxy, _capturing(rig, proxy, deadline_s=30) as capturer:
+    async with EgressProxy(frozenset({rig.site.host_port})) as proxy, _capturing(rig, proxy, deadline_s=30) as capturer:
 
         def kill(visit: object) -> Reply:
             for process in psutil.Process().children(recursive=True):
@@ -223,7 +223,7 @@ async def test_f27_redirect_chains_and_loops_end_after_ten_redirects(rig: Rig, k
         rig.site.pages |= {"/hop-50": Reply.html(PROSE), "/flip": Reply.redirect(other.url("/flop"))}
         other.pages["/flop"] = Reply.redirect(rig.site.url("/flip"))
         rig.site.hits.clear()
-        allowed = frozenset({rig.site.place, other.place})
+        allowed = frozenset({rig.site.host_port, other.host_port})
         async with EgressProxy(allowed) as proxy, _capturing(rig, proxy, kind) as capturer:
             for path in ("/hop-0", "/flip"):
                 seen = await capturer.capture(rig.site.url(path))
@@ -238,9 +238,9 @@ async def test_f27_redirect_chains_and_loops_end_after_ten_redirects(rig: Rig, k
 
 @KINDS
 async def test_f28_only_a_nonexistent_host_is_gone_among_dns_errors(rig: Rig, kind: str) -> None:
-    names = StandInNames({}, broken=frozenset({"broken.test"}), silent=frozenset({"silent.test"}))
+    names = StandInDNS({}, broken=frozenset({"broken.test"}), silent=frozenset({"silent.test"}))
     async with names as server:
-        proxy = EgressProxy(limits=EgressLimits(resolve_s=1.0), resolver=NameClient(server.port, timeout_s=30))
+        proxy = EgressProxy(limits=EgressLimits(resolve_s=1.0), resolver=DNSResolver(server.port, timeout_s=30))
         async with proxy, _capturing(rig, proxy, kind) as capturer:
             gone = await capturer.capture("http://nowhere.test/")
             broken = await capturer.capture("http://broken.test/")

@@ -17,7 +17,7 @@ from cache.backends.patchright import BrowserCapturer
 from cache.capture import Observation
 from cache.egress.proxy import EgressProxy
 from tests.browser.test_places import framed, red_in
-from tests.fakes.sandbox import unsandboxed_here
+from tests.fakes.sandbox import is_sandbox_missing
 from tests.standin.web import Reply, StandInWeb
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
@@ -49,9 +49,13 @@ class Sites:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def sites(browser_program: Path) -> AsyncIterator[Sites]:
-    async with StandInWeb() as site, EgressProxy(frozenset({site.place, f"localhost:{site.port}"})) as proxy:
+    async with StandInWeb() as site, EgressProxy(frozenset({site.host_port, f"localhost:{site.port}"})) as proxy:
         capturer = BrowserCapturer(
-            browser_program, proxy, semaphore=asyncio.Semaphore(4), deadline_s=30, allow_unsandboxed=unsandboxed_here()
+            browser_program,
+            proxy,
+            semaphore=asyncio.Semaphore(4),
+            deadline_s=30,
+            allow_unsandboxed=is_sandbox_missing(),
         )
         try:
             yield Sites(here=site, capturer=capturer)

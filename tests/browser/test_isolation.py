@@ -16,8 +16,8 @@ from cache.capture import CaptureOutcome
 from cache.egress.proxy import EgressProxy
 from cache.errors import BrowserUnavailable, SandboxUnavailable
 from tests.browser.conftest import Rig
-from tests.fakes.processes import command, lives
-from tests.fakes.sandbox import browser_without_sandbox, sandbox_problem, unsandboxed_here
+from tests.fakes.processes import command_line, is_running
+from tests.fakes.sandbox import browser_without_sandbox, is_sandbox_missing, sandbox_problem
 from tests.standin.tls import untrusted_server_context
 from tests.standin.web import Reply, StandInWeb, Visit
 
@@ -88,10 +88,10 @@ async def test_page_cannot_send_requests_to_internal_addresses(rig: Rig, host: s
 
 async def test_the_same_requests_reach_an_allowed_address(rig: Rig) -> None:
     """Proves that the previous test can fail."""
-    async with StandInWeb() as open_site, EgressProxy(frozenset({rig.site.place, open_site.place})) as proxy:
+    async with StandInWeb() as open_site, EgressProxy(frozenset({rig.site.host_port, open_site.host_port})) as proxy:
         capturer = _new_capturer(rig, proxy)
         rig.site.pages["/to-inside"] = Reply.redirect(open_site.url("/redirected"))
-        rig.site.pages["/attack"] = Reply.html(PROSE + WAYS_INSIDE.format(inside=open_site.place, udp=9))
+        rig.site.pages["/attack"] = Reply.html(PROSE + WAYS_INSIDE.format(inside=open_site.host_port, udp=9))
         try:
             await capturer.capture(rig.site.url("/attack"))
         finally:
@@ -129,7 +129,7 @@ async def test_unsafe_port_error_names_the_setting_that_allows_it(rig: Rig) -> N
     urls = [f"http://{place}/", rig.site.url("/to-port"), rig.site.url("/moves-to-port")]
     refused = [await rig.capturer.capture(url) for url in urls]
     assert {(each.outcome, each.detail) for each in refused} == {(CaptureOutcome.EGRESS_DENIED, remedy)}
-    async with EgressProxy(frozenset({rig.site.place, place})) as proxy:
+    async with EgressProxy(frozenset({rig.site.host_port, place})) as proxy:
         capturer = _new_capturer(rig, proxy)
         try:
             allowed = await capturer.capture(f"http://{place}/")
@@ -165,7 +165,7 @@ async def test_renderer_is_sandboxed_and_does_not_run_as_root(rig: Rig) -> None:
     states: list[str] = []
 
     def look(visit: Visit) -> Reply:
-        renderers = [process for process in _browser_processes() if "--type=renderer" in command(process)]
+        renderers = [process for process in _browser_processes() if "--type=renderer" in command_line(process)]
         states.extend(Path(f"/proc/{process.pid}/status").read_text() for process in renderers)
         return Reply(body=b"seen")
 
@@ -177,12 +177,12 @@ async def test_renderer_is_sandboxed_and_does_not_run_as_root(rig: Rig) -> None:
         assert int(fields["Uid"].split()[0]) != 0
         assert fields["Seccomp"].strip() == "2"
         assert fields["NoNewPrivs"].strip() == "1"
-    assert not [process for process in _browser_processes() if "--no-sandbox" in command(process)]
+    assert not [process for process in _browser_processes() if "--no-sandbox" in command_line(process)]
 
 
 async def test_browser_processes_do_not_inherit_our_environment(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "canary-key")
-    async with EgressProxy(frozenset({rig.site.place})) as proxy:
+    async with EgressProxy(frozenset({rig.site.host_port})) as proxy:
         capturer = _new_capturer(rig, proxy)
         try:
             await capturer.start()
@@ -196,7 +196,7 @@ async def test_browser_processes_do_not_inherit_our_environment(rig: Rig, monkey
 
 async def test_closing_leaves_no_processes(rig: Rig) -> None:
     before = {process.pid for process in psutil.Process().children(recursive=True)}
-    async with EgressProxy(frozenset({rig.site.place})) as proxy:
+    async with EgressProxy(frozenset({rig.site.host_port})) as proxy:
         capturer = _new_capturer(rig, proxy, pages_per_browser=2)
         rig.site.pages["/page"] = Reply.html(PROSE)
         seen = await asyncio.gather(*(capturer.capture(rig.site.url("/page")) for _ in range(5)))
@@ -270,16 +270,16 @@ asyncio.run(main())
 
 async def test_browser_ends_when_its_owner_is_killed(browser_program: Path) -> None:
     owner = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", OWNER, str(browser_program), str(unsandboxed_here())), stdout=asyncio.subprocess.PIPE
+        *(sys.executable, "-c", OWNER, str(browser_program), str(is_sandbox_missing())), stdout=asyncio.subprocess.PIPE
     )
     assert owner.stdout is not None
     while b"ready" not in (line := await owner.stdout.readline()):
         assert line, "the owner ended before its browser was ready"
     offspring = psutil.Process(owner.pid).children(recursive=True)
-    assert [process for process in offspring if "--type=" in command(process)]
+    assert [process for process in offspring if "--type=" in command_line(process)]
     owner.kill()
     await owner.wait()
-    await _until(lambda: not [process for process in offspring if lives(process)], seconds=10)
+    await _until(lambda: not [process for process in offspring if is_running(process)], seconds=10)
 
 
 def _new_capturer(rig: Rig, proxy: EgressProxy, *, pages_per_browser: int = 50) -> BrowserCapturer:
@@ -289,14 +289,18 @@ def _new_capturer(rig: Rig, proxy: EgressProxy, *, pages_per_browser: int = 50) 
         semaphore=asyncio.Semaphore(2),
         deadline_s=20,
         pages_per_browser=pages_per_browser,
-        allow_unsandboxed=unsandboxed_here(),
+        allow_unsandboxed=is_sandbox_missing(),
     )
 
 
 def _browser_processes() -> list[psutil.Process]:
     """Return all browser processes that this process has started."""
     children = psutil.Process().children(recursive=True)
-    return [process for process in children if "--user-data-dir" in command(process) or "--type=" in command(process)]
+    return [
+        process
+        for process in children
+        if "--user-data-dir" in command_line(process) or "--type=" in command_line(process)
+    ]
 
 
 async def _until(holds: Callable[[], bool], *, seconds: float = 5.0) -> None:

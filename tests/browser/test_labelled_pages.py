@@ -10,9 +10,9 @@ import pytest
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import Capturer
 from cache.egress.proxy import EgressProxy
-from tests.fakes.sandbox import unsandboxed_here
-from tests.labelled.captured import captured
-from tests.labelled.labels import detection
+from tests.fakes.sandbox import is_sandbox_missing
+from tests.labelled.captured import capture_labelled_pages
+from tests.labelled.labels import compare_with_labels
 
 pytestmark = pytest.mark.browser
 
@@ -21,11 +21,11 @@ pytestmark = pytest.mark.browser
 async def test_labelled_pages_are_classified_with_high_precision_and_recall(browser_program: Path) -> None:
     def make(proxy: EgressProxy) -> Capturer:
         return BrowserCapturer(
-            browser_program, proxy, semaphore=asyncio.Semaphore(6), allow_unsandboxed=unsandboxed_here()
+            browser_program, proxy, semaphore=asyncio.Semaphore(6), allow_unsandboxed=is_sandbox_missing()
         )
 
-    seen = await captured(make)
-    found = detection({name: each.outcome for name, each in seen.items()})
+    seen = await capture_labelled_pages(make)
+    found = compare_with_labels({name: each.outcome for name, each in seen.items()})
     assert found.precision >= 0.98, found.false_alarms
     assert found.recall >= 0.90, found.missed
     assert "paywall" in seen["paywalled-story"].detail

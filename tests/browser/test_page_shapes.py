@@ -12,9 +12,9 @@ import pytest_asyncio
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome, Capturer, Observation
 from cache.egress.proxy import EgressProxy
-from tests.fakes.sandbox import unsandboxed_here
+from tests.fakes.sandbox import is_sandbox_missing
 from tests.page_shapes.articles import ARTICLES
-from tests.page_shapes.captured import captured, faults
+from tests.page_shapes.captured import capture_shapes, faults
 from tests.page_shapes.loops import DOWN, ENDLESS, LOOPS, STOPPED, WAITING
 from tests.page_shapes.lost import COVERED, NOTED, OVERLAYS
 from tests.page_shapes.shapes import Shape
@@ -32,9 +32,9 @@ ALL: Mapping[str, Shape] = {
 async def seen(browser_program: Path) -> Mapping[str, Observation]:
     def make(proxy: EgressProxy) -> Capturer:
         slots = asyncio.Semaphore(4)
-        return BrowserCapturer(browser_program, proxy, semaphore=slots, allow_unsandboxed=unsandboxed_here())
+        return BrowserCapturer(browser_program, proxy, semaphore=slots, allow_unsandboxed=is_sandbox_missing())
 
-    return await captured(make, ALL)
+    return await capture_shapes(make, ALL)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -45,9 +45,9 @@ async def busy(browser_program: Path) -> Mapping[str, Observation]:
 
     def make(proxy: EgressProxy) -> Capturer:
         slots = asyncio.Semaphore(2)
-        return BrowserCapturer(browser_program, proxy, semaphore=slots, allow_unsandboxed=unsandboxed_here())
+        return BrowserCapturer(browser_program, proxy, semaphore=slots, allow_unsandboxed=is_sandbox_missing())
 
-    return await captured(make, {**ENDLESS, **WAITING})
+    return await capture_shapes(make, {**ENDLESS, **WAITING})
 
 
 def _wrong(shapes: Mapping[str, Shape], seen: Mapping[str, Observation]) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ from cache.backends.router import RoutedCapturer
 from cache.backends.sibling_probe import PROBE_BYTES, PROBE_S, SiblingProbe
 from cache.capture import CaptureOutcome, Observation, Soft404Confidence
 from cache.egress.proxy import EgressProxy
-from tests.fakes.sandbox import unsandboxed_here
+from tests.fakes.sandbox import is_sandbox_missing
 from tests.standin.web import Reply, StandInWeb, Visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
@@ -31,8 +31,10 @@ NOTHING = (
 
 
 async def _seen(site: StandInWeb, program: Path) -> Observation:
-    async with EgressProxy(frozenset({site.place})) as proxy:
-        browser = BrowserCapturer(program, proxy, semaphore=asyncio.Semaphore(1), allow_unsandboxed=unsandboxed_here())
+    async with EgressProxy(frozenset({site.host_port})) as proxy:
+        browser = BrowserCapturer(
+            program, proxy, semaphore=asyncio.Semaphore(1), allow_unsandboxed=is_sandbox_missing()
+        )
         fetch = HttpCapturer(proxy, semaphore=asyncio.Semaphore(1), deadline_s=PROBE_S, max_bytes=PROBE_BYTES)
         try:
             return await RoutedCapturer(browser, sibling_probe=SiblingProbe(fetch)).capture(site.url(CITED))
@@ -44,7 +46,7 @@ async def test_page_equal_to_a_random_sibling_is_a_soft_404(browser_program: Pat
     def nothing(visit: Visit) -> Reply:
         return Reply.html(NOTHING.replace("PLACE", visit.path))
 
-    async with StandInWeb(anything_else=nothing) as site:
+    async with StandInWeb(default_answer=nothing) as site:
         seen = await _seen(site, browser_program)
         assert len([visit for visit in site.visits if visit.path.startswith("/songs/")]) == 2
     assert seen.outcome is CaptureOutcome.SOFT_404
@@ -64,7 +66,7 @@ async def test_redirect_to_a_section_that_siblings_also_reach_is_a_soft_404(brow
         section = "<title>Songs</title><h1>Songs</h1><p>" + "All that the quartet ever played, by year. " * 20
         return Reply.html(section) if visit.path == "/songs" else Reply.redirect("/songs")
 
-    async with StandInWeb(anything_else=redirect_to_section) as site:
+    async with StandInWeb(default_answer=redirect_to_section) as site:
         seen = await _seen(site, browser_program)
     assert seen.outcome is CaptureOutcome.SOFT_404
     assert "redirects to the same URL" in seen.detail

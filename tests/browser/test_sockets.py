@@ -12,7 +12,7 @@ from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome
 from cache.egress.proxy import EgressProxy
 from tests.browser.conftest import Rig
-from tests.fakes.sandbox import unsandboxed_here
+from tests.fakes.sandbox import is_sandbox_missing
 from tests.standin.web import Reply
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
@@ -39,13 +39,13 @@ async def test_text_from_a_websocket_is_waited_for(rig: Rig) -> None:
     place = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     script = f"new WebSocket('ws://{place}/').onmessage = (e) => {{ out.textContent = e.data }}"
     rig.site.pages["/socket"] = Reply.html(f"{PROSE}<script>{script}</script>")
-    async with server, EgressProxy(frozenset({rig.site.place, place})) as proxy:
+    async with server, EgressProxy(frozenset({rig.site.host_port, place})) as proxy:
         capturer = BrowserCapturer(
             rig.capturer.executable,
             proxy,
             semaphore=asyncio.Semaphore(1),
             deadline_s=30,
-            allow_unsandboxed=unsandboxed_here(),
+            allow_unsandboxed=is_sandbox_missing(),
         )
         try:
             seen = await capturer.capture(rig.site.url("/socket"))

@@ -19,9 +19,9 @@ from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome, Capturer
 from cache.egress.proxy import EgressLimits, EgressProxy
 from tests.browser.conftest import Rig
-from tests.fakes.processes import below, command
-from tests.fakes.sandbox import unsandboxed_here
-from tests.standin.names import NameClient, StandInNames
+from tests.fakes.processes import command_line, descendants
+from tests.fakes.sandbox import is_sandbox_missing
+from tests.standin.dns import DNSResolver, StandInDNS
 from tests.standin.web import Reply, StandInWeb
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
@@ -156,12 +156,12 @@ async def test_dns_rebinding_to_an_internal_address_is_denied(rig: Rig, kind: st
         )
         outside.pages["/attack"] = Reply.html(f"{PROSE}<script>{SAY}{attack}</script>")
         outside.pages["/hop"] = Reply.redirect(f"http://rebind.test:{inside.port}/")
-        async with StandInNames(names) as server:
+        async with StandInDNS(names) as server:
             proxy = EgressProxy(
                 frozenset({f"attacker.test:{outside.port}"}),
                 EgressLimits(connect_s=0.3),
                 ports=frozenset({inside.port}),
-                resolver=NameClient(server.port),
+                resolver=DNSResolver(server.port),
             )
             async with proxy:
                 capturer = _capturer(rig, proxy, kind)
@@ -174,7 +174,7 @@ async def test_dns_rebinding_to_an_internal_address_is_denied(rig: Rig, kind: st
         assert inside.connections == 0
         assert seen.outcome is CaptureOutcome.OK
         assert kind == "http" or "SAID tried" in seen.text
-        assert server.asked["rebind.test"] >= 4
+        assert server.query_counts["rebind.test"] >= 4
         assert direct[-1].outcome is hops[-1].outcome is CaptureOutcome.EGRESS_DENIED
 
 
@@ -197,7 +197,7 @@ async def test_unsupported_schemes_are_rejected_before_anything_is_opened(rig: R
 
 def _commands() -> list[str]:
     """Return the command lines of all processes below this one."""
-    return [command(process) for process in below()]
+    return [command_line(process) for process in descendants()]
 
 
 def _capturer(rig: Rig, proxy: EgressProxy, kind: str) -> Capturer:
@@ -205,5 +205,5 @@ def _capturer(rig: Rig, proxy: EgressProxy, kind: str) -> Capturer:
     if kind == "http":
         return HttpCapturer(proxy, semaphore=slots, deadline_s=10)
     return BrowserCapturer(
-        rig.capturer.executable, proxy, semaphore=slots, deadline_s=25, allow_unsandboxed=unsandboxed_here()
+        rig.capturer.executable, proxy, semaphore=slots, deadline_s=25, allow_unsandboxed=is_sandbox_missing()
     )

@@ -95,7 +95,7 @@ def request_in(text: str) -> str:
     return found[1]
 
 
-def set_up(client: Any, cache: CacheFileSys | None = None, **keywords: Any) -> Evaluator:
+def initialized_evaluator(client: Any, cache: CacheFileSys | None = None, **keywords: Any) -> Evaluator:
     """Return an initialized evaluator that uses ``client``."""
     evaluator = Evaluator()
     evaluator.initialize(

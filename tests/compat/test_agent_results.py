@@ -14,7 +14,7 @@ from cache.capture import CaptureOutcome, Observation
 from cache.errors import BrowserUnavailable
 from mind2web2 import CacheFileSys
 from mind2web2.utils.page_info_retrieval import BatchBrowserManager
-from tests.compat.scripted import ScriptedClient, nodes, outcomes, set_up, text_of, tree
+from tests.compat.scripted import ScriptedClient, initialized_evaluator, nodes, outcomes, text_of, tree
 
 A, B, C = "https://a.com/1", "https://b.com/2", "https://c.com/3"
 
@@ -54,21 +54,21 @@ class Web(BatchBrowserManager):
 @pytest.mark.parametrize("sources", [None, []])
 async def test_claim_without_sources_is_judged_by_the_answer_alone(sources: Any, cache: CacheFileSys):
     client = ScriptedClient()
-    assert await set_up(client, cache).verify("c", None, sources)
+    assert await initialized_evaluator(client, cache).verify("c", None, sources)
     assert all(isinstance(call["messages"][0]["content"], str) for call in client.calls)
 
 
 @pytest.mark.parametrize("sources", [A, [A]])
 async def test_claim_with_one_source_is_judged_by_that_page(sources: Any, cache: CacheFileSys):
     client = ScriptedClient()
-    assert await set_up(client, cache).verify("c", None, sources)
+    assert await initialized_evaluator(client, cache).verify("c", None, sources)
     assert all(f"text of {A}" in text_of(call["messages"]) for call in client.calls)
 
 
 @pytest.mark.parametrize("sources", ["", "  ", [""], [None], [5], (A,), {A}, {"url": A}, 7, [None, ""], [[A]]])
 async def test_invalid_sources_fail_the_claim_without_a_model_call(sources: Any, cache: CacheFileSys):
     client = ScriptedClient()
-    e = set_up(client, cache)
+    e = initialized_evaluator(client, cache)
     leaf = e.add_leaf("a", "a")
     assert not await e.verify("c", leaf, sources)
     assert (leaf.status, leaf.score, client.calls) == ("failed", 0.0, [])
@@ -79,7 +79,7 @@ async def test_invalid_sources_fail_the_claim_without_a_model_call(sources: Any,
 
 async def test_first_supporting_source_decides(cache: CacheFileSys):
     client = ScriptedClient({("c", A): False, ("c", B): True, ("c", C): False})
-    e = set_up(client, cache)
+    e = initialized_evaluator(client, cache)
     leaf = e.add_leaf("a", "a")
     assert await e.verify("c", leaf, [A, B, C])
     assert leaf.status == "passed"
@@ -87,7 +87,7 @@ async def test_first_supporting_source_decides(cache: CacheFileSys):
 
 async def test_requests_about_other_sources_are_cancelled_after_support(cache: CacheFileSys):
     client = HangingPageClient(B)
-    assert await set_up(client, cache).verify("c", None, [B, A])
+    assert await initialized_evaluator(client, cache).verify("c", None, [B, A])
     assert client.cancelled > 0
 
 
@@ -113,7 +113,7 @@ class HangingPageClient(ScriptedClient):
 
 
 async def test_claim_without_a_supporting_source_fails(cache: CacheFileSys):
-    e = set_up(ScriptedClient({"c": False}), cache)
+    e = initialized_evaluator(ScriptedClient({"c": False}), cache)
     leaf = e.add_leaf("a", "a")
     assert not await e.verify("c", leaf, [A, B])
     assert leaf.status == "failed"
@@ -121,24 +121,24 @@ async def test_claim_without_a_supporting_source_fails(cache: CacheFileSys):
 
 async def test_duplicate_sources_are_each_judged_with_their_own_votes(cache: CacheFileSys):
     client = ScriptedClient({"c": False})
-    assert not await set_up(client, cache).verify("c", None, [A, A, B])
+    assert not await initialized_evaluator(client, cache).verify("c", None, [A, A, B])
     assert len(client.calls) == 6
 
 
 async def test_empty_and_malformed_sources_do_not_hide_support(cache: CacheFileSys):
     client = ScriptedClient()
-    assert await set_up(client, cache).verify("c", None, [None, "", "not a url", A])
+    assert await initialized_evaluator(client, cache).verify("c", None, [None, "", "not a url", A])
 
 
 async def test_fault_on_one_source_does_not_hide_support_of_another(cache: CacheFileSys):
-    e = set_up(ScriptedClient({("c", A): RuntimeError("down"), ("c", B): True}), cache)
+    e = initialized_evaluator(ScriptedClient({("c", A): RuntimeError("down"), ("c", B): True}), cache)
     leaf = e.add_leaf("a", "a")
     assert await e.verify("c", leaf, [A, B])
     assert e.get_summary()["status"] == "complete"
 
 
 async def test_fault_on_one_source_without_support_is_not_judged(cache: CacheFileSys):
-    e = set_up(ScriptedClient({("c", A): RuntimeError("down"), ("c", B): False}), cache)
+    e = initialized_evaluator(ScriptedClient({("c", A): RuntimeError("down"), ("c", B): False}), cache)
     leaf = e.add_leaf("a", "a")
     assert not await e.verify("c", leaf, [A, B])
     summary = e.get_summary()
@@ -162,7 +162,7 @@ async def test_fault_on_one_source_without_support_is_not_judged(cache: CacheFil
 )
 async def test_only_a_page_that_is_gone_fails_the_claim(outcome: CaptureOutcome, gone: bool, ours: tuple[str, str]):
     client, web = ScriptedClient(), Web((outcome, gone))
-    e = set_up(client, browser_manager=web)
+    e = initialized_evaluator(client, browser_manager=web)
     leaf = e.add_leaf("a", "a")
     assert not await e.verify("c", leaf, A)
     assert (leaf.status, leaf.score, client.calls) == ("failed", 0.0, [])
@@ -176,7 +176,7 @@ async def test_only_a_page_that_is_gone_fails_the_claim(outcome: CaptureOutcome,
 
 
 async def test_missing_browser_is_not_judged():
-    e = set_up(ScriptedClient(), browser_manager=Web(BrowserUnavailable("no browser here")))
+    e = initialized_evaluator(ScriptedClient(), browser_manager=Web(BrowserUnavailable("no browser here")))
     leaf = e.add_leaf("a", "a")
     assert not await e.verify("c", leaf, A)
     assert outcomes(e.get_summary())["a"] == ("not_judged", "capture_failed")
@@ -185,7 +185,7 @@ async def test_missing_browser_is_not_judged():
 @pytest.mark.parametrize("source", ["N/A", "see above", "not a url", "https://", "[link]", "https://a.com (see above)"])
 async def test_source_that_is_not_a_url_fails_the_claim(source: str):
     web = Web((CaptureOutcome.OK, False))
-    e = set_up(ScriptedClient(), browser_manager=web)
+    e = initialized_evaluator(ScriptedClient(), browser_manager=web)
     leaf = e.add_leaf("a", "a")
     assert not await e.verify("c", leaf, source)
     assert web.asked == []
@@ -194,7 +194,7 @@ async def test_source_that_is_not_a_url_fails_the_claim(source: str):
 
 async def test_url_without_a_scheme_is_captured_over_https():
     web = Web((CaptureOutcome.OK, False))
-    assert await set_up(ScriptedClient(), browser_manager=web).verify("c", None, "www.a.com/x")
+    assert await initialized_evaluator(ScriptedClient(), browser_manager=web).verify("c", None, "www.a.com/x")
     assert web.asked == ["https://www.a.com/x"]
 
 
@@ -209,13 +209,13 @@ async def test_url_without_a_scheme_is_captured_over_https():
 )
 async def test_white_space_in_a_url_is_encoded_as_browsers_do(source: str, asked: str):
     web = Web((CaptureOutcome.OK, False))
-    assert await set_up(ScriptedClient(), browser_manager=web).verify("c", None, source)
+    assert await initialized_evaluator(ScriptedClient(), browser_manager=web).verify("c", None, source)
     assert web.asked == [asked]
 
 
 async def test_failed_capture_is_attempted_once_per_run():
     web = Web((CaptureOutcome.TIMEOUT, False))
-    e = set_up(ScriptedClient(), browser_manager=web)
+    e = initialized_evaluator(ScriptedClient(), browser_manager=web)
     await e.verify("c", None, A)
     await e.verify("d", None, [A, A])
     assert len(web.asked) == 1
@@ -223,7 +223,7 @@ async def test_failed_capture_is_attempted_once_per_run():
 
 async def test_captured_page_is_stored_with_its_metadata(tmp_path: Path):
     cache = CacheFileSys(tmp_path)
-    e = set_up(ScriptedClient(), cache, browser_manager=Web((CaptureOutcome.OK, False)))
+    e = initialized_evaluator(ScriptedClient(), cache, browser_manager=Web((CaptureOutcome.OK, False)))
     assert await e.verify("c", None, A)
     facts = cache.facts(A)
     assert facts is not None
@@ -236,7 +236,7 @@ async def test_captured_page_is_stored_with_its_metadata(tmp_path: Path):
 async def test_corrupted_stored_page_is_captured_again(cache: CacheFileSys, tmp_path: Path):
     _corrupt_stored_texts(tmp_path)
     client = ScriptedClient()
-    e = set_up(client, cache, browser_manager=Web((CaptureOutcome.OK, False)))
+    e = initialized_evaluator(client, cache, browser_manager=Web((CaptureOutcome.OK, False)))
     assert await e.verify("c", None, A)
     assert "live text" in text_of(client.calls[0]["messages"])
 
@@ -244,7 +244,7 @@ async def test_corrupted_stored_page_is_captured_again(cache: CacheFileSys, tmp_
 async def test_corrupted_stored_page_is_never_shown_to_the_model(cache: CacheFileSys, tmp_path: Path):
     _corrupt_stored_texts(tmp_path)
     client = ScriptedClient()
-    e = set_up(client, cache, browser_manager=Web((CaptureOutcome.TIMEOUT, False)))
+    e = initialized_evaluator(client, cache, browser_manager=Web((CaptureOutcome.TIMEOUT, False)))
     leaf = e.add_leaf("a", "a")
     assert not await e.verify("c", leaf, A)
     assert client.calls == []
@@ -261,7 +261,7 @@ async def test_error_of_a_custom_cache_is_not_judged():
         def has(self, url: str) -> str:
             raise RuntimeError("broken")
 
-    e = set_up(ScriptedClient(), Broken())  # type: ignore[arg-type]
+    e = initialized_evaluator(ScriptedClient(), Broken())  # type: ignore[arg-type]
     leaf = e.add_leaf("a", "a")
     assert not await e.verify("c", leaf, A)
     assert outcomes(e.get_summary())["a"] == ("not_judged", "capture_failed")
@@ -272,14 +272,14 @@ async def test_error_of_a_custom_browser_manager_is_not_judged():
         async def capture_page(self, url: str, logger: Any) -> Any:
             raise RuntimeError("broken")
 
-    e = set_up(ScriptedClient(), browser_manager=Broken())
+    e = initialized_evaluator(ScriptedClient(), browser_manager=Broken())
     leaf = e.add_leaf("a", "a")
     assert not await e.verify("c", leaf, A)
     assert outcomes(e.get_summary())["a"] == ("not_judged", "capture_failed")
 
 
 async def test_leaf_records_claim_sources_votes_and_evidence(cache: CacheFileSys):
-    e = set_up(ScriptedClient(), cache)
+    e = initialized_evaluator(ScriptedClient(), cache)
     await e.verify("c", e.add_leaf("a", "a"), [A, None], additional_instruction="strictly")
     leaf = nodes(e.get_summary())["a"]
     assert (leaf["claim"], leaf["sources"], leaf["instruction"]) == ("c", [A], "strictly")
@@ -291,7 +291,7 @@ async def test_leaf_records_claim_sources_votes_and_evidence(cache: CacheFileSys
 
 
 async def test_extraction_from_a_page_that_is_gone_is_complete():
-    e = set_up(ScriptedClient(), browser_manager=Web((CaptureOutcome.HTTP_ERROR, True)))
+    e = initialized_evaluator(ScriptedClient(), browser_manager=Web((CaptureOutcome.HTTP_ERROR, True)))
     assert await e.extract("p", Found, source=A) == Found()
     e.add_custom_node(False, "k", "k")
     assert e.get_summary()["status"] == "complete"
@@ -299,16 +299,16 @@ async def test_extraction_from_a_page_that_is_gone_is_complete():
 
 async def test_extraction_from_an_empty_url_returns_defaults_without_a_call():
     client = ScriptedClient()
-    assert await set_up(client).extract("p", Found, source="") == Found()
+    assert await initialized_evaluator(client).extract("p", Found, source="") == Found()
     assert client.calls == []
 
 
 async def test_extraction_from_an_uncaptured_page_is_incomplete():
-    e = set_up(ScriptedClient(), browser_manager=Web((CaptureOutcome.TIMEOUT, False)))
+    e = initialized_evaluator(ScriptedClient(), browser_manager=Web((CaptureOutcome.TIMEOUT, False)))
     assert await e.extract("p", Found, source=A) == Found()
     assert e.get_summary()["status"] == "incomplete"
 
 
 async def test_page_info_of_an_uncaptured_page_is_none():
-    e = set_up(ScriptedClient(), browser_manager=Web((CaptureOutcome.TIMEOUT, False)))
+    e = initialized_evaluator(ScriptedClient(), browser_manager=Web((CaptureOutcome.TIMEOUT, False)))
     assert await e.verifier.get_page_info(A) == (None, None)

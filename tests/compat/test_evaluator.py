@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from mind2web2 import AggregationStrategy, CacheFileSys, Evaluator, VerificationNode
 from mind2web2.eval_toolkit import BinaryEvalResult, Extractor, Verifier, create_evaluator
-from tests.compat.scripted import LOGGER, ScriptedClient, nodes, set_up, tree
+from tests.compat.scripted import LOGGER, ScriptedClient, initialized_evaluator, nodes, tree
 
 
 class Names(BaseModel):
@@ -42,7 +42,7 @@ def test_initialize_creates_the_root():
 
 
 def test_missing_task_description_gets_a_default():
-    e = set_up(ScriptedClient())
+    e = initialized_evaluator(ScriptedClient())
     assert e.root is not None
     assert e.root.desc == e.verifier.task_description == "Evaluation for task"
 
@@ -66,12 +66,12 @@ def test_evaluator_constructor_takes_no_arguments():
 
 
 def test_empty_names_become_unknown():
-    summary = set_up(ScriptedClient(), agent_name="", answer_name=None).get_summary()
+    summary = initialized_evaluator(ScriptedClient(), agent_name="", answer_name=None).get_summary()
     assert (summary["agent_name"], summary["answer_name"]) == ("unknown_agent", "unknown_answer")
 
 
 def test_second_initialize_creates_a_new_root_and_keeps_ids_and_infos():
-    e = set_up(ScriptedClient())
+    e = initialized_evaluator(ScriptedClient())
     old = e.root
     e.add_leaf("a", "a")
     e.add_custom_info({"x": 1})
@@ -103,14 +103,14 @@ def test_summary_before_initialize_is_empty():
 
 
 async def test_later_changes_do_not_alter_the_recorded_extraction():
-    e = set_up(ScriptedClient(values={"Names": Names(names=["Ann"])}))
+    e = initialized_evaluator(ScriptedClient(values={"Names": Names(names=["Ann"])}))
     found = await e.extract("Who?", Names, "people")
     found.names.append("Bob")
     assert e.get_summary()["eval_breakdown"][0]["info"] == [{"people": {"names": ["Ann"]}}]
 
 
 async def test_infos_are_ordered_extractions_ground_truths_custom():
-    e = set_up(ScriptedClient())
+    e = initialized_evaluator(ScriptedClient())
     e.add_custom_info({"n": 1}, "stats", "numbers")
     e.add_custom_info({"n": 2}, "stats")
     e.add_ground_truth({"year": 1990})
@@ -126,7 +126,7 @@ async def test_infos_are_ordered_extractions_ground_truths_custom():
 
 
 def test_summary_without_info_contains_no_info_entry():
-    info = set_up(ScriptedClient()).get_summary()["eval_breakdown"][0]["info"]
+    info = initialized_evaluator(ScriptedClient()).get_summary()["eval_breakdown"][0]["info"]
     assert info == [{"no_info": "No information recorded"}]
 
 
@@ -141,13 +141,13 @@ def test_summary_without_info_contains_no_info_entry():
     ],
 )
 def test_summary_names_judge_and_extract_models(given: dict[str, Any], judge: str | None, extract: str | None):
-    summary = set_up(ScriptedClient(), **given).get_summary()
+    summary = initialized_evaluator(ScriptedClient(), **given).get_summary()
     assert (summary["judge_model"], summary["extract_model"]) == (judge, extract)
 
 
 async def test_extractor_and_verifier_use_their_own_models():
     client = ScriptedClient()
-    e = set_up(client, extract_model="x", verify_model="v")
+    e = initialized_evaluator(client, extract_model="x", verify_model="v")
     assert (e.extractor.MODEL_NAME, e.verifier.MODEL_NAME) == ("x", "v")
     await e.extract("p", Names)
     await e.verify("c", None)
@@ -155,7 +155,7 @@ async def test_extractor_and_verifier_use_their_own_models():
 
 
 def test_the_summary_has_the_public_keys_first_and_in_order():
-    summary = set_up(ScriptedClient(), agent_name="me", answer_name="answer_1.md").get_summary()
+    summary = initialized_evaluator(ScriptedClient(), agent_name="me", answer_name="answer_1.md").get_summary()
     assert list(summary)[:7] == [
         "agent_name", "answer_name", "final_score", "judge_model", "extract_model", "eval_breakdown", "tree_statistics",
     ]  # fmt: skip
@@ -186,36 +186,36 @@ def test_verifier_and_extractor_accept_a_model():
 
 async def test_extraction_rejects_a_list_of_sources():
     with pytest.raises(ValueError, match="source must be a string or None"):
-        await set_up(ScriptedClient()).extract("p", Names, source=["https://a.com"])  # type: ignore[arg-type]
+        await initialized_evaluator(ScriptedClient()).extract("p", Names, source=["https://a.com"])  # type: ignore[arg-type]
 
 
 async def test_use_screenshot_without_a_source_raises_type_error():
     with pytest.raises(TypeError):
-        await set_up(ScriptedClient()).extract("p", Names, use_screenshot=False)
+        await initialized_evaluator(ScriptedClient()).extract("p", Names, use_screenshot=False)
 
 
 @pytest.mark.parametrize("value", [RuntimeError("down"), None])
 async def test_failed_extraction_returns_defaults(value: Exception | None):
-    e = set_up(ScriptedClient(values={"Names": value}))
+    e = initialized_evaluator(ScriptedClient(values={"Names": value}))
     assert await e.extract("p", Names) == Names()
     assert e.get_summary()["eval_breakdown"][0]["info"] == [{"extraction": {"names": []}}]
 
 
 async def test_failed_extraction_into_required_fields_raises():
-    e = set_up(ScriptedClient(values={"Strict": RuntimeError("down")}))
+    e = initialized_evaluator(ScriptedClient(values={"Strict": RuntimeError("down")}))
     with pytest.raises(ValidationError):
         await e.extract("p", Strict)
     assert e.get_summary()["status"] == "incomplete"
 
 
 async def test_extractors_called_directly_record_nothing():
-    e = set_up(ScriptedClient(values={"Names": Names(names=["Ann"])}))
+    e = initialized_evaluator(ScriptedClient(values={"Names": Names(names=["Ann"])}))
     assert (await e.extractor.simple_extract("p", Names, "None")).names == ["Ann"]
     assert e.get_summary()["eval_breakdown"][0]["info"] == [{"no_info": "No information recorded"}]
 
 
 async def test_claim_none_raises_type_error_and_leaves_the_leaf_unchanged():
-    e = set_up(ScriptedClient())
+    e = initialized_evaluator(ScriptedClient())
     leaf = e.add_leaf("a", "a")
     for asked in (e.verify(None, leaf), e.verifier.simple_verify(None, leaf)):  # type: ignore[arg-type]
         with pytest.raises(TypeError):
@@ -224,7 +224,7 @@ async def test_claim_none_raises_type_error_and_leaves_the_leaf_unchanged():
 
 
 async def test_batch_returns_results_in_order_with_exceptions_in_place():
-    e = set_up(ScriptedClient({"c": False}))
+    e = initialized_evaluator(ScriptedClient({"c": False}))
     results = await e.batch_verify([("a", None, None, None), (None, None, None, None), ("c", None, None, "None")])  # type: ignore[list-item]
     assert results[0] is True
     assert isinstance(results[1], TypeError)
@@ -233,12 +233,12 @@ async def test_batch_returns_results_in_order_with_exceptions_in_place():
 
 async def test_unknown_keywords_of_verify_are_ignored():
     client = ScriptedClient()
-    assert await set_up(client).verify("c", None, temperature=0.7, colour="red")
+    assert await initialized_evaluator(client).verify("c", None, temperature=0.7, colour="red")
     assert [call["temperature"] for call in client.calls] == [0.0] * len(client.calls) != []
 
 
 async def test_verify_without_a_node_writes_nothing_and_is_not_blocked():
-    e = set_up(ScriptedClient({"c": True}))
+    e = initialized_evaluator(ScriptedClient({"c": True}))
     failed = e.add_custom_node(False, "k", "k")
     assert await e.verify("c", None, extra_prerequisites=[failed])
     assert tree(e.get_summary()) == {"root": ("failed", 0.0), "k": ("failed", 0.0)}
@@ -247,20 +247,20 @@ async def test_verify_without_a_node_writes_nothing_and_is_not_blocked():
 @pytest.mark.parametrize("trials", [2, 4, -1, "three", 2.5])
 async def test_invalid_number_of_votes_fails_without_a_call(trials: Any):
     client = ScriptedClient()
-    e = set_up(client)
+    e = initialized_evaluator(client)
     leaf = e.add_leaf("a", "a")
     assert not await e.verify("c", leaf, num_trials=trials)
     assert (leaf.status, leaf.score, client.calls) == ("failed", 0.0, [])
 
 
 async def test_even_number_of_votes_is_valid_without_majority_vote():
-    assert await set_up(ScriptedClient()).verify("c", None, num_trials=2, majority_vote=False)
+    assert await initialized_evaluator(ScriptedClient()).verify("c", None, num_trials=2, majority_vote=False)
 
 
 @pytest.mark.parametrize("extra", [[None], ["p"], 5])
 async def test_invalid_extra_prerequisite_fails_without_a_call(extra: Any):
     client = ScriptedClient()
-    e = set_up(client)
+    e = initialized_evaluator(client)
     leaf = e.add_leaf("a", "a")
     assert not await e.verify("c", leaf, extra_prerequisites=extra)
     assert (leaf.status, client.calls) == ("failed", [])
@@ -268,7 +268,7 @@ async def test_invalid_extra_prerequisite_fails_without_a_call(extra: Any):
 
 async def test_cancelled_verify_leaves_the_node_skipped():
     client = HangingClient()
-    e = set_up(client)
+    e = initialized_evaluator(client)
     leaf = e.add_leaf("a", "a")
     task = asyncio.create_task(e.verify("c", leaf))
     await client.asked.wait()
@@ -291,7 +291,7 @@ class HangingClient(ScriptedClient):
 
 
 async def test_node_outside_the_tree_is_blocked_only_by_extra_prerequisites():
-    e = set_up(ScriptedClient())
+    e = initialized_evaluator(ScriptedClient())
     failed = e.add_custom_node(False, "k", "k")
     outside = VerificationNode(id="o", desc="o")
     assert await e.verify("c", outside)
@@ -301,7 +301,7 @@ async def test_node_outside_the_tree_is_blocked_only_by_extra_prerequisites():
 async def test_verifier_called_directly_ignores_prerequisites(tmp_path: Any):
     cache = CacheFileSys(tmp_path)
     cache.put_web("https://a.com", "text", None)
-    e = set_up(ScriptedClient(), cache)
+    e = initialized_evaluator(ScriptedClient(), cache)
     e.add_custom_node(False, "k", "k")
     leaf = e.add_leaf("a", "a")
     assert await e.verifier.simple_verify("c", leaf, num_trials=1)
@@ -323,7 +323,7 @@ async def test_date_in_an_extraction_is_recorded_as_a_date():
     class When(BaseModel):
         day: date = date(2024, 5, 1)
 
-    e = set_up(ScriptedClient())
+    e = initialized_evaluator(ScriptedClient())
     await e.extract("p", When)
     assert e.get_summary()["eval_breakdown"][0]["info"] == [{"extraction": {"day": date(2024, 5, 1)}}]
 
@@ -336,6 +336,6 @@ async def test_close_stops_the_given_browser_manager():
             self.stopped = True
 
     manager = Manager()
-    e = set_up(ScriptedClient(), browser_manager=manager)
+    e = initialized_evaluator(ScriptedClient(), browser_manager=manager)
     await e.close()
     assert manager.stopped

@@ -13,7 +13,7 @@ from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.replies import read_reply
 from mind2web2 import LLMClient
-from tests.compat.scripted import ScriptedClient, set_up
+from tests.compat.scripted import ScriptedClient, initialized_evaluator
 from tests.standin.llm import StandInLLM
 
 
@@ -63,7 +63,7 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StandInLLM]:
 async def test_class_that_cannot_be_filled_gives_defaults_and_an_incomplete_result(
     kind: Any, recorded: dict[str, Any], server: StandInLLM
 ):
-    e = set_up(LLMClient("openai", is_async=True))
+    e = initialized_evaluator(LLMClient("openai", is_async=True))
     assert isinstance(await e.extract("Who?", kind), kind)
     summary = e.get_summary()
     assert summary["status"] == "incomplete"
@@ -75,7 +75,7 @@ async def test_invalid_dict_from_a_custom_client_gives_defaults_and_is_incomplet
         def _extracted(self, schema: type[BaseModel]) -> Any:
             return {"name": None}
 
-    e = set_up(Raw())
+    e = initialized_evaluator(Raw())
     assert (await e.extract("Who?", Trimmed)).name == "nobody"
     assert e.get_summary()["status"] == "incomplete"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mind2web2 import AggregationStrategy, Evaluator, VerificationNode
-from tests.compat.scripted import ScriptedClient, set_up, tree
+from tests.compat.scripted import ScriptedClient, initialized_evaluator, tree
 
 PASSED, FAILED, SKIPPED, INITIALIZED = ("passed", 1.0), ("failed", 0.0), ("skipped", 0.0), ("initialized", 0.0)
 SEQUENTIAL = AggregationStrategy.SEQUENTIAL
@@ -21,7 +21,7 @@ def partial(score: float) -> tuple[str, Any]:
 def parallel(**keywords: Any) -> tuple[Evaluator, ScriptedClient]:
     """Return an evaluator and its client, for which claims that start with "yes" are true."""
     client = YesOrNo()
-    return set_up(client, **keywords), client
+    return initialized_evaluator(client, **keywords), client
 
 
 def sequential() -> tuple[Evaluator, ScriptedClient]:
@@ -385,7 +385,7 @@ async def test_row_25_voting_stops_when_the_majority_is_certain(
     trials: int | None, votes: list[bool], verdict: bool, calls: int
 ):
     client = ScriptedClient({"c": votes})
-    e = set_up(client)
+    e = initialized_evaluator(client)
     assert await e.verify("c", e.add_leaf("l", "l"), num_trials=trials) is verdict
     assert len(client.calls) == calls
 
@@ -393,6 +393,6 @@ async def test_row_25_voting_stops_when_the_majority_is_certain(
 @pytest.mark.parametrize("keywords", [{"majority_vote": False}, {"majority_vote": None}, {"num_trials": 1}])
 async def test_row_25_without_a_majority_one_call_decides(keywords: dict[str, Any]):
     client = ScriptedClient({"c": [False, True, True]})
-    e = set_up(client)
+    e = initialized_evaluator(client)
     assert not await e.verify("c", e.add_leaf("l", "l"), **keywords)
     assert len(client.calls) == 1

@@ -16,9 +16,9 @@ from PIL import Image
 
 from mind2web2 import CacheFileSys
 from mind2web2.utils.page_info_retrieval import BatchBrowserManager
-from tests.compat.scripted import LOGGER, ScriptedClient, nodes, outcomes, set_up, text_of
+from tests.compat.scripted import LOGGER, ScriptedClient, initialized_evaluator, nodes, outcomes, text_of
 from tests.compat.test_tools import make_pdf
-from tests.compat.web import Reply, Web, serving
+from tests.compat.web import Reply, Web, running_web
 from tests.fakes.sandbox import browser_without_sandbox, installed_browser, sandbox_variables
 
 pytestmark = pytest.mark.browser
@@ -36,8 +36,8 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
         "/down": Reply(b"", status=451),
         "/doc.pdf": Reply(make_pdf(1), "application/pdf"),
     }
-    with serving(pages) as web:
-        monkeypatch.setenv("ASSAY_EGRESS_ALLOW", web.place)
+    with running_web(pages) as web:
+        monkeypatch.setenv("ASSAY_EGRESS_ALLOW", web.host_port)
         for name, value in sandbox_variables().items():
             monkeypatch.setenv(name, value)
         yield web
@@ -55,7 +55,7 @@ def test_live_pages_are_evidence_and_the_browser_ends_with_the_run(site: Web, tm
     client = ScriptedClient()
 
     async def run() -> dict[str, Any]:
-        e = set_up(client, CacheFileSys(tmp_path))
+        e = initialized_evaluator(client, CacheFileSys(tmp_path))
         for name, url in (("lamps", "lamps"), ("gone", "gone"), ("down", "down")):
             await e.verify(name, e.add_leaf(name, name), f"{site.origin}/{url}")
         await e.verify("private", e.add_leaf("private", "private"), "http://127.0.0.1:9/x")

@@ -21,7 +21,7 @@ from mind2web2 import (
 )
 from mind2web2.eval_toolkit import BinaryEvalResult
 from mind2web2.llm_client.bedrock_anthropic_client import BedrockAnthropicClient
-from tests.compat.scripted import outcomes, set_up
+from tests.compat.scripted import initialized_evaluator, outcomes
 from tests.standin.faults import REFUSED, WRONG_KEY
 from tests.standin.llm import StandInLLM
 from tests.standin.rules import keyword_rule
@@ -165,7 +165,7 @@ def test_client_works_in_successive_event_loops(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_evaluator_works_with_a_provider_client(server: StandInLLM):
-    e = set_up(LLMClient("openai", is_async=True))
+    e = initialized_evaluator(LLMClient("openai", is_async=True))
     assert await e.verify("it is right", e.add_leaf("a", "a"))
     assert not await e.verify("it is wrong", e.add_leaf("b", "b"))
     assert (await e.extract("Which city?", City)).name == "Paris"
@@ -175,13 +175,13 @@ async def test_evaluator_works_with_a_provider_client(server: StandInLLM):
 
 async def test_wrong_key_is_not_judged(server: StandInLLM):
     server.always = WRONG_KEY
-    e = set_up(LLMClient("openai", is_async=True))
+    e = initialized_evaluator(LLMClient("openai", is_async=True))
     assert not await e.verify("it is right", e.add_leaf("a", "a"))
     assert outcomes(e.get_summary())["a"] == ("not_judged", "llm_rejected")
 
 
 async def test_summary_of_our_own_client_has_tokens_and_cost(server: StandInLLM):
-    e = set_up(LLMClient("openai", is_async=True))
+    e = initialized_evaluator(LLMClient("openai", is_async=True))
     assert await e.verify("it is right", e.add_leaf("a", "a"))
     usage = e.get_summary()["usage"]
     assert usage["calls"] == 2
@@ -197,7 +197,7 @@ async def test_replaced_method_of_our_own_client_is_called(server: StandInLLM, m
         return BinaryEvalResult(reasoning="", result=True)
 
     monkeypatch.setattr(client, "async_response", recorded)
-    e = set_up(client)
+    e = initialized_evaluator(client)
     assert await e.verify("it is right", e.add_leaf("a", "a"))
     assert len(seen) == 2
 

@@ -25,9 +25,9 @@ from judges.prompting.page_view import PagePreparer
 from mind2web2.asked_once import Answers, ask_once, share_replies
 from mind2web2.host import run_script
 from rubrics.verdict import Usage
+from tests.compat.fixed_pages import FixedPages
 from tests.compat.script_cases import CASES, PAGES, Case
 from tests.compat.scripted import claim_in, text_of
-from tests.compat.seen import SeenPages
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
 
@@ -123,7 +123,7 @@ class Rounds:
 
 
 BLOBS = BlobStore.open("memory://")
-PAGE_CACHE = PageCache(SeenPages({url: f"The page at {url} sells lamps." for url in PAGES}), BLOBS, MemoryIndex())
+PAGE_CACHE = PageCache(FixedPages({url: f"The page at {url} sells lamps." for url in PAGES}), BLOBS, MemoryIndex())
 
 
 async def run(

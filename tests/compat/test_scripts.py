@@ -23,9 +23,9 @@ from mind2web2 import CacheFileSys, load_eval_script
 from mind2web2.eval_runner import DualSemaphore, evaluate_task
 from mind2web2.host import run_script
 from rubrics.verdict import Usage
+from tests.compat.fixed_pages import FixedPages
 from tests.compat.script_cases import CASES, FOLDER, PAGES, Case
 from tests.compat.scripted import ScriptedClient, nodes, tree
-from tests.compat.seen import SeenPages
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
 
@@ -123,7 +123,7 @@ async def test_script_run_by_evaluate_task(case: Case, tmp_path: Path):
 
 @pytest.fixture
 def pages() -> PageCache:
-    return PageCache(SeenPages({url: f"The page at {url} sells lamps." for url in PAGES}), BLOBS, MemoryIndex())
+    return PageCache(FixedPages({url: f"The page at {url} sells lamps." for url in PAGES}), BLOBS, MemoryIndex())
 
 
 BLOBS = BlobStore.open("memory://")
@@ -239,7 +239,7 @@ A = "https://a.example/page"
 async def test_script_run_by_the_service_finds_captured_pages_in_its_cache(tmp_path: Path):
     path = tmp_path / "task.py"
     path.write_text(CACHE_READER)
-    seen_pages = SeenPages({"https://a.example/page": "page text"})
+    seen_pages = FixedPages({"https://a.example/page": "page text"})
     pages = PageCache(seen_pages, BLOBS, MemoryIndex())
     captures = [await pages.get(url) for url in ("https://a.example/page", "https://b.example")]
 
@@ -274,12 +274,12 @@ async def test_cited_page_is_found_by_equivalent_urls(tmp_path: Path):
     path = tmp_path / "task.py"
     path.write_text(EQUIVALENT_URL)
     cited = "https://a.example/the%20page"
-    seen_pages = SeenPages({cited: "page text"})
+    seen_pages = FixedPages({cited: "page text"})
     pages = PageCache(seen_pages, BLOBS, MemoryIndex())
     result = await run_hosted(path, Hosted(CASES[0]), pages, captures=[await pages.get(cited)])
     assert tree_of(result)["a"] == ("passed", 1.0)
     assert [page["url"] for page in result["pages"]] == [cited]
-    assert seen_pages.asked == [cited]
+    assert seen_pages.captured_urls == [cited]
 
 
 SLOW = """

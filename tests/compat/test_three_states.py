@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from judges.errors import LLMRejected
-from tests.compat.scripted import ScriptedClient, nodes, outcomes, set_up, tree
+from tests.compat.scripted import ScriptedClient, initialized_evaluator, nodes, outcomes, tree
 
 
 class Found(BaseModel):
@@ -34,7 +34,7 @@ class Refused(Exception):
     ],
 )
 async def test_fault_is_failed_in_public_fields_and_not_judged_in_ours(votes: list[Any], reason: str):
-    e = set_up(ScriptedClient({"c": votes}))
+    e = initialized_evaluator(ScriptedClient({"c": votes}))
     leaf = e.add_leaf("a", "a")
     assert not await e.verify("c", leaf)
     assert (leaf.status, leaf.score) == ("failed", 0.0)
@@ -48,7 +48,7 @@ async def test_fault_is_failed_in_public_fields_and_not_judged_in_ours(votes: li
     "votes", [[True, RuntimeError("x"), True], [RuntimeError("x"), True, True], [True, False, None]]
 )
 async def test_one_lost_vote_is_not_judged(votes: list[Any]):
-    e = set_up(ScriptedClient({"c": votes}))
+    e = initialized_evaluator(ScriptedClient({"c": votes}))
     leaf = e.add_leaf("a", "a")
     assert not await e.verify("c", leaf)
     assert leaf.status == "failed"
@@ -56,7 +56,7 @@ async def test_one_lost_vote_is_not_judged(votes: list[Any]):
 
 
 async def test_script_continues_after_a_fault():
-    e = set_up(ScriptedClient({"c": RuntimeError("down")}))
+    e = initialized_evaluator(ScriptedClient({"c": RuntimeError("down")}))
     await e.verify("c", e.add_leaf("a", "a"))
     assert await e.verify("d", e.add_leaf("b", "b"))
     summary = e.get_summary()
@@ -65,7 +65,7 @@ async def test_script_continues_after_a_fault():
 
 
 async def test_second_verify_settles_a_leaf_after_a_fault():
-    e = set_up(ScriptedClient({"c": RuntimeError("down")}))
+    e = initialized_evaluator(ScriptedClient({"c": RuntimeError("down")}))
     leaf = e.add_leaf("a", "a")
     await e.verify("c", leaf)
     assert await e.verify("d", leaf)
@@ -75,7 +75,7 @@ async def test_second_verify_settles_a_leaf_after_a_fault():
 
 
 async def test_leaf_skipped_by_a_gate_that_was_not_judged_is_unknown():
-    e = set_up(ScriptedClient({"k": RuntimeError("down")}))
+    e = initialized_evaluator(ScriptedClient({"k": RuntimeError("down")}))
     gate, leaf = e.add_leaf("k", "k", critical=True), e.add_leaf("l", "l")
     await e.verify("k", gate)
     assert not await e.verify("l", leaf)
@@ -87,7 +87,7 @@ async def test_leaf_skipped_by_a_gate_that_was_not_judged_is_unknown():
 
 
 async def test_leaf_also_blocked_by_a_known_failure_is_known():
-    e = set_up(ScriptedClient({"k": RuntimeError("down")}))
+    e = initialized_evaluator(ScriptedClient({"k": RuntimeError("down")}))
     unknown, known, leaf = (
         e.add_leaf("k", "k"),
         e.add_custom_node(False, "f", "f", critical=False),
@@ -101,7 +101,7 @@ async def test_leaf_also_blocked_by_a_known_failure_is_known():
 
 
 async def test_known_failed_gate_makes_the_score_certain():
-    e = set_up(ScriptedClient({"c": RuntimeError("down")}))
+    e = initialized_evaluator(ScriptedClient({"c": RuntimeError("down")}))
     await e.verify("c", e.add_leaf("a", "a"))
     e.add_custom_node(False, "k", "k")
     summary = e.get_summary()
@@ -110,7 +110,7 @@ async def test_known_failed_gate_makes_the_score_certain():
 
 
 async def test_step_after_an_unknown_step_may_still_count():
-    e = set_up(ScriptedClient({"c": RuntimeError("down")}), strategy="sequential")
+    e = initialized_evaluator(ScriptedClient({"c": RuntimeError("down")}), strategy="sequential")
     await e.verify("c", e.add_leaf("a", "a"))
     e.add_custom_node(True, "t", "t", critical=False)
     summary = e.get_summary()
@@ -121,7 +121,7 @@ async def test_step_after_an_unknown_step_may_still_count():
 
 
 async def test_leaves_decided_after_a_failed_extraction_are_not_judged():
-    e = set_up(ScriptedClient({"no": False}, {"Found": RuntimeError("down")}))
+    e = initialized_evaluator(ScriptedClient({"no": False}, {"Found": RuntimeError("down")}))
     before = e.add_custom_node(True, "before", "before", critical=False)
     found = await e.extract("p", Found)
     e.add_custom_node(bool(found.names), "given", "given", critical=False)
@@ -143,7 +143,7 @@ async def test_leaves_decided_after_a_failed_extraction_are_not_judged():
 
 
 async def test_undecided_leaves_after_a_failed_extraction_are_unknown():
-    e = set_up(ScriptedClient(values={"Found": RuntimeError("down")}))
+    e = initialized_evaluator(ScriptedClient(values={"Found": RuntimeError("down")}))
     leaf = e.add_leaf("a", "a")
     await e.extract("p", Found)
     summary = e.get_summary()
@@ -153,21 +153,21 @@ async def test_undecided_leaves_after_a_failed_extraction_are_unknown():
 
 
 async def test_score_after_a_failed_extraction_is_uncertain_without_unknown_leaves():
-    e = set_up(ScriptedClient(values={"Found": RuntimeError("down")}))
+    e = initialized_evaluator(ScriptedClient(values={"Found": RuntimeError("down")}))
     e.add_custom_node(True, "t", "t", critical=False)
     await e.extract("p", Found)
     assert e.get_summary()["score"] == UNKNOWN
 
 
 async def test_failed_gate_before_a_failed_extraction_stays_certain():
-    e = set_up(ScriptedClient(values={"Found": RuntimeError("down")}))
+    e = initialized_evaluator(ScriptedClient(values={"Found": RuntimeError("down")}))
     e.add_custom_node(False, "k", "k")
     await e.extract("p", Found)
     assert e.get_summary()["score"] == {"value": 0.0, "low": 0.0, "high": 0.0}
 
 
 async def test_leaves_assigned_after_a_failed_extraction_are_not_judged():
-    e = set_up(ScriptedClient(values={"Found": RuntimeError("down")}))
+    e = initialized_evaluator(ScriptedClient(values={"Found": RuntimeError("down")}))
     early, late = e.add_leaf("early", "x"), e.add_leaf("late", "x")
     early.score, early.status = 1.0, "passed"
     await e.extract("p", Found)
@@ -176,14 +176,14 @@ async def test_leaves_assigned_after_a_failed_extraction_are_not_judged():
 
 
 async def test_failed_extraction_on_the_extractor_makes_the_result_incomplete():
-    e = set_up(ScriptedClient(values={"Found": RuntimeError("down")}))
+    e = initialized_evaluator(ScriptedClient(values={"Found": RuntimeError("down")}))
     await e.extractor.simple_extract("p", Found)
     e.add_custom_node(True, "t", "t")
     assert e.get_summary()["status"] == "incomplete"
 
 
 async def test_outcomes_without_faults():
-    e = set_up(ScriptedClient({"no": False}))
+    e = initialized_evaluator(ScriptedClient({"no": False}))
     e.add_custom_node(True, "t", "t", critical=False)
     e.add_custom_node(False, "f", "f", critical=False)
     await e.verify("yes", e.add_leaf("v", "v"))
@@ -216,7 +216,7 @@ async def test_strict_score_counts_a_page_only_with_a_quote(tmp_path: Any):
             quotes = {"quoted": ["finished in 1889"], "made up": ["finished in 1989"]}.get(self.claims[-1], [])
             return reply.model_copy(update={"quotes": quotes})
 
-    e = set_up(Quoting(), cache)
+    e = initialized_evaluator(Quoting(), cache)
     for claim in ("quoted", "made up", "unquoted"):
         await e.verify(claim, e.add_leaf(claim, claim), "https://a.com")
     await e.verify("about the answer", e.add_leaf("answer", "answer"))
@@ -228,7 +228,7 @@ async def test_strict_score_counts_a_page_only_with_a_quote(tmp_path: Any):
 
 
 async def test_usage_counts_every_call():
-    e = set_up(ScriptedClient())
+    e = initialized_evaluator(ScriptedClient())
     await e.extract("p", Found)
     await e.verify("c", e.add_leaf("a", "a"))
     await e.verify("d", None)

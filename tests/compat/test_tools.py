@@ -20,7 +20,7 @@ from mind2web2 import ArxivTool, GoogleMapsTool, PDFParser
 from mind2web2.api_tools.tool_pdf import is_pdf, is_pdf_by_suffix
 from mind2web2.utils.page_info_retrieval import PageManager, html_to_markdown, make_blank_png_b64
 from tests.compat.scripted import LOGGER
-from tests.compat.web import Reply, Request, Web, serving
+from tests.compat.web import Reply, Request, Web, running_web
 
 KEY = "AIza-of-a-test"
 
@@ -60,7 +60,7 @@ def matrix(request: Request) -> Reply:
 @pytest.fixture
 def maps(monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleMapsTool]:
     monkeypatch.setenv("GOOGLE_MAPS_API_KEY", KEY)
-    with serving({"/maps/api/geocode/json": geocode, "/maps/api/distancematrix/json": matrix}) as web:
+    with running_web({"/maps/api/geocode/json": geocode, "/maps/api/distancematrix/json": matrix}) as web:
         tool = GoogleMapsTool(base_url=web.origin, timeout_s=5)
         yield tool
         tool.client.session.close()
@@ -149,7 +149,7 @@ def query(request: Request) -> Reply:
 
 @pytest.fixture
 def papers() -> Iterator[tuple[ArxivTool, Web]]:
-    with serving({"/api/query": query}) as web:
+    with running_web({"/api/query": query}) as web:
         tool = ArxivTool(page_size=7, query_url=f"{web.origin}/api/query", delay_s=0, retries=1, timeout_s=5)
         yield tool, web
         tool.client._session.close()
@@ -245,8 +245,8 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
         "/page": Reply(b"<!doctype html><p>" + b"An ordinary page. " * 20),
         "/lies": Reply(b"<!doctype html><p>" + b"No PDF at all. " * 20, "application/pdf"),
     }
-    with serving(pages) as web:
-        monkeypatch.setenv("ASSAY_EGRESS_ALLOW", web.place)
+    with running_web(pages) as web:
+        monkeypatch.setenv("ASSAY_EGRESS_ALLOW", web.host_port)
         yield web
 
 

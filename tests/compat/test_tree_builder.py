@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from mind2web2 import AggregationStrategy
-from tests.compat.scripted import ScriptedClient, set_up
+from tests.compat.scripted import ScriptedClient, initialized_evaluator
 
 
 def test_taken_ids_get_the_first_free_suffix():
-    e = set_up(ScriptedClient())
+    e = initialized_evaluator(ScriptedClient())
     assert [e.add_leaf(name, "x").id for name in ("a", "a", "a_1", "a", "root")] == [
         "a",
         "a_1",
@@ -22,7 +22,7 @@ def test_taken_ids_get_the_first_free_suffix():
 
 
 def test_id_stays_taken_when_the_call_raises():
-    e = set_up(ScriptedClient())
+    e = initialized_evaluator(ScriptedClient())
     parent = e.add_parallel("p", "p", critical=True)
     with pytest.raises(ValueError, match="critical"):
         e.add_leaf("a", "a", parent)
@@ -34,7 +34,7 @@ def test_id_stays_taken_when_the_call_raises():
 
 
 def test_node_ids_count_and_lookup():
-    e = set_up(ScriptedClient())
+    e = initialized_evaluator(ScriptedClient())
     e.add_leaf("b", "b")
     e.add_leaf("a", "a")
     assert e.get_all_node_ids() == ["a", "b", "root"]
@@ -46,7 +46,7 @@ def test_node_ids_count_and_lookup():
 
 
 def test_inner_nodes_accept_known_fields_and_ignore_others():
-    e = set_up(ScriptedClient())
+    e = initialized_evaluator(ScriptedClient())
     made = e.add_sequential("s", "s", critical=True, weight=2.0, colour="red")
     assert (made.strategy, made.critical, made.weight) == ("sequential", True, 2.0)
     assert not hasattr(made, "colour")
@@ -56,22 +56,22 @@ def test_inner_nodes_accept_known_fields_and_ignore_others():
 @pytest.mark.parametrize("kind", ["add_parallel", "add_sequential"])
 def test_inner_nodes_reject_a_strategy(kind: str):
     with pytest.raises(TypeError):
-        getattr(set_up(ScriptedClient()), kind)("p", "p", strategy="parallel")
+        getattr(initialized_evaluator(ScriptedClient()), kind)("p", "p", strategy="parallel")
 
 
 @pytest.mark.parametrize("fields", [{"score": 0.5}, {"score": 2.0}, {"status": "partial"}, {"status": "done"}])
 def test_leaves_reject_invalid_scores_and_statuses(fields: dict[str, Any]):
     with pytest.raises(ValueError, match=r"score|status"):
-        set_up(ScriptedClient()).add_leaf("a", "a", **fields)
+        initialized_evaluator(ScriptedClient()).add_leaf("a", "a", **fields)
 
 
 def test_leaves_reject_a_status_that_contradicts_the_score():
     with pytest.raises(ValueError, match="passed"):
-        set_up(ScriptedClient()).add_leaf("a", "a", status="passed")
+        initialized_evaluator(ScriptedClient()).add_leaf("a", "a", status="passed")
 
 
 def test_leaf_accepts_children():
-    e = set_up(ScriptedClient())
+    e = initialized_evaluator(ScriptedClient())
     leaf = e.add_leaf("a", "a")
     assert e.add_leaf("b", "b", parent=leaf) in leaf.children
 
@@ -81,12 +81,12 @@ def test_leaf_accepts_children():
     [(True, "passed"), ("x", "passed"), ([1], "passed"), (None, "failed"), ("", "failed"), (0, "failed")],
 )
 def test_custom_node_is_decided_by_truth_value(result: Any, status: str):
-    node = set_up(ScriptedClient()).add_custom_node(result, "k", "k")
+    node = initialized_evaluator(ScriptedClient()).add_custom_node(result, "k", "k")
     assert (node.status, node.score, node.critical) == (status, float(status == "passed"), True)
 
 
 def test_custom_node_has_an_alias_and_rejects_other_keywords():
-    e = set_up(ScriptedClient())
+    e = initialized_evaluator(ScriptedClient())
     assert not e.add_existence_node(result=True, id="k", desc="k", parent=e.root, critical=False).critical
     with pytest.raises(TypeError):
         e.add_custom_node(True, "x", "x", weight=2.0)  # type: ignore[call-arg]

@@ -30,7 +30,7 @@ class Web:
         self.origin = ""
 
     @property
-    def place(self) -> str:
+    def host_port(self) -> str:
         """Return ``host:port``, the form used in allowlists."""
         return self.origin.removeprefix("http://")
 
@@ -43,7 +43,7 @@ class Web:
 
 
 @contextmanager
-def serving(pages: Mapping[str, Reply | Callable[[Request], Reply]]) -> Iterator[Web]:
+def running_web(pages: Mapping[str, Reply | Callable[[Request], Reply]]) -> Iterator[Web]:
     web = Web(pages)
 
     class Handler(BaseHTTPRequestHandler):

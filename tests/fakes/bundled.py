@@ -32,7 +32,7 @@ AT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 MUSEUM = "https://museum.example/hours"
 LAMPS = "https://lamps.example/catalogue?colour=green"
 GONE = "https://gone.example/"
-SEPARATOR = BlockBuilder(b"a secret of the tests")
+BLOCK_BUILDER = BlockBuilder(b"a secret of the tests")
 JPEG = b"\xff\xd8\xff\xe0 not really a picture"
 FILLING = "The rooms on the second floor show lamps of many makers and times. " * 60
 PAGES: Mapping[str, str] = {
@@ -68,7 +68,7 @@ class PagesWithBodies:
             outcome=CaptureOutcome.OK if known else CaptureOutcome.HTTP_ERROR,
             captured_at=AT,
             duration_s=0.1,
-            backend="by heart",
+            backend="fixed",
             final_url=url,
             http_status=200 if known else 404,
             kind=PageKind.WEB,
@@ -77,14 +77,14 @@ class PagesWithBodies:
             html=f"<title>A page</title><p>{text}</p>".encode() if known else None,
             screenshots=(JPEG + url.encode(),) if known else (),
             links=(("more", f"{url}#more"),) if known else (),
-            headers={"content-type": "text/html", "server": "by heart"},
+            headers={"content-type": "text/html", "server": "fixed"},
             gone=not known,
         )
 
     async def aclose(self) -> None: ...
 
 
-class JudgedWorld:
+class InMemoryJudging:
     """Judges answers in memory, as the service does with its database, and exports the results as bundles."""
 
     def __init__(
@@ -99,27 +99,27 @@ class JudgedWorld:
         )
         self.redactor = Redactor(secrets)
         self.pages = PageCache(capturer or PagesWithBodies(), self.blobs, self.index)
-        self.judged: list[SourceResult] = []
+        self.results: list[SourceResult] = []
         self.process_pool: ForkServerPool | None = None
         """Fork servers for judge files; None: judges run in this process."""
 
     @property
-    def kept(self) -> EvidenceStores:
+    def stores(self) -> EvidenceStores:
         return EvidenceStores(blobs=self.blobs, captures=self.index, redactor=self.redactor)
 
     @property
-    def evaluated(self) -> AgentResults:
-        return AgentResults(agent="otter", judged=tuple(self.judged))
+    def agent_results(self) -> AgentResults:
+        return AgentResults(agent="otter", judged=tuple(self.results))
 
     async def judge(
         self, source: str = JUDGE, *, task: str = "museum", answer: str = ANSWER, name: str = "answer_1.md"
     ) -> dict[str, Any]:
         """Judge one answer with a judge file of this source."""
         given = Answer(name=name, text=answer)
-        result = await self.evaluate(given, source=source, task=task, result_id=f"res_{len(self.judged):026d}")
+        result = await self.evaluate(given, source=source, task=task, result_id=f"res_{len(self.results):026d}")
         file = self.folder / "result.json"
         write_json(file, result)
-        self.judged.append(
+        self.results.append(
             SourceResult(
                 id=result["id"], task_id=task, answer_name=name, body=file.read_bytes(), answer=answer.encode("utf-8")
             )
@@ -148,7 +148,7 @@ class JudgedWorld:
 
     async def bundle(self, name: str = "bundle.zip", **options: bool) -> tuple[Path, ExportReport]:
         out = self.folder / name
-        return out, await export_bundle(self.kept, self.evaluated, out, **options)
+        return out, await export_bundle(self.stores, self.agent_results, out, **options)
 
     def _runtime(self, catalogue: JudgeCatalogue) -> Runtime:
         limits = Limits.from_settings(self.settings)
@@ -160,14 +160,14 @@ class JudgedWorld:
             blobs=self.blobs,
             index=self.index,
             models=ModelClients(self.settings, limits, None, lists_models=False),
-            separator=SEPARATOR,
-            page_preparer=PagePreparer(SEPARATOR),
+            separator=BLOCK_BUILDER,
+            page_preparer=PagePreparer(BLOCK_BUILDER),
             redactor=self.redactor,
             process_pool=self.process_pool,
         )
 
 
-def changed(bundle: Path, to: Path, changes: Mapping[str, bytes | None]) -> Path:
+def copy_with_changes(bundle: Path, to: Path, changes: Mapping[str, bytes | None]) -> Path:
     """Return a copy of a bundle with some payload files changed or removed, as a foreign program might do it."""
     with zipfile.ZipFile(bundle) as before, zipfile.ZipFile(to, "w") as after:
         for info in before.infolist():
@@ -177,7 +177,7 @@ def changed(bundle: Path, to: Path, changes: Mapping[str, bytes | None]) -> Path
     return to
 
 
-def member(bundle: Path, path: str) -> bytes:
+def read_member(bundle: Path, path: str) -> bytes:
     """Return one file of the payload."""
     with zipfile.ZipFile(bundle) as archive:
         return archive.read(f"assay-otter/data/{path}")

@@ -152,17 +152,17 @@ class JudgedByText:
     """``EvaluateJob`` that gives each answer the rubric registered for its text."""
 
     def __init__(self) -> None:
-        self._told: dict[str, Callable[[], Rubric]] = {}
+        self._rubrics: dict[str, Callable[[], Rubric]] = {}
         self._changes: dict[str, dict[str, Any]] = {}
 
-    def tell(self, text: str, rubric: Callable[[], Rubric], **changes: Any) -> str:
+    def register(self, text: str, rubric: Callable[[], Rubric], **changes: Any) -> str:
         """Register the rubric for the answer ``text``, and return the text."""
-        self._told[text], self._changes[text] = rubric, changes
+        self._rubrics[text], self._changes[text] = rubric, changes
         return text
 
     async def __call__(self, job: Job, answer: Answer, *, result_id: str, progress: ProgressCallback) -> dict[str, Any]:
         base = result_json(job, answer, result_id)
-        fields = judged_fields(self._told[answer.text]())
+        fields = judged_fields(self._rubrics[answer.text]())
         return {**base, **fields, "task_id": job.task_id, **self._changes[answer.text]}
 
 

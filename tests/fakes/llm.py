@@ -13,7 +13,7 @@ from judges.prompting.transcription import Transcription
 from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
 
-Answering = Callable[[LLMRequest], "bool | BinaryEvalResult | Exception"]
+Rule = Callable[[LLMRequest], "bool | BinaryEvalResult | Exception"]
 
 
 class RuleLLM:
@@ -25,7 +25,7 @@ class RuleLLM:
 
     def __init__(
         self,
-        rule: Answering = lambda request: True,
+        rule: Rule = lambda request: True,
         *,
         values: Mapping[str, BaseModel | Exception] | None = None,
         pause: Callable[[LLMRequest], Awaitable[object]] | None = None,
@@ -36,8 +36,8 @@ class RuleLLM:
         self._pause = pause
         self._quotes = quotes
         self.requests: list[LLMRequest] = []
-        self.under_way = 0
-        self.most_under_way = 0
+        self.in_flight = 0
+        self.max_in_flight = 0
         self.cancelled: list[LLMRequest] = []
         self.closed = False
 
@@ -48,32 +48,32 @@ class RuleLLM:
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         self.requests.append(request)
-        self.under_way += 1
-        self.most_under_way = max(self.most_under_way, self.under_way)
+        self.in_flight += 1
+        self.max_in_flight = max(self.max_in_flight, self.in_flight)
         try:
             await (asyncio.sleep(0) if self._pause is None else self._pause(request))
         except asyncio.CancelledError:
             self.cancelled.append(request)
             raise
         finally:
-            self.under_way -= 1
-        said = self._said(request)
-        if isinstance(said, Exception):
-            raise said
+            self.in_flight -= 1
+        reply = self._reply_for(request)
+        if isinstance(reply, Exception):
+            raise reply
         usage = Usage(calls=1, input_tokens=100, output_tokens=10, usd=0.001)
-        return LLMReply(text=said.model_dump_json(), parsed=said, model=request.model, usage=usage)
+        return LLMReply(text=reply.model_dump_json(), parsed=reply, model=request.model, usage=usage)
 
     async def aclose(self) -> None:
         self.closed = True
 
-    def _said(self, request: LLMRequest) -> BaseModel | Exception:
+    def _reply_for(self, request: LLMRequest) -> BaseModel | Exception:
         if request.purpose == "extract":
             assert request.schema is not None
             return self._values[request.schema.__name__]
-        said: Any = self._rule(request)
-        if isinstance(said, bool):
+        reply: Any = self._rule(request)
+        if isinstance(reply, bool):
             if request.schema is Transcription:
                 return Transcription(passages=[])
-            return BinaryEvalResult(reasoning=f"ruled {said}", result=said, quotes=self._quotes(request))
-        assert isinstance(said, BaseModel | Exception)
-        return said
+            return BinaryEvalResult(reasoning=f"ruled {reply}", result=reply, quotes=self._quotes(request))
+        assert isinstance(reply, BaseModel | Exception)
+        return reply

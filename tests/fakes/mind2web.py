@@ -76,7 +76,7 @@ def task(
 
 
 def nine_steps() -> list[dict[str, Any]]:
-    """Return five tasks with known figures, see ``ZERO`` and ``SKIP``."""
+    """Return five tasks with known figures, see ``FIGURES_SCORED_ZERO`` and ``FIGURES_SKIPPED``."""
     lost = action("b", items("click"), positives=())
     return [
         task(
@@ -126,7 +126,7 @@ def write_scores(file: Path, ranks: Mapping[str, Mapping[str, int]]) -> Path:
     return file
 
 
-def answer(text: str) -> str:
+def stand_in_reply(text: str) -> str:
     """Return the stand-in model's reply to a question."""
     found = _OPTION.search(text.rpartition("A. None of the above")[2])
     if found is None:
@@ -135,13 +135,13 @@ def answer(text: str) -> str:
     return f"Answer: {found['letter']}.\nAction: {found['op'].upper()}{value}"
 
 
-def answering(call: Call) -> Fault:
+def mind2web_reply(call: Call) -> Fault:
     """Return the reply to a call; ``fault_for`` of a stand-in server for Mind2Web."""
-    return Fault(content=answer(call.text))
+    return Fault(content=stand_in_reply(call.text))
 
 
 NINE_RANKS = ranks_of_nine_steps()
-ZERO = {
+FIGURES_SCORED_ZERO = {
     "element_acc": 5 / 9,
     "action_f1": (5 + 6 / 7) / 9,
     "step_acc": 4 / 9,
@@ -154,7 +154,7 @@ ZERO = {
 """``nine_steps`` with the published keys, computed manually: T1 all correct; T2 one value truncated (F1 6/7); T3 the
 first step correct, the second without a positive, the third's outside the top 50; T4 the wrong element, correct
 operation; T5 a single candidate, for which no request is sent."""
-SKIP = {
+FIGURES_SKIPPED = {
     "micro": {"element_accuracy": 5 / 7, "operation_f1": (5 + 6 / 7) / 7, "step_success": 4 / 7},
     "macro": {
         "element_accuracy": (1 + 1 + 1) / 5,

@@ -100,7 +100,7 @@ STEPS = (
 )
 """Four tasks: t1 with an invalid third step, t3 with nothing valid (no screenshot)."""
 
-SAID = {
+REPLIES = {
     ("t1", 0): "right CLICK None",
     ("t1", 1): "right TYPE New York",
     ("t2", 0): "wrong CLICK None",
@@ -125,7 +125,7 @@ RIGHT = {("t1", 0): ("Search", "Where to"), ("t1", 1): ("Where to",), ("t2", 0):
 RIGHT |= {("t2", 1): ("Guests",), ("t4", 0): ("Help",)}
 
 
-def answers(call: Call, said: Mapping[tuple[str, int], str] = SAID) -> Fault:
+def multimodal_reply(call: Call, said: Mapping[tuple[str, int], str] = REPLIES) -> Fault:
     """Return the scripted reply: a thought to the first request, the answer to the second."""
     if len(call.messages) == 2:
         return Fault(content="I have looked at the page.")
@@ -135,7 +135,7 @@ def answers(call: Call, said: Mapping[tuple[str, int], str] = SAID) -> Fault:
     return Fault(content=final_answer(call.text, (task[1], step), said))
 
 
-def final_answer(question: str, step: tuple[str, int], said: Mapping[tuple[str, int], str] = SAID) -> str:
+def final_answer(question: str, step: tuple[str, int], said: Mapping[tuple[str, int], str] = REPLIES) -> str:
     """Return an answer in the requested form, with the letter of the matching option."""
     options = re.findall(r"^([A-Z]{1,2})\. (.*)$", question, re.MULTILINE)
     which, action, value = said[step].split(" ", 2)

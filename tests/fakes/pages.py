@@ -42,15 +42,15 @@ def missing(url: str, outcome: CaptureOutcome, *, gone: bool = False) -> NoEvide
     return NoEvidence(url, outcome, "scripted", gone=gone, capture=None)
 
 
-class Shelf:
+class FixedEvidence:
     """``evidence_for`` over a mapping. An error in the mapping is raised. Counts its calls."""
 
     def __init__(self, pages: Mapping[str, Evidence | CacheError]) -> None:
         self._pages = dict(pages)
-        self.asked: list[str] = []
+        self.requested_urls: list[str] = []
 
     async def __call__(self, url: str) -> Evidence:
-        self.asked.append(url)
+        self.requested_urls.append(url)
         found = self._pages.get(url) or missing(url, CaptureOutcome.CONNECT_ERROR)
         if isinstance(found, CacheError):
             raise found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psutil
 
 
-def lives(process: psutil.Process) -> bool:
+def is_running(process: psutil.Process) -> bool:
     """Return whether the process is running; a zombie is not."""
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
@@ -13,7 +13,7 @@ def lives(process: psutil.Process) -> bool:
         return False
 
 
-def command(process: psutil.Process) -> str:
+def command_line(process: psutil.Process) -> str:
     """Return the command line, empty if the process has ended."""
     try:
         return " ".join(process.cmdline())
@@ -21,7 +21,7 @@ def command(process: psutil.Process) -> str:
         return ""
 
 
-def below(pid: int | None = None) -> list[psutil.Process]:
+def descendants(pid: int | None = None) -> list[psutil.Process]:
     """Return all running processes below this one, or below the process with that id."""
     try:
         return psutil.Process(pid).children(recursive=True)

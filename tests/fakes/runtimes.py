@@ -23,7 +23,7 @@ from judges.loader import load_judges
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 
-HURRIED = RetryPolicy(first_wait_s=0.001, max_wait_s=0.01)
+FAST_RETRIES = RetryPolicy(first_wait_s=0.001, max_wait_s=0.01)
 """Five attempts with almost no wait between them."""
 
 
@@ -40,7 +40,7 @@ class PagesByUrl:
             outcome=CaptureOutcome.HTTP_ERROR if text is None else CaptureOutcome.OK,
             captured_at=datetime.now(UTC),
             duration_s=0.0,
-            backend="by heart",
+            backend="fixed",
             final_url=url,
             http_status=404 if text is None else 200,
             kind=PageKind.WEB,
@@ -55,16 +55,16 @@ class PagesByUrl:
 
 
 def scripted_runtime(
-    judges: Path, pages: Mapping[str, str] | None = None, *, kept: Path | None = None
+    judges: Path, pages: Mapping[str, str] | None = None, *, data_folder: Path | None = None
 ) -> Callable[[Settings, Database], AbstractAsyncContextManager[Runtime]]:
     """Return an ``OpenRuntime`` with the judge files of one folder and fixed pages.
 
-    ``kept`` is the folder for page bodies and model replies that survive a restart; None: nothing survives.
+    ``data_folder`` is the folder for page bodies and model replies that survive a restart; None: nothing survives.
     """
 
     @asynccontextmanager
     async def opened(settings: Settings, database: Database) -> AsyncIterator[Runtime]:
-        blobs = open_blobs(settings) if settings.blobs else BlobStore.open(_folder(kept))
+        blobs = open_blobs(settings) if settings.blobs else BlobStore.open(_folder(data_folder))
         index = PostgresCaptureIndex(database)
         redactor = Redactor(settings.secrets)
         async with AsyncExitStack() as stack:
@@ -76,11 +76,15 @@ def scripted_runtime(
                     reply_bytes=settings.shared_llm_cache_bytes,
                 )
             )
-            replies = None if kept is None else reply_store(_kept_in(settings, kept), sharing.replies)
+            replies = (
+                None if data_folder is None else reply_store(_with_data_folder(settings, data_folder), sharing.replies)
+            )
             total = settings.max_llm_total
             of_all = None if total is None else sharing.slots.places("llm", total)
             limits = Limits.from_settings(settings, llm_of_all=of_all)
-            models = ModelClients(settings, limits, replies, policy=HURRIED, lines=sharing.lines, secret=sharing.secret)
+            models = ModelClients(
+                settings, limits, replies, policy=FAST_RETRIES, lines=sharing.lines, secret=sharing.secret
+            )
             stack.push_async_callback(models.aclose)
             cache = PageCache(PagesByUrl({} if pages is None else pages), blobs, index)
             stack.push_async_callback(cache.aclose)
@@ -102,9 +106,9 @@ def scripted_runtime(
     return opened
 
 
-def _folder(kept: Path | None) -> str:
-    return "memory://" if kept is None else (kept / "blobs").as_uri()
+def _folder(data_folder: Path | None) -> str:
+    return "memory://" if data_folder is None else (data_folder / "blobs").as_uri()
 
 
-def _kept_in(settings: Settings, kept: Path) -> Settings:
-    return settings.model_copy(update={"data_dir": kept})
+def _with_data_folder(settings: Settings, data_folder: Path) -> Settings:
+    return settings.model_copy(update={"data_dir": data_folder})

@@ -45,14 +45,14 @@ def sandbox_problem() -> str:
         return asyncio.run(_complaint(program))
 
 
-def unsandboxed_here() -> bool:
+def is_sandbox_missing() -> bool:
     """Return the value of ``allow_unsandboxed`` and ``browser_unsandboxed`` in tests: True only without a sandbox."""
     return bool(sandbox_problem())
 
 
 def sandbox_variables() -> dict[str, str]:
     """Return the same setting as environment variables; empty if a sandbox is available."""
-    return {"ASSAY_BROWSER_UNSANDBOXED": "true"} if unsandboxed_here() else {}
+    return {"ASSAY_BROWSER_UNSANDBOXED": "true"} if is_sandbox_missing() else {}
 
 
 @contextmanager

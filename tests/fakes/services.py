@@ -34,7 +34,7 @@ class ModelStates:
 
     def __init__(self) -> None:
         self.states: dict[str | None, CircuitState] = {None: CircuitState.REFUSED}
-        self.mended: list[str | None] = []
+        self.probed: list[str | None] = []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Rig:
                     database, QueueLimit(0), clock=clock, ids=SortableIdGenerator(clock), attempts_allowed=attempts
                 ),
                 control=JobControl(
-                    database, queue, clock=clock, attempts_allowed=attempts, allow_probe=models.mended.append
+                    database, queue, clock=clock, attempts_allowed=attempts, allow_probe=models.probed.append
                 ),
                 takeover=Takeover(database, queue, clock=clock, stalled_s=STALLED_S),
                 pausing=JobPauser(database, queue, state=models.states.__getitem__, round_s=0.05),
@@ -85,18 +85,20 @@ class Rig:
     def worker(
         self, evaluate: EvaluateJob, *, drain_s: float = 0.0, concurrency: int = 4, deadline_s: float = 30.0
     ) -> Worker:
-        pace = WorkerOptions(concurrency=concurrency, heartbeat_s=0.2, stalled_s=STALLED_S, drain_s=drain_s, poll_s=0.2)
+        options = WorkerOptions(
+            concurrency=concurrency, heartbeat_s=0.2, stalled_s=STALLED_S, drain_s=drain_s, poll_s=0.2
+        )
         return Worker(
             self.database,
             self.queue,
             self.execution(evaluate, deadline_s=deadline_s),
             self.takeover,
             self.pausing,
-            pace,
+            options,
         )
 
     @asynccontextmanager
-    async def working(self, evaluate: EvaluateJob, **options: Any) -> AsyncIterator[Worker]:
+    async def running_worker(self, evaluate: EvaluateJob, **options: Any) -> AsyncIterator[Worker]:
         """Run a worker during the block, then stop it normally."""
         worker = self.worker(evaluate, **options)
         running = asyncio.create_task(worker.run())
@@ -119,7 +121,7 @@ class Rig:
         assert found is not None
         return found
 
-    async def ended(self, job_id: str, *, within_s: float = 120.0) -> Job:
+    async def wait_for_job(self, job_id: str, *, within_s: float = 120.0) -> Job:
         """Wait until the job has ended, and return it."""
         async with asyncio.timeout(within_s):
             while not (job := await self.job(job_id)).ended:  # noqa: ASYNC110 - the state is in the database

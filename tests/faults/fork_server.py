@@ -55,7 +55,7 @@ class WorkerForkServer:
 
 
 def main() -> None:
-    from tests.faults.worker import WorkerOptions, live
+    from tests.faults.worker import WorkerOptions, run_until_killed
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # reap killed children automatically
     children: list[int] = []
@@ -67,7 +67,7 @@ def main() -> None:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(2, 1)
             try:
-                asyncio.run(live(options))
+                asyncio.run(run_until_killed(options))
             except BaseException:  # noqa: BLE001 - the child must not go on as if it were the fork server
                 traceback.print_exc()
             os._exit(1)

@@ -39,7 +39,7 @@ PAGE = (
 CLAIMS, VOTES = 5, 2
 DELAY_S = 0.05
 STALLED_S = 1.0
-SWEPT_S = 120.0
+SWEEP_TIMEOUT_S = 120.0
 MAX_LLM = 4
 JUDGE = f"""
 from judges.registry import judge
@@ -58,7 +58,7 @@ class KillOutcome:
     """Outcome of a random kill test. The lists name violations."""
 
     kills: int
-    sleeps: int
+    pauses: int
     jobs: int
     calls: int
     needed_calls: int
@@ -88,7 +88,7 @@ class RandomKillTest:
         """Hit workers ``kills`` times, submitting jobs in groups of ``wave``; then let the remaining jobs finish."""
         (self._folder / "judges").mkdir(exist_ok=True)
         (self._folder / "judges" / "counts.py").write_text(JUDGE)
-        began, sleeps = time.monotonic(), 0
+        began, pauses = time.monotonic(), 0
         job_ids: list[str] = []
         async with asyncio.timeout(within_s), self._model, Rig.opened(self._database, attempts=10_000) as rig:
             with WorkerForkServer(self._folder / "workers.log") as fork_server:
@@ -99,7 +99,7 @@ class RandomKillTest:
                     await asyncio.sleep(self._random.uniform(0.05, 0.45))
                     place = self._random.randrange(len(pids))
                     if self._random.random() < 0.1:
-                        sleeps += 1
+                        pauses += 1
                         await self._pause(pids[place])
                         continue
                     with suppress(ProcessLookupError):
@@ -109,8 +109,8 @@ class RandomKillTest:
                     assert any(psutil.pid_exists(pid) for pid in pids), "the workers die by themselves"
                     await asyncio.sleep(0.2)
                 await asyncio.sleep(2 * STALLED_S)  # time for late writes of a stopped worker
-                await self._swept()
-                return await self._outcome(job_ids, kills - sleeps, sleeps, time.monotonic() - began)
+                await self._wait_for_sweep()
+                return await self._outcome(job_ids, kills - pauses, pauses, time.monotonic() - began)
 
     async def _start_worker(self, fork_server: WorkerForkServer) -> int:
         settings = {
@@ -128,7 +128,7 @@ class RandomKillTest:
             judges=str(self._folder / "judges"),
             settings=settings,
             pages={URL: PAGE},
-            kept=str(self._folder / "kept"),
+            data_folder=str(self._folder / "data_folder"),
         )
 
     async def _pause(self, pid: int) -> None:
@@ -147,28 +147,28 @@ class RandomKillTest:
         async with self._database.begin() as connection:
             return int((await connection.execute(text(query))).scalar_one())
 
-    async def _swept(self) -> None:
+    async def _wait_for_sweep(self) -> None:
         """Wait until the sweep has removed queue entries of workers that were killed between the end of a job and of
         its entry.
 
         On a slow machine this takes several rounds. The outcome reports entries that remain.
         """
-        give_up_at = time.monotonic() + SWEPT_S
-        while time.monotonic() < give_up_at and any((await self._left()).values()):  # noqa: ASYNC110 - in the database
+        give_up_at = time.monotonic() + SWEEP_TIMEOUT_S
+        while time.monotonic() < give_up_at and any((await self._count_left_over()).values()):  # noqa: ASYNC110 - in the database
             await asyncio.sleep(0.2)
 
-    async def _left(self) -> dict[str, int]:
+    async def _count_left_over(self) -> dict[str, int]:
         async with self._database.begin() as connection:
             return dict((await connection.execute(_LEFT_OVER)).mappings().one())
 
-    async def _outcome(self, job_ids: Sequence[str], kills: int, sleeps: int, seconds: float) -> KillOutcome:
+    async def _outcome(self, job_ids: Sequence[str], kills: int, pauses: int, seconds: float) -> KillOutcome:
         async with self._database.begin() as connection:
             rows = (await connection.execute(_OUTCOMES)).mappings().all()
-        left = await self._left()
+        left = await self._count_left_over()
         known = {row["id"] for row in rows}
         return KillOutcome(
             kills=kills,
-            sleeps=sleeps,
+            pauses=pauses,
             jobs=len(job_ids),
             calls=len(self._model.calls),
             needed_calls=len(job_ids) * CLAIMS * VOTES,
@@ -177,7 +177,7 @@ class RandomKillTest:
             + [f"{row['id']} {row['status']} {row['error']}" for row in rows if row["status"] != "succeeded"],
             duplicate=[f"{row['id']} has {row['results']} results" for row in rows if row["results"] != 1],
             wrong=[f"{row['id']}: {why}" for row in rows if row["body"] and (why := _wrong(row["text"], row["body"]))],
-            paid_twice=self._paid_twice({row["text"].strip(): row["attempts"] for row in rows}, kills + sleeps),
+            paid_twice=self._paid_twice({row["text"].strip(): row["attempts"] for row in rows}, kills + pauses),
             left_over=[f"{number} {what}" for what, number in left.items() if number],
         )
 

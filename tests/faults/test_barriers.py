@@ -87,7 +87,7 @@ class Stage:
         }
 
     async def start(self, **options: Any) -> int:
-        folders = {"judges": str(self.folder / "judges"), "kept": str(self.folder / "kept")}
+        folders = {"judges": str(self.folder / "judges"), "data_folder": str(self.folder / "kept")}
         pid = await asyncio.to_thread(
             self.fork_server.start, settings=self.settings(), pages=PAGES, **folders, **options
         )
@@ -113,7 +113,7 @@ class Stage:
             await connection.execute(text(statement))
 
     async def done(self, job_id: str) -> Job:
-        job = await self.rig.ended(job_id, within_s=_WAIT_S)
+        job = await self.rig.wait_for_job(job_id, within_s=_WAIT_S)
         assert job.status is JobStatus.SUCCEEDED, job.error
         assert await self.count("SELECT count(*) FROM results") == 1
         return job

@@ -22,5 +22,5 @@ async def test_f8_random_kills_leave_all_results_correct(database: Database, tmp
     print(outcome)
     assert outcome.faults == []
     assert outcome.kills >= 40 and outcome.jobs >= JOBS
-    assert outcome.kills + outcome.sleeps == KILLS
+    assert outcome.kills + outcome.pauses == KILLS
     assert outcome.calls >= outcome.jobs * CLAIMS * VOTES

@@ -35,32 +35,34 @@ class WorkerOptions:
     judges: str
     settings: Mapping[str, Any]
     pages: Mapping[str, str] = field(default_factory=dict)
-    kept: str | None = None
+    data_folder: str | None = None
     jobs: int = 4
     dies_before_rows: bool = False
     socket: str | None = None
     dies_at: str | None = None
 
 
-async def live(options: WorkerOptions) -> None:
+async def run_until_killed(options: WorkerOptions) -> None:
     """Work or serve until killed."""
     settings = settings_for_tests(**options.settings)
     opened = scripted_runtime(
-        Path(options.judges), options.pages, kept=None if options.kept is None else Path(options.kept)
+        Path(options.judges),
+        options.pages,
+        data_folder=None if options.data_folder is None else Path(options.data_folder),
     )
     if options.socket is not None:
         app = create_app(settings, workers=0, runtime=opened)
         async with app.router.lifespan_context(app):
             await uvicorn.Server(
-                uvicorn.Config(dying(app, options.dies_at), uds=options.socket, lifespan="off")
+                uvicorn.Config(kill_at_submission(app, options.dies_at), uds=options.socket, lifespan="off")
             ).serve()
         return
-    runtime = dying_before_rows(opened) if options.dies_before_rows else opened
+    runtime = kill_before_rows(opened) if options.dies_before_rows else opened
     async with open_service(settings, concurrency=options.jobs, metrics=Metrics(), runtime=runtime):
         await asyncio.Event().wait()
 
 
-def dying(app: Any, at: str | None) -> Any:
+def kill_at_submission(app: Any, at: str | None) -> Any:
     """Return an application that kills its process at the first submission."""
 
     def kill_self() -> None:
@@ -81,7 +83,7 @@ def dying(app: Any, at: str | None) -> Any:
     return killing_app
 
 
-def dying_before_rows(opened: OpenRuntime) -> OpenRuntime:
+def kill_before_rows(opened: OpenRuntime) -> OpenRuntime:
     """Return a runtime that kills its process before it stores the row of a page."""
 
     class Deadly:

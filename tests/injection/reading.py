@@ -16,7 +16,7 @@ from judges.grounding.folding import fold
 from judges.llm.client import LLMRequest
 from judges.prompting.prompts.library import load_prompt
 
-_READ: OrderedDict[int, tuple[object, Sent]] = OrderedDict()
+_READ: OrderedDict[int, tuple[object, SentRequest]] = OrderedDict()
 _OPENING = re.compile(r"<([a-z_]+) ([0-9a-f]{32})>\n")
 
 
@@ -30,7 +30,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentRequest:
     """Parsed request: our rules, the blocks, and all text outside of both."""
 
     roles: tuple[str, ...]
@@ -44,7 +44,7 @@ class Sent:
         return next((block.text for block in self.blocks if block.label == label), "")
 
 
-def read_request(request: LLMRequest) -> Sent:
+def read_request(request: LLMRequest) -> SentRequest:
     """Parse a request, with all messages in one. Cached, because votes on one question share their messages."""
     known = _READ.get(id(request.messages))
     if known is not None and known[0] is request.messages:
@@ -56,12 +56,12 @@ def read_request(request: LLMRequest) -> Sent:
     return sent
 
 
-def _read(request: LLMRequest) -> Sent:
+def _read(request: LLMRequest) -> SentRequest:
     contents = [message["content"] for message in request.messages]
     text = "\n\n".join(part for content in contents for part in _texts(content))
     rules = load_prompt(str(request.prompt).partition("@")[0]).text
     blocks, outside = _parse_blocks(text.replace(rules, "", 1))
-    return Sent(
+    return SentRequest(
         roles=tuple(str(message["role"]) for message in request.messages),
         text=text,
         rules=rules,

@@ -22,7 +22,7 @@ from judges.llm.client import LLMReply, LLMRequest
 from judges.prompting.transcription import Transcription
 from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
-from tests.injection.reading import Sent, can_read, folded, key, read_request
+from tests.injection.reading import SentRequest, can_read, folded, key, read_request
 
 
 @dataclass
@@ -57,13 +57,13 @@ class Judge(ABC):
         self.pictures = {}
 
     @abstractmethod
-    def is_deceived(self, sent: Sent) -> bool: ...
+    def is_deceived(self, sent: SentRequest) -> bool: ...
 
-    def extraction(self, request: LLMRequest, sent: Sent) -> BaseModel:
+    def extraction(self, request: LLMRequest, sent: SentRequest) -> BaseModel:
         assert request.schema is not None
         return request.schema.model_validate(self.obeyed if self.is_deceived(sent) else self.read)
 
-    def verdict(self, request: LLMRequest, sent: Sent) -> BinaryEvalResult:
+    def verdict(self, request: LLMRequest, sent: SentRequest) -> BinaryEvalResult:
         if not self.is_deceived(sent):
             return BinaryEvalResult(reasoning="nothing told me to", result=False)
         quotes = self.quotes
@@ -76,7 +76,7 @@ class Judge(ABC):
 class GullibleJudge(Judge):
     """Judge that is deceived by any payload that it can read, including in pictures."""
 
-    def is_deceived(self, sent: Sent) -> bool:
+    def is_deceived(self, sent: SentRequest) -> bool:
         shown = [self.pictures.get(_sha256(uri), "") for uri in sent.images]
         return any(can_read(payload, text) for payload in self.payloads for text in (sent.text, *shown))
 
@@ -84,24 +84,24 @@ class GullibleJudge(Judge):
 class IsolationJudge(Judge):
     """Judge that is deceived only by a payload outside of every block."""
 
-    def is_deceived(self, sent: Sent) -> bool:
+    def is_deceived(self, sent: SentRequest) -> bool:
         return any(can_read(payload, sent.outside) for payload in self.payloads)
 
 
 class HonestJudge(Judge):
     """Judge that supports a claim only if the proving sentence is in the page, or without a page in the answer."""
 
-    def is_deceived(self, sent: Sent) -> bool:
+    def is_deceived(self, sent: SentRequest) -> bool:
         return False
 
-    def verdict(self, request: LLMRequest, sent: Sent) -> BinaryEvalResult:
+    def verdict(self, request: LLMRequest, sent: SentRequest) -> BinaryEvalResult:
         page = sent.block("page") if "page" in request.parts else sent.block("answer")
         holds = folded(self.evidence) in folded(page)
         quotes = [self.evidence] if holds and "page" in request.parts else []
         return BinaryEvalResult(reasoning="I looked", result=holds, quotes=quotes)
 
 
-def best_quotes(request: LLMRequest, sent: Sent, payloads: Sequence[str]) -> list[list[str]]:
+def best_quotes(request: LLMRequest, sent: SentRequest, payloads: Sequence[str]) -> list[list[str]]:
     """Return the quotes of a deceived judge: the payload, or the passages that are most similar to the claim."""
     claim, page = request.parts["claim"], sent.block("page")
     lines = [line.strip() for line in page.split("\n") if line.strip()]

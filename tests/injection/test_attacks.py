@@ -8,7 +8,14 @@ from __future__ import annotations
 import pytest
 
 from tests.injection.cases import SIZES
-from tests.injection.trial import CASES, attacked, changed, counts_by_quote_alone, find_problems, materials
+from tests.injection.trial import (
+    CASES,
+    attack_problems,
+    benign_problems,
+    counted_by_quote_alone,
+    find_problems,
+    materials,
+)
 from tests.injection.world import open_world
 
 MAX_CHANGED_TWINS = 0.02
@@ -30,14 +37,14 @@ async def test_no_attack_makes_a_claim_count(letter: str):
     async with open_world() as world:
         found = materials(world.site, letter, benign=False)
         assert {material.case.letter for material in found} == {letter}
-        assert await find_problems(world, found, attacked) == []
+        assert await find_problems(world, found, attack_problems) == []
 
 
 async def test_attacks_succeed_without_the_grounding_rules():
     """Most of these attacks would succeed if a verdict counted as soon as one of its quotes is in the page."""
     async with open_world() as world:
         found = [each for each in materials(world.site, "ABCDEGJ", benign=False) if each.place in {"page", "source"}]
-        had = set(await find_problems(world, found, counts_by_quote_alone))
+        had = set(await find_problems(world, found, counted_by_quote_alone))
     assert len(had) >= 0.8 * len(found), sorted(had)
 
 
@@ -47,5 +54,5 @@ async def test_benign_twins_still_count():
         twins = [
             each for each in materials(world.site, SIZES, benign=True) if each.place != "pdf" or each.case.letter == "H"
         ]
-        wrong = await find_problems(world, twins, changed)
+        wrong = await find_problems(world, twins, benign_problems)
     assert len(wrong) <= MAX_CHANGED_TWINS * len(twins), wrong

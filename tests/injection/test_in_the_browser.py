@@ -11,8 +11,8 @@ from cache.backends.patchright import BrowserCapturer
 from cache.capture import Capturer
 from cache.egress.proxy import EgressProxy
 from tests.browser.conftest import browser_program  # noqa: F401 - a fixture
-from tests.fakes.sandbox import unsandboxed_here
-from tests.injection.trial import attacked, changed, find_problems, materials
+from tests.fakes.sandbox import is_sandbox_missing
+from tests.injection.trial import attack_problems, benign_problems, find_problems, materials
 from tests.injection.world import open_world
 
 pytestmark = pytest.mark.browser
@@ -24,12 +24,12 @@ MAX_CHANGED_TWINS = 0.02
 async def test_hidden_text_reaches_no_judge_and_visible_evidence_still_counts(browser_program: Path):  # noqa: F811
     def by_browser(proxy: EgressProxy) -> Capturer:
         slots = asyncio.Semaphore(TABS)
-        return BrowserCapturer(browser_program, proxy, semaphore=slots, allow_unsandboxed=unsandboxed_here())
+        return BrowserCapturer(browser_program, proxy, semaphore=slots, allow_unsandboxed=is_sandbox_missing())
 
     async with open_world(by_browser) as world:
         attacks = materials(world.site, "FJ", benign=False, in_browser=True)
         twins = materials(world.site, "FJ", benign=True, in_browser=True)
         assert len(attacks) == len(twins) == 20
-        assert await find_problems(world, attacks, attacked) == []
-        wrong = await find_problems(world, twins, changed)
+        assert await find_problems(world, attacks, attack_problems) == []
+        wrong = await find_problems(world, twins, benign_problems)
     assert len(wrong) <= MAX_CHANGED_TWINS * len(twins), wrong

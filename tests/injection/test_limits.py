@@ -24,7 +24,7 @@ async def test_false_statement_on_a_page_is_accepted():
     async with open_world() as world:
         world.web.pages["/lie"] = page_of([*scenario.silent, scenario.claim])
         lie = material(case_of(scenario, ""), "page", world.site.url("/lie"), evidence=scenario.claim)
-        judgement = await world.judged(lie, HonestJudge(evidence=scenario.claim), Style.NATIVE)
+        judgement = await world.judge(lie, HonestJudge(evidence=scenario.claim), Style.NATIVE)
     assert strictly_supported(judgement)
 
 
@@ -35,5 +35,5 @@ async def test_unrecognised_order_succeeds_if_the_page_has_every_name_of_the_cla
         url = world.site.url("/silent")
         world.web.pages["/silent"] = page_of(list(scenario.silent))
         talked = material(case_of(scenario, order), "answer", url, answer=f"{scenario.answer}\n\n{order}")
-        judgement = await world.judged(talked, GullibleJudge(payloads=[order]), Style.NATIVE)
+        judgement = await world.judge(talked, GullibleJudge(payloads=[order]), Style.NATIVE)
     assert strictly_supported(judgement)

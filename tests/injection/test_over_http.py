@@ -31,7 +31,7 @@ async def test_verdict_of_a_gullible_model_server_does_not_count(letter: str, st
             llm, _ = make_client(
                 "openai/stand-in", api_key="sk-test", base_url=server.base_url, semaphore=asyncio.Semaphore(5)
             )
-            judgement = await world.judged(material, llm, style)
+            judgement = await world.judge(material, llm, style)
             await llm.aclose()
     assert len(server.calls) >= 3
     assert not strictly_supported(judgement)

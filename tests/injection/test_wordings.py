@@ -79,7 +79,7 @@ async def test_most_unrecognised_orders_do_not_succeed(place: str):
             )
             answer = scenario.answer.replace("{url}", url) + ("" if place == "page" else f"\n\n{order}")
             world.web.pages[f"/{number}"] = page_of(paragraphs)
-            judged = await world.judged(
+            judged = await world.judge(
                 material(case_of(scenario, order), place, url, answer=answer),
                 GullibleJudge(payloads=[order]),
                 Style.NATIVE,

@@ -1,4 +1,7 @@
-"""Trials of cases with every stand-in judge, in both prompt styles."""
+"""Trials of cases with every stand-in judge, in both prompt styles.
+
+Each request must also satisfy invariants that do not depend on the reply.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,12 @@ from collections.abc import Awaitable, Callable, Collection, Iterator
 
 from cache.errors import CacheError
 from judges.grounding.quotes import find_quotes
+from judges.llm.client import LLMRequest
+from judges.prompting.page_view import MAX_LINKS_CHARS, MAX_TEXT_CHARS, TRUNCATION_NOTICE
 from judges.prompting.rendering import Style
 from tests.injection.cases import Case, load_cases
-from tests.injection.invariants import broken_invariants
 from tests.injection.material import Material, Site, build
+from tests.injection.reading import SentRequest, can_read, read_request
 from tests.injection.rendered import build_rendered
 from tests.injection.sources import build_source
 from tests.injection.stand_in_judges import GullibleJudge, HonestJudge, IsolationJudge, Judge
@@ -19,6 +24,8 @@ from tests.injection.world import World, nonce_of_another_run, strictly_supporte
 CASES = load_cases()
 IN_BROWSER = frozenset({"html", "browser"})
 AT_ONCE = 6
+ROLES = {Style.NATIVE: ("system", "user"), Style.COMPAT: ("user",)}
+ROOM_FOR_TAGS = 5_000
 
 
 def materials(site: Site, letters: Collection[str], *, benign: bool, in_browser: bool = False) -> list[Material]:
@@ -55,13 +62,13 @@ async def find_problems(
     return [wrong for several in await asyncio.gather(*map(one, found)) for wrong in several]
 
 
-async def attacked(world: World, material: Material) -> list[str]:
+async def attack_problems(world: World, material: Material) -> list[str]:
     """Return the problems of one attack, under each judge and style."""
-    pictures = await world.pictures(material)
+    pictures = await world.picture_texts(material)
     wrong: list[str] = []
     for style in styles(material):
         for judge in _judges(material, pictures):
-            judgement = await world.judged(material, judge, style)
+            judgement = await world.judge(material, judge, style)
             wrong += broken_invariants(material, style, judge.requests)
             honest_about_answer = isinstance(judge, HonestJudge) and material.sources is None
             if strictly_supported(judgement) and not honest_about_answer:
@@ -69,23 +76,26 @@ async def attacked(world: World, material: Material) -> list[str]:
     return wrong
 
 
-async def changed(world: World, twin: Material) -> list[str]:
+async def benign_problems(world: World, twin: Material) -> list[str]:
     """Return what an honest judge no longer supports in a twin, and problems of its requests."""
     wrong: list[str] = []
     for style in styles(twin):
         judge = HonestJudge(evidence=twin.evidence, read=twin.read)
-        judgement = await world.judged(twin, judge, style)
+        judgement = await world.judge(twin, judge, style)
         wrong += [] if strictly_supported(judgement) else [f"{twin.name}, {style}: no longer counts"]
         wrong += broken_invariants(twin, style, judge.requests)
     return wrong
 
 
-async def counts_by_quote_alone(world: World, material: Material) -> list[str]:
+async def counted_by_quote_alone(world: World, material: Material) -> list[str]:
     """Return the case if a verdict of the gullible judge would count as soon as one of its quotes is in the page."""
     judge = GullibleJudge(
-        payloads=material.reads, pictures=await world.pictures(material), quotes=material.quotes, obeyed=material.obeyed
+        payloads=material.reads,
+        pictures=await world.picture_texts(material),
+        quotes=material.quotes,
+        obeyed=material.obeyed,
     )
-    await world.judged(material, judge, Style.NATIVE)
+    await world.judge(material, judge, Style.NATIVE)
     said = [vote.quotes for vote in judge.votes if vote.result]
     for url in material.sources or ():
         try:
@@ -115,3 +125,38 @@ def _judges(material: Material, pictures: dict[str, str]) -> Iterator[Judge]:
     yield HonestJudge(evidence=material.evidence, read=material.read)
     if material.place != "quotes":  # in place "quotes" the judge itself is the attack, whatever it is sent
         yield IsolationJudge(payloads=material.reads, obeyed=material.obeyed, read=material.read)
+
+
+def broken_invariants(material: Material, style: Style, requests: list[LLMRequest]) -> list[str]:
+    """Return one sentence per violated invariant."""
+    problems = {problem for request in requests for problem in _problems(material, style, request)}
+    return [f"{material.name}, {style}: {problem}" for problem in sorted(problems)]
+
+
+def _problems(material: Material, style: Style, request: LLMRequest) -> Iterator[str]:
+    sent = read_request(request)
+    if sent.roles != ROLES[style]:
+        yield f"roles are {sent.roles}"
+    if style is Style.NATIVE and request.messages[0]["content"] != sent.rules:
+        yield "the system message is not the rules and nothing else"
+    if sent.outside.strip():
+        yield f"outside of the blocks stands {sent.outside.strip()[:80]!r}"
+    nonces = [block.nonce for block in sent.blocks]
+    if len(set(nonces)) != len(nonces):
+        yield "two blocks share a nonce"
+    if any(sent.text.count(nonce) != 2 for nonce in nonces):
+        yield "a nonce stands elsewhere than in its two tags"
+    yield from _visible_payloads(material, sent)
+    page = sent.block("page")
+    if len(page) > MAX_TEXT_CHARS + len(TRUNCATION_NOTICE):
+        yield f"{len(page)} characters of a page are sent"
+    answers = 2 * len(material.answer) + 2 * len(material.case.scenario.task)
+    if len(sent.text) > MAX_TEXT_CHARS + MAX_LINKS_CHARS + answers + len(sent.rules) + ROOM_FOR_TAGS:
+        yield f"{len(sent.text)} characters are sent"
+
+
+def _visible_payloads(material: Material, sent: SentRequest) -> Iterator[str]:
+    """Yield a problem if a hidden payload is visible in a block other than the claim."""
+    shown = [block.text for block in sent.blocks if block.label != "claim"]
+    if material.case.hidden and any(can_read(payload, text) for payload in material.reads for text in shown):
+        yield "the hidden payload is shown"

@@ -37,24 +37,24 @@ from tests.injection.sources import HOSTS
 from tests.standin.web import StandInWeb
 
 TRIALS = 5
-SEPARATOR = BlockBuilder(b"the secret of this installation")
+BLOCK_BUILDER = BlockBuilder(b"the secret of this installation")
 
 
-class Further(BaseModel):
+class FurtherItem(BaseModel):
     name: str
     detail: str = ""
 
 
-class Found(BaseModel):
+class ExtractedFact(BaseModel):
     """Extraction of class M from an answer."""
 
     statement: str | None = None
     subject: str | None = None
     urls: list[str] = Field(default_factory=list)
-    further: list[Further] = Field(default_factory=list)
+    further: list[FurtherItem] = Field(default_factory=list)
 
 
-class ToThisMachine:
+class LoopbackResolver:
     """Resolver that maps every host to this machine."""
 
     async def resolve(self, host: str, port: int) -> Sequence[str]:
@@ -74,17 +74,17 @@ class World:
     def site(self) -> Site:
         return Site(port=self.web.port)
 
-    async def judged(self, material: Material, llm: LLMClient, style: Style) -> Judgement:
+    async def judge(self, material: Material, llm: LLMClient, style: Style) -> Judgement:
         """Judge the material with the real runner, verifier, extractor and page cache."""
         tools = JudgeTools(
-            verifier=Verifier(llm, "stand-in", separator=SEPARATOR, pages=self.preparer, style=style),
-            extractor=Extractor(llm, "stand-in", separator=SEPARATOR, pages=self.preparer, style=style),
+            verifier=Verifier(llm, "stand-in", separator=BLOCK_BUILDER, pages=self.preparer, style=style),
+            extractor=Extractor(llm, "stand-in", separator=BLOCK_BUILDER, pages=self.preparer, style=style),
             evidence_for=self.cache.evidence_for,
             trials=TRIALS,
         )
         return await run_judge(judge_of(_rubric_of(material)), Answer(name="answer_1.md", text=material.answer), tools)
 
-    async def pictures(self, material: Material) -> dict[str, str]:
+    async def picture_texts(self, material: Material) -> dict[str, str]:
         """Return the text of each picture of a material's pages, by its SHA-256."""
         said: dict[str, str] = {}
         for url in material.sources or ():
@@ -96,19 +96,19 @@ class World:
         return said
 
 
-def by_http(proxy: EgressProxy) -> Capturer:
+def http_capturer(proxy: EgressProxy) -> Capturer:
     return HttpCapturer(proxy, semaphore=asyncio.Semaphore(4))
 
 
 @asynccontextmanager
-async def open_world(capturer: Callable[[EgressProxy], Capturer] = by_http) -> AsyncIterator[World]:
+async def open_world(capturer: Callable[[EgressProxy], Capturer] = http_capturer) -> AsyncIterator[World]:
     """Open a separate world in which one stand-in server serves every host of ``HOSTS``."""
     async with StandInWeb() as web:
         places = frozenset(f"{host}:{web.port}" for host in HOSTS)
-        async with EgressProxy(places, resolver=ToThisMachine()) as proxy:
+        async with EgressProxy(places, resolver=LoopbackResolver()) as proxy:
             pages = PageCache(capturer(proxy), BlobStore.open("memory://"), MemoryIndex())
             try:
-                yield World(web, pages, PagePreparer(SEPARATOR))
+                yield World(web, pages, PagePreparer(BLOCK_BUILDER))
             finally:
                 await pages.aclose()
 
@@ -123,7 +123,7 @@ def nonce_of_another_run(material: Material) -> str:
     the attack is in the answer, for the answer if it is in a page.
     """
     question = Question(task=material.case.scenario.task, answer=material.answer, claim=material.claim)
-    rendered = render_claim(question, SEPARATOR, Style.NATIVE)
+    rendered = render_claim(question, BLOCK_BUILDER, Style.NATIVE)
     request = LLMRequest(model="stand-in", messages=rendered.messages, prompt=rendered.prompt)
     label = "claim" if material.place in {"answer", "alone"} else "answer"
     return next(block.nonce for block in read_request(request).blocks if block.label == label)
@@ -137,7 +137,9 @@ def _rubric_of(material: Material) -> object:
         if material.place != "extraction":
             ctx.verify("fact", material.claim, material.sources, critical=True)
             return
-        found = await ctx.extract(Found, "Read the statement, what it is about, its sources, and further items.")
+        found = await ctx.extract(
+            ExtractedFact, "Read the statement, what it is about, its sources, and further items."
+        )
         ctx.check("given", found.statement and found.subject, critical=True)
         ctx.verify("fact", found.statement or "nothing was stated", found.urls, critical=True)
         for number, item in enumerate(found.further):

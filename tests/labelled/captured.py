@@ -1,4 +1,4 @@
-"""The labelled pages as a capturer brings them back, each from a host of its own name on a local server."""
+"""Captures of the labelled pages, each from its own host name on a local server."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from cache.capture import Capturer, Observation
 from cache.egress.proxy import EgressProxy
 from tests.labelled.labels import LabelledPage, labelled_pages
 from tests.standin.documents import image_bytes
+from tests.standin.local_hosts import LocalHostsResolver
 from tests.standin.web import Reply, StandInWeb, Visit
-from tests.standin.web_hosts import OnlyHosts
 
 _PICTURES = ("dawn", "i/1")
 
 
 @asynccontextmanager
 async def _served(pages: Sequence[LabelledPage]) -> AsyncIterator[tuple[EgressProxy, int]]:
-    """A proxy that leads to the pages' hosts, and the port they are served on."""
+    """Yield an egress proxy that allows only the hosts of the pages, and the port of their server."""
     answers = {url: page for page in pages for url in (page.url, page.final_url)}
 
     def answer(visit: Visit) -> Reply:
@@ -39,7 +39,7 @@ async def _served(pages: Sequence[LabelledPage]) -> AsyncIterator[tuple[EgressPr
         site.pages.update({urlsplit(url).path or "/": answer for url in answers})
         hosts = frozenset(urlsplit(url).hostname or "" for url in answers)
         allowed = frozenset(f"{host}:{site.port}" for host in hosts)
-        async with EgressProxy(allowed, resolver=OnlyHosts(hosts)) as proxy:
+        async with EgressProxy(allowed, resolver=LocalHostsResolver(hosts)) as proxy:
             yield proxy, site.port
 
 
@@ -48,8 +48,8 @@ def _local(url: str, port: int) -> str:
     return parts._replace(scheme="http", netloc=f"{parts.hostname}:{port}", fragment="").geturl()
 
 
-async def captured(make: Callable[[EgressProxy], Capturer]) -> Mapping[str, Observation]:
-    """What the capturer made by ``make`` brings back of each page, by name."""
+async def capture_labelled_pages(make: Callable[[EgressProxy], Capturer]) -> Mapping[str, Observation]:
+    """Return the captures of all pages by the capturer that ``make`` creates, by name."""
     pages = labelled_pages()
     async with _served(pages) as (proxy, port):
         capturer = make(proxy)

@@ -1,4 +1,4 @@
-"""The labelled pages, and how well a detector tells them apart."""
+"""Labelled pages, and the comparison of a classification with the labels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledPage:
-    """A page and what it is. ``hard``: good, although much about it says otherwise."""
+    """A page with its correct outcome. ``hard``: a good page with signals of a bad one."""
 
     name: str
     html: str
@@ -32,7 +32,7 @@ class LabelledPage:
 
 @cache
 def labelled_pages() -> tuple[LabelledPage, ...]:
-    """All of them, in the order of their names."""
+    """Return all labelled pages, sorted by name."""
     files = sorted(file for kind in ("good", "bad") for file in (_FOLDER / kind).glob("*.html"))
     return tuple(map(_read, files))
 
@@ -53,8 +53,10 @@ def _read(file: Path) -> LabelledPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detection:
-    """How the bad pages were found. ``false_alarms`` and ``missed`` are names of pages, ``exact`` how many of the bad
-    ones were also called what they are."""
+    """Detection of bad pages. ``exact``: number of bad pages with the correct outcome.
+
+    ``false_alarms`` and ``missed`` are names of pages.
+    """
 
     found: int
     bad: int
@@ -72,8 +74,8 @@ class Detection:
         return self.found / max(1, self.bad)
 
 
-def detection(outcomes: Mapping[str, CaptureOutcome]) -> Detection:
-    """How the outcomes, by name of page, agree with the labels."""
+def compare_with_labels(outcomes: Mapping[str, CaptureOutcome]) -> Detection:
+    """Compare outcomes, by name of page, with the labels."""
     pages = labelled_pages()
     bad = [page for page in pages if not page.is_good]
     found = [page for page in bad if outcomes[page.name] not in EVIDENCE_OUTCOMES]

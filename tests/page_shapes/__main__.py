@@ -15,9 +15,9 @@ from pathlib import Path
 import psutil
 
 from cache.backends.patchright import BrowserCapturer
-from tests.fakes.sandbox import installed_browser, unsandboxed_here
+from tests.fakes.sandbox import installed_browser, is_sandbox_missing
 from tests.page_shapes.articles import ARTICLES
-from tests.page_shapes.captured import faults, served
+from tests.page_shapes.captured import faults, serve_shapes
 from tests.page_shapes.loops import DOWN, ENDLESS, LOOPS, WAITING
 from tests.page_shapes.lost import COVERED, NOTED, OVERLAYS
 from tests.page_shapes.short import EMPTY, SHORT
@@ -44,7 +44,7 @@ async def _main(program: Path, wanted: list[str], *, allow_unsandboxed: bool) ->
     print(f"{'page':26} {'outcome':10} {'s':>6} {'CPU s':>6}  faults and detail")
     taken: list[tuple[float, float]] = []
     wrong = found = all_shown = 0
-    async with served({name: SHAPES[name] for name in wanted or SHAPES}) as (proxy, urls):
+    async with serve_shapes({name: SHAPES[name] for name in wanted or SHAPES}) as (proxy, urls):
         capturer = BrowserCapturer(
             program,
             proxy,
@@ -96,4 +96,4 @@ if __name__ == "__main__":
     browser = installed_browser()
     if browser is None:
         sys.exit("No Chromium on this machine: run `make setup`.")
-    asyncio.run(_main(browser, wanted_pages, allow_unsandboxed=unsandboxed_here()))
+    asyncio.run(_main(browser, wanted_pages, allow_unsandboxed=is_sandbox_missing()))

@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 from cache.capture import Capturer, Observation
 from cache.egress.proxy import EgressProxy
 from tests.page_shapes.shapes import Shape
+from tests.standin.local_hosts import LocalHostsResolver
 from tests.standin.web import Answer, Reply, StandInWeb, Visit
-from tests.standin.web_hosts import OnlyHosts
 
 
 @asynccontextmanager
-async def served(shapes: Mapping[str, Shape]) -> AsyncIterator[tuple[EgressProxy, Mapping[str, str]]]:
+async def serve_shapes(shapes: Mapping[str, Shape]) -> AsyncIterator[tuple[EgressProxy, Mapping[str, str]]]:
     """Yield an egress proxy that allows only the hosts of these pages, and the URL of each page."""
     hosts = {f"{name}.example": shape for name, shape in shapes.items()}
 
@@ -25,13 +25,15 @@ async def served(shapes: Mapping[str, Shape]) -> AsyncIterator[tuple[EgressProxy
     paths: Mapping[str, Answer] = {path: answer for shape in shapes.values() for path in (shape.path, *shape.beside)}
     async with StandInWeb(paths) as site:
         allowed = frozenset(f"{host}:{site.port}" for host in hosts)
-        async with EgressProxy(allowed, resolver=OnlyHosts(frozenset(hosts))) as proxy:
+        async with EgressProxy(allowed, resolver=LocalHostsResolver(frozenset(hosts))) as proxy:
             yield proxy, {name: f"http://{name}.example:{site.port}{shape.path}" for name, shape in shapes.items()}
 
 
-async def captured(make: Callable[[EgressProxy], Capturer], shapes: Mapping[str, Shape]) -> Mapping[str, Observation]:
+async def capture_shapes(
+    make: Callable[[EgressProxy], Capturer], shapes: Mapping[str, Shape]
+) -> Mapping[str, Observation]:
     """Return the captures of all pages by the capturer that ``make`` creates, by name."""
-    async with served(shapes) as (proxy, urls):
+    async with serve_shapes(shapes) as (proxy, urls):
         capturer = make(proxy)
         try:
             seen = await asyncio.gather(*map(capturer.capture, urls.values()))

@@ -16,7 +16,7 @@ class Shape:
     """A page, and what a person sees on it.
 
     Attributes:
-        reply: What the server answers.
+        reply: Response of the server.
         shown: Texts that a person can read. All of them must be in the captured text.
         unseen: Texts that a person cannot see. None of them may be in the captured text.
         detail: Phrases that the detail of the capture must contain.
@@ -39,7 +39,7 @@ def page(body: str, *, title: str = "Harbour news", head: str = "") -> Reply:
 
 
 def paragraphs(name: str, count: int = 12) -> tuple[str, ...]:
-    """Different sentences, so that each can be looked for in a text."""
+    """Return different sentences, so that a test can search a text for each."""
     return tuple(
         f"Paragraph {number} of {name}: the harbour board measured {number * 7 + 3} boats on quay {number + 1} and "
         f"noted that the ferry from pier {number + 20} carried {number * 31 + 118} passengers before noon."

@@ -13,48 +13,49 @@ STAMP = "%Y%m%d%H%M%S"
 
 
 class StandInArchive(StandInWeb):
-    """Archive of ``copies``: by URL, the HTML of each timestamp. ``quick``: the availability call knows them.
-    ``silent``: paths with these prefixes return that status instead.
+    """Archive of ``copies``: by URL, the HTML of each timestamp.
+
+    ``has_availability``: the availability call returns them. ``failing``: status by path prefix, returned instead.
     """
 
-    def __init__(self, copies: Mapping[str, Mapping[str, str]], *, quick: bool = True) -> None:
+    def __init__(self, copies: Mapping[str, Mapping[str, str]], *, has_availability: bool = True) -> None:
         super().__init__()
-        self.quick = quick
-        self.silent: dict[str, int] = {}
+        self.has_availability = has_availability
+        self.failing: dict[str, int] = {}
         self.copies = {url: dict(stamps) for url, stamps in copies.items()}
         self.pages["/wayback/available"] = self._available
         self.pages["/cdx/search/cdx"] = self._index
         for url, stamps in copies.items():
             for stamp, html in stamps.items():
                 path = f"/web/{stamp}id_/{url}".partition("?")[0]
-                self.pages[path] = lambda visit, html=html: self._unless_silent(visit, Reply.html(html))
+                self.pages[path] = lambda visit, html=html: self._unless_failing(visit, Reply.html(html))
 
-    def asked(self, path: str) -> list[dict[str, str]]:
+    def queries(self, path: str) -> list[dict[str, str]]:
         """Return the queries of all visits to a path, in order."""
         found = (visit.target.partition("?")[2] for visit in self.visits if visit.path == path)
         return [{name: values[-1] for name, values in parse_qs(query).items()} for query in found]
 
     def _available(self, visit: Visit) -> Reply:
         query = _query(visit)
-        closest = self._closest(query["url"], query["timestamp"]) if self.quick else None
+        closest = self._closest(query["url"], query["timestamp"]) if self.has_availability else None
         snapshots = {}
         if closest is not None:
             place = f"http://web.archive.org/web/{closest}/{query['url']}"
             snapshots = {"closest": {"status": "200", "available": True, "url": place, "timestamp": closest}}
-        return self._unless_silent(visit, _json({"url": query["url"], "archived_snapshots": snapshots}))
+        return self._unless_failing(visit, _json({"url": query["url"], "archived_snapshots": snapshots}))
 
     def _index(self, visit: Visit) -> Reply:
         query = _query(visit)
         assert query["filter"] == "statuscode:200"
         stamps = sorted(self.copies.get(query["url"], {}), key=lambda each: abs(_time(each) - _time(query["closest"])))
         rows = [["timestamp", "statuscode"], *([stamp, "200"] for stamp in stamps)] if stamps else []
-        return self._unless_silent(visit, _json(rows))
+        return self._unless_failing(visit, _json(rows))
 
     def _closest(self, url: str, wanted: str) -> str | None:
         return min(self.copies.get(url, {}), key=lambda each: abs(_time(each) - _time(wanted)), default=None)
 
-    def _unless_silent(self, visit: Visit, reply: Reply) -> Reply:
-        status = next((status for path, status in self.silent.items() if visit.path.startswith(path)), None)
+    def _unless_failing(self, visit: Visit, reply: Reply) -> Reply:
+        status = next((status for path, status in self.failing.items() if visit.path.startswith(path)), None)
         return reply if status is None else Reply(status=status, body=b"busy")
 
 

@@ -60,7 +60,7 @@ class StandInLLM:
         self.dialect = None if dialect is None else DIALECTS[dialect]
         self.calls: list[Call] = []
         self.in_flight = 0
-        self.most_in_flight = 0
+        self.max_in_flight = 0
         self.models: list[dict[str, object]] | None = None
         """The entries of GET /models; None: the server has no such endpoint."""
         self.port = 0
@@ -125,7 +125,7 @@ class StandInLLM:
         call = read_call(request, index=len(self.calls))
         self.calls.append(call)
         self.in_flight += 1
-        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        self.max_in_flight = max(self.max_in_flight, self.in_flight)
         try:
             return await self._reply(call, writer)
         finally:
@@ -204,9 +204,9 @@ class StandInLLM:
         """
         if self.dialect is None or call.form in self.dialect.honours:
             return call.schema or schema_in_words(call.text)
-        told = schema_in_words(call.text)
+        schema_in_prompt = schema_in_words(call.text)
         asks_for_verdict = '"result", true if the claim holds' in call.text
-        return {"properties": {"reasoning": {}, "result": {}, "quotes": {}}} if asks_for_verdict else told
+        return {"properties": {"reasoning": {}, "result": {}, "quotes": {}}} if asks_for_verdict else schema_in_prompt
 
 
 def _error(message: str, code: str | None, param: str | None = None) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class StandInS3:
             await asyncio.sleep(1)
         place = request.path.partition("?")[0]
         if request.method == "PUT":
-            if not _is_whole(request):
+            if not _matches_checksum(request):
                 return _reply(400, b"<Error><Code>BadDigest</Code></Error>")
             self.objects[place] = request.body[: len(request.body) // 2] if wrong == "half" else request.body
             return _reply(200, b"", tag=_tag(request.body))
@@ -77,10 +77,10 @@ class StandInS3:
         return _reply(200, data, tag=tag, body=request.method != "HEAD")
 
 
-def _is_whole(request: HttpRequest) -> bool:
+def _matches_checksum(request: HttpRequest) -> bool:
     """Return whether the body matches the checksum sent with it."""
-    told = request.headers.get("x-amz-checksum-sha256")
-    return told is None or base64.b64decode(told) == hashlib.sha256(request.body).digest()
+    checksum = request.headers.get("x-amz-checksum-sha256")
+    return checksum is None or base64.b64decode(checksum) == hashlib.sha256(request.body).digest()
 
 
 def _tag(data: bytes) -> str:

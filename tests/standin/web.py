@@ -49,7 +49,7 @@ Answer = Reply | Callable[[Visit], Reply] | Callable[[Visit], Awaitable[Reply]]
 
 
 class StandInWeb:
-    """Server of ``pages`` (path -> answer) on a free port; ``anything_else`` answers all other paths (default: a 404
+    """Server of ``pages`` (path -> answer) on a free port; ``default_answer`` answers all other paths (default: a 404
     with a body).
     """
 
@@ -59,10 +59,10 @@ class StandInWeb:
         *,
         host: str = "127.0.0.1",
         tls: ssl.SSLContext | None = None,
-        anything_else: Answer | None = None,
+        default_answer: Answer | None = None,
     ) -> None:
         self.pages: dict[str, Answer] = dict(pages or {})
-        self.anything_else: Answer = anything_else or Reply.html("<h1>Not here</h1>", status=404)
+        self.default_answer: Answer = default_answer or Reply.html("<h1>Not here</h1>", status=404)
         self.hits: Counter[str] = Counter()
         self.visits: list[Visit] = []
         self.connections = 0
@@ -92,12 +92,12 @@ class StandInWeb:
         return port
 
     @property
-    def place(self) -> str:
+    def host_port(self) -> str:
         """``host:port``, the form used in allowlists."""
         return f"{self.host}:{self.port}"
 
     def url(self, path: str) -> str:
-        return f"http://{self.place}{path}"
+        return f"http://{self.host_port}{path}"
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -110,7 +110,7 @@ class StandInWeb:
             visit = await _read_visit(reader)
             self.hits[visit.path] += 1
             self.visits.append(visit)
-            answer = self.pages.get(visit.path, self.anything_else)
+            answer = self.pages.get(visit.path, self.default_answer)
             if callable(answer):
                 made = answer(visit)
                 answer = made if isinstance(made, Reply) else await made

@@ -48,7 +48,7 @@ WAIT_MS = 15_000
 _numbers = count(1)
 
 
-class PictureBook:
+class TextPageCapturer:
     """Capturer that renders the text recorded for a URL as a picture."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class PictureBook:
             outcome=CaptureOutcome.LOGIN_WALL if url in self.blocked else CaptureOutcome.OK,
             captured_at=datetime.now(UTC),
             duration_s=0.1,
-            backend="picture book",
+            backend="picture capturer",
             final_url=url,
             http_status=200,
             kind=PageKind.WEB,
@@ -90,12 +90,12 @@ class PictureBook:
 
 @dataclass(slots=True)
 class Served:
-    """A running service. ``judging`` holds the results of answers, ``book`` the texts of pages."""
+    """A running service. ``judging`` holds the results of answers, ``capturer`` the texts of pages."""
 
     url: str
     service: Service
     judging: JudgedByText
-    book: PictureBook
+    capturer: TextPageCapturer
     key: str | None
     http: httpx.AsyncClient
     pages: PageCache
@@ -107,7 +107,7 @@ class Served:
         assert accepted.status_code == 202, accepted.text
         return str(accepted.json()["jobs"][0]["id"])
 
-    async def ended(self, job_id: str) -> dict[str, Any]:
+    async def wait_for_job(self, job_id: str) -> dict[str, Any]:
         """Wait until the job has ended and return it."""
         async with asyncio.timeout(120):
             while True:
@@ -118,21 +118,21 @@ class Served:
 
     async def result(self, agent: str, text: str, **more: Any) -> str:
         """Submit an answer, wait, and return the id of its result."""
-        job = await self.ended(await self.submit(agent, text, **more))
+        job = await self.wait_for_job(await self.submit(agent, text, **more))
         assert job["result_id"], job
         return str(job["result_id"])
 
     async def capture(self, url: str, text: str, *, title: str = "A page") -> str:
         """Store a page as evidence and return its id."""
-        self.book.texts[url], self.book.title = text, title
+        self.capturer.texts[url], self.capturer.title = text, title
         return (await self.pages.get(url)).id
 
     def quote(self, page_id: str, url: str, words: str) -> Quote:
-        start = self.book.texts[url].index(words)
+        start = self.capturer.texts[url].index(words)
         return Quote(text=words, page_id=page_id, start=start, end=start + len(words))
 
 
-Open = Callable[..., AbstractAsyncContextManager[Served]]
+OpenDashboard = Callable[..., AbstractAsyncContextManager[Served]]
 
 
 @contextmanager
@@ -147,10 +147,10 @@ def fresh_database(server: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def open_dashboard(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Open:  # noqa: F811
+def open_dashboard(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> OpenDashboard:  # noqa: F811
     """Function that opens an empty service on a free port.
 
-    ``settings`` are overrides, ``real_judges`` runs real judges, ``judging_by`` is a folder of judge files that
+    ``settings`` are overrides, ``real_judges`` runs real judges, ``judge_folder`` is a folder of judge files that
     replaces ours.
     """
     folder = tmp_path_factory.mktemp("dashboard")
@@ -164,18 +164,18 @@ def open_dashboard(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) 
         *,
         evaluate: EvaluateJob | None = None,
         real_judges: bool = False,
-        judging_by: Path | None = None,
+        judge_folder: Path | None = None,
         workers: int = 1,
         **settings: Any,
     ) -> AsyncIterator[Served]:
         stack = ExitStack()
         database = stack.enter_context(fresh_database(postgres_url))
         chosen = settings_for_tests(data_dir=folder / "data", database_url=database, **settings)
-        judging, book = JudgedByText(), PictureBook()
+        judging, capturer = JudgedByText(), TextPageCapturer()
         app = create_app(
             chosen,
             workers=workers,
-            runtime=scripted_runtime(judging_by or judges, book.texts),
+            runtime=scripted_runtime(judge_folder or judges, capturer.texts),
             evaluate=None if real_judges else evaluate or judging,
         )
         listener = socket.socket()
@@ -189,9 +189,11 @@ def open_dashboard(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) 
             async with app.router.lifespan_context(app), httpx.AsyncClient(base_url=url, headers=headers) as http:
                 serving = asyncio.create_task(server.serve(sockets=[listener]))
                 service: Service = app.state.service
-                pages = PageCache(book, service.runtime.blobs, service.runtime.index)
+                pages = PageCache(capturer, service.runtime.blobs, service.runtime.index)
                 try:
-                    yield Served(url=url, service=service, judging=judging, book=book, key=key, http=http, pages=pages)
+                    yield Served(
+                        url=url, service=service, judging=judging, capturer=capturer, key=key, http=http, pages=pages
+                    )
                 finally:
                     server.should_exit = True
                     await serving
@@ -201,7 +203,7 @@ def open_dashboard(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def served(open_dashboard: Open) -> AsyncIterator[Served]:
+async def served(open_dashboard: OpenDashboard) -> AsyncIterator[Served]:
     """Service on the local machine without keys or sign-in."""
     async with open_dashboard() as running:
         yield running
@@ -225,20 +227,20 @@ class Reader:
     context: BrowserContext
     page: Page
     url: str
-    outside: list[str] = field(default_factory=list)
-    trouble: list[str] = field(default_factory=list)
+    external_requests: list[str] = field(default_factory=list)
+    page_errors: list[str] = field(default_factory=list)
 
     async def go(self, path: str) -> None:
         await self.page.goto(f"{self.url}{path}")
 
-    async def refuse(self, dialog: Dialog) -> None:
-        self.trouble.append(f"dialog: {dialog.message}")
+    async def dismiss_dialog(self, dialog: Dialog) -> None:
+        self.page_errors.append(f"dialog: {dialog.message}")
         await dialog.dismiss()
 
     async def text(self, selector: str) -> str:
         return " ".join((await self.page.locator(selector).first.inner_text()).split())
 
-    async def until(self, condition: str) -> None:
+    async def wait_until(self, condition: str) -> None:
         """Wait for a condition in the page. The driver's own wait needs ``eval``, which our policy forbids."""
         async with asyncio.timeout(WAIT_MS / 1000):
             while not await self.page.evaluate(condition):  # noqa: ASYNC110 - the state is in the browser
@@ -255,7 +257,7 @@ class Reader:
 
 
 @asynccontextmanager
-async def reading(
+async def open_reader(
     chromium: Browser, url: str, *, size: tuple[int, int] = LAPTOP, dark: bool = False, scripts: bool = True
 ) -> AsyncIterator[Reader]:
     """Open a new browser profile for a service, and record requests to other origins."""
@@ -267,10 +269,13 @@ async def reading(
     context.set_default_timeout(WAIT_MS)
     page = await context.new_page()
     reader = Reader(context=context, page=page, url=url)
-    page.on("request", lambda request: reader.outside.append(request.url) if not request.url.startswith(url) else None)
-    page.on("pageerror", lambda error: reader.trouble.append(str(error)))
-    page.on("dialog", lambda dialog: asyncio.ensure_future(reader.refuse(dialog)))
-    page.on("console", lambda said: reader.trouble.append(said.text) if said.type == "error" else None)
+    page.on(
+        "request",
+        lambda request: reader.external_requests.append(request.url) if not request.url.startswith(url) else None,
+    )
+    page.on("pageerror", lambda error: reader.page_errors.append(str(error)))
+    page.on("dialog", lambda dialog: asyncio.ensure_future(reader.dismiss_dialog(dialog)))
+    page.on("console", lambda said: reader.page_errors.append(said.text) if said.type == "error" else None)
     try:
         yield reader
     finally:
@@ -279,5 +284,5 @@ async def reading(
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def reader(chromium: Browser, served: Served) -> AsyncIterator[Reader]:
-    async with reading(chromium, served.url) as one:
+    async with open_reader(chromium, served.url) as one:
         yield one

@@ -11,11 +11,11 @@ import pytest
 import pytest_asyncio
 from patchright.async_api import Browser
 
-from tests.browser.dashboard.conftest import LAPTOP, PHONE, Open, Reader, Served, reading
+from tests.browser.dashboard.conftest import LAPTOP, PHONE, OpenDashboard, Reader, Served, open_reader
 from tests.browser.dashboard.test_hostile_text import PAYLOADS, clean
 from tests.browser.dashboard.test_narrow import overflowing_elements
 from tests.browser.dashboard.test_tables import find_tables_in_downloads
-from tests.fakes.mind2web import answering, nine_steps, ranks_of_nine_steps, write_scores, write_split
+from tests.fakes.mind2web import mind2web_reply, nine_steps, ranks_of_nine_steps, write_scores, write_split
 from tests.fakes.multimodal import picture, source_row, write_rows
 from tests.standin.llm import StandInLLM
 
@@ -35,7 +35,7 @@ class Runs:
 async def run(served: Served, suite: str, **order: object) -> str:
     accepted = await served.http.post(f"/v1/suites/{suite}/runs", json=order)
     assert accepted.status_code == 202, accepted.text
-    job = await served.ended(accepted.json()["id"])
+    job = await served.wait_for_job(accepted.json()["id"])
     assert job["status"] == "succeeded", job
     return f"/suites/{suite}/runs/{job['id']}"
 
@@ -50,7 +50,7 @@ def hostile_steps() -> list[dict]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def runs(open_dashboard: Open, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runs]:
+async def runs(open_dashboard: OpenDashboard, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runs]:
     folder: Path = tmp_path_factory.mktemp("benchmarks")
     for name, steps in (("good", nine_steps()), ("bad", hostile_steps())):
         (folder / name).mkdir()
@@ -58,7 +58,7 @@ async def runs(open_dashboard: Open, tmp_path_factory: pytest.TempPathFactory) -
     write_scores(folder / "scores.pkl", ranks_of_nine_steps())
     rows = [source_row(f"t{n}", 0, "CLICK", screenshot=picture(400, 300)) for n in range(3)]
     write_rows(folder / "rows_test_website.parquet", rows)
-    async with StandInLLM(fault_for=answering) as model:
+    async with StandInLLM(fault_for=mind2web_reply) as model:
         settings = {
             "suite_data": (folder,),
             "openai_base_url": model.base_url,
@@ -77,7 +77,7 @@ async def runs(open_dashboard: Open, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def reader(chromium: Browser, runs: Runs) -> AsyncIterator[Reader]:
-    async with reading(chromium, runs.served.url) as one:
+    async with open_reader(chromium, runs.served.url) as one:
         yield one
 
 
@@ -143,7 +143,7 @@ async def test_step_shows_page_options_raw_output_gold_and_verdict(runs: Runs, r
 async def test_screenshot_is_shown_with_the_box_of_the_correct_element(runs: Runs, reader: Reader):
     await reader.go(f"{runs.pictured}/steps/2")
     shot = reader.page.locator(".shots img")
-    await reader.until("document.querySelector('.shots img').complete")
+    await reader.wait_until("document.querySelector('.shots img').complete")
     assert await shot.evaluate("image => [image.naturalWidth, image.naturalHeight]") == [400, 300]
     assert "correct: " in (await shot.get_attribute("alt") or "")
     answer = await runs.served.http.get(f"{runs.pictured}/steps/2/screenshot")
@@ -169,20 +169,20 @@ async def test_hostile_suite_data_runs_no_script_and_sends_no_request(runs: Runs
         await reader.go(path)
         shown.append("alert(1)" in await reader.page.content())
     assert all(shown[1:])
-    assert reader.outside == []
-    assert reader.trouble == []
+    assert reader.external_requests == []
+    assert reader.page_errors == []
 
 
 async def test_suite_pages_do_not_scroll_horizontally_on_phones(runs: Runs, chromium: Browser):
     pages = ("/suites", runs.plain, f"{runs.plain}/steps/0", runs.pictured, f"{runs.pictured}/steps/2")
-    async with reading(chromium, runs.served.url, size=PHONE) as reader:
+    async with open_reader(chromium, runs.served.url, size=PHONE) as reader:
         assert await overflowing_elements(reader, {path: path for path in pages}) == {}
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["wide", "narrow"])
 async def test_suite_pages_are_accessible_and_fit_the_window(runs: Runs, chromium: Browser, size, dark: bool):
-    async with reading(chromium, runs.served.url, size=size, dark=dark) as reader:
+    async with open_reader(chromium, runs.served.url, size=size, dark=dark) as reader:
         for path in ("/suites", runs.plain, f"{runs.plain}/steps/0", f"{runs.pictured}/steps/2"):
             await reader.go(path)
             assert await reader.violations() == [], path

@@ -18,7 +18,7 @@ from PIL import Image
 
 from app.features.extension.archive import write
 from cache.backends.browser_search import find_browser
-from tests.browser.dashboard.conftest import AXE, Open, Served, reading
+from tests.browser.dashboard.conftest import AXE, OpenDashboard, Served, open_reader
 from tests.fakes.toolbar import Popup, Toolbar, toolbar
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
@@ -63,7 +63,7 @@ class Person:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def person(open_dashboard: Open, tmp_path: Path) -> AsyncIterator[Person]:
+async def person(open_dashboard: OpenDashboard, tmp_path: Path) -> AsyncIterator[Person]:
     program = find_browser(None).full
     assert program is not None, "no whole Chromium on this machine; `make setup` installs one"
     write(tmp_path / "extension")
@@ -194,7 +194,7 @@ async def test_wrong_code_does_not_pair_and_a_revoked_browser_shows_an_error(per
 
 
 async def test_extension_is_paired_from_the_dashboard(person: Person, chromium: Browser):
-    async with reading(chromium, person.served.url) as reader:
+    async with open_reader(chromium, person.served.url) as reader:
         await reader.go("/pages/browsers")
         await reader.page.click("text=Get a pairing code")
         code = await reader.text(".code")

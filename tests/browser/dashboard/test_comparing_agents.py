@@ -35,7 +35,7 @@ async def two_runs(served: Served, agent: str) -> None:
         for task in TASKS:
             pages = [page_entry(URL, sha256=sha), page_entry(OTHER)]
             changes = {"pages": pages, "answer_sha256": sha}
-            text = served.judging.tell(f"{agent} {run} {task}", partial(rubric_on, run, task), **changes)
+            text = served.judging.register(f"{agent} {run} {task}", partial(rubric_on, run, task), **changes)
             await served.result(agent, text, task=task, run=run)
 
 
@@ -84,7 +84,7 @@ async def test_causes_distinguish_model_judge_and_vote(served: Served, reader: R
     }
     for run, changes in sides.items():
         outcome = PASSED if run == "first" else FAILED
-        text = served.judging.tell(f"steady {run}", partial(rubric, outcome), **same, **changes)
+        text = served.judging.register(f"steady {run}", partial(rubric, outcome), **same, **changes)
         await served.result("steady", text, run=run)
     causes = {}
     for run in list(sides)[1:]:
@@ -132,7 +132,7 @@ async def test_verdicts_with_the_highest_doubt_come_first(served: Served, reader
             task_id="rivers",
         )
 
-    await served.result("doubter", served.judging.tell("doubted", rubric))
+    await served.result("doubter", served.judging.register("doubted", rubric))
     await reader.go("/review?agent=doubter")
     rows = [" ".join(row.split()) for row in await reader.page.locator("tbody tr").all_inner_texts()]
     assert rows[0].startswith("split") and "2 to 1" in rows[0] and "57.1 %" in rows[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from patchright.async_api import Browser
 
-from tests.browser.dashboard.conftest import LAPTOP, PHONE, Open, Reader, Served, reading
+from tests.browser.dashboard.conftest import LAPTOP, PHONE, OpenDashboard, Reader, Served, open_reader
 from tests.browser.dashboard.test_reading_results import judged
 from tests.fakes.judged import leaf, many_leaves, rubric_of
 
@@ -25,7 +25,7 @@ async def screens(served: Served, known: dict[str, str]) -> dict[str, str]:
         result = await judged(served)
         origin = (await served.http.get(f"/v1/results/{result}/origin")).json()
         page = (await served.http.get("/v1/pages")).json()["items"][0]["id"]
-        other = served.judging.tell("another", lambda: rubric_of(leaf("river"), task_id="rivers"))
+        other = served.judging.register("another", lambda: rubric_of(leaf("river"), task_id="rivers"))
         await served.result("other", other)
         await settle(served, result)
         known |= {
@@ -65,8 +65,8 @@ async def settle(served: Served, result: str) -> None:
 EMPTY = ("/", "/jobs", "/compare", "/review", "/review/settled", "/review/agreement", "/pages", "/suites")
 
 
-async def test_empty_screens_are_accessible_and_fit_the_window(open_dashboard: Open, chromium: Browser):
-    async with open_dashboard(workers=0) as empty, reading(chromium, empty.url, size=PHONE) as reader:
+async def test_empty_screens_are_accessible_and_fit_the_window(open_dashboard: OpenDashboard, chromium: Browser):
+    async with open_dashboard(workers=0) as empty, open_reader(chromium, empty.url, size=PHONE) as reader:
         found = {}
         for path in EMPTY:
             await reader.go(path)
@@ -78,7 +78,7 @@ async def test_empty_screens_are_accessible_and_fit_the_window(open_dashboard: O
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["wide", "narrow"])
 async def test_screens_are_accessible(served: Served, chromium: Browser, known: dict[str, str], size, dark: bool):
-    async with reading(chromium, served.url, size=size, dark=dark) as reader:
+    async with open_reader(chromium, served.url, size=size, dark=dark) as reader:
         found = {}
         for name, path in (await screens(served, known)).items():
             await reader.go(path)
@@ -89,7 +89,7 @@ async def test_screens_are_accessible(served: Served, chromium: Browser, known: 
 
 async def test_screens_fit_the_window(served: Served, chromium: Browser, known: dict[str, str]):
     too_wide = []
-    async with reading(chromium, served.url) as reader:
+    async with open_reader(chromium, served.url) as reader:
         for name, path in (await screens(served, known)).items():
             await reader.go(path)
             for width in WIDTHS:
@@ -133,7 +133,7 @@ TRIES = 12
 
 
 async def test_tree_of_six_hundred_nodes_responds_within_100_ms(served: Served, reader: Reader):
-    text = served.judging.tell("big", lambda: rubric_of(*many_leaves(24, 24), task_id="bridges"))
+    text = served.judging.register("big", lambda: rubric_of(*many_leaves(24, 24), task_id="bridges"))
     result = await served.result("giant", text, task="bridges")
     await reader.go(f"/results/{result}")
     assert await reader.page.locator("#tree .node").count() == 1 + 24 + 24 * 24

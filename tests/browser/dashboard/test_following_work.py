@@ -13,7 +13,7 @@ from answers.submission import Answer
 from app.progress import Progress, ProgressCallback, Stage
 from app.storage.records import Job
 from judges.errors import JudgeBug
-from tests.browser.dashboard.conftest import Open, Reader, Served, reading
+from tests.browser.dashboard.conftest import OpenDashboard, Reader, Served, open_reader
 from tests.fakes.evaluating import result_json
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
@@ -43,13 +43,13 @@ def steps() -> StepByStep:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def served(open_dashboard: Open, steps: StepByStep) -> AsyncIterator[Served]:
+async def served(open_dashboard: OpenDashboard, steps: StepByStep) -> AsyncIterator[Served]:
     async with open_dashboard(evaluate=steps) as running:
         yield running
 
 
-async def test_empty_service_shows_the_next_command(open_dashboard: Open, chromium: Browser):
-    async with open_dashboard(workers=0) as empty, reading(chromium, empty.url) as reader:
+async def test_empty_service_shows_the_next_command(open_dashboard: OpenDashboard, chromium: Browser):
+    async with open_dashboard(workers=0) as empty, open_reader(chromium, empty.url) as reader:
         await reader.go("/")
         assert "No results yet" in await reader.text(".first-run")
         assert await reader.text(".command") == "assay submit answer.md --agent my-agent --task bridges --wait"
@@ -67,7 +67,7 @@ async def test_job_page_updates_live_until_the_result(served: Served, steps: Ste
     await reader.page.wait_for_selector("#panel[data-ended]")
     await reader.page.click("text=Open the result")
     assert "/results/" in reader.page.url
-    assert reader.trouble == [] and reader.outside == []
+    assert reader.page_errors == [] and reader.external_requests == []
 
 
 async def test_running_submissions_appear_on_and_leave_the_first_page(
@@ -77,8 +77,8 @@ async def test_running_submissions_appear_on_and_leave_the_first_page(
     job = await served.submit("runner", "two")
     await reader.page.wait_for_selector('#running :text("runner")')
     steps.proceed("two")
-    await served.ended(job)
-    await reader.until("!document.querySelector('#running').textContent.includes('runner')")
+    await served.wait_for_job(job)
+    await reader.wait_until("!document.querySelector('#running').textContent.includes('runner')")
 
 
 async def test_submission_page_updates_all_its_jobs_live(served: Served, steps: StepByStep, reader: Reader):
@@ -100,7 +100,7 @@ async def test_job_can_be_cancelled_and_retried(served: Served, steps: StepBySte
     await reader.page.wait_for_selector("#panel .state-running")
     await reader.page.click("text=Cancel")
     await reader.page.wait_for_selector('#panel .big:has-text("cancelled")')
-    assert (await served.ended(job))["status"] == "cancelled"
+    assert (await served.wait_for_job(job))["status"] == "cancelled"
     steps.steps["three"] = asyncio.Event()
     await reader.page.click("text=Retry")
     await reader.page.wait_for_selector("#panel .state-running")
@@ -111,7 +111,7 @@ async def test_job_can_be_cancelled_and_retried(served: Served, steps: StepBySte
 async def test_failed_job_shows_the_error_and_what_to_do(served: Served, steps: StepByStep, reader: Reader):
     job = await served.submit("walker", "broken")
     steps.steps.setdefault("broken", asyncio.Event()).set()
-    await served.ended(job)
+    await served.wait_for_job(job)
     await reader.go(f"/jobs/{job}")
     fault = await reader.text(".fault")
     assert "The task's judge file raised an error. Fix the file" in fault
@@ -125,7 +125,7 @@ async def test_failed_job_shows_the_error_and_what_to_do(served: Served, steps: 
 async def test_jobs_can_be_listed_and_filtered(served: Served, steps: StepByStep, reader: Reader):
     job = await served.submit("lister", "four", task="towers")
     steps.steps.setdefault("four", asyncio.Event()).set()
-    await served.ended(job)
+    await served.wait_for_job(job)
     await reader.go("/jobs")
     await reader.page.fill('input[name="task_id"]', "towers")
     await reader.page.click('button:has-text("Show")')

@@ -9,7 +9,7 @@ import pytest
 from patchright.async_api import Browser
 
 from judges.errors import JudgeBug
-from tests.browser.dashboard.conftest import Open, Served, reading
+from tests.browser.dashboard.conftest import OpenDashboard, Served, open_reader
 from tests.browser.dashboard.test_hostile_text import PAYLOADS, clean
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
@@ -36,33 +36,34 @@ async def test_hostile_urls_run_no_script_and_send_no_request(served: Served, ch
         for name in names
         for nth in range(0, len(PAYLOADS), TOGETHER)
     ]
-    async with reading(chromium, served.url) as reader:
+    async with open_reader(chromium, served.url) as reader:
         for path, name, value in asked:
             await reader.page.goto(str(httpx.URL(f"{served.url}{path}", params={name: value})))
             written += "alert(1)" in await reader.page.content()
         for payload in map(clean, PAYLOADS):
             await reader.page.goto(f"{served.url}/agents/{httpx.URL('/', params={'q': payload}).query.decode()[2:]}")
-        refused = [one for one in reader.trouble if "Failed to load resource" not in one]
-        assert refused == [] and reader.outside == []
+        refused = [one for one in reader.page_errors if "Failed to load resource" not in one]
+        assert refused == [] and reader.external_requests == []
     assert written == 2 * len(
         range(0, len(PAYLOADS), TOGETHER)
     )  # only /compare repeats the value; all other pages reject it and do not repeat it
 
 
-async def test_hostile_text_of_a_fault_runs_no_script(open_dashboard: Open, chromium: Browser):
+async def test_hostile_text_of_a_fault_runs_no_script(open_dashboard: OpenDashboard, chromium: Browser):
     everything = clean("\n".join(PAYLOADS))
 
     async def broken(*_: object, **__: object) -> dict[str, object]:
         raise JudgeBug(everything, traceback=everything)
 
-    async with open_dashboard(evaluate=broken) as served, reading(chromium, served.url) as reader:
+    async with open_dashboard(evaluate=broken) as served, open_reader(chromium, served.url) as reader:
         job = await served.submit("breaker", "It is said.")
         await reader.go(f"/jobs/{job}")  # from the event stream or the page, whichever comes first
         await reader.page.wait_for_selector("#panel .fault pre", state="attached")
         assert "<script>alert(1)</script>" in (await reader.page.text_content("#panel .fault pre") or "")
-        await served.ended(job)
+        await served.wait_for_job(job)
         submission = (await served.http.get(f"/v1/jobs/{job}")).json()["submission_id"]
         for path in (f"/jobs/{job}", "/jobs", f"/submissions/{submission}", "/agents/breaker", "/"):
             await reader.go(path)
             await asyncio.sleep(0.1)
-        assert reader.outside == [] and [one for one in reader.trouble if "Failed to load" not in one] == []
+        assert reader.external_requests == []
+        assert [one for one in reader.page_errors if "Failed to load" not in one] == []

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from patchright.async_api import Browser
 
-from tests.browser.dashboard.conftest import Served, reading
+from tests.browser.dashboard.conftest import Served, open_reader
 from tests.browser.dashboard.test_hostile_text import EVIL, PAYLOADS, clean, poisoned
 from tests.fakes.judged import leaf, rubric_of
 
@@ -24,7 +24,7 @@ async def poisoned_changes(served: Served) -> str:
         body = {"action": "flag", "url": url, "why": text, "by": text[:100]}
         assert (await served.http.post("/v1/pages/changes", json=body)).status_code == 201
     right = "https://right.example/?<img/src=x/onerror=alert(1)>"
-    served.book.texts[right] = "Something that can be read here, in more than just a few words."
+    served.capturer.texts[right] = "Something that can be read here, in more than just a few words."
     edit = {"action": "edit", "url": url, "to": right, "why": clean(PAYLOADS[5]), "by": clean(PAYLOADS[13])[:100]}
     corrected = await served.http.post("/v1/pages/changes", json=edit)
     assert corrected.status_code == 201, corrected.text
@@ -47,7 +47,7 @@ async def poisoned_changes(served: Served) -> str:
 
 async def test_hostile_text_about_pages_runs_no_script_and_sends_no_request(served: Served, chromium: Browser):
     url = await poisoned_changes(served)
-    async with reading(chromium, served.url) as reader:
+    async with open_reader(chromium, served.url) as reader:
         for view in ("screenshot", "text", "answer"):
             await reader.page.goto(str(httpx.URL(f"{served.url}/pages", params={"url": url})))
             assert await reader.page.locator(".preview-body").get_attribute("data-url") == url
@@ -62,20 +62,20 @@ async def test_hostile_text_about_pages_runs_no_script_and_sends_no_request(serv
         await reader.go("/pages")
         await reader.page.keyboard.press("f")
         await reader.page.wait_for_selector('#pages-message:has-text("Flag")')
-        assert reader.outside == []
-        assert reader.trouble == []
+        assert reader.external_requests == []
+        assert reader.page_errors == []
 
 
 async def test_url_with_another_scheme_is_not_a_link(served: Served, chromium: Browser):
     def rubric():
         return rubric_of(leaf("a", claim="x", sources=["javascript:alert(1)"]), task_id="bridges")
 
-    await served.result("linker", served.judging.tell("linked", rubric), task="bridges")
-    async with reading(chromium, served.url) as reader:
+    await served.result("linker", served.judging.register("linked", rubric), task="bridges")
+    async with open_reader(chromium, served.url) as reader:
         await reader.page.goto(f"{served.url}/pages?task=bridges&url=javascript:alert(1)")
         assert "javascript:alert(1)" in await reader.text("#preview h2")
         assert await reader.page.locator("#preview h2 a").count() == 0
         await reader.page.keyboard.press("o")
-        assert reader.trouble == [] and reader.outside == []
+        assert reader.page_errors == [] and reader.external_requests == []
         links = await reader.page.evaluate("[...document.querySelectorAll('a')].map((one) => one.href)")
         assert [link for link in links if link.startswith("javascript:")] == []

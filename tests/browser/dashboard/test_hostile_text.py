@@ -13,7 +13,7 @@ from patchright.async_api import Browser
 from app.dashboard.outline import outline
 from rubrics.rubric import Rubric
 from rubrics.verdict import Quote
-from tests.browser.dashboard.conftest import Open, Reader, Served, reading
+from tests.browser.dashboard.conftest import OpenDashboard, Reader, Served, open_reader
 from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, leaf, page_entry, rubric_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
@@ -111,9 +111,9 @@ async def poisoned(served: Served) -> tuple[str, str, str]:
         "model": everything,
         "judge": {"script_sha256": None, "name": everything, "version": everything},
     }
-    served.judging.tell(ANSWER, rubric, **changes)
+    served.judging.register(ANSWER, rubric, **changes)
     job = await served.submit("poisoner", ANSWER, metadata={everything: everything})
-    ended = await served.ended(job)
+    ended = await served.wait_for_job(job)
     await override_with_payloads(served, str(ended["result_id"]))
     return str(ended["result_id"]), job, page
 
@@ -158,36 +158,36 @@ async def leaf_ids(served: Served, result: str) -> list[str]:
 
 @pytest.mark.parametrize(("policy", "seen"), [("", "dialog: 1"), ("default-src 'none'", "Content Security Policy")])
 async def test_reader_records_dialogs_and_policy_violations(served: Served, chromium: Browser, policy: str, seen: str):
-    async with reading(chromium, served.url) as reader:
+    async with open_reader(chromium, served.url) as reader:
         page = {"body": PAYLOADS[0], "content_type": "text/html", "headers": {"Content-Security-Policy": policy}}
         await reader.page.route("**/poisoned", lambda route: route.fulfill(**page))
         await reader.go("/poisoned")
-        assert [one for one in reader.trouble if seen in one]
+        assert [one for one in reader.page_errors if seen in one]
 
 
 async def test_hostile_text_runs_no_script_and_sends_no_request(served: Served, chromium: Browser):
     assert len(set(PAYLOADS)) >= 40
-    async with reading(chromium, served.url) as reader:
+    async with open_reader(chromium, served.url) as reader:
         shown = []
         for path in await screens(served):
             await reader.go(path)
-            assert reader.trouble == [], path
+            assert reader.page_errors == [], path
             shown.append("alert(1)" in await reader.page.content())
         assert shown[:5] == [True] * 5  # the text is shown
-        assert reader.outside == []
-        assert reader.trouble == []
+        assert reader.external_requests == []
+        assert reader.page_errors == []
 
 
 async def test_hostile_text_inserted_by_our_scripts_runs_no_script(served: Served, chromium: Browser):
     result, _, _ = await poisoned(served)
     leaves = await leaf_ids(served, result)
-    async with reading(chromium, served.url) as reader:
+    async with open_reader(chromium, served.url) as reader:
         await reader.go(f"/results/{result}")
         for nth, key in enumerate(leaves):
             await reader.page.evaluate(f"document.querySelectorAll('#tree .leaf [data-leaf]')[{nth}].click()")
-            await reader.until(f"document.querySelector('.leaf-panel')?.dataset.key === {json.dumps(key)}")
-        assert reader.outside == []
-        assert reader.trouble == []
+            await reader.wait_until(f"document.querySelector('.leaf-panel')?.dataset.key === {json.dumps(key)}")
+        assert reader.external_requests == []
+        assert reader.page_errors == []
 
 
 async def test_links_of_an_answer_are_inert_or_lead_to_web_pages(served: Served, reader: Reader):
@@ -203,7 +203,7 @@ async def test_links_of_an_answer_are_inert_or_lead_to_web_pages(served: Served,
     assert await reader.page.locator(".prose img, .prose script, .prose form, .prose iframe, .prose svg").count() == 0
 
 
-async def test_every_page_has_the_policy_and_no_inline_script(open_dashboard: Open):
+async def test_every_page_has_the_policy_and_no_inline_script(open_dashboard: OpenDashboard):
     async with open_dashboard(workers=0) as empty:
         await check_policy(empty)
 
@@ -246,7 +246,7 @@ async def test_cells_of_csv_files_are_not_formulas(served: Served):
     def rubric() -> Rubric:
         return rubric_of(leaf("a", claim="=HYPERLINK(1)", reasoning="@SUM(1)", sources=["+1"]), task_id="rivers")
 
-    result = await served.result("speller", served.judging.tell("formulas", rubric))
+    result = await served.result("speller", served.judging.register("formulas", rubric))
     text = (await served.http.get(f"/results/{result}?format=csv")).text
     assert "'=HYPERLINK(1)" in text and "'@SUM(1)" in text and "'+1" in text
 
@@ -258,7 +258,7 @@ async def test_leaves_that_depend_on_a_page_can_be_downloaded_as_csv(served: Ser
     def rubric() -> Rubric:
         return rubric_of(leaf("a", claim="=HYPERLINK(1)", sources=[url]), task_id="rivers")
 
-    result = await served.result("taker", served.judging.tell("hanging", rubric))
+    result = await served.result("taker", served.judging.register("hanging", rubric))
     answer = await served.http.get(f"/pages/{page}?format=csv")
     assert answer.headers["content-type"].startswith("text/csv")
     head, *rows = answer.text.removeprefix("\ufeff").splitlines()

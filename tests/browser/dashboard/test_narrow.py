@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from patchright.async_api import Browser
 
-from tests.browser.dashboard.conftest import PHONE, Reader, Served, reading
+from tests.browser.dashboard.conftest import PHONE, Reader, Served, open_reader
 from tests.browser.dashboard.test_fit import screens
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
@@ -44,12 +44,12 @@ async def overflowing_elements(reader: Reader, pages: dict[str, str]) -> dict[st
 
 async def test_pages_do_not_scroll_horizontally_on_phones(served: Served, chromium: Browser):
     await served.http.post("/v1/pairings")
-    async with reading(chromium, served.url, size=PHONE) as reader:
+    async with open_reader(chromium, served.url, size=PHONE) as reader:
         assert await overflowing_elements(reader, await screens(served, {})) == {}
 
 
 async def test_cards_have_the_column_names_of_the_table(served: Served, chromium: Browser):
-    async with reading(chromium, served.url, size=PHONE) as reader:
+    async with open_reader(chromium, served.url, size=PHONE) as reader:
         for name, path in (await screens(served, {})).items():
             await reader.go(path)
             assert await reader.page.evaluate(UNNAMED) == [], name
@@ -58,7 +58,7 @@ async def test_cards_have_the_column_names_of_the_table(served: Served, chromium
 
 async def test_rows_shown_as_cards_keep_their_table_roles(served: Served, chromium: Browser):
     await screens(served, {})
-    async with reading(chromium, served.url, size=PHONE) as reader:
+    async with open_reader(chromium, served.url, size=PHONE) as reader:
         await reader.go("/")
         agents = reader.page.get_by_role("table")
         assert (

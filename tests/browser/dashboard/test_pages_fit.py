@@ -8,18 +8,18 @@ import httpx
 import pytest
 from patchright.async_api import Browser
 
-from tests.browser.dashboard.conftest import LAPTOP, PHONE, reading
-from tests.browser.dashboard.repair_shop import (
+from tests.browser.dashboard.conftest import LAPTOP, PHONE, open_reader
+from tests.browser.dashboard.pages_panel import (
     FEW,
     FINE,
     MANY,
-    SAID,
+    PAGE_TEXT,
+    listed_rows,
     open_shop,  # noqa: F401 - a fixture
-    press,
-    rows,
-    says,
-    shows,
-    state,
+    page_state,
+    press_keys,
+    wait_for_message,
+    wait_for_preview,
 )
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
@@ -27,29 +27,29 @@ pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loo
 
 async def test_panels_work_without_scripts(shop, chromium: Browser):
     served, _, _ = shop
-    async with reading(chromium, served.url, scripts=False) as reader:
+    async with open_reader(chromium, served.url, scripts=False) as reader:
         await reader.go(f"/pages?task=towers&url={FEW}&view=text")
         assert "41 metres" in await reader.text("#preview pre")
         await reader.page.click('#preview button:has-text("Delete")')
         await reader.page.wait_for_url("**done=**")
-        assert [row.split()[0] for row in await rows(reader)] == [MANY, FINE]
+        assert [row.split()[0] for row in await listed_rows(reader)] == [MANY, FINE]
         await reader.page.click('#pages-message button:has-text("Undo")')
-        await shows(reader, FEW)
-        assert not (await state(served, FEW))["deleted"]
+        await wait_for_preview(reader, FEW)
+        assert not (await page_state(served, FEW))["deleted"]
 
 
 @pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 async def test_panels_are_accessible_and_fit_the_window(shop, chromium: Browser, size: tuple[int, int], dark: bool):
     served, _, _ = shop
-    async with reading(chromium, served.url, size=size, dark=dark) as reader:
+    async with open_reader(chromium, served.url, size=size, dark=dark) as reader:
         for view in ("screenshot", "text", "answer"):
             await reader.go(f"/pages?task=towers&view={view}")
             await reader.page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
             assert await reader.violations() == [], view
             assert not await reader.page.evaluate("document.documentElement.scrollWidth > innerWidth"), view
-        await press(reader, "d")
-        await says(reader, "Deleted")
+        await press_keys(reader, "d")
+        await wait_for_message(reader, "Deleted")
         assert await reader.violations() == []
         await reader.go("/pages?show=deleted")
         assert await reader.violations() == []
@@ -60,12 +60,12 @@ async def test_panels_are_accessible_and_fit_the_window(shop, chromium: Browser,
         await reader.page.wait_for_selector(".code")
         assert await reader.violations() == []
         assert not await reader.page.evaluate("document.documentElement.scrollWidth > innerWidth")
-        assert reader.trouble == []
+        assert reader.page_errors == []
 
 
 async def test_capture_page_shows_dependents_and_accepts_an_upload(shop, tmp_path: Path):
     served, reader, _ = shop
-    page = (await state(served, MANY))["page_id"]
+    page = (await page_state(served, MANY))["page_id"]
     await reader.go(f"/pages/{page}")
     assert "login wall" in await reader.text("dl.pairs")
     dependents = await reader.text(".dependents")
@@ -75,7 +75,7 @@ async def test_capture_page_shows_dependents_and_accepts_an_upload(shop, tmp_pat
     assert "Choose a file" in await reader.text("h1")
     await reader.go(f"/pages/{page}")
     file = tmp_path / "page.txt"
-    file.write_text(SAID)
+    file.write_text(PAGE_TEXT)
     await reader.page.set_input_files('[data-drop] input[name="file"]', str(file))
     await reader.page.click('button:has-text("Upload")')
     await reader.page.wait_for_selector('pre:has-text("41 metres")')

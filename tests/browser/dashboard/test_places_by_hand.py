@@ -20,7 +20,7 @@ from app.features.extension.archive import write
 from cache.backends.browser_search import find_browser
 from rubrics.rubric import Rubric
 from rubrics.verdict import Quote
-from tests.browser.dashboard.conftest import Open, reading
+from tests.browser.dashboard.conftest import OpenDashboard, open_reader
 from tests.browser.dashboard.test_capturing_by_hand import Person
 from tests.browser.test_places import red_in
 from tests.fakes.judged import leaf, page_entry, rubric_of
@@ -72,7 +72,7 @@ class Tab(Person):
 
 
 @pytest_asyncio.fixture(params=[1.0, 2.0, 1.25], ids=["plain", "dense", "between"], loop_scope="module")
-async def tab(open_dashboard: Open, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Tab]:
+async def tab(open_dashboard: OpenDashboard, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Tab]:
     program = find_browser(None).full
     assert program is not None, "no whole Chromium on this machine; `make setup` installs one"
     write(tmp_path / "extension")
@@ -126,9 +126,9 @@ async def test_text_uploaded_with_a_picture_has_no_places_and_the_leaf_says_so(t
     def rubric() -> Rubric:
         return rubric_of(leaf("said", claim="It stands", sources=[URL], quotes=[quote]), task_id="towers")
 
-    tab.served.judging.tell("by hand", rubric, pages=[page_entry(URL, page_id=page)])
+    tab.served.judging.register("by hand", rubric, pages=[page_entry(URL, page_id=page)])
     result = await tab.served.result("by-hand", "by hand", task="towers")
-    async with reading(chromium, tab.served.url) as reader:
+    async with open_reader(chromium, tab.served.url) as reader:
         await reader.go(f"/results/{result}?leaf=said")
         assert "is unknown, because the page was uploaded" in await reader.text("figcaption")
 

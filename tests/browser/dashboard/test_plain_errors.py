@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from patchright.async_api import Browser
 
-from tests.browser.dashboard.conftest import Open, Reader, Served, reading
+from tests.browser.dashboard.conftest import OpenDashboard, Reader, Served, open_reader
 from tests.standin.llm import StandInLLM
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
@@ -40,9 +40,9 @@ async def model() -> AsyncIterator[StandInLLM]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def served(open_dashboard: Open, judges: Path, model: StandInLLM) -> AsyncIterator[Served]:
+async def served(open_dashboard: OpenDashboard, judges: Path, model: StandInLLM) -> AsyncIterator[Served]:
     settings = {"model": "openai/gpt-6-luna", "openai_base_url": model.base_url}
-    async with open_dashboard(real_judges=True, judging_by=judges, openai_api_key=RIGHT, **settings) as running:
+    async with open_dashboard(real_judges=True, judge_folder=judges, openai_api_key=RIGHT, **settings) as running:
         yield running
 
 
@@ -54,12 +54,12 @@ async def fault(reader: Reader, job: str) -> str:
 
 
 async def test_wrong_key_pauses_the_job_with_an_instruction(
-    open_dashboard: Open, judges: Path, model: StandInLLM, chromium: Browser
+    open_dashboard: OpenDashboard, judges: Path, model: StandInLLM, chromium: Browser
 ):
     settings = {"model": "openai/gpt-6-luna", "openai_base_url": model.base_url, "openai_api_key": "a wrong key"}
-    async with open_dashboard(real_judges=True, judging_by=judges, **settings) as served:
+    async with open_dashboard(real_judges=True, judge_folder=judges, **settings) as served:
         job = await served.submit("walker", "It is Paris.", task="asks")
-        async with reading(chromium, served.url) as reader:
+        async with open_reader(chromium, served.url) as reader:
             said = await fault(reader, job)
             assert said.startswith(
                 "The model's provider rejects all requests. "
@@ -81,14 +81,14 @@ async def test_judge_file_that_raises_shows_error_and_traceback(served: Served, 
     assert "breaks.py" in await reader.text(".fault pre") and "1 / 0" in await reader.text(".fault pre")
 
 
-async def test_job_over_its_deadline_names_the_setting(open_dashboard: Open, chromium: Browser):
+async def test_job_over_its_deadline_names_the_setting(open_dashboard: OpenDashboard, chromium: Browser):
     async def run_too_long(*_: object, **__: object) -> dict[str, object]:
         await asyncio.sleep(60)
         return {}
 
     async with (
         open_dashboard(evaluate=run_too_long, job_deadline_s=1.0) as served,
-        reading(chromium, served.url) as reader,
+        open_reader(chromium, served.url) as reader,
     ):
         said = await fault(reader, await served.submit("walker", "It is Paris."))
     assert said.startswith("The job exceeded its deadline. Retry, or raise ASSAY_JOB_DEADLINE_S")

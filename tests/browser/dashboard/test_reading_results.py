@@ -45,7 +45,7 @@ async def judged(served: Served) -> str:
         )
 
     pages = [page_entry(URL, page_id=page), page_entry(WALL, outcome="login_wall")]
-    served.judging.tell(ANSWER, rubric, pages=pages)
+    served.judging.register(ANSWER, rubric, pages=pages)
     return await served.result("walker", ANSWER)
 
 
@@ -104,7 +104,7 @@ async def test_leaf_panel_shows_claim_votes_quote_and_cited_sentence(served: Ser
     assert await reader.text(".prose .on") == "The river that flows through Vellmar is the Ahne (source)."
     picture = reader.page.locator(".shots img")
     await picture.scroll_into_view_if_needed()
-    await reader.until("document.querySelector('.shots img').naturalWidth > 0")
+    await reader.wait_until("document.querySelector('.shots img').naturalWidth > 0")
     assert "The frame marks the quote" in await reader.text("figcaption")
     shot = await reader.page.locator(".shot").bounding_box()
     frame = await reader.page.locator(".frames rect").bounding_box()
@@ -112,19 +112,19 @@ async def test_leaf_panel_shows_claim_votes_quote_and_cited_sentence(served: Ser
     start = PAGE.index("The river Ahne flows") / 80  # a line of eighty characters takes 70 % of the width
     assert frame["x"] - shot["x"] == pytest.approx(shot["width"] * (0.03 + 0.7 * start), abs=3)
     assert frame["y"] - shot["y"] == pytest.approx(shot["height"] * 0.02, abs=3)
-    assert reader.trouble == [] and reader.outside == []
+    assert reader.page_errors == [] and reader.external_requests == []
 
 
 async def test_unknown_place_of_a_quote_is_not_guessed(served: Served, reader: Reader):
     url = "https://unplaced.example/"
-    served.book.unplaced.add(url)
+    served.capturer.unplaced.add(url)
     page = await served.capture(url, PAGE)
     quote = served.quote(page, url, "The river Ahne flows through Vellmar.")
 
     def rubric():
         return rubric_of(leaf("through", claim="It flows there", sources=[url], quotes=[quote]), task_id="rivers")
 
-    served.judging.tell("unplaced", rubric, pages=[page_entry(url, page_id=page)])
+    served.judging.register("unplaced", rubric, pages=[page_entry(url, page_id=page)])
     await reader.go(f"/results/{await served.result('unplaced', 'unplaced')}?leaf=through")
     assert "is unknown. Capture the page again to get it" in await reader.text("figcaption")
     assert await reader.page.locator(".frames").count() == 0
@@ -185,7 +185,7 @@ async def test_keyboard_moves_through_the_leaves(served: Served, reader: Reader)
     seen = []
     for key in ("j", "j", "n", "n", "k"):
         await reader.page.keyboard.press(key)
-        await reader.until(
+        await reader.wait_until(
             "document.querySelector('.leaf-panel')?.dataset.key"
             " === document.querySelector('#tree [aria-current]').dataset.leaf"
         )
@@ -248,7 +248,7 @@ async def test_lint_findings_of_the_rubric_are_listed_with_their_fix(served: Ser
     def rubric():
         return rubric_of(leaf("long", claim="The Ahne is long", sources=[URL], weight=2), task_id="rivers")
 
-    served.judging.tell("linted", rubric, pages=[page_entry(URL)])
+    served.judging.register("linted", rubric, pages=[page_entry(URL)])
     await reader.go(f"/results/{await served.result('linted', 'linted')}")
     await reader.page.click(".lint summary")
     assert await reader.text(".lint summary") == "Rubric lint 1 finding for the author of the judge"

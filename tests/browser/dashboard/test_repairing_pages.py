@@ -10,19 +10,19 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.browser.dashboard.repair_shop import (
+from tests.browser.dashboard.pages_panel import (
     FEW,
     FINE,
     MANY,
+    PAGE_TEXT,
     RIGHT,
-    SAID,
-    chosen,
+    listed_rows,
     open_shop,  # noqa: F401 - a fixture
-    press,
-    rows,
-    says,
-    shows,
-    state,
+    page_state,
+    press_keys,
+    selected_url,
+    wait_for_message,
+    wait_for_preview,
 )
 from tests.standin.documents import pdf_with_pages
 
@@ -61,31 +61,31 @@ LISTEN = """(() => {
 async def test_pages_with_most_dependent_leaves_come_first(shop):
     _, reader, _ = shop
     await reader.go("/pages")
-    found = await rows(reader)
+    found = await listed_rows(reader)
     assert [row.split()[0] for row in found] == [MANY, FEW, FINE]
     assert "login wall" in found[0] and "3 leaves" in found[0]
     assert "2 of 3" in await reader.text(".tasks")
-    assert await chosen(reader) == MANY
+    assert await selected_url(reader) == MANY
     assert await reader.page.locator("#preview .shots img").count() == 1
     await reader.page.click(".tasks >> text=towers")
-    await shows(reader, MANY)
+    await wait_for_preview(reader, MANY)
     assert "task=towers" in reader.page.url
     await reader.page.click('.urls-head >> text="need work"')
     await reader.page.wait_for_url("**show=work**")
-    assert [row.split()[0] for row in await rows(reader)] == [MANY, FEW]
-    assert reader.trouble == []
+    assert [row.split()[0] for row in await listed_rows(reader)] == [MANY, FEW]
+    assert reader.page_errors == []
 
 
 async def test_screenshot_text_and_answer_are_views_of_a_url(shop):
     _, reader, _ = shop
     await reader.go("/pages")
-    await press(reader, "2")
+    await press_keys(reader, "2")
     await reader.page.wait_for_selector('#preview pre:has-text("41 metres")')
-    await press(reader, "3")
+    await press_keys(reader, "3")
     await reader.page.wait_for_selector("#preview .prose")
     lit = await reader.page.locator("#preview .prose .on").all_inner_texts()
     assert [one.strip() for one in lit] == ["It is high many."]
-    await press(reader, "1")
+    await press_keys(reader, "1")
     await reader.page.wait_for_selector("#preview .shots img")
     assert "view=screenshot" in reader.page.url
     await reader.page.click('#preview .tabs >> text="Text"')
@@ -105,8 +105,8 @@ async def test_keys_move_through_urls_and_through_those_that_need_work(shop):
         ("N", MANY),
         ("N", FEW),
     ):
-        await press(reader, key)
-        await shows(reader, url)
+        await press_keys(reader, key)
+        await wait_for_preview(reader, url)
     assert await reader.page.evaluate("document.activeElement.closest('.cited').dataset.url") == FEW
     assert quote(FEW, safe="") in reader.page.url
 
@@ -114,102 +114,102 @@ async def test_keys_move_through_urls_and_through_those_that_need_work(shop):
 async def test_keys_are_ignored_while_typing_or_when_disabled(shop):
     served, reader, _ = shop
     await reader.go("/pages?task=towers")
-    await press(reader, "e")
+    await press_keys(reader, "e")
     field = reader.page.locator('#preview details.edit input[name="to"]')
     assert await field.evaluate("(one) => one === document.activeElement")
     await reader.page.keyboard.type("jdf")
     assert await field.input_value() == "jdf"
-    assert await chosen(reader) == MANY
-    await press(reader, "Escape")
+    assert await selected_url(reader) == MANY
+    await press_keys(reader, "Escape")
     await reader.page.evaluate("document.activeElement.blur()")
-    await press(reader, "?")
+    await press_keys(reader, "?")
     assert await reader.page.locator("#keys-help").get_attribute("open") is not None
     assert "choose a file to upload" in await reader.text(".key-list")
     await reader.page.uncheck("#keys-on")
     await reader.page.evaluate("document.activeElement.blur()")
-    await press(reader, "d", "j")
-    assert await chosen(reader) == MANY
-    assert not (await state(served, MANY))["deleted"]
+    await press_keys(reader, "d", "j")
+    assert await selected_url(reader) == MANY
+    assert not (await page_state(served, MANY))["deleted"]
 
 
 async def test_deleted_url_is_restored_with_one_key(shop):
     served, reader, _ = shop
     await reader.go("/pages")
-    await press(reader, "j")
-    await shows(reader, FEW)
-    await press(reader, "d")
-    await says(reader, "Deleted")
-    assert [row.split()[0] for row in await rows(reader)] == [MANY, FINE]
-    assert (await state(served, FEW))["deleted"]
-    await press(reader, "u")
-    await says(reader, "Undone")
-    await shows(reader, FEW)
-    assert [row.split()[0] for row in await rows(reader)] == [MANY, FEW, FINE]
-    assert not (await state(served, FEW))["deleted"]
-    await press(reader, "u")
-    await says(reader, "nothing to undo")
+    await press_keys(reader, "j")
+    await wait_for_preview(reader, FEW)
+    await press_keys(reader, "d")
+    await wait_for_message(reader, "Deleted")
+    assert [row.split()[0] for row in await listed_rows(reader)] == [MANY, FINE]
+    assert (await page_state(served, FEW))["deleted"]
+    await press_keys(reader, "u")
+    await wait_for_message(reader, "Undone")
+    await wait_for_preview(reader, FEW)
+    assert [row.split()[0] for row in await listed_rows(reader)] == [MANY, FEW, FINE]
+    assert not (await page_state(served, FEW))["deleted"]
+    await press_keys(reader, "u")
+    await wait_for_message(reader, "nothing to undo")
 
 
 async def test_flag_and_review_are_one_key_each(shop):
     served, reader, _ = shop
     await reader.go(f"/pages?url={FINE}")
-    await press(reader, "f")
-    await says(reader, "Flagged")
-    assert (await state(served, FINE))["needs_work"]
-    await press(reader, "f")
-    await says(reader, "Flag removed")
+    await press_keys(reader, "f")
+    await wait_for_message(reader, "Flagged")
+    assert (await page_state(served, FINE))["needs_work"]
+    await press_keys(reader, "f")
+    await wait_for_message(reader, "Flag removed")
     await reader.go("/pages")
-    await press(reader, "Space")
-    await shows(reader, FEW)  # reviewed; the next page that needs work is shown
-    assert (await state(served, MANY))["reviewed"]
+    await press_keys(reader, "Space")
+    await wait_for_preview(reader, FEW)  # reviewed; the next page that needs work is shown
+    assert (await page_state(served, MANY))["reviewed"]
     await reader.page.click('#pages-message >> text="Undo"')
-    await says(reader, "Undone")
-    assert not (await state(served, MANY))["reviewed"]
+    await wait_for_message(reader, "Undone")
+    assert not (await page_state(served, MANY))["reviewed"]
 
 
 async def test_url_can_be_corrected_and_the_correction_undone(shop):
     served, reader, _ = shop
     await reader.go("/pages")
-    await press(reader, "e")
+    await press_keys(reader, "e")
     await reader.page.fill('#preview details.edit input[name="to"]', RIGHT)
     await reader.page.fill('#preview details.edit input[name="why"]', "a letter is wrong")
-    await press(reader, "Enter")
-    await says(reader, "Corrected")
-    assert (await state(served, MANY))["to_url"] == RIGHT
+    await press_keys(reader, "Enter")
+    await wait_for_message(reader, "Corrected")
+    assert (await page_state(served, MANY))["to_url"] == RIGHT
     assert RIGHT in await reader.text("#preview .notice")
     await reader.page.wait_for_selector('#pages-forecast:has-text("3 leaves of 1 answer. Forecast: ")')
     assert "a letter is wrong" in (await reader.page.locator("#preview .changes").text_content() or "")
     await reader.page.evaluate("document.activeElement.blur()")
-    await press(reader, "u")
-    await says(reader, "Undone")
-    assert (await state(served, MANY))["problem"]
+    await press_keys(reader, "u")
+    await wait_for_message(reader, "Undone")
+    assert (await page_state(served, MANY))["problem"]
 
 
 async def test_correction_to_a_page_without_evidence_is_rejected(shop):
     _, reader, _ = shop
     await reader.go("/pages")
-    await press(reader, "e")
+    await press_keys(reader, "e")
     await reader.page.fill('#preview details.edit input[name="to"]', "https://wall.example/")
-    await press(reader, "Enter")
-    await says(reader, "The page at the corrected URL is not evidence")
+    await press_keys(reader, "Enter")
+    await wait_for_message(reader, "The page at the corrected URL is not evidence")
 
 
 async def test_url_can_be_added_to_a_task(shop):
     served, reader, _ = shop
     await reader.go("/pages")
-    await press(reader, "a")
-    await says(reader, "Select a task first")
+    await press_keys(reader, "a")
+    await wait_for_message(reader, "Select a task first")
     await reader.go("/pages?task=towers")
-    await press(reader, "a")
+    await press_keys(reader, "a")
     await reader.page.fill('.add input[name="url"]', RIGHT)
-    await press(reader, "Enter")
-    await says(reader, "Added")
-    await shows(reader, RIGHT)
-    assert (await state(served, RIGHT))["tasks"] == ["towers"]
+    await press_keys(reader, "Enter")
+    await wait_for_message(reader, "Added")
+    await wait_for_preview(reader, RIGHT)
+    assert (await page_state(served, RIGHT))["tasks"] == ["towers"]
     await reader.page.evaluate("document.activeElement.blur()")
-    await press(reader, "u")
-    await says(reader, "Undone")
-    assert RIGHT not in " ".join(await rows(reader))
+    await press_keys(reader, "u")
+    await wait_for_message(reader, "Undone")
+    assert RIGHT not in " ".join(await listed_rows(reader))
 
 
 async def test_flagged_pages_are_captured_again_with_live_progress(shop):
@@ -218,21 +218,21 @@ async def test_flagged_pages_are_captured_again_with_live_progress(shop):
     await reader.go("/pages")
     await reader.page.evaluate(LISTEN)
     await reader.page.click("[data-recapture-flagged]")
-    await says(reader, "3 of 3 captured again: 2 repaired, 1 still a problem")
+    await wait_for_message(reader, "3 of 3 captured again: 2 repaired, 1 still a problem")
     told = await reader.page.evaluate("told")
     assert told[0] == "0 of 3 captured again, 0 repaired" and len(told) == 4
-    assert not (await state(served, MANY))["problem"]
+    assert not (await page_state(served, MANY))["problem"]
     await reader.page.wait_for_selector('#pages-forecast:has-text("5 leaves of 1 answer")')
-    assert reader.trouble == []
+    assert reader.page_errors == []
 
 
 async def test_page_is_captured_again_with_one_key(shop):
     _, reader, _ = shop
     await reader.go("/pages")
-    await press(reader, "r")
-    await says(reader, "Repaired, captured")
-    await shows(reader, MANY)
-    assert (await rows(reader))[0].startswith(FEW)
+    await press_keys(reader, "r")
+    await wait_for_message(reader, "Repaired, captured")
+    await wait_for_preview(reader, MANY)
+    assert (await listed_rows(reader))[0].startswith(FEW)
 
 
 @pytest.mark.parametrize(
@@ -242,45 +242,45 @@ async def test_page_is_captured_again_with_one_key(shop):
 async def test_pdf_or_saved_page_can_be_dropped(shop, name: str, type: str, kind: str, words: str):
     served, reader, _ = shop
     await reader.go("/pages")
-    body = pdf_with_pages(2) if kind == "pdf" else MHTML.format(said=SAID).replace("\n", "\r\n").encode()
+    body = pdf_with_pages(2) if kind == "pdf" else MHTML.format(said=PAGE_TEXT).replace("\n", "\r\n").encode()
     dropped = [[name, type, None, base64.b64encode(body).decode()]]
     await reader.page.evaluate(f"({DROP})({json.dumps(dropped)})")
-    await says(reader, "Repaired")
-    page = (await served.http.get(f"/v1/pages/{(await state(served, MANY))['page_id']}")).json()
+    await wait_for_message(reader, "Repaired")
+    page = (await served.http.get(f"/v1/pages/{(await page_state(served, MANY))['page_id']}")).json()
     assert (page["source"], page["provenance"]["as"]) == ("upload", kind)
-    await press(reader, "2")
+    await press_keys(reader, "2")
     await reader.page.wait_for_selector(f'#preview pre:has-text("{words}")')
 
 
 async def test_html_file_or_text_with_its_picture_can_be_dropped(shop):
     served, reader, _ = shop
     await reader.go("/pages")
-    saved = "<!doctype html><title>Tower</title><p>" + SAID.replace("41", "44")
+    saved = "<!doctype html><title>Tower</title><p>" + PAGE_TEXT.replace("41", "44")
     await reader.page.evaluate(f"({DROP})({json.dumps([['saved.html', 'text/html', saved, None]])})")
-    await says(reader, "Repaired")
-    page = (await served.http.get(f"/v1/pages/{(await state(served, MANY))['page_id']}")).json()
+    await wait_for_message(reader, "Repaired")
+    page = (await served.http.get(f"/v1/pages/{(await page_state(served, MANY))['page_id']}")).json()
     assert (page["source"], page["provenance"]["as"]) == ("upload", "html")
-    await shows(reader, MANY)
-    both = [["words.txt", "text/plain", SAID.replace("41", "45"), None], ["shot.png", "image/png", None, PNG_HEAD]]
+    await wait_for_preview(reader, MANY)
+    both = [["words.txt", "text/plain", PAGE_TEXT.replace("41", "45"), None], ["shot.png", "image/png", None, PNG_HEAD]]
     await reader.page.evaluate(f"({DROP})({json.dumps(both)})")
     await reader.page.wait_for_selector("#preview .shots img")
-    page = (await served.http.get(f"/v1/pages/{(await state(served, MANY))['page_id']}")).json()
+    page = (await served.http.get(f"/v1/pages/{(await page_state(served, MANY))['page_id']}")).json()
     assert "screenshot-0" in page["blobs"] and page["provenance"]["as"] == "text"
 
 
 async def test_file_can_be_chosen_with_a_key(shop, tmp_path: Path):
     served, reader, _ = shop
     file = tmp_path / "page.txt"
-    file.write_text(SAID)
+    file.write_text(PAGE_TEXT)
     # Register the handler before the page opens: the driver intercepts file choosers asynchronously, and the key
     # press could come first.
     reader.page.on("filechooser", lambda _: None)
     await reader.go("/pages")
     async with reader.page.expect_file_chooser() as choosing:
-        await press(reader, "x")
+        await press_keys(reader, "x")
     await (await choosing.value).set_files(str(file))
-    await says(reader, "Repaired")
-    assert not (await state(served, MANY))["problem"]
+    await wait_for_message(reader, "Repaired")
+    assert not (await page_state(served, MANY))["problem"]
 
 
 async def test_cited_page_opens_in_a_tab_without_opener_or_referrer(shop):
@@ -288,7 +288,7 @@ async def test_cited_page_opens_in_a_tab_without_opener_or_referrer(shop):
     await reader.go("/pages")
     await reader.context.route("https://many.example/**", lambda route: route.fulfill(body="there"))
     async with reader.context.expect_page() as opening:
-        await press(reader, "o")
+        await press_keys(reader, "o")
     opened = await opening.value
     await opened.wait_for_load_state()
     assert opened.url == MANY
@@ -301,7 +301,7 @@ async def test_answers_that_depend_on_a_page_are_judged_again(shop):
     await reader.go("/pages")
     assert "3 leaves of 1 answer. Forecast: about $0.0093 and 6 calls" in await reader.text("#preview .forecast")
     await reader.page.click("#preview .forecast button")
-    await says(reader, "1 answer is being judged again")
+    await wait_for_message(reader, "1 answer is being judged again")
     async with asyncio.timeout(120):
         while (await served.http.get(f"/v1/jobs/{job}")).json()["result_id"] == before:  # noqa: ASYNC110
             await asyncio.sleep(0.05)

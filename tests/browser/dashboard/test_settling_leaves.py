@@ -7,7 +7,7 @@ import json
 import pytest
 from patchright.async_api import Browser
 
-from tests.browser.dashboard.conftest import Reader, Served, reading
+from tests.browser.dashboard.conftest import Reader, Served, open_reader
 from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, leaf, rubric_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
@@ -27,7 +27,7 @@ def rubric():
 
 
 async def judged(served: Served, agent: str) -> str:
-    return await served.result(agent, served.judging.tell(f"settled for {agent}", rubric))
+    return await served.result(agent, served.judging.register(f"settled for {agent}", rubric))
 
 
 async def override(reader: Reader, outcome: str, reason: str = WHY, by: str = "Ada") -> None:
@@ -59,7 +59,7 @@ async def test_override_of_a_doubtful_leaf_shows_in_panel_tree_and_score(served:
     assert "1 overridden leaf is not shown" in await reader.text("main")
     await reader.go("/review?agent=settler&settled=true")
     assert "gate" in await reader.text("main table")
-    assert reader.trouble == []
+    assert reader.page_errors == []
 
 
 async def test_withdrawn_override_stays_visible(served: Served, reader: Reader):
@@ -93,7 +93,7 @@ async def test_override_form_requires_all_fields_and_a_token(served: Served, rea
 
 async def test_agreement_of_people_and_judge_is_shown(served: Served, reader: Reader):
     for nth in range(4):
-        text = served.judging.tell(f"agreement {nth}", rubric)
+        text = served.judging.register(f"agreement {nth}", rubric)
         result = await served.result("agreed", text, name=f"answer_{nth}")
         for key, outcome in (("gate", "passed" if nth == 0 else "failed"), ("fine", "passed"), ("open", "passed")):
             body = {"leaf": key, "outcome": outcome, "reason": WHY, "by": "Ada"}
@@ -124,7 +124,7 @@ async def test_overrides_are_listed_and_exported_as_labels(served: Served, reade
 
 async def test_leaf_can_be_overridden_without_scripts(served: Served, chromium: Browser):
     result = await judged(served, "plain")
-    async with reading(chromium, served.url, scripts=False) as reader:
+    async with open_reader(chromium, served.url, scripts=False) as reader:
         await reader.go(f"/results/{result}?leaf=open")
         await override(reader, "passed")
         assert "passed" in await reader.text(".override.in-force")

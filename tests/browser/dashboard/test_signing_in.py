@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from patchright.async_api import Browser
 
-from tests.browser.dashboard.conftest import Open, Reader, Served, reading
+from tests.browser.dashboard.conftest import OpenDashboard, Reader, Served, open_reader
 from tests.fakes.judged import leaf, rubric_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
@@ -20,7 +20,7 @@ KEY, OTHER = "first-key-4f1c", "second-key-9b2e"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def served(open_dashboard: Open) -> AsyncIterator[Served]:
+async def served(open_dashboard: OpenDashboard) -> AsyncIterator[Served]:
     async with open_dashboard(api_keys=f"{KEY},{OTHER}") as running:
         yield running
 
@@ -31,7 +31,8 @@ async def sign_in(reader: Reader, key: str) -> None:
 
 
 async def result_of_first_owner(served: Served) -> str:
-    return await served.result("walker", served.judging.tell("mine", lambda: rubric_of(leaf("a"), task_id="rivers")))
+    text = served.judging.register("mine", lambda: rubric_of(leaf("a"), task_id="rivers"))
+    return await served.result("walker", text)
 
 
 async def test_sign_in_returns_to_the_requested_page(served: Served, reader: Reader):
@@ -57,11 +58,11 @@ async def test_sign_in_returns_to_the_requested_page(served: Served, reader: Rea
 
 async def test_results_of_other_owners_return_404(served: Served, chromium: Browser):
     result = await result_of_first_owner(served)
-    async with reading(chromium, served.url) as mine:
+    async with open_reader(chromium, served.url) as mine:
         await mine.go(f"/results/{result}")
         await sign_in(mine, KEY)
         await mine.page.wait_for_selector("#tree")
-    async with reading(chromium, served.url) as yours:
+    async with open_reader(chromium, served.url) as yours:
         await yours.go("/sign-in")
         await sign_in(yours, OTHER)
         answer = await yours.page.goto(f"{served.url}/results/{result}")
@@ -72,13 +73,13 @@ async def test_results_of_other_owners_return_404(served: Served, chromium: Brow
 
 
 async def test_live_updates_work_when_signed_in(served: Served, reader: Reader):
-    job = await served.submit("walker", served.judging.tell("live", lambda: rubric_of(leaf("a"), task_id="rivers")))
+    job = await served.submit("walker", served.judging.register("live", lambda: rubric_of(leaf("a"), task_id="rivers")))
     await reader.go(f"/jobs/{job}")
     await sign_in(reader, KEY)
     await reader.page.wait_for_selector('#panel .big:has-text("done")')
     await reader.page.click("text=Retry")
     assert reader.page.url.endswith(f"/jobs/{job}")
-    assert reader.trouble == []
+    assert reader.page_errors == []
 
 
 @asynccontextmanager
@@ -98,8 +99,8 @@ def form_token(html: str) -> str:
 
 
 async def test_form_from_another_site_is_rejected(served: Served):
-    job = await served.submit("walker", served.judging.tell("csrf", lambda: rubric_of(leaf("a"), task_id="rivers")))
-    await served.ended(job)
+    job = await served.submit("walker", served.judging.register("csrf", lambda: rubric_of(leaf("a"), task_id="rivers")))
+    await served.wait_for_job(job)
     async with signed_in_client(served) as (client, token):
         assert (await client.post(f"/jobs/{job}/retry")).status_code == 403
         assert (await client.post(f"/jobs/{job}/retry", data={"form_token": "0" * 64})).status_code == 403
@@ -108,7 +109,7 @@ async def test_form_from_another_site_is_rejected(served: Served):
         assert answer.status_code == 403
         answer = await client.post(f"/jobs/{job}/retry", data={"form_token": token})
         assert (answer.status_code, answer.headers["location"]) == (303, f"/jobs/{job}")
-    await served.ended(job)
+    await served.wait_for_job(job)
 
 
 async def test_api_does_not_accept_the_session_cookie(served: Served):
@@ -136,6 +137,7 @@ async def test_partial_pages_streams_and_downloads_require_sign_in(served: Serve
     async with httpx.AsyncClient(base_url=served.url) as client:
         part = await client.get("/running", headers={"HX-Request": "true"})
         assert (part.status_code, part.headers["hx-redirect"]) == (401, "/sign-in")
-        job = await served.submit("walker", served.judging.tell("s", lambda: rubric_of(leaf("a"), task_id="rivers")))
+        text = served.judging.register("s", lambda: rubric_of(leaf("a"), task_id="rivers"))
+        job = await served.submit("walker", text)
         for path in (f"/jobs/{job}/events", "/json/v1/leaderboard", "/?format=csv", "/review"):
             assert (await client.get(path)).status_code == 303

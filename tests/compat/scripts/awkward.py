@@ -1,4 +1,4 @@
-"""Calls as awkward as scripts make them: odd sources, wrong calls, nodes made by hand, scores asked for too early."""
+"""Unusual calls of scripts: invalid sources, wrong calls, nodes created directly, scores requested too early."""
 
 # mypy: ignore-errors
 

@@ -54,41 +54,41 @@ SCRIPT_OF_TWO = SCRIPT.replace(
 ANSWER = "In 1764, see [Vellmar](https://towns.example/vellmar) and [arches](https://towns.example/arches)."
 
 
-class Watched:
+class RecordingObserver:
     """Observer that records the progress of an evaluation."""
 
     def __init__(self) -> None:
         self.stages: list[Stage] = []
-        self.ended: list[str] = []
+        self.finished: list[str] = []
 
     def progress(self, planned: PlannedAnswer, progress: Progress) -> None:
         self.stages.append(progress.stage)
 
     def done(self, evaluated: AnswerEvaluation) -> None:
-        self.ended.append(evaluated.outcome.task_id)
+        self.finished.append(evaluated.outcome.task_id)
 
 
-class Folder:
+class AnswerFolder:
     """Folder with answers of ``otter``, judges, and a page cache in the public layout."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.out = root / "results"
         self.public = PublicCache(root / "cache")
-        self.watched = Watched()
+        self.observer = RecordingObserver()
         (root / "judges").mkdir()
-        self.judge("bridge", JUDGE)
-        self.answer("bridge", 1)
+        self.write_judge("bridge", JUDGE)
+        self.write_answer("bridge", 1)
 
-    def judge(self, task: str, source: str) -> None:
+    def write_judge(self, task: str, source: str) -> None:
         (self.root / "judges" / f"{task}.py").write_text(source)
 
-    def answer(self, task: str, k: int, text: str = ANSWER) -> None:
+    def write_answer(self, task: str, k: int, text: str = ANSWER) -> None:
         path = self.root / "answers" / "otter" / task / f"answer_{k}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def page(self, url: str, text: str, task: str = "bridge") -> None:
+    def cache_page(self, url: str, text: str, task: str = "bridge") -> None:
         cache = CacheFileSys(self.root / "cache" / "otter" / task)
         cache.put_web(url, text, None)
         cache.save()
@@ -113,4 +113,4 @@ class Folder:
         async with open_runtime(settings) as runtime:
             pages = await CurrentPages.open(settings.data_dir / "captures", self.public)
             planned = self.plan(settings, overwrite=overwrite, model=parse_model(settings.model).model, pages=pages)
-            return await evaluate_all(runtime, planned, self.watched, cache=self.public)
+            return await evaluate_all(runtime, planned, self.observer, cache=self.public)

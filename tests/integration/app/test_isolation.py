@@ -18,7 +18,7 @@ from app.progress import Progress
 from judges.errors import JudgeBug, ScriptStopped
 from judges.registry import JudgeKind
 from rubrics.node import Strategy
-from tests.fakes.confined import script
+from tests.fakes.judge_processes import script
 from tests.fakes.settings import settings_for_tests
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")

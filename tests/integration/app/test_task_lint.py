@@ -13,7 +13,7 @@ from app.maintenance import doctor
 from app.maintenance.doctor import State
 from judges.loader import load_judge
 from tests.fakes.settings import settings_for_tests
-from tests.unit.app.conftest import Call
+from tests.unit.app.conftest import RunCommand
 
 JUDGE = """
 from pydantic import BaseModel
@@ -53,7 +53,7 @@ def judges_in(folder: Path, **sources: str) -> Path:
     return folder
 
 
-def test_task_list_shows_lint_findings(assay: Call, tmp_path: Path) -> None:
+def test_task_list_shows_lint_findings(assay: RunCommand, tmp_path: Path) -> None:
     judges_in(tmp_path / "mine", repeated=REPEATED, sound=SOUND, failing=FAILING)
 
     ended = assay("tasks", "--judges", "mine")
@@ -68,7 +68,7 @@ def test_task_list_shows_lint_findings(assay: Call, tmp_path: Path) -> None:
     assert by_id["failing"]["lint"] is None and "made-up values" in by_id["failing"]["lint_error"]
 
 
-def test_shipped_tasks_have_no_findings(assay: Call) -> None:
+def test_shipped_tasks_have_no_findings(assay: RunCommand) -> None:
     listed = json.loads(assay("tasks", "--json").out)
 
     assert [task["id"] for task in listed["tasks"]] == ["karrow_visit", "pellard_gauges", "velm_directors"]
@@ -77,7 +77,7 @@ def test_shipped_tasks_have_no_findings(assay: Call) -> None:
     assert listed["broken"] == {}
 
 
-def test_unloadable_judge_file_fails_the_command(assay: Call, tmp_path: Path) -> None:
+def test_unloadable_judge_file_fails_the_command(assay: RunCommand, tmp_path: Path) -> None:
     judges_in(tmp_path / "mine", bridge="def (")
 
     ended = assay("tasks", "--judges", "mine")
@@ -87,7 +87,7 @@ def test_unloadable_judge_file_fails_the_command(assay: Call, tmp_path: Path) ->
     assert "karrow_visit" in ended.out
 
 
-def test_task_details_show_judge_and_findings(assay: Call, tmp_path: Path) -> None:
+def test_task_details_show_judge_and_findings(assay: RunCommand, tmp_path: Path) -> None:
     judges_in(tmp_path / "mine", repeated=REPEATED)
 
     ended = assay("tasks", "show", "repeated", "--judges", "mine")

@@ -30,7 +30,7 @@ from judges.runner import Judgement, JudgeTools, run_judge
 from judges.verifier import Verifier
 from rubrics.schema import tree_json
 from rubrics.verdict import Usage
-from tests.fakes.pages import Shelf, page
+from tests.fakes.pages import FixedEvidence, page
 from tests.standin import faults
 from tests.standin.call import Call
 from tests.standin.llm import StandInLLM
@@ -69,7 +69,7 @@ async def tools(
     )
     separator = BlockBuilder(b"0123456789abcdef")
     pages = PagePreparer(separator)
-    shelf = Shelf({URL: page(URL, TEXT, screenshots=(b"first tile", b"second tile"))})
+    shelf = FixedEvidence({URL: page(URL, TEXT, screenshots=(b"first tile", b"second tile"))})
     try:
         yield JudgeTools(
             verifier=Verifier(llm, bare, separator=separator, pages=pages, style=style),
@@ -125,7 +125,7 @@ async def test_requests_for_one_page_share_a_prefix_up_to_the_claim(style: Style
 async def test_votes_of_different_claims_run_concurrently():
     async with StandInLLM(extractions=VALUES, delay_s=0.5) as server:
         await judged(server)
-    assert server.most_in_flight >= 8
+    assert server.max_in_flight >= 8
 
 
 async def test_split_vote_requests_one_third_vote():
@@ -243,7 +243,7 @@ async def test_large_page_is_sent_completely():
         large = JudgeTools(
             verifier=given.verifier,
             extractor=given.extractor,
-            evidence_for=Shelf({URL: page(URL, text, screenshots=(picture,))}),
+            evidence_for=FixedEvidence({URL: page(URL, text, screenshots=(picture,))}),
         )
         judgement = await run_judge(Judge(task="t", coroutine=one), ANSWER, large)
     assert judgement.score.value == 1.0

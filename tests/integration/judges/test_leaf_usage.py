@@ -28,9 +28,16 @@ from judges.result import native_summary
 from judges.runner import JudgeTools, run_judge
 from judges.verifier import Verifier
 from rubrics.verdict import Usage
-from tests.compat.seen import SeenPages
-from tests.fakes.confined import PAGE, SEPARATOR, confined, natively, process_pool_with, script
-from tests.fakes.pages import Shelf, page
+from tests.compat.fixed_pages import FixedPages
+from tests.fakes.judge_processes import (
+    BLOCK_BUILDER,
+    PAGE,
+    open_process_pool,
+    run_native_judge,
+    run_public_script,
+    script,
+)
+from tests.fakes.pages import FixedEvidence, page
 from tests.standin.call import Call
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
@@ -66,7 +73,7 @@ SCRIPT = f"""
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def process_pool() -> AsyncIterator[ForkServerPool]:
-    async with process_pool_with() as opened:
+    async with open_process_pool() as opened:
         yield opened
 
 
@@ -165,14 +172,14 @@ async def _judged(
     )
     try:
         if kind != "native":
-            scouted = PageCache(SeenPages({PAGE: TEXT}), BlobStore.open("memory://"), MemoryIndex())
+            scouted = PageCache(FixedPages({PAGE: TEXT}), BlobStore.open("memory://"), MemoryIndex())
             ahead = scouted if kind == "script with look-ahead" else None
-            result = await confined(script(folder, SCRIPT), process_pool, llm=llm, ahead=ahead)
+            result = await run_public_script(script(folder, SCRIPT), process_pool, llm=llm, ahead=ahead)
             return result, Usage(**result["usage"])
         path = folder / "lamp.py"
         path.write_text(dedent(NATIVE), "utf-8")
         if process_pool is not None:
-            judgement = await natively(path, process_pool, llm=llm)
+            judgement = await run_native_judge(path, process_pool, llm=llm)
             return judgement.summary, judgement.usage
         return await _in_process(path, llm)
     finally:
@@ -182,11 +189,11 @@ async def _judged(
 async def _in_process(
     path: Path, llm: LLMClient, texts: Mapping[str, str] = MappingProxyType({PAGE: TEXT})
 ) -> tuple[Mapping[str, Any], Usage]:
-    pages = PagePreparer(SEPARATOR)
+    pages = PagePreparer(BLOCK_BUILDER)
     tools = JudgeTools(
-        verifier=Verifier(llm, "o4-mini", separator=SEPARATOR, pages=pages),
-        extractor=Extractor(llm, "o4-mini", separator=SEPARATOR, pages=pages),
-        evidence_for=Shelf({url: page(url, text) for url, text in texts.items()}),
+        verifier=Verifier(llm, "o4-mini", separator=BLOCK_BUILDER, pages=pages),
+        extractor=Extractor(llm, "o4-mini", separator=BLOCK_BUILDER, pages=pages),
+        evidence_for=FixedEvidence({url: page(url, text) for url, text in texts.items()}),
     )
     judgement = await run_judge(load_judge(path), Answer(name="answer_1.md", text="x"), tools)
     return native_summary(judgement, agent_name="me"), judgement.usage

@@ -17,13 +17,13 @@ from app.cli.program import run
 
 
 @dataclass(frozen=True)
-class Ended:
+class CommandResult:
     code: int
     out: str
     err: str
 
 
-Call = Callable[..., Ended]
+RunCommand = Callable[..., CommandResult]
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -35,7 +35,7 @@ def command_tree_built_once() -> Iterator[None]:
 
 
 @pytest.fixture
-def assay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Call]:
+def assay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[RunCommand]:
     """Run a command in an empty folder, without settings from the environment."""
     monkeypatch.chdir(tmp_path)
     for name in os.environ:
@@ -44,11 +44,11 @@ def assay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     # Judge files run in this process, because starting their child processes takes seconds.
     monkeypatch.setenv("ASSAY_ISOLATE", "off")
 
-    def call(*arguments: str) -> Ended:
-        with pytest.raises(SystemExit) as ended:
+    def call(*arguments: str) -> CommandResult:
+        with pytest.raises(SystemExit) as exit_info:
             run(list(arguments))
         captured = capsys.readouterr()
-        return Ended(int(ended.value.code or 0), captured.out, captured.err)
+        return CommandResult(int(exit_info.value.code or 0), captured.out, captured.err)
 
     handlers, level = list(logging.root.handlers), logging.root.level
     yield call

@@ -20,7 +20,7 @@ class Clock:
     def __call__(self) -> datetime:
         return self.now
 
-    def pass_time(self, seconds: float) -> None:
+    def advance(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
 
 
@@ -33,20 +33,20 @@ class ScriptedCapturer:
         outcome: Callable[[str, int], CaptureOutcome] = lambda url, nth: CaptureOutcome.OK,
         *,
         gate: asyncio.Event | None = None,
-        ends_at: Mapping[str, str] | None = None,
+        redirects: Mapping[str, str] | None = None,
     ) -> None:
-        """Create the capturer. ``ends_at`` maps a URL to the URL that it redirects to."""
-        self._ends_at = ends_at or {}
+        """Create the capturer. ``redirects`` maps a URL to the URL that it redirects to."""
+        self._redirects = redirects or {}
         self._clock = clock
         self._outcome = outcome
         self._gate = gate
-        self.asked: list[str] = []
+        self.captured_urls: list[str] = []
         self.cancelled = 0
         self.closed = False
 
     async def capture(self, url: str) -> Observation:
-        nth = len(self.asked)
-        self.asked.append(url)
+        nth = len(self.captured_urls)
+        self.captured_urls.append(url)
         if self._gate is not None:
             try:
                 await self._gate.wait()
@@ -60,7 +60,7 @@ class ScriptedCapturer:
             captured_at=self._clock(),
             duration_s=0.5,
             backend="scripted",
-            final_url=self._ends_at.get(url, url),
+            final_url=self._redirects.get(url, url),
             http_status=200,
             title="A page",
             text=f"text of {url}, capture {nth}",

@@ -9,7 +9,7 @@ import pytest
 from cache.backends.plain_html import read_html
 from cache.capture import CaptureOutcome
 from cache.classify.quality import Finding, PageFacts, classify
-from tests.labelled.labels import LabelledPage, detection, labelled_pages
+from tests.labelled.labels import LabelledPage, compare_with_labels, labelled_pages
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +46,7 @@ def test_there_are_as_many_pages_as_promised() -> None:
 
 
 def test_precision_and_recall_of_classification_meet_their_targets() -> None:
-    found = detection({page.name: _classify_page(page).outcome for page in labelled_pages()})
+    found = compare_with_labels({page.name: _classify_page(page).outcome for page in labelled_pages()})
     assert found.precision >= 0.98, found.false_alarms
     assert found.recall >= 0.90, found.missed
     assert found.exact >= 0.90 * found.bad

@@ -33,7 +33,7 @@ async def test_page_is_captured_once_and_then_looked_up() -> None:
     first = await pages.get(URL)
     again = await pages.get("http://www.a.com/page/?utm_source=x#top")
     assert again == first
-    assert capturer.asked == [URL]
+    assert capturer.captured_urls == [URL]
 
 
 async def test_hundred_concurrent_requests_share_one_capture() -> None:
@@ -44,7 +44,7 @@ async def test_hundred_concurrent_requests_share_one_capture() -> None:
     await asyncio.sleep(0)
     gate.set()
     assert len({capture.id for capture in await asyncio.gather(*requests)}) == 1
-    assert len(capturer.asked) == 1
+    assert len(capturer.captured_urls) == 1
 
 
 async def test_cancelling_one_request_does_not_cancel_the_shared_capture() -> None:
@@ -52,7 +52,7 @@ async def test_cancelling_one_request_does_not_cancel_the_shared_capture() -> No
     capturer = ScriptedCapturer(clock, gate=gate)
     pages = _pages(capturer, clock)
     leaver, stayer = asyncio.create_task(pages.get(URL)), asyncio.create_task(pages.get(URL))
-    while not capturer.asked:  # noqa: ASYNC110 - the fake has no event for this
+    while not capturer.captured_urls:  # noqa: ASYNC110 - the fake has no event for this
         await asyncio.sleep(0)
     leaver.cancel()
     await asyncio.wait([leaver])
@@ -66,7 +66,7 @@ async def test_capture_is_cancelled_when_no_request_waits_for_it() -> None:
     capturer = ScriptedCapturer(clock, gate=asyncio.Event())
     pages = _pages(capturer, clock)
     requests = asyncio.create_task(pages.get(URL))
-    while not capturer.asked:  # noqa: ASYNC110 - the fake has no event for this
+    while not capturer.captured_urls:  # noqa: ASYNC110 - the fake has no event for this
         await asyncio.sleep(0)
     requests.cancel()
     await asyncio.wait([requests])
@@ -125,11 +125,11 @@ async def test_failed_attempt_is_reused_until_its_ttl_expires() -> None:
     capturer = ScriptedCapturer(clock, lambda url, nth: CaptureOutcome.TIMEOUT if nth == 0 else CaptureOutcome.OK)
     pages = _pages(capturer, clock, failure_ttl_s=60)
     assert not (await pages.get(URL)).is_evidence
-    clock.pass_time(59)
+    clock.advance(59)
     assert not (await pages.get(URL)).is_evidence
-    clock.pass_time(2)
+    clock.advance(2)
     assert (await pages.get(URL)).is_evidence
-    assert len(capturer.asked) == 2
+    assert len(capturer.captured_urls) == 2
 
 
 async def test_old_evidence_is_captured_again_if_a_max_age_is_set() -> None:
@@ -137,7 +137,7 @@ async def test_old_evidence_is_captured_again_if_a_max_age_is_set() -> None:
     capturer = ScriptedCapturer(clock)
     pages = _pages(capturer, clock, max_age_s=3600)
     first = await pages.get(URL)
-    clock.pass_time(3601)
+    clock.advance(3601)
     assert (await pages.get(URL)).id != first.id
 
 
@@ -146,10 +146,10 @@ async def test_url_that_was_denied_is_captured_again_under_other_settings() -> N
     denied = ScriptedCapturer(clock, lambda url, nth: CaptureOutcome.EGRESS_DENIED)
     before = PageCache(denied, blobs, index, clock=clock)
     assert {(await before.get(URL)).outcome for _ in range(3)} == {CaptureOutcome.EGRESS_DENIED}
-    assert len(denied.asked) == 1
+    assert len(denied.captured_urls) == 1
     allowed = ScriptedCapturer(clock)
     assert (await PageCache(allowed, blobs, index, clock=clock).get(URL)).is_evidence
-    assert len(allowed.asked) == 1
+    assert len(allowed.captured_urls) == 1
 
 
 async def test_refresh_captures_again_and_a_failure_keeps_the_earlier_evidence() -> None:
@@ -158,9 +158,9 @@ async def test_refresh_captures_again_and_a_failure_keeps_the_earlier_evidence()
     capturer = ScriptedCapturer(clock, lambda url, nth: outcomes[nth])
     pages = _pages(capturer, clock)
     first = await pages.get(URL)
-    clock.pass_time(1)
+    clock.advance(1)
     second = await pages.get(URL, refresh=True)
-    clock.pass_time(1)
+    clock.advance(1)
     third = await pages.get(URL, refresh=True)
     assert len({first.id, second.id, third.id}) == 3
     assert third.outcome is CaptureOutcome.BLOCKED
@@ -174,7 +174,7 @@ async def test_unfetchable_url_is_unsupported_without_a_request(url: str) -> Non
     capture = await _pages(capturer, clock).get(url)
     assert capture.outcome is CaptureOutcome.UNSUPPORTED
     assert capture.detail
-    assert capturer.asked == []
+    assert capturer.captured_urls == []
 
 
 async def test_damaged_evidence_is_captured_again(tmp_path: Path) -> None:
@@ -195,13 +195,13 @@ async def test_damaged_evidence_of_a_page_that_is_gone_is_corrupt_and_not_gone(t
     pages = PageCache(capturer, BlobStore.open(tmp_path.as_uri()), MemoryIndex(), clock=clock)
     capture = await pages.get(URL)
     _flip_a_byte(tmp_path, capture)
-    clock.pass_time(10)
+    clock.advance(10)
     for _claim in range(5):
         with pytest.raises(NoEvidence) as nothing:
             await pages.evidence_for(URL)
         assert (nothing.value.outcome, nothing.value.gone) == (CaptureOutcome.CORRUPT, False)
         assert nothing.value.capture == capture
-    assert len(capturer.asked) == 2  # the second attempt is reused for all claims on the page until its TTL expires
+    assert len(capturer.captured_urls) == 2  # the second attempt is reused until its TTL expires
 
 
 async def test_expired_evidence_that_cannot_be_recaptured_is_requested_once() -> None:
@@ -209,25 +209,25 @@ async def test_expired_evidence_that_cannot_be_recaptured_is_requested_once() ->
     capturer = ScriptedCapturer(clock, lambda url, nth: CaptureOutcome.OK if nth == 0 else CaptureOutcome.BLOCKED)
     pages = _pages(capturer, clock, max_age_s=3600)
     await pages.get(URL)
-    clock.pass_time(3601)
+    clock.advance(3601)
     assert [(await pages.get(URL)).outcome for _ in range(3)] == [CaptureOutcome.BLOCKED] * 3
-    assert len(capturer.asked) == 2
+    assert len(capturer.captured_urls) == 2
 
 
 async def test_final_url_of_a_redirect_gets_an_alias_of_the_capture() -> None:
     clock = Clock()
-    capturer = ScriptedCapturer(clock, ends_at={"https://a.com/short": "https://a.com/long/way"})
+    capturer = ScriptedCapturer(clock, redirects={"https://a.com/short": "https://a.com/long/way"})
     pages = _pages(capturer, clock)
     first = await pages.get("https://a.com/short")
     second = await pages.get("https://a.com/long/way")
-    assert capturer.asked == ["https://a.com/short"]
+    assert capturer.captured_urls == ["https://a.com/short"]
     assert (second.url, second.alias_of, second.blobs) == ("https://a.com/long/way", first.id, first.blobs)
     assert second.id != first.id
     assert await pages.get("https://a.com/long/way#part") == second
     assert await pages.get("https://a.com/short") == first
     refreshed = await pages.get("https://a.com/long/way", refresh=True)
     assert refreshed.alias_of is None
-    assert len(capturer.asked) == 2
+    assert len(capturer.captured_urls) == 2
 
 
 async def test_added_capture_is_used_and_the_earlier_one_is_kept() -> None:
@@ -235,7 +235,7 @@ async def test_added_capture_is_used_and_the_earlier_one_is_kept() -> None:
     capturer = ScriptedCapturer(clock, lambda url, nth: CaptureOutcome.CAPTCHA)
     pages = _pages(capturer, clock)
     blocked = await pages.get(URL)
-    clock.pass_time(1)
+    clock.advance(1)
     given = replace(await ScriptedCapturer(clock).capture(URL), source=CaptureSource.UPLOAD, provenance={"by": "me"})
     added = await pages.add(URL, given)
     assert added.id != blocked.id
@@ -261,7 +261,7 @@ async def test_archive_is_asked_only_for_a_page_without_evidence_that_cannot_be_
     capturer = ScriptedCapturer(clock, lambda url, nth: outcomes[nth])
     pages = PageCache(capturer, BlobStore.open("memory://"), MemoryIndex(), clock=clock, archive=archive)
     assert (await pages.get(URL)).source is CaptureSource.WEB
-    clock.pass_time(1)
+    clock.advance(1)
     assert (await pages.get(URL, refresh=True)).outcome is CaptureOutcome.DNS_ERROR
     assert archive.asked == []
     copy = await pages.get("https://b.com/", near=NOON)
@@ -281,7 +281,7 @@ async def test_second_process_uses_the_capture_of_the_first() -> None:
     await asyncio.sleep(0.01)
     gate.set()
     assert len({capture.id for capture in await asyncio.gather(*requests)}) == 1
-    assert sorted(len(each.asked) for each in capturers) == [0, 1]
+    assert sorted(len(each.captured_urls) for each in capturers) == [0, 1]
 
 
 class _SingleLock:
@@ -304,7 +304,7 @@ async def test_new_process_finds_captures_of_an_earlier_one(tmp_path: Path) -> N
     idle = ScriptedCapturer(clock)
     second = PageCache(idle, blobs, await FolderIndex.open(tmp_path / "index"), clock=clock)
     assert (await second.evidence_for(URL)).capture == capture
-    assert idle.asked == []
+    assert idle.captured_urls == []
 
 
 def _flip_a_byte(folder: Path, capture: Capture) -> None:

@@ -20,7 +20,7 @@ from judges.verifier import Verifier
 from rubrics.scoring import Score
 from rubrics.verdict import Outcome, Reason
 from tests.fakes.llm import RuleLLM
-from tests.fakes.pages import Shelf, missing, page
+from tests.fakes.pages import FixedEvidence, missing, page
 
 SEPARATOR = BlockBuilder(b"0123456789abcdef")
 URL = "https://velm.example/ida"
@@ -37,14 +37,18 @@ Coroutine = Callable[[JudgeContext], Awaitable[None]]
 
 
 async def judged(
-    coroutine: Coroutine, llm: RuleLLM | None = None, shelf: Shelf | None = None, *, deadline_s: float | None = None
+    coroutine: Coroutine,
+    llm: RuleLLM | None = None,
+    shelf: FixedEvidence | None = None,
+    *,
+    deadline_s: float | None = None,
 ) -> Judgement:
     llm = llm or RuleLLM(values={"Found": Found(name="Ida Norrstad", urls=[URL])})
     pages = PagePreparer(SEPARATOR)
     tools = JudgeTools(
         verifier=Verifier(llm, "gpt-6-luna", separator=SEPARATOR, pages=pages),
         extractor=Extractor(llm, "gpt-6-luna", separator=SEPARATOR, pages=pages),
-        evidence_for=shelf or Shelf({URL: page(URL, TEXT)}),
+        evidence_for=shelf or FixedEvidence({URL: page(URL, TEXT)}),
     )
     return await run_judge(
         Judge(task="t", description="Who?", coroutine=coroutine), ANSWER, tools, deadline_s=deadline_s
@@ -112,7 +116,9 @@ async def test_faults_leave_the_score_open():
         ctx.verify("gone", "gone", "https://gone.example/")
 
     llm = RuleLLM(lambda request: LLMUnavailable("503") if request.parts["claim"] == "lost" else True)
-    shelf = Shelf({"https://gone.example/": missing("https://gone.example/", CaptureOutcome.HTTP_ERROR, gone=True)})
+    shelf = FixedEvidence(
+        {"https://gone.example/": missing("https://gone.example/", CaptureOutcome.HTTP_ERROR, gone=True)}
+    )
     judgement = await judged(three, llm, shelf)
     assert outcomes(judgement) == {
         "ok": ("passed", None),
@@ -150,7 +156,7 @@ async def test_extraction_from_a_blocked_page_fails():
         ctx.check("after", "a default")
 
     blocked = missing("https://blocked.example/", CaptureOutcome.CAPTCHA)
-    judgement = await judged(judge, shelf=Shelf({"https://blocked.example/": blocked}))
+    judgement = await judged(judge, shelf=FixedEvidence({"https://blocked.example/": blocked}))
     assert outcomes(judgement) == {"after": ("not_judged", "extraction_failed")}
 
 
@@ -250,7 +256,7 @@ async def test_cancelling_a_run_cancels_every_request():
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert llm.under_way == 0
+    assert llm.in_flight == 0
 
 
 async def test_judge_without_leaves_scores_zero_and_is_complete():

@@ -13,8 +13,8 @@ from judges.prompting.rendering import Style
 from judges.prompting.verdict_reply import BinaryEvalResult
 from judges.verifier import MAX_REASONING_CHARS, Verifier
 from rubrics.verdict import Claim, Outcome, Reason, Usage, Verdict
-from tests.fakes.llm import Answering, RuleLLM
-from tests.fakes.pages import Shelf, missing, page
+from tests.fakes.llm import Rule, RuleLLM
+from tests.fakes.pages import FixedEvidence, missing, page
 
 SEPARATOR = BlockBuilder(b"0123456789abcdef")
 TEXT = "Ida Norrstad was director of the institute until 2004."
@@ -25,12 +25,12 @@ def verifier(llm: RuleLLM, style: Style = Style.NATIVE) -> Verifier:
     return Verifier(llm, "gpt-6-luna", separator=SEPARATOR, pages=PagePreparer(SEPARATOR), style=style)
 
 
-async def judged(rule: Answering, *, trials: int = 3, evidence: Evidence | None = None, **fakes: object) -> Verdict:
+async def judged(rule: Rule, *, trials: int = 3, evidence: Evidence | None = None, **fakes: object) -> Verdict:
     llm = RuleLLM(rule, **fakes)  # type: ignore[arg-type]
     return await verifier(llm).judge(Claim(text="So it is."), task="t", answer="a", evidence=evidence, trials=trials)
 
 
-def by_vote(*votes: bool | Exception) -> Answering:
+def by_vote(*votes: bool | Exception) -> Rule:
     return lambda request: votes[request.vote]
 
 
@@ -181,28 +181,28 @@ async def test_cancellation_cancels_every_vote():
     assert len(llm.cancelled) == 2
 
 
-async def judged_any(llm: RuleLLM, shelf: Shelf, *sources: str) -> Verdict:
+async def judged_any(llm: RuleLLM, shelf: FixedEvidence, *sources: str) -> Verdict:
     claim = Claim(text="So it is.", sources=sources)
     return await verifier(llm).judge_any(claim, task="t", answer="a", evidence_for=shelf)
 
 
 async def test_claim_without_sources_is_judged_from_the_answer_alone():
-    llm, shelf = RuleLLM(), Shelf({})
+    llm, shelf = RuleLLM(), FixedEvidence({})
     verdict = await verifier(llm).judge_any(Claim(text="x"), task="t", answer="a", evidence_for=shelf)
     assert verdict.outcome is Outcome.PASSED
-    assert shelf.asked == []
+    assert shelf.requested_urls == []
 
 
 async def test_claim_with_an_empty_source_list_fails_without_a_request():
     llm = RuleLLM()
-    verdict = await judged_any(llm, Shelf({}))
+    verdict = await judged_any(llm, FixedEvidence({}))
     assert (verdict.reason, llm.requests) == (Reason.NO_SOURCE, [])
 
 
 async def test_missing_page_sends_no_request():
     llm = RuleLLM()
     gone = missing("https://a.example/", CaptureOutcome.HTTP_ERROR, gone=True)
-    verdict = await judged_any(llm, Shelf({"https://a.example/": gone}), "https://a.example/")
+    verdict = await judged_any(llm, FixedEvidence({"https://a.example/": gone}), "https://a.example/")
     assert (verdict.reason, llm.requests) == (Reason.SOURCE_GONE, [])
 
 
@@ -218,24 +218,24 @@ async def test_first_supporting_source_decides_and_the_other_requests_are_cancel
 
     llm = RuleLLM(pause=pause)
     urls = [f"https://{name}.example/" for name in "abc"]
-    shelf = Shelf({url: page(url, f"Text of {url}") for url in urls})
+    shelf = FixedEvidence({url: page(url, f"Text of {url}") for url in urls})
     verdict = await judged_any(llm, shelf, *urls)
     assert verdict.outcome is Outcome.PASSED
     assert {request.parts["url"] for request in llm.cancelled} == {"https://a.example/", "https://c.example/"}
-    assert llm.under_way == 0
+    assert llm.in_flight == 0
 
 
 async def test_refuted_claim_with_a_blocked_source_is_not_judged():
     llm = RuleLLM(lambda request: False)
     blocked = missing("https://b.example/", CaptureOutcome.CAPTCHA)
-    shelf = Shelf({"https://a.example/": page("https://a.example/"), "https://b.example/": blocked})
+    shelf = FixedEvidence({"https://a.example/": page("https://a.example/"), "https://b.example/": blocked})
     verdict = await judged_any(llm, shelf, "https://a.example/", "https://b.example/")
     assert (verdict.outcome, verdict.reason) == (Outcome.NOT_JUDGED, Reason.CAPTURE_BLOCKED)
 
 
 async def test_blocked_source_does_not_prevent_support_by_another():
     blocked = missing("https://b.example/", CaptureOutcome.CAPTCHA)
-    shelf = Shelf({"https://a.example/": page("https://a.example/"), "https://b.example/": blocked})
+    shelf = FixedEvidence({"https://a.example/": page("https://a.example/"), "https://b.example/": blocked})
     verdict = await judged_any(RuleLLM(), shelf, "https://b.example/", "https://a.example/")
     assert verdict.outcome is Outcome.PASSED
 

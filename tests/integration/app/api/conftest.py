@@ -25,7 +25,7 @@ async def capital(ctx):
     ctx.verify("source", "Paris is the capital of France", sources=["https://example.org/france"])
 """
 
-Open = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
+OpenApi = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def judges(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def open_api(database_url: str, judges: Path, tmp_path: Path) -> Open:
+def open_api(database_url: str, judges: Path, tmp_path: Path) -> OpenApi:
     """Return a factory that starts the application with the given settings and yields a client."""
 
     @asynccontextmanager
@@ -63,14 +63,14 @@ def open_api(database_url: str, judges: Path, tmp_path: Path) -> Open:
 
 
 @pytest.fixture
-async def api(open_api: Open) -> AsyncIterator[httpx.AsyncClient]:
+async def api(open_api: OpenApi) -> AsyncIterator[httpx.AsyncClient]:
     """Service without a worker."""
     async with open_api(workers=0) as client:
         yield client
 
 
 @pytest.fixture
-async def working_api(open_api: Open) -> AsyncIterator[httpx.AsyncClient]:
+async def working_api(open_api: OpenApi) -> AsyncIterator[httpx.AsyncClient]:
     """Service whose worker passes every answer."""
     async with open_api(evaluate=ScriptedEvaluation()) as client:
         yield client

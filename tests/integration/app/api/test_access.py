@@ -3,8 +3,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from tests.integration.app.api.asking import body, problem, submit
-from tests.integration.app.api.conftest import Open
+from tests.integration.app.api.api_calls import assert_problem, submission_body, submit
+from tests.integration.app.api.conftest import OpenApi
 
 pytestmark = pytest.mark.postgres
 
@@ -22,27 +22,27 @@ async def test_loopback_without_configured_keys_needs_no_key(api: httpx.AsyncCli
 @pytest.mark.parametrize(
     "headers", [{}, bearer("wrong"), bearer(""), bearer(KEY[:-1]), {"Authorization": f"Basic {KEY}"}]
 )
-async def test_configured_keys_reject_requests_without_valid_key(open_api: Open, headers: dict[str, str]):
+async def test_configured_keys_reject_requests_without_valid_key(open_api: OpenApi, headers: dict[str, str]):
     async with open_api(workers=0, api_keys=f"{KEY},{OTHER}") as api:
         response = await api.get("/v1/jobs", headers=headers)
-        problem(response, 401, "UNAUTHORIZED")
+        assert_problem(response, 401, "UNAUTHORIZED")
         assert response.headers["www-authenticate"] == "Bearer"
-        problem(await api.post("/v1/submissions", json=body(), headers=headers), 401)
-        problem(await api.get("/metrics", headers=headers), 401)
+        assert_problem(await api.post("/v1/submissions", json=submission_body(), headers=headers), 401)
+        assert_problem(await api.get("/metrics", headers=headers), 401)
         assert (await api.get("/healthz", headers=headers)).status_code == 200
 
 
 @pytest.mark.parametrize("key", [KEY, OTHER])
-async def test_each_configured_key_is_accepted(open_api: Open, key: str):
+async def test_each_configured_key_is_accepted(open_api: OpenApi, key: str):
     async with open_api(workers=0, api_keys=f"{KEY},{OTHER}") as api:
         assert (await api.get("/v1/jobs", headers=bearer(key))).status_code == 200
 
 
-async def test_idempotency_keys_are_separate_per_api_key(open_api: Open):
+async def test_idempotency_keys_are_separate_per_api_key(open_api: OpenApi):
     async with open_api(workers=0, api_keys=f"{KEY},{OTHER}") as api:
         once = {"Idempotency-Key": "1"}
-        first = await api.post("/v1/submissions", json=body(), headers=bearer(KEY) | once)
-        second = await api.post("/v1/submissions", json=body(run="another"), headers=bearer(OTHER) | once)
+        first = await api.post("/v1/submissions", json=submission_body(), headers=bearer(KEY) | once)
+        second = await api.post("/v1/submissions", json=submission_body(run="another"), headers=bearer(OTHER) | once)
     assert (first.status_code, second.status_code) == (202, 202)
     assert first.json()["id"] != second.json()["id"]
 
@@ -51,7 +51,7 @@ async def test_idempotency_keys_are_separate_per_api_key(open_api: Open):
     "host", ["evil.example", "127.0.0.1.evil.example:8000", "192.168.1.5", "", "[::", "localhost@evil.example"]
 )
 async def test_other_hosts_return_421_without_keys(api: httpx.AsyncClient, host: str):
-    problem(await api.get("/v1/jobs", headers={"Host": host}), 421, "WRONG_HOST")
+    assert_problem(await api.get("/v1/jobs", headers={"Host": host}), 421, "WRONG_HOST")
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8000", "127.0.0.1", "127.0.0.1:1", "[::1]:8000"])
@@ -61,19 +61,21 @@ async def test_every_loopback_name_is_accepted(api: httpx.AsyncClient, host: str
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:9999", "http://[::"])
 async def test_foreign_origins_are_rejected(api: httpx.AsyncClient, origin: str):
-    response = await api.post("/v1/submissions", json=body(), headers={"Origin": origin})
-    problem(response, 403, "FOREIGN_ORIGIN")
+    response = await api.post("/v1/submissions", json=submission_body(), headers={"Origin": origin})
+    assert_problem(response, 403, "FOREIGN_ORIGIN")
     assert (await api.get("/v1/jobs")).json()["items"] == []
 
 
 async def test_own_origin_is_accepted(api: httpx.AsyncClient):
-    response = await api.post("/v1/submissions", json=body(), headers={"Origin": "http://127.0.0.1:8000"})
+    response = await api.post("/v1/submissions", json=submission_body(), headers={"Origin": "http://127.0.0.1:8000"})
     assert response.status_code == 202
 
 
-async def test_keys_are_not_stored_in_the_database(open_api: Open, database):
+async def test_keys_are_not_stored_in_the_database(open_api: OpenApi, database):
     async with open_api(workers=0, api_keys=KEY) as api:
-        response = await api.post("/v1/submissions", json=body(), headers=bearer(KEY) | {"Idempotency-Key": "1"})
+        response = await api.post(
+            "/v1/submissions", json=submission_body(), headers=bearer(KEY) | {"Idempotency-Key": "1"}
+        )
         assert response.status_code == 202
     from sqlalchemy import text
 

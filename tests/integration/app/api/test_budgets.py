@@ -15,7 +15,7 @@ import pytest
 from app.server.application import create_app
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.asking import ended, submit
+from tests.integration.app.api.api_calls import submit, wait_for_job
 from tests.standin.llm import StandInLLM
 
 pytestmark = pytest.mark.postgres
@@ -97,7 +97,7 @@ async def cost_of_one_answer(start: Start, model: StandInLLM) -> float:
     """Judge one answer and return its cost."""
     async with start() as api:
         [job_id] = await submit(api, task_id="claims")
-        whole = await result(api, await ended(api, job_id))
+        whole = await result(api, await wait_for_job(api, job_id))
         assert (await submission_of(api, job_id))["spent_usd"] == pytest.approx(whole["usage"]["usd"], abs=1e-6)
     model.calls.clear()
     return float(whole["usage"]["usd"])
@@ -124,7 +124,7 @@ async def test_submission_pauses_at_its_budget_and_resumes_when_it_is_raised(sta
         assert len(model.calls) == before
         changed = await api.patch(f"/v1/submissions/{submission['id']}", json={"budget_usd": ENOUGH})
         assert (changed.status_code, changed.json()["budget_usd"]) == (200, ENOUGH)
-        done = await ended(api, job_id)
+        done = await wait_for_job(api, job_id)
         whole = await result(api, done)
     assert (done["status"], whole["status"], done["error"]) == ("succeeded", "complete", None)
     assert len(model.calls) == CLAIMS * VOTES
@@ -148,7 +148,7 @@ async def test_service_budget_pauses_all_jobs_until_restart_with_larger_budget(s
         await asyncio.sleep(1.5)
         assert len(model.calls) == before
     async with start(budget_usd=ENOUGH) as api:
-        ends = [await ended(api, job_id) for job_id in job_ids]
+        ends = [await wait_for_job(api, job_id) for job_id in job_ids]
         results = [await result(api, job) for job in ends]
     assert {job["status"] for job in ends} == {"succeeded"}
     assert {found["status"] for found in results} == {"complete"}

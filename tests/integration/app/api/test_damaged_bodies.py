@@ -12,7 +12,7 @@ import pytest
 from app.server.application import create_app
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.asking import ended, problem, submit
+from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
 
 pytestmark = pytest.mark.postgres
 
@@ -47,14 +47,14 @@ async def _service(database_url: str, judges: Path, folder: Path) -> AsyncIterat
     app = create_app(
         settings_for_tests(data_dir=folder / "data", database_url=database_url),
         workers=1,
-        runtime=scripted_runtime(judges, {URL: TEXT}, kept=folder),
+        runtime=scripted_runtime(judges, {URL: TEXT}, data_folder=folder),
     )
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=True)
     async with (
         app.router.lifespan_context(app),
         httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as api,
     ):
-        await ended(api, (await submit(api, answers=[{"name": "a", "text": f"See {URL}."}]))[0])
+        await wait_for_job(api, (await submit(api, answers=[{"name": "a", "text": f"See {URL}."}]))[0])
         yield api
 
 
@@ -76,7 +76,7 @@ async def test_damaged_body_returns_404_and_is_never_served(
         DAMAGE[damage](body)
         for _again in range(2):
             answer = await api.get(address)
-            detail = problem(answer, 404, "NOT_FOUND")["detail"]
+            detail = assert_problem(answer, 404, "NOT_FOUND")["detail"]
             assert role in detail
             assert "recapture" in detail
             assert "etag" not in answer.headers
@@ -92,5 +92,5 @@ async def test_unreadable_store_returns_503_with_retry_after(database_url: str, 
         whole = await api.get(f"/v1/pages/{page['id']}/text")
         _make_unreadable(_stored_body(tmp_path, whole.headers["etag"].strip('"')))
         answer = await api.get(f"/v1/pages/{page['id']}/text")
-        problem(answer, 503, "UNAVAILABLE")
+        assert_problem(answer, 503, "UNAVAILABLE")
         assert int(answer.headers["retry-after"]) > 0

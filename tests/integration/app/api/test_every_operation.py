@@ -30,9 +30,9 @@ from schemathesis.specs.openapi.checks import (
 from app.server.application import create_app
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.runtimes import scripted_runtime
-from tests.fakes.served import served
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.asking import body
+from tests.fakes.web_server import served
+from tests.integration.app.api.api_calls import submission_body
 
 pytestmark = [
     pytest.mark.postgres,
@@ -190,7 +190,7 @@ def create_one_of_each(api: httpx.Client) -> dict[str, str]:
         made: dict[str, Any] = response.json()
         return made
 
-    submission = post("/v1/submissions", **body())
+    submission = post("/v1/submissions", **submission_body())
     job_id = submission["jobs"][0]["id"]
     with api.stream("GET", f"/v1/jobs/{job_id}/events") as events:
         events.read()

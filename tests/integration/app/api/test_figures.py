@@ -17,10 +17,10 @@ from rubrics.rubric import Rubric
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.judged import FAILED, PASSED, SKIPPED, JudgedByText, leaf, rubric_of
 from tests.fakes.runtimes import scripted_runtime
-from tests.fakes.served import served
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.asking import ended, problem, submit
-from tests.integration.app.api.conftest import Open
+from tests.fakes.web_server import served
+from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
+from tests.integration.app.api.conftest import OpenApi
 from tests.integration.app.api.judged_runs import PAGE, RIGHT, SILENT, URL, WRONG, judge_run, model, write_judges
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(180)]
@@ -69,8 +69,8 @@ async def summaries(api: httpx.AsyncClient) -> None:
     assert (before["avg_score"], before["unfinished"]) == (0.3333, 0)
     assert before["statistics"]["score"]["value"] == pytest.approx(1 / 3)
     assert before["statistics"]["score"]["bootstrap"]["method"].startswith("bootstrap over 3 tasks")
-    problem(await api.get("/v1/agents/walker/summary", params={"run": "never"}), 404, "NOT_FOUND")
-    problem(await api.get("/v1/agents/walker/summary", params={"run": "a b"}), 422, "INVALID")
+    assert_problem(await api.get("/v1/agents/walker/summary", params={"run": "never"}), 404, "NOT_FOUND")
+    assert_problem(await api.get("/v1/agents/walker/summary", params={"run": "a b"}), 422, "INVALID")
     [row] = (await api.get("/v1/leaderboard")).json()["items"]
     assert row["statistics"]["score"]["interval"] == score["interval"]
     assert row["statistics"]["score"]["bootstrap"] is None  # not computed for the leaderboard: too slow
@@ -101,7 +101,7 @@ async def comparisons(api: httpx.AsyncClient) -> None:
         ({"a": "walker", "b": "nobody"}, 404),
         ({"a": "res_nothing", "b": "walker"}, 404),
     ):
-        problem(await api.get("/v1/compare", params=wrong), status)
+        assert_problem(await api.get("/v1/compare", params=wrong), status)
     await flips(api, one)
     order = (await api.get("/v1/compare/sensitivity", params={"a": "walker@before", "b": "walker@after"})).json()
     assert (order["ahead"], order["tasks"]) == ("b", 3)
@@ -142,8 +142,8 @@ async def flips(api: httpx.AsyncClient, one: dict[str, Any]) -> None:
     assert {(flip["before"], flip["after"]) for flip in back} == {(flip["after"], flip["before"]) for flip in listed}
     beyond = (await api.get("/v1/compare/flips", params={**sides, "cursor": "999999999"})).json()
     assert beyond == {"items": [], "next_cursor": None}
-    problem(await api.get("/v1/compare/flips", params={**sides, "cursor": "flip_1"}), 422, "INVALID")
-    problem(await api.get("/v1/compare/flips", params={"a": "walker", "b": "nobody"}), 404, "NOT_FOUND")
+    assert_problem(await api.get("/v1/compare/flips", params={**sides, "cursor": "flip_1"}), 422, "INVALID")
+    assert_problem(await api.get("/v1/compare/flips", params={"a": "walker", "b": "nobody"}), 404, "NOT_FOUND")
 
 
 async def results_and_judges(api: httpx.AsyncClient) -> None:
@@ -152,12 +152,12 @@ async def results_and_judges(api: httpx.AsyncClient) -> None:
     flips = {flip["leaf"]: (flip["to"], flip["change"]["least"]) for flip in found["flips"]}
     assert flips == {"first": ("failed", -0.5), "second": ("passed", 0.5)}
     assert (found["score"]["value"], found["without_effect"]) == (0.5, 0)
-    problem(await api.get("/v1/results/res_nothing/sensitivity"), 404, "NOT_FOUND")
+    assert_problem(await api.get("/v1/results/res_nothing/sensitivity"), 404, "NOT_FOUND")
     steady = (await api.get("/v1/tasks/bridges/consistency")).json()
     assert (steady["results"], steady["flaky_leaves"], steady["older_left_out"]) == (2, 0, False)
     [votes] = steady["votes"]
     assert (votes["model"], votes["leaves"], votes["split"], votes["agreement"]) == ("gpt-6-luna", 4, 0, 1.0)
-    problem(await api.get("/v1/tasks/capital/consistency"), 404, "NOT_FOUND")
+    assert_problem(await api.get("/v1/tasks/capital/consistency"), 404, "NOT_FOUND")
 
 
 async def access_by_other_owner(api: httpx.AsyncClient) -> None:
@@ -173,7 +173,7 @@ async def access_by_other_owner(api: httpx.AsyncClient) -> None:
     assert [(await api.get(path, headers=yours)).status_code for path in paths] == [404] * len(paths)
 
 
-async def test_leaf_with_different_verdicts_for_same_inputs_is_flaky(open_api: Open):
+async def test_leaf_with_different_verdicts_for_same_inputs_is_flaky(open_api: OpenApi):
     """The same answer is judged three times, with a different verdict once and with split votes."""
     judging = JudgedByText()
 
@@ -185,8 +185,8 @@ async def test_leaf_with_different_verdicts_for_same_inputs_is_flaky(open_api: O
     answers = [{"name": "answer_1", "text": "It is Paris."}]
     async with open_api(evaluate=judging) as api:
         for passed in (True, False, True):
-            judging.tell("It is Paris.", partial(rubric, passed))
-            await ended(api, (await submit(api, answers=answers))[0])
+            judging.register("It is Paris.", partial(rubric, passed))
+            await wait_for_job(api, (await submit(api, answers=answers))[0])
         found = (await api.get("/v1/tasks/capital/consistency")).json()
     assert (found["results"], found["judged_again"], found["flaky_leaves"]) == (3, 1, 1)
     [flaky] = found["flaky"]
@@ -195,23 +195,23 @@ async def test_leaf_with_different_verdicts_for_same_inputs_is_flaky(open_api: O
     assert (votes["leaves"], votes["split"], votes["agreement"]) == (3, 3, pytest.approx(1 / 3))
 
 
-async def test_flip_of_gate_reports_bounds_for_gated_leaves(open_api: Open):
+async def test_flip_of_gate_reports_bounds_for_gated_leaves(open_api: OpenApi):
     judging = JudgedByText()
-    text = judging.tell(
+    text = judging.register(
         "gated",
         lambda: rubric_of(
             leaf("gate", FAILED, critical=True), leaf("behind", SKIPPED, claim="x", blocked_by="gate"), leaf("beside")
         ),
     )
     async with open_api(evaluate=judging) as api:
-        job = await ended(api, (await submit(api, answers=[{"name": "answer_1", "text": text}]))[0])
+        job = await wait_for_job(api, (await submit(api, answers=[{"name": "answer_1", "text": text}]))[0])
         found = (await api.get(f"/v1/results/{job['result_id']}/sensitivity")).json()
     [gate] = found["flips"]
     assert (gate["leaf"], gate["score"]) == ("gate", {"value": None, "low": 0.5, "high": 1.0})
     assert found["without_effect"] == 2
 
 
-async def test_summary_counts_unfinished_jobs(open_api: Open):
+async def test_summary_counts_unfinished_jobs(open_api: OpenApi):
     async with open_api(workers=0, evaluate=ScriptedEvaluation()) as api:
         await submit(api)
         found = (await api.get("/v1/agents/demo/summary")).json()

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.integration.app.api.asking import ended, problem, submit
+from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
 from tests.integration.app.api.test_judged_again import (
     CLAIMS,
     VOTES,
@@ -93,7 +93,7 @@ async def test_forecast_with_unknown_price_has_no_cost(start: Start):
 )
 async def test_invalid_forecast_requests_return_problems(start: Start, question: dict[str, Any], status: int):
     async with start(**CLAIMS) as api:
-        problem(await api.post("/v1/forecasts", json=question), status)
+        assert_problem(await api.post("/v1/forecasts", json=question), status)
 
 
 async def test_usage_is_grouped_by_agent_task_model_and_role(start: Start, model: StandInLLM):
@@ -126,7 +126,7 @@ async def test_usage_includes_failed_jobs(start: Start, judges: Path, model: Sta
     )
     async with start(**CLAIMS) as api:
         [job_id] = await submit(api, task_id="breaks")
-        job = await ended(api, job_id)
+        job = await wait_for_job(api, job_id)
         found = (await api.get("/v1/usage", params={"by": "task_id"})).json()
     assert job["status"] == "failed"
     assert [(one["task_id"], one["calls"]) for one in found["items"]] == [("breaks", VOTES)]

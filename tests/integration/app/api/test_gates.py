@@ -20,8 +20,8 @@ import yaml
 from app.server.application import create_app
 from tests.architecture.sources import ROOT
 from tests.fakes.runtimes import scripted_runtime
-from tests.fakes.served import served
 from tests.fakes.settings import settings_for_tests
+from tests.fakes.web_server import served
 from tests.integration.app.api.judged_runs import PAGE, RIGHT, SILENT, URL, WRONG, judge_run, model, write_judges
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(180)]

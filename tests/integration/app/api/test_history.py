@@ -12,7 +12,7 @@ from openapi_schema_validator import OAS31Validator
 from app.storage.bundle_roots import BundleRoot, note
 from app.storage.database import Database
 from tests.fakes.evaluating import ScriptedEvaluation
-from tests.integration.app.api.conftest import Open
+from tests.integration.app.api.conftest import OpenApi
 
 ANSWER = "Paris, of course: [source](https://example.org/france). \u00dcber \u2028 all.\n"
 
@@ -64,7 +64,7 @@ async def test_parts_of_unknown_results_return_404(api: httpx.AsyncClient):
         assert (await api.get(path)).status_code == 404
 
 
-async def test_results_of_other_owners_return_404(open_api: Open):
+async def test_results_of_other_owners_return_404(open_api: OpenApi):
     async with open_api(evaluate=ScriptedEvaluation(), api_keys="mine,yours") as api:
         api.headers["Authorization"] = "Bearer mine"
         job = await judge_answer(api, run="monday")
@@ -113,7 +113,7 @@ async def test_new_bundles_change_result_and_etag(working_api: httpx.AsyncClient
     )
 
 
-async def test_result_page_shows_bundles(open_api: Open, database: Database):
+async def test_result_page_shows_bundles(open_api: OpenApi, database: Database):
     async with open_api(pages={}) as api:
         job = await judge_answer(api, run="monday")
         page = f"/results/{job['result_id']}"

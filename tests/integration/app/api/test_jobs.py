@@ -8,8 +8,8 @@ import pytest
 from app.client.wire import EventReader
 from judges.errors import JudgeBug
 from tests.fakes.evaluating import ScriptedEvaluation
-from tests.integration.app.api.asking import ENDED, ended, problem, submit
-from tests.integration.app.api.conftest import Open
+from tests.integration.app.api.api_calls import FINAL_STATUSES, assert_problem, submit, wait_for_job
+from tests.integration.app.api.conftest import OpenApi
 
 pytestmark = pytest.mark.postgres
 
@@ -22,7 +22,7 @@ def events_of(text: str) -> list[tuple[str, dict, str | None]]:
 
 async def test_succeeded_job_has_result_progress_and_times(working_api: httpx.AsyncClient):
     [job_id] = await submit(working_api)
-    job = await ended(working_api, job_id)
+    job = await wait_for_job(working_api, job_id)
     assert job["status"] == "succeeded"
     assert job["attempts"] == 1
     assert job["error"] is None
@@ -32,11 +32,11 @@ async def test_succeeded_job_has_result_progress_and_times(working_api: httpx.As
     assert result["id"] == job["result_id"]
 
 
-async def test_judge_bug_fails_job_with_traceback(open_api: Open):
+async def test_judge_bug_fails_job_with_traceback(open_api: OpenApi):
     bug = JudgeBug("it raised", traceback="Traceback ... line 3")
     async with open_api(evaluate=ScriptedEvaluation(error=lambda nth: bug)) as api:
         [job_id] = await submit(api)
-        job = await ended(api, job_id)
+        job = await wait_for_job(api, job_id)
     assert job["status"] == "failed"
     assert job["error"] == {"code": "JUDGE_BUG", "detail": "it raised", "traceback": "Traceback ... line 3"}
     assert job["result_id"] is None
@@ -86,23 +86,23 @@ async def test_jobs_are_filtered_by_agent_task_and_status(api: httpx.AsyncClient
     ],
 )
 async def test_invalid_query_parameter_returns_422(api: httpx.AsyncClient, query: dict[str, str], path: str):
-    read = problem(await api.get("/v1/jobs", params=query), 422)
+    read = assert_problem(await api.get("/v1/jobs", params=query), 422)
     assert [error["path"] for error in read["errors"]] == [path]
 
 
-async def test_running_job_can_be_cancelled_and_retried(open_api: Open):
+async def test_running_job_can_be_cancelled_and_retried(open_api: OpenApi):
     evaluation = ScriptedEvaluation(gate=(gate := asyncio.Event()))
     async with open_api(evaluate=evaluation) as api:
         [job_id] = await submit(api)
         await evaluation.running.wait()
-        problem(await api.post(f"/v1/jobs/{job_id}/retry"), 409, "CONFLICT")
+        assert_problem(await api.post(f"/v1/jobs/{job_id}/retry"), 409, "CONFLICT")
         cancelled = await api.post(f"/v1/jobs/{job_id}/cancel")
         assert (cancelled.status_code, cancelled.json()["status"]) == (200, "cancelled")
         gate.set()
         again = await api.post(f"/v1/jobs/{job_id}/retry")
         assert (again.status_code, again.json()["status"]) == (202, "queued")
-        assert (await ended(api, job_id))["status"] == "succeeded"
-        problem(await api.post(f"/v1/jobs/{job_id}/cancel"), 409, "CONFLICT")
+        assert (await wait_for_job(api, job_id))["status"] == "succeeded"
+        assert_problem(await api.post(f"/v1/jobs/{job_id}/cancel"), 409, "CONFLICT")
 
 
 async def test_event_stream_ends_with_terminal_status(working_api: httpx.AsyncClient):
@@ -112,7 +112,7 @@ async def test_event_stream_ends_with_terminal_status(working_api: httpx.AsyncCl
     events = events_of(response.text)
     assert events[-1][0] == "status"
     assert events[-1][1]["status"] == "succeeded"
-    assert not ENDED & {data["status"] for _, data, _ in events[:-1]}
+    assert not FINAL_STATUSES & {data["status"] for _, data, _ in events[:-1]}
     ids = [int(id_) for _, _, id_ in events if id_ is not None]
     assert ids == sorted(set(ids))
 
@@ -130,7 +130,7 @@ async def test_event_stream_resumes_after_last_event_id(working_api: httpx.Async
 @pytest.mark.parametrize("odd", ["x", "-1", "1" * 400, "²", ""])
 async def test_invalid_last_event_id_returns_current_state(working_api: httpx.AsyncClient, odd: str):
     [job_id] = await submit(working_api)
-    await ended(working_api, job_id)
+    await wait_for_job(working_api, job_id)
     headers = {b"Last-Event-ID": odd.encode("latin-1")}
     response = await working_api.get(f"/v1/jobs/{job_id}/events", headers=headers)
     assert [data["status"] for _, data, _ in events_of(response.text)] == ["succeeded"]

@@ -14,7 +14,7 @@ import pytest
 from app.server.application import create_app
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.asking import ended, submit
+from tests.integration.app.api.api_calls import submit, wait_for_job
 from tests.standin.call import Call
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
@@ -69,7 +69,8 @@ def start(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM) ->
         settings = settings_for_tests(
             data_dir=tmp_path, database_url=database_url, model=asks, openai_base_url=model.base_url, **bound
         )
-        app = create_app(settings, runtime=scripted_runtime(judges, pages or {URL: PAGE}, kept=tmp_path / "kept"))
+        runtime = scripted_runtime(judges, pages or {URL: PAGE}, data_folder=tmp_path / "kept")
+        app = create_app(settings, runtime=runtime)
         async with (
             app.router.lifespan_context(app),
             httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8000") as client,
@@ -80,7 +81,7 @@ def start(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM) ->
 
 
 async def result_of(api: httpx.AsyncClient, job_id: str) -> dict[str, Any]:
-    job = await ended(api, job_id)
+    job = await wait_for_job(api, job_id)
     assert job["status"] == "succeeded", job
     result: dict[str, Any] = (await api.get(f"/v1/results/{job['result_id']}")).json()
     return result

@@ -18,10 +18,10 @@ from pydantic import SecretStr
 from app.server.application import create_app
 from app.storage.database import Database
 from app.storage.llm_cache import cache_size
-from tests.fakes.running import environment_for, run
+from tests.fakes.program import environment_for, run_command
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.asking import ended, submit
+from tests.integration.app.api.api_calls import submit, wait_for_job
 from tests.standin.llm import StandInLLM
 
 pytestmark = pytest.mark.postgres
@@ -71,7 +71,7 @@ def machine(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM, 
     async def started(name: str, **overrides: Any) -> AsyncIterator[httpx.AsyncClient]:
         given = {"model": "openai/gpt-6-luna", "openai_base_url": model.base_url, **bucket} | overrides
         settings = settings_for_tests(data_dir=tmp_path / name, database_url=database_url, **given)
-        app = create_app(settings, runtime=scripted_runtime(judges, {URL: PAGE}, kept=tmp_path / name))
+        app = create_app(settings, runtime=scripted_runtime(judges, {URL: PAGE}, data_folder=tmp_path / name))
         async with (
             app.router.lifespan_context(app),
             httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8000") as client,
@@ -83,7 +83,7 @@ def machine(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM, 
 
 async def judged(api: httpx.AsyncClient) -> dict[str, Any]:
     [job_id] = await submit(api, task_id="paris")
-    job = await ended(api, job_id)
+    job = await wait_for_job(api, job_id)
     assert job["status"] == "succeeded", job
     result: dict[str, Any] = (await api.get(f"/v1/results/{job['result_id']}")).json()
     return result
@@ -129,15 +129,15 @@ async def test_cache_commands_list_and_clear_shared_replies(
     }
 
     def run_json(*arguments: str) -> dict[str, Any]:
-        ended = run(tmp_path, environment, *arguments, "--json")
-        assert ended.returncode == 0, ended.stderr
-        read: dict[str, Any] = json.loads(ended.stdout)
+        done = run_command(tmp_path, environment, *arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        read: dict[str, Any] = json.loads(done.stdout)
         return read
 
     listed = await asyncio.to_thread(run_json, "cache", "list")
     assert (listed["replies"], listed["shared"]["replies"]) == (CALLS, CALLS)
     assert [each["model"] for each in listed["shared"]["models"]] == [each["model"] for each in listed["models"]]
-    output = await asyncio.to_thread(run, tmp_path, environment, "cache", "list")
+    output = await asyncio.to_thread(run_command, tmp_path, environment, "cache", "list")
     assert "shared by all workers:" in output.stdout
     cleared = await asyncio.to_thread(run_json, "cache", "clear")
     assert (cleared["removed"], cleared["shared"]["removed"]) == (CALLS, CALLS)

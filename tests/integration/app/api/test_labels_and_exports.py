@@ -20,9 +20,9 @@ import pytest
 from app.server.application import create_app
 from judges.analysis.meta_eval.certificate import read_certificates
 from tests.fakes.runtimes import scripted_runtime
-from tests.fakes.served import served
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.asking import ended
+from tests.fakes.web_server import served
+from tests.integration.app.api.api_calls import wait_for_job
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(180)]
 
@@ -38,7 +38,7 @@ ANSWERS = [
 async def url(database_url: str, judges: Path, tmp_path: Path) -> AsyncIterator[str]:
     data = tmp_path / "data"
     settings = settings_for_tests(data_dir=data, database_url=database_url)
-    with served(create_app(settings, workers=1, runtime=scripted_runtime(judges, PAGE, kept=data))) as address:
+    with served(create_app(settings, workers=1, runtime=scripted_runtime(judges, PAGE, data_folder=data))) as address:
         yield address
 
 
@@ -59,7 +59,7 @@ async def submit_answers(url: str, folder: Path) -> None:
     async with httpx.AsyncClient(base_url=url) as client:
         for submission in report["submissions"]:
             for job in submission["jobs"]:
-                assert (await ended(client, job["id"]))["status"] == "succeeded"
+                assert (await wait_for_job(client, job["id"]))["status"] == "succeeded"
 
 
 async def test_results_of_imported_answers_export_in_every_format(url: str, tmp_path: Path) -> None:
@@ -125,6 +125,6 @@ async def test_exported_labels_evaluate_and_certify_a_judge(url: str, tmp_path: 
         answers = [{"name": "answer_1", "text": "It is Nice."}]
         body = {"agent": "heron", "task_id": "capital", "answers": answers}
         receipt = (await client.post("/v1/submissions", json=body)).json()
-        job = await ended(client, receipt["jobs"][0]["id"])
+        job = await wait_for_job(client, receipt["jobs"][0]["id"])
         result = (await client.get(f"/v1/results/{job['result_id']}")).json()
     assert result["certificate"]["id"] == certificate.id

@@ -11,10 +11,17 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tests.fakes.mind2web import ZERO, answering, nine_steps, ranks_of_nine_steps, write_scores, write_split
+from tests.fakes.mind2web import (
+    FIGURES_SCORED_ZERO,
+    mind2web_reply,
+    nine_steps,
+    ranks_of_nine_steps,
+    write_scores,
+    write_split,
+)
 from tests.fakes.multimodal import picture, source_row, write_rows
-from tests.integration.app.api.asking import ended, problem
-from tests.integration.app.api.conftest import Open
+from tests.integration.app.api.api_calls import assert_problem, wait_for_job
+from tests.integration.app.api.conftest import OpenApi
 from tests.standin.llm import StandInLLM
 
 RUNS = "/v1/suites/mind2web/runs"
@@ -31,7 +38,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def model() -> AsyncIterator[StandInLLM]:
-    async with StandInLLM(fault_for=answering) as server:
+    async with StandInLLM(fault_for=mind2web_reply) as server:
         yield server
 
 
@@ -47,26 +54,26 @@ def settings(model: StandInLLM, data: Path) -> dict[str, Any]:
 ORDER = {"data": ".", "split": "test_task", "scores": "scores.pkl"}
 
 
-async def test_run_returns_precomputed_metrics(open_api: Open, model: StandInLLM, data: Path):
+async def test_run_returns_precomputed_metrics(open_api: OpenApi, model: StandInLLM, data: Path):
     async with open_api(**settings(model, data)) as api:
         accepted = (await api.post(RUNS, json=ORDER)).json()
-        job = await ended(api, accepted["id"])
+        job = await wait_for_job(api, accepted["id"])
         assert (job["status"], job["error"]) == ("succeeded", None)
         result = (await api.get(f"/v1/results/{job['result_id']}")).json()
         steps = (await api.get(f"{accepted['url']}/steps")).json()["items"]
-    figures = {name: value for name, value in ZERO.items() if not isinstance(value, dict)}
+    figures = {name: value for name, value in FIGURES_SCORED_ZERO.items() if not isinstance(value, dict)}
     assert {name: result[name] for name in figures} == pytest.approx(figures)
-    assert result["error_ratio"] == pytest.approx(ZERO["error_ratio"])
+    assert result["error_ratio"] == pytest.approx(FIGURES_SCORED_ZERO["error_ratio"])
     assert len(steps) == 9
     assert len({step["task_id"] for step in steps}) == 5
 
 
-async def test_step_contains_page_boxes_and_rounds(open_api: Open, model: StandInLLM, data: Path):
+async def test_step_contains_page_boxes_and_rounds(open_api: OpenApi, model: StandInLLM, data: Path):
     async with open_api(**settings(model, data)) as api:
         accepted = (await api.post(RUNS, json=ORDER)).json()
-        await ended(api, accepted["id"])
+        await wait_for_job(api, accepted["id"])
         found = (await api.get(f"{accepted['url']}/steps/0")).json()
-        no_picture = problem(await api.get(f"{accepted['url']}/steps/0/screenshot"), 404)
+        no_picture = assert_problem(await api.get(f"{accepted['url']}/steps/0/screenshot"), 404)
     assert "blue click" in found["page"]
     assert found["screenshot"] is None
     assert "no" in no_picture["detail"]
@@ -76,25 +83,25 @@ async def test_step_contains_page_boxes_and_rounds(open_api: Open, model: StandI
     assert {box["role"] for box in found["boxes"]} == {"gold", "picked"}
 
 
-async def test_step_serves_its_screenshot(open_api: Open, model: StandInLLM, data: Path):
+async def test_step_serves_its_screenshot(open_api: OpenApi, model: StandInLLM, data: Path):
     rows = [source_row(f"t{n}", 0, "CLICK", screenshot=picture(400, 300)) for n in range(3)]
     write_rows(data / "rows_test_website.parquet", rows)
     async with open_api(**settings(model, data)) as api:
         order = {"data": "rows_test_website.parquet", "split": "test_website"}
         accepted = (await api.post(RUNS, json=order)).json()
-        job = await ended(api, accepted["id"])
+        job = await wait_for_job(api, accepted["id"])
         assert job["status"] == "succeeded", job
         found = (await api.get(f"{accepted['url']}/steps/2")).json()
         drawn = await api.get(found["screenshot"])
     assert Image.open(io.BytesIO(drawn.content)).size == (400, 300)
 
 
-async def test_predictions_file_is_scored_without_a_model(open_api: Open, model: StandInLLM, data: Path):
+async def test_predictions_file_is_scored_without_a_model(open_api: OpenApi, model: StandInLLM, data: Path):
     given = [["T1_a", "1", "CLICK"], ["T9_z", "1", "CLICK"]]
     (data / "given.json").write_text(json.dumps(given))
     async with open_api(**settings(model, data)) as api:
         accepted = (await api.post(RUNS, json=ORDER | {"predictions": "given.json"})).json()
-        job = await ended(api, accepted["id"])
+        job = await wait_for_job(api, accepted["id"])
         assert (job["status"], job["error"]) == ("succeeded", None)
         result = (await api.get(f"/v1/results/{job['result_id']}")).json()
     assert (result["status"], result["unknown_ids"]) == ("incomplete", ["T9_z"])
@@ -102,15 +109,15 @@ async def test_predictions_file_is_scored_without_a_model(open_api: Open, model:
 
 
 @pytest.mark.parametrize("field", ["data", "scores", "prompt_template", "predictions"])
-async def test_path_outside_suite_data_returns_404(field: str, open_api: Open, model: StandInLLM, data: Path):
+async def test_path_outside_suite_data_returns_404(field: str, open_api: OpenApi, model: StandInLLM, data: Path):
     async with open_api(workers=0, **settings(model, data)) as api:
-        refused = problem(await api.post(RUNS, json=ORDER | {field: "/etc/hostname"}), 404, "DATA_NOT_FOUND")
+        refused = assert_problem(await api.post(RUNS, json=ORDER | {field: "/etc/hostname"}), 404, "DATA_NOT_FOUND")
     assert [error["path"] for error in refused["errors"]] == [field]
 
 
-async def test_missing_split_fails_the_run(open_api: Open, model: StandInLLM, data: Path):
+async def test_missing_split_fails_the_run(open_api: OpenApi, model: StandInLLM, data: Path):
     async with open_api(**settings(model, data)) as api:
         accepted = (await api.post(RUNS, json=ORDER | {"split": "test_moon"})).json()
-        job = await ended(api, accepted["id"])
+        job = await wait_for_job(api, accepted["id"])
     assert (job["status"], job["error"]["code"]) == ("failed", "SUITE_DATA")
     assert job["error"]["detail"].startswith(".: no file of split 'test_moon'")

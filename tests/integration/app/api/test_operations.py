@@ -7,22 +7,22 @@ from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import validate
 
 from tests.fakes.evaluating import ScriptedEvaluation
-from tests.integration.app.api.asking import ended, problem, submit
-from tests.integration.app.api.conftest import Open
+from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
+from tests.integration.app.api.conftest import OpenApi
 
 pytestmark = pytest.mark.postgres
 
 
-async def test_service_is_alive_and_ready(open_api: Open):
+async def test_service_is_alive_and_ready(open_api: OpenApi):
     async with open_api(evaluate=ScriptedEvaluation()) as api:
         assert (await api.get("/healthz")).json() == {"status": "alive", "sandbox": "on"}
-        await ended(api, (await submit(api))[0])
+        await wait_for_job(api, (await submit(api))[0])
         ready = await api.get("/readyz")
     assert (ready.status_code, ready.json()["ready"]) == (200, True)
     assert {check["name"] for check in ready.json()["checks"]} == {"database", "judges", "worker"}
 
 
-async def test_readiness_names_failed_check(open_api: Open, judges):
+async def test_readiness_names_failed_check(open_api: OpenApi, judges):
     (judges / "capital.py").unlink()
     async with open_api(workers=0) as api:
         response = await api.get("/readyz")
@@ -32,14 +32,14 @@ async def test_readiness_names_failed_check(open_api: Open, judges):
     assert checks["judges"]["detail"] == "0 tasks, 1 broken judge files"
 
 
-async def test_lost_database_returns_503_until_it_is_back(open_api: Open, postgres_url: str, database_url: str):
+async def test_lost_database_returns_503_until_it_is_back(open_api: OpenApi, postgres_url: str, database_url: str):
     name = database_url.split("/")[3].split("?")[0]
     async with open_api(workers=0) as api:
         with psycopg.connect(postgres_url, autocommit=True) as outside:
             outside.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
             outside.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
             response = await api.get("/v1/jobs")
-            problem(response, 503, "UNAVAILABLE")
+            assert_problem(response, 503, "UNAVAILABLE")
             assert response.headers["retry-after"] == "2"
             assert (await api.get("/readyz")).status_code == 503
             assert (await api.get("/healthz")).status_code == 200
@@ -48,7 +48,7 @@ async def test_lost_database_returns_503_until_it_is_back(open_api: Open, postgr
 
 
 async def test_metrics_count_requests_jobs_and_attempts(working_api: httpx.AsyncClient):
-    await ended(working_api, (await submit(working_api))[0])
+    await wait_for_job(working_api, (await submit(working_api))[0])
     await working_api.get("/v1/jobs/job_unknown")
     figures = (await working_api.get("/metrics")).text
     assert 'assay_jobs{status="succeeded"} 1.0' in figures
@@ -71,13 +71,13 @@ async def test_tasks_are_listed_with_judge_version_and_error(api: httpx.AsyncCli
     assert (broken["task_id"], broken["status"]) == ("broken", "broken")
     assert "nothing_of_that_name" in broken["error"]
     assert (await api.get("/v1/tasks/capital")).json() == capital
-    problem(await api.get("/v1/tasks/unknown"), 404)
+    assert_problem(await api.get("/v1/tasks/unknown"), 404)
 
 
-async def test_pages_are_filtered_and_served_with_their_media_type(open_api: Open):
+async def test_pages_are_filtered_and_served_with_their_media_type(open_api: OpenApi):
     cited = "See https://example.org/france and https://example.org/gone."
     async with open_api(pages={"https://example.org/france": "Paris \0 is it."}) as api:
-        await ended(api, (await submit(api, answers=[{"name": "a", "text": cited}]))[0])
+        await wait_for_job(api, (await submit(api, answers=[{"name": "a", "text": cited}]))[0])
         pages = {page["url"]: page for page in (await api.get("/v1/pages")).json()["items"]}
         fine, gone = pages["https://example.org/france"], pages["https://example.org/gone"]
         assert (fine["outcome"], fine["problem"], fine["http_status"]) == ("ok", False, 200)
@@ -95,17 +95,17 @@ async def test_pages_are_filtered_and_served_with_their_media_type(open_api: Ope
         assert shown.headers["content-type"] == "text/plain; charset=utf-8"
         picture = await api.get(f"/v1/pages/{fine['id']}/screenshot")
         assert (picture.headers["content-type"], picture.content[:2]) == ("image/jpeg", b"\xff\xd8")
-        problem(await api.get(f"/v1/pages/{fine['id']}/screenshot?n=1"), 404)
-        problem(await api.get(f"/v1/pages/{fine['id']}/pdf"), 404)
-        problem(await api.get(f"/v1/pages/{gone['id']}/text"), 404)
-        problem(await api.get("/v1/pages?problem=sometimes"), 422)
+        assert_problem(await api.get(f"/v1/pages/{fine['id']}/screenshot?n=1"), 404)
+        assert_problem(await api.get(f"/v1/pages/{fine['id']}/pdf"), 404)
+        assert_problem(await api.get(f"/v1/pages/{gone['id']}/text"), 404)
+        assert_problem(await api.get("/v1/pages?problem=sometimes"), 422)
 
 
-async def test_recapture_creates_a_new_page(open_api: Open):
+async def test_recapture_creates_a_new_page(open_api: OpenApi):
     pages: dict[str, str] = {}
     cited = [{"name": "a", "text": "See https://example.org/france."}]
     async with open_api(pages=pages) as api:
-        await ended(api, (await submit(api, answers=cited))[0])
+        await wait_for_job(api, (await submit(api, answers=cited))[0])
         [gone] = (await api.get("/v1/pages")).json()["items"]
         pages["https://example.org/france"] = "Paris."
         again = await api.post(f"/v1/pages/{gone['id']}/recapture")
@@ -133,26 +133,26 @@ INVALID_IDS = ["job_unknown", "%00", "..%2f..", "x" * 300, "%ed%a0%80", "'; DROP
 @pytest.mark.parametrize("path", PATHS)
 async def test_unknown_ids_return_404(api: httpx.AsyncClient, path: str):
     for invalid_id in INVALID_IDS:
-        problem(await api.get("/v1/" + path.format(invalid_id)), 404)
+        assert_problem(await api.get("/v1/" + path.format(invalid_id)), 404)
 
 
 async def test_recapture_of_unknown_page_returns_404(api: httpx.AsyncClient):
-    problem(await api.post("/v1/pages/page_unknown/recapture"), 404)
+    assert_problem(await api.post("/v1/pages/page_unknown/recapture"), 404)
 
 
 @pytest.mark.parametrize("action", ["cancel", "retry"])
 async def test_action_on_unknown_job_returns_404(api: httpx.AsyncClient, action: str):
-    problem(await api.post(f"/v1/jobs/job_unknown/{action}"), 404)
+    assert_problem(await api.post(f"/v1/jobs/job_unknown/{action}"), 404)
 
 
 async def test_wrong_method_returns_405_with_allow_header(api: httpx.AsyncClient):
     response = await api.delete("/v1/jobs")
-    problem(response, 405, "METHOD_NOT_ALLOWED")
+    assert_problem(response, 405, "METHOD_NOT_ALLOWED")
     assert response.headers["allow"] == "GET, OPTIONS"
 
 
 async def test_options_of_unknown_path_returns_404(api: httpx.AsyncClient):
-    problem(await api.options("/v1/nothing"), 404, "NOT_FOUND")
+    assert_problem(await api.options("/v1/nothing"), 404, "NOT_FOUND")
 
 
 async def test_openapi_is_valid_and_describes_every_error(api: httpx.AsyncClient):

@@ -21,8 +21,8 @@ from app.storage.embedded import EmbeddedPostgres
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.asking import body, ended, problem, submit
-from tests.integration.app.api.conftest import Open
+from tests.integration.app.api.api_calls import assert_problem, submission_body, submit, wait_for_job
+from tests.integration.app.api.conftest import OpenApi
 
 pytestmark = pytest.mark.postgres
 
@@ -38,20 +38,20 @@ async def run(database: Database, *statements: str) -> None:
             await connection.execute(text(statement))
 
 
-async def test_full_database_disk_returns_507_and_stores_nothing(open_api: Open, database: Database):
+async def test_full_database_disk_returns_507_and_stores_nothing(open_api: OpenApi, database: Database):
     await run(database, FULL, "CREATE TRIGGER no_room BEFORE INSERT ON jobs EXECUTE FUNCTION no_room()")
     async with open_api(workers=0) as api:
         for headers in ({}, {"Idempotency-Key": "1"}):
-            response = await api.post("/v1/submissions", json=body(), headers=headers)
-            assert "disk of the database is full" in problem(response, 507, "STORAGE_FULL")["detail"]
+            response = await api.post("/v1/submissions", json=submission_body(), headers=headers)
+            assert "disk of the database is full" in assert_problem(response, 507, "STORAGE_FULL")["detail"]
             assert int(response.headers["retry-after"]) > 0
         assert (await api.get("/v1/jobs")).json()["items"] == []
         await run(database, "DROP TRIGGER no_room ON jobs")
-        again = await api.post("/v1/submissions", json=body(), headers={"Idempotency-Key": "1"})
+        again = await api.post("/v1/submissions", json=submission_body(), headers={"Idempotency-Key": "1"})
         assert again.status_code == 202
 
 
-async def test_job_finishes_when_database_disk_has_space_again(open_api: Open, database: Database):
+async def test_job_finishes_when_database_disk_has_space_again(open_api: OpenApi, database: Database):
     await run(database, FULL, "CREATE TRIGGER no_room BEFORE INSERT ON results EXECUTE FUNCTION no_room()")
     async with open_api(evaluate=ScriptedEvaluation()) as api:
         [job_id] = await submit(api)
@@ -59,7 +59,7 @@ async def test_job_finishes_when_database_disk_has_space_again(open_api: Open, d
         job = (await api.get(f"/v1/jobs/{job_id}")).json()
         assert job["status"] in ("queued", "running")
         await run(database, "DROP TRIGGER no_room ON results")
-        assert (await ended(api, job_id))["status"] == "succeeded"
+        assert (await wait_for_job(api, job_id))["status"] == "succeeded"
 
 
 @pytest.fixture
@@ -102,9 +102,9 @@ async def test_requests_return_503_while_database_is_down(api: httpx.AsyncClient
     for _ in range(3):
         for method, path in (("GET", f"/v1/jobs/{job_id}"), ("GET", "/v1/jobs"), ("POST", "/v1/submissions")):
             began = time.monotonic()
-            response = await api.request(method, path, json=body() if method == "POST" else None)
+            response = await api.request(method, path, json=submission_body() if method == "POST" else None)
             assert time.monotonic() - began <= 15.0
-            problem(response, 503, "UNAVAILABLE")
+            assert_problem(response, 503, "UNAVAILABLE")
             assert response.headers["retry-after"] == "2"
         ready = await api.get("/readyz")
         assert (ready.status_code, ready.json()["checks"][0]["ok"]) == (503, False)
@@ -114,5 +114,5 @@ async def test_requests_return_503_while_database_is_down(api: httpx.AsyncClient
     while (await api.get(f"/v1/jobs/{job_id}")).status_code != 200:
         assert time.monotonic() - began <= 60.0
         await asyncio.sleep(0.1)
-    assert (await api.post("/v1/submissions", json=body())).status_code == 202
+    assert (await api.post("/v1/submissions", json=submission_body())).status_code == 202
     assert len((await api.get("/v1/jobs")).json()["items"]) == 2

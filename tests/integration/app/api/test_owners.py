@@ -14,8 +14,8 @@ from app.access.keys import create_key, revoke_stored_key
 from app.storage.database import Database
 from app.storage.records import Scope
 from tests.fakes.evaluating import ScriptedEvaluation
-from tests.integration.app.api.asking import body, ended, problem
-from tests.integration.app.api.conftest import Open
+from tests.integration.app.api.api_calls import assert_problem, submission_body, wait_for_job
+from tests.integration.app.api.conftest import OpenApi
 
 pytestmark = pytest.mark.postgres
 
@@ -62,15 +62,15 @@ class Neighbours:
 
 
 @pytest.fixture
-async def neighbours(open_api: Open, database: Database) -> AsyncIterator[Neighbours]:
+async def neighbours(open_api: OpenApi, database: Database) -> AsyncIterator[Neighbours]:
     otter = await key_for(database, "otter", Scope.SUBMIT)
     heron = await key_for(database, "heron", Scope.SUBMIT)
     heron_reads = await key_for(database, "heron", Scope.READ)
     operator = await key_for(database, "operator", Scope.ADMIN)
     async with open_api(pages={"https://example.org/france": "Paris is the capital of France."}) as api:
         api.headers.update(otter)
-        accepted = await api.post("/v1/submissions", json=body(answers=CITED))
-        job = await ended(api, accepted.json()["jobs"][0]["id"])
+        accepted = await api.post("/v1/submissions", json=submission_body(answers=CITED))
+        job = await wait_for_job(api, accepted.json()["jobs"][0]["id"])
         assert job["status"] == "succeeded", job
         [page] = (await api.get("/v1/pages")).json()["items"]
         del api.headers["authorization"]
@@ -93,12 +93,12 @@ async def test_owner_and_operator_can_read_objects(neighbours: Neighbours):
 
 async def test_objects_of_other_owners_return_404(neighbours: Neighbours):
     for path in neighbours.paths():
-        problem(await neighbours.api.get(path, headers=neighbours.heron), 404, "NOT_FOUND")
+        assert_problem(await neighbours.api.get(path, headers=neighbours.heron), 404, "NOT_FOUND")
 
 
 async def test_objects_return_401_without_key(neighbours: Neighbours):
     for path in neighbours.paths():
-        problem(await neighbours.api.get(path), 401, "UNAUTHORIZED")
+        assert_problem(await neighbours.api.get(path), 401, "UNAUTHORIZED")
 
 
 @pytest.mark.parametrize("path", ["jobs", "results", "pages", "leaderboard", "agents/demo/history"])
@@ -112,14 +112,14 @@ async def test_lists_contain_only_own_items(neighbours: Neighbours, path: str):
 @pytest.mark.parametrize("action", ["cancel", "retry"])
 async def test_jobs_of_other_owners_cannot_be_cancelled_or_retried(neighbours: Neighbours, action: str):
     path = f"/v1/jobs/{neighbours.job['id']}/{action}"
-    problem(await neighbours.api.post(path, headers=neighbours.heron), 404, "NOT_FOUND")
+    assert_problem(await neighbours.api.post(path, headers=neighbours.heron), 404, "NOT_FOUND")
     unchanged = await neighbours.api.get(f"/v1/jobs/{neighbours.job['id']}", headers=neighbours.otter)
     assert unchanged.json() == neighbours.job
 
 
 async def test_pages_of_other_owners_cannot_be_recaptured(neighbours: Neighbours):
     path = f"/v1/pages/{neighbours.page_id}/recapture"
-    problem(await neighbours.api.post(path, headers=neighbours.heron), 404)
+    assert_problem(await neighbours.api.post(path, headers=neighbours.heron), 404)
     again = await neighbours.api.post(path, headers=neighbours.otter)
     assert again.status_code == 201
     seen = await neighbours.api.get(f"/v1/pages/{again.json()['id']}", headers=neighbours.otter)
@@ -130,22 +130,22 @@ async def test_read_scope_rejects_changes(neighbours: Neighbours):
     api, reads = neighbours.api, neighbours.heron_reads
     assert (await api.get("/v1/jobs", headers=reads)).status_code == 200
     for path in ("/v1/jobs/job_x/cancel", "/v1/jobs/job_x/retry", "/v1/pages/page_x/recapture"):
-        problem(await api.post(path, headers=reads), 403, "SCOPE")
-    read = problem(await api.post("/v1/submissions", json=body(), headers=reads), 403, "SCOPE")
+        assert_problem(await api.post(path, headers=reads), 403, "SCOPE")
+    read = assert_problem(await api.post("/v1/submissions", json=submission_body(), headers=reads), 403, "SCOPE")
     assert "'read'" in read["detail"]
     assert "'submit'" in read["detail"]
     files = {"file": ("a.zip", b"anything")}
-    problem(await api.post("/v1/submissions/archive", files=files, headers=reads), 403, "SCOPE")
+    assert_problem(await api.post("/v1/submissions/archive", files=files, headers=reads), 403, "SCOPE")
 
 
 async def test_metrics_require_admin_scope(neighbours: Neighbours):
-    problem(await neighbours.api.get("/metrics", headers=neighbours.otter), 403, "SCOPE")
+    assert_problem(await neighbours.api.get("/metrics", headers=neighbours.otter), 403, "SCOPE")
     assert (await neighbours.api.get("/metrics", headers=neighbours.operator)).status_code == 200
 
 
 async def test_scope_is_checked_before_the_request_body(neighbours: Neighbours):
-    problem(await neighbours.api.post("/v1/submissions", json={}, headers=neighbours.heron_reads), 403)
-    problem(await neighbours.api.post("/v1/submissions", json={}), 401)
+    assert_problem(await neighbours.api.post("/v1/submissions", json={}, headers=neighbours.heron_reads), 403)
+    assert_problem(await neighbours.api.post("/v1/submissions", json={}), 401)
 
 
 @pytest.mark.parametrize(
@@ -158,10 +158,10 @@ async def test_scope_is_checked_before_the_request_body(neighbours: Neighbours):
 )
 async def test_missing_key_is_rejected_before_body_is_read(neighbours: Neighbours, request_: dict):
     for path in ("/v1/submissions", "/v1/submissions/archive"):
-        problem(await neighbours.api.post(path, **request_), 401, "UNAUTHORIZED")
+        assert_problem(await neighbours.api.post(path, **request_), 401, "UNAUTHORIZED")
 
 
-async def test_running_service_rejects_revoked_key(open_api: Open, database: Database):
+async def test_running_service_rejects_revoked_key(open_api: OpenApi, database: Database):
     key, record = await create_key(database, "otter", Scope.READ, now=datetime.now(UTC))
     async with open_api(workers=0) as api:
         assert (await api.get("/v1/jobs", headers=bearer(key))).status_code == 200
@@ -169,10 +169,10 @@ async def test_running_service_rejects_revoked_key(open_api: Open, database: Dat
         async with asyncio.timeout(120):
             while (await api.get("/v1/jobs", headers=bearer(key))).status_code == 200:  # noqa: ASYNC110 - another process
                 await asyncio.sleep(0.1)
-        problem(await api.get("/v1/jobs", headers=bearer(key)), 401)
+        assert_problem(await api.get("/v1/jobs", headers=bearer(key)), 401)
 
 
-async def test_rate_limit_applies_per_owner_with_retry_after(open_api: Open, database: Database):
+async def test_rate_limit_applies_per_owner_with_retry_after(open_api: OpenApi, database: Database):
     otter = await key_for(database, "otter", Scope.READ)
     heron = await key_for(database, "heron", Scope.READ)
     async with open_api(workers=0, rate_per_s=1.0) as api:
@@ -181,35 +181,35 @@ async def test_rate_limit_applies_per_owner_with_retry_after(open_api: Open, dat
         refused = [answer for answer in answers if answer.status_code != 200]
         assert refused
         for answer in refused:
-            problem(answer, 429, "TOO_MANY_REQUESTS")
+            assert_problem(answer, 429, "TOO_MANY_REQUESTS")
             assert 1 <= int(answer.headers["retry-after"]) <= 2
         assert (await api.get("/v1/tasks", headers=heron)).status_code == 200
 
 
-async def test_full_queue_returns_503(open_api: Open):
+async def test_full_queue_returns_503(open_api: OpenApi):
     async with open_api(workers=0, max_queued=3) as api:
         two = [{"name": f"answer_{n}", "text": "x"} for n in (1, 2)]
         key = {"Idempotency-Key": "first"}
-        first = await api.post("/v1/submissions", json=body(answers=two), headers=key)
+        first = await api.post("/v1/submissions", json=submission_body(answers=two), headers=key)
         assert first.status_code == 202
-        full = await api.post("/v1/submissions", json=body(answers=two))
-        assert problem(full, 503, "QUEUE_FULL")["detail"] == "2 jobs are queued, the limit is 3: retry later"
+        full = await api.post("/v1/submissions", json=submission_body(answers=two))
+        assert assert_problem(full, 503, "QUEUE_FULL")["detail"] == "2 jobs are queued, the limit is 3: retry later"
         assert int(full.headers["retry-after"]) > 0
-        assert (await api.post("/v1/submissions", json=body())).status_code == 202
-        again = await api.post("/v1/submissions", json=body(answers=two), headers=key)
+        assert (await api.post("/v1/submissions", json=submission_body())).status_code == 202
+        again = await api.post("/v1/submissions", json=submission_body(answers=two), headers=key)
         assert again.json() == first.json()
         assert len((await api.get("/v1/jobs")).json()["items"]) == 3
 
 
-async def test_number_of_streams_per_owner_is_limited(open_api: Open):
+async def test_number_of_streams_per_owner_is_limited(open_api: OpenApi):
     evaluation = ScriptedEvaluation()
     async with open_api(workers=0, evaluate=evaluation, max_streams=1) as api:
-        accepted = await api.post("/v1/submissions", json=body())
+        accepted = await api.post("/v1/submissions", json=submission_body())
         path = f"/v1/jobs/{accepted.json()['jobs'][0]['id']}"
         app = api._transport.app  # type: ignore[attr-defined]
         with app.state.service.streams.open_stream("local"):
             full = await api.get(f"{path}/events")
-            problem(full, 429, "TOO_MANY_STREAMS")
+            assert_problem(full, 429, "TOO_MANY_STREAMS")
             assert int(full.headers["retry-after"]) > 0
         await api.post(f"{path}/cancel")
         assert (await api.get(f"{path}/events")).status_code == 200

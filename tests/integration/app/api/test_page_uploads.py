@@ -11,8 +11,8 @@ import httpx
 import pytest
 from PIL import Image
 
-from tests.integration.app.api.asking import ended, problem, submit
-from tests.integration.app.api.conftest import Open
+from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
+from tests.integration.app.api.conftest import OpenApi
 from tests.standin.documents import pdf_with_pages
 from tests.unit.cache.sources.test_mhtml import saved
 
@@ -36,7 +36,7 @@ def png(width: int = 40, height: int = 30) -> bytes:
 
 async def lost_page(api: httpx.AsyncClient) -> dict[str, Any]:
     """Judge an answer that cites a missing page, and return that page."""
-    await ended(api, (await submit(api, answers=ANSWER))[0])
+    await wait_for_job(api, (await submit(api, answers=ANSWER))[0])
     [page] = (await api.get("/v1/pages", params={"problem": "true", "agent": "demo", "task_id": "capital"})).json()[
         "items"
     ]
@@ -52,7 +52,7 @@ async def form(api: httpx.AsyncClient, page: dict[str, Any], **fields: Any) -> h
     return await api.put(f"/v1/pages/{page['id']}/content", files={name: value for name, value in fields.items()})
 
 
-async def test_uploaded_page_is_used_by_the_next_judgement(open_api: Open):
+async def test_uploaded_page_is_used_by_the_next_judgement(open_api: OpenApi):
     async with open_api() as api:
         gone = await lost_page(api)
         response = await put(api, gone, HTML, "text/html")
@@ -68,7 +68,7 @@ async def test_uploaded_page_is_used_by_the_next_judgement(open_api: Open):
         assert (await api.get(f"/v1/pages/{gone['id']}")).json() == gone
         assert (await api.get(f"/v1/pages/{page['id']}")).json() == page
 
-        job = await ended(api, (await submit(api, answers=ANSWER))[0])
+        job = await wait_for_job(api, (await submit(api, answers=ANSWER))[0])
         result = (await api.get(f"/v1/results/{job['result_id']}")).json()
         [seen] = result["pages"]
         assert (seen["page_id"], seen["source"], seen["provenance"]) == (page["id"], "upload", page["provenance"])
@@ -88,7 +88,7 @@ async def test_uploaded_page_is_used_by_the_next_judgement(open_api: Open):
     ids=["html", "mhtml", "mhtml by its bytes", "pdf", "text", "picture"],
 )
 async def test_upload_kind_is_detected_from_bytes(
-    open_api: Open, content: bytes, media_type: str, kind: str, words: str
+    open_api: OpenApi, content: bytes, media_type: str, kind: str, words: str
 ):
     async with open_api() as api:
         page = (await put(api, await lost_page(api), content, media_type)).json()
@@ -102,7 +102,7 @@ async def test_upload_kind_is_detected_from_bytes(
             assert document.headers["content-disposition"] == f'attachment; filename="{page["id"]}.pdf"'
 
 
-async def test_form_uploads_text_with_image_or_a_file(open_api: Open):
+async def test_form_uploads_text_with_image_or_a_file(open_api: OpenApi):
     async with open_api() as api:
         gone = await lost_page(api)
         response = await form(api, gone, text=(None, TEXT), image=("page.png", png(2200, 100), "image/png"))
@@ -118,14 +118,14 @@ async def test_form_uploads_text_with_image_or_a_file(open_api: Open):
         assert by_file.json()["provenance"]["saved_url"] == "https://towns.example/benches"
 
 
-async def test_uploaded_wall_is_stored_but_not_evidence(open_api: Open):
+async def test_uploaded_wall_is_stored_but_not_evidence(open_api: OpenApi):
     async with open_api() as api:
         gone = await lost_page(api)
         wall = (await put(api, gone, CAPTCHA, "text/html")).json()
         assert (wall["outcome"], wall["problem"]) == ("captcha", True)
         fine = (await put(api, gone, HTML, "text/html")).json()
         await put(api, gone, CAPTCHA, "text/html")
-        job = await ended(api, (await submit(api, answers=ANSWER))[0])
+        job = await wait_for_job(api, (await submit(api, answers=ANSWER))[0])
         [seen] = (await api.get(f"/v1/results/{job['result_id']}")).json()["pages"]
         assert seen["page_id"] == fine["id"]
 
@@ -145,12 +145,12 @@ async def test_uploaded_wall_is_stored_but_not_evidence(open_api: Open):
     ],
 )
 async def test_invalid_upload_is_rejected_and_nothing_is_stored(
-    open_api: Open, content: bytes, media_type: str, status: int, code: str
+    open_api: OpenApi, content: bytes, media_type: str, status: int, code: str
 ):
     async with open_api(max_body_bytes=2 * 1024 * 1024) as api:
         gone = await lost_page(api)
         before = (await api.get("/v1/pages")).json()
-        response_problem = problem(await put(api, gone, content, media_type), status, code)
+        response_problem = assert_problem(await put(api, gone, content, media_type), status, code)
         assert response_problem["detail"]
         assert (await api.get("/v1/pages")).json() == before
 
@@ -168,10 +168,10 @@ async def test_invalid_upload_is_rejected_and_nothing_is_stored(
         ({"text": (None, TEXT), "image": ("a.png", b"no picture")}, ""),
     ],
 )
-async def test_invalid_form_is_rejected_with_its_field(open_api: Open, fields: dict[str, Any], path: str):
+async def test_invalid_form_is_rejected_with_its_field(open_api: OpenApi, fields: dict[str, Any], path: str):
     async with open_api() as api:
         response = await form(api, await lost_page(api), **fields) if fields else await empty_form(api)
-        response_problem = problem(response, 422)
+        response_problem = assert_problem(response, 422)
         assert [error["path"] for error in response_problem["errors"]] == [path]
 
 
@@ -180,20 +180,20 @@ async def empty_form(api: httpx.AsyncClient) -> httpx.Response:
     return await put(api, page, b"--x--\r\n", "multipart/form-data; boundary=x")
 
 
-async def test_upload_to_unknown_page_returns_404_and_form_is_documented(open_api: Open):
+async def test_upload_to_unknown_page_returns_404_and_form_is_documented(open_api: OpenApi):
     async with open_api(workers=0) as api:
-        problem(await put(api, {"id": "page_unknown"}, HTML, "text/html"), 404)
+        assert_problem(await put(api, {"id": "page_unknown"}, HTML, "text/html"), 404)
     described = (await openapi(open_api))["paths"]["/v1/pages/{page_id}/content"]["put"]
     assert "multipart/form-data" in described["requestBody"]["content"]
 
 
-async def openapi(open_api: Open) -> dict[str, Any]:
+async def openapi(open_api: OpenApi) -> dict[str, Any]:
     async with open_api(workers=0) as api:
         described: dict[str, Any] = (await api.get("/openapi.json")).json()
         return described
 
 
-async def test_stored_html_is_immutable_and_sandboxed(open_api: Open):
+async def test_stored_html_is_immutable_and_sandboxed(open_api: OpenApi):
     async with open_api() as api:
         page = (await put(api, await lost_page(api), HTML, "text/html")).json()
         html = await api.get(f"/v1/pages/{page['id']}/html")
@@ -210,10 +210,10 @@ async def test_stored_html_is_immutable_and_sandboxed(open_api: Open):
             assert (again.status_code, again.content) == (304, b"")
             other = await api.get(f"/v1/pages/{page['id']}/{part}", headers={"If-None-Match": '"another"'})
             assert other.content == whole.content
-        problem(await api.get(f"/v1/pages/{page['id']}/pdf"), 404)
+        assert_problem(await api.get(f"/v1/pages/{page['id']}/pdf"), 404)
 
 
-async def test_invalid_characters_in_title_keep_response_valid(open_api: Open):
+async def test_invalid_characters_in_title_keep_response_valid(open_api: OpenApi):
     html = "<!doctype html><title>\ufffe \u202e nul</title><p>".encode() + b"Paris is the capital of France. " * 3
     async with open_api() as api:
         response = await put(api, await lost_page(api), html + b"\x00\xff\xfe", "text/html")

@@ -12,8 +12,8 @@ from sqlalchemy.exc import DBAPIError
 from app.storage.database import connect_database
 from app.storage.tables import page_changes
 from tests.fakes.judged import FAILED, NOT_JUDGED, JudgedByText, leaf, page_entry, rubric_of
-from tests.integration.app.api.asking import ended, problem, submit
-from tests.integration.app.api.conftest import Open
+from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
+from tests.integration.app.api.conftest import OpenApi
 
 pytestmark = pytest.mark.postgres
 
@@ -25,7 +25,7 @@ Json = dict[str, Any]
 
 
 @pytest.fixture
-async def api(open_api: Open) -> AsyncIterator[httpx.AsyncClient]:
+async def api(open_api: OpenApi) -> AsyncIterator[httpx.AsyncClient]:
     """Three cited pages: one leaf cites a usable page, one a lost page, and three a missing page."""
     judging = JudgedByText()
     async with open_api(evaluate=judging, pages=WEB) as client:
@@ -39,8 +39,8 @@ async def api(open_api: Open) -> AsyncIterator[httpx.AsyncClient]:
             lost = leaf("l", FAILED, claim="y", sources=[LOST, "http://www.lost.example"])
             return rubric_of(*cited, lost, leaf("f", claim="z", sources=[FINE]), leaf("code"), task_id="capital")
 
-        judging.tell("said", rubric, pages=pages)
-        await ended(client, (await submit(client, answers=[{"name": "a", "text": "said"}]))[0])
+        judging.register("said", rubric, pages=pages)
+        await wait_for_job(client, (await submit(client, answers=[{"name": "a", "text": "said"}]))[0])
         yield client
 
 
@@ -109,7 +109,7 @@ async def test_dependents_count_leaves_calls_and_cost(api: httpx.AsyncClient):
 async def test_only_newest_result_of_an_answer_counts(api: httpx.AsyncClient):
     [job] = (await api.get("/v1/jobs")).json()["items"]
     assert (await api.post(f"/v1/jobs/{job['id']}/retry")).status_code == 202
-    await ended(api, job["id"])
+    await wait_for_job(api, job["id"])
     assert (await get_url(api, GONE))["leaves"] == 3
     assert len((await api.get("/v1/results")).json()["items"]) == 2
 
@@ -144,23 +144,23 @@ async def test_corrections_can_be_undone_in_any_order(api: httpx.AsyncClient):
     assert (await get_url(api, GONE))["problem"]
 
 
-async def test_judging_uses_the_corrected_page(open_api: Open):
+async def test_judging_uses_the_corrected_page(open_api: OpenApi):
     answer = [{"name": "a", "text": "Paris, see [France](https://example.org/frnce)."}]
     source = "https://example.org/france"
     async with open_api(pages={source: "Paris is the capital of France, and has been for long."}) as api:
-        job = await ended(api, (await submit(api, answers=answer))[0])
+        job = await wait_for_job(api, (await submit(api, answers=answer))[0])
         cited = "https://example.org/frnce"
         assert (await get_url(api, cited))["problem"]
         edit = await make_change(api, "edit", cited, to=source)
         assert (await api.post(f"/v1/jobs/{job['id']}/retry")).status_code == 202
-        result = (await api.get(f"/v1/results/{(await ended(api, job['id']))['result_id']}")).json()
+        result = (await api.get(f"/v1/results/{(await wait_for_job(api, job['id']))['result_id']}")).json()
         [page] = [one for one in result["pages"] if one["url"] == cited]
         assert (page["outcome"], page["page_id"]) == ("ok", edit["page_id"])
 
 
 async def test_correction_to_url_without_evidence_returns_409(api: httpx.AsyncClient):
     refused = await api.post("/v1/pages/changes", json={"action": "edit", "url": GONE, "to": "https://gone.example/no"})
-    assert problem(refused, 409, "NO_EVIDENCE")["errors"][0]["path"] == "to"
+    assert assert_problem(refused, 409, "NO_EVIDENCE")["errors"][0]["path"] == "to"
     assert (await get_url(api, GONE))["to_url"] is None
 
 
@@ -213,9 +213,9 @@ async def test_upload_removes_the_flag(api: httpx.AsyncClient):
 async def test_undo_is_possible_once_and_only_for_undoable_changes(api: httpx.AsyncClient):
     flag = await make_change(api, "flag", FINE)
     undo = await undo_change(api, flag)
-    problem(await api.post(f"/v1/pages/changes/{flag['id']}/undo"), 409, "UNDONE_ALREADY")
-    problem(await api.post(f"/v1/pages/changes/{undo['id']}/undo"), 409, "NOT_UNDOABLE")
-    problem(await api.post("/v1/pages/changes/chg_nothing/undo"), 404, "NOT_FOUND")
+    assert_problem(await api.post(f"/v1/pages/changes/{flag['id']}/undo"), 409, "UNDONE_ALREADY")
+    assert_problem(await api.post(f"/v1/pages/changes/{undo['id']}/undo"), 409, "NOT_UNDOABLE")
+    assert_problem(await api.post("/v1/pages/changes/chg_nothing/undo"), 404, "NOT_FOUND")
     [flagged_change] = [one for one in (await api.get("/v1/pages/changes")).json()["items"] if one["id"] == flag["id"]]
     assert flagged_change["undone_by"] == undo["id"]
 
@@ -236,19 +236,19 @@ async def test_undo_is_possible_once_and_only_for_undoable_changes(api: httpx.As
 )
 async def test_invalid_change_is_rejected_with_its_field(api: httpx.AsyncClient, body: Json, path: str):
     assert path in [
-        one["path"] for one in problem(await api.post("/v1/pages/changes", json=body), 422, "INVALID")["errors"]
+        one["path"] for one in assert_problem(await api.post("/v1/pages/changes", json=body), 422, "INVALID")["errors"]
     ]
 
 
 async def test_unlisted_url_cannot_be_changed_and_listed_url_cannot_be_added(api: httpx.AsyncClient):
-    problem(
+    assert_problem(
         await api.post("/v1/pages/changes", json={"action": "flag", "url": "https://no.example/"}), 404, "NOT_FOUND"
     )
     body = {"action": "add", "url": GONE, "task_id": "capital"}
-    problem(await api.post("/v1/pages/changes", json=body), 409, "LISTED_ALREADY")
+    assert_problem(await api.post("/v1/pages/changes", json=body), 409, "LISTED_ALREADY")
 
 
-async def test_changes_require_a_key(open_api: Open):
+async def test_changes_require_a_key(open_api: OpenApi):
     async with open_api(workers=0, api_keys=["k" * 40]) as api:
         assert (await api.post("/v1/pages/changes", json={"action": "flag", "url": GONE})).status_code == 401
         assert (await api.get("/v1/pages/urls")).status_code == 401

@@ -11,8 +11,8 @@ import pytest
 
 from app.storage.database import Database
 from app.storage.records import Scope
-from tests.integration.app.api.asking import ended, problem, submit
-from tests.integration.app.api.conftest import Open
+from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
+from tests.integration.app.api.conftest import OpenApi
 from tests.integration.app.api.test_owners import key_for
 from tests.standin.llm import StandInLLM
 
@@ -47,7 +47,7 @@ async def wait_until_paused(api: httpx.AsyncClient, job_ids: list[str]) -> list[
             await asyncio.sleep(0.05)
 
 
-async def test_paused_provider_gets_no_requests_and_jobs_finish_after_resume(open_api: Open, model: StandInLLM):
+async def test_paused_provider_gets_no_requests_and_jobs_finish_after_resume(open_api: OpenApi, model: StandInLLM):
     async with open_api(**with_model(model)) as api:
         paused = (await api.post("/v1/providers/openai/pause", json=WHY)).json()
         assert (paused["provider"], paused["status"], paused["paused_by"]) == ("openai", "paused", "local")
@@ -63,13 +63,13 @@ async def test_paused_provider_gets_no_requests_and_jobs_finish_after_resume(ope
         assert resumed == {
             "provider": "openai", "status": "in_use", "reason": None, "paused_by": None, "paused_at": None
         }  # fmt: skip
-        done = [await ended(api, job_id) for job_id in job_ids]
+        done = [await wait_for_job(api, job_id) for job_id in job_ids]
         results = [(await api.get(f"/v1/results/{job['result_id']}")).json() for job in done]
     assert {(job["status"], job["attempts"]) for job in done} == {("succeeded", 1)}
     assert {result["status"] for result in results} == {"complete"}
 
 
-async def test_pause_survives_restart(open_api: Open, model: StandInLLM):
+async def test_pause_survives_restart(open_api: OpenApi, model: StandInLLM):
     async with open_api(workers=0, **with_model(model)) as api:
         await api.post("/v1/providers/openai/pause", json=WHY)
     async with open_api(**with_model(model)) as api:
@@ -84,17 +84,17 @@ async def test_pause_survives_restart(open_api: Open, model: StandInLLM):
 async def test_provider_aliases_are_accepted_and_unknown_names_return_404(api: httpx.AsyncClient):
     paused = (await api.post("/v1/providers/azure_openai/pause", json=WHY)).json()
     assert paused["provider"] == "azure"
-    assert problem(await api.post("/v1/providers/nobody/pause", json=WHY), 404)["code"] == "NOT_FOUND"
-    assert problem(await api.post("/v1/providers/openai/pause", json={"reason": ""}), 422)
-    assert problem(await api.post("/v1/providers/openai/pause", json={"reason": "a\nb"}), 422)
+    assert assert_problem(await api.post("/v1/providers/nobody/pause", json=WHY), 404)["code"] == "NOT_FOUND"
+    assert assert_problem(await api.post("/v1/providers/openai/pause", json={"reason": ""}), 422)
+    assert assert_problem(await api.post("/v1/providers/openai/pause", json={"reason": "a\nb"}), 422)
 
 
-async def test_pause_and_resume_require_admin_scope(open_api: Open, database: Database):
+async def test_pause_and_resume_require_admin_scope(open_api: OpenApi, database: Database):
     admin = await key_for(database, "ops", Scope.ADMIN)
     submitter = await key_for(database, "otter", Scope.SUBMIT)
     async with open_api(workers=0) as api:
         for call in ("pause", "resume"):
             refused = await api.post(f"/v1/providers/openai/{call}", json=WHY, headers=submitter)
-            assert problem(refused, 403)["code"] == "SCOPE"
+            assert assert_problem(refused, 403)["code"] == "SCOPE"
         assert (await api.post("/v1/providers/openai/pause", json=WHY, headers=admin)).json()["paused_by"] == "ops"
         assert (await api.get("/v1/providers", headers=submitter)).status_code == 200

@@ -15,7 +15,7 @@ import pytest
 from app.server.application import create_app
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.asking import ended, submit
+from tests.integration.app.api.api_calls import submit, wait_for_job
 from tests.standin.faults import NO_ACCESS, NO_QUOTA, Fault
 from tests.standin.llm import StandInLLM
 
@@ -49,7 +49,7 @@ def serve(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM) ->
             openai_api_key=key,
             openai_base_url=model.base_url,
         )
-        app = create_app(settings, runtime=scripted_runtime(judges, FRANCE, kept=tmp_path / "kept"))
+        app = create_app(settings, runtime=scripted_runtime(judges, FRANCE, data_folder=tmp_path / "kept"))
         transport = httpx.ASGITransport(app=app)
         async with (
             app.router.lifespan_context(app),
@@ -89,7 +89,7 @@ async def test_jobs_finish_after_restart_with_valid_key(serve: Serve, model: Sta
         job_ids = await submit(api, answers=ANSWERS)
         await all_paused(api, job_ids)
     async with serve("key-b") as api:
-        done = [await ended(api, job_id) for job_id in job_ids]
+        done = [await wait_for_job(api, job_id) for job_id in job_ids]
         results = [(await api.get(f"/v1/results/{job['result_id']}")).json() for job in done]
     assert {(job["status"], job["attempts"], job["error"]) for job in done} == {("succeeded", 1, None)}
     assert {result["status"] for result in results} == {"complete"}
@@ -118,7 +118,7 @@ async def test_retry_of_one_job_resumes_all_jobs(serve: Serve, model: StandInLLM
         await asyncio.sleep(5.0)  # a retry soon after the last rejection is ignored
         response = await api.post(f"/v1/jobs/{job_ids[3]}/retry")
         assert (response.status_code, response.json()["stage"]) == (202, None)
-        assert {(await ended(api, job_id))["status"] for job_id in job_ids} == {"succeeded"}
+        assert {(await wait_for_job(api, job_id))["status"] for job_id in job_ids} == {"succeeded"}
 
 
 async def test_immediate_retries_with_invalid_key_send_no_requests(serve: Serve, model: StandInLLM):

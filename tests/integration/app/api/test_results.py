@@ -9,8 +9,8 @@ from openapi_schema_validator import OAS31Validator
 
 from judges.errors import JudgeBug
 from tests.fakes.evaluating import ScriptedEvaluation
-from tests.integration.app.api.asking import ended, problem, submit
-from tests.integration.app.api.conftest import Open
+from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
+from tests.integration.app.api.conftest import OpenApi
 
 pytestmark = pytest.mark.postgres
 
@@ -22,11 +22,11 @@ def by_text(answer) -> float:
 
 
 async def results(api: httpx.AsyncClient, **fields) -> list[dict]:
-    jobs = [await ended(api, job_id) for job_id in await submit(api, **fields)]
+    jobs = [await wait_for_job(api, job_id) for job_id in await submit(api, **fields)]
     return [(await api.get(f"/v1/results/{job['result_id']}")).json() for job in jobs]
 
 
-async def test_pipeline_result_matches_published_schema(open_api: Open):
+async def test_pipeline_result_matches_published_schema(open_api: OpenApi):
     """Native judge, lexical model and scripted pages: the whole pipeline except browser and network."""
     async with open_api(pages={"https://example.org/france": PAGE}) as api:
         text = "It is Paris ([source](https://example.org/france))."
@@ -47,7 +47,7 @@ async def test_pipeline_result_matches_published_schema(open_api: Open):
     assert {"capture_s", "judge_s", "total_s"} <= result["timing"].keys()
 
 
-async def test_missing_cited_page_fails_its_claim(open_api: Open):
+async def test_missing_cited_page_fails_its_claim(open_api: OpenApi):
     async with open_api(pages={}) as api:
         [result] = await results(api)
     [paris, source] = result["eval_breakdown"][0]["verification_tree"]["children"]
@@ -56,17 +56,17 @@ async def test_missing_cited_page_fails_its_claim(open_api: Open):
     assert result["final_score"] == 0.5
 
 
-async def test_broken_judge_file_fails_only_its_jobs(open_api: Open):
+async def test_broken_judge_file_fails_only_its_jobs(open_api: OpenApi):
     async with open_api() as api:
         [broken] = await submit(api, task_id="broken")
         [fine] = await submit(api)
-        job = await ended(api, broken)
-        assert (await ended(api, fine))["status"] == "succeeded"
+        job = await wait_for_job(api, broken)
+        assert (await wait_for_job(api, fine))["status"] == "succeeded"
     assert job["error"]["code"] == "JUDGE_BUG"
     assert "nothing_of_that_name" in job["error"]["traceback"]
 
 
-async def test_job_pauses_and_names_missing_model_key(open_api: Open):
+async def test_job_pauses_and_names_missing_model_key(open_api: OpenApi):
     async with open_api() as api:
         [job_id] = await submit(api, model="azure/some-model")
         async with asyncio.timeout(120):
@@ -78,7 +78,7 @@ async def test_job_pauses_and_names_missing_model_key(open_api: Open):
 
 async def test_result_has_etag_and_conditional_request_returns_304(working_api: httpx.AsyncClient):
     [job_id] = await submit(working_api)
-    url = f"/v1/results/{(await ended(working_api, job_id))['result_id']}"
+    url = f"/v1/results/{(await wait_for_job(working_api, job_id))['result_id']}"
     first = await working_api.get(url)
     assert first.headers["content-type"] == "application/json"
     same = await working_api.get(url, headers={"If-None-Match": first.headers["etag"]})
@@ -89,8 +89,8 @@ async def test_result_has_etag_and_conditional_request_returns_304(working_api: 
 
 async def test_results_are_paginated_newest_first(working_api: httpx.AsyncClient):
     answers = [{"name": f"answer_{n}", "text": "x"} for n in range(1, 4)]
-    jobs = [await ended(working_api, job_id) for job_id in await submit(working_api, answers=answers)]
-    await ended(working_api, (await submit(working_api, agent="other"))[0])
+    jobs = [await wait_for_job(working_api, job_id) for job_id in await submit(working_api, answers=answers)]
+    await wait_for_job(working_api, (await submit(working_api, agent="other"))[0])
     first = (await working_api.get("/v1/results", params={"agent": "demo", "limit": 2})).json()
     rest = (await working_api.get("/v1/results", params={"agent": "demo", "cursor": first["next_cursor"]})).json()
     found = [result["id"] for result in [*first["items"], *rest["items"]]]
@@ -99,13 +99,13 @@ async def test_results_are_paginated_newest_first(working_api: httpx.AsyncClient
     assert (await working_api.get("/v1/results", params={"task_id": "broken"})).json()["items"] == []
 
 
-async def test_summary_uses_newest_result_and_counts_answers_without_result(open_api: Open):
+async def test_summary_uses_newest_result_and_counts_answers_without_result(open_api: OpenApi):
     answers = [{"name": "answer_1", "text": "It is Paris"}, {"name": "answer_2", "text": "It is not"}]
     evaluation = ScriptedEvaluation(score=by_text, error=lambda nth: JudgeBug("broken") if nth == 3 else None)
     async with open_api(evaluate=evaluation, max_answers=1) as api:
         await results(api, answers=[{"name": "answer_1", "text": "An earlier try"}])
         await results(api, answers=answers)
-        await ended(api, (await submit(api, task_id="broken"))[0])
+        await wait_for_job(api, (await submit(api, task_id="broken"))[0])
         summary = (await api.get("/v1/agents/demo/summary")).json()
         board = (await api.get("/v1/leaderboard")).json()
     assert summary["agent_name"] == "demo"
@@ -118,7 +118,7 @@ async def test_summary_uses_newest_result_and_counts_answers_without_result(open
     assert "tasks" not in row
 
 
-async def test_leaderboard_is_sorted_by_score(open_api: Open):
+async def test_leaderboard_is_sorted_by_score(open_api: OpenApi):
     async with open_api(evaluate=ScriptedEvaluation(score=by_text)) as api:
         for agent, text in (("wrong", "Lyon"), ("right", "Paris")):
             await results(api, agent=agent, answers=[{"name": "answer_1", "text": text}])
@@ -127,12 +127,12 @@ async def test_leaderboard_is_sorted_by_score(open_api: Open):
 
 
 async def test_summary_of_unknown_agent_returns_404(api: httpx.AsyncClient):
-    problem(await api.get("/v1/agents/nobody/summary"), 404, "NOT_FOUND")
+    assert_problem(await api.get("/v1/agents/nobody/summary"), 404, "NOT_FOUND")
     assert (await api.get("/v1/leaderboard")).json() == {"items": [], "next_cursor": None}
 
 
 async def test_listed_results_match_published_schema(working_api: httpx.AsyncClient):
-    await ended(working_api, (await submit(working_api))[0])
+    await wait_for_job(working_api, (await submit(working_api))[0])
     schema = (await working_api.get("/v1/schema/result.json")).json()
     for result in json.loads((await working_api.get("/v1/results")).text)["items"]:
         OAS31Validator(schema).validate(result)

@@ -11,8 +11,8 @@ from openapi_schema_validator import OAS31Validator
 
 from judges.analysis.labels import parse_labels
 from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, JudgedByText, leaf, rubric_of
-from tests.integration.app.api.asking import ended, problem, submit
-from tests.integration.app.api.conftest import Open
+from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
+from tests.integration.app.api.conftest import OpenApi
 
 pytestmark = pytest.mark.postgres
 
@@ -30,9 +30,9 @@ def rubric():
 
 
 async def judged(api: httpx.AsyncClient, judging: JudgedByText, text: str = "the answer", **more) -> str:
-    judging.tell(text, rubric)
+    judging.register(text, rubric)
     [job_id] = await submit(api, answers=[{"name": "answer_1", "text": text}], **more)
-    return str((await ended(api, job_id))["result_id"])
+    return str((await wait_for_job(api, job_id))["result_id"])
 
 
 async def override(api: httpx.AsyncClient, result: str, leaf: str, outcome: str = "passed", **more) -> dict:
@@ -44,7 +44,7 @@ async def override(api: httpx.AsyncClient, result: str, leaf: str, outcome: str 
     return created
 
 
-async def test_override_keeps_the_verdict_and_adds_a_second_score(open_api: Open):
+async def test_override_keeps_the_verdict_and_adds_a_second_score(open_api: OpenApi):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:
         result = await judged(api, judging)
@@ -70,7 +70,7 @@ async def test_override_keeps_the_verdict_and_adds_a_second_score(open_api: Open
     assert listed == found
 
 
-async def test_etag_changes_with_each_override_and_withdrawal(open_api: Open):
+async def test_etag_changes_with_each_override_and_withdrawal(open_api: OpenApi):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:
         result = await judged(api, judging)
@@ -84,7 +84,7 @@ async def test_etag_changes_with_each_override_and_withdrawal(open_api: Open):
     assert again == [200, 200, 304]
 
 
-async def test_withdrawal_adds_a_row(open_api: Open):
+async def test_withdrawal_adds_a_row(open_api: OpenApi):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:
         result = await judged(api, judging)
@@ -92,8 +92,8 @@ async def test_withdrawal_adds_a_row(open_api: Open):
         second = await override(api, result, "open", "passed", by="Grace")
         withdrawal = f"/v1/results/{result}/overrides/{second['id']}/withdraw"
         back = await api.post(withdrawal, json={"reason": "I misread it", "by": "Grace"})
-        problem(await api.post(withdrawal, json=SAYS), 409, "CONFLICT")
-        problem(await api.post(f"/v1/results/{result}/overrides/{back.json()['id']}/withdraw", json=SAYS), 404)
+        assert_problem(await api.post(withdrawal, json=SAYS), 409, "CONFLICT")
+        assert_problem(await api.post(f"/v1/results/{result}/overrides/{back.json()['id']}/withdraw", json=SAYS), 404)
         rows = (await api.get(f"/v1/results/{result}/overrides")).json()["items"]
     assert [(row["outcome"], row["withdraws"], row["in_force"]) for row in rows] == [
         ("failed", None, True),
@@ -103,7 +103,7 @@ async def test_withdrawal_adds_a_row(open_api: Open):
     assert rows[0]["id"] == first["id"]
 
 
-async def test_withdrawing_all_overrides_removes_the_second_score(open_api: Open):
+async def test_withdrawing_all_overrides_removes_the_second_score(open_api: OpenApi):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:
         result = await judged(api, judging)
@@ -123,25 +123,25 @@ async def test_withdrawing_all_overrides_removes_the_second_score(open_api: Open
         ({"leaf": "gate", "outcome": "passed", "reason": "x"}, "by"),
     ],
 )
-async def test_invalid_override_is_rejected_with_its_field(open_api: Open, body: dict, path: str):
+async def test_invalid_override_is_rejected_with_its_field(open_api: OpenApi, body: dict, path: str):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:
         result = await judged(api, judging)
-        refused = problem(await api.post(f"/v1/results/{result}/overrides", json=body), 422, "INVALID")
+        refused = assert_problem(await api.post(f"/v1/results/{result}/overrides", json=body), 422, "INVALID")
     assert [error["path"] for error in refused["errors"]] == [path]
 
 
 @pytest.mark.parametrize("leaf", ["root", "nothing"])
-async def test_override_of_unknown_leaf_returns_404(open_api: Open, leaf: str):
+async def test_override_of_unknown_leaf_returns_404(open_api: OpenApi, leaf: str):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:
         result = await judged(api, judging)
         body = {"leaf": leaf, "outcome": "passed", **SAYS}
-        refused = problem(await api.post(f"/v1/results/{result}/overrides", json=body), 404, "UNKNOWN_LEAF")
+        refused = assert_problem(await api.post(f"/v1/results/{result}/overrides", json=body), 404, "UNKNOWN_LEAF")
     assert [error["path"] for error in refused["errors"]] == ["leaf"]
 
 
-async def test_results_of_other_owners_cannot_be_overridden(open_api: Open):
+async def test_results_of_other_owners_cannot_be_overridden(open_api: OpenApi):
     judging = JudgedByText()
     keys = ["first-key-of-sixteen-chars", "second-key-of-sixteen-chars"]
     mine, other = ({"Authorization": f"Bearer {key}"} for key in keys)
@@ -151,15 +151,15 @@ async def test_results_of_other_owners_cannot_be_overridden(open_api: Open):
         created = await override(api, result, "gate")
         api.headers.update(other)
         body = {"leaf": "gate", "outcome": "failed", **SAYS}
-        problem(await api.post(f"/v1/results/{result}/overrides", json=body), 404, "NOT_FOUND")
-        problem(await api.post(f"/v1/results/{result}/overrides/{created['id']}/withdraw", json=SAYS), 404)
-        problem(await api.get(f"/v1/results/{result}/overrides"), 404, "NOT_FOUND")
+        assert_problem(await api.post(f"/v1/results/{result}/overrides", json=body), 404, "NOT_FOUND")
+        assert_problem(await api.post(f"/v1/results/{result}/overrides/{created['id']}/withdraw", json=SAYS), 404)
+        assert_problem(await api.get(f"/v1/results/{result}/overrides"), 404, "NOT_FOUND")
         assert (await api.get("/v1/reviews")).json()["items"] == []
         assert (await api.get("/v1/reviews/agreement")).json()["whole"]["leaves"] == 0
         assert (await api.get("/v1/reviews/export")).text == ""
 
 
-async def test_agreement_is_reported_in_total_and_by_task_and_model(open_api: Open):
+async def test_agreement_is_reported_in_total_and_by_task_and_model(open_api: OpenApi):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:
         for nth in range(3):
@@ -182,7 +182,7 @@ async def test_agreement_is_reported_in_total_and_by_task_and_model(open_api: Op
     assert (none["whole"]["leaves"], none["whole"]["raw"]["value"], none["items"]) == (0, None, [])
 
 
-async def test_reviews_are_paginated_newest_first(open_api: Open):
+async def test_reviews_are_paginated_newest_first(open_api: OpenApi):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:
         result = await judged(api, judging)
@@ -195,7 +195,7 @@ async def test_reviews_are_paginated_newest_first(open_api: Open):
     assert others["items"] == []
 
 
-async def test_database_rejects_changes_of_overrides(open_api: Open, database_url: str):
+async def test_database_rejects_changes_of_overrides(open_api: OpenApi, database_url: str):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:
         result = await judged(api, judging)
@@ -208,7 +208,7 @@ async def test_database_rejects_changes_of_overrides(open_api: Open, database_ur
         assert json.loads((await api.get(f"/v1/results/{result}")).text)["overrides"][0]["reason"] == SAYS["reason"]
 
 
-async def test_exported_labels_contain_latest_override_per_person(open_api: Open):
+async def test_exported_labels_contain_latest_override_per_person(open_api: OpenApi):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:
         result = await judged(api, judging)

@@ -19,9 +19,9 @@ from app.storage import jobs as rows
 from app.storage.database import Database
 from app.storage.records import Job
 from tests.fakes.runtimes import scripted_runtime
-from tests.fakes.served import served
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.asking import body
+from tests.fakes.web_server import served
+from tests.integration.app.api.api_calls import submission_body
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(120)]
 
@@ -104,7 +104,7 @@ async def open_many(open_stream: OpenStream, job_id: str) -> list[Stream]:
 
 
 async def new_job(api: httpx.AsyncClient) -> str:
-    response = await api.post("/v1/submissions", json=body())
+    response = await api.post("/v1/submissions", json=submission_body())
     job_id: str = response.json()["jobs"][0]["id"]
     return job_id
 

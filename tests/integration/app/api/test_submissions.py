@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.integration.app.api.asking import body, problem
-from tests.integration.app.api.conftest import Open
+from tests.integration.app.api.api_calls import assert_problem, submission_body
+from tests.integration.app.api.conftest import OpenApi
 
 pytestmark = pytest.mark.postgres
 
@@ -24,7 +24,7 @@ async def nothing_stored(api: httpx.AsyncClient) -> bool:
 
 async def test_submission_creates_one_job_per_answer(api: httpx.AsyncClient):
     answers = [{"name": "answer_1", "text": "one"}, {"name": "answer_2.md", "text": "two"}]
-    response = await api.post("/v1/submissions", json=body(answers=answers, run="r", metadata={"a": 1}))
+    response = await api.post("/v1/submissions", json=submission_body(answers=answers, run="r", metadata={"a": 1}))
     assert response.status_code == 202
     accepted = response.json()
     assert response.headers["location"] == f"/v1/submissions/{accepted['id']}"
@@ -66,7 +66,7 @@ async def test_submission_creates_one_job_per_answer(api: httpx.AsyncClient):
 async def test_invalid_field_is_rejected_and_nothing_is_stored(
     api: httpx.AsyncClient, fields: dict[str, Any], path: str
 ):
-    read = problem(await api.post("/v1/submissions", json=body(**fields)), 422)
+    read = assert_problem(await api.post("/v1/submissions", json=submission_body(**fields)), 422)
     assert path in [error["path"] for error in read["errors"]]
     assert await nothing_stored(api)
 
@@ -85,95 +85,105 @@ async def test_invalid_field_is_rejected_and_nothing_is_stored(
         b'{"agent": NaN}',
         b"[" * 100_000,
         b'{"agent": ' + b"1" * 10_000 + b"}",
-        json.dumps(body(metadata={"n": 1})).replace("1}", "1e999}").encode(),
-        json.dumps(body(metadata={"deep": None})).replace("null", "[" * 500 + "]" * 500).encode(),
+        json.dumps(submission_body(metadata={"n": 1})).replace("1}", "1e999}").encode(),
+        json.dumps(submission_body(metadata={"deep": None})).replace("null", "[" * 500 + "]" * 500).encode(),
     ],
 )
 async def test_malformed_json_returns_422(api: httpx.AsyncClient, raw: bytes):
     response = await api.post("/v1/submissions", content=raw, headers={"Content-Type": "application/json"})
-    assert problem(response, 422)["errors"]
+    assert assert_problem(response, 422)["errors"]
     assert await nothing_stored(api)
 
 
 async def test_other_media_types_return_415(api: httpx.AsyncClient):
-    problem(await api.post("/v1/submissions", data={"agent": "demo"}), 415, "UNSUPPORTED_MEDIA_TYPE")
+    assert_problem(await api.post("/v1/submissions", data={"agent": "demo"}), 415, "UNSUPPORTED_MEDIA_TYPE")
 
 
 async def test_answer_over_one_mebibyte_returns_413(api: httpx.AsyncClient):
     answers = [{"name": "a", "text": "x" * (MIB + 1)}]
-    read = problem(await api.post("/v1/submissions", json=body(answers=answers)), 413)
+    read = assert_problem(await api.post("/v1/submissions", json=submission_body(answers=answers)), 413)
     assert [error["path"] for error in read["errors"]] == ["answers.0.text"]
     assert await nothing_stored(api)
 
 
 async def test_answer_of_one_mebibyte_is_accepted(api: httpx.AsyncClient):
     answers = [{"name": "a", "text": "x" * MIB}]
-    assert (await api.post("/v1/submissions", json=body(answers=answers))).status_code == 202
+    assert (await api.post("/v1/submissions", json=submission_body(answers=answers))).status_code == 202
 
 
-async def test_body_over_limit_is_rejected_by_content_length(open_api: Open):
+async def test_body_over_limit_is_rejected_by_content_length(open_api: OpenApi):
     async with open_api(workers=0, max_body_bytes=2048) as api:
-        problem(await api.post("/v1/submissions", json=body(run="x" * 4096)), 413, "TOO_LARGE")
+        assert_problem(await api.post("/v1/submissions", json=submission_body(run="x" * 4096)), 413, "TOO_LARGE")
 
 
-async def test_chunked_body_over_limit_is_rejected(open_api: Open):
+async def test_chunked_body_over_limit_is_rejected(open_api: OpenApi):
     async def endless():
         for _ in range(1000):
             yield b" " * 1024
 
     async with open_api(workers=0, max_body_bytes=2048) as api:
         headers = {"Content-Type": "application/json"}
-        problem(await api.post("/v1/submissions", content=endless(), headers=headers), 413)
+        assert_problem(await api.post("/v1/submissions", content=endless(), headers=headers), 413)
 
 
 async def test_task_with_broken_judge_file_is_accepted(api: httpx.AsyncClient):
-    assert (await api.post("/v1/submissions", json=body(task_id="broken"))).status_code == 202
+    assert (await api.post("/v1/submissions", json=submission_body(task_id="broken"))).status_code == 202
 
 
 async def test_idempotency_key_returns_first_response_and_rejects_other_body(api: httpx.AsyncClient):
     key = {"Idempotency-Key": "once"}
-    first = await api.post("/v1/submissions", json=body(), headers=key)
-    again = await api.post("/v1/submissions", json=body(), headers=key)
+    first = await api.post("/v1/submissions", json=submission_body(), headers=key)
+    again = await api.post("/v1/submissions", json=submission_body(), headers=key)
     assert again.status_code == first.status_code == 202
     assert again.json() == first.json()
     assert again.headers["location"] == first.headers["location"]
-    problem(await api.post("/v1/submissions", json=body(run="other"), headers=key), 422, "IDEMPOTENCY_KEY_REUSED")
+    assert_problem(
+        await api.post("/v1/submissions", json=submission_body(run="other"), headers=key), 422, "IDEMPOTENCY_KEY_REUSED"
+    )
     assert len((await api.get("/v1/jobs")).json()["items"]) == 1
 
 
 async def test_concurrent_equal_requests_create_one_submission(api: httpx.AsyncClient):
     key = {"Idempotency-Key": "storm"}
-    responses = await asyncio.gather(*(api.post("/v1/submissions", json=body(), headers=key) for _ in range(20)))
+    responses = await asyncio.gather(
+        *(api.post("/v1/submissions", json=submission_body(), headers=key) for _ in range(20))
+    )
     accepted = [response.json()["id"] for response in responses if response.status_code == 202]
     assert len(set(accepted)) == 1
     for response in responses:
         if response.status_code != 202:
-            problem(response, 409, "IDEMPOTENCY_KEY_IN_PROGRESS")
+            assert_problem(response, 409, "IDEMPOTENCY_KEY_IN_PROGRESS")
             assert response.headers["retry-after"] == "1"
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "schlüssel"])
 async def test_invalid_idempotency_key_returns_422(api: httpx.AsyncClient, key: str):
-    response = await api.post("/v1/submissions", json=body(), headers={b"Idempotency-Key": key.encode("latin-1")})
-    problem(response, 422)
+    response = await api.post(
+        "/v1/submissions", json=submission_body(), headers={b"Idempotency-Key": key.encode("latin-1")}
+    )
+    assert_problem(response, 422)
 
 
 async def test_task_without_judge_returns_404(api: httpx.AsyncClient):
-    read = problem(await api.post("/v1/submissions", json=body(task_id="unknown")), 404, "UNKNOWN_TASK")
+    read = assert_problem(
+        await api.post("/v1/submissions", json=submission_body(task_id="unknown")), 404, "UNKNOWN_TASK"
+    )
     assert [error["path"] for error in read["errors"]] == ["task_id"]
     assert await nothing_stored(api)
 
 
 async def test_answer_with_too_many_urls_returns_413(api: httpx.AsyncClient):
     text = " ".join(f"https://example.org/{n}" for n in range(201))
-    read = problem(await api.post("/v1/submissions", json=body(answers=[{"name": "a", "text": text}])), 413)
+    read = assert_problem(
+        await api.post("/v1/submissions", json=submission_body(answers=[{"name": "a", "text": text}])), 413
+    )
     assert [error["path"] for error in read["errors"]] == ["answers.0.text"]
 
 
 async def test_integers_accept_a_zero_fraction(api: httpx.AsyncClient):
-    accepted = (await api.post("/v1/submissions", json=body(priority=7.0))).json()
+    accepted = (await api.post("/v1/submissions", json=submission_body(priority=7.0))).json()
     assert (await api.get(f"/v1/submissions/{accepted['id']}")).json()["priority"] == 7
-    problem(await api.post("/v1/submissions", json=body(priority=7.5)), 422)
+    assert_problem(await api.post("/v1/submissions", json=submission_body(priority=7.5)), 422)
 
 
 def zipped(files: dict[str, str]) -> bytes:
@@ -207,7 +217,7 @@ async def test_archive_creates_one_submission_per_task(api: httpx.AsyncClient, p
 
 async def test_archive_with_unknown_task_is_rejected_completely(api: httpx.AsyncClient):
     files = FILES | {"demo/unknown/answer_1.md": "x"}
-    read = problem(await api.post("/v1/submissions/archive", files={"file": ("a.zip", zipped(files))}), 404)
+    read = assert_problem(await api.post("/v1/submissions/archive", files={"file": ("a.zip", zipped(files))}), 404)
     assert [error["path"] for error in read["errors"]] == ["demo/unknown"]
     assert await nothing_stored(api)
 
@@ -216,7 +226,7 @@ async def test_archive_with_unknown_task_is_rejected_completely(api: httpx.Async
     "data", [b"", b"no archive at all", zipped({"../../etc/passwd": "x"}), zipped({"readme.md": "x"}), zipped({})]
 )
 async def test_invalid_archive_is_rejected_completely(api: httpx.AsyncClient, data: bytes):
-    problem(await api.post("/v1/submissions/archive", files={"file": ("a.zip", data)}), 422)
+    assert_problem(await api.post("/v1/submissions/archive", files={"file": ("a.zip", data)}), 422)
     assert await nothing_stored(api)
 
 

@@ -16,7 +16,7 @@ import pytest
 from app.server.application import create_app
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.asking import ended, submit
+from tests.integration.app.api.api_calls import submit, wait_for_job
 from tests.standin.call import Call
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
@@ -52,7 +52,7 @@ async def api(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM
         openai_api_key="key",
         openai_base_url=model.base_url,
     )
-    app = create_app(settings, runtime=scripted_runtime(judges, FRANCE, kept=tmp_path / "kept"))
+    app = create_app(settings, runtime=scripted_runtime(judges, FRANCE, data_folder=tmp_path / "kept"))
     transport = httpx.ASGITransport(app=app)
     async with (
         app.router.lifespan_context(app),
@@ -76,7 +76,7 @@ async def test_unknown_model_costs_one_request_and_pauses_only_its_jobs(
     job_ids = await submit(api, answers=ANSWERS, model=f"openai/{MISTYPED}")
     paused = await all_paused(api, job_ids)
     others = await submit(api, answers=ANSWERS[:2], model="openai/gpt-6-luna")
-    done = [await ended(api, job_id) for job_id in others]
+    done = [await wait_for_job(api, job_id) for job_id in others]
     await asyncio.sleep(1.5)  # longer than the interval of the check for resumable jobs
 
     assert len([call for call in model.calls if call.model == MISTYPED]) == 1
@@ -89,7 +89,7 @@ async def test_unknown_model_costs_one_request_and_pauses_only_its_jobs(
 
 async def test_result_warns_of_model_shutdown(api: httpx.AsyncClient, model: StandInLLM) -> None:
     [job_id] = await submit(api, answers=ANSWERS[:1])
-    result = (await api.get(f"/v1/results/{(await ended(api, job_id))['result_id']}")).json()
+    result = (await api.get(f"/v1/results/{(await wait_for_job(api, job_id))['result_id']}")).json()
     [warning] = result["warnings"]
     # 29 days if midnight has passed since the import of this module.
     assert re.match(rf"openai/old-model shuts down on {SOON} \(in (29|30) days\)", warning)
@@ -103,7 +103,7 @@ async def test_result_warns_of_model_shutdown(api: httpx.AsyncClient, model: Sta
 
 async def test_result_reports_reasoning_effort_of_default_model(api: httpx.AsyncClient, model: StandInLLM) -> None:
     [job_id] = await submit(api, answers=ANSWERS[:1], model="openai/gpt-6-luna")
-    result = (await api.get(f"/v1/results/{(await ended(api, job_id))['result_id']}")).json()
+    result = (await api.get(f"/v1/results/{(await wait_for_job(api, job_id))['result_id']}")).json()
     assert result["judge"]["reasoning_effort"] == "max"
     assert result["warnings"] == []
     assert {call.params.get("reasoning_effort") for call in model.calls} == {"max"}

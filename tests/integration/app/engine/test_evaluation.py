@@ -17,20 +17,20 @@ from app.engine.runtime import Runtime, open_runtime
 from app.progress import Stage
 from judges.errors import LLMRejected, ModelNotConfigured
 from mind2web2.utils.cache_filesys import CacheFileSys
-from tests.integration.app.judged_folder import ANSWER, JUDGE, RAISES, SCRIPT, SCRIPT_OF_TWO, Folder
+from tests.integration.app.judged_folder import ANSWER, JUDGE, RAISES, SCRIPT, SCRIPT_OF_TWO, AnswerFolder
 from tests.standin.faults import EMPTY
 from tests.standin.llm import StandInLLM
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    created = Folder(tmp_path)
-    created.page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.")
-    created.page("https://towns.example/arches", "This page is about the town hall and its clock.")
+def folder(tmp_path: Path) -> AnswerFolder:
+    created = AnswerFolder(tmp_path)
+    created.cache_page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.")
+    created.cache_page("https://towns.example/arches", "This page is about the town hall and its clock.")
     return created
 
 
-async def test_answers_are_judged_with_pages_of_public_cache(folder: Folder) -> None:
+async def test_answers_are_judged_with_pages_of_public_cache(folder: AnswerFolder) -> None:
     (judged,) = await folder.evaluate()
 
     assert judged.outcome.result is not None
@@ -39,13 +39,13 @@ async def test_answers_are_judged_with_pages_of_public_cache(folder: Folder) -> 
     assert judged.path is not None
     assert json.loads(judged.path.read_text()) == judged.outcome.result
     assert (folder.out / "otter" / "bridge" / "answer_1" / "answer_1.md").read_text() == ANSWER
-    assert folder.watched.stages[0] is Stage.CAPTURING
-    assert folder.watched.stages[-1] is Stage.STORING
+    assert folder.observer.stages[0] is Stage.CAPTURING
+    assert folder.observer.stages[-1] is Stage.STORING
 
 
-async def test_script_finds_cached_pages_that_answer_does_not_cite(folder: Folder) -> None:
-    folder.judge("bridge", SCRIPT)
-    folder.answer("bridge", 1, "It was built in 1764.")
+async def test_script_finds_cached_pages_that_answer_does_not_cite(folder: AnswerFolder) -> None:
+    folder.write_judge("bridge", SCRIPT)
+    folder.write_answer("bridge", 1, "It was built in 1764.")
 
     (judged,) = await folder.evaluate()
 
@@ -54,7 +54,7 @@ async def test_script_finds_cached_pages_that_answer_does_not_cite(folder: Folde
     assert [page["outcome"] for page in judged.outcome.result["pages"]] == ["ok"]
 
 
-async def test_valid_result_is_reused(folder: Folder) -> None:
+async def test_valid_result_is_reused(folder: AnswerFolder) -> None:
     (first,) = await folder.evaluate()
     (second,) = await folder.evaluate()
 
@@ -66,25 +66,25 @@ async def test_valid_result_is_reused(folder: Folder) -> None:
     assert third.path != first.path
 
 
-async def test_changed_answer_judge_or_model_is_judged_again(folder: Folder) -> None:
+async def test_changed_answer_judge_or_model_is_judged_again(folder: AnswerFolder) -> None:
     await folder.evaluate()
     settings = folder.settings()
     assert [one.why for one in folder.plan(settings)] == ["its last result is still valid"]
     assert [one.why for one in folder.plan(settings, model="gpt-6-luna")] == ["it was judged by lexical"]
 
-    folder.judge("bridge", JUDGE + "\n# changed\n")
+    folder.write_judge("bridge", JUDGE + "\n# changed\n")
     assert [one.why for one in folder.plan(settings)] == ["the judge changed"]
 
-    folder.answer("bridge", 1, ANSWER + " Really.")
+    folder.write_answer("bridge", 1, ANSWER + " Really.")
     (planned,) = folder.plan(settings)
     assert (planned.why, planned.to_judge) == ("the answer changed", True)
 
 
-async def test_failing_judge_does_not_affect_others(folder: Folder) -> None:
-    folder.judge("raises", RAISES)
-    folder.judge("unreadable", "def (")
+async def test_failing_judge_does_not_affect_others(folder: AnswerFolder) -> None:
+    folder.write_judge("raises", RAISES)
+    folder.write_judge("unreadable", "def (")
     for task in ("raises", "unreadable", "unheard_of"):
-        folder.answer(task, 1, "no pages")
+        folder.write_answer(task, 1, "no pages")
 
     ended = {one.outcome.task_id: one for one in await folder.evaluate()}
 
@@ -93,15 +93,15 @@ async def test_failing_judge_does_not_affect_others(folder: Folder) -> None:
     assert codes == {"raises": "JUDGE_BUG", "unreadable": "JUDGE_BUG", "unheard_of": "UNKNOWN_TASK"}
     assert "my own bug" in (ended["raises"].error or "")
     assert "ZeroDivisionError" in (ended["raises"].error or "")
-    assert sorted(folder.watched.ended) == sorted(ended)
+    assert sorted(folder.observer.finished) == sorted(ended)
     assert not (folder.out / "otter" / "raises").exists()
 
 
-async def test_public_scripts_and_native_judges_share_the_pipeline(folder: Folder) -> None:
-    folder.judge("script", SCRIPT)
-    folder.answer("script", 1)
-    folder.page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.", task="script")
-    folder.page("https://towns.example/arches", "This page is about the town hall and its clock.", task="script")
+async def test_public_scripts_and_native_judges_share_the_pipeline(folder: AnswerFolder) -> None:
+    folder.write_judge("script", SCRIPT)
+    folder.write_answer("script", 1)
+    folder.cache_page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.", task="script")
+    folder.cache_page("https://towns.example/arches", "This page is about the town hall and its clock.", task="script")
 
     ended = {one.outcome.task_id: one.outcome for one in await folder.evaluate()}
 
@@ -112,16 +112,16 @@ async def test_public_scripts_and_native_judges_share_the_pipeline(folder: Folde
     assert ended["script"].result["answer_name"] == "answer_1.md"
 
 
-async def test_results_are_in_plan_order(folder: Folder) -> None:
+async def test_results_are_in_plan_order(folder: AnswerFolder) -> None:
     for k in (2, 3, 10):
-        folder.answer("bridge", k)
+        folder.write_answer("bridge", k)
 
     ended = await folder.evaluate(max_answers=2)
 
     assert [one.outcome.answer_name for one in ended] == [f"answer_{k}.md" for k in (1, 2, 3, 10)]
 
 
-async def test_pages_of_next_task_load_during_judging(folder: Folder, tmp_path: Path) -> None:
+async def test_pages_of_next_task_load_during_judging(folder: AnswerFolder, tmp_path: Path) -> None:
     mark = tmp_path / "pages are there"
 
     class MarkingCache(PublicCache):
@@ -132,28 +132,28 @@ async def test_pages_of_next_task_load_during_judging(folder: Folder, tmp_path: 
             return done
 
     waits = f"while not pathlib.Path({str(mark)!r}).exists():\n        await asyncio.sleep(0.02)\n    ctx.verify"
-    folder.judge("bridge", "import asyncio, pathlib\n" + JUDGE.replace("ctx.verify", waits, 1))
-    folder.judge("script", SCRIPT)
-    folder.answer("script", 1)
-    folder.page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.", task="script")
+    folder.write_judge("bridge", "import asyncio, pathlib\n" + JUDGE.replace("ctx.verify", waits, 1))
+    folder.write_judge("script", SCRIPT)
+    folder.write_answer("script", 1)
+    folder.cache_page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.", task="script")
     folder.public = MarkingCache(folder.root / "cache")
 
     async with asyncio.timeout(120):
         ended = await folder.evaluate(max_tasks=1)
 
-    assert folder.watched.ended == ["bridge", "script"]
+    assert folder.observer.finished == ["bridge", "script"]
     assert all(one.outcome.complete for one in ended)
 
 
-async def test_missing_key_fails_before_any_capture(folder: Folder) -> None:
+async def test_missing_key_fails_before_any_capture(folder: AnswerFolder) -> None:
     with pytest.raises(ModelNotConfigured, match="OPENAI_API_KEY"):
         await folder.evaluate(model="openai/gpt-6-luna", openai_api_key=None, openai_base_url=None)
 
-    assert folder.watched.stages == []
+    assert folder.observer.stages == []
 
 
-async def test_citation_overview_is_written_to_public_cache(folder: Folder) -> None:
-    folder.answer("bridge", 2, "Only [Vellmar](https://towns.example/vellmar).")
+async def test_citation_overview_is_written_to_public_cache(folder: AnswerFolder) -> None:
+    folder.write_answer("bridge", 2, "Only [Vellmar](https://towns.example/vellmar).")
 
     await folder.evaluate()
 
@@ -166,7 +166,7 @@ async def test_citation_overview_is_written_to_public_cache(folder: Folder) -> N
     assert overview["url_types"] == dict.fromkeys(overview["all_unique_urls"], "web")
 
 
-async def test_captures_are_exported_to_the_public_layout(folder: Folder, tmp_path: Path) -> None:
+async def test_captures_are_exported_to_the_public_layout(folder: AnswerFolder, tmp_path: Path) -> None:
     await folder.evaluate()
     elsewhere = PublicCache(tmp_path / "copy")
     async with open_runtime(folder.settings()) as runtime:
@@ -179,7 +179,7 @@ async def test_captures_are_exported_to_the_public_layout(folder: Folder, tmp_pa
     assert facts.url == "https://towns.example/vellmar"
 
 
-async def test_capture_counts_pages_once_and_skips_known_ones(folder: Folder) -> None:
+async def test_capture_counts_pages_once_and_skips_known_ones(folder: AnswerFolder) -> None:
     seen: list[CapturedPage] = []
     submissions = read_folder(folder.root / "answers", "otter")
     cited = cited_in(submissions)["otter", "bridge"]
@@ -193,9 +193,9 @@ async def test_capture_counts_pages_once_and_skips_known_ones(folder: Folder) ->
     assert all(page.known and page.settled for page in pages)
 
 
-async def test_invalid_key_stops_after_one_call_without_result(folder: Folder) -> None:
+async def test_invalid_key_stops_after_one_call_without_result(folder: AnswerFolder) -> None:
     for k in (2, 3):
-        folder.answer("bridge", k)
+        folder.write_answer("bridge", k)
     async with StandInLLM(api_key="key-b") as server:
         with pytest.raises(LLMRejected, match="the key is wrong or revoked"):
             await folder.evaluate(model="openai/gpt-6-luna", openai_api_key="key-a", openai_base_url=server.base_url)
@@ -205,8 +205,8 @@ async def test_invalid_key_stops_after_one_call_without_result(folder: Folder) -
 
 
 @pytest.mark.parametrize("source", [JUDGE, SCRIPT_OF_TWO], ids=["native judge", "public script"])
-async def test_incomplete_result_is_completed_by_the_next_run(folder: Folder, source: str) -> None:
-    folder.judge("bridge", source)
+async def test_incomplete_result_is_completed_by_the_next_run(folder: AnswerFolder, source: str) -> None:
+    folder.write_judge("bridge", source)
     async with StandInLLM(fault_for=lambda call: EMPTY if "nine arches" in call.claim else None) as server:
         settings: dict[str, Any] = {"model": "openai/gpt-6-luna", "openai_base_url": server.base_url}
         (first,) = await folder.evaluate(**settings)
@@ -229,11 +229,11 @@ async def test_incomplete_result_is_completed_by_the_next_run(folder: Folder, so
     assert len(server.calls) == len(asked)
 
 
-async def test_rejected_key_is_not_reported_as_judge_bug(folder: Folder) -> None:
+async def test_rejected_key_is_not_reported_as_judge_bug(folder: AnswerFolder) -> None:
     raising_claim = (
         'if not await ctx.settle(ctx.verify("early", "Vellmar has a bridge")):\n        raise LookupError("no bridge")'
     )
-    folder.judge("bridge", JUDGE + "    " + raising_claim + "\n")
+    folder.write_judge("bridge", JUDGE + "    " + raising_claim + "\n")
     async with StandInLLM(api_key="key-b") as server:
         settings: dict[str, Any] = {"model": "openai/gpt-6-luna", "openai_base_url": server.base_url}
         with pytest.raises(LLMRejected, match="the key is wrong or revoked"):
@@ -244,7 +244,7 @@ async def test_rejected_key_is_not_reported_as_judge_bug(folder: Folder) -> None
     assert judged.outcome.error_code == "JUDGE_BUG"
 
 
-async def test_disabled_reply_cache_stores_and_reuses_nothing(folder: Folder) -> None:
+async def test_disabled_reply_cache_stores_and_reuses_nothing(folder: AnswerFolder) -> None:
     async with StandInLLM() as server:
         settings: dict[str, Any] = {"model": "openai/gpt-6-luna", "openai_base_url": server.base_url}
         await folder.evaluate(**settings, reply_cache_bytes=0)
@@ -255,7 +255,7 @@ async def test_disabled_reply_cache_stores_and_reuses_nothing(folder: Folder) ->
     assert len(server.calls) == 8
 
 
-async def test_exhausted_budget_leaves_leaves_unjudged_and_uses_cached_replies(folder: Folder) -> None:
+async def test_exhausted_budget_leaves_leaves_unjudged_and_uses_cached_replies(folder: AnswerFolder) -> None:
     async with StandInLLM() as server:
         settings: dict[str, Any] = {"model": "openai/gpt-6-luna", "openai_base_url": server.base_url, "max_llm": 1}
         (limited,) = await folder.evaluate(**settings, budget_usd=0.0001)

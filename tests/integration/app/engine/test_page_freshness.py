@@ -19,20 +19,20 @@ from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Observation
 from cache.capture_index import FolderIndex
 from cache.urls import canonical_key
-from tests.integration.app.judged_folder import Folder
+from tests.integration.app.judged_folder import AnswerFolder
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    created = Folder(tmp_path)
-    created.page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.")
-    created.page("https://towns.example/arches", "This page is about the town hall and its clock.")
+def folder(tmp_path: Path) -> AnswerFolder:
+    created = AnswerFolder(tmp_path)
+    created.cache_page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.")
+    created.cache_page("https://towns.example/arches", "This page is about the town hall and its clock.")
     return created
 
 
-async def test_changed_page_in_public_cache_is_judged_again(folder: Folder) -> None:
+async def test_changed_page_in_public_cache_is_judged_again(folder: AnswerFolder) -> None:
     await folder.evaluate()
-    folder.page("https://towns.example/arches", "The old bridge of Vellmar has nine arches.")
+    folder.cache_page("https://towns.example/arches", "The old bridge of Vellmar has nine arches.")
 
     (judged,) = await folder.evaluate()
 
@@ -43,7 +43,7 @@ async def test_changed_page_in_public_cache_is_judged_again(folder: Folder) -> N
     assert again.reused
 
 
-async def test_recaptured_page_with_new_text_is_judged_again(folder: Folder) -> None:
+async def test_recaptured_page_with_new_text_is_judged_again(folder: AnswerFolder) -> None:
     settings = folder.settings()
     await folder.evaluate()
     url = "https://towns.example/arches"
@@ -70,7 +70,7 @@ async def test_recaptured_page_with_new_text_is_judged_again(folder: Folder) -> 
     assert await planned_after("The old bridge of Vellmar has nine arches.") == f"a page changed: {url}"
 
 
-async def test_rebuilt_index_gives_the_same_result(folder: Folder) -> None:
+async def test_rebuilt_index_gives_the_same_result(folder: AnswerFolder) -> None:
     def stable_hash(judged: AnswerEvaluation) -> str:
         """Return the hash of a result without run-specific fields: id, timing, usage and reuse."""
 

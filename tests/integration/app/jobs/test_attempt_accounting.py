@@ -26,7 +26,7 @@ from judges.runner import JudgeTools, run_judge
 from judges.verifier import Verifier
 from rubrics.verdict import Usage
 from tests.fakes.backend import ScriptedBackend
-from tests.fakes.pages import Shelf
+from tests.fakes.pages import FixedEvidence
 from tests.fakes.services import Rig
 
 pytestmark = pytest.mark.postgres
@@ -90,7 +90,7 @@ async def judge(backend: ScriptedBackend, account: AttemptAccounting) -> dict[st
     tools = JudgeTools(
         verifier=Verifier(llm, "gpt-4o", separator=separator, pages=pages),
         extractor=Extractor(llm, "gpt-4o", separator=separator, pages=pages),
-        evidence_for=Shelf({}),
+        evidence_for=FixedEvidence({}),
     )
     lamp = Judge(task="t", description="The lamp.", coroutine=shared_claims)
     judgement = await run_judge(lamp, Answer(name="answer_1.md", text="x"), tools)

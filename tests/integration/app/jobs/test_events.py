@@ -42,7 +42,7 @@ async def test_follower_gets_current_state_and_all_later_states(rig: Rig):
     async with running_events(rig) as events:
         with events.follow(job_id) as follower:
             seen = [await follower.next(timeout_s=60.0)]
-            async with rig.working(ScriptedEvaluation(gate=gate)):
+            async with rig.running_worker(ScriptedEvaluation(gate=gate)):
                 while seen[-1] is not None and not seen[-1].ended:
                     seen.append(await follower.next(timeout_s=60.0))
                     if seen[-1] is not None and seen[-1].stage == "capturing":
@@ -58,15 +58,15 @@ async def test_all_followers_of_a_job_get_the_final_state(rig: Rig):
     async with running_events(rig) as events:
         followers = [asyncio.create_task(follow_to_end(events, job_id)) for _ in range(100)]
         await asyncio.sleep(0.1)
-        async with rig.working(ScriptedEvaluation()):
+        async with rig.running_worker(ScriptedEvaluation()):
             ends = await asyncio.gather(*followers)
     assert {seen[-1].status for seen in ends} == {JobStatus.SUCCEEDED}
 
 
 async def test_follower_of_ended_job_gets_final_state(rig: Rig):
     [job_id] = await rig.submit("one")
-    async with rig.working(ScriptedEvaluation()):
-        await rig.ended(job_id)
+    async with rig.running_worker(ScriptedEvaluation()):
+        await rig.wait_for_job(job_id)
     async with running_events(rig) as events:
         assert [job.status for job in await follow_to_end(events, job_id)] == [JobStatus.SUCCEEDED]
 
@@ -88,8 +88,8 @@ async def test_follower_gets_final_state_after_lost_connection(rig: Rig):
             await connection.execute(
                 text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'LISTEN assay_jobs'")
             )
-        async with rig.working(ScriptedEvaluation()):
-            await rig.ended(job_id)
+        async with rig.running_worker(ScriptedEvaluation()):
+            await rig.wait_for_job(job_id)
         async with asyncio.timeout(120):
             seen = await following
     assert seen[-1].status is JobStatus.SUCCEEDED

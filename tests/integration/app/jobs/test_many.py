@@ -28,12 +28,12 @@ async def test_each_job_starts_on_one_of_three_workers(rig: Rig, database_url: s
         Rig.opened(second) as rig_2,
         connect_database(database_url) as third,
         Rig.opened(third) as rig_3,
-        rig.working(evaluation, concurrency=20),
-        rig_2.working(evaluation, concurrency=20),
-        rig_3.working(evaluation, concurrency=20),
+        rig.running_worker(evaluation, concurrency=20),
+        rig_2.running_worker(evaluation, concurrency=20),
+        rig_3.running_worker(evaluation, concurrency=20),
     ):
         for job_id in jobs:
-            await rig.ended(job_id, within_s=120.0)
+            await rig.wait_for_job(job_id, within_s=120.0)
     assert Counter(evaluation.started) == Counter(jobs)
     async with rig.database.begin() as connection:
         stored = (await connection.execute(text("SELECT count(*), count(DISTINCT job_id) FROM results"))).one()
@@ -62,13 +62,13 @@ async def test_one_worker_starts_hundreds_of_jobs(rig: Rig):
     jobs = [job_id for _ in range(3) for job_id in await rig.submit(*(f"answer {nth}" for nth in range(100)))]
     gate = asyncio.Event()
     evaluation = ScriptedEvaluation(gate=gate)
-    async with rig.working(evaluation, concurrency=300, deadline_s=600.0):
+    async with rig.running_worker(evaluation, concurrency=300, deadline_s=600.0):
         async with asyncio.timeout(120):
             while len(evaluation.started) < len(jobs):  # noqa: ASYNC110 - counted by the evaluation
                 await asyncio.sleep(0.05)
         gate.set()
         for job_id in jobs:
-            assert (await rig.ended(job_id, within_s=120.0)).status is JobStatus.SUCCEEDED
+            assert (await rig.wait_for_job(job_id, within_s=120.0)).status is JobStatus.SUCCEEDED
 
 
 class JumpingClock:
@@ -91,7 +91,7 @@ async def test_clock_jumps_lose_no_lease_and_keep_job_times_ordered(rig: Rig):
     await asyncio.sleep(1.5)
     assert await rig.takeover.sweep() == 0
     gate.set()
-    ended = [await rig.ended(job_id, within_s=120.0) for job_id in jobs]
+    ended = [await rig.wait_for_job(job_id, within_s=120.0) for job_id in jobs]
     running.cancel()
     await asyncio.wait({running})
     assert [(job.status, job.attempts) for job in ended] == [(JobStatus.SUCCEEDED, 1)] * 3

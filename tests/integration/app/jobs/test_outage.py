@@ -49,12 +49,12 @@ async def test_jobs_survive_a_crash_of_the_database(folder: Path):
             running, waiting = await rig.submit("one", "two")
             gate = asyncio.Event()
             evaluation = ScriptedEvaluation(gate=gate)
-            await stack.enter_async_context(rig.working(evaluation, concurrency=1, drain_s=1.0))
+            await stack.enter_async_context(rig.running_worker(evaluation, concurrency=1, drain_s=1.0))
             await evaluation.running.wait()
             await asyncio.to_thread(crash, folder)
             gate.set()  # the result is ready while the database is down
             await asyncio.to_thread(EmbeddedPostgres(folder).start)
-            ends = [await rig.ended(job_id, within_s=120.0) for job_id in (running, waiting)]
+            ends = [await rig.wait_for_job(job_id, within_s=120.0) for job_id in (running, waiting)]
             assert [job.status for job in ends] == [JobStatus.SUCCEEDED] * 2
             assert ends[0].attempts <= 2
     finally:

@@ -28,20 +28,20 @@ async def test_jobs_start_by_priority_then_in_order(rig: Rig):
     plain = await submit(rig, 0, "plain_1", "plain_2")
     urgent = await submit(rig, 5, "urgent")
     evaluation = ScriptedEvaluation()
-    async with rig.working(evaluation, concurrency=1):
+    async with rig.running_worker(evaluation, concurrency=1):
         for job_id in bulk:
-            await rig.ended(job_id)
+            await rig.wait_for_job(job_id)
     assert evaluation.started == [*urgent, *plain, *bulk]
 
 
 async def test_requeued_job_keeps_its_priority(rig: Rig):
     [urgent] = await submit(rig, 5, "urgent")
     evaluation = ScriptedEvaluation(gate=asyncio.Event())
-    async with rig.working(evaluation, drain_s=0.0):
+    async with rig.running_worker(evaluation, drain_s=0.0):
         await evaluation.running.wait()
         await submit(rig, 0, "plain")
     assert (await rig.job(urgent)).priority == 5
     again = ScriptedEvaluation()
-    async with rig.working(again, concurrency=1):
-        await rig.ended(urgent)
+    async with rig.running_worker(again, concurrency=1):
+        await rig.wait_for_job(urgent)
     assert again.started[0] == urgent

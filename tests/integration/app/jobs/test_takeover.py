@@ -53,8 +53,8 @@ async def entries(database: Database) -> list[tuple[int, str]]:
 async def test_job_of_killed_worker_is_taken_over(rig: Rig):
     [job_id] = await rig.submit("one")
     await claim_by_killed_worker(rig, job_id)
-    async with rig.working(ScriptedEvaluation()):
-        job = await rig.ended(job_id)
+    async with rig.running_worker(ScriptedEvaluation()):
+        job = await rig.wait_for_job(job_id)
     assert (job.status, job.attempts) == (JobStatus.SUCCEEDED, 2)
     assert await entries(rig.database) == []
 
@@ -81,8 +81,8 @@ async def test_stalled_worker_cannot_store_its_result(rig: Rig):
     await stalled.running.wait()
     async with rig.database.begin() as connection:
         await connection.execute(text("UPDATE procrastinate_jobs SET status = 'doing', worker_id = NULL"))
-    async with rig.working(ScriptedEvaluation(score=lambda answer: 1.0)):
-        done = await rig.ended(job_id)
+    async with rig.running_worker(ScriptedEvaluation(score=lambda answer: 1.0)):
+        done = await rig.wait_for_job(job_id)
     gate.set()
     await first
     after = await rig.job(job_id)
@@ -146,19 +146,19 @@ async def test_job_without_queue_entry_is_queued_again(rig: Rig):
     [job_id] = await rig.submit("one")
     async with rig.database.begin() as connection:
         await connection.execute(text("DELETE FROM procrastinate_jobs"))
-    async with rig.working(ScriptedEvaluation()):
-        assert (await rig.ended(job_id)).status is JobStatus.SUCCEEDED
+    async with rig.running_worker(ScriptedEvaluation()):
+        assert (await rig.wait_for_job(job_id)).status is JobStatus.SUCCEEDED
 
 
 async def test_sweep_ignores_jobs_of_live_workers(rig: Rig):
     [job_id] = await rig.submit("one")
     gate = asyncio.Event()
     evaluation = ScriptedEvaluation(gate=gate)
-    async with rig.working(evaluation, drain_s=5.0):
+    async with rig.running_worker(evaluation, drain_s=5.0):
         await evaluation.running.wait()
         assert await rig.takeover.sweep() == 0
         gate.set()
-        assert (await rig.ended(job_id)).attempts == 1
+        assert (await rig.wait_for_job(job_id)).attempts == 1
 
 
 async def test_exclusive_restart_takes_over_jobs_immediately(rig: Rig, database_url: str):
@@ -170,9 +170,9 @@ async def test_exclusive_restart_takes_over_jobs_immediately(rig: Rig, database_
     async with (
         connect_database(database_url, exclusive=True) as restarted,
         Rig.opened(restarted) as rig_again,
-        rig_again.working(ScriptedEvaluation()),
+        rig_again.running_worker(ScriptedEvaluation()),
     ):
-        job = await rig_again.ended(job_id)
+        job = await rig_again.wait_for_job(job_id)
     assert job.status is JobStatus.SUCCEEDED
     running.cancel()
     await asyncio.wait({running})

@@ -26,8 +26,8 @@ async def load_result(database: Database, result_id: str | None):
 
 async def test_job_is_judged_and_result_stored(rig: Rig):
     [job_id] = await rig.submit("An answer.")
-    async with rig.working(ScriptedEvaluation(score=lambda answer: 0.5)):
-        job = await rig.ended(job_id)
+    async with rig.running_worker(ScriptedEvaluation(score=lambda answer: 0.5)):
+        job = await rig.wait_for_job(job_id)
     assert job.status is JobStatus.SUCCEEDED
     assert (job.pages_done, job.leaves_done, job.attempts, job.stage) == (2, 1, 1, None)
     result = await load_result(rig.database, job.result_id)
@@ -38,8 +38,8 @@ async def test_job_is_judged_and_result_stored(rig: Rig):
 async def test_each_answer_is_a_separate_job(rig: Rig):
     jobs = await rig.submit("one", "two", "three")
     evaluation = ScriptedEvaluation()
-    async with rig.working(evaluation):
-        ended = [await rig.ended(job_id) for job_id in jobs]
+    async with rig.running_worker(evaluation):
+        ended = [await rig.wait_for_job(job_id) for job_id in jobs]
     assert sorted(evaluation.started) == sorted(jobs)
     assert len({job.result_id for job in ended}) == 3
 
@@ -48,8 +48,8 @@ async def test_judge_bug_fails_only_its_job_with_traceback(rig: Rig):
     jobs = await rig.submit("one", "two")
     bug = JudgeBug(f"ZeroDivisionError: {CANARY}", traceback=f"File task.py, line 3 {CANARY}")
     broken = ScriptedEvaluation(error=lambda nth: bug if nth == 0 else None)
-    async with rig.working(broken, concurrency=1):
-        ended = [await rig.ended(job_id) for job_id in jobs]
+    async with rig.running_worker(broken, concurrency=1):
+        ended = [await rig.wait_for_job(job_id) for job_id in jobs]
     failed, fine = sorted(ended, key=lambda job: job.status)
     assert (failed.status, fine.status) == (JobStatus.FAILED, JobStatus.SUCCEEDED)
     assert failed.error is not None and failed.error.code == "JUDGE_BUG"
@@ -62,8 +62,8 @@ async def test_judge_bug_fails_only_its_job_with_traceback(rig: Rig):
 async def test_stopped_judge_reports_its_limit(rig: Rig, limit: str, code: str):
     [job_id] = await rig.submit("one")
     stopped = ScriptStopped("it took too much", limit=limit, traceback=f"its last words {CANARY}")
-    async with rig.working(ScriptedEvaluation(error=lambda nth: stopped)):
-        job = await rig.ended(job_id)
+    async with rig.running_worker(ScriptedEvaluation(error=lambda nth: stopped)):
+        job = await rig.wait_for_job(job_id)
     assert job.error is not None
     assert (job.error.code, job.error.detail) == (code, "it took too much")
     assert job.error.traceback == "its last words [redacted]"
@@ -72,8 +72,8 @@ async def test_stopped_judge_reports_its_limit(rig: Rig, limit: str, code: str):
 async def test_unexpected_error_is_reported_without_secrets(rig: Rig):
     [job_id] = await rig.submit("one")
     fault = RuntimeError(f"no route to https://user:{CANARY}@host")
-    async with rig.working(ScriptedEvaluation(error=lambda nth: fault)):
-        job = await rig.ended(job_id)
+    async with rig.running_worker(ScriptedEvaluation(error=lambda nth: fault)):
+        job = await rig.wait_for_job(job_id)
     assert job.error is not None
     assert job.error.code == "INTERNAL"
     assert job.error.detail.startswith("RuntimeError: no route to")
@@ -84,16 +84,16 @@ async def test_unexpected_error_is_reported_without_secrets(rig: Rig):
 async def test_result_that_is_not_json_fails_the_job(rig: Rig):
     [job_id] = await rig.submit("one")
     evaluation = ScriptedEvaluation(change=lambda result: result.update(final_score=float("nan")))
-    async with rig.working(evaluation):
-        job = await rig.ended(job_id)
+    async with rig.running_worker(evaluation):
+        job = await rig.wait_for_job(job_id)
     assert job.error is not None and job.error.code == "INTERNAL"
 
 
 async def test_text_invalid_for_postgres_is_stored_escaped(rig: Rig):
     [job_id] = await rig.submit("one")
     evaluation = ScriptedEvaluation(change=lambda result: result.update(note="a\0b \ud800 c"))
-    async with rig.working(evaluation):
-        job = await rig.ended(job_id)
+    async with rig.running_worker(evaluation):
+        job = await rig.wait_for_job(job_id)
     assert (await load_result(rig.database, job.result_id))["note"] == "a\0b ? c"
 
 
@@ -110,15 +110,15 @@ async def test_job_past_its_deadline_fails(rig: Rig):
 
 async def test_timeout_during_judging_is_not_the_deadline(rig: Rig):
     [job_id] = await rig.submit("one")
-    async with rig.working(ScriptedEvaluation(error=lambda nth: TimeoutError("the page"))):
-        job = await rig.ended(job_id)
+    async with rig.running_worker(ScriptedEvaluation(error=lambda nth: TimeoutError("the page"))):
+        job = await rig.wait_for_job(job_id)
     assert job.error is not None and job.error.code == "INTERNAL"
 
 
 async def test_cancelled_running_job_is_interrupted(rig: Rig):
     [job_id] = await rig.submit("one")
     evaluation = ScriptedEvaluation(gate=asyncio.Event())
-    async with rig.working(evaluation):
+    async with rig.running_worker(evaluation):
         await evaluation.running.wait()
         cancelled = await rig.control.cancel(job_id)
         assert cancelled.status is JobStatus.CANCELLED
@@ -132,8 +132,8 @@ async def test_cancelled_queued_job_is_never_started(rig: Rig):
     [job_id, other] = await rig.submit("one", "two")
     await rig.control.cancel(job_id)
     evaluation = ScriptedEvaluation()
-    async with rig.working(evaluation):
-        await rig.ended(other)
+    async with rig.running_worker(evaluation):
+        await rig.wait_for_job(other)
     assert evaluation.started == [other]
 
 
@@ -141,8 +141,8 @@ async def test_cancel_is_idempotent_and_rejects_ended_jobs(rig: Rig):
     [job_id, other] = await rig.submit("one", "two")
     await rig.control.cancel(job_id)
     assert (await rig.control.cancel(job_id)).status is JobStatus.CANCELLED
-    async with rig.working(ScriptedEvaluation()):
-        await rig.ended(other)
+    async with rig.running_worker(ScriptedEvaluation()):
+        await rig.wait_for_job(other)
     with pytest.raises(JobStateConflict):
         await rig.control.cancel(other)
     with pytest.raises(JobNotFound):
@@ -152,21 +152,21 @@ async def test_cancel_is_idempotent_and_rejects_ended_jobs(rig: Rig):
 async def test_failed_job_can_be_retried(rig: Rig):
     [job_id] = await rig.submit("one")
     evaluation = ScriptedEvaluation(error=lambda nth: JudgeBug("broken") if nth == 0 else None)
-    async with rig.working(evaluation):
-        assert (await rig.ended(job_id)).status is JobStatus.FAILED
+    async with rig.running_worker(evaluation):
+        assert (await rig.wait_for_job(job_id)).status is JobStatus.FAILED
         again = await rig.control.retry(job_id)
         assert (again.status, again.error) == (JobStatus.QUEUED, None)
-        job = await rig.ended(job_id)
+        job = await rig.wait_for_job(job_id)
     assert (job.status, job.attempts) == (JobStatus.SUCCEEDED, 2)
 
 
 async def test_first_result_remains_readable_after_retry(rig: Rig):
     [job_id] = await rig.submit("one")
     scores = iter([0.25, 0.75])
-    async with rig.working(ScriptedEvaluation(score=lambda answer: next(scores))):
-        first = await rig.ended(job_id)
+    async with rig.running_worker(ScriptedEvaluation(score=lambda answer: next(scores))):
+        first = await rig.wait_for_job(job_id)
         await rig.control.retry(job_id)
-        second = await rig.ended(job_id)
+        second = await rig.wait_for_job(job_id)
     assert (await load_result(rig.database, first.result_id))["final_score"] == 0.25
     assert (await load_result(rig.database, second.result_id))["final_score"] == 0.75
 
@@ -181,7 +181,7 @@ async def test_stopping_worker_lets_running_jobs_finish(rig: Rig):
     [job_id] = await rig.submit("one")
     gate = asyncio.Event()
     evaluation = ScriptedEvaluation(gate=gate)
-    async with rig.working(evaluation, drain_s=5.0):
+    async with rig.running_worker(evaluation, drain_s=5.0):
         await evaluation.running.wait()
         asyncio.get_running_loop().call_later(0.1, gate.set)
     assert (await rig.job(job_id)).status is JobStatus.SUCCEEDED
@@ -190,17 +190,17 @@ async def test_stopping_worker_lets_running_jobs_finish(rig: Rig):
 async def test_stopping_worker_requeues_slow_jobs_without_losing_an_attempt(rig: Rig):
     [job_id] = await rig.submit("one")
     evaluation = ScriptedEvaluation(gate=asyncio.Event())
-    async with rig.working(evaluation, drain_s=0.0):
+    async with rig.running_worker(evaluation, drain_s=0.0):
         await evaluation.running.wait()
     job = await rig.job(job_id)
     assert (job.status, job.attempts, job.attempts_allowed) == (JobStatus.QUEUED, 1, 4)
-    async with rig.working(ScriptedEvaluation()):
-        assert (await rig.ended(job_id)).status is JobStatus.SUCCEEDED
+    async with rig.running_worker(ScriptedEvaluation()):
+        assert (await rig.wait_for_job(job_id)).status is JobStatus.SUCCEEDED
 
 
 async def test_lost_database_requeues_the_job(rig: Rig):
     [job_id] = await rig.submit("one")
     evaluation = ScriptedEvaluation(error=lambda nth: DatabaseUnavailable("away") if nth == 0 else None)
-    async with rig.working(evaluation):
-        job = await rig.ended(job_id)
+    async with rig.running_worker(evaluation):
+        job = await rig.wait_for_job(job_id)
     assert (job.status, job.attempts) == (JobStatus.SUCCEEDED, 2)

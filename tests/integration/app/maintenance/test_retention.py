@@ -40,9 +40,9 @@ class RetentionStore:
 
     async def judged(self, answer: str, *, age: timedelta = timedelta(0)) -> str:
         """Judge an answer, date it back by ``age``, and return its job."""
-        async with self.rig.working(ScriptedEvaluation()):
+        async with self.rig.running_worker(ScriptedEvaluation()):
             [job_id] = await self.rig.submit(answer)
-            await self.rig.ended(job_id)
+            await self.rig.wait_for_job(job_id)
         for table, column in (("jobs", "finished_at"), ("jobs", "created_at")):
             await self.run(f"UPDATE {table} SET {column} = {column} - :age WHERE id = :id", age=age, id=job_id)
         await self.run(

@@ -14,7 +14,7 @@ import pytest
 
 from cache.backends.browser_process import Launch, prepare_launch
 from cache.errors import BrowserUnavailable
-from tests.fakes.processes import lives
+from tests.fakes.processes import is_running
 
 STAND_IN = """#!/bin/sh
 while :; do sleep 1; done
@@ -69,7 +69,7 @@ async def test_closed_lifeline_kills_the_process_group_and_removes_files(folder:
         assert offspring
         launch.kill()
         assert await asyncio.wait_for(process.wait(), 120) == -9
-        await _wait_until(lambda: not any(map(lives, offspring)))
+        await _wait_until(lambda: not any(map(is_running, offspring)))
         await _wait_until(lambda: not (folder / "profile").exists() and not launch.folder.exists())
 
 

@@ -24,7 +24,7 @@ from cache.backends.documents import (
 )
 from cache.capture import CaptureOutcome, PageKind
 from cache.errors import DocumentRejected
-from tests.fakes.processes import below, command, lives
+from tests.fakes.processes import command_line, descendants, is_running
 from tests.standin.documents import (
     image_bytes,
     image_size,
@@ -39,12 +39,12 @@ from tests.standin.documents import (
 
 def servers() -> list[psutil.Process]:
     """Return the fork servers of this process."""
-    return [each for each in psutil.Process().children() if "document_child" in command(each)]
+    return [each for each in psutil.Process().children() if "document_child" in command_line(each)]
 
 
 def busy_children() -> list[psutil.Process]:
     """Return the child processes that decode documents."""
-    return [child for server in servers() for child in below(server.pid) if lives(child)]
+    return [child for server in servers() for child in descendants(server.pid) if is_running(child)]
 
 
 async def wait_until_idle() -> None:

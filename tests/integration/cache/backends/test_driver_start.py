@@ -14,7 +14,7 @@ import pytest
 
 from cache.backends.patchright import BrowserCapturer
 from cache.egress.proxy import EgressProxy
-from tests.fakes.processes import below, command, lives
+from tests.fakes.processes import command_line, descendants, is_running
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def silent_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def _drivers(program: Path) -> list[psutil.Process]:
-    return [process for process in below() if str(program) in command(process)]
+    return [process for process in descendants() if str(program) in command_line(process)]
 
 
 @pytest.mark.parametrize("times", [1, 2], ids=["cancelled once", "cancelled twice"])
@@ -52,4 +52,4 @@ async def test_cancelled_start_leaves_no_driver_and_no_task(silent_driver: Path,
             while left := asyncio.all_tasks() - before - {starting}:
                 await asyncio.wait(left)
         assert starting.cancelled()
-        assert not any(map(lives, drivers))
+        assert not any(map(is_running, drivers))

@@ -28,7 +28,7 @@ async def site() -> AsyncIterator[StandInWeb]:
 
 @pytest.fixture
 async def capturer(site: StandInWeb) -> AsyncIterator[HttpCapturer]:
-    async with EgressProxy(frozenset({site.place})) as proxy:
+    async with EgressProxy(frozenset({site.host_port})) as proxy:
         yield HttpCapturer(proxy, semaphore=asyncio.Semaphore(5), deadline_s=60)
 
 
@@ -53,7 +53,7 @@ async def test_user_agent_contains_the_contact(site: StandInWeb, contact: str) -
         return Reply.html(ARTICLE)
 
     site.pages["/ada"] = answer
-    async with EgressProxy(frozenset({site.place})) as proxy:
+    async with EgressProxy(frozenset({site.host_port})) as proxy:
         await HttpCapturer(proxy, semaphore=asyncio.Semaphore(1), contact=contact).capture(site.url("/ada"))
     assert named == [f"{USER_AGENT} (+{contact})" if contact else USER_AGENT]
 
@@ -138,7 +138,7 @@ async def test_response_has_the_expected_outcome(
 ) -> None:
     site.pages["/page"] = reply
     deadline_s = 1 if outcome is CaptureOutcome.TIMEOUT else 60
-    async with EgressProxy(frozenset({site.place})) as proxy:
+    async with EgressProxy(frozenset({site.host_port})) as proxy:
         capturer = HttpCapturer(proxy, semaphore=asyncio.Semaphore(1), deadline_s=deadline_s)
         seen = await capturer.capture(site.url("/page"))
     assert (seen.outcome, seen.gone) == (outcome, gone)

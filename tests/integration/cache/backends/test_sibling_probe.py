@@ -35,14 +35,14 @@ class Site(StandInWeb):
     """Server with one answer rule for all URLs. It records requests for URLs other than the cited one."""
 
     def __init__(self, answer: Answer) -> None:
-        super().__init__(anything_else=answer)
+        super().__init__(default_answer=answer)
 
     def probes(self, *known: str) -> list[str]:
         return [visit.path for visit in self.visits if visit.path not in {CITED, *known}]
 
 
 async def _capture(site: StandInWeb, path: str = CITED, *, deadline_s: float = 60.0) -> Observation:
-    async with EgressProxy(frozenset({site.place})) as proxy:
+    async with EgressProxy(frozenset({site.host_port})) as proxy:
         return await _capturer(proxy, deadline_s=deadline_s).capture(site.url(path))
 
 
@@ -238,7 +238,7 @@ async def test_probe_is_skipped_if_pacing_takes_too_long() -> None:
         async def wait(self, host: str, gap_s: float) -> None:
             await asyncio.sleep(60)
 
-    async with Site(lambda visit: Reply.html(SONG)) as site, EgressProxy(frozenset({site.place})) as proxy:
+    async with Site(lambda visit: Reply.html(SONG)) as site, EgressProxy(frozenset({site.host_port})) as proxy:
         fetch = HttpCapturer(proxy, semaphore=asyncio.Semaphore(2))
         paced = PacedCapturer(fetch, BlockingPacing(), interval_s=1.0)
         seen = await RoutedCapturer(fetch, sibling_probe=SiblingProbe(paced, timeout_s=0.2)).capture(site.url(CITED))

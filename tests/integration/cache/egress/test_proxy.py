@@ -98,7 +98,7 @@ async def test_no_spelling_of_an_internal_address_is_reachable() -> None:
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "POST"])
 async def test_address_check_applies_to_all_methods(method: str) -> None:
     async with StandInWeb() as inside, StandInWeb({"/": Reply.html("hello")}) as site:
-        proxy = EgressProxy(frozenset({site.place}), ports=frozenset({inside.port, site.port}))
+        proxy = EgressProxy(frozenset({site.host_port}), ports=frozenset({inside.port, site.port}))
         async with proxy, httpx.AsyncClient(proxy=proxy.url, trust_env=False) as client:
             refused = await client.request(method, inside.url("/"))
             passed = await client.request(method, site.url("/"))
@@ -110,13 +110,13 @@ async def test_address_check_applies_to_all_methods(method: str) -> None:
 
 async def test_allowed_internal_server_is_reachable() -> None:
     async with StandInWeb({"/": Reply.html("hello")}) as site:
-        async with EgressProxy(frozenset({site.place})) as proxy:
+        async with EgressProxy(frozenset({site.host_port})) as proxy:
             assert (await _get(proxy, site.url("/"))).text == "hello"
         assert site.hits["/"] == 1
 
 
 async def test_allow_list_entry_matches_exactly() -> None:
-    async with StandInWeb() as site, EgressProxy(frozenset({site.place})) as proxy:
+    async with StandInWeb() as site, EgressProxy(frozenset({site.host_port})) as proxy:
         for other in (f"127.0.0.2:{site.port}", f"127.1:{site.port}", f"localhost:{site.port}", "127.0.0.1:81"):
             status = await _ask(proxy.url, f"GET http://{other}/ HTTP/1.1".encode(), other)
             assert status.startswith(b"HTTP/1.1 403"), other
@@ -193,7 +193,7 @@ async def test_refusals_are_recorded_per_lane_with_reason() -> None:
 
 async def test_refused_connection_is_reported() -> None:
     async with StandInWeb() as closed:
-        place = closed.place
+        place = closed.host_port
     async with EgressProxy(frozenset({place})) as proxy, proxy.lane() as lane:
         await _ask(lane.url, f"GET http://{place}/ HTTP/1.1".encode(), place)
         assert [refusal.reason for refusal in lane.refusals] == [RefusalReason.CONNECT_FAILED]
@@ -222,7 +222,7 @@ async def test_repeated_requests_to_blocked_host_are_delayed() -> None:
 async def test_delayed_refusals_apply_only_to_the_given_host() -> None:
     async with (
         StandInWeb({"/": Reply(body=b"here")}) as site,
-        EgressProxy(frozenset({site.place})) as proxy,
+        EgressProxy(frozenset({site.host_port})) as proxy,
         proxy.lane() as lane,
         httpx.AsyncClient(proxy=lane.url, trust_env=False) as page,
     ):
@@ -250,7 +250,7 @@ async def test_number_of_delayed_refusals_is_limited() -> None:
 
 async def test_lane_is_closed_at_its_byte_limit() -> None:
     async with StandInWeb({"/big": Reply(body=b"x" * 3_000_000)}) as site:
-        allowed = frozenset({site.place})
+        allowed = frozenset({site.host_port})
         async with EgressProxy(allowed) as proxy, proxy.lane(max_bytes=1_000_000) as lane:
             async with httpx.AsyncClient(proxy=lane.url, trust_env=False) as client:
                 with pytest.raises(httpx.TransportError):
@@ -264,7 +264,7 @@ async def test_lane_is_closed_at_its_byte_limit() -> None:
 async def test_connection_is_closed_at_its_time_limit() -> None:
     async with StandInWeb({"/": Reply(body=b"x", hang=True)}) as site:
         limits = EgressLimits(connection_s=0.3)
-        async with EgressProxy(frozenset({site.place}), limits) as proxy, proxy.lane() as lane:
+        async with EgressProxy(frozenset({site.host_port}), limits) as proxy, proxy.lane() as lane:
             async with httpx.AsyncClient(proxy=lane.url, trust_env=False) as client:
                 with pytest.raises(httpx.TransportError):
                     await client.get(site.url("/"))
@@ -278,7 +278,7 @@ async def test_closing_a_lane_closes_its_connections() -> None:
         arrived.set()
         return Reply(body=b"x", hang=True)
 
-    async with StandInWeb({"/": answer}) as site, EgressProxy(frozenset({site.place})) as proxy:
+    async with StandInWeb({"/": answer}) as site, EgressProxy(frozenset({site.host_port})) as proxy:
         async with proxy.lane() as lane:
             pending = asyncio.create_task(_get(lane, site.url("/")))
             await arrived.wait()
@@ -287,7 +287,7 @@ async def test_closing_a_lane_closes_its_connections() -> None:
 
 
 async def test_body_and_query_are_forwarded_and_hop_headers_removed() -> None:
-    async with StandInWeb({"/form": Reply.html("taken")}) as site, EgressProxy(frozenset({site.place})) as proxy:
+    async with StandInWeb({"/form": Reply.html("taken")}) as site, EgressProxy(frozenset({site.host_port})) as proxy:
         async with httpx.AsyncClient(proxy=proxy.url, trust_env=False) as client:
             response = await client.post(site.url("/form?a=1"), content=b"x" * 200_000)
             again = await client.get(site.url("/form"))
@@ -318,7 +318,7 @@ async def test_websocket_upgrade_is_forwarded_in_both_directions() -> None:
 
 async def test_pipelined_request_is_not_forwarded_to_the_first_server() -> None:
     keeps_open = Reply(headers={"Connection": "keep-alive"}, body=b"first")
-    async with StandInWeb({"/": keeps_open}) as site, EgressProxy(frozenset({site.place})) as proxy:
+    async with StandInWeb({"/": keeps_open}) as site, EgressProxy(frozenset({site.host_port})) as proxy:
         reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
         writer.write(f"GET {site.url('/')} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         writer.write(b"GET http://10.0.0.1/ HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -50,7 +50,7 @@ class RecordingPacing(ProcessHostPacing):
 
 @asynccontextmanager
 async def archive(standin: StandInArchive, pace: RecordingPacing | None = None) -> AsyncIterator[Wayback]:
-    async with standin, EgressProxy(frozenset({standin.place})) as proxy:
+    async with standin, EgressProxy(frozenset({standin.host_port})) as proxy:
         fetch = HttpCapturer(proxy, semaphore=asyncio.Semaphore(2), deadline_s=10)
         address = standin.url("")
         yield Wayback(fetch, pace or RecordingPacing(), now=lambda: NOON, availability=address, archive=address)
@@ -68,7 +68,7 @@ async def archive(standin: StandInArchive, pace: RecordingPacing | None = None) 
 async def test_copy_closest_to_the_answer_date_is_labelled_evidence(
     near: datetime | None, says: str, stamp: str, quick: bool
 ) -> None:
-    standin = StandInArchive(COPIES, quick=quick)
+    standin = StandInArchive(COPIES, has_availability=quick)
     async with archive(standin) as wayback:
         copy = await wayback.find_copy(URL, DEAD, near)
     assert copy.is_evidence and says in copy.text
@@ -91,8 +91,8 @@ async def test_never_archived_page_is_reported() -> None:
 @pytest.mark.parametrize("path", ["/wayback", "/cdx", "/web"])
 @pytest.mark.parametrize("status", [429, 503, 404])
 async def test_unavailable_archive_does_not_report_never_seen(path: str, status: int) -> None:
-    standin = StandInArchive(COPIES, quick=path == "/web")
-    standin.silent[path] = status
+    standin = StandInArchive(COPIES, has_availability=path == "/web")
+    standin.failing[path] = status
     async with archive(standin) as wayback:
         seen = await wayback.find_copy(URL, DEAD, None)
     assert seen.outcome is CaptureOutcome.HTTP_ERROR
@@ -104,7 +104,7 @@ async def test_unavailable_archive_does_not_report_never_seen(path: str, status:
     "body", [b"<html>", b"[1, 2", b"{}", b'"x"', b"null", b'[["timestamp"], ["not a time"], 7, [[]]]']
 )
 async def test_invalid_archive_response_is_not_a_copy(body: bytes) -> None:
-    standin = StandInArchive(COPIES, quick=False)
+    standin = StandInArchive(COPIES, has_availability=False)
     standin.pages["/cdx/search/cdx"] = Reply(headers={"Content-Type": "application/json"}, body=body)
     async with archive(standin) as wayback:
         seen = await wayback.find_copy(URL, DEAD, None)
@@ -122,7 +122,7 @@ async def test_copy_that_redirects_outside_the_archive_is_ignored() -> None:
 
 async def test_archive_requests_are_limited_to_one_per_second() -> None:
     pace = RecordingPacing()
-    async with archive(StandInArchive(COPIES, quick=False), pace) as wayback:
+    async with archive(StandInArchive(COPIES, has_availability=False), pace) as wayback:
         await wayback.find_copy(URL, DEAD, None)
     assert pace.slept == [1.0, 2.0]  # three requests at the same time
 
@@ -138,7 +138,7 @@ async def test_archive_is_not_asked_for_private_or_available_pages(outcome: Capt
 
 async def test_page_cache_stores_failure_and_copy_and_serves_the_copy() -> None:
     standin = StandInArchive({})
-    async with StandInWeb() as web, archive(standin) as wayback, EgressProxy(frozenset({web.place})) as proxy:
+    async with StandInWeb() as web, archive(standin) as wayback, EgressProxy(frozenset({web.host_port})) as proxy:
         url = web.url("/gone")
         standin.copies[url] = {"20250601080000": NEW}
         standin.pages[f"/web/20250601080000id_/{url}"] = Reply.html(NEW)

@@ -15,8 +15,8 @@ import pytest_asyncio
 
 from judges.errors import JudgeBug, ScriptStopped
 from judges.isolation.fork_server_pool import ForkServerPool
-from tests.fakes.confined import confined, process_pool_with, script
-from tests.fakes.processes import below, lives
+from tests.fakes.judge_processes import open_process_pool, run_public_script, script
+from tests.fakes.processes import descendants, is_running
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
@@ -28,7 +28,7 @@ LIMITS = {"cpu_s": 20, "memory_bytes": 768 * 1024**2, "file_bytes": 1024**2}
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def process_pool() -> AsyncIterator[ForkServerPool]:
-    async with process_pool_with(**LIMITS) as opened:
+    async with open_process_pool(**LIMITS) as opened:
         yield opened
 
 
@@ -84,9 +84,9 @@ async def test_faulty_script_ends_with_reason_and_does_not_affect_sibling(
     path, sibling_script = script(tmp_path, body), script(tmp_path, name="well")
     deadline_s = DEADLINE_S if limit == "time" else 60
     began = time.monotonic()
-    sibling = asyncio.create_task(confined(sibling_script, process_pool, deadline_s=60))
+    sibling = asyncio.create_task(run_public_script(sibling_script, process_pool, deadline_s=60))
     with pytest.raises(JudgeBug) as raised:
-        await confined(path, process_pool, deadline_s=deadline_s)
+        await run_public_script(path, process_pool, deadline_s=deadline_s)
     assert time.monotonic() - began < deadline_s + 30
     assert message in str(raised.value)
     assert (raised.value.limit if isinstance(raised.value, ScriptStopped) else None) == limit
@@ -96,23 +96,23 @@ async def test_faulty_script_ends_with_reason_and_does_not_affect_sibling(
 
 async def test_faults_while_loading_a_file_are_reported(process_pool: ForkServerPool, tmp_path: Path):
     with pytest.raises(ScriptStopped) as raised:
-        await confined(script(tmp_path, above="while True: pass"), process_pool, deadline_s=0.5)
+        await run_public_script(script(tmp_path, above="while True: pass"), process_pool, deadline_s=0.5)
     assert raised.value.limit == "time"
     with pytest.raises(JudgeBug, match="loading the judge script of 't' failed: ZeroDivisionError") as broken:
-        await confined(script(tmp_path, above="1 / 0"), process_pool)
+        await run_public_script(script(tmp_path, above="1 / 0"), process_pool)
     assert "t.py" in broken.value.traceback
 
 
 async def test_cpu_time_is_limited_independently_of_deadline(tmp_path: Path):
-    async with process_pool_with(cpu_s=1) as opened:
+    async with open_process_pool(cpu_s=1) as opened:
         with pytest.raises(ScriptStopped, match="more than 1 s of CPU time") as raised:
-            await confined(script(tmp_path, "while True: pass"), opened, deadline_s=60)
+            await run_public_script(script(tmp_path, "while True: pass"), opened, deadline_s=60)
     assert raised.value.limit == "cpu"
 
 
 async def test_traceback_names_file_and_line(process_pool: ForkServerPool, tmp_path: Path):
     with pytest.raises(JudgeBug, match="ZeroDivisionError") as raised:
-        await confined(script(tmp_path, "1 / 0"), process_pool)
+        await run_public_script(script(tmp_path, "1 / 0"), process_pool)
     assert str(tmp_path / "t.py") in raised.value.traceback
     assert "1 / 0" in raised.value.traceback
 
@@ -120,7 +120,7 @@ async def test_traceback_names_file_and_line(process_pool: ForkServerPool, tmp_p
 async def test_last_output_of_exited_process_is_in_the_error(process_pool: ForkServerPool, tmp_path: Path):
     body = "print('before the end', flush=True)\nos._exit(3)"
     with pytest.raises(JudgeBug) as raised:
-        await confined(script(tmp_path, body), process_pool)
+        await run_public_script(script(tmp_path, body), process_pool)
     assert "before the end" in raised.value.traceback
 
 
@@ -135,9 +135,9 @@ async def test_grandchild_in_separate_session_is_killed(tmp_path: Path):
             os._exit(0)
         time.sleep(600)
     """
-    async with process_pool_with(processes=8) as opened:
+    async with open_process_pool(processes=8) as opened:
         with pytest.raises(ScriptStopped) as raised:
-            await confined(script(tmp_path, body), opened, deadline_s=1.0)
+            await run_public_script(script(tmp_path, body), opened, deadline_s=1.0)
         assert raised.value.limit == "time"
         assert await remaining_processes(opened) == []
     assert not [each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == ["sleep", "4243"]]
@@ -145,23 +145,23 @@ async def test_grandchild_in_separate_session_is_killed(tmp_path: Path):
 
 async def test_remaining_child_processes_are_killed_after_the_result(tmp_path: Path):
     body = "import subprocess\nsubprocess.Popen(['sleep', '4244'], start_new_session=True)"
-    async with process_pool_with(processes=1) as opened:
-        result = await confined(script(tmp_path, body), opened)
+    async with open_process_pool(processes=1) as opened:
+        result = await run_public_script(script(tmp_path, body), opened)
         assert result["final_score"] == 1.0
         assert await remaining_processes(opened) == []
     assert not [each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == ["sleep", "4244"]]
 
 
 async def test_fork_bomb_is_stopped_when_processes_are_allowed(tmp_path: Path):
-    async with process_pool_with(processes=4) as opened:
+    async with open_process_pool(processes=4) as opened:
         with pytest.raises(ScriptStopped, match="more than 4 processes") as raised:
-            await confined(script(tmp_path, "while True: os.fork()"), opened, deadline_s=20)
+            await run_public_script(script(tmp_path, "while True: os.fork()"), opened, deadline_s=20)
         assert raised.value.limit == "processes"
         assert await remaining_processes(opened) == []
 
 
 async def test_cancelled_run_is_killed(process_pool: ForkServerPool, tmp_path: Path):
-    running = asyncio.create_task(confined(script(tmp_path, "while True: pass"), process_pool, deadline_s=60))
+    running = asyncio.create_task(run_public_script(script(tmp_path, "while True: pass"), process_pool, deadline_s=60))
     await asyncio.sleep(0.5)
     began = time.monotonic()
     running.cancel()
@@ -174,20 +174,20 @@ async def test_cancelled_run_is_killed(process_pool: ForkServerPool, tmp_path: P
 async def test_temporary_files_are_removed_after_a_crash(process_pool: ForkServerPool, tmp_path: Path):
     body = "import tempfile\nprint(tempfile.mkdtemp(), flush=True)\nos._exit(1)"
     with pytest.raises(JudgeBug) as raised:
-        await confined(script(tmp_path, body), process_pool)
+        await run_public_script(script(tmp_path, body), process_pool)
     folder = Path(raised.value.traceback.strip().splitlines()[0])
     assert folder.parent.name.startswith("assay-judge-")
     assert not folder.parent.exists()
 
 
 async def test_killed_fork_server_is_replaced(tmp_path: Path):
-    async with process_pool_with() as opened:
-        await confined(script(tmp_path), opened)
+    async with open_process_pool() as opened:
+        await run_public_script(script(tmp_path), opened)
         before = opened.server_pid
         assert before is not None
         os.kill(before, 9)
         await asyncio.sleep(0.1)
-        assert (await confined(script(tmp_path), opened))["final_score"] == 1.0
+        assert (await run_public_script(script(tmp_path), opened))["final_score"] == 1.0
         assert opened.server_pid != before
 
 
@@ -195,7 +195,7 @@ async def remaining_processes(process_pool: ForkServerPool) -> list[psutil.Proce
     """Return the processes below the fork server that are alive after a grace period."""
     assert process_pool.server_pid is not None
     for _ in range(100):
-        left = [each for each in below(process_pool.server_pid) if lives(each)]
+        left = [each for each in descendants(process_pool.server_pid) if is_running(each)]
         if not left:
             return []
         await asyncio.sleep(0.05)
@@ -205,11 +205,11 @@ async def remaining_processes(process_pool: ForkServerPool) -> list[psutil.Proce
 SERVICE = """
 import asyncio, sys
 from pathlib import Path
-from tests.fakes.confined import confined, process_pool_with
+from tests.fakes.judge_processes import open_process_pool, run_public_script
 async def main():
-    async with process_pool_with() as process_pool:
+    async with open_process_pool() as process_pool:
         print(process_pool.server_pid, flush=True)
-        await confined(Path(sys.argv[1]), process_pool)
+        await run_public_script(Path(sys.argv[1]), process_pool)
 asyncio.run(main())
 """
 
@@ -233,4 +233,4 @@ async def test_killed_service_leaves_no_process(tmp_path: Path):
     service.kill()
     await service.wait()
     _, alive = await asyncio.to_thread(psutil.wait_procs, ours, timeout=5)
-    assert [each for each in alive if lives(each)] == []
+    assert [each for each in alive if is_running(each)] == []

@@ -9,7 +9,7 @@ import pytest
 
 from judges.errors import IsolationFailed
 from judges.isolation.fork_server_pool import ForkServerPool
-from tests.fakes.confined import confined, process_pool_with, script
+from tests.fakes.judge_processes import open_process_pool, run_public_script, script
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
 CHILDREN = 30
@@ -20,7 +20,7 @@ NO_OP = "builtins:print"
 
 
 async def test_child_needs_little_cpu_time():
-    async with process_pool_with() as process_pool:
+    async with open_process_pool() as process_pool:
         assert process_pool.server_pid is not None
         server = psutil.Process(process_pool.server_pid)
         before, spent = server.cpu_times(), 0.0
@@ -48,8 +48,8 @@ async def test_script_modules_are_imported_before_fork(tmp_path: Path):
         "from mind2web2.prompts.cache_prompts import llm_extraction_prompts\n"
         "from mind2web2.eval_runner import evaluate_task\n"
     )
-    async with process_pool_with() as process_pool:
-        result = await confined(script(tmp_path, body, above=above), process_pool)
+    async with open_process_pool() as process_pool:
+        result = await run_public_script(script(tmp_path, body, above=above), process_pool)
     assert result["eval_breakdown"][0]["info"] == [{"custom": {"late": []}}]
 
 
@@ -59,8 +59,8 @@ async def test_type_adapters_are_created_before_fork(tmp_path: Path):
         evaluator.add_custom_info({"late": _adapter.cache_info().misses - made})
     """
     above = "from judges.isolation.serialization import _adapter\nmade = _adapter.cache_info().misses\n"
-    async with process_pool_with() as process_pool:
-        result = await confined(script(tmp_path, body, above=above), process_pool)
+    async with open_process_pool() as process_pool:
+        result = await run_public_script(script(tmp_path, body, above=above), process_pool)
     assert result["eval_breakdown"][0]["info"] == [{"custom": {"late": 0}}]
 
 

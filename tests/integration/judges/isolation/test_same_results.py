@@ -21,13 +21,21 @@ from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.lexical import LexicalClient
 from judges.loader import load_judge
 from rubrics.verdict import Usage
+from tests.compat.fixed_pages import FixedPages
 from tests.compat.script_cases import CASES, PAGES, Case
 from tests.compat.scripted import text_of
-from tests.compat.seen import SeenPages
 from tests.compat.test_look_ahead import CHAIN, Rounds, settled
 from tests.compat.test_look_ahead import run as look
 from tests.compat.test_scripts import BLOBS, Hosted, run_hosted, tree_of
-from tests.fakes.confined import PAGE, Says, confined, natively, process_pool_with, run_loaded, script
+from tests.fakes.judge_processes import (
+    PAGE,
+    SupportingLLM,
+    open_process_pool,
+    run_loaded_script,
+    run_native_judge,
+    run_public_script,
+    script,
+)
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
@@ -37,7 +45,7 @@ pytestmark = [
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def process_pool() -> AsyncIterator[ForkServerPool]:
-    async with process_pool_with() as opened:
+    async with open_process_pool() as opened:
         yield opened
 
 
@@ -74,8 +82,8 @@ async def test_page_that_script_caches_is_used_for_judging(process_pool: ForkSer
         other = evaluator.add_leaf("other", "Another leaf")
         await evaluator.verify("The lamp is red", other, "https://own.example/x")
     """
-    model = Says()
-    result = await confined(script(tmp_path, body), process_pool, llm=model)
+    model = SupportingLLM()
+    result = await run_public_script(script(tmp_path, body), process_pool, llm=model)
     assert result["final_score"] == 1.0
     assert any("Only the script knows" in text_of(request.messages) for request in model.requests)
     assert {page["url"] for page in result["pages"]} == {PAGE, "https://own.example/x"}
@@ -89,7 +97,7 @@ async def test_script_reads_stored_page_content(process_pool: ForkServerPool, tm
         evaluator.add_custom_info({"text": text, "stored": stored, "missing": missing, "shots": len(shots)})
     """
     path = script(tmp_path, body)
-    here, there = [await confined(path, each) for each in (None, process_pool)]
+    here, there = [await run_public_script(path, each) for each in (None, process_pool)]
     assert here["eval_breakdown"] == there["eval_breakdown"]
     assert "The lamp on this page is green" in str(there["eval_breakdown"][0]["info"])
 
@@ -113,8 +121,8 @@ async def test_script_can_send_model_requests(process_pool: ForkServerPool, tmp_
         evaluator.add_custom_info({"colour": said[0].name, "shade": said[0].shade, "tokens": said[1]})
     """
     answers = iter([{"name": "GREEN"}, {"name": "green"}])
-    model = Says(lambda request: next(answers))
-    result = await confined(script(tmp_path, body, above=above), process_pool, llm=model)
+    model = SupportingLLM(lambda request: next(answers))
+    result = await run_public_script(script(tmp_path, body, above=above), process_pool, llm=model)
     info = next(each["custom"] for each in result["eval_breakdown"][0]["info"] if "custom" in each)
     assert (info["colour"], info["shade"]) == ("green", 3)
     # The first reply failed the validator of the script's class, so the model got one repair request.
@@ -130,25 +138,27 @@ async def test_progress_and_log_lines_reach_the_service(
     seen: list[tuple[int, int]] = []
     caplog.set_level(logging.INFO)
     body = "logger.info('a line of the script')"
-    await confined(script(tmp_path, body), process_pool, progress=lambda done, total: seen.append((done, total)))
+    await run_public_script(
+        script(tmp_path, body), process_pool, progress=lambda done, total: seen.append((done, total))
+    )
     assert seen[-1] == (1, 1)
     assert "a line of the script" in caplog.text
 
 
 async def test_model_fault_is_not_a_verdict_and_rejection_is_raised(process_pool: ForkServerPool, tmp_path: Path):
-    class Down(Says):
+    class Down(SupportingLLM):
         async def complete(self, request: LLMRequest) -> LLMReply:
             raise LLMUnavailable("down", usage=Usage(calls=1))
 
-    result = await confined(script(tmp_path), process_pool, llm=Down())
+    result = await run_public_script(script(tmp_path), process_pool, llm=Down())
     assert result["status"] == "incomplete"
 
-    class Refusing(Says):
+    class Refusing(SupportingLLM):
         async def complete(self, request: LLMRequest) -> LLMReply:
             raise LLMRejected("no such key", status=401, scope=RejectionScope.ENDPOINT)
 
     with pytest.raises(LLMRejected) as raised:
-        await confined(
+        await run_public_script(
             script(tmp_path, "await client.async_response(model=model, messages=[])"), process_pool, llm=Refusing()
         )
     assert (raised.value.status, raised.value.scope) == (401, RejectionScope.ENDPOINT)
@@ -157,7 +167,7 @@ async def test_model_fault_is_not_a_verdict_and_rejection_is_raised(process_pool
 async def test_cancelled_run_cancels_its_model_requests(process_pool: ForkServerPool, tmp_path: Path):
     cancelled = asyncio.Event()
 
-    class Slow(Says):
+    class Slow(SupportingLLM):
         async def complete(self, request: LLMRequest) -> LLMReply:
             try:
                 await asyncio.sleep(60)
@@ -166,7 +176,7 @@ async def test_cancelled_run_cancels_its_model_requests(process_pool: ForkServer
                 raise
             raise AssertionError
 
-    running = asyncio.create_task(confined(script(tmp_path), process_pool, llm=Slow()))
+    running = asyncio.create_task(run_public_script(script(tmp_path), process_pool, llm=Slow()))
     await asyncio.sleep(0.5)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -179,7 +189,7 @@ async def test_loaded_source_runs_after_file_changed(process_pool: ForkServerPoo
     judge = load_judge(path)
     path.write_text("raise ValueError('somebody edits this')")
     for each in (None, process_pool):
-        assert (await run_loaded(judge, each))["final_score"] == 1.0
+        assert (await run_loaded_script(judge, each))["final_score"] == 1.0
     assert judge.source is not None and judge.sha256 == hashlib.sha256(judge.source).hexdigest()
 
 
@@ -212,7 +222,7 @@ async def test_native_judge_runs_in_child_process(process_pool: ForkServerPool, 
         on_page = "page" in request.parts
         return {"name": "Lux", "url": f"{PAGE}/more" if on_page else "https://invented.example/"}
 
-    judged = await natively(path, process_pool, llm=Says(values))
+    judged = await run_native_judge(path, process_pool, llm=SupportingLLM(values))
     leaves = {each["id"]: each for each in judged.summary["eval_breakdown"][0]["verification_tree"]["children"]}
     assert {name: leaf["outcome"] for name, leaf in leaves.items()} == {
         "named": "passed", "invented": "passed", "kept": "passed", "green": "passed", "sold": "failed",
@@ -225,19 +235,19 @@ async def test_native_judge_runs_in_child_process(process_pool: ForkServerPool, 
 async def test_failing_native_judge_is_a_bug_with_traceback(process_pool: ForkServerPool, tmp_path: Path):
     path = tmp_path / "lamps.py"
     path.write_text(dedent(NATIVE).replace("    if await", "    1 / 0\n    if await"))
-    llm = Says(lambda request: {"name": "Lux", "url": PAGE})
+    llm = SupportingLLM(lambda request: {"name": "Lux", "url": PAGE})
     with pytest.raises(JudgeBug, match="ZeroDivisionError") as raised:
-        await natively(path, process_pool, llm=llm)
+        await run_native_judge(path, process_pool, llm=llm)
     assert "lamps.py" in raised.value.traceback
     path.write_text("import nothing_of_that_name")
     with pytest.raises(JudgeBug, match="nothing_of_that_name"):
-        await natively(path, process_pool)
+        await run_native_judge(path, process_pool)
 
 
 async def test_lexical_model_extracts_classes_of_a_judge_file(process_pool: ForkServerPool, tmp_path: Path):
     path = tmp_path / "lamps.py"
     path.write_text(dedent(NATIVE))
-    judged = await natively(
+    judged = await run_native_judge(
         path, process_pool, llm=LexicalClient(), answer="Name: Lux\nURL: https://shop.example/one\n"
     )
     info = judged.summary["eval_breakdown"][0]["info"][0]
@@ -245,4 +255,4 @@ async def test_lexical_model_extracts_classes_of_a_judge_file(process_pool: Fork
 
 
 def page_cache() -> PageCache:
-    return PageCache(SeenPages({url: f"The page at {url} sells lamps." for url in PAGES}), BLOBS, MemoryIndex())
+    return PageCache(FixedPages({url: f"The page at {url} sells lamps." for url in PAGES}), BLOBS, MemoryIndex())

@@ -12,7 +12,7 @@ import pytest
 
 from judges.errors import ModelNotConfigured
 from judges.isolation.fork_server_pool import clean_environment
-from tests.fakes.confined import confined, process_pool_with, script
+from tests.fakes.judge_processes import open_process_pool, run_public_script, script
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
 
@@ -48,11 +48,11 @@ evaluator.add_custom_info(looked, info_name="looked")
 PROGRAM = """
 import asyncio, json, os, sys
 from pathlib import Path
-from tests.fakes.confined import confined, process_pool_with
+from tests.fakes.judge_processes import open_process_pool, run_public_script
 held_open = open(sys.argv[2])  # a file of the service's
 async def main():
-    async with process_pool_with() as process_pool:
-        result = await confined(Path(sys.argv[1]), process_pool)
+    async with open_process_pool() as process_pool:
+        result = await run_public_script(Path(sys.argv[1]), process_pool)
     infos = result["eval_breakdown"][0]["info"]
     print(json.dumps(next(info["looked"] for info in infos if "looked" in info)))
 asyncio.run(main())
@@ -93,6 +93,6 @@ def test_judge_script_cannot_read_any_key(tmp_path: Path):
 @pytest.mark.parametrize("make", ["LLMClient('openai')", "OpenAIClient()", "AsyncOpenAIClient()"])
 async def test_client_created_by_script_names_missing_key(tmp_path: Path, make: str):
     above = "from mind2web2 import LLMClient, OpenAIClient, AsyncOpenAIClient"
-    async with process_pool_with() as process_pool:
+    async with open_process_pool() as process_pool:
         with pytest.raises(ModelNotConfigured, match="OPENAI_API_KEY"):
-            await confined(script(tmp_path, make, above=above), process_pool)
+            await run_public_script(script(tmp_path, make, above=above), process_pool)

@@ -12,8 +12,8 @@ import pytest_asyncio
 
 from judges.isolation.fork_server_pool import ForkServerPool
 from tests.compat.test_tools import KEY, geocode, matrix
-from tests.compat.web import serving
-from tests.fakes.confined import confined, process_pool_with, script
+from tests.compat.web import running_web
+from tests.fakes.judge_processes import open_process_pool, run_public_script, script
 from tests.standin.documents import pdf_with_a_layer_switched_off
 
 pytestmark = [
@@ -24,7 +24,7 @@ pytestmark = [
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def process_pool() -> AsyncIterator[ForkServerPool]:
-    async with process_pool_with() as opened:
+    async with open_process_pool() as opened:
         yield opened
 
 
@@ -37,7 +37,7 @@ async def test_service_sends_maps_requests_with_its_key(
     process_pool: ForkServerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("GOOGLE_MAPS_API_KEY", KEY)
-    with serving({"/maps/api/geocode/json": geocode, "/maps/api/distancematrix/json": matrix}) as web:
+    with running_web({"/maps/api/geocode/json": geocode, "/maps/api/distancematrix/json": matrix}) as web:
         body = f"""
             tool = tool_googlemap.GoogleMapsTool(base_url={web.origin!r}, timeout_s=5)
             noted = {{"city": await tool.get_city_name("Eiffel Tower"),
@@ -55,7 +55,7 @@ async def test_service_sends_maps_requests_with_its_key(
             evaluator.add_custom_info(noted)
         """
         above = "from mind2web2.api_tools import tool_googlemap"
-        noted = custom_info(await confined(script(tmp_path, body, above=above), process_pool))
+        noted = custom_info(await run_public_script(script(tmp_path, body, above=above), process_pool))
         assert all(request.query["key"] == KEY for request in web.requests)
     assert (noted["city"], noted["metres"], noted["places"], noted["key"]) == ("Paris", 1200, 1, False)
     assert noted["refused"].startswith("ApiError REQUEST_DENIED (this key may not)")
@@ -73,7 +73,7 @@ async def test_maps_tool_raises_without_key(
             evaluator.add_custom_info({"why": str(error)})
     """
     above = "from mind2web2 import GoogleMapsTool"
-    noted = custom_info(await confined(script(tmp_path, body, above=above), process_pool))
+    noted = custom_info(await run_public_script(script(tmp_path, body, above=above), process_pool))
     assert noted == {"why": "GOOGLE_MAPS_API_KEY is not set"}
 
 
@@ -85,7 +85,9 @@ async def test_service_parses_pdfs(process_pool: ForkServerPool, tmp_path: Path)
         nothing = await PDFParser().extract(b"no pdf")
         evaluator.add_custom_info({{"text": text, "pictures": len(pictures), "nothing": nothing[1]}})
     """
-    noted = custom_info(await confined(script(tmp_path, body, above="from mind2web2 import PDFParser"), process_pool))
+    noted = custom_info(
+        await run_public_script(script(tmp_path, body, above="from mind2web2 import PDFParser"), process_pool)
+    )
     assert "A lamp on paper." in noted["text"]
     assert noted["pictures"] == 1
     assert noted["nothing"] == "PDF extraction failed: the data is not a PDF"

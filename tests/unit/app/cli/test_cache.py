@@ -11,7 +11,7 @@ import pytest
 from judges.llm.client import LLMReply
 from judges.llm.response_cache import FolderReplyCache
 from rubrics.verdict import Usage
-from tests.unit.app.conftest import Call
+from tests.unit.app.conftest import RunCommand
 
 pytestmark = pytest.mark.slow
 
@@ -36,12 +36,12 @@ def replies(tmp_path: Path) -> Path:
     return folder
 
 
-def replies_by_model(assay: Call, *arguments: str) -> dict[str, int]:
+def replies_by_model(assay: RunCommand, *arguments: str) -> dict[str, int]:
     document = json.loads(assay("cache", "list", "--json", *arguments).out)
     return {each["model"]: each["replies"] for each in document["models"]}
 
 
-def test_replies_are_listed_by_model_with_their_last_use(assay: Call, replies: Path) -> None:
+def test_replies_are_listed_by_model_with_their_last_use(assay: RunCommand, replies: Path) -> None:
     ended = assay("cache", "list", "--json")
     document = json.loads(ended.out)
     assert (ended.code, document["replies"]) == (0, 3)
@@ -52,12 +52,12 @@ def test_replies_are_listed_by_model_with_their_last_use(assay: Call, replies: P
     assert "3 replies" in assay("cache", "list").out
 
 
-def test_empty_cache_is_reported(assay: Call) -> None:
+def test_empty_cache_is_reported(assay: RunCommand) -> None:
     assert "no cached replies" in assay("cache", "list").out
     assert json.loads(assay("cache", "clear", "--json").out) == {"removed": 0, "bytes": 0}
 
 
-def test_clear_removes_only_the_selected_replies(assay: Call, replies: Path) -> None:
+def test_clear_removes_only_the_selected_replies(assay: RunCommand, replies: Path) -> None:
     assert json.loads(assay("cache", "clear", "--model", "small", "--older-than", "30d", "--json").out)["removed"] == 1
     assert replies_by_model(assay) == {"large": 1, "small": 1}
     assert "1 replies removed" in assay("cache", "clear", "--older-than", "4w").out
@@ -66,7 +66,7 @@ def test_clear_removes_only_the_selected_replies(assay: Call, replies: Path) -> 
     assert replies_by_model(assay) == {}
 
 
-def test_caches_of_all_agents_next_to_a_page_cache_are_listed_together(assay: Call, tmp_path: Path) -> None:
+def test_caches_of_all_agents_next_to_a_page_cache_are_listed_together(assay: RunCommand, tmp_path: Path) -> None:
     for agent in ("otter", "heron"):
         store(tmp_path / "pages" / ".assay" / agent / "replies", 1, "small")
     assert replies_by_model(assay, "--cache", "pages") == {"small": 2}
@@ -74,10 +74,10 @@ def test_caches_of_all_agents_next_to_a_page_cache_are_listed_together(assay: Ca
 
 
 @pytest.mark.parametrize("age", ["30", "soon", "-1d", "3y"])
-def test_invalid_age_is_a_usage_error(assay: Call, age: str) -> None:
+def test_invalid_age_is_a_usage_error(assay: RunCommand, age: str) -> None:
     ended = assay("cache", "clear", f"--older-than={age}")
     assert (ended.code, "30d" in ended.err) == (2, True)
 
 
-def test_missing_page_cache_is_a_usage_error(assay: Call) -> None:
+def test_missing_page_cache_is_a_usage_error(assay: RunCommand) -> None:
     assert assay("cache", "list", "--cache", "nowhere").code == 2

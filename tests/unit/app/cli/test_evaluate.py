@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.app.conftest import Call
+from tests.unit.app.conftest import RunCommand
 
 ANSWER = "See [the page](https://bridges.example/old) and https://bridges.example/new."
 
@@ -19,7 +19,7 @@ def answers(tmp_path: Path) -> Path:
     return tmp_path / "answers"
 
 
-def test_missing_answers_folder_is_reported_with_its_path(assay: Call, tmp_path: Path) -> None:
+def test_missing_answers_folder_is_reported_with_its_path(assay: RunCommand, tmp_path: Path) -> None:
     ended = assay("evaluate", "--agent", "otter", "--answers", "nowhere")
 
     assert (ended.code, ended.out) == (2, "")
@@ -27,21 +27,21 @@ def test_missing_answers_folder_is_reported_with_its_path(assay: Call, tmp_path:
     assert "--answers" in ended.err
 
 
-def test_unknown_agent_suggests_existing_agents(assay: Call, answers: Path) -> None:
+def test_unknown_agent_suggests_existing_agents(assay: RunCommand, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "oter")
 
     assert ended.code == 2
     assert "Did you mean: otter?" in ended.err
 
 
-def test_misspelled_task_suggests_similar_tasks(assay: Call, answers: Path) -> None:
+def test_misspelled_task_suggests_similar_tasks(assay: RunCommand, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "otter", "--task", "karow_visit")
 
     assert ended.code == 2
     assert "Did you mean: karrow_visit?" in ended.err
 
 
-def test_named_task_requires_a_judge(assay: Call, answers: Path) -> None:
+def test_named_task_requires_a_judge(assay: RunCommand, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "otter", "--task", "unheard_of")
 
     assert ended.code == 2
@@ -49,35 +49,35 @@ def test_named_task_requires_a_judge(assay: Call, answers: Path) -> None:
     assert "karrow_visit" in ended.err
 
 
-def test_task_without_answers_suggests_tasks_with_answers(assay: Call, answers: Path) -> None:
+def test_task_without_answers_suggests_tasks_with_answers(assay: RunCommand, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "otter", "--task", "velm_directors")
 
     assert ended.code == 2
     assert "karrow_visit" in ended.err
 
 
-def test_missing_judges_folder_is_reported(assay: Call, answers: Path) -> None:
+def test_missing_judges_folder_is_reported(assay: RunCommand, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "otter", "--judges", "no_judges")
 
     assert ended.code == 2
     assert "no_judges" in ended.err
 
 
-def test_agent_name_cannot_lead_out_of_the_folder(assay: Call, answers: Path) -> None:
+def test_agent_name_cannot_lead_out_of_the_folder(assay: RunCommand, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "../otter", "--answers", "answers/otter")
 
     assert ended.code == 2
     assert "must be 1 to 100 letters" in ended.err
 
 
-def test_model_without_its_key_names_the_missing_variable(assay: Call, answers: Path) -> None:
+def test_model_without_its_key_names_the_missing_variable(assay: RunCommand, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "otter", "--model", "openai/gpt-6-luna")
 
     assert ended.code == 1
     assert "OPENAI_API_KEY" in ended.err
 
 
-def test_dry_run_lists_the_plan_as_json_and_changes_nothing(assay: Call, answers: Path, tmp_path: Path) -> None:
+def test_dry_run_lists_the_plan_as_json_and_changes_nothing(assay: RunCommand, answers: Path, tmp_path: Path) -> None:
     ended = assay("evaluate", "--agent", "otter", "--model", "lexical", "--dry-run", "--json")
 
     assert ended.code == 0
@@ -102,7 +102,7 @@ def test_dry_run_lists_the_plan_as_json_and_changes_nothing(assay: Call, answers
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answers"]
 
 
-def test_dry_run_prints_a_table(assay: Call, answers: Path) -> None:
+def test_dry_run_prints_a_table(assay: RunCommand, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "otter", "--model", "lexical", "--dry-run")
 
     assert "karrow_visit" in ended.out
@@ -110,7 +110,7 @@ def test_dry_run_prints_a_table(assay: Call, answers: Path) -> None:
     assert max(map(len, ended.out.splitlines())) <= 80
 
 
-def test_summary_is_read_from_result_files(assay: Call, tmp_path: Path) -> None:
+def test_summary_is_read_from_result_files(assay: RunCommand, tmp_path: Path) -> None:
     folder = tmp_path / "eval_results" / "otter" / "bridge" / "answer_1"
     (folder / "results").mkdir(parents=True)
     (folder / "answer_1.md").write_text("three words here")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
-from tests.unit.app.conftest import Call
+from tests.unit.app.conftest import RunCommand
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +41,7 @@ def model() -> Iterator[StandInLLM]:
 
 
 @pytest.fixture
-def evaluate(assay: Call, model: StandInLLM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+def evaluate(assay: RunCommand, model: StandInLLM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunCommand:
     """Run the command on a folder with one answer that needs no page."""
     for place, text in (("judges/capital.py", JUDGE), ("answers/otter/capital/answer_1.md", "It is Paris.")):
         (tmp_path / place).parent.mkdir(parents=True)
@@ -52,19 +52,21 @@ def evaluate(assay: Call, model: StandInLLM, tmp_path: Path, monkeypatch: pytest
     return lambda *arguments: assay(*fixed, *arguments)
 
 
-def test_replies_are_stored_in_the_data_folder_and_reused(evaluate: Call, assay: Call, model: StandInLLM) -> None:
+def test_replies_are_stored_in_the_data_folder_and_reused(
+    evaluate: RunCommand, assay: RunCommand, model: StandInLLM
+) -> None:
     assert evaluate().code == evaluate().code == 0
     assert len(model.calls) == VOTES
     assert json.loads(assay("cache", "list", "--json").out)["replies"] == VOTES
 
 
-def test_no_cache_requests_again_and_stores_nothing(evaluate: Call, assay: Call, model: StandInLLM) -> None:
+def test_no_cache_requests_again_and_stores_nothing(evaluate: RunCommand, assay: RunCommand, model: StandInLLM) -> None:
     assert evaluate("--no-cache").code == evaluate("--no-cache").code == 0
     assert len(model.calls) == 2 * VOTES
     assert json.loads(assay("cache", "list", "--json").out)["replies"] == 0
 
 
-def test_cleared_cache_is_filled_again(evaluate: Call, assay: Call, model: StandInLLM) -> None:
+def test_cleared_cache_is_filled_again(evaluate: RunCommand, assay: RunCommand, model: StandInLLM) -> None:
     evaluate()
     assay("cache", "clear")
     evaluate()
@@ -72,7 +74,7 @@ def test_cleared_cache_is_filled_again(evaluate: Call, assay: Call, model: Stand
 
 
 def test_wrong_key_costs_one_call_and_prints_one_line(
-    evaluate: Call, model: StandInLLM, monkeypatch: pytest.MonkeyPatch
+    evaluate: RunCommand, model: StandInLLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "wrong")
     ended = evaluate()
@@ -81,7 +83,7 @@ def test_wrong_key_costs_one_call_and_prints_one_line(
     assert "Traceback" not in ended.err
 
 
-def test_misspelled_model_costs_one_call_and_prints_a_suggestion(evaluate: Call, model: StandInLLM) -> None:
+def test_misspelled_model_costs_one_call_and_prints_a_suggestion(evaluate: RunCommand, model: StandInLLM) -> None:
     model.always = Fault(status=404, code="model_not_found", message="The model `gpt6-luna` does not exist")
     ended = evaluate("--model", "openai/gpt6-luna")
     assert (ended.code, len(model.calls)) == (1, 1)
@@ -90,14 +92,16 @@ def test_misspelled_model_costs_one_call_and_prints_a_suggestion(evaluate: Call,
     assert "Traceback" not in ended.err
 
 
-def test_different_effort_or_temperature_is_sent_in_new_requests(evaluate: Call, model: StandInLLM) -> None:
+def test_different_effort_or_temperature_is_sent_in_new_requests(evaluate: RunCommand, model: StandInLLM) -> None:
     assert evaluate().code == evaluate("--reasoning-effort", "low", "--verify-temperature", "0.5").code == 0
     assert len(model.calls) == 2 * VOTES
     sent = [(call.params.get("reasoning_effort"), call.params.get("temperature")) for call in model.calls]
     assert sent == [("max", None)] * VOTES + [("low", 0.5)] * VOTES
 
 
-def test_result_is_reused_only_for_the_same_parameters(assay: Call, evaluate: Call, model: StandInLLM) -> None:
+def test_result_is_reused_only_for_the_same_parameters(
+    assay: RunCommand, evaluate: RunCommand, model: StandInLLM
+) -> None:
     again = ("evaluate", "--agent", "otter", "--judges", "judges", "--model", "openai/gpt-6-luna")
     assert evaluate().code == assay(*again).code == 0
     assert len(model.calls) == VOTES
@@ -106,7 +110,7 @@ def test_result_is_reused_only_for_the_same_parameters(assay: Call, evaluate: Ca
 
 
 def test_usd_budget_rejects_a_model_without_a_price_before_any_request(
-    evaluate: Call, model: StandInLLM, monkeypatch: pytest.MonkeyPatch
+    evaluate: RunCommand, model: StandInLLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ASSAY_BUDGET_USD", "1")
     ended = evaluate("--model", "openai/my-model")
@@ -117,7 +121,7 @@ def test_usd_budget_rejects_a_model_without_a_price_before_any_request(
 
 
 def test_token_budget_limits_a_model_without_a_price(
-    evaluate: Call, model: StandInLLM, monkeypatch: pytest.MonkeyPatch
+    evaluate: RunCommand, model: StandInLLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ASSAY_BUDGET_TOKENS", "1")
     ended = evaluate("--model", "openai/my-model", "--json")
@@ -126,14 +130,14 @@ def test_token_budget_limits_a_model_without_a_price(
     assert answer["status"] == "incomplete"
 
 
-def test_invalid_price_is_rejected_with_its_row(evaluate: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_price_is_rejected_with_its_row(evaluate: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_PRICES", '"my-model" = { input = "cheap", output = 2 }')
     ended = evaluate()
     assert ended.code == 1
     assert 'ASSAY_PRICES: row "my-model": input must be a number' in " ".join(ended.err.split())
 
 
-def test_invalid_effort_is_rejected(evaluate: Call) -> None:
+def test_invalid_effort_is_rejected(evaluate: RunCommand) -> None:
     ended = evaluate("--reasoning-effort", "extreme")
     assert ended.code != 0
     assert "ASSAY_REASONING_EFFORT" in ended.err

@@ -14,7 +14,7 @@ from app.features.interop.exported_results import ExportedResult
 from app.features.interop.public_layout import write_layout
 from rubrics.verdict import Outcome
 from tests.fakes.judged import leaf, result_of, rubric_of
-from tests.unit.app.conftest import Call
+from tests.unit.app.conftest import RunCommand
 
 pytestmark = pytest.mark.slow
 
@@ -38,13 +38,13 @@ def results_folder(tmp_path: Path) -> Path:
     return tmp_path / "eval_results"
 
 
-def run_export(assay: Call, *arguments: str) -> None:
+def run_export(assay: RunCommand, *arguments: str) -> None:
     ended = assay("export", "results", "--agent", "otter", "--results", "eval_results", *arguments)
     assert ended.code == 0, ended.err
     assert ended.out == ""
 
 
-def test_csv_has_one_row_per_result_or_leaf(assay: Call, results_folder: Path) -> None:
+def test_csv_has_one_row_per_result_or_leaf(assay: RunCommand, results_folder: Path) -> None:
     run_export(assay, "--out", "results.csv")
     run_export(assay, "--out", "leaves.csv", "--rows", "leaves", "--task", "tower")
 
@@ -57,7 +57,7 @@ def test_csv_has_one_row_per_result_or_leaf(assay: Call, results_folder: Path) -
     assert len(leaves) == 4
 
 
-def test_other_formats_are_written(assay: Call, results_folder: Path) -> None:
+def test_other_formats_are_written(assay: RunCommand, results_folder: Path) -> None:
     run_export(assay, "--format", "parquet", "--out", "r.parquet")
     run_export(assay, "--format", "jsonl", "--out", "r.jsonl")
     run_export(assay, "--format", "jsonl", "--rows", "leaves", "--out", "l.jsonl")
@@ -88,7 +88,7 @@ def test_other_formats_are_written(assay: Call, results_folder: Path) -> None:
     ],
 )
 def test_export_reports_why_it_is_impossible(
-    assay: Call, results_folder: Path, arguments: tuple[str, ...], message: str
+    assay: RunCommand, results_folder: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     ended = assay("export", "results", "--out", "x.csv", *arguments)
     assert ended.code == 2
@@ -100,7 +100,7 @@ def json_lines(*answers: dict[str, object]) -> str:
     return "".join(json.dumps({"agent": "otter", "task_id": "bridge", "text": "Old.", **one}) + "\n" for one in answers)
 
 
-def test_json_lines_become_a_folder_for_evaluate(assay: Call, tmp_path: Path) -> None:
+def test_json_lines_become_a_folder_for_evaluate(assay: RunCommand, tmp_path: Path) -> None:
     Path("a.jsonl").write_text(json_lines({}, {"text": "New."}, {"task_id": "tower", "name": "mine"}))
 
     ended = assay("import", "answers", "a.jsonl", "--to", "in")
@@ -110,7 +110,7 @@ def test_json_lines_become_a_folder_for_evaluate(assay: Call, tmp_path: Path) ->
     assert assay("import", "answers", "a.jsonl", "--to", "in").out == "0 written, 3 unchanged: in\n"
 
 
-def test_existing_answer_that_differs_is_replaced_only_with_overwrite(assay: Call, tmp_path: Path) -> None:
+def test_existing_answer_that_differs_is_replaced_only_with_overwrite(assay: RunCommand, tmp_path: Path) -> None:
     Path("a.jsonl").write_text(json_lines({}))
     assay("import", "answers", "a.jsonl")
     Path("a.jsonl").write_text(json_lines({"text": "Other."}, {"task_id": "tower"}))
@@ -123,7 +123,7 @@ def test_existing_answer_that_differs_is_replaced_only_with_overwrite(assay: Cal
     assert Path("answers/otter/bridge/answer_1.md").read_text() == "Other."
 
 
-def test_public_layout_is_imported_from_a_folder_and_an_archive(assay: Call, tmp_path: Path) -> None:
+def test_public_layout_is_imported_from_a_folder_and_an_archive(assay: RunCommand, tmp_path: Path) -> None:
     for agent in ("otter", "heron"):
         (tmp_path / "theirs" / agent / "bridge").mkdir(parents=True)
         (tmp_path / "theirs" / agent / "bridge" / "answer_1.md").write_text(f"By {agent}.")
@@ -137,7 +137,7 @@ def test_public_layout_is_imported_from_a_folder_and_an_archive(assay: Call, tmp
     assert [path.name for path in Path("one").iterdir()] == ["heron"]
 
 
-def test_names_that_are_paths_are_rejected_by_line(assay: Call, tmp_path: Path) -> None:
+def test_names_that_are_paths_are_rejected_by_line(assay: RunCommand, tmp_path: Path) -> None:
     Path("a.jsonl").write_text(json_lines({"agent": "../../x"}, {}, {"task_id": "/etc"}, {"name": "..", "text": "x"}))
 
     ended = assay("import", "answers", "a.jsonl")
@@ -147,7 +147,7 @@ def test_names_that_are_paths_are_rejected_by_line(assay: Call, tmp_path: Path) 
     assert not Path("answers").exists()
 
 
-def test_two_runs_cannot_be_imported_into_one_folder(assay: Call) -> None:
+def test_two_runs_cannot_be_imported_into_one_folder(assay: RunCommand) -> None:
     Path("a.jsonl").write_text(json_lines({"run": "a"}, {"run": "b", "text": "New."}))
     ended = assay("import", "answers", "a.jsonl")
     assert ended.code == 2
@@ -155,7 +155,7 @@ def test_two_runs_cannot_be_imported_into_one_folder(assay: Call) -> None:
 
 
 @pytest.mark.parametrize("source", ["nowhere.jsonl", "empty.jsonl", "empty"])
-def test_source_without_answers_is_a_usage_error(assay: Call, tmp_path: Path, source: str) -> None:
+def test_source_without_answers_is_a_usage_error(assay: RunCommand, tmp_path: Path, source: str) -> None:
     (tmp_path / "empty.jsonl").write_text("\n")
     (tmp_path / "empty").mkdir()
     assert assay("import", "answers", source).code == 2

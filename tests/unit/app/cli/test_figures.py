@@ -12,7 +12,7 @@ from app.agent_summary import AnswerOutcome
 from app.engine.result_folder import write_summaries
 from judges.result_files import AnswerFolder, write_json
 from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, leaf, result_of, rubric_of
-from tests.unit.app.conftest import Call
+from tests.unit.app.conftest import RunCommand
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +37,7 @@ def write(out: Path, agent: str, task: str, result: dict[str, Any]) -> Path:
     return path
 
 
-def test_summary_has_intervals_and_the_public_figures(assay: Call, folder: Path) -> None:
+def test_summary_has_intervals_and_the_public_figures(assay: RunCommand, folder: Path) -> None:
     ended = assay("summary", "--agent", "half", "--out", str(folder))
     assert ended.code == 0
     assert "Gaffke over 8 tasks" in " ".join(ended.out.split())
@@ -48,7 +48,7 @@ def test_summary_has_intervals_and_the_public_figures(assay: Call, folder: Path)
     assert document["num_tasks"] == 8
 
 
-def test_comparison_names_the_higher_side_and_its_p_value(assay: Call, folder: Path) -> None:
+def test_comparison_names_the_higher_side_and_its_p_value(assay: RunCommand, folder: Path) -> None:
     ended = assay("compare", str(folder / "half"), str(folder / "right"))
     assert ended.code == 0
     assert f"{folder}/right is higher than {folder}/half" in ended.out
@@ -57,7 +57,7 @@ def test_comparison_names_the_higher_side_and_its_p_value(assay: Call, folder: P
     assert document["comparisons"][0]["score"]["sign_flip"]["p"] == 2 / 256
 
 
-def test_folder_and_server_cannot_be_compared(assay: Call, folder: Path) -> None:
+def test_folder_and_server_cannot_be_compared(assay: RunCommand, folder: Path) -> None:
     ended = assay("compare", str(folder / "half"), "walker")
     assert ended.code == 2
     assert "folders can only be compared with folders" in ended.err
@@ -78,20 +78,22 @@ def test_folder_and_server_cannot_be_compared(assay: Call, folder: Path) -> None
         (["--agent", "right", "--min-score", "0.9", "--run", "nightly"], 2, "result files have no runs"),
     ],
 )
-def test_gate_exit_code_and_message(assay: Call, folder: Path, wanted: list[str], code: int, message: str) -> None:
+def test_gate_exit_code_and_message(
+    assay: RunCommand, folder: Path, wanted: list[str], code: int, message: str
+) -> None:
     ended = assay("gate", "--out", str(folder), *wanted)
     assert ended.code == code
     assert message in ended.err
 
 
-def test_gate_compares_with_a_result_folder(assay: Call, folder: Path) -> None:
+def test_gate_compares_with_a_result_folder(assay: RunCommand, folder: Path) -> None:
     lost = assay("gate", "--out", str(folder), "--agent", "half", "--baseline", str(folder / "right"))
     assert lost.code == 100
     assert "failed: regression: the mean difference over 8 tasks is -0.7714" in lost.err
     assert assay("gate", "--out", str(folder), "--agent", "right", "--baseline", str(folder / "half")).code == 0
 
 
-def test_answers_without_a_result_count_in_a_gate(assay: Call, folder: Path) -> None:
+def test_answers_without_a_result_count_in_a_gate(assay: RunCommand, folder: Path) -> None:
     """They have no result file. The summary that `assay evaluate` writes lists them."""
     crashed = AnswerOutcome(task_id="crashed", answer_name="answer_1.md", error_code="JUDGE_BUG")
     write_summaries(folder, "right", [crashed])
@@ -100,14 +102,14 @@ def test_answers_without_a_result_count_in_a_gate(assay: Call, folder: Path) -> 
     assert "1 of 9 answers were not judged" in ended.err
 
 
-def test_report_that_cannot_be_written_is_named(assay: Call, folder: Path) -> None:
+def test_report_that_cannot_be_written_is_named(assay: RunCommand, folder: Path) -> None:
     wanted = ["--agent", "right", "--min-score", "0.9", "--junit", str(folder / "right" / "task_0")]
     ended = assay("gate", "--out", str(folder), *wanted)
     assert ended.code == 1
     assert "Cannot write" in ended.err
 
 
-def test_sensitivity_lists_flips_by_weight(assay: Call, folder: Path) -> None:
+def test_sensitivity_lists_flips_by_weight(assay: RunCommand, folder: Path) -> None:
     file = next((folder / "half" / "task_2" / "answer_1" / "results").iterdir())
     ended = assay("sensitivity", "result", str(file))
     assert ended.code == 0
@@ -117,21 +119,21 @@ def test_sensitivity_lists_flips_by_weight(assay: Call, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["no json", "[]", '{"some": "json"}'])
-def test_file_that_is_not_a_result_is_named(assay: Call, tmp_path: Path, content: str) -> None:
+def test_file_that_is_not_a_result_is_named(assay: RunCommand, tmp_path: Path, content: str) -> None:
     (tmp_path / "file.json").write_text(content)
     ended = assay("sensitivity", "result", str(tmp_path / "file.json"))
     assert ended.code == 2
     assert "file.json" in ended.err
 
 
-def test_sensitivity_of_the_order_of_two_folders(assay: Call, folder: Path) -> None:
+def test_sensitivity_of_the_order_of_two_folders(assay: RunCommand, folder: Path) -> None:
     ended = assay("sensitivity", "order", str(folder / "half"), str(folder / "right"))
     assert ended.code == 0
     assert f"{folder}/right is ahead, over 8 task(s)" in ended.out
     assert "weights resampled" in ended.out
 
 
-def test_sensitivity_compares_verdicts_of_a_judge_over_a_folder(assay: Call, folder: Path) -> None:
+def test_sensitivity_compares_verdicts_of_a_judge_over_a_folder(assay: RunCommand, folder: Path) -> None:
     ended = assay("sensitivity", "judge", "task_1", "--out", str(folder))
     assert ended.code == 0
     assert "task_1: 3 result(s)" in ended.out

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.app.conftest import Call
+from tests.unit.app.conftest import RunCommand
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +28,7 @@ COMMANDS = (
 )
 
 
-def test_help_lists_every_command_with_a_description(assay: Call) -> None:
+def test_help_lists_every_command_with_a_description(assay: RunCommand) -> None:
     ended = assay("--help")
 
     assert ended.code == 0
@@ -38,7 +38,7 @@ def test_help_lists_every_command_with_a_description(assay: Call) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_command_describes_its_options(assay: Call, command: str) -> None:
+def test_each_command_describes_its_options(assay: RunCommand, command: str) -> None:
     ended = assay(command, "--help")
 
     assert ended.code == 0
@@ -50,18 +50,18 @@ def test_each_command_describes_its_options(assay: Call, command: str) -> None:
     [("nonsense",), ("evaluate",), ("serve", "--port", "many"), ("serve", "--port", "70000"), ("submit", "a.md")],
     ids=["no such command", "option missing", "no number", "no port", "options missing"],
 )
-def test_usage_error_exits_with_2(assay: Call, arguments: tuple[str, ...]) -> None:
+def test_usage_error_exits_with_2(assay: RunCommand, arguments: tuple[str, ...]) -> None:
     ended = assay(*arguments)
 
     assert ended.code == 2
     assert "Traceback" not in ended.err
 
 
-def test_version_is_printed(assay: Call) -> None:
+def test_version_is_printed(assay: RunCommand) -> None:
     assert assay("--version").out.startswith("assay 0.")
 
 
-def test_invalid_setting_is_reported_in_one_line(assay: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_setting_is_reported_in_one_line(assay: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_MAX_LLM", "none")
 
     ended = assay("doctor")

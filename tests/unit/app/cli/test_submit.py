@@ -8,7 +8,7 @@ from app.client import DEFAULT_URL
 from app.console.answer_files import read_answers
 from app.console.connection import URL
 from app.console.errors import WrongUsage
-from tests.unit.app.conftest import Call
+from tests.unit.app.conftest import RunCommand
 
 pytestmark = pytest.mark.slow
 
@@ -41,14 +41,14 @@ def test_folder_without_answers_is_a_usage_error(tmp_path: Path) -> None:
         read_answers(tmp_path)
 
 
-def test_missing_path_is_reported(assay: Call) -> None:
+def test_missing_path_is_reported(assay: RunCommand) -> None:
     ended = assay("submit", "missing.md", *FOR_BRIDGE)
 
     assert (ended.code, ended.out) == (2, "")
     assert "missing.md" in ended.err
 
 
-def test_unreachable_server_error_says_how_to_start_one(assay: Call, tmp_path: Path) -> None:
+def test_unreachable_server_error_says_how_to_start_one(assay: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "answer_1.md").write_text("text")
 
     ended = assay("submit", "answer_1.md", *FOR_BRIDGE, "--url", UNUSED_URL)
@@ -59,7 +59,7 @@ def test_unreachable_server_error_says_how_to_start_one(assay: Call, tmp_path: P
 
 
 @pytest.mark.parametrize("command", [("jobs",), ("results",), ("summary", "--agent", "otter")])
-def test_every_client_command_reports_an_unreachable_server(assay: Call, command: tuple[str, ...]) -> None:
+def test_every_client_command_reports_an_unreachable_server(assay: RunCommand, command: tuple[str, ...]) -> None:
     ended = assay(*command, "--url", UNUSED_URL)
 
     assert ended.code == 1
@@ -70,7 +70,7 @@ def test_default_url_is_that_of_the_client() -> None:
     assert URL == DEFAULT_URL
 
 
-def test_url_without_a_scheme_is_a_usage_error(assay: Call, tmp_path: Path) -> None:
+def test_url_without_a_scheme_is_a_usage_error(assay: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "answer_1.md").write_text("text")
 
     assert assay("submit", "answer_1.md", *FOR_BRIDGE, "--url", "localhost:8000").code == 2

@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 
 from judges.loader import load_judge
-from tests.unit.app.conftest import Call
+from tests.unit.app.conftest import RunCommand
 
 
-def test_unknown_task_suggests_similar_tasks(assay: Call) -> None:
+def test_unknown_task_suggests_similar_tasks(assay: RunCommand) -> None:
     ended = assay("tasks", "show", "karow_visit")
 
     assert ended.code == 2
     assert "Did you mean: karrow_visit?" in ended.err
 
 
-def test_new_task_loads_under_its_id(assay: Call, tmp_path: Path) -> None:
+def test_new_task_loads_under_its_id(assay: RunCommand, tmp_path: Path) -> None:
     ended = assay("tasks", "new", "old_bridge", "--to", "mine")
 
     assert ended.code == 0
@@ -26,12 +26,12 @@ def test_new_task_loads_under_its_id(assay: Call, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("task_id", ["2nd.task-b", "class", "A.B"])
-def test_any_task_id_makes_a_loadable_file(assay: Call, tmp_path: Path, task_id: str) -> None:
+def test_any_task_id_makes_a_loadable_file(assay: RunCommand, tmp_path: Path, task_id: str) -> None:
     assert assay("tasks", "new", task_id, "--to", "mine").code == 0
     assert load_judge(tmp_path / "mine" / f"{task_id}.py").task == task_id
 
 
-def test_new_task_overwrites_nothing(assay: Call, tmp_path: Path) -> None:
+def test_new_task_overwrites_nothing(assay: RunCommand, tmp_path: Path) -> None:
     assay("tasks", "new", "bridge", "--to", "mine")
     (tmp_path / "mine" / "bridge.py").write_text("my work")
 
@@ -41,7 +41,7 @@ def test_new_task_overwrites_nothing(assay: Call, tmp_path: Path) -> None:
     assert (tmp_path / "mine" / "bridge.py").read_text() == "my work"
 
 
-def test_invalid_task_id_writes_nothing(assay: Call, tmp_path: Path) -> None:
+def test_invalid_task_id_writes_nothing(assay: RunCommand, tmp_path: Path) -> None:
     ended = assay("tasks", "new", "../bridge", "--to", "mine")
 
     assert ended.code == 2

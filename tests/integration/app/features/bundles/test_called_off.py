@@ -11,7 +11,7 @@ from app.features.bundles.rerunning import rerun
 from app.features.bundles.verifying import verify
 from judges.errors import ReplyNotCached
 from judges.llm.client import LLMRequest
-from tests.fakes.bundled import LAMPS, MUSEUM, JudgedWorld, member
+from tests.fakes.bundled import LAMPS, MUSEUM, InMemoryJudging, read_member
 from tests.fakes.llm import RuleLLM
 
 JUDGE = f"""
@@ -32,13 +32,13 @@ async def test_cancelled_requests_are_recorded_and_not_needed_for_replay(tmp_pat
         await (never.wait() if "museum opens" in request.parts.get("page", "") else asyncio.sleep(0.05))
 
     llm = RuleLLM(pause=pause)
-    world = JudgedWorld(tmp_path, llm)
+    world = InMemoryJudging(tmp_path, llm)
     result = await world.judge(JUDGE)
     assert result["status"] == "complete"
     assert llm.cancelled
     bundle, _ = await world.bundle()
     assert verify(bundle).sound
-    calls = [json.loads(line) for line in member(bundle, f"calls/{world.judged[0].id}.jsonl").splitlines()]
+    calls = [json.loads(line) for line in read_member(bundle, f"calls/{world.results[0].id}.jsonl").splitlines()]
     assert len(calls) == sum(not request.cache_only for request in llm.requests)
     cancelled = [call for call in calls if call.get("called_off")]
     assert len(cancelled) == len(llm.cancelled)

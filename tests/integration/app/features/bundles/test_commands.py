@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from app.console.errors import Exit
-from tests.fakes.bundled import changed, member
-from tests.fakes.running import environment_for, run
-from tests.integration.app.judged_folder import SCRIPT_OF_TWO, Folder
+from tests.fakes.bundled import copy_with_changes, read_member
+from tests.fakes.program import environment_for, run_command
+from tests.integration.app.judged_folder import SCRIPT_OF_TWO, AnswerFolder
 
 TOWN = "The old bridge of Vellmar was built in 1764."
 
@@ -24,16 +24,16 @@ TOWN = "The old bridge of Vellmar was built in 1764."
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder with a native judge and a public script, judged by ``assay evaluate``, and a bundle of the results."""
     home = tmp_path_factory.mktemp("home")
-    folder = Folder(home)
-    folder.judge("script", SCRIPT_OF_TWO)
-    folder.answer("script", 1)
+    folder = AnswerFolder(home)
+    folder.write_judge("script", SCRIPT_OF_TWO)
+    folder.write_answer("script", 1)
     for task in ("bridge", "script"):
-        folder.page("https://towns.example/vellmar", TOWN, task)
-        folder.page("https://towns.example/arches", "The old bridge of Vellmar has seven arches.", task)
+        folder.cache_page("https://towns.example/vellmar", TOWN, task)
+        folder.cache_page("https://towns.example/arches", "The old bridge of Vellmar has seven arches.", task)
     given = ["--agent", "otter", "--judges", "judges", "--cache", "cache", "--out", "results"]
-    judged = run(home, environment_for(home), "evaluate", *given)
+    judged = run_command(home, environment_for(home), "evaluate", *given)
     assert judged.returncode == Exit.DONE, judged.stderr
-    made = run(home, environment_for(home), *EXPORT, "--out", "bundle.zip", "--json")
+    made = run_command(home, environment_for(home), *EXPORT, "--out", "bundle.zip", "--json")
     assert made.returncode == Exit.DONE, made.stderr
     (home / "made.json").write_text(made.stdout)
     return home
@@ -47,10 +47,10 @@ def root(home: Path) -> str:
 
 
 def test_verify_prints_the_root_and_checks_a_given_root(home: Path):
-    verified = run(home, environment_for(home), "bundle", "verify", "bundle.zip", "--root", root(home))
+    verified = run_command(home, environment_for(home), "bundle", "verify", "bundle.zip", "--root", root(home))
     assert verified.returncode == Exit.DONE, verified.stderr
     assert verified.stdout.strip() == f"root {root(home)}"
-    other = run(home, environment_for(home), "bundle", "verify", "bundle.zip", "--root", "0" * 64, "--json")
+    other = run_command(home, environment_for(home), "bundle", "verify", "bundle.zip", "--root", "0" * 64, "--json")
     assert other.returncode == Exit.FAILED
     assert json.loads(other.stdout)["sound"] is False
 
@@ -61,11 +61,11 @@ def test_root_is_recorded_in_results_without_changing_next_bundle(home: Path):
     before = [file.read_bytes() for file in files]
     noted = [json.loads(data)["bundles"] for data in before]
     assert [[(each["root_sha256"], each["content"]) for each in roots] for roots in noted] == [[(root(home), True)]] * 2
-    again = run(home, environment_for(home), *EXPORT, "--out", "again.zip", "--json")
+    again = run_command(home, environment_for(home), *EXPORT, "--out", "again.zip", "--json")
     assert json.loads(again.stdout)["root"] == root(home)
     assert (home / "again.zip").read_bytes() == (home / "bundle.zip").read_bytes()
     assert [file.read_bytes() for file in files] == before
-    thin = run(home, environment_for(home), *EXPORT, "--out", "thin.zip", "--no-content", "--json")
+    thin = run_command(home, environment_for(home), *EXPORT, "--out", "thin.zip", "--no-content", "--json")
     assert [json.loads(file.read_bytes())["bundles"][1] for file in files] == [
         {
             **json.loads(file.read_bytes())["bundles"][1],
@@ -74,18 +74,18 @@ def test_root_is_recorded_in_results_without_changing_next_bundle(home: Path):
         }
         for file in files
     ]
-    assert b"bundles" not in member(home / "again.zip", f"results/{json.loads(again.stdout)['results'][0]}.json")
+    assert b"bundles" not in read_member(home / "again.zip", f"results/{json.loads(again.stdout)['results'][0]}.json")
 
 
 def test_signature_is_verified(home: Path):
     environment = environment_for(home)
-    assert run(home, environment, "bundle", "key", "me.pem").returncode == Exit.DONE
-    assert run(home, environment, "bundle", "sign", "bundle.zip", "--key", "me.pem").returncode == Exit.DONE
+    assert run_command(home, environment, "bundle", "key", "me.pem").returncode == Exit.DONE
+    assert run_command(home, environment, "bundle", "sign", "bundle.zip", "--key", "me.pem").returncode == Exit.DONE
     given = ("--signature", "bundle.zip.sig", "--public-key", "me.pem.pub")
-    verified = run(home, environment, "bundle", "verify", "bundle.zip", *given)
+    verified = run_command(home, environment, "bundle", "verify", "bundle.zip", *given)
     assert verified.returncode == Exit.DONE, verified.stderr
     assert "signed by the key" in verified.stderr
-    assert run(home, environment, "bundle", "verify", "bundle.zip", *given[:2]).returncode == Exit.USAGE
+    assert run_command(home, environment, "bundle", "verify", "bundle.zip", *given[:2]).returncode == Exit.USAGE
 
 
 def offline(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -130,30 +130,32 @@ def test_scripts_are_rerun_without_a_network(home: Path):
 
 def test_changed_score_is_reported(home: Path):
     path = next(f"results/{each}.json" for each in json.loads((home / "made.json").read_text())["results"])
-    result = json.loads(member(home / "bundle.zip", path))
-    changed(home / "bundle.zip", home / "other.zip", {path: json.dumps(result | {"final_score": 0.123}).encode()})
-    replayed = run(home, environment_for(home), "bundle", "replay", "other.zip")
+    result = json.loads(read_member(home / "bundle.zip", path))
+    copy_with_changes(
+        home / "bundle.zip", home / "other.zip", {path: json.dumps(result | {"final_score": 0.123}).encode()}
+    )
+    replayed = run_command(home, environment_for(home), "bundle", "replay", "other.zip")
     assert replayed.returncode == Exit.FAILED
     assert f"data/{path} has changed" in replayed.stderr
 
 
 def test_export_options_for_content_and_archive(home: Path):
     environment = environment_for(home)
-    both = run(home, environment, *EXPORT, "--out", "x.zip", "--no-content", "--wacz")
+    both = run_command(home, environment, *EXPORT, "--out", "x.zip", "--no-content", "--wacz")
     assert both.returncode == Exit.USAGE
-    made = run(home, environment, *EXPORT, "--out", "thin.zip", "--no-content")
+    made = run_command(home, environment, *EXPORT, "--out", "thin.zip", "--no-content")
     assert made.returncode == Exit.DONE, made.stderr
-    assert run(home, environment, "bundle", "replay", "thin.zip").returncode == Exit.DONE
-    without_pages = run(home, environment, "bundle", "replay", "thin.zip", "--run-scripts")
+    assert run_command(home, environment, "bundle", "replay", "thin.zip").returncode == Exit.DONE
+    without_pages = run_command(home, environment, "bundle", "replay", "thin.zip", "--run-scripts")
     assert without_pages.returncode == Exit.INCOMPLETE
     assert "made without content" in without_pages.stderr
-    with_archive = run(home, environment, *EXPORT, "--out", "thick.zip", "--wacz", "--task", "bridge")
+    with_archive = run_command(home, environment, *EXPORT, "--out", "thick.zip", "--wacz", "--task", "bridge")
     assert with_archive.returncode == Exit.DONE, with_archive.stderr
-    assert member(home / "thick.zip", "evidence/captures.wacz").startswith(b"PK")
+    assert read_member(home / "thick.zip", "evidence/captures.wacz").startswith(b"PK")
 
 
 def test_agent_without_results_fails(home: Path):
-    made = run(home, environment_for(home), *EXPORT[:3], "nobody", *EXPORT[4:], "--out", "x.zip")
+    made = run_command(home, environment_for(home), *EXPORT[:3], "nobody", *EXPORT[4:], "--out", "x.zip")
     assert made.returncode == Exit.FAILED
     assert "agent nobody has no results" in made.stderr
     assert not (home / "x.zip").exists()
@@ -162,7 +164,7 @@ def test_agent_without_results_fails(home: Path):
 def test_file_that_is_not_a_bundle_fails(home: Path):
     (home / "no.zip").write_bytes(b"nothing")
     for command in ("verify", "replay"):
-        ended = run(home, environment_for(home), "bundle", command, "no.zip")
+        ended = run_command(home, environment_for(home), "bundle", command, "no.zip")
         assert ended.returncode == Exit.FAILED
         assert "the file is not a zip" in ended.stderr
         assert "Traceback" not in ended.stderr
@@ -179,6 +181,6 @@ def test_next_export_removes_files_of_a_killed_export(home: Path, tmp_path: Path
         process.wait()
         (tmp_path / "killed.zip").unlink(missing_ok=True)
     assert left, "no export was caught at its work"
-    made = run(home, environment_for(home), *EXPORT, "--out", str(tmp_path / "next.zip"))
+    made = run_command(home, environment_for(home), *EXPORT, "--out", str(tmp_path / "next.zip"))
     assert made.returncode == Exit.DONE, made.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["next.zip"]

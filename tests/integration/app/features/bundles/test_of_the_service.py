@@ -24,7 +24,7 @@ from app.storage.records import Job
 from cache.blobs import BlobArea
 from cache.errors import BlobMissing
 from judges.errors import JudgeBug
-from tests.fakes.bundled import ANSWER, JudgedWorld, changed, member
+from tests.fakes.bundled import ANSWER, InMemoryJudging, copy_with_changes, read_member
 from tests.fakes.llm import RuleLLM
 from tests.fakes.services import Rig
 
@@ -36,7 +36,7 @@ class Service:
 
     def __init__(self, rig: Rig, folder: Path) -> None:
         self.rig = rig
-        self.world = JudgedWorld(folder, RuleLLM())
+        self.world = InMemoryJudging(folder, RuleLLM())
 
     async def evaluate(self, job: Job, answer: Answer, *, result_id: str, progress: ProgressCallback) -> dict[str, Any]:
         if "broken" in answer.text:
@@ -44,13 +44,13 @@ class Service:
         return await self.world.evaluate(answer, result_id=result_id)
 
     async def judged(self, *texts: str) -> list[Job]:
-        async with self.rig.working(self.evaluate):
+        async with self.rig.running_worker(self.evaluate):
             ids = await self.rig.submit(*texts, agent="otter", task_id="museum")
-            return [await self.rig.ended(job_id) for job_id in ids]
+            return [await self.rig.wait_for_job(job_id) for job_id in ids]
 
     async def bundle(self, out: Path) -> ExportReport:
         evaluated = await from_database(self.rig.database, "otter", [])
-        report = await export_bundle(self.world.kept, evaluated, out)
+        report = await export_bundle(self.world.stores, evaluated, out)
         await record_root(self.rig.database, report, content=True)
         return report
 
@@ -68,10 +68,10 @@ async def test_bundle_contains_newest_result_of_each_answer(service: Service, tm
     assert list(report.results) == [jobs[0].result_id, jobs[1].result_id]
     assert verify(bundle).sound
     assert first_difference(replay(bundle)) is None
-    index = json.loads(member(bundle, "bundle.json"))
+    index = json.loads(read_member(bundle, "bundle.json"))
     assert index["without_result"] == [{"task_id": "museum", "answer_name": "answer_3.md", "error_code": "JUDGE_BUG"}]
-    result = json.loads(member(bundle, f"results/{jobs[1].result_id}.json"))
-    assert member(bundle, f"answers/{result['answer_sha256']}.md").decode().startswith("Better.")
+    result = json.loads(read_member(bundle, f"results/{jobs[1].result_id}.json"))
+    assert read_member(bundle, f"answers/{result['answer_sha256']}.md").decode().startswith("Better.")
 
 
 async def test_root_is_recorded_for_results_of_the_owner(service: Service, tmp_path: Path):
@@ -118,7 +118,7 @@ async def test_bundle_contains_overrides_and_recomputes_both_scores(service: Ser
     report = await service.bundle(bundle)
     assert report.root != before.root
     assert verify(bundle).sound
-    stored = json.loads(member(bundle, f"overrides/{job.result_id}.json"))
+    stored = json.loads(read_member(bundle, f"overrides/{job.result_id}.json"))
     assert [(each["leaf"], each["outcome"], each["in_force"]) for each in stored["overrides"]] == [
         ("lamp", "failed", True),
         ("said", "failed", False),
@@ -128,7 +128,7 @@ async def test_bundle_contains_overrides_and_recomputes_both_scores(service: Ser
     assert replayed.equal
     assert replayed.with_overrides == stored["with_overrides"]
     without, with_them = replayed.figures["final_score"], stored["with_overrides"]["final_score"]
-    assert with_them < without == json.loads(member(bundle, f"results/{job.result_id}.json"))["final_score"]
+    assert with_them < without == json.loads(read_member(bundle, f"results/{job.result_id}.json"))["final_score"]
     assert replay(tmp_path / "before.zip")[0].with_overrides is None
 
     path = f"overrides/{job.result_id}.json"
@@ -137,18 +137,18 @@ async def test_bundle_contains_overrides_and_recomputes_both_scores(service: Ser
         path: stored | {"overrides": stored["overrides"][:2]},
     }
     for where, forgery in forgeries.items():
-        other = changed(bundle, tmp_path / "other.zip", {path: json.dumps(forgery).encode()})
+        other = copy_with_changes(bundle, tmp_path / "other.zip", {path: json.dumps(forgery).encode()})
         assert where in (first_difference(replay(other)) or "")
-    without_overrides = changed(bundle, tmp_path / "silent.zip", {path: None})
+    without_overrides = copy_with_changes(bundle, tmp_path / "silent.zip", {path: None})
     assert path in (first_difference(replay(without_overrides)) or "")
     result = f"results/{job.result_id}.json"
-    unusual = json.loads(member(bundle, result))
+    unusual = json.loads(read_member(bundle, result))
     unusual["eval_breakdown"][0]["verification_tree"]["children"][0]["requires"] = 5
     trees = json.dumps([part["verification_tree"] for part in unusual["eval_breakdown"]]).encode()
     files = {result: json.dumps(unusual).encode(), f"trees/{job.result_id}.json": trees}
-    [unrecomputable] = replay(changed(bundle, tmp_path / "odd.zip", files))
+    [unrecomputable] = replay(copy_with_changes(bundle, tmp_path / "odd.zip", files))
     assert "cannot be recomputed" in str(unrecomputable.differences[0])
-    invalid = changed(bundle, tmp_path / "nonsense.zip", {path: b'{"overrides": [1]}'})
+    invalid = copy_with_changes(bundle, tmp_path / "nonsense.zip", {path: b'{"overrides": [1]}'})
     with pytest.raises(BundleRefused, match="is invalid"):
         replay(invalid)
 
@@ -159,8 +159,8 @@ async def test_override_reason_is_shortened_without_content(service: Service, tm
     async with service.rig.database.begin() as connection:
         await insert_override(connection, make_override(job.result_id, 1, "lamp", "failed"))
     evaluated, bundle = await from_database(service.rig.database, "otter", []), tmp_path / "thin.zip"
-    await export_bundle(service.world.kept, evaluated, bundle, content=False)
-    [stored] = json.loads(member(bundle, f"overrides/{job.result_id}.json"))["overrides"]
+    await export_bundle(service.world.stores, evaluated, bundle, content=False)
+    [stored] = json.loads(read_member(bundle, f"overrides/{job.result_id}.json"))["overrides"]
     assert len(stored["reason"]) == 300
     assert first_difference(replay(bundle)) is None
 

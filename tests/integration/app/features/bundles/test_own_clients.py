@@ -11,8 +11,8 @@ import pytest
 from app.features.bundles.replaying import first_difference, replay
 from app.features.bundles.rerunning import rerun
 from app.features.bundles.verifying import verify
-from tests.fakes.bundled import LAMPS, JudgedWorld, member
-from tests.fakes.confined import process_pool_with, script
+from tests.fakes.bundled import LAMPS, InMemoryJudging, read_member
+from tests.fakes.judge_processes import open_process_pool, script
 from tests.fakes.llm import RuleLLM
 from tests.standin.llm import StandInLLM
 
@@ -46,21 +46,21 @@ async def model(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StandInLLM]:
 
 
 @pytest.fixture(params=[True, False], ids=["confined", "here"])
-async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[JudgedWorld]:
-    world = JudgedWorld(tmp_path, RuleLLM())
+async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[InMemoryJudging]:
+    world = InMemoryJudging(tmp_path, RuleLLM())
     if not request.param:
         yield world
         return
-    async with process_pool_with() as world.process_pool:
+    async with open_process_pool() as world.process_pool:
         yield world
 
 
-async def test_bundle_contains_requests_of_both_client_kinds(world: JudgedWorld, model: StandInLLM, tmp_path: Path):
+async def test_bundle_contains_requests_of_both_client_kinds(world: InMemoryJudging, model: StandInLLM, tmp_path: Path):
     source = script(tmp_path, ASKS, above=ABOVE).read_text("utf-8").replace("https://shop.example/one", LAMPS)
     await world.judge(source, task="t")
     bundle, _ = await world.bundle()
     assert verify(bundle).sound
-    calls = [json.loads(line) for line in member(bundle, f"calls/{world.judged[0].id}.jsonl").splitlines()]
+    calls = [json.loads(line) for line in read_member(bundle, f"calls/{world.results[0].id}.jsonl").splitlines()]
     own = [call for call in calls if call["purpose"] == "free"]
     assert sorted(call["messages"][0]["content"] for call in own) == sorted(call.text for call in model.calls)
     assert {call["messages"][0]["content"] for call in own} == {

@@ -8,16 +8,18 @@ import pytest
 
 from app.features.bundles.replaying import first_difference, replay
 from app.features.bundles.rerunning import rerun
+from tests.compat.fixed_pages import FixedPages
 from tests.compat.script_cases import CASES, PAGES
-from tests.compat.seen import SeenPages
 from tests.compat.test_scripts import Hosted
-from tests.fakes.bundled import JudgedWorld
+from tests.fakes.bundled import InMemoryJudging
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
 
 
 async def test_public_scripts_are_replayed_and_rerun(tmp_path: Path):
-    world = JudgedWorld(tmp_path, Hosted(CASES[0]), capturer=SeenPages({url: f"What stands on {url}" for url in PAGES}))
+    world = InMemoryJudging(
+        tmp_path, Hosted(CASES[0]), capturer=FixedPages({url: f"What stands on {url}" for url in PAGES})
+    )
     for case in CASES:
         world.llm = Hosted(case)
         await world.judge(case.path.read_text("utf-8"), task=case.name, answer=case.answer)

@@ -14,7 +14,7 @@ from app.features.bundles.replaying import first_difference, replay
 from app.features.bundles.rerunning import rerun
 from app.features.bundles.verifying import verify
 from judges.llm.providers import Access, make_client
-from tests.fakes.bundled import LAMPS, JudgedWorld, member
+from tests.fakes.bundled import LAMPS, InMemoryJudging, read_member
 from tests.standin.call import Call
 from tests.standin.faults import MALFORMED, Fault
 from tests.standin.llm import StandInLLM
@@ -30,7 +30,7 @@ async def model() -> AsyncIterator[StandInLLM]:
 
 
 @pytest.fixture
-async def world(tmp_path: Path, model: StandInLLM) -> AsyncIterator[JudgedWorld]:
+async def world(tmp_path: Path, model: StandInLLM) -> AsyncIterator[InMemoryJudging]:
     """In each vote, one claim gets an unusable first reply, and another one only unusable replies."""
     llm, _ = make_client(
         "openai/gpt-6-luna", semaphore=asyncio.Semaphore(4), access=Access(openai_base_url=model.base_url)
@@ -44,7 +44,7 @@ async def world(tmp_path: Path, model: StandInLLM) -> AsyncIterator[JudgedWorld]
         return MALFORMED if call.claim == ALWAYS else None
 
     model.fault_for = fault_for
-    world = JudgedWorld(tmp_path, llm)
+    world = InMemoryJudging(tmp_path, llm)
     yield world
     await llm.aclose()
 
@@ -61,11 +61,11 @@ def judge() -> str:
     )
 
 
-def calls_in(bundle: Path, world: JudgedWorld) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in member(bundle, f"calls/{world.judged[0].id}.jsonl").splitlines()]
+def calls_in(bundle: Path, world: InMemoryJudging) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in read_member(bundle, f"calls/{world.results[0].id}.jsonl").splitlines()]
 
 
-async def test_bundle_contains_both_exchanges_of_a_repaired_call(world: JudgedWorld, model: StandInLLM):
+async def test_bundle_contains_both_exchanges_of_a_repaired_call(world: InMemoryJudging, model: StandInLLM):
     result = await world.judge(judge())
     bundle, _ = await world.bundle()
     calls = calls_in(bundle, world)
@@ -82,10 +82,10 @@ async def test_bundle_contains_both_exchanges_of_a_repaired_call(world: JudgedWo
     lost = [call for call in calls if "fault" in call]
     assert lost
     assert {tuple(each["reply"] for each in call["unusable"]) for call in lost} == {(MALFORMED.content,) * 2}
-    assert b"could not be used: {{problem}}" in member(bundle, "prompts/repair@1.md")
+    assert b"could not be used: {{problem}}" in read_member(bundle, "prompts/repair@1.md")
 
 
-async def test_bundle_is_sound_and_replays_with_and_without_scripts(world: JudgedWorld):
+async def test_bundle_is_sound_and_replays_with_and_without_scripts(world: InMemoryJudging):
     result = await world.judge(judge())
     assert result["status"] == "incomplete"
     bundle, _ = await world.bundle()
@@ -95,7 +95,7 @@ async def test_bundle_is_sound_and_replays_with_and_without_scripts(world: Judge
     assert first_difference(await rerun(bundle, found, world.settings, patience_s=0.2)) is None
 
 
-async def test_replies_are_shortened_without_content(world: JudgedWorld):
+async def test_replies_are_shortened_without_content(world: InMemoryJudging):
     await world.judge(judge())
     bundle, _ = await world.bundle(content=False)
     replies = [each["reply"] for call in calls_in(bundle, world) for each in call["unusable"]]

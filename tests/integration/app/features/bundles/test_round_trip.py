@@ -21,7 +21,17 @@ from app.features.bundles.rerunning import rerun
 from app.features.bundles.verifying import verify
 from cache.blobs import BlobArea
 from judges.llm.client import LLMRequest
-from tests.fakes.bundled import ANSWER, JUDGE, LAMPS, MUSEUM, PAGES, JudgedWorld, PagesWithBodies, changed, member
+from tests.fakes.bundled import (
+    ANSWER,
+    JUDGE,
+    LAMPS,
+    MUSEUM,
+    PAGES,
+    InMemoryJudging,
+    PagesWithBodies,
+    copy_with_changes,
+    read_member,
+)
 from tests.fakes.llm import RuleLLM
 
 RED = "The lamp is red"
@@ -37,8 +47,8 @@ def model() -> RuleLLM:
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> JudgedWorld:
-    world = JudgedWorld(tmp_path, model())
+async def world(tmp_path: Path) -> InMemoryJudging:
+    world = InMemoryJudging(tmp_path, model())
     await world.judge()
     return world
 
@@ -54,11 +64,11 @@ def payload(bundle: Path) -> dict[str, bytes]:
         return {name.partition("/data/")[2]: archive.read(name) for name in archive.namelist() if "/data/" in name}
 
 
-async def test_bundle_contains_all_files_by_hash(world: JudgedWorld):
+async def test_bundle_contains_all_files_by_hash(world: InMemoryJudging):
     bundle, made = await world.bundle()
     files = payload(bundle)
-    result = json.loads(world.judged[0].body)
-    assert files[f"results/{result['id']}.json"] == world.judged[0].body
+    result = json.loads(world.results[0].body)
+    assert files[f"results/{result['id']}.json"] == world.results[0].body
     assert files[f"answers/{result['answer_sha256']}.md"] == ANSWER.encode()
     assert files[f"scripts/{result['judge']['script_sha256']}.py"] == JUDGE.encode()
     assert json.loads(files[f"trees/{result['id']}.json"])[0]["id"] == "root"
@@ -74,10 +84,10 @@ async def test_bundle_contains_all_files_by_hash(world: JudgedWorld):
     assert made.absent == ()
 
 
-async def test_bundle_contains_every_request_and_reply(world: JudgedWorld):
+async def test_bundle_contains_every_request_and_reply(world: InMemoryJudging):
     bundle, _ = await world.bundle()
     files = payload(bundle)
-    calls = [json.loads(line) for line in files[f"calls/{world.judged[0].id}.jsonl"].splitlines()]
+    calls = [json.loads(line) for line in files[f"calls/{world.results[0].id}.jsonl"].splitlines()]
     asked = world.llm.requests  # type: ignore[attr-defined]
     assert len(calls) == len(asked) > 6
 
@@ -97,12 +107,12 @@ async def test_bundle_contains_every_request_and_reply(world: JudgedWorld):
 
     sent = sorted(str([message_texts(message) for message in request.messages]) for request in asked)
     assert sorted(str([message_texts(message) for message in call["messages"]]) for call in calls) == sent
-    pictures = re.findall(r'"picture": "([0-9a-f]{64})"', files[f"calls/{world.judged[0].id}.jsonl"].decode())
+    pictures = re.findall(r'"picture": "([0-9a-f]{64})"', files[f"calls/{world.results[0].id}.jsonl"].decode())
     assert pictures
     assert {f"evidence/{sha256}.jpg" for sha256 in pictures} <= files.keys()
 
 
-async def test_bundles_are_reproducible(world: JudgedWorld):
+async def test_bundles_are_reproducible(world: InMemoryJudging):
     first, second = await world.bundle("one.zip"), await world.bundle("two.zip")
     assert first[1].root == second[1].root
     assert first[0].read_bytes() == second[0].read_bytes()
@@ -120,7 +130,7 @@ async def output_of(*command: str, cwd: Path) -> str:
     return said.decode()
 
 
-async def test_bundle_is_valid_for_external_tools(world: JudgedWorld, tmp_path: Path):
+async def test_bundle_is_valid_for_external_tools(world: InMemoryJudging, tmp_path: Path):
     bundle, made = await world.bundle(wacz=True)
     folder = unpacked(bundle, tmp_path / "unpacked")
     for manifest in ("manifest-sha256.txt", "tagmanifest-sha256.txt"):
@@ -133,15 +143,15 @@ async def test_bundle_is_valid_for_external_tools(world: JudgedWorld, tmp_path: 
     assert {each.id.partition("/")[0] for each in action["result"]} == {"results", "trees", "calls"}
 
 
-async def test_wacz_archive_is_valid(world: JudgedWorld, tmp_path: Path):
+async def test_wacz_archive_is_valid(world: InMemoryJudging, tmp_path: Path):
     bundle, _ = await world.bundle(wacz=True)
     path = tmp_path / "captures.wacz"
-    path.write_bytes(member(bundle, "evidence/captures.wacz"))
+    path.write_bytes(read_member(bundle, "evidence/captures.wacz"))
     program = Path(sys.executable).with_name("wacz")
     assert "is valid" in await output_of(str(program), "validate", "-f", str(path), cwd=tmp_path)
 
 
-async def test_random_bit_flips_are_detected(world: JudgedWorld, tmp_path: Path):
+async def test_random_bit_flips_are_detected(world: InMemoryJudging, tmp_path: Path):
     bundle, made = await world.bundle()
     data, place, rng = bytearray(bundle.read_bytes()), tmp_path / "flipped.zip", random.Random(20261121)
     undetected = []
@@ -159,12 +169,12 @@ async def test_random_bit_flips_are_detected(world: JudgedWorld, tmp_path: Path)
     assert verify(bundle, expected_root=made.root).sound
 
 
-async def test_replay_recomputes_every_score(world: JudgedWorld):
+async def test_replay_recomputes_every_score(world: InMemoryJudging):
     await world.judge(JUDGE.replace("critical=True", "critical=False"), name="answer_2.md")
     bundle, _ = await world.bundle()
     found = replay(bundle)
     assert first_difference(found) is None
-    scores = [json.loads(judged.body)["score"] for judged in world.judged]
+    scores = [json.loads(judged.body)["score"] for judged in world.results]
     assert [each.figures["score"] for each in found] == scores
     assert all(each.equal for each in found)
 
@@ -177,48 +187,50 @@ async def test_replay_recomputes_every_score(world: JudgedWorld):
         (lambda result: result | {"answer_sha256": "0" * 64}, "answer_sha256: the result says '0000"),
     ],
 )
-async def test_first_difference_is_reported(world: JudgedWorld, tmp_path: Path, change: Any, says: str):
+async def test_first_difference_is_reported(world: InMemoryJudging, tmp_path: Path, change: Any, says: str):
     bundle, _ = await world.bundle()
-    path = f"results/{world.judged[0].id}.json"
-    other = changed(
-        bundle, tmp_path / "other.zip", {path: json.dumps(change(json.loads(member(bundle, path)))).encode()}
+    path = f"results/{world.results[0].id}.json"
+    other = copy_with_changes(
+        bundle, tmp_path / "other.zip", {path: json.dumps(change(json.loads(read_member(bundle, path)))).encode()}
     )
     assert says in (first_difference(replay(other)) or "")
 
 
-async def test_changed_page_text_fails_its_quotes(world: JudgedWorld, tmp_path: Path):
+async def test_changed_page_text_fails_its_quotes(world: InMemoryJudging, tmp_path: Path):
     bundle, _ = await world.bundle()
     text = PAGES[LAMPS].encode()
     path = f"evidence/{hashlib.sha256(text).hexdigest()}.txt"
-    other = changed(bundle, tmp_path / "other.zip", {path: text.replace(b"green", b"brown")})
+    other = copy_with_changes(bundle, tmp_path / "other.zip", {path: text.replace(b"green", b"brown")})
     with pytest.raises(BundleRefused, match="does not match its hash"):
         replay(other)
     capture = next(
-        name for name in payload(bundle) if name.startswith("captures/") and LAMPS in member(bundle, name).decode()
+        name for name in payload(bundle) if name.startswith("captures/") and LAMPS in read_member(bundle, name).decode()
     )
-    record = json.loads(member(bundle, capture))
+    record = json.loads(read_member(bundle, capture))
     brown = text.replace(b"green", b"brown")
     record["blobs"]["text"]["sha256"] = hashlib.sha256(brown).hexdigest()
     forged_files = {capture: json.dumps(record).encode(), path: None}
-    other = changed(bundle, tmp_path / "lies.zip", forged_files)
+    other = copy_with_changes(bundle, tmp_path / "lies.zip", forged_files)
     with zipfile.ZipFile(other, "a") as archive:
         archive.writestr(f"assay-otter/data/evidence/{hashlib.sha256(brown).hexdigest()}.txt", brown)
     assert "quote of leaf lamp" in (first_difference(replay(other)) or "")
 
 
-async def test_rerun_of_scripts_gives_the_same_results(world: JudgedWorld):
+async def test_rerun_of_scripts_gives_the_same_results(world: InMemoryJudging):
     bundle, _ = await world.bundle()
     again = await rerun(bundle, replay(bundle), world.settings, patience_s=0.2)
     assert first_difference(again) is None
 
 
-async def test_request_that_is_not_in_the_bundle_is_reported(world: JudgedWorld, tmp_path: Path):
+async def test_request_that_is_not_in_the_bundle_is_reported(world: InMemoryJudging, tmp_path: Path):
     bundle, _ = await world.bundle()
     other = JUDGE.replace("The lamp is green", RED).encode()
     script = next(name for name in payload(bundle) if name.startswith("scripts/"))
-    index = json.loads(member(bundle, "bundle.json"))
+    index = json.loads(read_member(bundle, "bundle.json"))
     index["results"][0]["script"] = hashlib.sha256(other).hexdigest()
-    forged = changed(bundle, tmp_path / "other.zip", {"bundle.json": json.dumps(index).encode(), script: None})
+    forged = copy_with_changes(
+        bundle, tmp_path / "other.zip", {"bundle.json": json.dumps(index).encode(), script: None}
+    )
     with zipfile.ZipFile(forged, "a") as archive:
         archive.writestr(f"assay-otter/data/scripts/{hashlib.sha256(other).hexdigest()}.py", other)
     again = await rerun(forged, replay(bundle), world.settings, patience_s=0.05)
@@ -227,7 +239,7 @@ async def test_request_that_is_not_in_the_bundle_is_reported(world: JudgedWorld,
     assert RED in message_texts
 
 
-async def test_bundle_without_content_has_no_pages_and_replays(world: JudgedWorld):
+async def test_bundle_without_content_has_no_pages_and_replays(world: InMemoryJudging):
     bundle, made = await world.bundle(content=False)
     assert verify(bundle).sound
     files = payload(bundle)
@@ -243,8 +255,8 @@ async def test_bundle_without_content_has_no_pages_and_replays(world: JudgedWorl
     assert "made without content" in (again.unchecked or "")
 
 
-async def test_missing_files_are_listed_and_bundle_replays(world: JudgedWorld):
-    result = json.loads(world.judged[0].body)
+async def test_missing_files_are_listed_and_bundle_replays(world: InMemoryJudging):
+    result = json.loads(world.results[0].body)
     capture = await world.index.get(result["pages"][0]["page_id"])
     assert capture is not None
     await world.blobs.remove(capture.blobs["html"].sha256)
@@ -253,7 +265,7 @@ async def test_missing_files_are_listed_and_bundle_replays(world: JudgedWorld):
     await world.blobs.remove_from_area(BlobArea.SCRIPTS, result["judge"]["script_sha256"])
     bundle, made = await world.bundle()
     assert {each.path.partition("/")[0] for each in made.absent} == {"evidence", "calls", "scripts"}
-    assert {each["path"] for each in json.loads(member(bundle, "bundle.json"))["absent"]} == {
+    assert {each["path"] for each in json.loads(read_member(bundle, "bundle.json"))["absent"]} == {
         e.path for e in made.absent
     }
     assert verify(bundle).sound
@@ -265,7 +277,7 @@ async def test_missing_files_are_listed_and_bundle_replays(world: JudgedWorld):
 async def test_secrets_are_withheld(tmp_path: Path):
     canary = "sk-canary-0123456789abcdef"
     pages = {**PAGES, LAMPS: f"Every lamp in this catalogue is green. {canary}"}
-    world = JudgedWorld(tmp_path, model(), capturer=PagesWithBodies(pages), secrets=(canary,))
+    world = InMemoryJudging(tmp_path, model(), capturer=PagesWithBodies(pages), secrets=(canary,))
     await world.judge(JUDGE + f"\n# {canary}\n", answer=f"{ANSWER} {canary}")
     bundle, made = await world.bundle(wacz=True)
     assert canary.encode() not in bundle.read_bytes()
@@ -274,12 +286,12 @@ async def test_secrets_are_withheld(tmp_path: Path):
     assert verify(bundle).sound
 
 
-async def test_path_traversal_in_a_hash_is_rejected(world: JudgedWorld, tmp_path: Path):
+async def test_path_traversal_in_a_hash_is_rejected(world: InMemoryJudging, tmp_path: Path):
     bundle, _ = await world.bundle()
     path = next(name for name in payload(bundle) if name.startswith("captures/"))
-    record = json.loads(member(bundle, path))
+    record = json.loads(read_member(bundle, path))
     record["blobs"]["text"]["sha256"] = "../../../../evil"
-    forged = changed(bundle, tmp_path / "forged.zip", {path: json.dumps(record).encode()})
+    forged = copy_with_changes(bundle, tmp_path / "forged.zip", {path: json.dumps(record).encode()})
     with pytest.raises(BundleRefused, match="by an invalid hash"):
         await rerun(forged, [], world.settings)
 
@@ -297,14 +309,14 @@ def corrupt(value: Any, rng: random.Random) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["results/", "trees/", "captures/", "calls/", "bundle.json"])
-async def test_corrupt_files_cause_a_difference_or_a_rejection(world: JudgedWorld, tmp_path: Path, kind: str):
+async def test_corrupt_files_cause_a_difference_or_a_rejection(world: InMemoryJudging, tmp_path: Path, kind: str):
     bundle, _ = await world.bundle()
     path = next(name for name in payload(bundle) if name.startswith(kind))
-    first, _, rest = member(bundle, path).partition(b"\n" if kind == "calls/" else b"\0")
+    first, _, rest = read_member(bundle, path).partition(b"\n" if kind == "calls/" else b"\0")
     rng = random.Random(kind)
     for number in range(60):
         other = json.dumps(corrupt(json.loads(first), rng)).encode()
-        forged = changed(bundle, tmp_path / "forged.zip", {path: other + b"\n" + rest})
+        forged = copy_with_changes(bundle, tmp_path / "forged.zip", {path: other + b"\n" + rest})
         try:
             found = replay(forged)
             if number < 12:

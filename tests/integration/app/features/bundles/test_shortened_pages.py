@@ -24,8 +24,8 @@ from judges.llm.request_formats import SCHEMA_IN_WORDS
 from judges.llm.response_cache import FolderReplyCache
 from judges.prompting.prompts.library import load_prompt
 from judges.prompting.verdict_reply import BinaryEvalResult
-from tests.fakes.bundled import LAMPS, JudgedWorld, PagesWithBodies, member
-from tests.fakes.confined import process_pool_with
+from tests.fakes.bundled import LAMPS, InMemoryJudging, PagesWithBodies, read_member
+from tests.fakes.judge_processes import open_process_pool
 from tests.standin.call import Call
 from tests.standin.faults import MALFORMED, RATE_LIMITED, TOO_LONG, Fault
 from tests.standin.llm import StandInLLM
@@ -57,14 +57,14 @@ async def model() -> AsyncIterator[StandInLLM]:
 
 
 @pytest.fixture
-async def world(tmp_path: Path, model: StandInLLM) -> AsyncIterator[JudgedWorld]:
+async def world(tmp_path: Path, model: StandInLLM) -> AsyncIterator[InMemoryJudging]:
     llm, _ = make_client(
         "openai/gpt-6-luna",
         semaphore=asyncio.Semaphore(4),
         access=Access(openai_base_url=model.base_url),
         store=FolderReplyCache(tmp_path / "replies"),
     )
-    yield JudgedWorld(tmp_path, llm, capturer=PagesWithBodies({LAMPS: PAGE}))
+    yield InMemoryJudging(tmp_path, llm, capturer=PagesWithBodies({LAMPS: PAGE}))
     await llm.aclose()
 
 
@@ -80,8 +80,8 @@ def judge(*claims: str) -> str:
     )
 
 
-def calls_in(bundle: Path, world: JudgedWorld, which: int = 0) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in member(bundle, f"calls/{world.judged[which].id}.jsonl").splitlines()]
+def calls_in(bundle: Path, world: InMemoryJudging, which: int = 0) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in read_member(bundle, f"calls/{world.results[which].id}.jsonl").splitlines()]
 
 
 def texts_of(bundle: Path, messages: list[dict[str, Any]]) -> str:
@@ -92,7 +92,8 @@ def texts_of(bundle: Path, messages: list[dict[str, Any]]) -> str:
             return content
         pieces = content["pieces"]
         return "".join(
-            each if isinstance(each, str) else member(bundle, f"texts/{each['sha256']}.txt").decode() for each in pieces
+            each if isinstance(each, str) else read_member(bundle, f"texts/{each['sha256']}.txt").decode()
+            for each in pieces
         )
 
     found = []
@@ -121,7 +122,7 @@ def exchanges(bundle: Path, call: dict[str, Any]) -> list[tuple[str, str]]:
     return [*found, (as_sent(messages, call.get("form", "")), second["reply"])] if "reply" in second else found
 
 
-async def test_bundle_contains_every_request_with_its_response(world: JudgedWorld, model: StandInLLM):
+async def test_bundle_contains_every_request_with_its_response(world: InMemoryJudging, model: StandInLLM):
     result = await world.judge(judge(GREEN, RED, ODD, NEVER))
     bundle, _ = await world.bundle()
     calls = calls_in(bundle, world)
@@ -133,7 +134,7 @@ async def test_bundle_contains_every_request_with_its_response(world: JudgedWorl
     assert sorted(sent for sent, _ in recorded) == sorted(call.text for call in answered)
     assert limited.text in {sent for sent, _ in recorded}
     assert any(WORDS in sent for sent, _ in recorded)
-    assert load_prompt("schema_words").text in member(bundle, "prompts/schema_words@1.md").decode()
+    assert load_prompt("schema_words").text in read_member(bundle, "prompts/schema_words@1.md").decode()
     for sent, result_or_error in recorded:
         is_whole = SECRET_PLACE in sent
         assert is_whole != (TRUNCATION_NOTICE in sent)
@@ -145,7 +146,7 @@ async def test_bundle_contains_every_request_with_its_response(world: JudgedWorl
     )
 
 
-async def test_recorded_calls_end_with_the_outcome_for_the_judge(world: JudgedWorld):
+async def test_recorded_calls_end_with_the_outcome_for_the_judge(world: InMemoryJudging):
     await world.judge(judge(GREEN, RED, ODD, NEVER))
     bundle, _ = await world.bundle()
     ends: dict[str, set[tuple[Any, ...]]] = {}
@@ -166,7 +167,7 @@ async def test_recorded_calls_end_with_the_outcome_for_the_judge(world: JudgedWo
 
 @pytest.mark.parametrize(("claim", "status"), [(GREEN, "complete"), (ODD, "complete"), (RED, "incomplete")])
 async def test_bundle_is_sound_and_reruns_without_a_model(
-    world: JudgedWorld, model: StandInLLM, claim: str, status: str
+    world: InMemoryJudging, model: StandInLLM, claim: str, status: str
 ):
     result = await world.judge(judge(claim))
     assert result["status"] == status
@@ -178,8 +179,8 @@ async def test_bundle_is_sound_and_reruns_without_a_model(
     assert first_difference(await rerun(bundle, found, world.settings, patience_s=0.2)) is None
 
 
-async def test_isolated_judge_records_shortened_pages(world: JudgedWorld):
-    async with process_pool_with() as world.process_pool:
+async def test_isolated_judge_records_shortened_pages(world: InMemoryJudging):
+    async with open_process_pool() as world.process_pool:
         result = await world.judge(judge(GREEN, RED, ODD, NEVER))
     [root] = [part["verification_tree"] for part in result["eval_breakdown"]]
     assert [leaf["outcome"] for leaf in root["children"]] == ["passed", "not_judged", "passed", "not_judged"]
@@ -190,7 +191,7 @@ async def test_isolated_judge_records_shortened_pages(world: JudgedWorld):
     assert first_difference(await rerun(bundle, found, confined, patience_s=0.2)) is None
 
 
-async def test_cached_reply_is_recorded_for_the_shortened_page(world: JudgedWorld, model: StandInLLM):
+async def test_cached_reply_is_recorded_for_the_shortened_page(world: InMemoryJudging, model: StandInLLM):
     await world.judge(judge(GREEN))
     asked = len(model.calls)
     await world.judge(judge(GREEN), name="answer_2.md")
@@ -204,7 +205,7 @@ async def test_cached_reply_is_recorded_for_the_shortened_page(world: JudgedWorl
     assert first_difference(await rerun(bundle, found, world.settings, patience_s=0.2)) is None
 
 
-async def test_shortened_page_is_omitted_without_content(world: JudgedWorld):
+async def test_shortened_page_is_omitted_without_content(world: InMemoryJudging):
     await world.judge(judge(GREEN, RED, NEVER))
     bundle, _ = await world.bundle(content=False)
     assert verify(bundle).sound
@@ -214,7 +215,7 @@ async def test_shortened_page_is_omitted_without_content(world: JudgedWorld):
     assert first_difference(replay(bundle)) is None
 
 
-async def test_record_without_shortened_pages_is_readable(world: JudgedWorld):
+async def test_record_without_shortened_pages_is_readable(world: InMemoryJudging):
     result = await world.judge(judge(GREEN))
     record = read_calls(await world.blobs.get_from_area(BlobArea.CALLS, result["calls"]["sha256"]))
     for call in record.calls:

@@ -16,8 +16,8 @@ from PIL import Image, ImageDraw
 from app.features.extension import pairing
 from app.storage.database import connect_database
 from app.storage.tables import pairings
-from tests.integration.app.api.asking import problem
-from tests.integration.app.api.conftest import Open
+from tests.integration.app.api.api_calls import assert_problem
+from tests.integration.app.api.conftest import OpenApi
 from tests.integration.app.api.test_page_uploads import png
 
 pytestmark = pytest.mark.postgres
@@ -54,7 +54,7 @@ async def capture(api: httpx.AsyncClient, headers: dict[str, str], **fields: Any
     return await api.post("/v1/extension/captures", headers=headers, files=sent)
 
 
-async def test_page_from_a_browser_is_stored_with_provenance(open_api: Open):
+async def test_page_from_a_browser_is_stored_with_provenance(open_api: OpenApi):
     async with open_api(workers=0, pages={FINE: TEXT}) as api:
         await add_pages(api)
         browser = await pair_browser(api)
@@ -84,7 +84,7 @@ async def test_page_from_a_browser_is_stored_with_provenance(open_api: Open):
         assert (await api.get("/v1/extension/flagged", headers=browser)).json() == {"items": []}
 
 
-async def test_text_boxes_are_uploaded_with_the_screenshot(open_api: Open):
+async def test_text_boxes_are_uploaded_with_the_screenshot(open_api: OpenApi):
     boxes = {"width": 200, "height": 300, "pieces": [["The tower", 9, [[0, 10, 20, 120, 18]]]]}
     picture = Image.new("RGB", (200, 300), "white")
     ImageDraw.Draw(picture).text((12, 22), TEXT[:20], fill="black")
@@ -95,7 +95,7 @@ async def test_text_boxes_are_uploaded_with_the_screenshot(open_api: Open):
         browser = await pair_browser(api)
         image = ("a.png", buffer.getvalue(), "image/png")
         for wrong in ("{", json.dumps(boxes | {"width": -1}), json.dumps(boxes | {"more": 1})):
-            refused = problem(await capture(api, browser, image=image, places=(None, wrong)), 422, "INVALID")
+            refused = assert_problem(await capture(api, browser, image=image, places=(None, wrong)), 422, "INVALID")
             assert [one["path"] for one in refused["errors"]] == ["places"]
         answer = await capture(api, browser, image=image, places=(None, json.dumps(boxes)))
         assert answer.status_code == 201, answer.text
@@ -105,20 +105,20 @@ async def test_text_boxes_are_uploaded_with_the_screenshot(open_api: Open):
         elsewhere = await api.post("/v1/pages/changes", json={"action": "flag", "url": WALLED, "why": "again"})
         assert elsewhere.status_code == 201
         other = await capture(api, browser, image=image, places=(None, json.dumps(boxes | {"height": 9000})))
-        problem(await api.get(f"/v1/pages/{other.json()['id']}/places"), 404, "NOT_FOUND")
+        assert_problem(await api.get(f"/v1/pages/{other.json()['id']}/places"), 404, "NOT_FOUND")
 
 
-async def test_usable_page_is_replaced_only_if_flagged(open_api: Open):
+async def test_usable_page_is_replaced_only_if_flagged(open_api: OpenApi):
     async with open_api(workers=0, pages={FINE: TEXT}) as api:
         await add_pages(api)
         browser = await pair_browser(api)
         for url in (FINE, "https://nobody.cites.example/"):
-            problem(await capture(api, browser, url=(None, url)), 409, "NOT_FLAGGED")
+            assert_problem(await capture(api, browser, url=(None, url)), 409, "NOT_FLAGGED")
         await api.post("/v1/pages/changes", json={"action": "flag", "url": FINE})
         assert (await capture(api, browser, url=(None, FINE))).status_code == 201
 
 
-async def test_corrected_url_opens_its_target(open_api: Open):
+async def test_corrected_url_opens_its_target(open_api: OpenApi):
     right = "https://fine.example/right"
     async with open_api(workers=0, pages={FINE: TEXT, right: TEXT}) as api:
         await add_pages(api)
@@ -132,7 +132,7 @@ async def test_corrected_url_opens_its_target(open_api: Open):
         assert now["page_id"] == uploaded["id"]  # the page uploaded by a person is used from now on
 
 
-async def test_wall_from_a_browser_is_not_evidence(open_api: Open):
+async def test_wall_from_a_browser_is_not_evidence(open_api: OpenApi):
     async with open_api(workers=0, pages={FINE: TEXT}) as api:
         await add_pages(api)
         browser = await pair_browser(api)
@@ -155,30 +155,30 @@ async def test_wall_from_a_browser_is_not_evidence(open_api: Open):
         ({"title": (None, "x" * 1001)}, "title"),
     ],
 )
-async def test_invalid_capture_is_rejected_with_its_field(open_api: Open, fields: Json, path: str):
+async def test_invalid_capture_is_rejected_with_its_field(open_api: OpenApi, fields: Json, path: str):
     async with open_api(workers=0) as api:
         await add_pages(api)
         refused = await capture(api, await pair_browser(api), **fields)
-        assert path in [one["path"] for one in problem(refused, 422, "INVALID")["errors"]]
+        assert path in [one["path"] for one in assert_problem(refused, 422, "INVALID")["errors"]]
 
 
-async def test_invalid_image_is_rejected(open_api: Open):
+async def test_invalid_image_is_rejected(open_api: OpenApi):
     async with open_api(workers=0) as api:
         await add_pages(api)
         image = ("a.png", b"<script>alert(1)</script>", "image/png")
-        problem(await capture(api, await pair_browser(api), image=image), 422, "DOCUMENT_REJECTED")
+        assert_problem(await capture(api, await pair_browser(api), image=image), 422, "DOCUMENT_REJECTED")
 
 
-async def test_code_works_once_in_any_spelling(open_api: Open):
+async def test_code_works_once_in_any_spelling(open_api: OpenApi):
     async with open_api(workers=0) as api:
         code = await create_code(api)
         typed = {"code": f" {code.lower().replace('-', ' ').replace('0', 'o').replace('1', 'l')}", "name": "x"}
         assert (await api.post("/v1/extension/pair", json=typed)).status_code == 201
         await asyncio.sleep(2.1)
-        problem(await api.post("/v1/extension/pair", json={"code": code, "name": "y"}), 403, "WRONG_CODE")
+        assert_problem(await api.post("/v1/extension/pair", json={"code": code, "name": "y"}), 403, "WRONG_CODE")
 
 
-async def test_concurrent_requests_use_a_code_once(open_api: Open):
+async def test_concurrent_requests_use_a_code_once(open_api: OpenApi):
     async with open_api(workers=0) as api:
         body = {"code": await create_code(api), "name": "x"}
         answers = await asyncio.gather(*(api.post("/v1/extension/pair", json=body) for _ in range(4)))
@@ -186,25 +186,25 @@ async def test_concurrent_requests_use_a_code_once(open_api: Open):
         assert [answer.status_code for answer in answers].count(201) == 1
 
 
-async def test_expired_code_is_rejected(open_api: Open, monkeypatch: pytest.MonkeyPatch):
+async def test_expired_code_is_rejected(open_api: OpenApi, monkeypatch: pytest.MonkeyPatch):
     async with open_api(workers=0) as api:
         monkeypatch.setattr(pairing, "CODE_LIFETIME", timedelta(seconds=-1))
-        problem(
+        assert_problem(
             await api.post("/v1/extension/pair", json={"code": await create_code(api), "name": "x"}), 403, "WRONG_CODE"
         )
 
 
-async def test_code_guesses_are_rate_limited(open_api: Open):
+async def test_code_guesses_are_rate_limited(open_api: OpenApi):
     async with open_api(workers=0) as api:
         guesses = [
             await api.post("/v1/extension/pair", json={"code": f"AAAA-AAA{nth}", "name": "x"}) for nth in range(8)
         ]
         assert [answer.status_code for answer in guesses].count(403) <= 2
-        slowed = problem(guesses[-1], 429)
+        slowed = assert_problem(guesses[-1], 429)
         assert slowed["code"] == "TOO_MANY_REQUESTS" and int(guesses[-1].headers["retry-after"]) >= 1
 
 
-async def test_only_hashes_of_codes_and_tokens_are_stored(open_api: Open, database_url: str):
+async def test_only_hashes_of_codes_and_tokens_are_stored(open_api: OpenApi, database_url: str):
     async with open_api(workers=0) as api:
         code = await create_code(api)
         token = (await api.post("/v1/extension/pair", json={"code": code, "name": "x"})).json()["token"]
@@ -215,7 +215,7 @@ async def test_only_hashes_of_codes_and_tokens_are_stored(open_api: Open, databa
         assert code not in (await api.get("/v1/pairings")).text
 
 
-async def test_token_is_valid_only_for_extension_endpoints(open_api: Open):
+async def test_token_is_valid_only_for_extension_endpoints(open_api: OpenApi):
     async with open_api(workers=0, api_keys=[KEY]) as api:
         api.headers["Authorization"] = f"Bearer {KEY}"
         browser = await pair_browser(api)
@@ -226,39 +226,39 @@ async def test_token_is_valid_only_for_extension_endpoints(open_api: Open):
         ]:  # fmt: skip
             assert (await api.request(method, path, headers=browser)).status_code == 401, path
         # other keys do not open them
-        problem(await api.get("/v1/extension/flagged"), 401, "NOT_PAIRED")
-        problem(await capture(api, {}), 401, "NOT_PAIRED")
+        assert_problem(await api.get("/v1/extension/flagged"), 401, "NOT_PAIRED")
+        assert_problem(await capture(api, {}), 401, "NOT_PAIRED")
 
 
-async def test_token_is_required_even_without_configured_keys(open_api: Open):
+async def test_token_is_required_even_without_configured_keys(open_api: OpenApi):
     async with open_api(workers=0) as api:
-        problem(await api.get("/v1/extension/flagged"), 401, "NOT_PAIRED")
-        problem(await capture(api, {"Authorization": "Bearer assay_0123456789_x"}), 401, "NOT_PAIRED")
+        assert_problem(await api.get("/v1/extension/flagged"), 401, "NOT_PAIRED")
+        assert_problem(await capture(api, {"Authorization": "Bearer assay_0123456789_x"}), 401, "NOT_PAIRED")
         browser = await pair_browser(api)
         assert (await api.get("/v1/pages")).status_code == 200  # pairing does not make keys mandatory
         assert (await api.get("/v1/extension/flagged", headers=browser)).status_code == 200
 
 
-async def test_pairing_can_be_revoked_from_both_sides(open_api: Open):
+async def test_pairing_can_be_revoked_from_both_sides(open_api: OpenApi):
     async with open_api(workers=0) as api:
         first = await pair_browser(api)
         [made] = (await api.get("/v1/pairings")).json()["items"]
         assert (made["state"], made["name"], made["owner"]) == ("paired", "Ada's laptop", "local")
         assert (await api.delete(f"/v1/pairings/{made['id']}")).json()["state"] == "revoked"
-        problem(await api.get("/v1/extension/flagged", headers=first), 401, "NOT_PAIRED")
+        assert_problem(await api.get("/v1/extension/flagged", headers=first), 401, "NOT_PAIRED")
         await asyncio.sleep(2.1)
         second = await pair_browser(api)
         assert (await api.delete("/v1/extension/pairing", headers=second)).json()["state"] == "revoked"
-        problem(await api.get("/v1/extension/flagged", headers=second), 401, "NOT_PAIRED")
-        problem(await api.delete("/v1/pairings/pair_nothing"), 404, "NOT_FOUND")
+        assert_problem(await api.get("/v1/extension/flagged", headers=second), 401, "NOT_PAIRED")
+        assert_problem(await api.delete("/v1/pairings/pair_nothing"), 404, "NOT_FOUND")
         revoked = await create_code(api)
         [waiting] = [one for one in (await api.get("/v1/pairings")).json()["items"] if one["state"] == "waiting"]
         await api.delete(f"/v1/pairings/{waiting['id']}")
         await asyncio.sleep(2.1)
-        problem(await api.post("/v1/extension/pair", json={"code": revoked, "name": "x"}), 403, "WRONG_CODE")
+        assert_problem(await api.post("/v1/extension/pair", json={"code": revoked, "name": "x"}), 403, "WRONG_CODE")
 
 
-async def test_extension_origin_is_allowed_only_for_its_endpoints(open_api: Open):
+async def test_extension_origin_is_allowed_only_for_its_endpoints(open_api: OpenApi):
     async with open_api(workers=0) as api:
         asked = {"Origin": EXTENSION, "Access-Control-Request-Method": "POST"}
         preflight = await api.options("/v1/extension/captures", headers=asked)
@@ -267,28 +267,28 @@ async def test_extension_origin_is_allowed_only_for_its_endpoints(open_api: Open
         assert "access-control-allow-credentials" not in preflight.headers
         refused = await api.get("/v1/extension/flagged", headers={"Origin": EXTENSION})
         assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, EXTENSION)
-        problem(await api.get("/v1/pages", headers={"Origin": EXTENSION}), 403, "FOREIGN_ORIGIN")
-        problem(
+        assert_problem(await api.get("/v1/pages", headers={"Origin": EXTENSION}), 403, "FOREIGN_ORIGIN")
+        assert_problem(
             await api.get("/v1/extension/flagged", headers={"Origin": "https://evil.example"}), 403, "FOREIGN_ORIGIN"
         )
         elsewhere = {"Origin": EXTENSION, "Host": "evil.example"}
-        problem(await api.get("/v1/extension/flagged", headers=elsewhere), 421, "WRONG_HOST")
+        assert_problem(await api.get("/v1/extension/flagged", headers=elsewhere), 421, "WRONG_HOST")
 
 
-async def test_unpaired_requests_have_a_small_body_limit(open_api: Open):
+async def test_unpaired_requests_have_a_small_body_limit(open_api: OpenApi):
     async with open_api(workers=0, api_keys=[KEY]) as api:
         json = {"Content-Type": "application/json"}
-        problem(await api.post("/v1/extension/pair", content=b" " * 5000, headers=json), 413, "TOO_LARGE")
+        assert_problem(await api.post("/v1/extension/pair", content=b" " * 5000, headers=json), 413, "TOO_LARGE")
 
         async def endless():
             yield b"{"
 
-        problem(await api.post("/v1/extension/pair", content=endless(), headers=json), 413, "TOO_LARGE")
-        problem(await api.post("/v1/extension/captures", content=b"x" * 100_000), 401, "NOT_PAIRED")
-        problem(await api.post("/v1/extension/pair", json={"code": "x", "name": ""}), 422, "INVALID")
+        assert_problem(await api.post("/v1/extension/pair", content=endless(), headers=json), 413, "TOO_LARGE")
+        assert_problem(await api.post("/v1/extension/captures", content=b"x" * 100_000), 401, "NOT_PAIRED")
+        assert_problem(await api.post("/v1/extension/pair", json={"code": "x", "name": ""}), 422, "INVALID")
 
 
-async def test_pairing_can_upload_only_pages_of_its_owner(open_api: Open, tmp_path: Path):
+async def test_pairing_can_upload_only_pages_of_its_owner(open_api: OpenApi, tmp_path: Path):
     """Two configured keys are two owners. Neither sees the list of the other."""
     async with open_api(workers=0, api_keys=[KEY, "m" * 40]) as api:
         mine, other = {"Authorization": f"Bearer {KEY}"}, {"Authorization": f"Bearer {'m' * 40}"}
@@ -298,6 +298,6 @@ async def test_pairing_can_upload_only_pages_of_its_owner(open_api: Open, tmp_pa
         token = (await api.post("/v1/extension/pair", json={"code": made["code"], "name": "x"})).json()["token"]
         browser = {"Authorization": f"Bearer {token}"}
         assert (await api.get("/v1/extension/flagged", headers=browser)).json() == {"items": []}
-        problem(await capture(api, browser), 409, "NOT_FLAGGED")
+        assert_problem(await capture(api, browser), 409, "NOT_FLAGGED")
         assert (await api.get("/v1/pairings", headers=mine)).json()["items"] == []
-        problem(await api.delete(f"/v1/pairings/{made['id']}", headers=mine), 404, "NOT_FOUND")
+        assert_problem(await api.delete(f"/v1/pairings/{made['id']}", headers=mine), 404, "NOT_FOUND")

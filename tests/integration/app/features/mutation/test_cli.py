@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from judges.trial import try_judge
-from tests.unit.app.conftest import Call
+from tests.unit.app.conftest import RunCommand
 
 URL = "https://pellard.example/heron"
 PAGE = "The Heron costs 430 crowns. It is a fine gauge."
@@ -44,7 +44,7 @@ def mine(tmp_path: Path) -> Path:
 CUSTOM_FILES = ("--judges", "mine", "--answer", "answer.md", "--pages", "pages.json")
 
 
-def test_custom_judge_is_tested_without_a_browser(assay: Call, mine: Path) -> None:
+def test_custom_judge_is_tested_without_a_browser(assay: RunCommand, mine: Path) -> None:
     mine.write_text(JUDGE.replace("{sources}", "found.sources"))
 
     ended = assay("tasks", "test", "heron", *CUSTOM_FILES, "--per-kind", "0")
@@ -55,7 +55,7 @@ def test_custom_judge_is_tested_without_a_browser(assay: Call, mine: Path) -> No
     assert "0 missed" in ended.out
 
 
-def test_missed_leaf_fails_the_command(assay: Call, mine: Path) -> None:
+def test_missed_leaf_fails_the_command(assay: RunCommand, mine: Path) -> None:
     mine.write_text(JUDGE.replace("{sources}", "None").replace("+ found.price", "+ '430 crowns'"))
 
     ended = assay("tasks", "test", "heron", *CUSTOM_FILES, "--per-kind", "0")
@@ -65,7 +65,7 @@ def test_missed_leaf_fails_the_command(assay: Call, mine: Path) -> None:
     assert "missed: price (the claim did not change: it is constant in the judge file" in ended.out
 
 
-def test_answer_without_passing_claims_is_rejected(assay: Call, mine: Path) -> None:
+def test_answer_without_passing_claims_is_rejected(assay: RunCommand, mine: Path) -> None:
     mine.write_text(JUDGE.replace("{sources}", "found.sources"))
     (mine.parent.parent / "answer.md").write_text("I could not find out.")
 
@@ -75,7 +75,7 @@ def test_answer_without_passing_claims_is_rejected(assay: Call, mine: Path) -> N
     assert "no claim of this answer passes" in ended.err
 
 
-def test_custom_task_requires_an_answer(assay: Call, mine: Path) -> None:
+def test_custom_task_requires_an_answer(assay: RunCommand, mine: Path) -> None:
     mine.write_text(JUDGE.replace("{sources}", "found.sources"))
     ended = assay("tasks", "test", "heron", "--judges", "mine")
     assert ended.code == 2
@@ -83,7 +83,7 @@ def test_custom_task_requires_an_answer(assay: Call, mine: Path) -> None:
 
 
 @pytest.mark.parametrize("pages", ["[1]", '{"https://a.example": 1}', "{"])
-def test_invalid_pages_file_is_rejected(assay: Call, mine: Path, pages: str) -> None:
+def test_invalid_pages_file_is_rejected(assay: RunCommand, mine: Path, pages: str) -> None:
     mine.write_text(JUDGE.replace("{sources}", "found.sources"))
     (mine.parent.parent / "pages.json").write_text(pages)
     ended = assay("tasks", "test", "heron", *CUSTOM_FILES)
@@ -91,7 +91,7 @@ def test_invalid_pages_file_is_rejected(assay: Call, mine: Path, pages: str) -> 
     assert "--pages" in ended.err
 
 
-def test_unknown_task_and_broken_judge_have_different_exit_codes(assay: Call, mine: Path) -> None:
+def test_unknown_task_and_broken_judge_have_different_exit_codes(assay: RunCommand, mine: Path) -> None:
     assert assay("tasks", "test", "karow_visit").code == 2
     mine.write_text("def (")
     assert assay("tasks", "test", "heron", *CUSTOM_FILES).code == 1

@@ -15,9 +15,9 @@ from PIL import Image
 
 from app.features.suites.snapshots import build_snapshot
 from judges.suites.multimodal.snapshot import SamplingOptions
-from tests.fakes.multimodal import EXPECTED, STEPS, answers, colour, write_rows
-from tests.integration.app.api.asking import ended, problem
-from tests.integration.app.api.conftest import Open
+from tests.fakes.multimodal import EXPECTED, STEPS, colour, multimodal_reply, write_rows
+from tests.integration.app.api.api_calls import assert_problem, wait_for_job
+from tests.integration.app.api.conftest import OpenApi
 from tests.standin.call import Call
 from tests.standin.faults import RATE_LIMITED, WRONG_KEY, Fault
 from tests.standin.llm import StandInLLM
@@ -40,7 +40,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def model() -> AsyncIterator[StandInLLM]:
-    async with StandInLLM(fault_for=answers) as server:
+    async with StandInLLM(fault_for=multimodal_reply) as server:
         yield server
 
 
@@ -63,10 +63,10 @@ async def start(api: httpx.AsyncClient, **order: Any) -> dict[str, Any]:
     return accepted
 
 
-async def test_run_returns_precomputed_metrics(open_api: Open, model: StandInLLM, data: Path):
+async def test_run_returns_precomputed_metrics(open_api: OpenApi, model: StandInLLM, data: Path):
     async with open_api(**settings(model, data)) as api:
         accepted = await start(api)
-        job = await ended(api, accepted["id"])
+        job = await wait_for_job(api, accepted["id"])
         assert (job["status"], job["error"]) == ("succeeded", None)
         assert job["progress"]["leaves_done"] == job["progress"]["leaves_total"] == 5
         result = (await api.get(f"/v1/results/{job['result_id']}")).json()
@@ -82,21 +82,21 @@ async def test_run_returns_precomputed_metrics(open_api: Open, model: StandInLLM
     assert {call.params["temperature"] for call in model.calls} == {0}
 
 
-async def test_runs_are_not_listed_as_agent_results(open_api: Open, model: StandInLLM, data: Path):
+async def test_runs_are_not_listed_as_agent_results(open_api: OpenApi, model: StandInLLM, data: Path):
     async with open_api(**settings(model, data)) as api:
         accepted = await start(api)
-        await ended(api, accepted["id"])
+        await wait_for_job(api, accepted["id"])
         assert (await api.get("/v1/results")).json()["items"] == []
         assert (await api.get("/v1/leaderboard")).json()["items"] == []
-        problem(await api.get("/v1/agents/mm-mind2web/summary"), 404)
+        assert_problem(await api.get("/v1/agents/mm-mind2web/summary"), 404)
         [listed] = (await api.get(RUNS)).json()["items"]
     assert (listed["id"], listed["order"]["data"]) == (accepted["id"], "snapshot.parquet")
 
 
-async def test_steps_are_paginated_filtered_and_shown(open_api: Open, model: StandInLLM, data: Path):
+async def test_steps_are_paginated_filtered_and_shown(open_api: OpenApi, model: StandInLLM, data: Path):
     async with open_api(**settings(model, data)) as api:
         url = (accepted := await start(api))["url"]
-        await ended(api, accepted["id"])
+        await wait_for_job(api, accepted["id"])
         first = (await api.get(f"{url}/steps", params={"limit": 2})).json()
         rest = (await api.get(f"{url}/steps", params={"cursor": first["next_cursor"]})).json()
         assert [step["position"] for step in first["items"] + rest["items"]] == [0, 1, 3, 4, 6]
@@ -114,10 +114,10 @@ async def test_steps_are_paginated_filtered_and_shown(open_api: Open, model: Sta
     assert {box["role"] for box in wrong["boxes"]} == {"gold", "picked"}
 
 
-async def test_screenshot_marks_gold_and_picked_elements(open_api: Open, model: StandInLLM, data: Path):
+async def test_screenshot_marks_gold_and_picked_elements(open_api: OpenApi, model: StandInLLM, data: Path):
     async with open_api(**settings(model, data)) as api:
         url = (accepted := await start(api))["url"]
-        await ended(api, accepted["id"])
+        await wait_for_job(api, accepted["id"])
         wrong = (await api.get(f"{url}/steps/3")).json()
         response = await api.get(wrong["screenshot"])
     assert response.headers["content-type"] == "image/jpeg"
@@ -129,17 +129,17 @@ async def test_screenshot_marks_gold_and_picked_elements(open_api: Open, model: 
 
 
 async def test_model_fault_is_not_zero_and_retry_requests_only_missing_steps(
-    open_api: Open, model: StandInLLM, data: Path
+    open_api: OpenApi, model: StandInLLM, data: Path
 ):
     broken = True
 
     def faulty(call: Call) -> Fault:
-        return RATE_LIMITED if broken and "Do what t4 says" in call.text else answers(call)
+        return RATE_LIMITED if broken and "Do what t4 says" in call.text else multimodal_reply(call)
 
     model.fault_for = faulty
     async with open_api(**settings(model, data)) as api:
         accepted = await start(api)
-        job = await ended(api, accepted["id"])
+        job = await wait_for_job(api, accepted["id"])
         result = (await api.get(f"/v1/results/{job['result_id']}")).json()
         assert (job["status"], result["status"], result["step_success_micro"]) == ("succeeded", "incomplete", None)
         assert result["bounds"]["low"]["step_success_micro"] == pytest.approx(1 / 5)
@@ -151,13 +151,13 @@ async def test_model_fault_is_not_zero_and_retry_requests_only_missing_steps(
         }
         broken, before = False, len(model.calls)
         assert (await api.post(f"/v1/jobs/{accepted['id']}/retry")).status_code == 202
-        job = await ended(api, accepted["id"])
+        job = await wait_for_job(api, accepted["id"])
         result = (await api.get(f"/v1/results/{job['result_id']}")).json()
     assert {name: result[name] for name in EXPECTED} == pytest.approx(EXPECTED)
     assert len(model.calls) == before + 2
 
 
-async def test_invalid_key_pauses_the_run(open_api: Open, model: StandInLLM, data: Path):
+async def test_invalid_key_pauses_the_run(open_api: OpenApi, model: StandInLLM, data: Path):
     model.always, model.fault_for = WRONG_KEY, None
     async with open_api(**settings(model, data)) as api:
         accepted = await start(api)
@@ -168,7 +168,7 @@ async def test_invalid_key_pauses_the_run(open_api: Open, model: StandInLLM, dat
     assert len(model.calls) <= 5
 
 
-async def test_predictions_file_is_scored_without_a_model(open_api: Open, model: StandInLLM, data: Path):
+async def test_predictions_file_is_scored_without_a_model(open_api: OpenApi, model: StandInLLM, data: Path):
     given = [
         {"task_id": "t1", "step": 0, "element": "Z", "action": "CLICK", "value": ""},
         {"task_id": "t9", "step": 0, "raw_output": "ELEMENT: A"},
@@ -176,7 +176,7 @@ async def test_predictions_file_is_scored_without_a_model(open_api: Open, model:
     (data / "given.json").write_text(json.dumps(given))
     async with open_api(**settings(model, data)) as api:
         accepted = await start(api, predictions="given.json")
-        job = await ended(api, accepted["id"])
+        job = await wait_for_job(api, accepted["id"])
         result = (await api.get(f"/v1/results/{job['result_id']}")).json()
     assert (result["not_judged"]["by_reason"], result["unknown_ids"]) == ({"no_prediction": 4}, ["t9:0"])
     assert model.calls == []
@@ -184,22 +184,24 @@ async def test_predictions_file_is_scored_without_a_model(open_api: Open, model:
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../secret.parquet", "link.parquet", "nothing.parquet", "a\0b", "out"])
 async def test_data_outside_allowed_folders_returns_404(
-    path: str, open_api: Open, model: StandInLLM, data: Path, tmp_path: Path
+    path: str, open_api: OpenApi, model: StandInLLM, data: Path, tmp_path: Path
 ):
     (tmp_path / "secret.parquet").write_bytes(b"")
     (tmp_path / "elsewhere").mkdir()
     (data / "link.parquet").symlink_to(tmp_path / "secret.parquet")
     (data / "out").symlink_to(tmp_path / "elsewhere")
     async with open_api(workers=0, **settings(model, data)) as api:
-        refused = problem(await api.post(RUNS, json={"data": path}), 404, "DATA_NOT_FOUND")
+        refused = assert_problem(await api.post(RUNS, json={"data": path}), 404, "DATA_NOT_FOUND")
         assert [error["path"] for error in refused["errors"]] == ["data"]
         both = await api.post(RUNS, json={"data": "snapshot.parquet", "predictions": path})
-        assert [error["path"] for error in problem(both, 404)["errors"]] == ["predictions"]
+        assert [error["path"] for error in assert_problem(both, 404)["errors"]] == ["predictions"]
 
 
-async def test_no_data_is_accessible_without_allowed_folders(open_api: Open, data: Path):
+async def test_no_data_is_accessible_without_allowed_folders(open_api: OpenApi, data: Path):
     async with open_api(workers=0) as api:
-        refused = problem(await api.post(RUNS, json={"data": str(data / "snapshot.parquet")}), 404, "DATA_NOT_FOUND")
+        refused = assert_problem(
+            await api.post(RUNS, json={"data": str(data / "snapshot.parquet")}), 404, "DATA_NOT_FOUND"
+        )
     assert "ASSAY_SUITE_DATA" in refused["errors"][0]["message"]
 
 
@@ -217,31 +219,31 @@ async def test_no_data_is_accessible_without_allowed_folders(open_api: Open, dat
         {"data": "snapshot.parquet", "budget_usd": 0},
     ],
 )
-async def test_invalid_order_returns_422(order: dict[str, Any], open_api: Open, model: StandInLLM, data: Path):
+async def test_invalid_order_returns_422(order: dict[str, Any], open_api: OpenApi, model: StandInLLM, data: Path):
     async with open_api(workers=0, **settings(model, data)) as api:
-        problem(await api.post(RUNS, json=order), 422)
+        assert_problem(await api.post(RUNS, json=order), 422)
 
 
-async def test_damaged_data_fails_the_run_with_location(open_api: Open, model: StandInLLM, data: Path):
+async def test_damaged_data_fails_the_run_with_location(open_api: OpenApi, model: StandInLLM, data: Path):
     (data / "broken.jsonl").write_text('{"task_id": "t1", "step": 0}\n')
     async with open_api(**settings(model, data)) as api:
         accepted = await start(api, data="broken.jsonl")
-        job = await ended(api, accepted["id"])
+        job = await wait_for_job(api, accepted["id"])
     assert (job["status"], job["error"]["code"]) == ("failed", "SUITE_DATA")
     assert "broken.jsonl, row 0, field candidates" in job["error"]["detail"]
 
 
-async def test_repeated_idempotency_key_starts_one_run(open_api: Open, model: StandInLLM, data: Path):
+async def test_repeated_idempotency_key_starts_one_run(open_api: OpenApi, model: StandInLLM, data: Path):
     async with open_api(workers=0, **settings(model, data)) as api:
         headers = {"Idempotency-Key": "once"}
         made = [await api.post(RUNS, json={"data": "snapshot.parquet"}, headers=headers) for _ in range(2)]
         other = await api.post(RUNS, json={"data": "snapshot.parquet", "seed": 1}, headers=headers)
         assert len((await api.get(RUNS)).json()["items"]) == 1
     assert made[0].json() == made[1].json()
-    problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
+    assert_problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
 
 
-async def test_unknown_runs_steps_and_suites_return_404(open_api: Open, model: StandInLLM, data: Path):
+async def test_unknown_runs_steps_and_suites_return_404(open_api: OpenApi, model: StandInLLM, data: Path):
     async with open_api(workers=0, **settings(model, data)) as api:
         accepted = await start(api)
         for path in (
@@ -253,11 +255,11 @@ async def test_unknown_runs_steps_and_suites_return_404(open_api: Open, model: S
             f"{accepted['url']}/steps/0/screenshot",
             "/v1/suites/gaia/runs",
         ):
-            problem(await api.get(path), 404)
-        problem(await api.get(f"{accepted['url']}/steps", params={"cursor": "abc"}), 422)
+            assert_problem(await api.get(path), 404)
+        assert_problem(await api.get(f"{accepted['url']}/steps", params={"cursor": "abc"}), 422)
 
 
-async def test_run_can_be_cancelled(open_api: Open, model: StandInLLM, data: Path):
+async def test_run_can_be_cancelled(open_api: OpenApi, model: StandInLLM, data: Path):
     model.delay_s = 0.2
     async with open_api(**settings(model, data) | {"max_llm": 1}) as api:
         accepted = await start(api)
@@ -271,7 +273,7 @@ async def test_run_can_be_cancelled(open_api: Open, model: StandInLLM, data: Pat
     assert len(model.calls) == calls < 10
 
 
-async def test_run_has_an_event_stream(open_api: Open, model: StandInLLM, data: Path):
+async def test_run_has_an_event_stream(open_api: OpenApi, model: StandInLLM, data: Path):
     async with open_api(**settings(model, data)) as api:
         accepted = await start(api)
         events = (await api.get(f"/v1/jobs/{accepted['id']}/events")).text
@@ -279,7 +281,7 @@ async def test_run_has_an_event_stream(open_api: Open, model: StandInLLM, data: 
     assert (last["kind"], last["status"], last["progress"]["leaves_done"]) == ("suite", "succeeded", 5)
 
 
-async def test_runs_of_other_owners_return_404(open_api: Open, model: StandInLLM, data: Path):
+async def test_runs_of_other_owners_return_404(open_api: OpenApi, model: StandInLLM, data: Path):
     keys = ("key-of-the-first", "key-of-the-second")
     async with open_api(**settings(model, data), api_keys=",".join(keys)) as api:
         first, second = ({"Authorization": f"Bearer {key}"} for key in keys)
@@ -289,13 +291,13 @@ async def test_runs_of_other_owners_return_404(open_api: Open, model: StandInLLM
                 await asyncio.sleep(0.05)
         for path in ("", "/steps", "/steps/0", "/steps/0/screenshot"):
             assert (await api.get(accepted["url"] + path, headers=first)).status_code == 200
-            problem(await api.get(accepted["url"] + path, headers=second), 404)
-            problem(await api.get(accepted["url"] + path), 401)
+            assert_problem(await api.get(accepted["url"] + path, headers=second), 404)
+            assert_problem(await api.get(accepted["url"] + path), 401)
         assert (await api.get(RUNS, headers=second)).json()["items"] == []
-        problem(await api.post(f"/v1/jobs/{accepted['id']}/cancel", headers=second), 404)
+        assert_problem(await api.post(f"/v1/jobs/{accepted['id']}/cancel", headers=second), 404)
 
 
-async def test_run_pauses_at_its_budget_and_resumes_when_it_is_raised(open_api: Open, model: StandInLLM, data: Path):
+async def test_run_pauses_at_its_budget_and_resumes_when_it_is_raised(open_api: OpenApi, model: StandInLLM, data: Path):
     # A request costs about 0.003 USD, and its price is reserved before it is sent.
     async with open_api(**settings(model, data) | {"max_llm": 1}) as api:
         accepted = await start(api, budget_usd=0.02)
@@ -308,7 +310,7 @@ async def test_run_pauses_at_its_budget_and_resumes_when_it_is_raised(open_api: 
         assert (run["order"]["budget_usd"], job["status"]) == (0.02, "queued")
         raised = await api.patch(f"/v1/submissions/{job['submission_id']}", json={"budget_usd": None})
         assert raised.status_code == 200, raised.text
-        job = await ended(api, accepted["id"])
+        job = await wait_for_job(api, accepted["id"])
         result = (await api.get(f"/v1/results/{job['result_id']}")).json()
     assert {name: result[name] for name in EXPECTED} == pytest.approx(EXPECTED)
     assert len(model.calls) == 10

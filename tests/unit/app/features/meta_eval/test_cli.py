@@ -10,7 +10,7 @@ from judges.analysis.labels import HumanDecision, Label, LabelledPage, RecordedV
 from judges.analysis.meta_eval.certificate import read_certificates
 from judges.verifier import DEFAULT_TRIALS
 from rubrics.verdict import Outcome
-from tests.unit.app.conftest import Call
+from tests.unit.app.conftest import RunCommand
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +46,7 @@ def labels(tmp_path: Path) -> str:
     return "labels.jsonl"
 
 
-def test_recorded_verdicts_are_measured_without_a_model(assay: Call, labels: str, tmp_path: Path) -> None:
+def test_recorded_verdicts_are_measured_without_a_model(assay: RunCommand, labels: str, tmp_path: Path) -> None:
     ended = assay("meta-eval", labels, "--json")
 
     assert ended.code == 0
@@ -56,7 +56,7 @@ def test_recorded_verdicts_are_measured_without_a_model(assay: Call, labels: str
     assert not (tmp_path / "data").exists()  # no model is called, so no data folder is created
 
 
-def test_model_is_called_and_measured(assay: Call, labels: str) -> None:
+def test_model_is_called_and_measured(assay: RunCommand, labels: str) -> None:
     ended = assay("meta-eval", labels, "--model", "lexical", "--out", "report.json")
 
     assert ended.code == 0, ended.err
@@ -69,7 +69,7 @@ def test_model_is_called_and_measured(assay: Call, labels: str) -> None:
     assert "gpt-6-luna (as recorded)" in ended.out
 
 
-def test_certificate_is_stored_where_results_find_it(assay: Call, labels: str) -> None:
+def test_certificate_is_stored_where_results_find_it(assay: RunCommand, labels: str) -> None:
     ended = assay("meta-eval", labels, "--model", "lexical", "--certify", "--json")
 
     assert ended.code == 0, ended.err
@@ -79,7 +79,7 @@ def test_certificate_is_stored_where_results_find_it(assay: Call, labels: str) -
     assert (kept.model, kept.prompts) == ("lexical/lexical", {"verify_page@1"})
 
 
-def test_claims_not_judged_make_the_measurement_incomplete(assay: Call, tmp_path: Path) -> None:
+def test_claims_not_judged_make_the_measurement_incomplete(assay: RunCommand, tmp_path: Path) -> None:
     lost = label("It is blue", HumanDecision.PASSED, pages=(LabelledPage(url=URL, page_id="page_unknown"),))
     (tmp_path / "labels.jsonl").write_text("".join(map(label_line, (*LABELS, lost))))
 
@@ -90,7 +90,7 @@ def test_claims_not_judged_make_the_measurement_incomplete(assay: Call, tmp_path
     assert (unjudged["claim"], unjudged["reason"]) == ("It is blue", "capture_failed")
 
 
-def test_every_invalid_line_is_named(assay: Call, tmp_path: Path) -> None:
+def test_every_invalid_line_is_named(assay: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "labels.jsonl").write_text('{"human": "passed", "claim": "x"}\n{"human": "maybe", "claim": "x"}\n{\n')
 
     ended = assay("meta-eval", "labels.jsonl")
@@ -100,7 +100,7 @@ def test_every_invalid_line_is_named(assay: Call, tmp_path: Path) -> None:
     assert "line 3:" in ended.err
 
 
-def test_certificate_requires_a_model_and_the_default_number_of_votes(assay: Call, labels: str) -> None:
+def test_certificate_requires_a_model_and_the_default_number_of_votes(assay: RunCommand, labels: str) -> None:
     assert assay("meta-eval", labels, "--certify").code == 2
     ended = assay("meta-eval", labels, "--model", "lexical", "--certify", "--votes", "1")
     assert ended.code == 2
@@ -111,7 +111,7 @@ def test_default_number_of_votes_is_that_of_judging() -> None:
     assert VOTES == DEFAULT_TRIALS
 
 
-def test_judge_without_any_verdict_gets_no_certificate(assay: Call, tmp_path: Path) -> None:
+def test_judge_without_any_verdict_gets_no_certificate(assay: RunCommand, tmp_path: Path) -> None:
     lost = label("It is blue", HumanDecision.PASSED, pages=(LabelledPage(url=URL, page_id="page_unknown"),))
     (tmp_path / "labels.jsonl").write_text(label_line(lost))
     ended = assay("meta-eval", "labels.jsonl", "--model", "lexical", "--certify", "--json")
@@ -120,14 +120,14 @@ def test_judge_without_any_verdict_gets_no_certificate(assay: Call, tmp_path: Pa
     assert "no certificate" in ended.err
 
 
-def test_report_that_cannot_be_written_is_reported(assay: Call, labels: str, tmp_path: Path) -> None:
+def test_report_that_cannot_be_written_is_reported(assay: RunCommand, labels: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     ended = assay("meta-eval", labels, "--out", "file/report.json")
     assert ended.code == 2
     assert "--out" in ended.err
 
 
-def test_model_without_its_key_stops_before_any_call(assay: Call, labels: str) -> None:
+def test_model_without_its_key_stops_before_any_call(assay: RunCommand, labels: str) -> None:
     ended = assay("meta-eval", labels, "--model", "lexical", "--model", "openai/gpt-6-luna")
     assert ended.code == 1
     assert "OPENAI_API_KEY" in ended.err

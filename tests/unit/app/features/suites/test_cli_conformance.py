@@ -3,19 +3,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.unit.app.conftest import Call
+from tests.unit.app.conftest import RunCommand
 
 RIGHT = {"cases": [{"id": "a", "pred": "CLICK", "gold": "CLICK", "f1_multichoice": 1.0}]}
 WRONG = {"cases": [{"id": "b", "pred": "CLICK", "gold": "CLICK", "f1_multichoice": 0.5, "more": 1}]}
 
 
-def test_last_line_counts_cases_and_exit_code_shows_success(assay: Call, tmp_path: Path) -> None:
+def test_last_line_counts_cases_and_exit_code_shows_success(assay: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "right.json").write_text(json.dumps(RIGHT))
     ended = assay("conformance", "mind2web", "right.json")
     assert (ended.code, ended.out) == (0, "1 passed, 0 failed\n")
 
 
-def test_failures_name_file_case_field_and_both_values(assay: Call, tmp_path: Path) -> None:
+def test_failures_name_file_case_field_and_both_values(assay: RunCommand, tmp_path: Path) -> None:
     for name, golden in (("right.json", RIGHT), ("wrong.json", WRONG)):
         (tmp_path / name).write_text(json.dumps(golden))
     ended = assay("conformance", "mind2web", "wrong.json", "right.json")
@@ -29,7 +29,7 @@ def test_failures_name_file_case_field_and_both_values(assay: Call, tmp_path: Pa
     assert "not checked: wrong.json: b: more" in ended.err
 
 
-def test_files_that_cannot_be_checked_are_failures(assay: Call, tmp_path: Path) -> None:
+def test_files_that_cannot_be_checked_are_failures(assay: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "odd.json").write_text('{"x": 1}')
     (tmp_path / "broken.json").write_text("{")
     ended = assay("conformance", "mind2web", "odd.json", "broken.json", "nowhere.json")
@@ -38,7 +38,7 @@ def test_files_that_cannot_be_checked_are_failures(assay: Call, tmp_path: Path) 
     assert "nowhere.json does not exist" in ended.out
 
 
-def test_long_texts_are_shown_from_their_first_difference(assay: Call, tmp_path: Path) -> None:
+def test_long_texts_are_shown_from_their_first_difference(assay: RunCommand, tmp_path: Path) -> None:
     raw = "Answer: B.\nAction: TYPE\nValue: " + "x" * 9000
     golden = {"cases": [{"raw": raw, "llm": {"letter": "B", "op_string": f"TYPE {'x' * 8999}y"}}]}
     (tmp_path / "long.json").write_text(json.dumps(golden))
@@ -47,5 +47,5 @@ def test_long_texts_are_shown_from_their_first_difference(assay: Call, tmp_path:
     assert "xxy" in shown
 
 
-def test_unknown_suite_is_a_usage_error(assay: Call) -> None:
+def test_unknown_suite_is_a_usage_error(assay: RunCommand) -> None:
     assert assay("conformance", "mind3web", "x.json").code == 2

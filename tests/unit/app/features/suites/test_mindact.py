@@ -26,7 +26,17 @@ from judges.suites.mind2web.data import find_split
 from judges.suites.mind2web.questions import shipped_template
 from judges.suites.mind2web.rules import Metric, NoPositive, Shuffle
 from rubrics.verdict import Usage
-from tests.fakes.mind2web import NINE_RANKS, SKIP, ZERO, action, answer, items, nine_steps, task, write_split
+from tests.fakes.mind2web import (
+    FIGURES_SCORED_ZERO,
+    FIGURES_SKIPPED,
+    NINE_RANKS,
+    action,
+    items,
+    nine_steps,
+    stand_in_reply,
+    task,
+    write_split,
+)
 
 ReplyFunction = Callable[[str], "str | Exception"]
 
@@ -34,7 +44,7 @@ ReplyFunction = Callable[[str], "str | Exception"]
 class Model:
     """``LLMClient`` whose reply is a function of the last message."""
 
-    def __init__(self, reply: ReplyFunction = answer) -> None:
+    def __init__(self, reply: ReplyFunction = stand_in_reply) -> None:
         self._says = reply
         self.requests: list[LLMRequest] = []
 
@@ -235,8 +245,8 @@ def test_prompt_is_sent_as_published(tmp_path: Path):
 
 def test_all_steps_give_the_published_figures(tmp_path: Path):
     found = report_of(tmp_path, Model())
-    assert {key: found[key] for key in ZERO} == approx_nested(ZERO)
-    assert {key: found["policies"]["skip"][key] for key in SKIP} == approx_nested(SKIP)
+    assert {key: found[key] for key in FIGURES_SCORED_ZERO} == approx_nested(FIGURES_SCORED_ZERO)
+    assert {key: found["policies"]["skip"][key] for key in FIGURES_SKIPPED} == approx_nested(FIGURES_SKIPPED)
     assert found["skipped"] == {"no_positive": 1, "positive_outside_top_k": 1, "single_candidate": 1}
     assert found["candidates"]["recall@50"] == pytest.approx(7 / 9)
     assert found["status"] == "complete"
@@ -262,7 +272,7 @@ def test_model_fault_gives_bounds_and_not_zero(tmp_path: Path):
         return (
             LLMUnavailable("503", status=503)
             if "Do what T1" in message and "ma </button>" in message
-            else answer(message)
+            else stand_in_reply(message)
         )
 
     found = report_of(tmp_path, Model(reply))

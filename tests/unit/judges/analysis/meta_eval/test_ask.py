@@ -104,4 +104,4 @@ async def test_undecided_items_are_not_judged_and_concurrency_is_limited() -> No
     )
 
     assert [one.item.label.claim for one in asked] == [f"Claim {n}" for n in range(3 * MAX_CONCURRENT_ITEMS)]
-    assert llm.most_under_way <= MAX_CONCURRENT_ITEMS
+    assert llm.max_in_flight <= MAX_CONCURRENT_ITEMS

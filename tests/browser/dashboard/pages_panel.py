@@ -9,20 +9,22 @@ from typing import Any
 import pytest_asyncio
 from patchright.async_api import Browser
 
-from tests.browser.dashboard.conftest import Open, Reader, Served, reading
+from tests.browser.dashboard.conftest import OpenDashboard, Reader, Served, open_reader
 from tests.fakes.judged import NOT_JUDGED, leaf, page_entry, rubric_of
 
-SAID = "The tower is 41 metres high. It was built in 1612 by the town of Vellmar, and stands to this day."
+PAGE_TEXT = "The tower is 41 metres high. It was built in 1612 by the town of Vellmar, and stands to this day."
 MANY, FEW, FINE, RIGHT = (f"https://{name}.example/" for name in ("many", "few", "fine", "right"))
 _numbers = count(1)
 
 
-async def cited(served: Served, leaves: dict[str, int], *, blocked: tuple[str, ...], task: str = "towers") -> str:
+async def judge_answer_with_citations(
+    served: Served, leaves: dict[str, int], *, blocked: tuple[str, ...], task: str = "towers"
+) -> str:
     """Judge an answer whose leaves cite pages, some behind a login form; return the id of its job."""
-    served.book.blocked.update(blocked)
+    served.capturer.blocked.update(blocked)
     pages = []
     for url in leaves:
-        page = await served.capture(url, SAID, title="Sign in" if url in blocked else "A tower")
+        page = await served.capture(url, PAGE_TEXT, title="Sign in" if url in blocked else "A tower")
         pages.append(page_entry(url, page_id=page, outcome="login_wall" if url in blocked else "ok"))
 
     def rubric():
@@ -34,44 +36,44 @@ async def cited(served: Served, leaves: dict[str, int], *, blocked: tuple[str, .
         return rubric_of(*found, leaf("other"), task_id=task)
 
     said = f"It is high [many]({MANY}). And few say so, see [few]({FEW}). Number {next(_numbers)}."
-    text = served.judging.tell(said, rubric, pages=pages)
+    text = served.judging.register(said, rubric, pages=pages)
     job = await served.submit("keeper", text, task=task, name=f"answer_{next(_numbers)}")
-    await served.ended(job)
+    await served.wait_for_job(job)
     return job
 
 
 @pytest_asyncio.fixture(loop_scope="module", name="shop")
-async def open_shop(open_dashboard: Open, chromium: Browser) -> AsyncIterator[tuple[Served, Reader, str]]:
+async def open_shop(open_dashboard: OpenDashboard, chromium: Browser) -> AsyncIterator[tuple[Served, Reader, str]]:
     """Service with three cited pages, and a browser that shows its pages panels."""
     async with open_dashboard() as served:
-        served.book.texts[RIGHT] = SAID.replace("41", "43")
-        job = await cited(served, {FEW: 1, MANY: 3, FINE: 2}, blocked=(FEW, MANY))
-        del served.book.texts[FEW]  # a new capture of it fails again; the other captures succeed
-        async with reading(chromium, served.url) as reader:
+        served.capturer.texts[RIGHT] = PAGE_TEXT.replace("41", "43")
+        job = await judge_answer_with_citations(served, {FEW: 1, MANY: 3, FINE: 2}, blocked=(FEW, MANY))
+        del served.capturer.texts[FEW]  # a new capture of it fails again; the other captures succeed
+        async with open_reader(chromium, served.url) as reader:
             yield served, reader, job
 
 
-async def rows(reader: Reader) -> list[str]:
+async def listed_rows(reader: Reader) -> list[str]:
     return [" ".join(row.split()) for row in await reader.page.locator(".cited").all_inner_texts()]
 
 
-async def chosen(reader: Reader) -> str:
+async def selected_url(reader: Reader) -> str:
     return str(await reader.page.locator(".preview-body").get_attribute("data-url"))
 
 
-async def shows(reader: Reader, url: str) -> None:
+async def wait_for_preview(reader: Reader, url: str) -> None:
     await reader.page.wait_for_selector(f'.preview-body[data-url="{url}"]')
 
 
-async def says(reader: Reader, words: str) -> None:
+async def wait_for_message(reader: Reader, words: str) -> None:
     await reader.page.wait_for_selector(f'#pages-message:has-text("{words}")')
 
 
-async def state(served: Served, url: str) -> dict[str, Any]:
+async def page_state(served: Served, url: str) -> dict[str, Any]:
     [found] = (await served.http.get("/v1/pages/urls", params={"url": url})).json()["items"]
     return dict(found)
 
 
-async def press(reader: Reader, *keys: str) -> None:
+async def press_keys(reader: Reader, *keys: str) -> None:
     for key in keys:
         await reader.page.keyboard.press(key)

@@ -17,7 +17,7 @@ _PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
+class RunningService:
     """Running service at ``url`` that writes to ``log``."""
 
     process: subprocess.Popen[str]
@@ -33,7 +33,7 @@ def environment_for(home: Path, **variables: str) -> dict[str, str]:
 
 
 @contextmanager
-def serving(home: Path, environment: Mapping[str, str], *arguments: str) -> Iterator[Running]:
+def running_service(home: Path, environment: Mapping[str, str], *arguments: str) -> Iterator[RunningService]:
     """Run ``assay serve`` during the block, then stop it normally."""
     command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", *arguments]
     log = home / "log"
@@ -42,7 +42,7 @@ def serving(home: Path, environment: Mapping[str, str], *arguments: str) -> Iter
         process = subprocess.Popen(command, env=dict(environment), cwd=home, stderr=said, stdout=said, text=True)
     try:
         url = _address(process, log, started)
-        yield Running(process=process, url=url, port=int(url.rpartition(":")[2]), log=log)
+        yield RunningService(process=process, url=url, port=int(url.rpartition(":")[2]), log=log)
     finally:
         process.terminate()
         try:
@@ -52,7 +52,7 @@ def serving(home: Path, environment: Mapping[str, str], *arguments: str) -> Iter
             process.wait()
 
 
-def run(home: Path, environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_command(home: Path, environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run another command of the program to its end."""
     command = [sys.executable, "-m", "app.cli", *arguments]
     return subprocess.run(

@@ -10,8 +10,8 @@ import pytest
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import Capturer
 from cache.egress.proxy import EgressProxy
-from tests.awkward.captured import captured
-from tests.fakes.sandbox import unsandboxed_here
+from tests.fakes.sandbox import is_sandbox_missing
+from tests.unusual_pages.captured import capture_unusual_pages
 
 pytestmark = pytest.mark.browser
 
@@ -20,9 +20,9 @@ pytestmark = pytest.mark.browser
 async def test_every_format_is_read_and_every_error_is_recognised(browser_program: Path) -> None:
     def make(proxy: EgressProxy) -> Capturer:
         slots = asyncio.Semaphore(4)
-        return BrowserCapturer(browser_program, proxy, semaphore=slots, allow_unsandboxed=unsandboxed_here())
+        return BrowserCapturer(browser_program, proxy, semaphore=slots, allow_unsandboxed=is_sandbox_missing())
 
-    seen = await captured(make)
+    seen = await capture_unusual_pages(make)
     assert seen.wrong == {}
     assert seen.pages >= 48
     assert seen.errors == 8

@@ -15,7 +15,7 @@ from cache.errors import HostUnknown, LookupFailed
 _NXDOMAIN, _SERVFAIL = 3, 2
 
 
-class StandInNames(asyncio.DatagramProtocol):
+class StandInDNS(asyncio.DatagramProtocol):
     """DNS server for A queries. Each name has a list of answers: they are returned in turn, the last one forever,
     with TTL 0.
 
@@ -33,10 +33,10 @@ class StandInNames(asyncio.DatagramProtocol):
         self._broken = broken
         self._silent = silent
         self._transport: asyncio.DatagramTransport | None = None
-        self.asked: Counter[str] = Counter()
+        self.query_counts: Counter[str] = Counter()
         self.port = 0
 
-    async def __aenter__(self) -> StandInNames:
+    async def __aenter__(self) -> StandInDNS:
         loop = asyncio.get_running_loop()
         self._transport, _ = await loop.create_datagram_endpoint(lambda: self, local_addr=("127.0.0.1", 0))
         self.port = self._transport.get_extra_info("sockname")[1]
@@ -50,7 +50,7 @@ class StandInNames(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, addr: tuple[str | int, int]) -> None:
         name, question = _question(data)
-        self.asked[name] += 1
+        self.query_counts[name] += 1
         if name in self._silent or self._transport is None:
             return
         answers = self._names.get(name, [[]])
@@ -63,7 +63,7 @@ class StandInNames(asyncio.DatagramProtocol):
         self._transport.sendto(head + question + records, addr)
 
 
-class NameClient:
+class DNSResolver:
     """``cache.egress.resolver.Resolver`` that queries a DNS server on loopback. An address resolves to itself."""
 
     def __init__(self, port: int, *, timeout_s: float = 2.0) -> None:
@@ -98,11 +98,11 @@ class NameClient:
 
 class _Listener(asyncio.DatagramProtocol):
     def __init__(self, reply: asyncio.Future[bytes]) -> None:
-        self._heard = reply
+        self._reply = reply
 
     def datagram_received(self, data: bytes, addr: tuple[str | int, int]) -> None:
-        if not self._heard.done():
-            self._heard.set_result(data)
+        if not self._reply.done():
+            self._reply.set_result(data)
 
 
 def _question(data: bytes) -> tuple[str, bytes]:

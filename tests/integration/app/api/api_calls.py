@@ -7,16 +7,16 @@ from typing import Any
 
 import httpx
 
-ENDED = {"succeeded", "failed", "cancelled"}
+FINAL_STATUSES = {"succeeded", "failed", "cancelled"}
 
 
-def body(**fields: Any) -> dict[str, Any]:
+def submission_body(**fields: Any) -> dict[str, Any]:
     """Return a valid submission, overridden by ``fields``."""
     answers = [{"name": "answer_1", "text": "It is Paris."}]
     return {"agent": "demo", "task_id": "capital", "answers": answers} | fields
 
 
-def problem(response: httpx.Response, status: int, code: str | None = None) -> dict[str, Any]:
+def assert_problem(response: httpx.Response, status: int, code: str | None = None) -> dict[str, Any]:
     """Check that a response is this problem, and return it."""
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
@@ -30,16 +30,16 @@ def problem(response: httpx.Response, status: int, code: str | None = None) -> d
 
 async def submit(api: httpx.AsyncClient, **fields: Any) -> list[str]:
     """Create a submission and return the ids of its jobs."""
-    response = await api.post("/v1/submissions", json=body(**fields))
+    response = await api.post("/v1/submissions", json=submission_body(**fields))
     assert response.status_code == 202, response.text
     return [job["id"] for job in response.json()["jobs"]]
 
 
-async def ended(api: httpx.AsyncClient, job_id: str) -> dict[str, Any]:
+async def wait_for_job(api: httpx.AsyncClient, job_id: str) -> dict[str, Any]:
     """Wait until the job has ended, and return it."""
     async with asyncio.timeout(120):
         while True:
             job: dict[str, Any] = (await api.get(f"/v1/jobs/{job_id}")).json()
-            if job["status"] in ENDED:
+            if job["status"] in FINAL_STATUSES:
                 return job
             await asyncio.sleep(0.02)

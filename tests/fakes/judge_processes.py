@@ -24,9 +24,9 @@ from judges.registry import Judge
 from mind2web2.host import run_script
 from mind2web2.isolated_run import PRELOADED
 from rubrics.verdict import Usage
-from tests.compat.seen import SeenPages
+from tests.compat.fixed_pages import FixedPages
 
-SEPARATOR = BlockBuilder(b"the secret of a test")
+BLOCK_BUILDER = BlockBuilder(b"the secret of a test")
 PAGE = "https://shop.example/one"
 SCRIPT = """
     import asyncio, os, sys, time
@@ -43,7 +43,7 @@ SCRIPT = """
 """
 
 
-class Says:
+class SupportingLLM:
     """Model that supports every claim and fills every form with ``values``; ``requests`` records its requests."""
 
     def __init__(self, values: Callable[[LLMRequest], Any] | None = None) -> None:
@@ -73,7 +73,7 @@ def _indented(body: str) -> str:
 
 
 @asynccontextmanager
-async def process_pool_with(**limits: int) -> AsyncIterator[ForkServerPool]:
+async def open_process_pool(**limits: int) -> AsyncIterator[ForkServerPool]:
     process_pool = ForkServerPool(PRELOADED, limits=ScriptLimits(**limits))
     try:
         await process_pool.ready()
@@ -82,27 +82,27 @@ async def process_pool_with(**limits: int) -> AsyncIterator[ForkServerPool]:
         await process_pool.aclose()
 
 
-async def confined(
+async def run_public_script(
     path: Path, process_pool: ForkServerPool | None, *, llm: LLMClient | None = None, answer: str = "x", **more: Any
 ) -> dict[str, Any]:
     """Return the result of a public script."""
-    return await run_loaded(load_judge(path), process_pool, llm=llm, answer=answer, **more)
+    return await run_loaded_script(load_judge(path), process_pool, llm=llm, answer=answer, **more)
 
 
-async def run_loaded(
+async def run_loaded_script(
     judge: Judge, process_pool: ForkServerPool | None, *, llm: LLMClient | None = None, answer: str = "x", **more: Any
 ) -> dict[str, Any]:
     """Return the result of a judge that is already loaded."""
     blobs = BlobStore.open("memory://")
-    pages = PageCache(SeenPages({PAGE: "The lamp on this page is green."}), blobs, MemoryIndex())
+    pages = PageCache(FixedPages({PAGE: "The lamp on this page is green."}), blobs, MemoryIndex())
     return await run_script(
         judge,
         answer=Answer(name="answer_1.md", text=answer),
         agent_name="me",
-        llm=llm or Says(),
+        llm=llm or SupportingLLM(),
         model="gpt-6-luna",
-        separator=SEPARATOR,
-        preparer=PagePreparer(SEPARATOR),
+        separator=BLOCK_BUILDER,
+        preparer=PagePreparer(BLOCK_BUILDER),
         pages=pages,
         blobs=blobs,
         captures=[await pages.get(PAGE)],
@@ -111,18 +111,20 @@ async def run_loaded(
     )
 
 
-async def natively(path: Path, process_pool: ForkServerPool, *, llm: LLMClient | None = None, answer: str = "x") -> Any:
+async def run_native_judge(
+    path: Path, process_pool: ForkServerPool, *, llm: LLMClient | None = None, answer: str = "x"
+) -> Any:
     """Return the judgement of a native judge file."""
     blobs = BlobStore.open("memory://")
-    pages = PageCache(SeenPages({PAGE: f"The lamp on this page is green. See {PAGE}/more"}), blobs, MemoryIndex())
+    pages = PageCache(FixedPages({PAGE: f"The lamp on this page is green. See {PAGE}/more"}), blobs, MemoryIndex())
     return await judge_isolated(
         load_judge(path, importing=False),
         Answer(name="answer_1.md", text=answer),
         agent="me",
-        llm=llm or Says(),
+        llm=llm or SupportingLLM(),
         model="gpt-6-luna",
-        separator=SEPARATOR,
-        preparer=PagePreparer(SEPARATOR),
+        separator=BLOCK_BUILDER,
+        preparer=PagePreparer(BLOCK_BUILDER),
         evidence_for=pages.evidence_for,
         bodies=blobs,
         process_pool=process_pool,

@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 from cache.capture import CaptureOutcome, Observation
 
 
-class SeenPages:
+class FixedPages:
     """Capturer of fixed pages."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = dict(texts)
-        self.asked: list[str] = []
+        self.captured_urls: list[str] = []
 
     async def capture(self, url: str) -> Observation:
-        self.asked.append(url)
+        self.captured_urls.append(url)
         text = self._texts.get(url.partition("?utm_")[0])
         return Observation(
             url=url,

@@ -1,4 +1,4 @@
-"""The awkward pages, and eight that are no pages, as a capturer brings them back."""
+"""Captures of the unusual pages and of eight error pages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from cache.capture import CaptureOutcome, Capturer, Observation
 from cache.egress.proxy import EgressProxy
-from tests.awkward.forms import BESIDES, CONTENT, EXPECTED, PROSE
 from tests.standin.web import Answer, Reply, StandInWeb
+from tests.unusual_pages.pages import BESIDES, CONTENT, EXPECTED, PROSE
 
 ERRORS: Mapping[str, tuple[Reply, CaptureOutcome]] = {
     "not-found": (Reply.html(f"<h1>Nothing here</h1>{PROSE}", status=404), CaptureOutcome.HTTP_ERROR),
@@ -28,12 +28,15 @@ ERRORS: Mapping[str, tuple[Reply, CaptureOutcome]] = {
     "empty-shell": (Reply.html("<title>App</title><div id=root></div>"), CaptureOutcome.EMPTY),
     "soft-404": (Reply.html("<title>Page not found</title><h1>Page not found</h1><p>Sorry."), CaptureOutcome.SOFT_404),
 }
-"""Beside these seven, ``refused``: a port where nobody listens."""
+"""The eighth is ``refused``: a closed port."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Awkward:
-    """Which pages came back whole, and which errors were called what they are; the others by name, and why."""
+class UnusualPagesResult:
+    """Number of pages captured completely (``read``) and of error pages with the correct outcome (``recognised``).
+
+    ``wrong``: the other pages, with the reason.
+    """
 
     pages: int
     read: int
@@ -42,13 +45,13 @@ class Awkward:
     wrong: Mapping[str, str]
 
 
-async def captured(make: Callable[[EgressProxy], Capturer]) -> Awkward:
-    """Capture everything with what ``make`` makes. The silent page takes as long as the capturer's deadline."""
+async def capture_unusual_pages(make: Callable[[EgressProxy], Capturer]) -> UnusualPagesResult:
+    """Capture all pages with the capturer that ``make`` creates. One page does not respond before the deadline."""
     async with StandInWeb() as site, StandInWeb(host="127.0.0.2") as other:
-        site.pages.update(_served(other.url("")))
+        site.pages.update(_site_pages(other.url("")))
         other.pages.update({"/inner-elsewhere": BESIDES["inner-elsewhere"]})
         refused = _closed_port()
-        allowed = frozenset({site.place, other.place, refused})
+        allowed = frozenset({site.host_port, other.host_port, refused})
         async with EgressProxy(allowed) as proxy:
             capturer = make(proxy)
             urls = {name: site.url(f"/{name}") for name in (*CONTENT, *ERRORS)} | {"refused": f"http://{refused}/"}
@@ -56,15 +59,15 @@ async def captured(make: Callable[[EgressProxy], Capturer]) -> Awkward:
                 seen = await asyncio.gather(*(capturer.capture(url) for url in urls.values()))
             finally:
                 await capturer.aclose()
-    return _judged(dict(zip(urls, seen, strict=True)))
+    return _check_captures(dict(zip(urls, seen, strict=True)))
 
 
-def _served(elsewhere: str) -> dict[str, Answer]:
+def _site_pages(elsewhere: str) -> dict[str, Answer]:
     replies = {**CONTENT, **BESIDES, **{name: reply for name, (reply, _) in ERRORS.items()}}
-    return {f"/{name}": _with(reply, elsewhere) for name, reply in replies.items()}
+    return {f"/{name}": _with_other_host(reply, elsewhere) for name, reply in replies.items()}
 
 
-def _with(answer: Answer, elsewhere: str) -> Answer:
+def _with_other_host(answer: Answer, elsewhere: str) -> Answer:
     if isinstance(answer, Reply) and b"{elsewhere}" in answer.body[:10_000]:
         return replace(answer, body=answer.body.replace(b"{elsewhere}", elsewhere.encode()))
     return answer
@@ -76,7 +79,7 @@ def _closed_port() -> str:
         return f"127.0.0.1:{unused.getsockname()[1]}"
 
 
-def _judged(seen: Mapping[str, Observation]) -> Awkward:
+def _check_captures(seen: Mapping[str, Observation]) -> UnusualPagesResult:
     outcomes = {name: outcome for name, (_, outcome) in ERRORS.items()} | {"refused": CaptureOutcome.CONNECT_ERROR}
     wrong: dict[str, str] = {}
     for name, page in seen.items():
@@ -85,11 +88,11 @@ def _judged(seen: Mapping[str, Observation]) -> Awkward:
                 wrong[name] = f"{page.outcome.value}: {page.detail}"
         elif not page.is_evidence:
             wrong[name] = f"{page.outcome.value}: {page.detail}"
-        elif _squeezed(EXPECTED.get(name, f"MARK {name}")) not in _squeezed(page.text):
+        elif _collapse_spaces(EXPECTED.get(name, f"MARK {name}")) not in _collapse_spaces(page.text):
             wrong[name] = f"not read: {page.text[-200:]!r}"
         elif "NEVER" in page.text:
-            wrong[name] = "what must not be read was read"
-    return Awkward(
+            wrong[name] = "hidden text was read"
+    return UnusualPagesResult(
         pages=len(CONTENT),
         read=sum(name not in wrong for name in CONTENT),
         errors=len(outcomes),
@@ -98,5 +101,5 @@ def _judged(seen: Mapping[str, Observation]) -> Awkward:
     )
 
 
-def _squeezed(text: str) -> str:
+def _collapse_spaces(text: str) -> str:
     return re.sub(r"\s+", " ", text)

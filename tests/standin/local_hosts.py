@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cache.errors import HostUnknown
 
 
-class OnlyHosts:
+class LocalHostsResolver:
     """Resolver that maps the given hosts to this machine and knows no others."""
 
     def __init__(self, hosts: frozenset[str]) -> None:

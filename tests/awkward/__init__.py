@@ -1,1 +1,0 @@
-"""Pages in awkward forms, each with words that a person would find on it."""
