@@ -74,7 +74,7 @@ class Soft404Confidence(StrEnum):
     """Confidence that a page is a soft 404. It determines how the response of a random sibling URL is interpreted."""
 
     STATED = "said"
-    """The page itself says that it is missing. It is not evidence, whatever the sibling URL returns."""
+    """The page itself says that it is missing. It is not evidence, regardless of the response of the sibling URL."""
     LIKELY = "likely"
     """Treated as a soft 404 unless the sibling URL returns 404 or 410."""
     SLIGHT = "slight"

@@ -3,7 +3,8 @@
 Evidence does not change while an answer is judged: bodies are verified against their hashes when loaded, and all
 claims and votes get the same objects.
 
-With this order, a crash can leave unreferenced bodies or records, but never an index entry without its bodies.
+Bodies are stored first, then the record, then the index entry. A crash can therefore leave unreferenced bodies or
+records, but never an index entry without its bodies.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Driver:
     """Driver process: a child process that passes commands to the browser."""
 
     def __init__(self, manager: Any) -> None:
-        """``manager`` is what the library's ``async_playwright()`` returns."""
+        """``manager``: return value of the library's ``async_playwright()``."""
         self._manager = manager
 
     async def start(self) -> Any:

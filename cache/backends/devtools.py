@@ -1,7 +1,7 @@
 """Interface of the DevTools protocol that captures need from a browser adapter.
 
-It is read in an isolated world that is created over the DevTools session. There, closed shadow roots that the browser
-resolves can be passed to the walker.
+The main document is read in an isolated world that is created over the DevTools session. Closed shadow roots that the
+browser resolves can be passed to the walker there.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Rejected(Exception):
 
 
 def apply_limits() -> None:
-    """Limit memory and CPU time, and die with the parent process."""
+    """Limit memory and CPU time, and end with the parent process."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

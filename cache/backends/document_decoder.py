@@ -126,7 +126,7 @@ _ANSWER_BYTES: Final = 64
 
 
 class DocumentServer:
-    """Fork server for document decoding. Blocking and thread-safe. A server that died is restarted."""
+    """Fork server for document decoding. Blocking and thread-safe. A server that has exited is restarted."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

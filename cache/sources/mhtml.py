@@ -1,7 +1,7 @@
 """MHTML files (pages saved as one file): extraction of the page and of where and when it was saved.
 
 Headers are parsed by the standard library, and parts are split at their boundary in one pass. The processing time is
-linear in the file size, whatever the file contains.
+linear in the file size for any content.
 """
 
 from __future__ import annotations

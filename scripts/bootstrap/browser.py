@@ -22,7 +22,7 @@ DEBIAN_PACKAGES = ("chromium", "chromium-headless-shell", "fonts-liberation")
 PROBE = "data:text/html,<p></p><script>document.querySelector('p').textContent = 'assay ' + 6 * 7</script>"
 PROBE_ANSWER = "assay 42"
 PROBE_TIMEOUT_S = 45.0
-ASK_TIMEOUT_S = 30.0
+QUERY_TIMEOUT_S = 30.0
 DOWNLOAD_TIMEOUT_S = 600.0
 
 
@@ -65,7 +65,8 @@ class Browser:
             "no Chromium starts on this machine and none could be installed; assay needs one to capture pages",
             remedy=f"{self._packages.remedy(DEBIAN_PACKAGES)}; or set ASSAY_BROWSER to the path of a Chromium",
             log=next(
-                (log for log in map(self._commands.log_of, ("browser-probe", "browser-download")) if log.exists()), None
+                (log for log in map(self._commands.log_path, ("browser-probe", "browser-download")) if log.exists()),
+                None,
             ),
         )
 
@@ -90,7 +91,7 @@ class Browser:
 
     def _downloaded(self) -> Iterator[str]:
         command = [str(self._python), "-m", "patchright", "install", "--dry-run", "chromium"]
-        asked = self._commands.run("browser-places", command, timeout_s=ASK_TIMEOUT_S)
+        asked = self._commands.run("browser-places", command, timeout_s=QUERY_TIMEOUT_S)
         builds = install_locations(asked.log.read_text("utf-8", "replace"))
         if builds:
             yield from self._installed(downloads=sorted({build.parent for build in builds}))

@@ -17,7 +17,7 @@ GRACE_S = 5.0
 
 
 @dataclass(frozen=True)
-class Finished:
+class CommandResult:
     """Outcome of a command. ``tail`` is the last lines of its output."""
 
     ok: bool
@@ -38,15 +38,15 @@ class Commands:
         self._logs = logs
         self._say = say
 
-    def log_of(self, name: str) -> Path:
+    def log_path(self, name: str) -> Path:
         """Return the path of the log of the command ``name``."""
         return self._logs / f"{name}.log"
 
     def run(
         self, name: str, command: Sequence[str], *, timeout_s: float, env: Mapping[str, str] | None = None
-    ) -> Finished:
+    ) -> CommandResult:
         """Run ``command`` with ``env`` added to the inherited environment. A failing command does not raise."""
-        log = self.log_of(name)
+        log = self.log_path(name)
         log.parent.mkdir(parents=True, exist_ok=True)
         started = time.monotonic()
         with log.open("wb") as output:
@@ -62,9 +62,9 @@ class Commands:
                 )
             except OSError as error:
                 output.write(f"{error}\n".encode())
-                return Finished(False, 0.0, log, str(error))
+                return CommandResult(False, 0.0, log, str(error))
             timed_out = self._wait(process, log, started, timeout_s)
-        return Finished(
+        return CommandResult(
             ok=process.returncode == 0 and not timed_out,
             seconds=time.monotonic() - started,
             log=log,

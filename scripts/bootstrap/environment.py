@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bootstrap.commands import Commands, Finished
+from bootstrap.commands import CommandResult, Commands
 from bootstrap.errors import SetupFailed
 from bootstrap.system_packages import SystemPackages
 
@@ -22,7 +22,7 @@ BOOTSTRAP_LOCK = "requirements-bootstrap.lock"
 SYSTEM_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 
 CREATE_TIMEOUT_S = 180.0
-ASK_TIMEOUT_S = 60.0
+QUERY_TIMEOUT_S = 60.0
 UV_TIMEOUT_S = 600.0
 PIP_TIMEOUT_S = 1200.0
 
@@ -48,7 +48,7 @@ class Environment:
         self._packages = packages
         self._has_module = has_module
 
-    def is_sound(self) -> bool:
+    def is_usable(self) -> bool:
         """Return whether it was created at this path, with the running Python version, and starts."""
         try:
             made_here = str(self.folder) in (self.folder / "bin" / "activate").read_text("utf-8")
@@ -139,7 +139,7 @@ class Environment:
         if self._commands.run("tools", [*pip, "install", *_locked(BOOTSTRAP_LOCK)], timeout_s=PIP_TIMEOUT_S).ok:
             return str(self.folder / "bin" / "uv")
         fewer = self.folder / "setup" / "without-uv.lock"  # the index may have no uv, or no wheel for this machine
-        fewer.write_text(without((self.folder.parent / BOOTSTRAP_LOCK).read_text("utf-8"), "uv"), "utf-8")
+        fewer.write_text(remove_package((self.folder.parent / BOOTSTRAP_LOCK).read_text("utf-8"), "uv"), "utf-8")
         done = self._commands.run("tools-pip", [*pip, "install", *_locked(str(fewer))], timeout_s=PIP_TIMEOUT_S)
         _require_success(done, "the build tools")
         return None
@@ -148,7 +148,7 @@ class Environment:
         """Return the command of a pip that installs into the environment: its own, or the system's."""
         own = [str(self.python), "-m", "pip"]
         quiet = ["--disable-pip-version-check", "--no-input"]
-        if self._commands.run("pip", [*own, "--version"], timeout_s=ASK_TIMEOUT_S).ok:
+        if self._commands.run("pip", [*own, "--version"], timeout_s=QUERY_TIMEOUT_S).ok:
             return [*own, *quiet]
         if self._has_module("pip"):  # --python needs pip 22.3 or newer
             return [sys.executable, "-m", "pip", "--python", str(self.python), *quiet]
@@ -158,7 +158,7 @@ class Environment:
         """Return pip's configuration as environment variables of uv. Variables already set for uv take precedence."""
         settings = {}
         if pip is not None:
-            asked = self._commands.run("pip-config", [*pip, "config", "list"], timeout_s=ASK_TIMEOUT_S)
+            asked = self._commands.run("pip-config", [*pip, "config", "list"], timeout_s=QUERY_TIMEOUT_S)
             settings = parse_pip_configuration(asked.log.read_text("utf-8", "replace")) if asked.ok else {}
         env = uv_environment(settings, system_certificates=SYSTEM_CERTIFICATES.exists())
         if not os.access(Path.home(), os.W_OK):  # service users have no writable home for the cache
@@ -197,10 +197,10 @@ def uv_environment(settings: Mapping[str, str], *, system_certificates: bool) ->
     return env
 
 
-def without(lock: str, package: str) -> str:
+def remove_package(lock: str, package: str) -> str:
     """Return the lock text without the entry of one package.
 
-    >>> without("a==1 --hash=x\\n    # via b\\nuv==2 --hash=y\\n    # via b\\n", "uv")
+    >>> remove_package("a==1 --hash=x\\n    # via b\\nuv==2 --hash=y\\n    # via b\\n", "uv")
     'a==1 --hash=x\\n    # via b\\n'
     """
     kept, inside = [], False
@@ -218,7 +218,7 @@ def _locked(*locks: str) -> list[str]:
     return ["--require-hashes", "--no-build-isolation", *files]
 
 
-def _require_success(done: Finished, what: str) -> None:
+def _require_success(done: CommandResult, what: str) -> None:
     """Raise SetupFailed if the installation of ``what`` failed."""
     if not done.ok:
         end = "took too long" if done.timed_out else "could not be installed"

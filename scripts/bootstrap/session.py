@@ -27,7 +27,7 @@ class Session:
 
     def __init__(self, root: Path, say: Callable[[str], None]) -> None:
         self._say = say
-        self._memory = root / ".venv" / "setup" / "stamp.json"
+        self._stamp_path = root / ".venv" / "setup" / "stamp.json"
         self._root = root
         self._commands = Commands(root, root / ".venv" / "setup" / "logs", say)
         packages = SystemPackages(self._commands)
@@ -42,40 +42,40 @@ class Session:
         """
         started = time.monotonic()
         inputs = stamps.fingerprint(self._root, INPUTS, f"{sys.version} {sys.base_prefix}")
-        with self._alone():
-            known = self._still_true(stamps.load(self._memory), inputs)
-            due = known is None or not known.covers(profile)
+        with self._exclusive_lock():
+            stamp = self._if_current(stamps.load(self._stamp_path), inputs)
+            due = stamp is None or not stamp.covers(profile)
             if due:
-                known = self._install(profile, inputs, known)
-            assert known is not None  # noqa: S101 - _install returns a stamp
+                stamp = self._install(profile, inputs, stamp)
+            assert stamp is not None  # noqa: S101 - _install returns a stamp
             wish = os.environ.get("ASSAY_BROWSER")
-            if with_browser and not known.has_browser(wish):
+            if with_browser and not stamp.has_browser(wish):
                 due = True
                 with self._step("Searching for a working browser") as result:
                     path = self._browser.find()
                     result.append(path)
-                known = known.with_browser(path, wish)
-                stamps.save(self._memory, known)
+                stamp = stamp.with_browser(path, wish)
+                stamps.save(self._stamp_path, stamp)
         seconds = time.monotonic() - started
         self._say(f"Set-up {'done' if due else 'is up to date'} ({seconds:.1f} s).")
 
-    def _still_true(self, known: Stamp | None, inputs: str) -> Stamp | None:
-        if known is not None and known.inputs == inputs and self._environment.python.exists():
-            return known
+    def _if_current(self, stamp: Stamp | None, inputs: str) -> Stamp | None:
+        if stamp is not None and stamp.inputs == inputs and self._environment.python.exists():
+            return stamp
         return None
 
-    def _install(self, profile: str, inputs: str, known: Stamp | None) -> Stamp:
+    def _install(self, profile: str, inputs: str, stamp: Stamp | None) -> Stamp:
         with self._step(f"Python environment in {self._environment.folder}") as result:
-            if self._environment.is_sound():
+            if self._environment.is_usable():
                 result.append("kept")
             else:
                 self._environment.create()
         lock = LOCKS[profile]
         with self._step(f"Packages of {lock}, verified by hash") as result:
             result.append(f"with {self._environment.install(lock)}")
-        profiles = {profile, *(known.profiles if known else ())}
-        fresh = Stamp(inputs, tuple(sorted(profiles)), *((known.browser, known.wish) if known else ()))
-        stamps.save(self._memory, fresh)
+        profiles = {profile, *(stamp.profiles if stamp else ())}
+        fresh = Stamp(inputs, tuple(sorted(profiles)), *((stamp.browser, stamp.wish) if stamp else ()))
+        stamps.save(self._stamp_path, fresh)
         return fresh
 
     @contextmanager
@@ -92,7 +92,7 @@ class Session:
         self._say(f"      {' '.join(['done', *result])} ({time.monotonic() - started:.1f} s)")
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _exclusive_lock(self) -> Iterator[None]:
         """Hold an exclusive lock on the checkout, waiting for another set-up if necessary."""
         folder = os.open(self._root, os.O_RDONLY)
         try:

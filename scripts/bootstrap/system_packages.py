@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Sequence
 
-from bootstrap.commands import Commands, Finished
+from bootstrap.commands import CommandResult, Commands
 
 UPDATE_TIMEOUT_S = 300.0
 INSTALL_TIMEOUT_S = 900.0
@@ -22,19 +22,19 @@ class SystemPackages:
     @property
     def usable(self) -> bool:
         """Whether this process can install packages: apt-get exists and the user is root."""
-        return self.present and os.geteuid() == 0
+        return self.has_apt_get and os.geteuid() == 0
 
     @property
-    def present(self) -> bool:
+    def has_apt_get(self) -> bool:
         return shutil.which("apt-get") is not None
 
     def remedy(self, packages: Sequence[str]) -> str:
         """Return the instruction for installing ``packages``."""
-        if self.present:
+        if self.has_apt_get:
             return f"sudo apt-get update && sudo apt-get install -y {' '.join(packages)}"
         return f"install {' and '.join(packages)} with this system's package manager"
 
-    def install(self, name: str, packages: Sequence[str]) -> Finished:
+    def install(self, name: str, packages: Sequence[str]) -> CommandResult:
         """Install ``packages``, after ``apt-get update`` because a minimal system has no package lists.
 
         ``name`` is the name of the log.

@@ -106,7 +106,7 @@ class RandomKillTest:
                         os.kill(pids[place], signal.SIGKILL)
                     pids[place] = await self._start_worker(fork_server)
                 while await self._unfinished():
-                    assert any(psutil.pid_exists(pid) for pid in pids), "the workers die by themselves"
+                    assert any(psutil.pid_exists(pid) for pid in pids), "the workers ended by themselves"
                     await asyncio.sleep(0.2)
                 await asyncio.sleep(2 * STALLED_S)  # time for late writes of a stopped worker
                 await self._wait_for_sweep()

@@ -22,12 +22,12 @@ def machine(tmp_path: Path) -> Environment:
 
 
 def test_moved_environment_is_not_sound(machine: Environment):
-    assert not machine.is_sound()
+    assert not machine.is_usable()
     machine.create()
-    assert machine.is_sound()
+    assert machine.is_usable()
     activate = machine.folder / "bin" / "activate"
     activate.write_text(activate.read_text("utf-8").replace(str(machine.folder), "/some/other/place"), "utf-8")
-    assert not machine.is_sound()
+    assert not machine.is_usable()
 
 
 def test_new_environment_replaces_old_files(machine: Environment):

@@ -67,7 +67,7 @@ async def test_newest_evidence_is_preferred_to_a_newer_failure(index: CaptureInd
     assert found.id == "better"
 
 
-async def test_newest_attempt_is_found_whatever_its_outcome(index: CaptureIndex) -> None:
+async def test_newest_attempt_is_found_with_any_outcome(index: CaptureIndex) -> None:
     key = "https://a.com/é?q=1"
     assert await index.newest(key) is None
     await index.record(_capture("good", minute=1))

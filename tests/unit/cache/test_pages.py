@@ -255,7 +255,7 @@ class _Archive:
         return replace(live, outcome=CaptureOutcome.OK, text="the copy", source=CaptureSource.WAYBACK, gone=False)
 
 
-async def test_archive_is_asked_only_for_a_page_without_evidence_that_cannot_be_captured() -> None:
+async def test_archive_is_queried_only_for_a_page_without_evidence_that_cannot_be_captured() -> None:
     clock, archive = Clock(), _Archive()
     outcomes = [CaptureOutcome.OK, CaptureOutcome.DNS_ERROR, CaptureOutcome.DNS_ERROR]
     capturer = ScriptedCapturer(clock, lambda url, nth: outcomes[nth])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bootstrap.browser import DEBIAN_PACKAGES, Browser
-from bootstrap.commands import Commands, Finished
+from bootstrap.commands import CommandResult, Commands
 from bootstrap.errors import SetupFailed
 from bootstrap.system_packages import SystemPackages
 
@@ -35,13 +35,13 @@ class Packages(SystemPackages):
         return self._allowed
 
     @property
-    def present(self) -> bool:
+    def has_apt_get(self) -> bool:
         return True
 
-    def install(self, name, packages) -> Finished:
+    def install(self, name, packages) -> CommandResult:
         self.installed += packages
         script(self._folder / "Chromium", WORKING)
-        return Finished(True, 0.0, self._folder, "")
+        return CommandResult(True, 0.0, self._folder, "")
 
 
 class Machine:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from bootstrap import browser, environment
 from bootstrap.commands import Commands
-from bootstrap.environment import Environment, parse_pip_configuration, uv_environment, without
+from bootstrap.environment import Environment, parse_pip_configuration, remove_package, uv_environment
 from bootstrap.errors import SetupFailed
 from bootstrap.system_packages import SystemPackages
 
@@ -24,7 +24,7 @@ class NoPackages(SystemPackages):
         return False
 
     @property
-    def present(self) -> bool:
+    def has_apt_get(self) -> bool:
         return True
 
 
@@ -50,7 +50,7 @@ def test_uv_uses_system_certificates_if_they_exist():
 
 def test_bootstrap_lock_without_uv_contains_the_build_tools():
     lock = (ROOT / "requirements-bootstrap.lock").read_text("utf-8")
-    fewer = without(lock, "uv")
+    fewer = remove_package(lock, "uv")
     assert "\nuv==" in lock and "\nuv==" not in fewer
     assert "hatchling==" in fewer and "setuptools==" in fewer
     assert fewer.count("==") == lock.count("==") - 1

@@ -128,7 +128,7 @@ async def test_archive_requests_are_limited_to_one_per_second() -> None:
 
 
 @pytest.mark.parametrize("outcome", [CaptureOutcome.EGRESS_DENIED, CaptureOutcome.UNSUPPORTED, CaptureOutcome.OK])
-async def test_archive_is_not_asked_for_private_or_available_pages(outcome: CaptureOutcome) -> None:
+async def test_archive_is_not_queried_for_private_or_available_pages(outcome: CaptureOutcome) -> None:
     standin = StandInArchive(COPIES)
     async with archive(standin) as wayback:
         live = Observation(url=URL, outcome=outcome, captured_at=NOON, duration_s=0.0, backend="test")

@@ -43,7 +43,7 @@ def test_operation_is_that_of_the_last_round_with_a_pick():
     assert prediction == Prediction("a", "TYPE second")
 
 
-def test_single_candidate_is_never_asked_about():
+def test_no_request_is_sent_for_a_single_candidate():
     assert play("a") == (EMPTY_PREDICTION, [])
 
 
