@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import judges.tasks
 from app.clock import Clock, IdGenerator, SortableIdGenerator, SystemClock
@@ -24,11 +24,6 @@ from app.engine.model_clients import ModelClients, reply_store
 from app.errors import InvalidSettings, UnknownTask
 from app.observability.redaction import Redactor
 from app.settings import Settings
-from app.storage.capture_locks import PostgresCaptureLocks, PostgresHostPacing
-from app.storage.captures import PostgresCaptureIndex
-from app.storage.database import Database
-from app.storage.shared_llm_cache import SharedLLMCache
-from app.storage.shared_state import SharedState, open_shared_state
 from cache.backends.browser_search import find_browser
 from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
@@ -52,6 +47,13 @@ from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge, JudgeKind
 from mind2web2.isolated_run import PRELOADED
+
+if TYPE_CHECKING:
+    # Only the service has a database, and its libraries take a third of the start-up time of a command.
+    from app.storage.capture_locks import PostgresCaptureLocks
+    from app.storage.database import Database
+    from app.storage.shared_llm_cache import SharedLLMCache
+    from app.storage.shared_state import SharedState
 
 _SECRET_BYTES = 32
 _PROBES_AT_ONCE = 4
@@ -125,17 +127,14 @@ async def open_runtime(
         secret, blobs = await asyncio.to_thread(_open_folders, settings)
         sharing = None
         if database is not None:
-            redact = Redactor(settings.secrets).redact
-            sharing = await stack.enter_async_context(
-                open_shared_state(database, secret=secret, redact=redact, reply_bytes=settings.shared_llm_cache_bytes)
-            )
+            sharing = await stack.enter_async_context(_shared_state(database, settings, secret))
             secret = sharing.secret
         limits = _limits(settings, sharing)
         index = await _index(settings, database, and_folder=and_folder)
         proxy = await stack.enter_async_context(EgressProxy(settings.egress_allow))
-        pace: HostPacing = PostgresHostPacing(database) if database else ProcessHostPacing()
+        pacing, locks = _capture_coordination(database)
         hosts = _shared_host_slots(settings, sharing)
-        capturer = await asyncio.to_thread(_capturer, settings, limits, proxy, pace, hosts)
+        capturer = await asyncio.to_thread(_capturer, settings, limits, proxy, pacing, hosts)
         pages = PageCache(
             capturer,
             blobs,
@@ -143,8 +142,8 @@ async def open_runtime(
             clock=clock.now,
             new_id=lambda: ids.new("page"),
             max_age_s=settings.page_max_age_s,
-            locks=PostgresCaptureLocks(database) if database else None,
-            archive=_archive(settings, limits, proxy, pace, clock),
+            locks=locks,
+            archive=_archive(settings, limits, proxy, pacing, clock),
         )
         stack.push_async_callback(pages.aclose)
         lines, shared = (None, None) if sharing is None else (sharing.lines, sharing.replies)
@@ -251,11 +250,30 @@ class NoBrowser:
         """Do nothing: there is nothing to close."""
 
 
+def _shared_state(database: Database, settings: Settings, secret: bytes) -> AbstractAsyncContextManager[SharedState]:
+    from app.storage.shared_state import open_shared_state
+
+    redact = Redactor(settings.secrets).redact
+    return open_shared_state(database, secret=secret, redact=redact, reply_bytes=settings.shared_llm_cache_bytes)
+
+
+def _capture_coordination(database: Database | None) -> tuple[HostPacing, PostgresCaptureLocks | None]:
+    """Return the pacing of requests per host, and the locks that make workers capture each page once."""
+    if database is None:
+        return ProcessHostPacing(), None
+    from app.storage.capture_locks import PostgresCaptureLocks, PostgresHostPacing
+
+    return PostgresHostPacing(database), PostgresCaptureLocks(database)
+
+
 async def _index(settings: Settings, database: Database | None, *, and_folder: bool) -> CaptureIndex:
-    if database is not None and not and_folder:
-        return PostgresCaptureIndex(database)
-    folder = await FolderIndex.open(settings.data_dir / "captures")
-    return folder if database is None else CombinedIndex(PostgresCaptureIndex(database), folder)
+    folder = settings.data_dir / "captures"
+    if database is None:
+        return await FolderIndex.open(folder)
+    from app.storage.captures import PostgresCaptureIndex
+
+    shared = PostgresCaptureIndex(database)
+    return CombinedIndex(shared, await FolderIndex.open(folder)) if and_folder else shared
 
 
 def _archive(settings: Settings, limits: Limits, proxy: EgressProxy, pace: HostPacing, clock: Clock) -> Archive | None:

@@ -47,7 +47,6 @@ from judges.llm.request_formats import (
 )
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
-AZURE_API_VERSION = "2024-10-21"
 NO_KEY = "no-key"
 """Key for self-hosted servers that need none, because the SDK requires one."""
 SDK_TIMEOUT_S = 600.0
@@ -98,7 +97,7 @@ def open_azure(
     *,
     api_key: str,
     base_url: str,
-    api_version: str = AZURE_API_VERSION,
+    api_version: str,
     timeout_s: float = SDK_TIMEOUT_S,
     images: Images = Images.AUTO,
     dialects: FormatFile | None = None,

@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from judges.errors import ModelNotConfigured
-from judges.llm.bedrock import open_bedrock
 from judges.llm.budget import RequestBudget
 from judges.llm.cached import CachedLLM
 from judges.llm.circuit import CircuitBreaker
@@ -19,7 +18,6 @@ from judges.llm.families import DEFAULT_MODEL
 from judges.llm.learned_formats import FormatFile, Images
 from judges.llm.lexical import LexicalClient
 from judges.llm.missing_models import ModelList
-from judges.llm.openai import AZURE_API_VERSION, open_azure, open_openai
 from judges.llm.pricing import Prices
 from judges.llm.provider_adapter import ProviderAdapter
 from judges.llm.remote import RemoteLLM
@@ -28,6 +26,8 @@ from judges.llm.retry import RetryPolicy
 
 DEFAULT_PROVIDER: Final = "openai"
 LEXICAL: Final = "lexical"
+AZURE_API_VERSION: Final = "2024-10-21"
+"""Default API version of Azure OpenAI."""
 
 _NAME = re.compile(r"(?P<provider>\w+)[/:](?P<model>.+)")
 
@@ -51,7 +51,12 @@ class Access:
     """File for the learned request formats; None: in memory only."""
 
 
+# Adapters are imported on first use: the SDK alone takes a fifth of the start-up time of a service.
+
+
 def _open_openai(access: Access) -> ProviderAdapter:
+    from judges.llm.openai import open_openai
+
     return open_openai(
         api_key=access.openai_api_key,
         base_url=access.openai_base_url,
@@ -61,6 +66,8 @@ def _open_openai(access: Access) -> ProviderAdapter:
 
 
 def _open_azure(access: Access) -> ProviderAdapter:
+    from judges.llm.openai import open_azure
+
     return open_azure(
         api_key=str(access.azure_api_key),
         base_url=str(access.azure_endpoint),
@@ -71,6 +78,8 @@ def _open_azure(access: Access) -> ProviderAdapter:
 
 
 def _open_bedrock(access: Access) -> ProviderAdapter:
+    from judges.llm.bedrock import open_bedrock
+
     return open_bedrock(
         access_key=str(access.aws_access_key),
         secret_key=str(access.aws_secret_key),

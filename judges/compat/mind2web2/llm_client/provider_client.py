@@ -20,8 +20,7 @@ from pydantic import BaseModel
 from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.llm.call_recording import recorded_client
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
-from judges.llm.openai import AZURE_API_VERSION
-from judges.llm.providers import DEFAULT_PROVIDER, Access, make_client, parse_model
+from judges.llm.providers import AZURE_API_VERSION, DEFAULT_PROVIDER, Access, make_client, parse_model
 from judges.prompting.verdict_reply import BinaryEvalResult
 from mind2web2.environment import model_name, value_of
 from mind2web2.external_services import external_services
