@@ -74,7 +74,8 @@ from judges.llm.response_cache import StoredReply
 from judges.loader import JudgeCatalogue
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from mind2web2.external_services import LiveBrowser, LocalServices, use_services
+from mind2web2.external_services import LiveBrowser, use_services
+from mind2web2.local_services import LocalServices
 from rubrics.verdict import Reason, Usage
 
 UNKNOWN_REQUEST_TIMEOUT_S: Final = 2.0

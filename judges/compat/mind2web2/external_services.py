@@ -1,42 +1,20 @@
-"""External services for the tools of judge scripts: keys, web, browser, decoding programs.
+"""Interface of the external services that judge scripts' tools use: keys, web, browser, decoding programs.
 
-The service's process uses them directly. An isolated child process has no keys, so it calls ``use_services`` once at
-its start to route all of them through the service.
-
-They run in an event loop in their own thread. If the caller's loop ends without closing them, it cancels its tasks, and
-a browser driver among those tasks could not be closed any more.
+An isolated child process has no keys, so it calls ``use_services`` once at its start to route all of them through the
+service. Other processes use them directly (``local_services``).
 """
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from concurrent.futures import Future
-from contextlib import AsyncExitStack
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import googlemaps  # type: ignore[import-untyped]
-
-from cache.backends.browser_search import find_browser
-from cache.backends.documents import Document, read_document
-from cache.backends.http import HttpCapturer
-from cache.backends.patchright import BrowserCapturer
-from cache.backends.router import RoutedCapturer
-from cache.backends.sibling_probe import PROBE_BYTES, PROBE_S, SiblingProbe
-from cache.capture import Capturer, Observation
-from cache.egress.proxy import EgressProxy
-from cache.errors import BrowserUnavailable
+from cache.capture import Observation
 from judges.llm.client import LLMClient
-from mind2web2.environment import browser_path, browser_unsandboxed, egress_allow, required_key
-from mind2web2.loop_cleanup import close_with_loop
+
+if TYPE_CHECKING:
+    from cache.backends.documents import Document
 
 DEADLINE_S = 60.0
-
-
-async def fetch(url: str, *, deadline_s: float = DEADLINE_S) -> Observation:
-    """Fetch a URL once. The page kind is detected from the bytes. Network errors are reported in the observation."""
-    async with EgressProxy(egress_allow()) as proxy:
-        return await HttpCapturer(proxy, semaphore=asyncio.Semaphore(1), deadline_s=deadline_s).capture(url)
 
 
 class LiveBrowser(Protocol):
@@ -77,151 +55,19 @@ class ExternalServices(Protocol):
         ...
 
 
-class LocalServices:
-    """External services, used directly with the keys in the environment."""
-
-    async def fetch(self, url: str, *, deadline_s: float = DEADLINE_S) -> Observation:
-        return await fetch(url, deadline_s=deadline_s)
-
-    async def read_document(self, data: bytes, content_type: str, *, deadline_s: float) -> Document:
-        return await read_document(data, content_type, deadline_s=deadline_s)
-
-    def live_pages(self, max_pages: int) -> LiveBrowser:
-        return LiveCapture(max_pages=max_pages)
-
-    def maps(self, *, base_url: str, timeout_s: float) -> Any:
-        # Retries after API faults at most double the time.
-        return googlemaps.Client(
-            key=required_key("GOOGLE_MAPS_API_KEY"), timeout=timeout_s, retry_timeout=2 * timeout_s, base_url=base_url
-        )
-
-    def model(self, provider: str) -> LLMClient | None:
-        return None
-
-
-_current: list[ExternalServices] = [LocalServices()]
+_current: list[ExternalServices] = []
 
 
 def external_services() -> ExternalServices:
     """Return the external services of this process."""
+    if not _current:
+        # Imported here because a child process never uses the browser and the decoders itself.
+        from mind2web2.local_services import LocalServices
+
+        _current.append(LocalServices())
     return _current[-1]
 
 
 def use_services(other: ExternalServices) -> None:
     """Use ``other`` for all tools of this process from now on."""
     _current[:] = [other]
-
-
-class LiveCapture:
-    """Captures pages through the egress proxy. Use it from one event loop at a time."""
-
-    def __init__(self, *, max_pages: int = 5) -> None:
-        """``max_pages`` is the maximum number of concurrent captures."""
-        self._max_pages = max_pages
-        self._running: _CaptureThread | None = None
-        self._keeper: asyncio.Task[None] | None = None
-
-    async def observe(self, url: str) -> Observation:
-        """Capture a URL now.
-
-        Raises:
-            cache.errors.BrowserUnavailable: no browser can be started.
-        """
-        return await (await self._started()).capture(url)
-
-    async def open(self) -> None:
-        """Start the browser unless it runs.
-
-        Raises:
-            cache.errors.BrowserUnavailable: no browser can be started.
-        """
-        await (await self._started()).ready()
-
-    async def aclose(self) -> None:
-        """Stop the browser. A later use starts it again."""
-        running, keeper = self._running, self._keeper
-        self._running = self._keeper = None
-        if keeper is not None and keeper.get_loop() is asyncio.get_running_loop():
-            keeper.cancel()
-            await asyncio.wait([keeper])
-        if running is not None:
-            await running.stop()
-
-    async def _started(self) -> _CaptureThread:
-        loop = asyncio.get_running_loop()
-        if self._running is None or self._keeper is None or self._keeper.get_loop() is not loop:
-            await self.aclose()
-            self._running = _CaptureThread(self._max_pages)
-            self._keeper = close_with_loop(self._running.stop)
-        return self._running
-
-
-class _CaptureThread:
-    """Thread that runs the browser's event loop."""
-
-    def __init__(self, max_pages: int) -> None:
-        self._max_pages = max_pages
-        self._opened: Future[Capturer] = Future()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._closing: asyncio.Event | None = None
-        self._thread = threading.Thread(target=self._run, name="live-capture", daemon=True)
-        self._thread.start()
-
-    async def ready(self) -> Capturer:
-        return await asyncio.shield(asyncio.wrap_future(self._opened))
-
-    async def capture(self, url: str) -> Observation:
-        capturer = await self.ready()
-        if self._loop is None or self._loop.is_closed():
-            raise BrowserUnavailable("the browser's thread has stopped")
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(capturer.capture(url), self._loop))
-
-    async def stop(self) -> None:
-        """Stop the browser and the thread. Does nothing if they have stopped."""
-        try:
-            await self.ready()
-        except BrowserUnavailable:
-            pass  # the browser did not start, and its thread has stopped
-        else:
-            if self._loop is not None and self._closing is not None and self._thread.is_alive():
-                self._loop.call_soon_threadsafe(self._closing.set)
-        await asyncio.to_thread(self._thread.join)
-
-    def _run(self) -> None:
-        try:
-            asyncio.run(self._serve())
-        finally:
-            if not self._opened.done():
-                self._opened.set_exception(BrowserUnavailable("the browser's thread stopped before it was ready"))
-
-    async def _serve(self) -> None:
-        self._loop, self._closing = asyncio.get_running_loop(), asyncio.Event()
-        async with AsyncExitStack() as stack:
-            try:
-                capturer = await _open_capturer(stack, self._max_pages)
-            except (BrowserUnavailable, OSError, ValueError) as error:
-                failure = BrowserUnavailable(str(error))
-                failure.__cause__ = error
-                self._opened.set_exception(failure)
-                return
-            self._opened.set_result(capturer)
-            await self._closing.wait()
-
-
-async def _open_capturer(stack: AsyncExitStack, max_pages: int) -> Capturer:
-    """Open a capturer that uses the headless shell first and the full browser for retries, if both are installed."""
-    found = await asyncio.to_thread(find_browser, browser_path())
-    programs = [program for program in (found.shell, found.full) if program is not None]
-    if not programs:
-        looked_in = ", ".join(map(str, found.searched_paths))
-        raise BrowserUnavailable(found.problem or f"No Chromium found in {looked_in}: set ASSAY_BROWSER to its path.")
-    proxy = await stack.enter_async_context(EgressProxy(egress_allow()))
-    slots = asyncio.Semaphore(max_pages)
-    unsandboxed = browser_unsandboxed()
-    first, *others = (
-        BrowserCapturer(program, proxy, semaphore=slots, allow_unsandboxed=unsandboxed) for program in programs
-    )
-    probe = HttpCapturer(proxy, semaphore=asyncio.Semaphore(max_pages), deadline_s=PROBE_S, max_bytes=PROBE_BYTES)
-    capturer = RoutedCapturer(first, next(iter(others), None), sibling_probe=SiblingProbe(probe))
-    stack.push_async_callback(capturer.aclose)
-    return capturer

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
-
-import arxiv  # type: ignore[import-untyped]
-import requests
 
 from mind2web2.asked_once import ask_once
 
@@ -46,10 +44,13 @@ class ArxivTool:
         timeout_s: float = 20.0,
     ) -> None:
         """``delay_s`` is the delay between two requests, ``timeout_s`` the timeout of one request."""
+        import arxiv  # type: ignore[import-untyped]  # on first use: it takes a fifth of a judge process's start
+
+        self._arxiv = arxiv
         self.client: Any = arxiv.Client(page_size=page_size, delay_seconds=delay_s, num_retries=retries)
         self.client.query_url_format = query_url + "?{}"
         # The library has no setting for a timeout.
-        self.client._session = _TimeoutSession(timeout_s)
+        self.client._session.request = partial(self.client._session.request, timeout=timeout_s)
         self._lock = threading.Lock()
 
     @staticmethod
@@ -73,8 +74,8 @@ class ArxivTool:
             arxiv.ArxivError: the request failed.
         """
         try:
-            return await self._first(arxiv.Search(id_list=[id], max_results=1))
-        except arxiv.HTTPError as error:
+            return await self._first(self._arxiv.Search(id_list=[id], max_results=1))
+        except self._arxiv.HTTPError as error:
             if error.status == HTTPStatus.BAD_REQUEST:  # arXiv's response to a malformed id
                 return None
             raise
@@ -86,7 +87,7 @@ class ArxivTool:
             arxiv.ArxivError: the request failed.
         """
         quoted = title.replace('"', " ").strip()
-        return await self._first(arxiv.Search(query=f'ti:"{quoted}"', max_results=1))
+        return await self._first(self._arxiv.Search(query=f'ti:"{quoted}"', max_results=1))
 
     async def _first(self, search: Any) -> dict[str, Any] | None:
         question = ("arxiv", search.query, *search.id_list)
@@ -96,15 +97,3 @@ class ArxivTool:
         with self._lock:
             found = next(iter(self.client.results(search)), None)
         return None if found is None else {name: getattr(found, name) for name in _FIELDS}
-
-
-class _TimeoutSession(requests.Session):
-    """Session with a default timeout."""
-
-    def __init__(self, timeout_s: float) -> None:
-        super().__init__()
-        self._timeout_s = timeout_s
-
-    def request(self, *args: Any, **kwargs: Any) -> requests.Response:
-        kwargs.setdefault("timeout", self._timeout_s)
-        return super().request(*args, **kwargs)
