@@ -129,8 +129,8 @@ async def open_service(
         check_bind(host, keys=keys.needed)
         opened = await stack.enter_async_context((runtime or open_runtime)(settings, database))
         if opened.replies is not None:
-            opened.replies.told = metrics.count_shared_replies
-        queue = await stack.enter_async_context(JobQueue(database).opened())
+            opened.replies.on_event = metrics.count_shared_replies
+        queue = await stack.enter_async_context(JobQueue(database).open())
         attempts = settings.max_attempts
         worker = None
         if concurrency:
@@ -149,7 +149,7 @@ async def open_service(
                 queue,
                 clock=opened.clock,
                 attempts_allowed=attempts,
-                allow_probe=opened.models.let_one_through,
+                allow_probe=opened.models.allow_probe,
             ),
             events=events,
             keys=keys,
@@ -214,7 +214,7 @@ def job_evaluator(
     """
 
     async def evaluate(job: Job, answer: Answer, *, result_id: str, progress: ProgressCallback) -> dict[str, Any]:
-        account = await AttemptAccounting.opened(database, ledger, job)
+        account = await AttemptAccounting.open(database, ledger, job)
 
         def around(client: LLMClient) -> LLMClient:
             return MeteredClient(with_checkpoints(client, account, account), metrics)

@@ -155,14 +155,14 @@ class Extractor(ExtractorBase):
         llm: LLMClient,
         model: str,
         *,
-        separator: BlockBuilder,
+        block_builder: BlockBuilder,
         pages: PagePreparer,
         style: Style = Style.NATIVE,
         params: Mapping[str, Any] | None = None,
     ) -> None:
         self._llm = llm
         self.model = model
-        self._separator = separator
+        self._block_builder = block_builder
         self._pages = pages
         self.style = style
         self._params = dict(params or {})
@@ -181,7 +181,7 @@ class Extractor(ExtractorBase):
         page = None if evidence is None else await self._pages.prepare(evidence, use_screenshot=use_screenshot)
         question = Question(task=task, answer=answer, claim=prompt, instruction=instruction, page=page)
         rendered = await run_cpu_bound(
-            lambda: render_extraction(question, self._separator, self.style),
+            lambda: render_extraction(question, self._block_builder, self.style),
             *(answer, task, prompt, "" if page is None else page.links),
         )
         request = LLMRequest(

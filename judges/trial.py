@@ -26,11 +26,11 @@ async def try_judge(path: Path, answer: str, pages: Mapping[str, str]) -> Judgem
     Raises:
         JudgeBug: the file does not load, or the judge raised.
     """
-    llm, separator = LexicalClient(), BlockBuilder(b"a trial needs no secret")
-    preparer = PagePreparer(separator)
+    llm, block_builder = LexicalClient(), BlockBuilder(b"a trial needs no secret")
+    preparer = PagePreparer(block_builder)
     tools = JudgeTools(
-        verifier=Verifier(llm, MODEL, separator=separator, pages=preparer),
-        extractor=Extractor(llm, MODEL, separator=separator, pages=preparer),
+        verifier=Verifier(llm, MODEL, block_builder=block_builder, pages=preparer),
+        extractor=Extractor(llm, MODEL, block_builder=block_builder, pages=preparer),
         evidence_for=TextPages(pages).evidence_for,
         trials=1,
     )

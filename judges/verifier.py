@@ -72,7 +72,7 @@ class ClaimJudge(ABC):
             ValueError: ``trials`` is not a positive odd number.
         """
 
-    async def judge_kept(
+    async def judge_from_cache(
         self,
         claim: Claim,
         *,
@@ -111,7 +111,7 @@ class ClaimJudge(ABC):
                 evidence = await evidence_for(url)
             except CacheError as error:
                 return verdict_without_evidence(error)
-            judge = self.judge_kept if kept else self.judge
+            judge = self.judge_from_cache if kept else self.judge
             return await judge(
                 claim, task=task, answer=answer, evidence=evidence, trials=trials, use_screenshot=use_screenshot
             )
@@ -134,14 +134,14 @@ class Verifier(ClaimJudge):
         llm: LLMClient,
         model: str,
         *,
-        separator: BlockBuilder,
+        block_builder: BlockBuilder,
         pages: PagePreparer,
         style: Style = Style.NATIVE,
         params: Mapping[str, Any] | None = None,
     ) -> None:
         self._llm = llm
         self.model = model
-        self._separator = separator
+        self._block_builder = block_builder
         self._pages = pages
         self._style = style
         self._params = dict(params or {})
@@ -160,7 +160,7 @@ class Verifier(ClaimJudge):
         question = Question(task=task, answer=answer, claim=claim.text, instruction=claim.instruction, page=page)
         return await self._settled(question, trials, kept_only=False)
 
-    async def judge_kept(
+    async def judge_from_cache(
         self,
         claim: Claim,
         *,
@@ -185,7 +185,7 @@ class Verifier(ClaimJudge):
         """
         page = question.page
         rendered = await run_cpu_bound(
-            lambda: render_claim(question, self._separator, self._style), question.answer, question.task
+            lambda: render_claim(question, self._block_builder, self._style), question.answer, question.task
         )
         cast = await self._votes(rendered, page, trials, kept_only=kept_only)
         read = self._needs_reading(cast, trials)
@@ -262,7 +262,7 @@ class Verifier(ClaimJudge):
 
         If that request fails or finds nothing, the verdict has no such quotes.
         """
-        rendered = render_transcription(question, self._separator)
+        rendered = render_transcription(question, self._block_builder)
         request = LLMRequest(
             model=self.model,
             messages=rendered.messages,

@@ -154,7 +154,7 @@ async def _job_questions(
             answer=answer,
             model=str(parse_model(model)),
             past=past,
-            recall=checkpoint_lookup(replies),
+            stored_reply=checkpoint_lookup(replies),
         )
         questions.append((job.id, question))
     return questions

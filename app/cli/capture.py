@@ -100,12 +100,12 @@ async def _run(
     async with open_command_runtime(settings, shared=public is None) as runtime:
         if public is not None and not refresh:
             for (agent, task_id), by_url in cited.items():
-                await public.bring_in(runtime, agent, task_id, by_url)
+                await public.import_pages(runtime, agent, task_id, by_url)
         with CaptureTable(stderr_console(), len(urls)) as table:
             pages = await capture_pages(runtime, urls, table.done, refresh=refresh, near=near)
         if public is not None:
             for (agent, task_id), by_url in cited.items():
-                await public.keep(runtime, agent, task_id, by_url)
+                await public.export_pages(runtime, agent, task_id, by_url)
     return pages
 
 

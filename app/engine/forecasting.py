@@ -75,7 +75,7 @@ class ForecastRequest:
     answer: Answer
     model: str
     past: Sequence[Mapping[str, Any]] = ()
-    recall: Callable[[str, LLMRequest], LLMReply | None] = field(default=lambda key, request: None)
+    stored_reply: Callable[[str, LLMRequest], LLMReply | None] = field(default=lambda key, request: None)
 
 
 async def forecast(apart: Runtime, question: ForecastRequest) -> Forecast:
@@ -164,7 +164,7 @@ def _kept(client: LLMClient, question: ForecastRequest) -> tuple[CachedReply, Ke
 
     async def kept(request: LLMRequest) -> LLMReply | None:
         key = await asyncio.to_thread(client.key_of, request)
-        return question.recall(key, request) or await client.kept(request)
+        return question.stored_reply(key, request) or await client.cached_reply(request)
 
     return kept, client.key_of
 
@@ -209,7 +209,7 @@ async def open_forecast_runtime(settings: Settings, catalogue: JudgeCatalogue) -
     secret = await asyncio.to_thread(lambda: place.read_bytes() if place.is_file() else secrets.token_bytes(32))
     limits = Limits.from_settings(settings)
     models = ModelClients(settings, limits, reply_store(settings))
-    separator, process_pool = BlockBuilder(secret), create_fork_server_pool(settings)
+    block_builder, process_pool = BlockBuilder(secret), create_fork_server_pool(settings)
     redactor = Redactor(settings.secrets)
     pages = PageCache(_PlaceholderCapturer(), blobs, index)
     try:
@@ -222,8 +222,8 @@ async def open_forecast_runtime(settings: Settings, catalogue: JudgeCatalogue) -
                 blobs=blobs,
                 index=index,
                 models=models,
-                separator=separator,
-                page_preparer=PagePreparer(separator),
+                block_builder=block_builder,
+                page_preparer=PagePreparer(block_builder),
                 redactor=redactor,
                 process_pool=process_pool,
             )

@@ -136,7 +136,7 @@ def _in_child(request: Mapping[str, Any], *, timeout_s: float) -> dict[str, Any]
                 start_new_session=True,
             )
         try:
-            child.communicate(json.dumps({**request, "limits": limits.plain()}).encode(), timeout=timeout_s)
+            child.communicate(json.dumps({**request, "limits": limits.to_json()}).encode(), timeout=timeout_s)
         except subprocess.TimeoutExpired as error:
             raise TrialFailed(f"the test of the judge took longer than {timeout_s:g} s") from error
         finally:

@@ -103,16 +103,16 @@ async def evaluate(
     """
     name = parse_model(model or runtime.settings.model)
     parameters = parameters or runtime.settings.parameters
-    client, model_name = await runtime.models.opened(str(name))
+    client, model_name = await runtime.models.open_client(str(name))
     runtime.models.check(model)
     watch = _Stopwatch()
     if runtime.process_pool is not None:
-        runtime.process_pool.warm()
+        runtime.process_pool.start_in_background()
 
     urls = unique_urls(answer.text)
     pages = AnswerPages(runtime.pages, near=answered_at)
     call_log = CallLog(runtime, pages, result_id)
-    meter = UsageMeter(call_log.recording(around(client)))
+    meter = UsageMeter(call_log.wrap(around(client)))
     refusals = RejectionMonitor(meter, model_name)
     llm = ParameterizedLLM(refusals, parameters, provider=name.provider, model=model_name)
     reporter = _ProgressReporter(progress, pages=len(urls))
@@ -134,7 +134,7 @@ async def evaluate(
         judged = await _run_judge(case, refusals)
         watch.lap("judge_s")
         reporter.storing()
-        calls = await call_log.kept(judge)
+        calls = await call_log.store(judge)
     result = _result(case, judged, id=result_id, usage=meter.total, timing=watch.seconds(), calls=calls)
     result["usage_by"] = meter.rows()
     result["judge"] |= _model_parameters(parameters, model_name)
@@ -218,7 +218,7 @@ async def _run_judge(case: _Case, watch: RejectionMonitor) -> _Judged:
 
 async def _run_native(case: _Case) -> _Judged:
     """Run a native judge: declare the rubric, then settle it. Judges not loaded from a file run in-process."""
-    separator, prepared = case.runtime.separator, case.runtime.page_preparer
+    block_builder, prepared = case.runtime.block_builder, case.runtime.page_preparer
     if case.runtime.process_pool is not None and case.judge.source is not None:
         confined = await judge_isolated(
             case.judge,
@@ -226,7 +226,7 @@ async def _run_native(case: _Case) -> _Judged:
             agent=case.agent,
             llm=case.llm,
             model=case.model,
-            separator=separator,
+            block_builder=block_builder,
             preparer=prepared,
             evidence_for=case.pages.evidence_for,
             bodies=case.runtime.blobs,
@@ -236,8 +236,8 @@ async def _run_native(case: _Case) -> _Judged:
         )
         return _Judged(summary=confined.summary, prompts=confined.prompts, usage=confined.usage)
     tools = JudgeTools(
-        verifier=Verifier(case.llm, case.model, separator=separator, pages=prepared),
-        extractor=Extractor(case.llm, case.model, separator=separator, pages=prepared),
+        verifier=Verifier(case.llm, case.model, block_builder=block_builder, pages=prepared),
+        extractor=Extractor(case.llm, case.model, block_builder=block_builder, pages=prepared),
         evidence_for=case.pages.evidence_for,
     )
     judgement = await run_judge(
@@ -255,7 +255,7 @@ async def _run_script(case: _Case) -> _Judged:
         agent_name=case.agent,
         llm=case.llm,
         model=case.model,
-        separator=case.runtime.separator,
+        block_builder=case.runtime.block_builder,
         preparer=case.runtime.page_preparer,
         pages=case.pages,
         blobs=case.runtime.blobs,
@@ -329,16 +329,16 @@ class CallLog:
         self._stack = ExitStack()
         self._recorder = CallRecorder(result_id, kept=self._is_page_body, mask=runtime.redactor.redact)
 
-    def recording(self, client: LLMClient) -> LLMClient:
+    def wrap(self, client: LLMClient) -> LLMClient:
         """Return a client that records the requests to ``client``."""
         return RecordingLLM(client, self._recorder)
 
-    async def kept(self, judge: Judge) -> dict[str, Any] | None:
+    async def store(self, judge: Judge) -> dict[str, Any] | None:
         """Store the log. Return its entry in the result, or None if the store fails, which does not fail the job."""
         try:
             if judge.source is not None:
                 await self._runtime.blobs.put_in_area(BlobArea.SCRIPTS, judge.source)
-            record = await self._recorder.finished()
+            record = await self._recorder.finish()
             sha256 = await self._runtime.blobs.put_in_area(BlobArea.CALLS, record)
         except BlobStoreFailed as error:
             _log.warning("call log not stored", task_id=judge.task, error=str(error))

@@ -39,7 +39,7 @@ async def forecast_plan(
         for (agent, task_id), numbers in by_task.items():
             apart = forecast_runtime(opened)  # one per task, so that the pages of earlier tasks leave the memory
             if public is not None:
-                await public.bring_in(
+                await public.import_pages(
                     apart, agent, task_id, [url for number in numbers for url in planned[number].urls]
                 )
             past = await asyncio.to_thread(past_results, out, task_id)

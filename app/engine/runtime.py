@@ -71,7 +71,7 @@ class Runtime:
     blobs: BlobStore
     index: CaptureIndex
     models: ModelClients
-    separator: BlockBuilder
+    block_builder: BlockBuilder
     page_preparer: PagePreparer
     redactor: Redactor
     process_pool: ForkServerPool | None = None
@@ -146,10 +146,12 @@ async def open_runtime(
             archive=_archive(settings, limits, proxy, pacing, clock),
         )
         stack.push_async_callback(pages.aclose)
-        lines, shared = (None, None) if sharing is None else (sharing.lines, sharing.replies)
-        models = ModelClients(settings, limits, reply_store(settings, shared), lines=lines, secret=secret)
+        provider_status, shared = (None, None) if sharing is None else (sharing.provider_status, sharing.replies)
+        models = ModelClients(
+            settings, limits, reply_store(settings, shared), provider_status=provider_status, secret=secret
+        )
         stack.push_async_callback(models.aclose)
-        separator = BlockBuilder(secret)
+        block_builder = BlockBuilder(secret)
         process_pool = create_fork_server_pool(settings)
         if process_pool is not None:
             stack.push_async_callback(process_pool.aclose)
@@ -161,8 +163,8 @@ async def open_runtime(
             blobs=blobs,
             index=index,
             models=models,
-            separator=separator,
-            page_preparer=PagePreparer(separator),
+            block_builder=block_builder,
+            page_preparer=PagePreparer(block_builder),
             redactor=Redactor(settings.secrets),
             process_pool=process_pool,
             replies=shared,

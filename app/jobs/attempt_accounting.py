@@ -50,7 +50,7 @@ class AttemptAccounting:
         """Set when a request did not fit into a budget: the first such error."""
 
     @classmethod
-    async def opened(cls, database: Database, ledger: BudgetLedger, job: Job) -> AttemptAccounting:
+    async def open(cls, database: Database, ledger: BudgetLedger, job: Job) -> AttemptAccounting:
         """Load the checkpoints and limits for a new attempt.
 
         Raises:
@@ -72,14 +72,14 @@ class AttemptAccounting:
                 raise JobBudgetExhausted(error, None) from error
         return account
 
-    def recall(self, key: str) -> CheckpointedReply | None:
+    def stored_reply(self, key: str) -> CheckpointedReply | None:
         """Return the stored reply for ``key``. Its cost is counted only the first time."""
         found = self._known.get(key)
         if found is not None and not found.counted:
             self._known[key] = replace(found, counted=True)
         return found
 
-    async def keep(self, key: str, reply: LLMReply) -> None:
+    async def store_reply(self, key: str, reply: LLMReply) -> None:
         kept = CheckpointedReply(
             text=reply.text,
             model=reply.model,
@@ -93,7 +93,7 @@ class AttemptAccounting:
         )
         # Set before the write: an equal request that arrives during the write must not be sent again.
         self._known[key] = kept
-        await self._ledger.keep(Checkpoint(job_id=self._job_id, key=key, reply=_written(kept)))
+        await self._ledger.store_checkpoint(Checkpoint(job_id=self._job_id, key=key, reply=_written(kept)))
 
     async def reserve(self, estimate: Estimate) -> None:
         if not self._limited:

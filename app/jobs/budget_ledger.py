@@ -87,7 +87,7 @@ class BudgetLedger:
             with suppress(DatabaseUnavailable):
                 await self._write(self._take())
 
-    async def keep(self, checkpoint: Checkpoint) -> None:
+    async def store_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Store a reply. Return when it is committed, or when the database was unavailable for too long."""
         written = asyncio.get_running_loop().create_future()
         self._next.checkpoints.append((checkpoint, written))

@@ -43,7 +43,7 @@ class Follower:
         self._news.clear()
         return self._latest
 
-    def tell(self, job: Job) -> None:
+    def notify(self, job: Job) -> None:
         """Publish a state. Ignore it if its revision is not newer than the last one."""
         if self._latest is None or job.revision > self._latest.revision:
             self._latest = job
@@ -128,4 +128,4 @@ class JobEvents:
             return
         for job in found:
             for follower in self._followers.get(job.id, ()):
-                follower.tell(job)
+                follower.notify(job)

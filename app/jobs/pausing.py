@@ -95,30 +95,30 @@ class JobPauser:
                 _log.warning("cannot check paused jobs", detail=str(error))
             await cancellable_sleep(self._round_s)
 
-    async def pause(self, fence: Fence, why: LLMRejected | ModelNotConfigured, detail: str) -> bool:
+    async def pause(self, fence: Fence, error: LLMRejected | ModelNotConfigured, detail: str) -> bool:
         """Pause a running job. Return False if its fencing token is no longer valid.
 
-        ``detail`` is the message of ``why`` without secrets.
+        ``detail`` is the message of ``error`` without secrets.
         """
-        code, remedy = _code_and_remedy(why)
+        code, remedy = _code_and_remedy(error)
         _log.warning("job paused", job_id=fence.job_id, code=code)
         async with self._database.begin() as connection:
             return await rows.pause(connection, fence, JobError(code=code, detail=f"{detail}. {remedy}"))
 
     async def pause_for_budget(
-        self, fence: Fence, why: JobBudgetExhausted, result: NewResult | None, now: datetime
+        self, fence: Fence, error: JobBudgetExhausted, result: NewResult | None, now: datetime
     ) -> bool:
         """Pause a running job and store its incomplete result. Return False if its fencing token is no longer valid."""
-        _log.warning("job paused", job_id=fence.job_id, code=BUDGET, budget_id=why.budget_id)
-        limit = _LIMITS.get(why.budget_id, "the submission's budget_usd")
-        error = JobError(code=BUDGET, detail=f"{limit}: {why}. {_BUDGET_REMEDY.format(limit=limit)}")
+        _log.warning("job paused", job_id=fence.job_id, code=BUDGET, budget_id=error.budget_id)
+        limit = _LIMITS.get(error.budget_id, "the submission's budget_usd")
+        job_error = JobError(code=BUDGET, detail=f"{limit}: {error}. {_BUDGET_REMEDY.format(limit=limit)}")
         async with self._database.begin() as connection:
             paused = await rows.pause_for_budget(
                 connection,
                 fence,
-                error,
-                budget_id=why.budget_id,
-                limit_usd=why.limit_usd,
+                job_error,
+                budget_id=error.budget_id,
+                limit_usd=error.limit_usd,
                 result_id=None if result is None else result.id,
             )
             if paused is not None and result is not None:
@@ -167,12 +167,12 @@ class JobPauser:
         return resumed is not None
 
 
-def _code_and_remedy(why: LLMRejected | ModelNotConfigured) -> tuple[str, str]:
+def _code_and_remedy(error: LLMRejected | ModelNotConfigured) -> tuple[str, str]:
     """Return the error code of a pause, and the text that says how it ends."""
-    match why:
+    match error:
         case LLMProviderPaused():
             return PROVIDER_PAUSED, _PROVIDER_PAUSED_REMEDY
         case LLMRejected():
-            return LLM_REJECTED, _NO_SUCH_MODEL_REMEDY if why.no_such_model else _REJECTED_REMEDY
+            return LLM_REJECTED, _NO_SUCH_MODEL_REMEDY if error.no_such_model else _REJECTED_REMEDY
         case _:
             return MODEL_NOT_CONFIGURED, _NO_KEY_REMEDY

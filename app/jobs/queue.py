@@ -42,7 +42,7 @@ class WorkerOptions:
 
 
 class JobQueue:
-    """Job queue. The methods that take a connection also work outside ``opened``."""
+    """Job queue. The methods that take a connection also work outside ``open``."""
 
     def __init__(self, database: Database) -> None:
         connector = procrastinate.PsycopgConnector(
@@ -57,7 +57,7 @@ class JobQueue:
         self._app = procrastinate.App(connector=connector)
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[JobQueue]:
+    async def open(self) -> AsyncIterator[JobQueue]:
         """Open the queue's own connections during the block."""
         with _database_errors():
             await self._app.open_async()

@@ -60,18 +60,18 @@ class SharedProviderStatus:
         self._pauses: dict[str, str] = {}
         self._writing: set[asyncio.Task[None]] = set()
 
-    def join(self, key: str, circuit: CircuitBreaker) -> None:
+    def register(self, key: str, circuit: CircuitBreaker) -> None:
         """Share the state of ``circuit`` with all processes that use the same ``key`` (provider:fingerprint)."""
-        circuit.status_store = _KeyBoard(self, key, circuit)
+        circuit.status_store = _CredentialStatus(self, key, circuit)
         self._circuits[key] = circuit
-        circuit.hold(self._pauses.get(_provider(key)))
+        circuit.set_pause(self._pauses.get(_provider(key)))
 
     async def run(self) -> None:
         """Update the circuits from the shared status until cancelled."""
         while True:
             await self.update_pauses()
             for key, circuit in list(self._circuits.items()):
-                circuit.hold(self._pauses.get(_provider(key)))
+                circuit.set_pause(self._pauses.get(_provider(key)))
                 for line in await self.read_status(key):
                     apply_status(circuit, line)
             await cancellable_sleep(_INTERVAL_S)
@@ -99,15 +99,15 @@ class SharedProviderStatus:
         )
         return [ProviderStatusRow(**row) for row in await self._execute(query, {"key": key})]
 
-    async def ask_first(self, key: str, model: str) -> bool:
+    async def wait_for_first_request(self, key: str, model: str) -> bool:
         """Return whether the caller should send the first request to ``model`` while others wait."""
         query = (
             "INSERT INTO provider_status AS line (credential_id, model, state, changed_at, probed_at)"
             " VALUES (:key, :model, 'asking', clock_timestamp(), clock_timestamp())"
             " ON CONFLICT (credential_id, model) DO UPDATE"
             " SET state = 'asking', rejection = NULL, changed_at = clock_timestamp(), probed_at = clock_timestamp()"
-            " WHERE (line.state = 'asking' AND line.changed_at < clock_timestamp() - make_interval(secs => :asking))"
-            " OR (line.state = 'answering' AND line.changed_at < clock_timestamp() - make_interval(secs => :fresh))"
+            " WHERE (row.state = 'asking' AND line.changed_at < clock_timestamp() - make_interval(secs => :asking))"
+            " OR (row.state = 'answering' AND line.changed_at < clock_timestamp() - make_interval(secs => :fresh))"
             " RETURNING 1"
         )
         values = {"key": key, "model": model, "asking": _FIRST_REQUEST_S, "fresh": _FRESH_S}
@@ -123,7 +123,7 @@ class SharedProviderStatus:
         values = {"key": key, "model": model, "after": _LEEWAY * after_s}
         return bool(await self._execute(query, values, otherwise=[{}]))
 
-    def refused(self, key: str, model: str, refusal: LLMRejected) -> None:
+    def record_rejection(self, key: str, model: str, refusal: LLMRejected) -> None:
         """Record a rejection, in the background."""
         details = {
             "message": self._redact(str(refusal)),
@@ -139,7 +139,7 @@ class SharedProviderStatus:
         )
         self._in_background(query, {"key": key, "model": model, "refusal": json.dumps(details)})
 
-    def answered(self, key: str, model: str) -> None:
+    def record_success(self, key: str, model: str) -> None:
         """Record that the provider accepts the key and the model, in the background."""
         query = (
             "INSERT INTO provider_status (credential_id, model, state, changed_at, probed_at)"
@@ -150,7 +150,7 @@ class SharedProviderStatus:
         )
         self._in_background(query, {"key": key, "model": model})
 
-    def probe_wanted(self, provider: str) -> None:
+    def request_probe(self, provider: str) -> None:
         """Allow the next request to a rejected provider as a probe, at most once per ``_MIN_PROBE_INTERVAL_S``."""
         query = (
             "UPDATE provider_status SET state = 'probe_wanted' WHERE credential_id LIKE :keys AND state = 'refused'"
@@ -186,56 +186,56 @@ def _provider(key: str) -> str:
     return key.partition(":")[0]
 
 
-class _KeyBoard:
+class _CredentialStatus:
     """Shared status of one API key. Implements ``ProviderStatusStore`` of ``judges.llm``."""
 
-    def __init__(self, lines: SharedProviderStatus, key: str, circuit: CircuitBreaker) -> None:
-        self._lines = lines
+    def __init__(self, shared: SharedProviderStatus, key: str, circuit: CircuitBreaker) -> None:
+        self._shared = shared
         self._key = key
         self._circuit = circuit
 
-    async def ask_first(self, model: str) -> None:
+    async def wait_for_first_request(self, model: str) -> None:
         """Wait until another process knows whether ``model`` accepts requests, or until this process may find out.
 
         A process that has just started may send a probe soon after a rejection, because operators fix keys by
         restarting the service.
         """
         for _ in range(round(_WAIT_S / _POLL_S)):
-            lines = [line for line in await self._lines.read_status(self._key) if line.model in (_ENDPOINT, model)]
-            refused = [line for line in lines if line.state in ("refused", "probe_wanted")]
+            rows = [row for row in await self._shared.read_status(self._key) if row.model in (_ENDPOINT, model)]
+            refused = [row for row in rows if row.state in ("refused", "probe_wanted")]
             if refused:
-                for line in refused:
-                    if not await self._lines.may_probe(self._key, line.model, after_s=_MIN_PROBE_INTERVAL_S):
-                        apply_status(self._circuit, line)
+                for row in refused:
+                    if not await self._shared.may_probe(self._key, row.model, after_s=_MIN_PROBE_INTERVAL_S):
+                        apply_status(self._circuit, row)
                 return
-            if await self._lines.ask_first(self._key, model):
+            if await self._shared.wait_for_first_request(self._key, model):
                 return
-            if any(line.model == model and line.state == "answering" for line in lines):
+            if any(row.model == model and row.state == "answering" for row in rows):
                 return
             await asyncio.sleep(_POLL_S)
 
     async def may_probe(self, model: str | None, *, after_s: float) -> bool:
-        return await self._lines.may_probe(self._key, model or _ENDPOINT, after_s=after_s)
+        return await self._shared.may_probe(self._key, model or _ENDPOINT, after_s=after_s)
 
-    def refused(self, model: str | None, refusal: LLMRejected) -> None:
-        self._lines.refused(self._key, model or _ENDPOINT, refusal)
+    def report_rejection(self, model: str | None, refusal: LLMRejected) -> None:
+        self._shared.record_rejection(self._key, model or _ENDPOINT, refusal)
 
-    def answered(self, model: str) -> None:
-        self._lines.answered(self._key, model)
+    def report_success(self, model: str) -> None:
+        self._shared.record_success(self._key, model)
 
 
-def apply_status(circuit: CircuitBreaker, line: ProviderStatusRow) -> None:
+def apply_status(circuit: CircuitBreaker, row: ProviderStatusRow) -> None:
     """Update a circuit from a status row."""
-    model = line.model or None
-    if line.rejection is not None:
-        details = json.loads(line.rejection)
+    model = row.model or None
+    if row.rejection is not None:
+        details = json.loads(row.rejection)
         refusal = LLMRejected(
             details["message"],
             status=details["status"],
             scope=RejectionScope(details["scope"]),
             no_such_model=details.get("no_such_model", False),
         )
-        wanted = line.state == "probe_wanted"
-        circuit.apply_rejection(model, refusal, age_s=line.probed_s, probe_wanted=wanted)
-    elif line.state == "answering":
-        circuit.apply_success(model, age_s=line.age_s)
+        wanted = row.state == "probe_wanted"
+        circuit.apply_rejection(model, refusal, age_s=row.probed_s, probe_wanted=wanted)
+    elif row.state == "answering":
+        circuit.apply_success(model, age_s=row.age_s)

@@ -67,7 +67,7 @@ class JudgeProcess:
         with suppress(OSError):
             self._life.shutdown(socket.SHUT_WR)
 
-    async def ending(self, *, patience_s: float = 0.0) -> ProcessExit:
+    async def wait_for_exit(self, *, patience_s: float = 0.0) -> ProcessExit:
         """Return the exit report. Kill the process if it does not exit within ``patience_s``.
 
         Raises:
@@ -95,7 +95,7 @@ class JudgeProcess:
     async def terminate(self) -> None:
         """Kill the process if it still runs, wait until it has exited, and close the sockets."""
         try:
-            await self.ending()
+            await self.wait_for_exit()
         except IsolationFailed as error:
             _log.warning("a judge file's process may still be running", detail=str(error))
         finally:
@@ -123,12 +123,12 @@ class ForkServerPool:
         """Process id of the fork server, or None if it does not run."""
         return None if self._server is None else self._server.pid
 
-    def warm(self) -> None:
+    def start_in_background(self) -> None:
         """Start the fork server in the background unless it runs. ``child`` waits for it."""
         if self._control is None and (self._warming is None or self._warming.done()):
             self._warming = asyncio.create_task(self._warm())
 
-    async def ready(self) -> None:
+    async def wait_until_running(self) -> None:
         """Wait until the fork server runs.
 
         Raises:
@@ -148,7 +148,7 @@ class ForkServerPool:
         folder = await asyncio.to_thread(tempfile.mkdtemp, prefix="assay-judge-")
         child: JudgeProcess | None = None
         try:
-            child = await self._spawn({"entry": entry, "folder": folder, "limits": self.limits.plain()})
+            child = await self._spawn({"entry": entry, "folder": folder, "limits": self.limits.to_json()})
             yield child
         finally:
             # A separate task, so that cleaning up finishes even if this task is cancelled again.

@@ -69,7 +69,7 @@ async def run_isolated(process_pool: ForkServerPool, judge_job: JudgeJob) -> Any
         }
         conversation = RpcConnection(child.talk, child.ask, answers=judge_job.answers, hears=hears)
         if judge_job.on_open is not None:
-            judge_job.on_open(conversation.tell)
+            judge_job.on_open(conversation.notify)
         limit = asyncio.timeout(None if judge_job.deadline_s is None else judge_job.deadline_s + DEADLINE_GRACE_S)
         try:
             async with limit:
@@ -81,7 +81,9 @@ async def run_isolated(process_pool: ForkServerPool, judge_job: JudgeJob) -> Any
         finally:
             conversation.close()
         if last is None:
-            raise _as_error(await child.ending(patience_s=SHUTDOWN_GRACE_S), judge_job.judge, process_pool.limits)
+            raise _as_error(
+                await child.wait_for_exit(patience_s=SHUTDOWN_GRACE_S), judge_job.judge, process_pool.limits
+            )
         if "failed" in last:
             raise error_from_json(last["failed"])
         return last["done"]
@@ -109,7 +111,7 @@ def _job_message(judge_job: JudgeJob) -> dict[str, Any]:
 
 
 async def _overdue(child: JudgeProcess, judge_job: JudgeJob) -> ScriptStopped:
-    ending = await child.ending()
+    ending = await child.wait_for_exit()
     return ScriptStopped(
         f"the judge of {judge_job.judge.task!r} did not return within {judge_job.deadline_s:g} s and was killed",
         limit="time",

@@ -98,7 +98,7 @@ async def _judge(rpc: RpcClient, order: JobMessage) -> Any:
         judge,
         Answer(name=str(order["answer"]["name"]), text=text),
         tools,
-        progress=lambda done, total: rpc.tell("progress", done=done, total=total),
+        progress=lambda done, total: rpc.notify("progress", done=done, total=total),
         deadline_s=order["deadline_s"],
     )
     with judge_code(f"the declarations of the judge of {task!r} cannot be written as JSON"):
@@ -147,4 +147,4 @@ class _Handler(logging.Handler):
             return
         self._left -= 1
         text = self.format(record)[:MAX_LOG_CHARS] if self._left else "further log lines of this judge file are dropped"
-        self._rpc.tell("log", level=record.levelno, name=record.name, text=text)
+        self._rpc.notify("log", level=record.levelno, name=record.name, text=text)

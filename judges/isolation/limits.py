@@ -23,6 +23,6 @@ class ScriptLimits:
     processes: int = 0
     output_bytes: int = 8 * MIB
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the limits as JSON values."""
         return asdict(self)

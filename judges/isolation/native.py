@@ -41,7 +41,7 @@ async def judge_isolated(
     agent: str,
     llm: LLMClient,
     model: str,
-    separator: BlockBuilder,
+    block_builder: BlockBuilder,
     preparer: PagePreparer,
     evidence_for: Callable[[str], Awaitable[Evidence]],
     bodies: Bodies,
@@ -54,11 +54,13 @@ async def judge_isolated(
     Raises:
         JudgeBug, JudgeError: see ``run_isolated``.
     """
-    own = PagePreparer(separator)
+    own = PagePreparer(block_builder)
     lane = RunServices(
         llm=llm,
-        judge=lambda name, apart: Verifier(llm, name, separator=separator, pages=own if apart else preparer),
-        reader=lambda asked, name, apart: Extractor(asked, name, separator=separator, pages=own if apart else preparer),
+        judge=lambda name, apart: Verifier(llm, name, block_builder=block_builder, pages=own if apart else preparer),
+        reader=lambda asked, name, apart: Extractor(
+            asked, name, block_builder=block_builder, pages=own if apart else preparer
+        ),
         evidence_for=evidence_for,
     )
     judge_job = JudgeJob(

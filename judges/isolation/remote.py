@@ -32,7 +32,7 @@ class EvidenceReference(Evidence):
     requested_url: str
     fetch: Callable[[str], Awaitable[Evidence]]
 
-    async def whole(self) -> Evidence:
+    async def complete_page(self) -> Evidence:
         return await self.fetch(self.requested_url)
 
 
@@ -81,7 +81,7 @@ class RemoteClaimJudge(ClaimJudge):
         verdict: Verdict = from_json_value(response, Verdict)
         return verdict
 
-    async def judge_kept(
+    async def judge_from_cache(
         self,
         claim: Claim,
         *,
@@ -165,7 +165,7 @@ class RemoteExtractor(ExtractorBase):
         self, schema: type[S], prompt: str, *, evidence: Evidence | None = None, **question: Any
     ) -> Extraction[S]:
         if isinstance(evidence, EvidenceReference) and self.style is Style.NATIVE:
-            evidence = replace_text(evidence, await evidence.whole())  # needed to detect invented values
+            evidence = replace_text(evidence, await evidence.complete_page())  # needed to detect invented values
         return await super().extract_in_full(schema, prompt, evidence=evidence, **question)
 
 

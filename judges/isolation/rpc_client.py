@@ -96,7 +96,7 @@ class RpcClient:
             send_blocking(self._ask, {"id": 0, "call": name, "with": what})
             return _result_of(receive_blocking(self._ask))
 
-    def tell(self, name: str, /, **what: Any) -> None:
+    def notify(self, name: str, /, **what: Any) -> None:
         """Send a notification. Thread-safe."""
         frame = {"tell": name, "with": what}
         if self._loop is None or self._loop.is_closed():

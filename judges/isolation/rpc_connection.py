@@ -72,7 +72,7 @@ class RpcConnection:
             await asyncio.gather(*loops, *self._pending.values(), return_exceptions=True)
             self._failure.cancel()
 
-    def tell(self, news: Any) -> None:
+    def notify(self, news: Any) -> None:
         """Send a notification to the child, unless the connection is closed."""
         if self._writers and not self._writers[0].is_closing():
             self._writers[0].write(encode({"news": news}))

@@ -88,7 +88,7 @@ class RpcServer:
         # Log messages of this call carry the leaf id.
         with structlog.contextvars.bound_contextvars(leaf=str(what.get("leaf") or "")):
             judge = lane.judge(_text(what, "model"), "page" in what and isinstance(what["page"], dict))
-            verdict = await (judge.judge_kept if what.get("kept") else judge.judge)(
+            verdict = await (judge.judge_from_cache if what.get("kept") else judge.judge)(
                 from_json_value(what.get("claim"), Claim),
                 task=_text(what, "task"),
                 answer=self._answer_of(what),

@@ -88,7 +88,7 @@ class CallRecorder:
         """Record a call with its reply."""
         await self._add(request, reply_outcome(reply, self._mask))
 
-    async def failed(self, request: LLMRequest, error: LLMError) -> None:
+    async def record_error(self, request: LLMRequest, error: LLMError) -> None:
         """Record a call without a usable reply."""
         await self._add(request, fault_outcome(error, self._mask))
 
@@ -96,7 +96,7 @@ class CallRecorder:
         """Record a cancelled call. Not a coroutine, because the cancelled task must not wait."""
         self._put_locked(request, CANCELLED_OUTCOME)
 
-    async def finished(self) -> bytes:
+    async def finish(self) -> bytes:
         """Return the call log. The order of the calls does not depend on which finished first."""
         return await asyncio.to_thread(self._finish)
 
@@ -243,7 +243,7 @@ class RecordingLLM:
         try:
             reply = await self._inner.complete(request)
         except LLMError as error:
-            await self._recorder.failed(request, error)
+            await self._recorder.record_error(request, error)
             raise
         except asyncio.CancelledError:
             if not request.cache_only:

@@ -50,10 +50,10 @@ class CheckpointedReply:
 class Checkpoints(Protocol):
     """Stored replies of one job."""
 
-    def recall(self, key: str) -> CheckpointedReply | None:
+    def stored_reply(self, key: str) -> CheckpointedReply | None:
         """Return the stored reply to the request with this key, or None."""
 
-    async def keep(self, key: str, reply: LLMReply) -> None:
+    async def store_reply(self, key: str, reply: LLMReply) -> None:
         """Store a reply. Returns after the write is durable."""
 
 
@@ -67,11 +67,11 @@ class CheckpointedLLM:
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         key = self._inner.key_of(request)
-        known = self._checkpoints.recall(key)
+        known = self._checkpoints.stored_reply(key)
         if known is not None and (again := known.to_reply(request)) is not None:
             return replace(again, key=key)
         reply = await self._inner.complete_keyed(key, replace(request, budget=self._budget))
-        await self._checkpoints.keep(key, reply)
+        await self._checkpoints.store_reply(key, reply)
         return reply
 
     async def aclose(self) -> None:

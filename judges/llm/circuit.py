@@ -47,7 +47,7 @@ class ProviderStatusStore(Protocol):
     No method raises. A process that cannot reach the shared status uses its own.
     """
 
-    async def ask_first(self, model: str) -> None:
+    async def wait_for_first_request(self, model: str) -> None:
         """Wait before this process's first request for ``model`` while another process sends its first request.
 
         On return, the circuit has the status that the other process found.
@@ -56,9 +56,9 @@ class ProviderStatusStore(Protocol):
     async def may_probe(self, model: str | None, *, after_s: float) -> bool:
         """Return whether this process may send the probe request. At most one process may, every ``after_s``."""
 
-    def refused(self, model: str | None, refusal: LLMRejected) -> None: ...
+    def report_rejection(self, model: str | None, refusal: LLMRejected) -> None: ...
 
-    def answered(self, model: str) -> None: ...
+    def report_success(self, model: str) -> None: ...
 
 
 class CircuitBreaker:
@@ -66,7 +66,7 @@ class CircuitBreaker:
 
     ``probe_wait_s`` limits how long other requests wait for the first reply. ``probe_after_s`` is the time after which
     an open circuit allows one probe request; None: only ``reset`` closes it. ``asked_probe_after_s`` replaces it for a
-    probe that ``let_one_through`` requested.
+    probe that ``allow_probe`` requested.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class CircuitBreaker:
             return CircuitState.PROBE_DUE if due else CircuitState.REFUSED
         return CircuitState.ANSWERING if status.proven else CircuitState.UNTRIED
 
-    def let_one_through(self, model: str) -> None:
+    def allow_probe(self, model: str) -> None:
         """Allow one half-open probe for ``model``, because a user reports that the problem is fixed.
 
         Probes are at least ``asked_probe_after_s`` apart, so that a hundred reports do not cost a hundred calls.
@@ -127,7 +127,7 @@ class CircuitBreaker:
         if status.refusal is not None and status.refused_at <= self._clock() - age_s:
             status.refusal, status.probe_wanted = None, False
 
-    def hold(self, why: str | None) -> None:
+    def set_pause(self, why: str | None) -> None:
         """Pause sending, whatever the provider status is; None resumes. Requests in flight are not cancelled."""
         self._paused = None if why is None else LLMProviderPaused(why)
 
@@ -136,7 +136,7 @@ class CircuitBreaker:
         self._endpoint = _Status()
         self._models.clear()
 
-    async def ready(self, model: str) -> None:
+    async def wait_for_first_request(self, model: str) -> None:
         """Wait up to ``probe_wait_s`` for the first request for ``model`` if it is in flight."""
         status = self._status_of(model)
         if not status.proven and status.probing is not None:
@@ -158,7 +158,7 @@ class CircuitBreaker:
         started = self._clock()
         try:
             if probe is not None and self.status_store is not None and self.refusal(model) is None:
-                await self.status_store.ask_first(model)
+                await self.status_store.wait_for_first_request(model)
                 await self._check(model)
                 started = self._clock()
             yield
@@ -206,7 +206,7 @@ class CircuitBreaker:
         status = self._endpoint if error.scope is RejectionScope.ENDPOINT else self._status_of(model)
         status.refusal, status.refused_at, status.probe_wanted = error, self._clock(), False
         if self.status_store is not None:
-            self.status_store.refused(None if status is self._endpoint else model, error)
+            self.status_store.report_rejection(None if status is self._endpoint else model, error)
 
     def _answered(self, model: str, started: float) -> None:
         """Record a success. It clears a rejection only if the request was sent after the rejection."""
@@ -218,7 +218,7 @@ class CircuitBreaker:
                 each.refusal = None
                 changed = True
         if changed and self.status_store is not None:
-            self.status_store.answered(model)
+            self.status_store.report_success(model)
 
     def _status_of(self, model: str) -> _Status:
         return self._models.setdefault(model, _Status())

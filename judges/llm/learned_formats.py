@@ -146,7 +146,7 @@ class LearnedFormats:
         return known.dialect
 
     @asynccontextmanager
-    async def turn(self, model: str) -> AsyncIterator[None]:
+    async def exclusive_probe(self, model: str) -> AsyncIterator[None]:
         """Run one request inside this context. While the format is unknown, the first request is sent before others."""
         known = self.known(model)
         if not known.settled and known.first is not None:

@@ -149,7 +149,7 @@ class RemoteLLM:
         dialects = self._backend.dialects
         if dialects is None:
             return await self._usable_reply(request, on_retry)
-        async with dialects.turn(request.model):
+        async with dialects.exclusive_probe(request.model):
             return await self._usable_reply(request, on_retry)
 
     async def _usable_reply(self, request: LLMRequest, on_retry: OnRetry) -> LLMReply:
@@ -224,7 +224,7 @@ class RemoteLLM:
                 budget.settle(estimate, cost, model, role_of(request))
             return raw
 
-        await self.circuit.ready(request.model)
+        await self.circuit.wait_for_first_request(request.model)
         try:
             is_long = params.get("reasoning_effort") in LONG_EFFORTS
             raw = await self._retrier.run(attempt, on_retry=on_retry, is_long=is_long)

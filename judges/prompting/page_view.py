@@ -79,8 +79,8 @@ class PagePreparer:
     to prepare, so they must not evict texts.
     """
 
-    def __init__(self, separator: BlockBuilder, *, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
-        self._separator = separator
+    def __init__(self, block_builder: BlockBuilder, *, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+        self._block_builder = block_builder
         self._with_pictures: LRUCache[_Key, PreparedPage] = LRUCache(int(max_bytes * PICTURES_SHARE))
         self._texts: LRUCache[_Key, PreparedPage] = LRUCache(int(max_bytes * (1 - PICTURES_SHARE)))
         self._pending: SingleFlight[tuple[_Key, bool], PreparedPage] = SingleFlight()
@@ -109,7 +109,7 @@ class PagePreparer:
 
     async def _prepare_text(self, key: _Key, evidence: Evidence) -> PreparedPage:
         async with self._prepare_slot:
-            page = await asyncio.to_thread(prepare_page, evidence, self._separator, use_screenshot=False)
+            page = await asyncio.to_thread(prepare_page, evidence, self._block_builder, use_screenshot=False)
         self._texts.put(key, page, page.size)
         return page
 
@@ -120,12 +120,12 @@ class PagePreparer:
         return page
 
 
-def prepare_page(evidence: Evidence, separator: BlockBuilder, *, use_screenshot: bool = True) -> PreparedPage:
+def prepare_page(evidence: Evidence, block_builder: BlockBuilder, *, use_screenshot: bool = True) -> PreparedPage:
     """Prepare one page. Takes milliseconds for a large page."""
     capture = evidence.capture
     url = capture.url
     shown = evidence.text[: shown_chars(evidence.text)]
-    blocks = page_blocks(url, evidence.text, separator)
+    blocks = page_blocks(url, evidence.text, block_builder)
     return PreparedPage(
         page_id=evidence.page_id,
         url=url,
@@ -154,10 +154,10 @@ def _images(evidence: Evidence) -> tuple[DataURI, ...]:
     return tuple(DataURI.of_jpeg(jpeg, sha256=sha256) for jpeg, sha256 in zip(shots, known, strict=True))
 
 
-def page_blocks(url: str, text: str, separator: BlockBuilder, *, beside: Sequence[str] = ()) -> str:
+def page_blocks(url: str, text: str, block_builder: BlockBuilder, *, beside: Sequence[str] = ()) -> str:
     """Return the blocks of a page's address and text. ``beside`` are the other texts of the prompt, neutralised."""
-    page = separator.block("page", cut_text(text), beside=(neutralise(url).text, *beside))
-    return f"{separator.block('url', url, beside=(page, *beside))}\n\n{page}"
+    page = block_builder.block("page", cut_text(text), beside=(neutralise(url).text, *beside))
+    return f"{block_builder.block('url', url, beside=(page, *beside))}\n\n{page}"
 
 
 def cut_text(text: str, *, max_chars: int = MAX_TEXT_CHARS) -> str:

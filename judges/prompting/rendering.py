@@ -55,25 +55,25 @@ class Rendered:
     evidence: tuple[str, ...] = ()
 
 
-def render_claim(question: Question, separator: BlockBuilder, style: Style) -> Rendered:
+def render_claim(question: Question, block_builder: BlockBuilder, style: Style) -> Rendered:
     """Render the question whether a claim is supported by the page, or by the answer if there is no page."""
     prompt = load_prompt("verify_answer" if question.page is None else "verify_page")
     pieces = [("answer", question.answer), *_instruction(question), ("claim", question.claim)]
-    return _rendered(prompt, _blocks(pieces, question, separator), question, style, {"claim": question.claim})
+    return _rendered(prompt, _blocks(pieces, question, block_builder), question, style, {"claim": question.claim})
 
 
-def render_extraction(question: Question, separator: BlockBuilder, style: Style) -> Rendered:
+def render_extraction(question: Question, block_builder: BlockBuilder, style: Style) -> Rendered:
     """Render the request to extract values from the page, or from the answer if there is no page."""
     page = question.page
     prompt = load_prompt("extract_answer" if page is None else "extract_page")
     pieces = [("answer", question.answer)] if page is None else [("links", page.links)] if page.links else []
     pieces += [*_instruction(question), ("request", question.claim)]
-    return _rendered(prompt, _blocks(pieces, question, separator), question, style, {"prompt": question.claim})
+    return _rendered(prompt, _blocks(pieces, question, block_builder), question, style, {"prompt": question.claim})
 
 
-def render_transcription(question: Question, separator: BlockBuilder) -> Rendered:
+def render_transcription(question: Question, block_builder: BlockBuilder) -> Rendered:
     """Render the request to transcribe the passages in the page's screenshots that support the claim."""
-    blocks = _blocks([("claim", question.claim)], question, separator)
+    blocks = _blocks([("claim", question.claim)], question, block_builder)
     return _rendered(load_prompt(TRANSCRIBE), blocks, question, Style.NATIVE, {"claim": question.claim})
 
 
@@ -81,19 +81,19 @@ def _instruction(question: Question) -> list[tuple[str, str]]:
     return [("instruction", question.instruction)] if question.instruction else []
 
 
-def _blocks(pieces: Sequence[tuple[str, str]], question: Question, separator: BlockBuilder) -> list[str]:
+def _blocks(pieces: Sequence[tuple[str, str]], question: Question, block_builder: BlockBuilder) -> list[str]:
     """Return the blocks: task, page if any, other pieces. No block's nonce occurs in another block."""
     clean = [(label, neutralise(text).text) for label, text in [("task", question.task), *pieces]]
     texts = [text for _, text in clean]
-    page = [] if question.page is None else [_page(question.page, separator, texts)]
-    task, *others = (separator.block(label, text, beside=[*texts, *page]) for label, text in clean)
+    page = [] if question.page is None else [_page(question.page, block_builder, texts)]
+    task, *others = (block_builder.block(label, text, beside=[*texts, *page]) for label, text in clean)
     return [task, *page, *others]
 
 
-def _page(page: PreparedPage, separator: BlockBuilder, beside: Sequence[str]) -> str:
+def _page(page: PreparedPage, block_builder: BlockBuilder, beside: Sequence[str]) -> str:
     """Return the prepared blocks of a page, or new ones if another text of the prompt contains their nonces."""
     if any(nonce in text for nonce in page.nonces for text in beside):
-        return page_blocks(page.url, page.text, separator, beside=beside)
+        return page_blocks(page.url, page.text, block_builder, beside=beside)
     return page.blocks
 
 

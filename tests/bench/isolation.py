@@ -50,13 +50,13 @@ async def children() -> Children:
     process_pool = ForkServerPool(PRELOADED)
     try:
         began = time.perf_counter()
-        await process_pool.ready()
+        await process_pool.wait_until_running()
         start_s = time.perf_counter() - began
         server = psutil.Process(process_pool.server_pid)
         before, spent, began = server.cpu_times(), 0.0, time.perf_counter()
         for _ in range(CHILDREN):
             async with process_pool.spawn("builtins:print") as child:
-                spent += (await child.ending(patience_s=5)).cpu_s
+                spent += (await child.wait_for_exit(patience_s=5)).cpu_s
         wall_s, after = time.perf_counter() - began, server.cpu_times()
         spent += after.user + after.system - before.user - before.system
         return Children(start_s=start_s, wall_s=wall_s, cpu_ms_each=1000 * spent / CHILDREN)
@@ -72,7 +72,7 @@ async def round_trips_per_s() -> float:
         return what
 
     try:
-        await process_pool.ready()
+        await process_pool.wait_until_running()
         async with process_pool.spawn(ENTRY) as child:
             conversation = RpcConnection(child.talk, child.ask, answers={"echo": echo}, hears={})
             began = time.perf_counter()

@@ -46,7 +46,7 @@ async def _service(run: Run, answers: Path, work: Path) -> AsyncIterator[Judging
         planned = plan(read_folder(answers, AGENT), runtime.catalogue, out=work / "out", model=MODEL, overwrite=True)
 
         if runtime.process_pool is not None:
-            await runtime.process_pool.ready()  # as in a service that has been running for a while
+            await runtime.process_pool.wait_until_running()  # as in a service that has been running for a while
         freeze_loaded_objects()
 
         async def judge() -> list[Result]:

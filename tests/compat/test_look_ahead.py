@@ -31,7 +31,7 @@ from tests.compat.scripted import claim_in, text_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
 
-SEPARATOR = BlockBuilder(b"the secret of a test")
+BLOCK_BUILDER = BlockBuilder(b"the secret of a test")
 SEEDS = range(8)
 CHAIN = Path(__file__).parent / "scripts_ahead" / "chain.py"
 
@@ -138,8 +138,8 @@ async def run(
             agent_name="me",
             llm=model,
             model="o4-mini",
-            separator=SEPARATOR,
-            preparer=PagePreparer(SEPARATOR),
+            block_builder=BLOCK_BUILDER,
+            preparer=PagePreparer(BLOCK_BUILDER),
             pages=PAGE_CACHE,
             blobs=BLOBS,
             captures=captures,

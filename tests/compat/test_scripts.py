@@ -127,7 +127,7 @@ def pages() -> PageCache:
 
 
 BLOBS = BlobStore.open("memory://")
-SEPARATOR = BlockBuilder(b"the secret of a test")
+BLOCK_BUILDER = BlockBuilder(b"the secret of a test")
 
 
 async def run_hosted(
@@ -139,8 +139,8 @@ async def run_hosted(
         agent_name="me",
         llm=llm,
         model="o4-mini",
-        separator=SEPARATOR,
-        preparer=PagePreparer(SEPARATOR),
+        block_builder=BLOCK_BUILDER,
+        preparer=PagePreparer(BLOCK_BUILDER),
         pages=pages,
         blobs=BLOBS,
         captures=captures,

@@ -160,7 +160,7 @@ class InMemoryJudging:
             blobs=self.blobs,
             index=self.index,
             models=ModelClients(self.settings, limits, None, lists_models=False),
-            separator=BLOCK_BUILDER,
+            block_builder=BLOCK_BUILDER,
             page_preparer=PagePreparer(BLOCK_BUILDER),
             redactor=self.redactor,
             process_pool=self.process_pool,

@@ -76,7 +76,7 @@ def _indented(body: str) -> str:
 async def open_process_pool(**limits: int) -> AsyncIterator[ForkServerPool]:
     process_pool = ForkServerPool(PRELOADED, limits=ScriptLimits(**limits))
     try:
-        await process_pool.ready()
+        await process_pool.wait_until_running()
         yield process_pool
     finally:
         await process_pool.aclose()
@@ -101,7 +101,7 @@ async def run_loaded_script(
         agent_name="me",
         llm=llm or SupportingLLM(),
         model="gpt-6-luna",
-        separator=BLOCK_BUILDER,
+        block_builder=BLOCK_BUILDER,
         preparer=PagePreparer(BLOCK_BUILDER),
         pages=pages,
         blobs=blobs,
@@ -123,7 +123,7 @@ async def run_native_judge(
         agent="me",
         llm=llm or SupportingLLM(),
         model="gpt-6-luna",
-        separator=BLOCK_BUILDER,
+        block_builder=BLOCK_BUILDER,
         preparer=PagePreparer(BLOCK_BUILDER),
         evidence_for=pages.evidence_for,
         bodies=blobs,

@@ -83,12 +83,17 @@ def scripted_runtime(
             of_all = None if total is None else sharing.slots.places("llm", total)
             limits = Limits.from_settings(settings, llm_of_all=of_all)
             models = ModelClients(
-                settings, limits, replies, policy=FAST_RETRIES, lines=sharing.lines, secret=sharing.secret
+                settings,
+                limits,
+                replies,
+                policy=FAST_RETRIES,
+                provider_status=sharing.provider_status,
+                secret=sharing.secret,
             )
             stack.push_async_callback(models.aclose)
             cache = PageCache(PagesByUrl({} if pages is None else pages), blobs, index)
             stack.push_async_callback(cache.aclose)
-            separator = BlockBuilder(sharing.secret)
+            block_builder = BlockBuilder(sharing.secret)
             yield Runtime(
                 settings=settings,
                 limits=limits,
@@ -97,8 +102,8 @@ def scripted_runtime(
                 blobs=blobs,
                 index=index,
                 models=models,
-                separator=separator,
-                page_preparer=PagePreparer(separator),
+                block_builder=block_builder,
+                page_preparer=PagePreparer(block_builder),
                 redactor=redactor,
                 replies=sharing.replies,
             )

@@ -53,7 +53,7 @@ class Rig:
     @asynccontextmanager
     async def opened(cls, database: Database, *, attempts: int = 3) -> AsyncIterator[Rig]:
         clock, models = SystemClock(), ModelStates()
-        async with JobQueue(database).opened() as queue:
+        async with JobQueue(database).open() as queue:
             yield cls(
                 database=database,
                 queue=queue,

@@ -26,7 +26,7 @@ from tests.injection.stand_in_judges import GullibleJudge
 from tests.injection.world import open_world, strictly_supported
 
 WORDINGS = Path(__file__).parent / "wordings"
-SEPARATOR = BlockBuilder(b"0123456789abcdef")
+BLOCK_BUILDER = BlockBuilder(b"0123456789abcdef")
 
 
 def read(name: str):
@@ -45,7 +45,7 @@ def test_minimum_share_of_orders_is_recognised(name: str, at_least: float):
 
 @pytest.mark.parametrize("sample", ORDINARY, ids=lambda sample: sample["about"])
 def test_ordinary_pages_still_support_their_claims(sample: dict[str, str]):
-    shown = prepare_page(page(text=sample["text"]), SEPARATOR)
+    shown = prepare_page(page(text=sample["text"]), BLOCK_BUILDER)
     quotes = find_quotes(shown.index.folded, shown.text, [sample["proof"]], page_id=shown.page_id)
     asked = ClaimGrounds.of(sample["claim"], task="Find out what is asked.", answer="It is so.", page=shown)
     assert [quote.text for quote in asked.grounds(quotes)] == [sample["proof"].rstrip(".")]

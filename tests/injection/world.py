@@ -77,8 +77,8 @@ class World:
     async def judge(self, material: Material, llm: LLMClient, style: Style) -> Judgement:
         """Judge the material with the real runner, verifier, extractor and page cache."""
         tools = JudgeTools(
-            verifier=Verifier(llm, "stand-in", separator=BLOCK_BUILDER, pages=self.preparer, style=style),
-            extractor=Extractor(llm, "stand-in", separator=BLOCK_BUILDER, pages=self.preparer, style=style),
+            verifier=Verifier(llm, "stand-in", block_builder=BLOCK_BUILDER, pages=self.preparer, style=style),
+            extractor=Extractor(llm, "stand-in", block_builder=BLOCK_BUILDER, pages=self.preparer, style=style),
             evidence_for=self.cache.evidence_for,
             trials=TRIALS,
         )

@@ -415,7 +415,7 @@ class _Rerun:
                 index.record_sync(capture)
         limits = Limits.from_settings(self._settings)
         secret = hashlib.sha256(str(recorded.get("id")).encode("utf-8", "replace")).digest()
-        separator = BlockBuilder(secret)
+        block_builder = BlockBuilder(secret)
         runtime = Runtime(
             settings=self._settings,
             limits=limits,
@@ -424,8 +424,8 @@ class _Rerun:
             blobs=self._blobs,
             index=index,
             models=ModelClients(self._settings, limits, None, lists_models=False),
-            separator=separator,
-            page_preparer=PagePreparer(separator),
+            block_builder=block_builder,
+            page_preparer=PagePreparer(block_builder),
             redactor=Redactor(()),
             process_pool=self._process_pool,
         )

@@ -20,12 +20,12 @@ from app.service import Service
 from app.storage import results as rows
 from app.storage.records import JudgedAnswer
 
-SEPARATOR = "@"
+BLOCK_BUILDER = "@"
 """Separates agent and run. Neither name can contain it."""
 _RESULT = "res_"
 _SCORES = ("status", "score", "final_score")
 _NAME = NAME.removeprefix("^").removesuffix("$")
-SIDE = f"^{_NAME}({SEPARATOR}{_NAME})?$"
+SIDE = f"^{_NAME}({BLOCK_BUILDER}{_NAME})?$"
 SideQuery = Annotated[str, Query(pattern=SIDE, description="agent, agent@run or result id")]
 RunQuery = Annotated[str | None, Query(pattern=NAME, description="Only this run")]
 
@@ -78,7 +78,7 @@ async def load_side(
         if name.startswith(_RESULT):
             single = await rows.answer_of_result(connection, name, owner=caller.visible_owner)
         if single is None:
-            agent, _, run = name.partition(SEPARATOR)
+            agent, _, run = name.partition(BLOCK_BUILDER)
             judged = await rows.answers_of(connection, agent, owner=caller.visible_owner, run=run or None)
     found = judged if single is None else [single]
     if not found:

@@ -16,7 +16,7 @@ from app.dashboard.viewer import Viewer, ViewerDep, query_of
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
-SEPARATOR = "@"
+BLOCK_BUILDER = "@"
 """Separates agent and run. Agent names cannot contain it."""
 Side = Annotated[str, Query(max_length=400)]
 _MAX_AGENTS = 100
@@ -82,7 +82,7 @@ async def _choices(viewer: Viewer) -> list[Choice]:
         found.append(Choice(value=agent, label=agent))
         history = await viewer.api.items(f"/v1/agents/{agent}/history", at_most=_MAX_HISTORY)
         runs = dict.fromkeys(str(row["run"]) for row in history if row["run"])
-        found += [Choice(value=f"{agent}{SEPARATOR}{run}", label=f"{agent} · run {run}") for run in runs]
+        found += [Choice(value=f"{agent}{BLOCK_BUILDER}{run}", label=f"{agent} · run {run}") for run in runs]
     return found
 
 

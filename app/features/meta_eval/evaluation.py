@@ -35,7 +35,7 @@ async def measure(
     client, name = runtime.models.client(model)
     watch = RejectionMonitor(client, name)
     asking = ParameterizedLLM(watch, runtime.settings.parameters, provider=parse_model(model).provider, model=name)
-    judge = Verifier(asking, name, separator=runtime.separator, pages=runtime.page_preparer)
+    judge = Verifier(asking, name, block_builder=runtime.block_builder, pages=runtime.page_preparer)
     asked = await ask_all(items, judge, stored=stored, votes=votes, done=done)
     if watch.refusal is not None:
         raise watch.refusal

@@ -132,12 +132,12 @@ class Session:
     def _judging(self) -> JudgeFactory:
         if self._host is not None:
             return self._host.judging
-        return LocalJudgeFactory(llm=self._llm, separator=_own_separator(), preparer=_preparer_of_this_loop())
+        return LocalJudgeFactory(llm=self._llm, block_builder=_own_block_builder(), preparer=_preparer_of_this_loop())
 
 
 @once
-def _own_separator() -> BlockBuilder:
-    """Return the separator for runs outside of a service, with a random secret."""
+def _own_block_builder() -> BlockBuilder:
+    """Return the block_builder for runs outside of a service, with a random secret."""
     return BlockBuilder(os.urandom(_SECRET_BYTES))
 
 
@@ -145,5 +145,5 @@ def _preparer_of_this_loop() -> PagePreparer:
     """Return the page preparer of the running event loop, shared so that its memory is bounded once."""
     loop = asyncio.get_running_loop()
     if loop not in _preparers:
-        _preparers[loop] = PagePreparer(_own_separator())
+        _preparers[loop] = PagePreparer(_own_block_builder())
     return _preparers[loop]

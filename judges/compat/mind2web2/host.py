@@ -41,7 +41,7 @@ async def run_script(
     agent_name: str,
     llm: LLMClient,
     model: str,
-    separator: BlockBuilder,
+    block_builder: BlockBuilder,
     preparer: PagePreparer,
     pages: EvidenceSource,
     blobs: BlobStore,
@@ -85,7 +85,7 @@ async def run_script(
             play=play,
             llm=llm,
             replies=replies,
-            separator=separator,
+            block_builder=block_builder,
             preparer=preparer,
             pages=pages,
             ahead=ahead,
@@ -95,7 +95,9 @@ async def run_script(
     result = await run_with_look_ahead(
         play,
         partial(_load_in_thread, judge),
-        client_for=_ClientFor(llm=llm, replies=replies, separator=separator, preparer=preparer, progress=progress),
+        client_for=_ClientFor(
+            llm=llm, replies=replies, block_builder=block_builder, preparer=preparer, progress=progress
+        ),
         replies=replies,
         pages=pages,
         ahead=ahead,
@@ -111,7 +113,7 @@ class _ClientFor:
 
     llm: LLMClient
     replies: SharedReplies
-    separator: BlockBuilder
+    block_builder: BlockBuilder
     preparer: PagePreparer
     progress: Progress | None
 
@@ -120,7 +122,7 @@ class _ClientFor:
         llm = self.llm if alone else self.replies.view(real=scout is None)
         return HostedClient(
             llm=llm,
-            judging=LocalJudgeFactory(llm=llm, separator=self.separator, preparer=self.preparer),
+            judging=LocalJudgeFactory(llm=llm, block_builder=self.block_builder, preparer=self.preparer),
             progress=self.progress if scout is None else None,
             scout=scout,
             scouted_by=scouted_by,

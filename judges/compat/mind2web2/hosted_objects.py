@@ -54,17 +54,19 @@ class JudgeFactory(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalJudgeFactory:
-    """Judges in this process. ``separator`` and ``preparer`` belong to the installation."""
+    """Judges in this process. ``block_builder`` and ``preparer`` belong to the installation."""
 
     llm: LLMClient
-    separator: BlockBuilder
+    block_builder: BlockBuilder
     preparer: PagePreparer
 
     def claim_judge(self, model: str) -> ClaimJudge:
-        return StrictVerifier(self.llm, model, separator=self.separator, pages=self.preparer, style=Style.COMPAT)
+        return StrictVerifier(
+            self.llm, model, block_builder=self.block_builder, pages=self.preparer, style=Style.COMPAT
+        )
 
     def value_reader(self, model: str) -> ExtractorBase:
-        return Extractor(self.llm, model, separator=self.separator, pages=self.preparer, style=Style.COMPAT)
+        return Extractor(self.llm, model, block_builder=self.block_builder, pages=self.preparer, style=Style.COMPAT)
 
     def shown(self, pages: EvidenceSource) -> EvidenceSource:
         return pages

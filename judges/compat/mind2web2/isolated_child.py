@@ -127,7 +127,7 @@ class _ClientFor:
         if scout is None:
 
             def progress(done: int, total: int) -> None:
-                self.rpc.tell("progress", done=done, total=total)
+                self.rpc.notify("progress", done=done, total=total)
 
         return HostedClient(
             llm=RemoteModel(self.rpc, "ask", run=run),

@@ -56,7 +56,7 @@ class IsolatedScriptRun:
     play: ScriptArguments
     llm: LLMClient
     replies: SharedReplies
-    separator: BlockBuilder
+    block_builder: BlockBuilder
     preparer: PagePreparer
     pages: EvidenceSource
     ahead: EvidenceSource | None
@@ -111,7 +111,7 @@ class IsolatedScriptRun:
         }
 
     def _lane(self, llm: LLMClient, pages: EvidenceSource) -> RunServices:
-        own = PagePreparer(self.separator)
+        own = PagePreparer(self.block_builder)
 
         def preparer(apart: bool) -> PagePreparer:
             return own if apart else self.preparer
@@ -119,10 +119,10 @@ class IsolatedScriptRun:
         return RunServices(
             llm=llm,
             judge=lambda model, apart: StrictVerifier(
-                llm, model, separator=self.separator, pages=preparer(apart), style=Style.COMPAT
+                llm, model, block_builder=self.block_builder, pages=preparer(apart), style=Style.COMPAT
             ),
             reader=lambda asked, model, apart: Extractor(
-                asked, model, separator=self.separator, pages=preparer(apart), style=Style.COMPAT
+                asked, model, block_builder=self.block_builder, pages=preparer(apart), style=Style.COMPAT
             ),
             evidence_for=pages.evidence_for,
         )

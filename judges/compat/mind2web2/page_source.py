@@ -106,7 +106,7 @@ class StoredPages(ABC):
         Same errors as ``evidence``.
         """
         found = await self.evidence(url)
-        return await found.whole() if isinstance(found, EvidenceReference) else found
+        return await found.complete_page() if isinstance(found, EvidenceReference) else found
 
     def used(self) -> list[Capture]:
         return list(self._used.values())

@@ -63,7 +63,7 @@ async def test_hanging_script_ends_in_time_and_others_are_judged(tmp_path: Path)
     settings = settings_for_tests(isolate=True, judges=(tmp_path,), data_dir=tmp_path / "data", job_deadline_s=4.0)
     async with open_runtime(settings) as runtime:
         assert runtime.process_pool is not None
-        await runtime.process_pool.ready()
+        await runtime.process_pool.wait_until_running()
         began = time.monotonic()
         hung, died, well = await asyncio.gather(
             *(

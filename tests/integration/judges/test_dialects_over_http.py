@@ -23,7 +23,7 @@ from tests.standin.dialects import DIALECTS
 from tests.standin.llm import StandInLLM
 from tests.standin.rules import keyword_rule
 
-SEPARATOR = BlockBuilder(b"0123456789abcdef")
+BLOCK_BUILDER = BlockBuilder(b"0123456789abcdef")
 MODEL = "llama-9"
 """Model of a family that receives a temperature."""
 MAX_FIRST = 6
@@ -61,9 +61,9 @@ def client_of(server: StandInLLM) -> LLMClient:
 async def test_dialect_yields_correct_verdicts_and_is_detected_once(server: StandInLLM, name: str):
     server.dialect = DIALECTS[name]
     client = client_of(server)
-    pages = PagePreparer(SEPARATOR)
-    verifier = Verifier(client, MODEL, separator=SEPARATOR, pages=pages)
-    extractor = Extractor(client, MODEL, separator=SEPARATOR, pages=pages)
+    pages = PagePreparer(BLOCK_BUILDER)
+    verifier = Verifier(client, MODEL, block_builder=BLOCK_BUILDER, pages=pages)
+    extractor = Extractor(client, MODEL, block_builder=BLOCK_BUILDER, pages=pages)
     counts: list[int] = []
 
     async def judge(text: str, trials: int = 1) -> Outcome:
@@ -96,7 +96,7 @@ async def test_dialect_yields_correct_verdicts_and_is_detected_once(server: Stan
 async def test_concurrent_first_claims_detect_the_format_once(server: StandInLLM):
     server.dialect = DIALECTS["gateway-prompt-only"]
     client = client_of(server)
-    verifier = Verifier(client, MODEL, separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
+    verifier = Verifier(client, MODEL, block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
     claims = [Claim(text=f"The shop has {number} lamps.") for number in range(30)]
     try:
         verdicts = await asyncio.gather(*(verifier.judge(each, task="t", answer="a", trials=1) for each in claims))

@@ -67,13 +67,13 @@ async def tools(
     llm, bare = make_client(
         model, api_key="sk-test", base_url=server.base_url, semaphore=asyncio.Semaphore(30), store=store
     )
-    separator = BlockBuilder(b"0123456789abcdef")
-    pages = PagePreparer(separator)
+    block_builder = BlockBuilder(b"0123456789abcdef")
+    pages = PagePreparer(block_builder)
     shelf = FixedEvidence({URL: page(URL, TEXT, screenshots=(b"first tile", b"second tile"))})
     try:
         yield JudgeTools(
-            verifier=Verifier(llm, bare, separator=separator, pages=pages, style=style),
-            extractor=Extractor(llm, bare, separator=separator, pages=pages, style=style),
+            verifier=Verifier(llm, bare, block_builder=block_builder, pages=pages, style=style),
+            extractor=Extractor(llm, bare, block_builder=block_builder, pages=pages, style=style),
             evidence_for=shelf,
         )
     finally:

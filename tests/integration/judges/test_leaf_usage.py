@@ -191,8 +191,8 @@ async def _in_process(
 ) -> tuple[Mapping[str, Any], Usage]:
     pages = PagePreparer(BLOCK_BUILDER)
     tools = JudgeTools(
-        verifier=Verifier(llm, "o4-mini", separator=BLOCK_BUILDER, pages=pages),
-        extractor=Extractor(llm, "o4-mini", separator=BLOCK_BUILDER, pages=pages),
+        verifier=Verifier(llm, "o4-mini", block_builder=BLOCK_BUILDER, pages=pages),
+        extractor=Extractor(llm, "o4-mini", block_builder=BLOCK_BUILDER, pages=pages),
         evidence_for=FixedEvidence({url: page(url, text) for url, text in texts.items()}),
     )
     judgement = await run_judge(load_judge(path), Answer(name="answer_1.md", text="x"), tools)

@@ -39,7 +39,7 @@ LOOKS_LIKE_IGNORED_FORMAT = frozenset(
     {"cut_json", "empty", "list_not_object", "malformed", "not_a_number", "off_schema", "two_objects", "wrong_types"}
 )
 """Faults that look as if the server ignored the requested format."""
-SEPARATOR = BlockBuilder(b"0123456789abcdef")
+BLOCK_BUILDER = BlockBuilder(b"0123456789abcdef")
 REQUEST = LLMRequest(
     model="gpt-6-luna",
     messages=({"role": "user", "content": "So it is."},),
@@ -82,7 +82,7 @@ Connect = Callable[..., RemoteLLM]
 
 
 async def verdict_by(client: RemoteLLM) -> Verdict:
-    verifier = Verifier(client, "gpt-6-luna", separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
+    verifier = Verifier(client, "gpt-6-luna", block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
     return await verifier.judge(Claim(text="So it is."), task="t", answer="a")
 
 
@@ -245,7 +245,7 @@ async def test_too_long_page_is_shortened_once_and_only_support_counts(
 ):
     server.fault_for = lambda call: faults.TOO_LONG if len(call.page) > 10_000 else None
     server.rule = lambda call: result
-    verifier = Verifier(connect(), "gpt-6-luna", separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
+    verifier = Verifier(connect(), "gpt-6-luna", block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
     shown = page(text="So it is. " * 1_500)
     verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", evidence=shown)
     assert verdict.outcome is outcome
@@ -256,7 +256,7 @@ async def test_too_long_page_is_shortened_once_and_only_support_counts(
 
 async def test_too_long_shortened_page_leaves_claim_unjudged(server: StandInLLM, connect: Connect):
     server.always = faults.TOO_LONG
-    verifier = Verifier(connect(), "gpt-6-luna", separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
+    verifier = Verifier(connect(), "gpt-6-luna", block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
     shown = page(text="So it is. " * 1_500)
     verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", evidence=shown, trials=1)
     assert (verdict.outcome, verdict.reason, len(server.calls)) == (Outcome.NOT_JUDGED, Reason.LLM_REJECTED, 2)
@@ -304,7 +304,7 @@ async def test_lost_votes_can_prevent_a_majority(
 
         async def aclose(self) -> None: ...
 
-    verifier = Verifier(LosingClient(), "gpt-6-luna", separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
+    verifier = Verifier(LosingClient(), "gpt-6-luna", block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
     verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a")
     assert (verdict.outcome, verdict.reason) == (outcome, reason)
     assert len(server.calls) == calls

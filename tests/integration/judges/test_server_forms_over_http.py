@@ -30,7 +30,7 @@ from tests.standin.call import Call
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
 
-SEPARATOR = BlockBuilder(b"0123456789abcdef")
+BLOCK_BUILDER = BlockBuilder(b"0123456789abcdef")
 MODEL = "llama-9"
 PLAIN = LLMRequest(
     model=MODEL,
@@ -188,7 +188,7 @@ async def test_message_indicates_invalid_key_and_opens_circuit(
 )
 async def test_message_indicates_too_long_page(server: StandInLLM, connect: Connect, status: int, words: str):
     server.fault_for = lambda call: Fault(status=status, message=words) if len(call.page) > 14_000 else None
-    verifier = Verifier(connect(), MODEL, separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
+    verifier = Verifier(connect(), MODEL, block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
     shown = page(text="So it is. " * 1_500)
     verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", evidence=shown, trials=1)
     assert (verdict.outcome, len(server.calls)) == (Outcome.PASSED, 2)
@@ -202,7 +202,7 @@ async def test_reported_token_limit_applies_to_later_pages(server: StandInLLM, c
         return Fault(status=400, message=next(words)) if len(call.text) > limit_chars else None
 
     server.fault_for = refusal
-    verifier = Verifier(connect(), MODEL, separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
+    verifier = Verifier(connect(), MODEL, block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
     outcomes = []
     for times in (2_000, 6_000):
         shown = page(text="So it is. " * times)
@@ -236,7 +236,7 @@ async def test_json_generation_errors_keep_circuit_closed(server: StandInLLM, co
     server.faults.append(failed)
     assert (await client.complete(PLAIN)).parsed is not None
     server.faults.extend([failed] * 12)
-    verifier = Verifier(client, MODEL, separator=SEPARATOR, pages=PagePreparer(SEPARATOR))
+    verifier = Verifier(client, MODEL, block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
     verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", trials=1)
     assert (verdict.outcome, verdict.reason) == (Outcome.NOT_JUDGED, Reason.LLM_OUTPUT_UNUSABLE)
     server.faults.clear()

@@ -12,7 +12,7 @@ from rubrics.verdict import Reason, Usage
 from tests.fakes.llm import RuleLLM
 from tests.fakes.pages import page
 
-SEPARATOR = BlockBuilder(b"0123456789abcdef")
+BLOCK_BUILDER = BlockBuilder(b"0123456789abcdef")
 ANSWER = "Ida, see https://velm.example/ida"
 
 
@@ -26,7 +26,7 @@ class Needed(BaseModel):
 
 
 def extractor(llm: RuleLLM, style: Style = Style.NATIVE) -> Extractor:
-    return Extractor(llm, "gpt-6-luna", separator=SEPARATOR, pages=PagePreparer(SEPARATOR), style=style)
+    return Extractor(llm, "gpt-6-luna", block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER), style=style)
 
 
 async def test_values_are_extracted_from_the_answer():

@@ -70,12 +70,12 @@ class Case:
         backend = ScriptedBackend(raw(FITS_EVERY_SCHEMA))
         backend.provider, backend.endpoint = self.provider, self.endpoint
         llm = CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(8)), store)
-        separator = BlockBuilder(SECRET)
+        block_builder = BlockBuilder(SECRET)
         verifier = Verifier(
             llm,
             self.model,
-            separator=separator,
-            pages=PagePreparer(separator),
+            block_builder=block_builder,
+            pages=PagePreparer(block_builder),
             style=self.style,
             params=dict(self.params),
         )
@@ -193,8 +193,8 @@ async def test_change_after_the_text_limit_sends_new_requests(tmp_path: Path):
 
 
 def rendered(**changes: Any) -> LLMRequest:
-    separator = BlockBuilder(SECRET)
-    found = render_claim(Question(task="t", answer="a", claim="c"), separator, Style.NATIVE)
+    block_builder = BlockBuilder(SECRET)
+    found = render_claim(Question(task="t", answer="a", claim="c"), block_builder, Style.NATIVE)
     request = LLMRequest(
         model="gpt-4o",
         messages=found.messages,
@@ -224,8 +224,8 @@ async def test_extraction_is_requested_again_only_if_its_page_changed(tmp_path: 
     async def calls(text: str) -> int:
         backend = ScriptedBackend(raw('{"districts": 20}'))
         backend_llm = CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(1)), FolderReplyCache(tmp_path))
-        separator = BlockBuilder(SECRET)
-        reader = Extractor(backend_llm, "gpt-4o", separator=separator, pages=PagePreparer(separator))
+        block_builder = BlockBuilder(SECRET)
+        reader = Extractor(backend_llm, "gpt-4o", block_builder=block_builder, pages=PagePreparer(block_builder))
         await reader.extract(Town, "Read.", task="t", answer="a", evidence=page(text=text))
         return len(backend.sent)
 

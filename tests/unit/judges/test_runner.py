@@ -22,7 +22,7 @@ from rubrics.verdict import Outcome, Reason
 from tests.fakes.llm import RuleLLM
 from tests.fakes.pages import FixedEvidence, missing, page
 
-SEPARATOR = BlockBuilder(b"0123456789abcdef")
+BLOCK_BUILDER = BlockBuilder(b"0123456789abcdef")
 URL = "https://velm.example/ida"
 ANSWER = Answer(name="answer_1.md", text=f"Ida Norrstad, see {URL}")
 TEXT = "Ida Norrstad was director of the Velm Institute until 2004."
@@ -44,10 +44,10 @@ async def judged(
     deadline_s: float | None = None,
 ) -> Judgement:
     llm = llm or RuleLLM(values={"Found": Found(name="Ida Norrstad", urls=[URL])})
-    pages = PagePreparer(SEPARATOR)
+    pages = PagePreparer(BLOCK_BUILDER)
     tools = JudgeTools(
-        verifier=Verifier(llm, "gpt-6-luna", separator=SEPARATOR, pages=pages),
-        extractor=Extractor(llm, "gpt-6-luna", separator=SEPARATOR, pages=pages),
+        verifier=Verifier(llm, "gpt-6-luna", block_builder=BLOCK_BUILDER, pages=pages),
+        extractor=Extractor(llm, "gpt-6-luna", block_builder=BLOCK_BUILDER, pages=pages),
         evidence_for=shelf or FixedEvidence({URL: page(URL, TEXT)}),
     )
     return await run_judge(

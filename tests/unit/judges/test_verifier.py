@@ -16,13 +16,13 @@ from rubrics.verdict import Claim, Outcome, Reason, Usage, Verdict
 from tests.fakes.llm import Rule, RuleLLM
 from tests.fakes.pages import FixedEvidence, missing, page
 
-SEPARATOR = BlockBuilder(b"0123456789abcdef")
+BLOCK_BUILDER = BlockBuilder(b"0123456789abcdef")
 TEXT = "Ida Norrstad was director of the institute until 2004."
 QUOTE = "Ida Norrstad was director"
 
 
 def verifier(llm: RuleLLM, style: Style = Style.NATIVE) -> Verifier:
-    return Verifier(llm, "gpt-6-luna", separator=SEPARATOR, pages=PagePreparer(SEPARATOR), style=style)
+    return Verifier(llm, "gpt-6-luna", block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER), style=style)
 
 
 async def judged(rule: Rule, *, trials: int = 3, evidence: Evidence | None = None, **fakes: object) -> Verdict:

@@ -36,7 +36,7 @@ async def test_changed_page_in_public_cache_is_judged_again(folder: AnswerFolder
 
     (judged,) = await folder.evaluate()
 
-    assert judged.planned.why == "a page changed: https://towns.example/arches"
+    assert judged.planned.reason == "a page changed: https://towns.example/arches"
     assert judged.outcome.result is not None
     assert judged.outcome.result["score"]["value"] == 1.0
     (again,) = await folder.evaluate()
@@ -64,7 +64,7 @@ async def test_recaptured_page_with_new_text_is_judged_again(folder: AnswerFolde
             await runtime.pages.add(url, seen)
         pages = await CurrentPages.open(settings.data_dir / "captures", None)
         (planned,) = folder.plan(settings, pages=pages)
-        return planned.why
+        return planned.reason
 
     assert await planned_after("This page is about the town hall and its clock.") == "its last result is still valid"
     assert await planned_after("The old bridge of Vellmar has nine arches.") == f"a page changed: {url}"

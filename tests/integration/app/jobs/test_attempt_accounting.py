@@ -51,12 +51,12 @@ async def test_checkpoint_restores_reply_with_usage_and_failed_attempts(
     before: dict[str, Any] = {"unusable": unusable, "shorter_page": shorter, "retried": ("429",) if shorter else ()}
     reply = LLMReply(text="{}", parsed=None, model="gpt-6-luna", usage=usage, **before)
     async with BudgetLedger(rig.database, limit_usd=None).running() as ledger:
-        await (await AttemptAccounting.opened(rig.database, ledger, await rig.job(job_id))).keep("ab", reply)
-        taken_over = await AttemptAccounting.opened(rig.database, ledger, await rig.job(job_id))
-    assert taken_over.recall("ab") == CheckpointedReply(
+        await (await AttemptAccounting.open(rig.database, ledger, await rig.job(job_id))).store_reply("ab", reply)
+        taken_over = await AttemptAccounting.open(rig.database, ledger, await rig.job(job_id))
+    assert taken_over.stored_reply("ab") == CheckpointedReply(
         text="{}", model="gpt-6-luna", usage=usage, cached=False, **before
     )
-    assert taken_over.recall("cd") is None
+    assert taken_over.stored_reply("cd") is None
 
 
 class StoppingBackend(ScriptedBackend):
@@ -85,11 +85,11 @@ async def shared_claims(ctx: JudgeContext) -> None:
 async def judge(backend: ScriptedBackend, account: AttemptAccounting) -> dict[str, Usage]:
     """Judge the answer and return the usage of each leaf."""
     llm = with_checkpoints(CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(3)), None), account)
-    separator = BlockBuilder(b"0123456789abcdef")
-    pages = PagePreparer(separator)
+    block_builder = BlockBuilder(b"0123456789abcdef")
+    pages = PagePreparer(block_builder)
     tools = JudgeTools(
-        verifier=Verifier(llm, "gpt-4o", separator=separator, pages=pages),
-        extractor=Extractor(llm, "gpt-4o", separator=separator, pages=pages),
+        verifier=Verifier(llm, "gpt-4o", block_builder=block_builder, pages=pages),
+        extractor=Extractor(llm, "gpt-4o", block_builder=block_builder, pages=pages),
         evidence_for=FixedEvidence({}),
     )
     lamp = Judge(task="t", description="The lamp.", coroutine=shared_claims)
@@ -100,7 +100,7 @@ async def judge(backend: ScriptedBackend, account: AttemptAccounting) -> dict[st
 async def test_takeover_keeps_the_usage_of_each_leaf(rig: Rig):
     async def attempt(job_id: str, backend: ScriptedBackend, until: asyncio.Event | None = None) -> dict[str, Usage]:
         async with BudgetLedger(rig.database, limit_usd=None).running() as ledger:
-            account = await AttemptAccounting.opened(rig.database, ledger, await rig.job(job_id))
+            account = await AttemptAccounting.open(rig.database, ledger, await rig.job(job_id))
             judging = asyncio.create_task(judge(backend, account))
             if until is None:
                 return await judging

@@ -38,7 +38,7 @@ class Process:
         self.replies = SharedLLMCache(database, max_bytes=max_bytes)
         self.events: Counter[str] = Counter()
         self.lookups = 0
-        self.replies.told = self._count_event
+        self.replies.on_event = self._count_event
 
     def _count_event(self, event: Event, count: int) -> None:
         self.events[event] += count

@@ -26,7 +26,7 @@ async def test_child_needs_little_cpu_time():
         before, spent = server.cpu_times(), 0.0
         for _ in range(CHILDREN):
             async with process_pool.spawn(NO_OP) as child:
-                ending = await child.ending(patience_s=5)
+                ending = await child.wait_for_exit(patience_s=5)
             assert ending.exit == 0
             spent += ending.cpu_s
         after = server.cpu_times()
@@ -67,5 +67,5 @@ async def test_type_adapters_are_created_before_fork(tmp_path: Path):
 async def test_failed_preload_is_an_error():
     process_pool = ForkServerPool(["there_is_no_such_module"])
     with pytest.raises(IsolationFailed, match="exited during start-up"):
-        await process_pool.ready()
+        await process_pool.wait_until_running()
     await process_pool.aclose()

@@ -83,7 +83,7 @@ async def test_concurrent_calls_are_answered_and_the_final_message_ends_the_run(
     async with open_connection() as (ends, rpc, running):
         texts = [f"text {number} \ud800 é" for number in range(100)]
         assert await asyncio.gather(*(rpc.call("echo", text=text) for text in texts)) == texts
-        rpc.tell("progress", done=1, total=2)
+        rpc.notify("progress", done=1, total=2)
         ending = asyncio.create_task(rpc.end({"done": {"x": 1}}))
         assert await running == {"done": {"x": 1}}
         ends.connection.close()
@@ -131,7 +131,7 @@ async def test_notifications_reach_the_client():
     async with open_connection() as (ends, rpc, _running):
         received: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         rpc.on_notification = received.set_result
-        ends.connection.tell(7)
+        ends.connection.notify(7)
         assert await asyncio.wait_for(received, 120) == 7
 
 

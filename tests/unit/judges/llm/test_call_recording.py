@@ -36,8 +36,8 @@ JPEG = b"\xff\xd8 a picture"
 
 
 def request(claim: str, *, secret: bytes = b"one secret of many", vote: int = 0, picture: bool = False) -> LLMRequest:
-    separator = BlockBuilder(secret)
-    text = f"{separator.block('page', PAGE)}\n\n{separator.block('claim', claim)}"
+    block_builder = BlockBuilder(secret)
+    text = f"{block_builder.block('page', PAGE)}\n\n{block_builder.block('claim', claim)}"
     content = [image_part(DataURI.of_jpeg(JPEG))] if picture else []
     return LLMRequest(
         model="o4-mini",
@@ -59,7 +59,7 @@ async def recorded(*requests: LLMRequest, llm: Any = None, **options: Any) -> Pa
     for each in requests:
         with contextlib.suppress(LLMUnavailable, LLMOutputUnusable):
             await client.complete(each)
-    body = await recorder.finished()
+    body = await recorder.finish()
     recorder.close()
     return read_calls(body)
 
@@ -281,7 +281,7 @@ async def test_cancelled_call_is_recorded_without_reply():
     await asyncio.wait(tasks)
     late = asyncio.create_task(client.complete(request("late")))
     await asyncio.sleep(0)
-    calls = read_calls(await recorder.finished())
+    calls = read_calls(await recorder.finish())
     late.cancel()
     await asyncio.wait([late])
     recorder.close()

@@ -31,10 +31,10 @@ class MemoryCheckpoints:
         self.kept: dict[str, CheckpointedReply] = {}
         self._gate = gate
 
-    def recall(self, key: str) -> CheckpointedReply | None:
+    def stored_reply(self, key: str) -> CheckpointedReply | None:
         return self.kept.get(key)
 
-    async def keep(self, key: str, reply: LLMReply) -> None:
+    async def store_reply(self, key: str, reply: LLMReply) -> None:
         if self._gate is not None:
             await self._gate.wait()
         self.kept[key] = CheckpointedReply(

@@ -97,7 +97,7 @@ async def test_concurrent_first_requests_wait_for_the_first_reply():
 
     async def request() -> None:
         nonlocal sent
-        await circuit.ready("m")
+        await circuit.wait_for_first_request("m")
         async with circuit.attempt("m"):
             sent += 1
             await asyncio.sleep(0.01)
@@ -113,7 +113,7 @@ async def test_wait_for_a_slow_first_reply_is_limited():
     under_way = asyncio.Barrier(3)
 
     async def request() -> None:
-        await circuit.ready("m")
+        await circuit.wait_for_first_request("m")
         async with circuit.attempt("m"):
             await under_way.wait()
 
@@ -133,7 +133,7 @@ async def test_cancelled_first_request_does_not_block_others():
     first.cancel()
     await asyncio.wait([first])
     async with asyncio.timeout(120):
-        await circuit.ready("m")
+        await circuit.wait_for_first_request("m")
         await attempt(circuit)
 
 
@@ -148,7 +148,7 @@ async def test_requests_do_not_wait_after_the_first_success():
     slow = asyncio.create_task(request())
     await asyncio.sleep(0)
     async with asyncio.timeout(120):
-        await circuit.ready("m")
+        await circuit.wait_for_first_request("m")
     slow.cancel()
 
 
@@ -170,10 +170,10 @@ async def test_requested_probe_is_allowed_after_a_delay():
     clock = FakeClock()
     circuit = CircuitBreaker(probe_after_s=None, asked_probe_after_s=5.0, clock=clock)
     await rejected(circuit, WRONG_KEY)
-    circuit.let_one_through("m")
+    circuit.allow_probe("m")
     assert circuit.state("m") is CircuitState.REFUSED
     clock.now += 5.0
-    circuit.let_one_through("m")
+    circuit.allow_probe("m")
     assert circuit.state("m") is CircuitState.PROBE_DUE
     await rejected(circuit, WRONG_KEY)
     with pytest.raises(LLMCircuitOpen):
@@ -183,14 +183,14 @@ async def test_requested_probe_is_allowed_after_a_delay():
 async def test_paused_provider_gets_no_requests_until_it_is_resumed():
     circuit = CircuitBreaker()
     await attempt(circuit)
-    circuit.hold("openai was paused by ops: too dear")
+    circuit.set_pause("openai was paused by ops: too dear")
     assert circuit.state("m") is CircuitState.REFUSED
     with pytest.raises(LLMProviderPaused, match="paused by ops"):
         await attempt(circuit)
     circuit.reset()
     with pytest.raises(LLMProviderPaused):
         await attempt(circuit, "other")
-    circuit.hold(None)
+    circuit.set_pause(None)
     assert (circuit.state("m"), circuit.refusal("m")) == (CircuitState.UNTRIED, None)
     await attempt(circuit)
 
@@ -198,5 +198,5 @@ async def test_paused_provider_gets_no_requests_until_it_is_resumed():
 async def test_request_in_flight_completes_when_the_provider_is_paused():
     circuit = CircuitBreaker()
     async with circuit.attempt("m"):
-        circuit.hold("paused")
+        circuit.set_pause("paused")
     assert circuit.state("m") is CircuitState.REFUSED

@@ -9,13 +9,13 @@ from judges.llm.context_windows import TRUNCATION_NOTICE, ContextWindows, page_c
 from judges.llm.encoding import KEY_VERSION
 from judges.prompting.blocks import BlockBuilder
 
-SEPARATOR = BlockBuilder(b"the secret of a test")
+BLOCK_BUILDER = BlockBuilder(b"the secret of a test")
 PAGE = "the lamp shop " * 1000
 
 
 def request(page: str = PAGE, *, parts: bool = True, purpose: Any = "verify") -> LLMRequest:
-    claim = SEPARATOR.block("claim", "It is so")
-    text = f"{SEPARATOR.block('page', page)}\n\n{claim}"
+    claim = BLOCK_BUILDER.block("claim", "It is so")
+    text = f"{BLOCK_BUILDER.block('page', page)}\n\n{claim}"
     picture = {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,AA"}}
     content = [picture, {"type": "text", "text": text}] if parts else text
     rules = {"role": "system", "content": "rules"}

@@ -22,7 +22,7 @@ from tests.fakes.pages import page
 SECRET = b"0123456789abcdef"
 
 
-class CountingSeparator(BlockBuilder):
+class CountingBlockBuilder(BlockBuilder):
     """Counts the blocks and records the threads that build them."""
 
     def __init__(self) -> None:
@@ -37,19 +37,19 @@ class CountingSeparator(BlockBuilder):
 
 
 async def test_page_is_prepared_once_for_concurrent_and_later_requests():
-    separator = CountingSeparator()
-    pages = PagePreparer(separator)
+    block_builder = CountingBlockBuilder()
+    pages = PagePreparer(block_builder)
     evidence = page(screenshots=(b"jpeg",))
     prepared = await asyncio.gather(*(pages.prepare(evidence) for _ in range(20)))
     again = await pages.prepare(evidence)
-    assert sorted(separator.labels) == ["page", "url"]
+    assert sorted(block_builder.labels) == ["page", "url"]
     assert all(each is again for each in prepared)
 
 
 async def test_page_is_prepared_outside_the_event_loop():
-    separator = CountingSeparator()
-    await PagePreparer(separator).prepare(page())
-    assert threading.get_ident() not in separator.threads
+    block_builder = CountingBlockBuilder()
+    await PagePreparer(block_builder).prepare(page())
+    assert threading.get_ident() not in block_builder.threads
 
 
 async def test_pictures_are_omitted_if_not_wanted():

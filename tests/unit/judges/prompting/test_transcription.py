@@ -16,7 +16,7 @@ from rubrics.verdict import Claim, Outcome, Quote, QuoteOrigin, Usage, Verdict
 from tests.fakes.llm import RuleLLM
 from tests.fakes.pages import page
 
-SEPARATOR = BlockBuilder(b"0123456789abcdef")
+BLOCK_BUILDER = BlockBuilder(b"0123456789abcdef")
 CLAIM = "The Halden Bridge opened in 1931"
 IN_PICTURE = "HALDEN BRIDGE - opened to traffic 4 May 1931"
 JPEG = b"\xff\xd8 a picture"
@@ -48,7 +48,7 @@ async def judged(
     screenshots: tuple[bytes, ...] = (JPEG,),
     use_screenshot: bool = True,
 ) -> Verdict:
-    verifier = Verifier(llm, "gpt-6-luna", separator=SEPARATOR, pages=PagePreparer(SEPARATOR), style=style)
+    verifier = Verifier(llm, "gpt-6-luna", block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER), style=style)
     return await verifier.judge(
         Claim(text=CLAIM),
         task="When did it open?",

@@ -36,11 +36,11 @@ async def judged(task: str, text: str) -> Judgement:
     async def gone(url: str) -> Evidence:
         raise NoEvidence(url, CaptureOutcome.HTTP_ERROR, "HTTP status 404", gone=True, capture=None)
 
-    llm, separator = LexicalClient(), BlockBuilder(b"any secret will do for a test")
-    pages = PagePreparer(separator)
+    llm, block_builder = LexicalClient(), BlockBuilder(b"any secret will do for a test")
+    pages = PagePreparer(block_builder)
     tools = JudgeTools(
-        verifier=Verifier(llm, MODEL, separator=separator, pages=pages),
-        extractor=Extractor(llm, MODEL, separator=separator, pages=pages),
+        verifier=Verifier(llm, MODEL, block_builder=block_builder, pages=pages),
+        extractor=Extractor(llm, MODEL, block_builder=block_builder, pages=pages),
         evidence_for=gone,
     )
     return await run_judge(CATALOGUE.judges[task], Answer(name="answer_1.md", text=text), tools)

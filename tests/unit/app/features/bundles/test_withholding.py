@@ -8,12 +8,12 @@ import json
 from app.features.bundles.withholding import MAX_QUOTE_CHARS, short_reply, short_values, without_pages
 from judges.prompting.blocks import BlockBuilder
 
-SEPARATOR = BlockBuilder(b"a secret of the tests")
+BLOCK_BUILDER = BlockBuilder(b"a secret of the tests")
 LONG = "What stands on somebody's page. " * 40
 
 
 def test_page_blocks_become_hashes_and_other_blocks_remain():
-    blocks = [SEPARATOR.block(label, LONG) for label in ("task", "page", "links", "answer", "claim")]
+    blocks = [BLOCK_BUILDER.block(label, LONG) for label in ("task", "page", "links", "answer", "claim")]
     kept = without_pages("\n\n".join(["Our rules.", *blocks]), own_prompt=True)
     assert kept.count(LONG) == 3
     assert kept.count(hashlib.sha256(LONG.encode()).hexdigest()) == 2

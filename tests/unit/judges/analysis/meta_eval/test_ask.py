@@ -32,8 +32,8 @@ def priced(*pages: LabelledPage, claim: str = "The Heron 2 costs 430 crowns", **
 
 
 async def judge_labels(llm: RuleLLM, *labels: Label, stored=nothing_stored, votes: int = 3):
-    separator = BlockBuilder(b"x" * 32)
-    judge = Verifier(llm, "scripted", separator=separator, pages=PagePreparer(separator))
+    block_builder = BlockBuilder(b"x" * 32)
+    judge = Verifier(llm, "scripted", block_builder=block_builder, pages=PagePreparer(block_builder))
     return await ask_all(items_of(labels), judge, stored=stored, votes=votes)
 
 

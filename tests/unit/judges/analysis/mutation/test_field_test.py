@@ -110,14 +110,14 @@ async def any_page(url: str) -> Evidence:
 async def report_of(path: Path, source: str, answer: str = ANSWER) -> FieldReport:
     await asyncio.to_thread(path.write_text, source)
     judge = load_judge(path)
-    separator = BlockBuilder(b"a test needs no secret")
-    preparer = PagePreparer(separator)
+    block_builder = BlockBuilder(b"a test needs no secret")
+    preparer = PagePreparer(block_builder)
 
     async def judged(text: str, around: Callable[[LLMClient], LLMClient]) -> dict[str, Any]:
         llm = around(LexicalClient())
         tools = JudgeTools(
-            verifier=Verifier(llm, "replay", separator=separator, pages=preparer),
-            extractor=Extractor(llm, "replay", separator=separator, pages=preparer),
+            verifier=Verifier(llm, "replay", block_builder=block_builder, pages=preparer),
+            extractor=Extractor(llm, "replay", block_builder=block_builder, pages=preparer),
             evidence_for=any_page,
             trials=1,
         )
