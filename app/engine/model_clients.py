@@ -69,7 +69,7 @@ class ModelClients:
 
         Args:
             policy: Retry policy (default: from the settings).
-            provider_status: Provider status that the workers on one database share. The database then also counts the budget.
+            provider_status: Status that the workers on one database share. The database then also counts the budget.
             secret: Key of the hash that identifies an account in ``provider_status``.
             lists_models: Whether the model list of a server may be requested.
         """

@@ -29,7 +29,7 @@ from cache.backends.failures import (
     failure_from_target,
 )
 from cache.capture import CaptureOutcome, Observation
-from cache.egress.proxy import EgressProxy, Lane
+from cache.egress.proxy import EgressProxy, ProxyPort
 from cache.errors import DocumentRejected
 from cache.pages import utc_now
 from cache.urls import unfetchable_reason
@@ -107,8 +107,11 @@ class HttpCapturer:
             if refusal is not None:
                 return replace(initial, outcome=CaptureOutcome.UNSUPPORTED, detail=refusal)
             try:
-                async with asyncio.timeout(self._deadline_s), self._proxy.lane(max_bytes=self._max_bytes) as lane:
-                    seen = await self._fetch(initial, url, lane, began)
+                async with (
+                    asyncio.timeout(self._deadline_s),
+                    self._proxy.proxy_port(max_bytes=self._max_bytes) as proxy_port,
+                ):
+                    seen = await self._fetch(initial, url, proxy_port, began)
             except TimeoutError:
                 seen = initial
             return replace(seen, duration_s=time.monotonic() - began)
@@ -116,9 +119,9 @@ class HttpCapturer:
     async def aclose(self) -> None:
         """Do nothing; no resources outlive a capture."""
 
-    async def _fetch(self, initial: Observation, url: str, lane: Lane, began: float) -> Observation:
+    async def _fetch(self, initial: Observation, url: str, proxy_port: ProxyPort, began: float) -> Observation:
         try:
-            response = await self._get(url, lane)
+            response = await self._get(url, proxy_port)
         except _FetchFailed as failed:
             return replace(
                 initial,
@@ -143,14 +146,14 @@ class HttpCapturer:
             return replace(seen, outcome=CaptureOutcome.PARTIAL, detail="the server's response is incomplete")
         return seen
 
-    async def _get(self, url: str, lane: Lane) -> _Response:
+    async def _get(self, url: str, proxy_port: ProxyPort) -> _Response:
         if self._tls is None:
             self._tls = await asyncio.to_thread(ssl.create_default_context)
         headers = {"User-Agent": self._user_agent, "Accept-Encoding": ACCEPT_ENCODING, "Accept": "*/*"}
         timeout = httpx.Timeout(self._deadline_s)
         chain: list[str] = []
         async with httpx.AsyncClient(
-            proxy=lane.url,
+            proxy=proxy_port.url,
             trust_env=False,
             verify=self._tls,
             headers=headers,
@@ -162,9 +165,9 @@ class HttpCapturer:
                 try:
                     response = await _get_once(client, url, tuple(chain), self._max_bytes)
                 except (httpx.HTTPError, httpx.InvalidURL) as failed:
-                    failure = _http_failure(failed, lane, url)
+                    failure = _http_failure(failed, proxy_port, url)
                     raise _FetchFailed(failure, url=url, chain=tuple(chain)) from failed
-                refusal = lane.refusal_of(url) if response.status in (403, 502) else None
+                refusal = proxy_port.refusal_of(url) if response.status in (403, 502) else None
                 if refusal is not None:
                     raise _FetchFailed(failure_from_refusal(refusal), url=url, chain=tuple(chain))
                 target = _redirect_target(response)
@@ -236,8 +239,8 @@ def _check_redirect(target: str, chain: list[str]) -> str:
     return target
 
 
-def _http_failure(failed: httpx.HTTPError | httpx.InvalidURL, lane: Lane, url: str) -> CaptureFailure:
-    refusal = lane.refusal_of(url)
+def _http_failure(failed: httpx.HTTPError | httpx.InvalidURL, proxy_port: ProxyPort, url: str) -> CaptureFailure:
+    refusal = proxy_port.refusal_of(url)
     if refusal is not None:
         return failure_from_refusal(refusal)
     if isinstance(failed, httpx.TimeoutException):

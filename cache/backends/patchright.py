@@ -1,4 +1,4 @@
-"""Browser capturer: started on demand, with a new context and proxy lane per page, and restarted periodically.
+"""Browser capturer: started on demand, with a new context and proxy port per page, and restarted periodically.
 
 The only module that imports patchright. It implements the interfaces of ``devtools`` and ``visible_text``.
 """
@@ -24,7 +24,7 @@ from cache.backends.devtools import MainDocument, PageLost
 from cache.backends.readiness import HEIGHT_PX, WIDTH_PX, ClockStuck
 from cache.backends.visit import READING_S, Visit
 from cache.capture import CaptureOutcome, Observation
-from cache.egress.proxy import EgressProxy, Lane
+from cache.egress.proxy import EgressProxy, ProxyPort
 from cache.errors import BrowserUnavailable, SandboxUnavailable
 from cache.page_scripts import script
 from cache.page_text.visible_text import MAX_FRAMES, FrameLost, FrameView
@@ -44,7 +44,7 @@ _LOST_MESSAGES = ("crashed", "has been closed", "Connection closed", "handler is
 _INTERRUPTED_MESSAGES = ("context was destroyed", "Execution was terminated")
 _FRAME_ANSWER_S = 1.0
 _COUNT_CHARS = "() => document.body ? document.body.innerText.trim().length : 0"
-_DISCARD_PROXY = "http://127.0.0.1:9"  # default proxy: traffic outside a lane is discarded
+_DISCARD_PROXY = "http://127.0.0.1:9"  # default proxy: traffic outside a proxy port is discarded
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,15 +165,19 @@ class BrowserCapturer:
         return seen
 
     async def _visit(self, initial: Observation, deadline: float, *, real_clock: bool) -> Observation:
-        async with self._pool.lease() as lease, lease.browser.memory_limiter.monitor(), self._proxy.lane() as lane:
+        async with (
+            self._pool.lease() as lease,
+            lease.browser.memory_limiter.monitor(),
+            self._proxy.proxy_port() as proxy_port,
+        ):
             kills = lease.browser.memory_limiter.kills
             sandbox = "on" if lease.browser.sandboxed else "off"
             versions = {**initial.versions, "browser": lease.browser.browser.version, "sandbox": sandbox}
             reading_s = min(READING_S, self._deadline_s / 4)
             try:
-                async with _open_page(lease, lane) as page, page.until_crash():
+                async with _open_page(lease, proxy_port) as page, page.until_crash():
                     seen = replace(initial, versions=versions)
-                    return await Visit(page, lane, seen, deadline, reading_s, real_clock=real_clock).run()
+                    return await Visit(page, proxy_port, seen, deadline, reading_s, real_clock=real_clock).run()
             except PageLost as lost:
                 if lease.browser.memory_limiter.kills > kills:
                     raise _MemoryExceeded from lost
@@ -252,13 +256,13 @@ def _launch_error(executable: Path, failed: Error) -> BrowserUnavailable:
 
 
 @asynccontextmanager
-async def _open_page(lease: BrowserLease[_RunningBrowser], lane: Lane) -> AsyncIterator[_OpenPage]:
-    """Open a page in its own context. All its traffic goes through the lane."""
+async def _open_page(lease: BrowserLease[_RunningBrowser], proxy_port: ProxyPort) -> AsyncIterator[_OpenPage]:
+    """Open a page in its own context. All its traffic goes through the proxy port."""
     context: BrowserContext | None = None
     try:
         with _library_errors():
             context = await lease.browser.browser.new_context(
-                proxy={"server": lane.url, "bypass": "<-loopback>"},
+                proxy={"server": proxy_port.url, "bypass": "<-loopback>"},
                 viewport={"width": WIDTH_PX, "height": HEIGHT_PX},
                 locale="en-US",
                 user_agent=lease.browser.user_agent,

@@ -19,7 +19,7 @@ from typing import Any
 
 from cache.backends.devtools import DevTools, PageLost
 from cache.backends.navigation import Navigation
-from cache.egress.proxy import Lane
+from cache.egress.proxy import ProxyPort
 from cache.page_scripts import script
 
 WIDTH_PX = 1280
@@ -119,7 +119,7 @@ class PageLoader:
         *,
         deadline: float,
         framed_chars: Callable[[], Awaitable[int]],
-        lane: Lane,
+        proxy_port: ProxyPort,
         real_clock: bool = False,
     ) -> None:
         """Create a loader for one page.
@@ -129,7 +129,7 @@ class PageLoader:
             navigation: Navigation of the page.
             deadline: Monotonic time at which waiting ends.
             framed_chars: Returns the number of characters of text in the page's frames.
-            lane: Lane of the page. If the page floods it with failing requests, the page's scripts are stopped.
+            proxy_port: Port of the page. If the page floods it with failing requests, the page's scripts are stopped.
             real_clock: Wait for the page's timers in real time instead of advancing its clock.
         """
         self._real_clock = real_clock
@@ -137,7 +137,7 @@ class PageLoader:
         self._hung = self._hung_with_virtual_clock = False
         self._scripts_stopped = asyncio.Event()
         """Set when the page's scripts and timers are stopped."""
-        self._lane = lane
+        self._proxy_port = proxy_port
         self._scripts_run = True
         self._devtools = devtools
         self._navigation = navigation
@@ -179,7 +179,7 @@ class PageLoader:
         else:
             height = await self._load_late_parts()
             await self._wait_for_promises()
-        if self._lane.flooded.is_set() or self._hung:
+        if self._proxy_port.flooded.is_set() or self._hung:
             parsed = await self._finish_without_scripts() or parsed
         if self._hung:
             reason = "a script blocked the page and was stopped"
@@ -190,7 +190,7 @@ class PageLoader:
 
     async def _watch_for_flood(self) -> None:
         """Stop the page's scripts some time after they began to repeat failing requests."""
-        await self._lane.flooded.wait()
+        await self._proxy_port.flooded.wait()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._remaining_s()):  # other requests may still bring text
                 await self._requests.runaway.wait()
@@ -200,7 +200,7 @@ class PageLoader:
     async def _watch_for_hang(self) -> None:
         """Stop the page's scripts if one of them blocks the page for too long."""
         with suppress(PageLost):  # the next command to the page raises it
-            while not self._lane.flooded.is_set():
+            while not self._proxy_port.flooded.is_set():
                 if await self._is_blocked():
                     self._hung, self._hung_with_virtual_clock = True, self._is_clock_virtual
                     await self._stop_scripts()
@@ -216,7 +216,7 @@ class PageLoader:
         limit = _VIRTUAL_CLOCK_LIMIT if self._is_clock_virtual else _REAL_CLOCK_LIMIT
         began, began_cpu_s = time.monotonic(), -1.0
         try:
-            while not self._lane.flooded.is_set():
+            while not self._proxy_port.flooded.is_set():
                 await asyncio.wait({probe}, timeout=_POLL_S)
                 if probe.done():
                     probe.result()
@@ -487,6 +487,6 @@ class PageLoader:
     def _remaining_s(self) -> float:
         if not self._scripts_run:
             return 0.0
-        flooded_at = self._lane.flooded_at
+        flooded_at = self._proxy_port.flooded_at
         until = self._deadline if flooded_at is None else min(self._deadline, flooded_at + _FLOODED_S)
         return until - time.monotonic()

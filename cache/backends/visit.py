@@ -21,7 +21,7 @@ from cache.backends.navigation import DocumentResponse, Navigation
 from cache.backends.readiness import MAX_GROWN_PX, WIDTH_PX, PageLoader, Readiness
 from cache.capture import ALT_TEXT_HEADING, CaptureOutcome, Observation, Soft404Confidence
 from cache.classify.quality import Finding, PageFacts, classify
-from cache.egress.proxy import Lane, Refusal
+from cache.egress.proxy import ProxyPort, Refusal
 from cache.errors import DocumentRejected
 from cache.page_scripts import script
 from cache.page_text.text_boxes import ScreenshotArea, places_json
@@ -65,7 +65,7 @@ class Visit:
     """
 
     page: Page
-    lane: Lane
+    proxy_port: ProxyPort
     initial: Observation
     deadline: float
     reading_s: float = READING_S
@@ -79,7 +79,7 @@ class Visit:
             ClockStuck: A script blocks the page while its clock is virtual (see ``PageLoader``).
         """
         navigation = await Navigation.attach(self.page)
-        navigation.requests.on_flood = self.lane.delay_refusals
+        navigation.requests.on_flood = self.proxy_port.delay_refusals
         try:
             seen = await self._observe(navigation)
             if seen.text.startswith("%PDF-") and not navigation.take_all_bodies:
@@ -121,13 +121,13 @@ class Visit:
         response = navigation.response
         if not error and (response is None or response.status not in (403, 502)):
             return None
-        return self.lane.refusal_of(navigation.chain[-1] if navigation.chain else self.initial.url)
+        return self.proxy_port.refusal_of(navigation.chain[-1] if navigation.chain else self.initial.url)
 
     def _find_failure(self, navigation: Navigation, error: str) -> CaptureFailure | None:
         """Return why there is no document, or None if there is one."""
         if navigation.failure is not None:
             return navigation.failure
-        if self.lane.is_exhausted:
+        if self.proxy_port.is_exhausted:
             return CaptureFailure(outcome=CaptureOutcome.TOO_LARGE, detail="the page exceeded its byte limit")
         if not error:
             return None
@@ -178,7 +178,7 @@ class Visit:
             navigation,
             deadline=until,
             framed_chars=self.page.framed_chars,
-            lane=self.lane,
+            proxy_port=self.proxy_port,
             real_clock=self.real_clock,
         )
         readiness = await loader.run()
@@ -204,7 +204,7 @@ class Visit:
         finding = self._with_load_problems(finding, navigation, readiness, visible)
         notes = [finding.detail, *navigation.requests.notes()]
         notes += [] if drawn else ["its screenshots are incomplete"]
-        if self.lane.flooded.is_set():
+        if self.proxy_port.flooded.is_set():
             notes.append("its scripts were stopped because too many of its requests failed")
         if navigation.blocked_url:
             notes.append(f"it tried to navigate to {navigation.blocked_url[:200]}")
@@ -227,7 +227,7 @@ class Visit:
         self, finding: Finding, navigation: Navigation, readiness: Readiness, visible: VisibleText
     ) -> Finding:
         """Return the finding, changed if the page was not loaded completely."""
-        if self.lane.is_exhausted:
+        if self.proxy_port.is_exhausted:
             return replace(finding, outcome=CaptureOutcome.TOO_LARGE, detail="the page exceeded its byte limit")
         truncated = "the page has more text than is stored" if visible.truncated else ""
         reason = navigation.incomplete_reason or readiness.incomplete_reason or truncated

@@ -1,8 +1,8 @@
 """Egress proxy: a filtering proxy on loopback for all requests of a capture, from the browser and from httpx.
 
 It resolves a name once, checks all its addresses, and connects to a checked address. Redirects, subresources and DNS
-rebinding therefore cannot reach a private network. Each capture has its own proxy port (a lane), so that bytes and
-refusals are counted per page. TLS is not decrypted, and no content is stored.
+rebinding therefore cannot reach a private network. Each capture has its own port, so that bytes and refusals are
+counted per page. TLS is not decrypted, and no content is stored.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import psutil
 
 from cache.egress.addresses import denial_reason, normalize_address
 from cache.egress.http_wire import MAX_HEAD_BYTES
-from cache.egress.lane import ConnectionRefused, EgressLimits, Lane, Refusal, RefusalReason, Stream
+from cache.egress.proxy_port import ConnectionRefused, EgressLimits, ProxyPort, Refusal, RefusalReason, Stream
 from cache.egress.resolver import Resolver, SystemResolver
 from cache.errors import HostUnknown, LookupFailed
 from cache.urls import DEFAULT_PORTS, host_and_port
 
-__all__ = ["EgressLimits", "EgressProxy", "Lane", "Refusal", "RefusalReason"]
+__all__ = ["EgressLimits", "EgressProxy", "ProxyPort", "Refusal", "RefusalReason"]
 
 
 class EgressProxy:
-    """Egress proxy as an async context manager. ``url`` is the shared lane, which is open as long as the proxy."""
+    """Egress proxy as an async context manager. ``url`` is the shared port, which is open as long as the proxy."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class EgressProxy:
         self._ports = ports
         self._resolver = resolver or SystemResolver()
         self._own_addresses: frozenset[str] = frozenset()
-        self._shared: Lane | None = None
+        self._shared: ProxyPort | None = None
 
     @property
     def url(self) -> str:
@@ -63,7 +63,7 @@ class EgressProxy:
 
     async def __aenter__(self) -> EgressProxy:
         self._own_addresses = await asyncio.to_thread(_own_addresses)
-        shared = Lane(self._dial, self._limits, max_bytes=None)
+        shared = ProxyPort(self._dial, self._limits, max_bytes=None)
         await shared.start()
         self._shared = shared
         return self
@@ -77,14 +77,16 @@ class EgressProxy:
         self._resolver.close()
 
     @asynccontextmanager
-    async def lane(self, *, max_bytes: int | None = None) -> AsyncIterator[Lane]:
+    async def proxy_port(self, *, max_bytes: int | None = None) -> AsyncIterator[ProxyPort]:
         """Open a proxy port for one capture. All its connections are closed with it."""
-        lane = Lane(self._dial, self._limits, max_bytes=self._limits.lane_bytes if max_bytes is None else max_bytes)
-        await lane.start()
+        proxy_port = ProxyPort(
+            self._dial, self._limits, max_bytes=self._limits.port_bytes if max_bytes is None else max_bytes
+        )
+        await proxy_port.start()
         try:
-            yield lane
+            yield proxy_port
         finally:
-            await lane.aclose()
+            await proxy_port.aclose()
 
     async def _dial(self, host: str, port: int) -> Stream:
         """Connect to a checked address. Raises ConnectionRefused."""

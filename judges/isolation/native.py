@@ -55,7 +55,7 @@ async def judge_isolated(
         JudgeBug, JudgeError: see ``run_isolated``.
     """
     own = PagePreparer(block_builder)
-    lane = RunServices(
+    services = RunServices(
         llm=llm,
         judge=lambda name, apart: Verifier(llm, name, block_builder=block_builder, pages=own if apart else preparer),
         reader=lambda asked, name, apart: Extractor(
@@ -69,7 +69,7 @@ async def judge_isolated(
         answer=answer,
         agent=agent,
         model=model,
-        answers=RpcServer({REAL_RUN: lane}, answer=answer.text, bodies=bodies).answers(),
+        answers=RpcServer({REAL_RUN: services}, answer=answer.text, bodies=bodies).answers(),
         deadline_s=deadline_s,
         progress=progress,
     )

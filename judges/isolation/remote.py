@@ -37,7 +37,7 @@ class EvidenceReference(Evidence):
 
 
 class RemotePages:
-    """Pages of one run: ``evidence_for`` fetches the complete page, ``glance`` only what is needed to judge by it."""
+    """Pages of one run: ``evidence_for`` fetches the complete page, ``reference`` only its capture and digests."""
 
     def __init__(self, rpc: RpcClient, run: str) -> None:
         self._rpc = rpc
@@ -142,7 +142,7 @@ class RemoteExtractor(ExtractorBase):
         instruction: str | None,
         use_screenshot: bool,
     ) -> ExtractionReply:
-        what: dict[str, Any] = {
+        params: dict[str, Any] = {
             "run": self._run,
             "model": self.model,
             "schema": describe_schema(schema),
@@ -154,7 +154,7 @@ class RemoteExtractor(ExtractorBase):
             "shots": use_screenshot,
         }
         try:
-            response, reply = await _read_into(schema, self._rpc, "extract", what, strict=False)
+            response, reply = await _read_into(schema, self._rpc, "extract", params, strict=False)
         except LLMOutputUnusable as error:
             raise ExtractionFailed(
                 f"extraction failed: {error}", cause_reason=error.reason, usage=error.usage
@@ -179,7 +179,7 @@ class RemoteModel:
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         """See ``LLMClient.complete``."""
-        what = {
+        params = {
             **self._which,
             "model": request.model,
             "messages": [dict(message) for message in request.messages],
@@ -188,7 +188,7 @@ class RemoteModel:
             "vote": request.vote,
             "params": dict(request.params),
         }
-        _, reply = await _read_into(request.schema, self._rpc, self._call, what, strict=request.purpose == "verify")
+        _, reply = await _read_into(request.schema, self._rpc, self._call, params, strict=request.purpose == "verify")
         return reply
 
     async def aclose(self) -> None:
@@ -200,9 +200,9 @@ def describe_schema(schema: type[BaseModel]) -> dict[str, Any]:
     return {"name": schema.__name__, "json": schema.model_json_schema()}
 
 
-def replace_text(glance: EvidenceReference, whole: Evidence) -> EvidenceReference:
-    """Return ``glance`` with the text and links of the complete page."""
-    return replace(glance, capture=whole.capture, text=whole.text, links=whole.links)
+def replace_text(reference: EvidenceReference, whole: Evidence) -> EvidenceReference:
+    """Return ``reference`` with the text and links of the complete page."""
+    return replace(reference, capture=whole.capture, text=whole.text, links=whole.links)
 
 
 def _page_reference(evidence: Evidence | None) -> Any:
@@ -212,7 +212,7 @@ def _page_reference(evidence: Evidence | None) -> Any:
 
 
 async def _read_into(
-    schema: type[BaseModel] | None, rpc: RpcClient, call: str, what: Mapping[str, Any], *, strict: bool
+    schema: type[BaseModel] | None, rpc: RpcClient, call: str, params: Mapping[str, Any], *, strict: bool
 ) -> tuple[Mapping[str, Any], LLMReply]:
     """Call the service and parse the reply into ``schema``; ask once more if it does not match.
 
@@ -224,7 +224,7 @@ async def _read_into(
     """
     before, unusable = Usage(), None
     while True:
-        asked = what if unusable is None else {**what, "unusable": unusable.value}
+        asked = params if unusable is None else {**params, "unusable": unusable.value}
         response = await rpc.call(call, **asked)
         usage = before + from_json_value(response["usage"], Usage)
         text, model = str(response["text"]), str(response["model"])

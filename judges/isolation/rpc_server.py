@@ -60,14 +60,14 @@ class Bodies(Protocol):
 
 
 class RpcServer:
-    """RPC methods for one process. ``lanes`` maps run names (real, and scout with look-ahead) to their services."""
+    """RPC methods for one process. ``services_by_run`` maps the names of its runs (real, and scout with look-ahead)."""
 
-    def __init__(self, lanes: Mapping[str, RunServices], *, answer: str, bodies: Bodies) -> None:
-        self._lanes = lanes
+    def __init__(self, services_by_run: Mapping[str, RunServices], *, answer: str, bodies: Bodies) -> None:
+        self._services_by_run = services_by_run
         self._answer = answer
         self._bodies = bodies
         # The newest page is cached regardless of its size: otherwise every claim on it would load it again.
-        self._kept: LRUCache[tuple[str, str], Evidence] = LRUCache(PAGE_CACHE_BYTES, keeps_newest=True)
+        self._pages: LRUCache[tuple[str, str], Evidence] = LRUCache(PAGE_CACHE_BYTES, keeps_newest=True)
 
     def answers(self) -> dict[str, RpcHandler]:
         """Return the handlers by method name."""
@@ -80,98 +80,98 @@ class RpcServer:
             "body": self._body,
         }
 
-    async def _judge(self, what: Mapping[str, Any]) -> Any:
-        lane, trials = self._lane(what), from_json_value(what.get("trials"), int)
-        page = await self._evidence(what)
+    async def _judge(self, params: Mapping[str, Any]) -> Any:
+        services, trials = self._services(params), from_json_value(params.get("trials"), int)
+        page = await self._evidence(params)
         if trials < 1 or trials % 2 == 0:
             raise JudgeBug(f"the number of votes must be odd and positive, not {trials}")
         # Log messages of this call carry the leaf id.
-        with structlog.contextvars.bound_contextvars(leaf=str(what.get("leaf") or "")):
-            judge = lane.judge(_text(what, "model"), "page" in what and isinstance(what["page"], dict))
-            verdict = await (judge.judge_from_cache if what.get("kept") else judge.judge)(
-                from_json_value(what.get("claim"), Claim),
-                task=_text(what, "task"),
-                answer=self._answer_of(what),
+        with structlog.contextvars.bound_contextvars(leaf=str(params.get("leaf") or "")):
+            judge = services.judge(_text(params, "model"), "page" in params and isinstance(params["page"], dict))
+            verdict = await (judge.judge_from_cache if params.get("kept") else judge.judge)(
+                from_json_value(params.get("claim"), Claim),
+                task=_text(params, "task"),
+                answer=self._answer_of(params),
                 evidence=page,
                 trials=trials,
-                use_screenshot=bool(what.get("shots")),
+                use_screenshot=bool(params.get("shots")),
             )
         return None if verdict is None else to_json_value(verdict, Verdict)
 
-    async def _extract(self, what: Mapping[str, Any]) -> Any:
-        lane = self._lane(what)
-        reading = await lane.reader(
-            _repairing(lane.llm, what), _text(what, "model"), isinstance(what.get("page"), dict)
+    async def _extract(self, params: Mapping[str, Any]) -> Any:
+        services = self._services(params)
+        reading = await services.reader(
+            _repairing(services.llm, params), _text(params, "model"), isinstance(params.get("page"), dict)
         ).ask(
-            _schema(what.get("schema")),
-            _text(what, "prompt"),
-            task=_text(what, "task"),
-            answer=self._answer_of(what),
-            evidence=await self._evidence(what),
-            instruction=from_json_value(what.get("instruction"), str | None),
-            use_screenshot=bool(what.get("shots")),
+            _schema(params.get("schema")),
+            _text(params, "prompt"),
+            task=_text(params, "task"),
+            answer=self._answer_of(params),
+            evidence=await self._evidence(params),
+            instruction=from_json_value(params.get("instruction"), str | None),
+            use_screenshot=bool(params.get("shots")),
         )
         return {**reply_value(reading.reply), "prompt": reading.prompt, "evidence": list(reading.evidence)}
 
-    async def _ask(self, what: Mapping[str, Any]) -> Any:
-        lane = self._lane(what)
-        return reply_value(await _repairing(lane.llm, what).complete(request_of(what)))
+    async def _ask(self, params: Mapping[str, Any]) -> Any:
+        services = self._services(params)
+        return reply_value(await _repairing(services.llm, params).complete(request_of(params)))
 
-    async def _look(self, what: Mapping[str, Any]) -> Any:
-        evidence = await self._of(_text(what, "run"), _text(what, "url"))
+    async def _look(self, params: Mapping[str, Any]) -> Any:
+        evidence = await self._evidence_of(_text(params, "run"), _text(params, "url"))
         return {"capture": to_json_value(evidence.capture, Capture), "digests": list(evidence.digests)}
 
-    async def _page(self, what: Mapping[str, Any]) -> Any:
-        evidence = await self._of(_text(what, "run"), _text(what, "url"))
+    async def _page(self, params: Mapping[str, Any]) -> Any:
+        evidence = await self._evidence_of(_text(params, "run"), _text(params, "url"))
         return await asyncio.to_thread(evidence_to_json, evidence)
 
-    async def _body(self, what: Mapping[str, Any]) -> Any:
-        return await asyncio.to_thread(to_base64, await self._bodies.get(_text(what, "sha256")))
+    async def _body(self, params: Mapping[str, Any]) -> Any:
+        return await asyncio.to_thread(to_base64, await self._bodies.get(_text(params, "sha256")))
 
-    async def _evidence(self, what: Mapping[str, Any]) -> Evidence | None:
-        page = what.get("page")
+    async def _evidence(self, params: Mapping[str, Any]) -> Evidence | None:
+        page = params.get("page")
         if page is None:
             return None
         if isinstance(page, str):
-            return await self._of(_text(what, "run"), page)
+            return await self._evidence_of(_text(params, "run"), page)
         if not isinstance(page, dict):
             raise JudgeBug(f"a page must be a URL or an object, not {type(page).__name__}")
         return await asyncio.to_thread(_page_from_script, page)
 
-    async def _of(self, run: str, url: str) -> Evidence:
+    async def _evidence_of(self, run: str, url: str) -> Evidence:
         """Return the evidence of a URL in one run."""
-        kept = self._kept.get((run, url))
-        if kept is None:
-            kept = await self._lane({"run": run}).evidence_for(url)
-            self._kept.put((run, url), kept, kept.size)
-        return kept
+        evidence = self._pages.get((run, url))
+        if evidence is None:
+            evidence = await self._services({"run": run}).evidence_for(url)
+            self._pages.put((run, url), evidence, evidence.size)
+        return evidence
 
-    def _lane(self, what: Mapping[str, Any]) -> RunServices:
-        lane = self._lanes.get(str(what.get("run")))
-        if lane is None:
-            raise JudgeBug(f"unknown run {what.get('run')!r}")
-        return lane
+    def _services(self, params: Mapping[str, Any]) -> RunServices:
+        services = self._services_by_run.get(str(params.get("run")))
+        if services is None:
+            raise JudgeBug(f"unknown run {params.get('run')!r}")
+        return services
 
-    def _answer_of(self, what: Mapping[str, Any]) -> str:
+    def _answer_of(self, params: Mapping[str, Any]) -> str:
         """Return the answer text: the original if the call has none, otherwise the text that the judge file sent."""
-        given: str | None = from_json_value(what.get("answer"), str | None)
+        given: str | None = from_json_value(params.get("answer"), str | None)
         return self._answer if given is None else given
 
 
-def request_of(what: Mapping[str, Any]) -> LLMRequest:
+def request_of(params: Mapping[str, Any]) -> LLMRequest:
     """Return the model request of a judge file.
 
     Raises:
         JudgeBug: a field has the wrong type.
     """
-    is_verdict = what.get("purpose") == "verify"
+    is_verdict = params.get("purpose") == "verify"
     return LLMRequest(
-        model=_text(what, "model"),
-        messages=tuple(from_json_value(what.get("messages"), list[dict[str, Any]])),
-        schema=BinaryEvalResult if is_verdict else _schema_or_none(what.get("schema")),
+        model=_text(params, "model"),
+        messages=tuple(from_json_value(params.get("messages"), list[dict[str, Any]])),
+        schema=BinaryEvalResult if is_verdict else _schema_or_none(params.get("schema")),
         purpose="verify" if is_verdict else "free",
-        vote=from_json_value(what.get("vote"), int),
-        params=from_json_value(what.get("params"), dict[str, Any]),
+        vote=from_json_value(params.get("vote"), int),
+        params=from_json_value(params.get("params"), dict[str, Any]),
     )
 
 
@@ -183,8 +183,8 @@ def reply_value(reply: LLMReply) -> dict[str, Any]:
     return {"text": text, "model": reply.model, "usage": to_json_value(reply.usage, Usage), "cached": reply.cached}
 
 
-def _repairing(llm: LLMClient, what: Mapping[str, Any]) -> LLMClient:
-    kind = what.get("unusable")
+def _repairing(llm: LLMClient, params: Mapping[str, Any]) -> LLMClient:
+    kind = params.get("unusable")
     return llm if kind is None else _RepairingClient(llm, from_json_value(kind, UnusableKind))
 
 
@@ -219,6 +219,6 @@ def _schema(value: Any) -> Any:
     return schema_model(_text(value, "name"), json.dumps(value.get("json"), sort_keys=False))
 
 
-def _text(what: Mapping[str, Any], name: str) -> str:
-    text: str = from_json_value(what.get(name), str)
+def _text(params: Mapping[str, Any], name: str) -> str:
+    text: str = from_json_value(params.get(name), str)
     return text

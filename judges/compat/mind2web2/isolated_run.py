@@ -71,7 +71,7 @@ class IsolatedScriptRun:
     ) -> dict[str, Any]:
         """Run the script and return its result. Raises the same errors as ``run_isolated``."""
         play = self.play
-        rpc_server = RpcServer(self._lanes(), answer=play.answer.text, bodies=play.blobs)
+        rpc_server = RpcServer(self._services_by_run(), answer=play.answer.text, bodies=play.blobs)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.replies.aclose)
             tools = ToolsRpcServer()
@@ -102,15 +102,15 @@ class IsolatedScriptRun:
         if self.ahead is not None:
             self.replies.on_request = tell
 
-    def _lanes(self) -> dict[str, RunServices]:
+    def _services_by_run(self) -> dict[str, RunServices]:
         if self.ahead is None:
-            return {REAL_RUN: self._lane(self.llm, self.pages)}
+            return {REAL_RUN: self._services(self.llm, self.pages)}
         return {
-            REAL_RUN: self._lane(self.replies.view(real=True), self.pages),
-            SCOUTING_RUN: self._lane(self.replies.view(real=False), self.ahead),
+            REAL_RUN: self._services(self.replies.view(real=True), self.pages),
+            SCOUTING_RUN: self._services(self.replies.view(real=False), self.ahead),
         }
 
-    def _lane(self, llm: LLMClient, pages: EvidenceSource) -> RunServices:
+    def _services(self, llm: LLMClient, pages: EvidenceSource) -> RunServices:
         own = PagePreparer(self.block_builder)
 
         def preparer(apart: bool) -> PagePreparer:
@@ -177,23 +177,23 @@ class ToolsRpcServer:
         for model in self._models.values():
             await model.aclose()
 
-    async def _fetch(self, what: Mapping[str, Any]) -> Any:
+    async def _fetch(self, params: Mapping[str, Any]) -> Any:
         seen = await external_services().fetch(
-            from_json_value(what["url"], str), deadline_s=from_json_value(what["deadline_s"], float)
+            from_json_value(params["url"], str), deadline_s=from_json_value(params["deadline_s"], float)
         )
         return await asyncio.to_thread(observation_to_json, seen)
 
-    async def _document(self, what: Mapping[str, Any]) -> Any:
+    async def _document(self, params: Mapping[str, Any]) -> Any:
         found = await external_services().read_document(
-            from_base64(from_json_value(what["data"], str)),
-            from_json_value(what["content_type"], str),
-            deadline_s=from_json_value(what["deadline_s"], float),
+            from_base64(from_json_value(params["data"], str)),
+            from_json_value(params["content_type"], str),
+            deadline_s=from_json_value(params["deadline_s"], float),
         )
         return await asyncio.to_thread(_document_value, found)
 
-    async def _observe(self, what: Mapping[str, Any]) -> Any:
+    async def _observe(self, params: Mapping[str, Any]) -> Any:
         return await asyncio.to_thread(
-            observation_to_json, await self._live_pages().observe(from_json_value(what["url"], str))
+            observation_to_json, await self._live_pages().observe(from_json_value(params["url"], str))
         )
 
     async def _browser(self, _: Mapping[str, Any]) -> Any:
@@ -203,30 +203,30 @@ class ToolsRpcServer:
         self._live = self._live or external_services().live_pages(LIVE_PAGES)
         return self._live
 
-    async def _provider(self, what: Mapping[str, Any]) -> Any:
+    async def _provider(self, params: Mapping[str, Any]) -> Any:
         """Open a provider's client. Raises ModelNotConfigured."""
-        provider = from_json_value(what.get("provider"), str)
+        provider = from_json_value(params.get("provider"), str)
         if provider not in self._models:
             self._models[provider] = open_provider(provider)
 
-    async def _provider_ask(self, what: Mapping[str, Any]) -> Any:
-        await self._provider(what)
-        return reply_value(await self._models[str(what["provider"])].complete(request_of(what)))
+    async def _provider_ask(self, params: Mapping[str, Any]) -> Any:
+        await self._provider(params)
+        return reply_value(await self._models[str(params["provider"])].complete(request_of(params)))
 
-    async def _ask_maps(self, what: Mapping[str, Any]) -> Any:
+    async def _ask_maps(self, params: Mapping[str, Any]) -> Any:
         """Return the reply of the Maps API, or the error. Without ``method``, only check that there is a key."""
         try:
             client = self._maps_client(
-                from_json_value(what.get("base_url"), str), from_json_value(what.get("timeout_s"), float)
+                from_json_value(params.get("base_url"), str), from_json_value(params.get("timeout_s"), float)
             )
-            method = what.get("method")
+            method = params.get("method")
             if method is None:
                 return {"said": None}
             if method not in MAPS_QUESTIONS:
                 raise JudgeBug(f"{method!r} is not an allowed method of the Maps API")
             args, keywords = (
-                from_json_value(what.get("args"), list[Any]),
-                from_json_value(what.get("keywords"), dict[str, Any]),
+                from_json_value(params.get("args"), list[Any]),
+                from_json_value(params.get("keywords"), dict[str, Any]),
             )
             return {"said": await asyncio.to_thread(getattr(client, method), *args, **keywords)}
         except googlemaps.exceptions.ApiError as error:

@@ -12,8 +12,8 @@ import psutil
 import pytest
 from structlog.testing import capture_logs
 
-from cache.egress.lane import MAX_REFUSALS_PER_HOST
-from cache.egress.proxy import EgressLimits, EgressProxy, Lane, RefusalReason, parse_host_port
+from cache.egress.proxy import EgressLimits, EgressProxy, ProxyPort, RefusalReason, parse_host_port
+from cache.egress.proxy_port import MAX_REFUSALS_PER_HOST
 from cache.egress.resolver import SystemResolver
 from cache.errors import HostUnknown
 from tests.standin.web import Reply, StandInWeb, Visit
@@ -80,17 +80,17 @@ async def test_no_spelling_of_an_internal_address_is_reachable() -> None:
     assert len(INSIDE) >= 60
     async with StandInWeb() as inside, StandInWeb(host="::1") as inside6:
         ports = frozenset({inside.port, inside6.port})
-        async with EgressProxy(ports=ports, resolver=_internal_names()) as proxy, proxy.lane() as lane:
+        async with EgressProxy(ports=ports, resolver=_internal_names()) as proxy, proxy.proxy_port() as proxy_port:
             for host in INSIDE:
                 for port in ports:
                     place = f"{host}:{port}"
                     for first in (f"GET http://{place}/ HTTP/1.1", f"CONNECT {place} HTTP/1.1"):
-                        status = await _ask(lane.url, first.encode(), place)
+                        status = await _ask(proxy_port.url, first.encode(), place)
                         assert status.startswith((b"HTTP/1.1 403", b"HTTP/1.1 502")), (first, status)
             # Blocked by a rule (or not resolvable), not because the connection failed.
-            reasons = {refusal.reason for refusal in lane.refusals}
+            reasons = {refusal.reason for refusal in proxy_port.refusals}
             assert reasons <= {RefusalReason.ADDRESS, RefusalReason.HOST_UNKNOWN, RefusalReason.LOOKUP_FAILED}
-            assert len(lane.refusals) == len(INSIDE) * 4
+            assert len(proxy_port.refusals) == len(INSIDE) * 4
         assert inside.connections == 0
         assert inside6.connections == 0
 
@@ -145,16 +145,18 @@ async def test_public_address_of_this_machine_is_blocked(monkeypatch: pytest.Mon
         SimpleNamespace(family=psutil.AF_LINK, address="02:42:ac:11:00:02"),
     ]
     monkeypatch.setattr(psutil, "net_if_addrs", lambda: {"eth0": entries})
-    async with EgressProxy(resolver=TableResolver(me_test=[[spelling]])) as proxy, proxy.lane() as lane:
-        assert (await _ask(lane.url, b"CONNECT me.test:443 HTTP/1.1", "me.test")).startswith(b"HTTP/1.1 403")
-        assert ["of this machine" in refusal.detail for refusal in lane.refusals] == [True]
+    async with EgressProxy(resolver=TableResolver(me_test=[[spelling]])) as proxy, proxy.proxy_port() as proxy_port:
+        assert (await _ask(proxy_port.url, b"CONNECT me.test:443 HTTP/1.1", "me.test")).startswith(b"HTTP/1.1 403")
+        assert ["of this machine" in refusal.detail for refusal in proxy_port.refusals] == [True]
 
 
 async def test_non_web_port_is_blocked_before_name_resolution() -> None:
     names = TableResolver()
-    async with EgressProxy(resolver=names) as proxy, proxy.lane() as lane:
-        assert (await _ask(lane.url, b"CONNECT example.com:25 HTTP/1.1", "example.com")).startswith(b"HTTP/1.1 403")
-        assert [refusal.reason for refusal in lane.refusals] == [RefusalReason.PORT]
+    async with EgressProxy(resolver=names) as proxy, proxy.proxy_port() as proxy_port:
+        assert (await _ask(proxy_port.url, b"CONNECT example.com:25 HTTP/1.1", "example.com")).startswith(
+            b"HTTP/1.1 403"
+        )
+        assert [refusal.reason for refusal in proxy_port.refusals] == [RefusalReason.PORT]
         assert names.asked == []
 
 
@@ -179,7 +181,7 @@ async def test_invalid_proxy_request_is_rejected(first: bytes) -> None:
 
 async def test_refusals_are_recorded_per_lane_with_reason() -> None:
     names = TableResolver()
-    async with EgressProxy(resolver=names) as proxy, proxy.lane() as one, proxy.lane() as other:
+    async with EgressProxy(resolver=names) as proxy, proxy.proxy_port() as one, proxy.proxy_port() as other:
         await _ask(one.url, b"GET http://127.0.0.1/ HTTP/1.1", "127.0.0.1")
         await _ask(one.url, b"GET http://nowhere.invalid/ HTTP/1.1", "nowhere.invalid")
         denied, unknown = one.refusal_of("http://127.0.0.1/x"), one.refusal_of("http://nowhere.invalid/")
@@ -194,28 +196,35 @@ async def test_refusals_are_recorded_per_lane_with_reason() -> None:
 async def test_refused_connection_is_reported() -> None:
     async with StandInWeb() as closed:
         place = closed.host_port
-    async with EgressProxy(frozenset({place})) as proxy, proxy.lane() as lane:
-        await _ask(lane.url, f"GET http://{place}/ HTTP/1.1".encode(), place)
-        assert [refusal.reason for refusal in lane.refusals] == [RefusalReason.CONNECT_FAILED]
+    async with EgressProxy(frozenset({place})) as proxy, proxy.proxy_port() as proxy_port:
+        await _ask(proxy_port.url, f"GET http://{place}/ HTTP/1.1".encode(), place)
+        assert [refusal.reason for refusal in proxy_port.refusals] == [RefusalReason.CONNECT_FAILED]
 
 
 async def test_repeated_requests_to_blocked_host_are_delayed() -> None:
     with capture_logs() as logs:
-        async with EgressProxy() as proxy, proxy.lane() as lane, httpx.AsyncClient(proxy=lane.url) as page:
+        async with (
+            EgressProxy() as proxy,
+            proxy.proxy_port() as proxy_port,
+            httpx.AsyncClient(proxy=proxy_port.url) as page,
+        ):
             for _ in range(MAX_REFUSALS_PER_HOST):
                 assert (await page.get("http://127.0.0.1/again")).status_code == 403
             with pytest.raises(httpx.ReadTimeout):
                 await page.get("http://127.0.0.1/again", timeout=0.2)
             assert (await page.get("http://127.0.0.2/another")).status_code == 403
-            async with proxy.lane() as other:
+            async with proxy.proxy_port() as other:
                 assert (await _get(other, "http://127.0.0.1/")).status_code == 403
-            assert len([refusal for refusal in lane.refusals if refusal.host == "127.0.0.1"]) == MAX_REFUSALS_PER_HOST
+            assert (
+                len([refusal for refusal in proxy_port.refusals if refusal.host == "127.0.0.1"])
+                == MAX_REFUSALS_PER_HOST
+            )
     logged = [(entry["event"], entry["host"]) for entry in logs]
     assert logged == [
         ("egress_refused", "127.0.0.1"),
         ("egress_flood", "127.0.0.1"),
         ("egress_refused", "127.0.0.2"),
-        ("egress_refused", "127.0.0.1"),  # on the other lane
+        ("egress_refused", "127.0.0.1"),  # on the other port
     ]
 
 
@@ -223,13 +232,13 @@ async def test_delayed_refusals_apply_only_to_the_given_host() -> None:
     async with (
         StandInWeb({"/": Reply(body=b"here")}) as site,
         EgressProxy(frozenset({site.host_port})) as proxy,
-        proxy.lane() as lane,
-        httpx.AsyncClient(proxy=lane.url, trust_env=False) as page,
+        proxy.proxy_port() as proxy_port,
+        httpx.AsyncClient(proxy=proxy_port.url, trust_env=False) as page,
     ):
         assert (await page.get("http://127.0.0.1/")).status_code == 403
-        lane.delay_refusals("http://127.0.0.1/again")
-        lane.delay_refusals(site.url("/"))
-        assert lane.flooded.is_set()
+        proxy_port.delay_refusals("http://127.0.0.1/again")
+        proxy_port.delay_refusals(site.url("/"))
+        assert proxy_port.flooded.is_set()
         with pytest.raises(httpx.ReadTimeout):
             await page.get("http://127.0.0.1/again", timeout=0.2)
         assert (await page.get("http://127.0.0.2/")).status_code == 403
@@ -237,7 +246,11 @@ async def test_delayed_refusals_apply_only_to_the_given_host() -> None:
 
 
 async def test_number_of_delayed_refusals_is_limited() -> None:
-    async with EgressProxy() as proxy, proxy.lane() as lane, httpx.AsyncClient(proxy=lane.url) as page:
+    async with (
+        EgressProxy() as proxy,
+        proxy.proxy_port() as proxy_port,
+        httpx.AsyncClient(proxy=proxy_port.url) as page,
+    ):
         for _ in range(MAX_REFUSALS_PER_HOST):
             await page.get("http://127.0.0.1/")
         answers = await asyncio.gather(
@@ -251,24 +264,24 @@ async def test_number_of_delayed_refusals_is_limited() -> None:
 async def test_lane_is_closed_at_its_byte_limit() -> None:
     async with StandInWeb({"/big": Reply(body=b"x" * 3_000_000)}) as site:
         allowed = frozenset({site.host_port})
-        async with EgressProxy(allowed) as proxy, proxy.lane(max_bytes=1_000_000) as lane:
-            async with httpx.AsyncClient(proxy=lane.url, trust_env=False) as client:
+        async with EgressProxy(allowed) as proxy, proxy.proxy_port(max_bytes=1_000_000) as proxy_port:
+            async with httpx.AsyncClient(proxy=proxy_port.url, trust_env=False) as client:
                 with pytest.raises(httpx.TransportError):
                     await client.get(site.url("/big"))
                 assert (await client.get(site.url("/big"))).status_code == 502
-            assert lane.is_exhausted
-            assert {refusal.reason for refusal in lane.refusals} == {RefusalReason.BYTES}
-            assert lane.bytes_forwarded < 1_200_000
+            assert proxy_port.is_exhausted
+            assert {refusal.reason for refusal in proxy_port.refusals} == {RefusalReason.BYTES}
+            assert proxy_port.bytes_forwarded < 1_200_000
 
 
 async def test_connection_is_closed_at_its_time_limit() -> None:
     async with StandInWeb({"/": Reply(body=b"x", hang=True)}) as site:
         limits = EgressLimits(connection_s=0.3)
-        async with EgressProxy(frozenset({site.host_port}), limits) as proxy, proxy.lane() as lane:
-            async with httpx.AsyncClient(proxy=lane.url, trust_env=False) as client:
+        async with EgressProxy(frozenset({site.host_port}), limits) as proxy, proxy.proxy_port() as proxy_port:
+            async with httpx.AsyncClient(proxy=proxy_port.url, trust_env=False) as client:
                 with pytest.raises(httpx.TransportError):
                     await client.get(site.url("/"))
-            assert [refusal.reason for refusal in lane.refusals] == [RefusalReason.TIME]
+            assert [refusal.reason for refusal in proxy_port.refusals] == [RefusalReason.TIME]
 
 
 async def test_closing_a_lane_closes_its_connections() -> None:
@@ -279,8 +292,8 @@ async def test_closing_a_lane_closes_its_connections() -> None:
         return Reply(body=b"x", hang=True)
 
     async with StandInWeb({"/": answer}) as site, EgressProxy(frozenset({site.host_port})) as proxy:
-        async with proxy.lane() as lane:
-            pending = asyncio.create_task(_get(lane, site.url("/")))
+        async with proxy.proxy_port() as proxy_port:
+            pending = asyncio.create_task(_get(proxy_port, site.url("/")))
             await arrived.wait()
         with pytest.raises(httpx.TransportError):
             await pending
@@ -342,9 +355,12 @@ async def test_unknown_host_and_name_server_timeout_are_distinguished() -> None:
         def close(self) -> None:
             pass
 
-    async with EgressProxy(limits=EgressLimits(resolve_s=0.1), resolver=Silent()) as proxy, proxy.lane() as lane:
-        await _ask(lane.url, b"GET http://slow.test/ HTTP/1.1", "slow.test")
-        assert [refusal.reason for refusal in lane.refusals] == [RefusalReason.LOOKUP_FAILED]
+    async with (
+        EgressProxy(limits=EgressLimits(resolve_s=0.1), resolver=Silent()) as proxy,
+        proxy.proxy_port() as proxy_port,
+    ):
+        await _ask(proxy_port.url, b"GET http://slow.test/ HTTP/1.1", "slow.test")
+        assert [refusal.reason for refusal in proxy_port.refusals] == [RefusalReason.LOOKUP_FAILED]
 
 
 @pytest.mark.parametrize("entry", ["localhost", "http://a:1", "a:b", ":80", "a:80/x", ""])
@@ -353,6 +369,6 @@ def test_allow_list_entry_must_be_host_and_port(entry: str) -> None:
         parse_host_port(entry)
 
 
-async def _get(way: EgressProxy | Lane, url: str) -> httpx.Response:
+async def _get(way: EgressProxy | ProxyPort, url: str) -> httpx.Response:
     async with httpx.AsyncClient(proxy=way.url, trust_env=False) as client:
         return await client.get(url)

@@ -1,4 +1,4 @@
-"""Lane of the egress proxy: one proxy port that forwards and counts bytes and records refusals."""
+"""Port of the egress proxy: forwards and counts bytes, and records refusals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_STORED_REFUSALS = 1000
 MAX_REFUSALS_PER_HOST = 500
 """Number of requests to one denied host that are refused immediately. Later ones are delayed. Otherwise a script that
 retries without a pause would keep the page busy. The limit is high because a page can have hundreds of images on a host
-that is down. The browser can detect retries and calls ``Lane.delay_refusals`` much earlier."""
+that is down. The browser can detect retries and calls ``ProxyPort.delay_refusals`` much earlier."""
 _DELAY_S = 4.0
 """Maximum delay of such a request. It is bounded because a synchronous request blocks the page."""
 _MAX_DELAYED = 8  # of the 32 connections that Chromium opens to a proxy
@@ -60,7 +60,7 @@ class Refusal:
 
 
 class ConnectionRefused(Exception):
-    """Ends one connection of a lane. The lane converts it to a Refusal; it is never raised outside the proxy."""
+    """Ends one connection of a port, which converts it to a Refusal. It is never raised outside the proxy."""
 
     def __init__(self, reason: RefusalReason, detail: str) -> None:
         super().__init__(detail)
@@ -70,17 +70,17 @@ class ConnectionRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EgressLimits:
-    """Limits in bytes, seconds and connections. ``lane_bytes`` counts both directions of all connections of a lane."""
+    """Limits in bytes, seconds and connections. ``port_bytes`` counts both directions of all connections of a port."""
 
-    lane_bytes: int = 200 * 1024 * 1024
+    port_bytes: int = 200 * 1024 * 1024
     connection_s: float = 300.0
     resolve_s: float = 20.0
     connect_s: float = 10.0
     connections: int = 256
 
 
-class Lane:
-    """One proxy port. Created by ``EgressProxy.lane``."""
+class ProxyPort:
+    """One proxy port. Created by ``EgressProxy.proxy_port``."""
 
     def __init__(self, dial: Dial, limits: EgressLimits, *, max_bytes: int | None) -> None:
         """``dial`` checks the address and connects, or raises ConnectionRefused. ``max_bytes`` None: unlimited."""
@@ -102,7 +102,7 @@ class Lane:
     @property
     def url(self) -> str:
         if self._server is None:
-            raise RuntimeError("the lane is closed")
+            raise RuntimeError("the port is closed")
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     @property
