@@ -19,11 +19,11 @@ from app.features.suites import cli_mind2web_options as opt
 from judges.suites.mind2web.rules import Metric, NoPositive, Shuffle
 
 if TYPE_CHECKING:
-    from app.features.suites.mindact_run import MindActOptions, MindActSurvey
+    from app.features.suites.mindact_run import MindActInput, MindActOptions
     from app.settings import Settings
 
 
-JOURNAL = "mind2web_steps.jsonl"
+JOURNAL_NAME = "mind2web_steps.jsonl"
 SCORES_FOLDER = "scores"
 """Subfolder of the data folder with converted scores files, named by the digest of the pickle."""
 
@@ -74,7 +74,7 @@ def mind2web(
         scores=_scores(scores_pickle, settings, scores_sha256),
         scores_name="" if scores_pickle is None else scores_pickle.name,
         template=prompt_template,
-        playing=PlayOptions(
+        play_options=PlayOptions(
             top_k=top_k,
             seed=seed,
             shuffle=shuffle,
@@ -87,7 +87,7 @@ def mind2web(
         model=None if predictions else settings.model,
         predictions=predictions,
     )
-    _carry_out(options, settings, output_dir, as_json=as_json)
+    _run_and_print(options, settings, output_dir, as_json=as_json)
 
 
 def scores(
@@ -132,33 +132,35 @@ def _scores(file: Path | None, settings: Settings, sha256: str | None) -> Path |
         return parquet_of(file, settings.data_dir / SCORES_FOLDER, sha256=sha256)
 
 
-def _carry_out(options: MindActOptions, settings: Settings, folder: Path | None, *, as_json: bool) -> None:
-    surveyed = options.open_data()
-    _remark(options, surveyed)
+def _run_and_print(options: MindActOptions, settings: Settings, folder: Path | None, *, as_json: bool) -> None:
+    run_input = options.open_input()
+    _print_input(options, run_input)
     try:
         if options.predictions is None:
-            metrics = _ask(options, surveyed, settings, folder)
+            metrics = _ask_model(options, run_input, settings, folder)
         else:
-            metrics = _score_file(options, surveyed, folder)
+            metrics = _score_file(options, run_input, folder)
     except KeyboardInterrupt:
         raise Interrupted("Interrupted. Finished steps are saved; run the same command to resume.") from None
-    _show(metrics, folder, as_json=as_json)
+    _print_figures(metrics, folder, as_json=as_json)
     if metrics["status"] == "incomplete":
         raise typer.Exit(Exit.INCOMPLETE)
 
 
-def _ask(options: MindActOptions, surveyed: MindActSurvey, settings: Settings, folder: Path | None) -> dict[str, Any]:
+def _ask_model(
+    options: MindActOptions, run_input: MindActInput, settings: Settings, folder: Path | None
+) -> dict[str, Any]:
     """Ask the model about the steps that the journal of the folder does not have."""
     from app.features.suites.journals import FileJournal, NoJournal
     from app.features.suites.mindact_run import figures, run_identity, write_official
     from app.features.suites.reports import write_files
 
     if folder is None:
-        return figures(options, surveyed, event_loop.run(_run(options, surveyed, settings, NoJournal())))
-    journal = FileJournal.opened(folder / JOURNAL, run_identity(options, surveyed))
+        return figures(options, run_input, event_loop.run(_run(options, run_input, settings, NoJournal())))
+    journal = FileJournal.open(folder / JOURNAL_NAME, run_identity(options, run_input))
     try:
-        records = event_loop.run(_run(options, surveyed, settings, journal))
-        metrics = figures(options, surveyed, records)
+        records = event_loop.run(_run(options, run_input, settings, journal))
+        metrics = figures(options, run_input, records)
         within = {record["id"] for record in records}  # the journal can have more steps, from a run with more examples
         write_files(folder, metrics, (record for record in journal.records() if record["id"] in within))
         write_official(folder, options, metrics, (record for record in journal.records() if record["id"] in within))
@@ -168,32 +170,32 @@ def _ask(options: MindActOptions, surveyed: MindActSurvey, settings: Settings, f
 
 
 async def _run(
-    options: MindActOptions, surveyed: MindActSurvey, settings: Settings, journal: Any
+    options: MindActOptions, run_input: MindActInput, settings: Settings, journal: Any
 ) -> list[dict[str, Any]]:
     from app.features.suites.cli_progress import StepProgress
     from app.features.suites.step_loop import open_suite_model, run_steps
 
-    async with open_suite_model(settings) as asking:
-        with StepProgress(stderr_console()) as board:
-            plan = surveyed.plan(options.playing)
-            return await run_steps(plan, journal, asking, side_by_side=settings.max_llm, watcher=board)
+    async with open_suite_model(settings) as suite_model:
+        with StepProgress(stderr_console()) as progress:
+            plan = run_input.plan(options.play_options)
+            return await run_steps(plan, journal, suite_model, max_concurrent=settings.max_llm, watcher=progress)
 
 
-def _score_file(options: MindActOptions, surveyed: MindActSurvey, folder: Path | None) -> dict[str, Any]:
+def _score_file(options: MindActOptions, run_input: MindActInput, folder: Path | None) -> dict[str, Any]:
     from app.features.suites.mindact_run import score_file, write_official
     from app.features.suites.reports import write_files
 
-    metrics, records = score_file(options, surveyed)
+    metrics, records = score_file(options, run_input)
     if folder is not None:
         write_files(folder, metrics, records)
         write_official(folder, options, metrics, iter(records))
     return metrics
 
 
-def _remark(options: MindActOptions, surveyed: MindActSurvey) -> None:
+def _print_input(options: MindActOptions, run_input: MindActInput) -> None:
     who = f"predictions of {options.predictions}" if options.predictions else options.model
     console = stderr_console()
-    console.print(f"{surveyed.total} steps of {options.split} by {who}", markup=False, soft_wrap=True)
+    console.print(f"{run_input.total} steps of {options.split} by {who}", markup=False, soft_wrap=True)
     if options.scores is None:
         console.print(
             "no --scores-pickle: unless the data contain ranks, candidates keep their order in the data, gold elements "
@@ -203,7 +205,7 @@ def _remark(options: MindActOptions, surveyed: MindActSurvey) -> None:
         )
 
 
-def _show(metrics: dict[str, Any], folder: Path | None, *, as_json: bool) -> None:
+def _print_figures(metrics: dict[str, Any], folder: Path | None, *, as_json: bool) -> None:
     from app.features.suites.cli_tables import not_judged_lines
 
     if as_json:

@@ -15,12 +15,12 @@ from app.console.streams import print_json, stderr_console, stdout_console
 from judges.suites.multimodal.readings import Counting
 
 if TYPE_CHECKING:
-    from app.features.suites.multimodal import Survey, TildeOptions
+    from app.features.suites.multimodal import TildeInput, TildeOptions
     from app.features.suites.records import Record
     from app.settings import Settings
 
 
-JOURNAL = "mm_mind2web_steps.jsonl"
+JOURNAL_NAME = "mm_mind2web_steps.jsonl"
 
 
 def program() -> typer.Typer:
@@ -76,15 +76,17 @@ def mm_mind2web(
         model=None if predictions else settings.model,
         answers=predictions,
     )
-    surveyed = options.open_data()
-    _remark(surveyed, options)
+    run_input = options.open_input()
+    _print_input(run_input, options)
     try:
         metrics = (
-            _score_file(options, surveyed, output_dir) if predictions else _ask(options, surveyed, settings, output_dir)
+            _score_file(options, run_input, output_dir)
+            if predictions
+            else _ask_model(options, run_input, settings, output_dir)
         )
     except KeyboardInterrupt:
         raise Interrupted("Interrupted. Finished steps are saved; run the same command to resume.") from None
-    _show(metrics, output_dir, as_json=as_json)
+    _print_figures(metrics, output_dir, as_json=as_json)
     if metrics["status"] == "incomplete":
         raise typer.Exit(Exit.INCOMPLETE)
 
@@ -129,35 +131,35 @@ def build(
     )
 
 
-def _ask(options: TildeOptions, surveyed: Survey, settings: Settings, folder: Path | None) -> dict[str, Any]:
+def _ask_model(options: TildeOptions, run_input: TildeInput, settings: Settings, folder: Path | None) -> dict[str, Any]:
     """Ask the model about the steps that the journal of the folder does not have."""
     from app.features.suites.journals import FileJournal, NoJournal
     from app.features.suites.multimodal import figures, run_identity
     from app.features.suites.reports import write_files
 
     if folder is None:
-        return figures(options, surveyed, event_loop.run(_run(options, surveyed, settings, NoJournal())))
-    journal = FileJournal.opened(folder / JOURNAL, run_identity(options, surveyed))
+        return figures(options, run_input, event_loop.run(_run(options, run_input, settings, NoJournal())))
+    journal = FileJournal.open(folder / JOURNAL_NAME, run_identity(options, run_input))
     try:
-        metrics = figures(options, surveyed, event_loop.run(_run(options, surveyed, settings, journal)))
+        metrics = figures(options, run_input, event_loop.run(_run(options, run_input, settings, journal)))
         write_files(folder, metrics, journal.records())
     finally:
         journal.close()
     return metrics
 
 
-async def _run(options: TildeOptions, surveyed: Survey, settings: Settings, journal: Any) -> list[dict[str, Any]]:
+async def _run(options: TildeOptions, run_input: TildeInput, settings: Settings, journal: Any) -> list[dict[str, Any]]:
     from app.features.suites.cli_progress import StepProgress
     from app.features.suites.multimodal import TildePlan
     from app.features.suites.step_loop import open_suite_model, run_steps
 
-    plan = TildePlan(surveyed, counting=options.counting)
-    async with open_suite_model(settings) as asking:
-        with StepProgress(stderr_console()) as board:
-            return await run_steps(plan, journal, asking, side_by_side=settings.max_llm, watcher=board)
+    plan = TildePlan(run_input, counting=options.counting)
+    async with open_suite_model(settings) as suite_model:
+        with StepProgress(stderr_console()) as progress:
+            return await run_steps(plan, journal, suite_model, max_concurrent=settings.max_llm, watcher=progress)
 
 
-def _score_file(options: TildeOptions, surveyed: Survey, folder: Path | None) -> dict[str, Any]:
+def _score_file(options: TildeOptions, run_input: TildeInput, folder: Path | None) -> dict[str, Any]:
     from app.features.suites.multimodal import PredictionsPlan, figures
     from app.features.suites.records import without_trace
     from app.features.suites.reports import write_files
@@ -165,29 +167,29 @@ def _score_file(options: TildeOptions, surveyed: Survey, folder: Path | None) ->
 
     assert options.answers is not None  # noqa: S101 - only called with a file
     answers = read_predictions(options.answers)
-    plan = PredictionsPlan(surveyed, answers, counting=options.counting)
+    plan = PredictionsPlan(run_input, answers, counting=options.counting)
     records: list[Record] = [plan.score(step) for step in plan.steps()]
-    metrics = figures(options, surveyed, [without_trace(record) for record in records], unknown=plan.unknown_ids())
+    metrics = figures(options, run_input, [without_trace(record) for record in records], unknown=plan.unknown_ids())
     if folder is not None:
         write_files(folder, metrics, records)
     return metrics
 
 
-def _remark(surveyed: Survey, options: TildeOptions) -> None:
+def _print_input(run_input: TildeInput, options: TildeOptions) -> None:
     answered_by = f"answers of {options.answers}" if options.answers else options.model
-    skipped = sum(surveyed.skipped.values())
+    skipped = sum(run_input.skipped.values())
     console = stderr_console()
     console.print(
-        f"{len(surveyed.rows)} steps of {surveyed.tasks} tasks by {answered_by}"
+        f"{len(run_input.rows)} steps of {run_input.tasks} tasks by {answered_by}"
         f"{f'; {skipped} invalid rows are not counted' if skipped else ''}",
         markup=False,
         soft_wrap=True,
     )
-    if len(surveyed.splits) > 1:
-        console.print(f"splits are mixed: {', '.join(surveyed.splits)}; use --split to select one", markup=False)
+    if len(run_input.splits) > 1:
+        console.print(f"splits are mixed: {', '.join(run_input.splits)}; use --split to select one", markup=False)
 
 
-def _show(metrics: dict[str, Any], folder: Path | None, *, as_json: bool) -> None:
+def _print_figures(metrics: dict[str, Any], folder: Path | None, *, as_json: bool) -> None:
     from app.features.suites.cli_tables import PUBLISHED_TITLE, not_judged_lines, published_table, tilde_table
 
     if as_json:

@@ -11,7 +11,7 @@ from rich.table import Table
 from judges.suites.multimodal.report import PUBLISHED
 
 _COLUMNS = ("element_accuracy", "operation_token_f1", "step_success")
-_MOST_LISTED = 10
+_MAX_LISTED = 10
 
 
 def tilde_table(metrics: Mapping[str, Any]) -> Table:
@@ -54,12 +54,12 @@ def not_judged_lines(metrics: Mapping[str, Any]) -> Iterator[str]:
     if missing["count"]:
         reasons = ", ".join(f"{count} {reason}" for reason, count in missing["by_reason"].items())
         yield f"{missing['count']} steps were not judged ({reasons}): ranges assume all wrong to all right"
-        for step in missing["steps"][:_MOST_LISTED]:
+        for step in missing["steps"][:_MAX_LISTED]:
             yield f"  {step['id']}  {step['reason']}: {step['detail']}"
     unknown = metrics["unknown_ids"]
     if unknown:
-        more = f" and {len(unknown) - _MOST_LISTED} more" if len(unknown) > _MOST_LISTED else ""
-        yield f"the data have no step {', '.join(unknown[:_MOST_LISTED])}{more}: these answers are ignored"
+        more = f" and {len(unknown) - _MAX_LISTED} more" if len(unknown) > _MAX_LISTED else ""
+        yield f"the data have no step {', '.join(unknown[:_MAX_LISTED])}{more}: these answers are ignored"
 
 
 def _title(metrics: Mapping[str, Any]) -> str:

@@ -61,7 +61,7 @@ class Plan(Protocol[S]):
 
     def step_id(self, step: S) -> str: ...
 
-    async def judge(self, step: S, asking: SuiteModel) -> Record:
+    async def judge(self, step: S, suite_model: SuiteModel) -> Record:
         """Ask the model, if the plan uses one, and score the step. Raises LLMError if the model does not answer."""
         ...
 
@@ -71,11 +71,11 @@ class Plan(Protocol[S]):
 class Journal(Protocol):
     """Storage for records."""
 
-    async def known(self) -> Mapping[str, dict[str, Any]]:
+    async def stored_records(self) -> Mapping[str, dict[str, Any]]:
         """Return the stored records without traces, by step id."""
         ...
 
-    async def keep(self, record: Record) -> None:
+    async def store(self, record: Record) -> None:
         """Store a record durably."""
         ...
 
@@ -98,7 +98,7 @@ class _Run:
 
 
 async def run_steps(
-    plan: Plan[S], journal: Journal, asking: SuiteModel, *, side_by_side: int, watcher: StepWatcher
+    plan: Plan[S], journal: Journal, suite_model: SuiteModel, *, max_concurrent: int, watcher: StepWatcher
 ) -> list[dict[str, Any]]:
     """Judge every unsettled step. Return all records without traces, by position.
 
@@ -106,14 +106,14 @@ async def run_steps(
         LLMRejected: the provider refuses every request. Steps judged before are journalled.
         SuiteError: the data are damaged.
     """
-    known = await journal.known()
+    known = await journal.stored_records()
     run = _Run(total=plan.total, watcher=watcher)
-    slots = asyncio.Semaphore(side_by_side)
+    slots = asyncio.Semaphore(max_concurrent)
 
     async def one(step: S) -> None:
         try:
-            record = await _judged(plan, step, asking)
-            await journal.keep(record)
+            record = await _judged(plan, step, suite_model)
+            await journal.store(record)
             run.add(record)
         finally:
             slots.release()
@@ -140,9 +140,9 @@ async def run_steps(
     return sorted(run.records, key=lambda record: record["position"])
 
 
-async def _judged(plan: Plan[S], step: S, asking: SuiteModel) -> Record:
+async def _judged(plan: Plan[S], step: S, suite_model: SuiteModel) -> Record:
     try:
-        return await plan.judge(step, asking)
+        return await plan.judge(step, suite_model)
     except LLMRejected as error:
         if rejects_all_requests(error):
             raise
