@@ -78,7 +78,7 @@ def export(
                 "bytes": exported.bytes,
                 "files": exported.files,
                 "results": list(exported.results),
-                "absent": [{"path": each.path, "why": each.why} for each in exported.absent],
+                "absent": [{"path": each.path, "why": each.reason} for each in exported.absent],
             }
         )
         return
@@ -89,7 +89,7 @@ def export(
         soft_wrap=True,
     )
     for each in exported.absent[:SHOWN_PROBLEMS]:
-        stderr_console().print(f"missing: {each.path}: {each.why}", markup=False, soft_wrap=True)
+        stderr_console().print(f"missing: {each.path}: {each.reason}", markup=False, soft_wrap=True)
     if len(exported.absent) > SHOWN_PROBLEMS:
         stderr_console().print(
             f"and {len(exported.absent) - SHOWN_PROBLEMS} more, listed in data/bundle.json", markup=False
@@ -102,7 +102,7 @@ async def _export_from_service(
     from app.engine.runtime import open_blobs
     from app.features.bundles.agent_results import from_database
     from app.features.bundles.exporting import EvidenceStores, export_bundle
-    from app.features.bundles.roots import record_root
+    from app.features.bundles.recorded_roots import record_root
     from app.observability.redaction import Redactor
     from app.storage.captures import PostgresCaptureIndex
 
@@ -121,7 +121,7 @@ def _export_from_folder(
     from app.engine.runtime import open_blobs
     from app.features.bundles.agent_results import from_folder
     from app.features.bundles.exporting import EvidenceStores, export_bundle
-    from app.features.bundles.roots import record_root_in_files
+    from app.features.bundles.recorded_roots import record_root_in_files
     from app.observability.redaction import Redactor
     from cache.capture_index import FolderIndex
 
@@ -132,12 +132,12 @@ def _export_from_folder(
         blobs = await asyncio.to_thread(open_blobs, settings)
         captures = await FolderIndex.open(settings.data_dir / "captures")
         stores = EvidenceStores(blobs=blobs, captures=captures, redactor=Redactor(settings.secrets))
-        evaluated = await from_folder(results, agent, tasks)
-        exported = await export_bundle(stores, evaluated, out, **options)
-        for why in await asyncio.to_thread(
-            lambda: list(record_root_in_files(evaluated, exported, content=options["content"]))
+        agent_results = await from_folder(results, agent, tasks)
+        exported = await export_bundle(stores, agent_results, out, **options)
+        for reason in await asyncio.to_thread(
+            lambda: list(record_root_in_files(agent_results, exported, content=options["content"]))
         ):
-            stderr_console().print(f"root hash not added to the result file: {why}", markup=False, soft_wrap=True)
+            stderr_console().print(f"root hash not added to the result file: {reason}", markup=False, soft_wrap=True)
         return exported
 
     return asyncio.run(run())
@@ -163,20 +163,20 @@ def verify(
         raise WrongUsage("--signature and --public-key must be used together: the key identifies the signer")
     found = check(file, expected_root=root, repacked=repacked)
     signed_by = None
-    if found.sound and signature is not None and public_key is not None:
+    if found.valid and signature is not None and public_key is not None:
         signed_by = check_signature(found.root, signature, public_key)
     if as_json:
         print_json(_verified_json(file, found, signed_by))
     else:
         _print_verified(found, signed_by)
-    if not found.sound:
+    if not found.valid:
         raise typer.Exit(Exit.FAILED)
 
 
 def _verified_json(file: Path, found: VerificationReport, signed_by: str | None) -> dict[str, Any]:
     return {
         "file": str(file),
-        "sound": found.sound,
+        "sound": found.valid,
         "root": found.root,
         "files": found.files,
         "bytes": found.bytes,
@@ -186,7 +186,7 @@ def _verified_json(file: Path, found: VerificationReport, signed_by: str | None)
 
 
 def _print_verified(found: VerificationReport, signed_by: str | None) -> None:
-    if found.sound:
+    if found.valid:
         stdout_console().print(f"root {found.root}", markup=False, soft_wrap=True)
         signed = f", signed by the key {signed_by}" if signed_by else ""
         stderr_console().print(f"valid: {found.files} files, {found.bytes} bytes{signed}", markup=False, soft_wrap=True)
@@ -210,7 +210,7 @@ def replay(
     from app.features.bundles.verifying import verify as check
 
     checked = check(file, repacked=True)
-    if not checked.sound:
+    if not checked.valid:
         raise ToolFailed(f"{file} failed verification: {checked.problems[0]}", hint=f"assay bundle verify {file}")
     found = play(file)
     if run_scripts:
@@ -224,7 +224,7 @@ def replay(
                 "scripts_run": run_scripts,
                 "equal": first is None,
                 "first_difference": first if differs else None,
-                "results": [each.as_json() for each in found],
+                "results": [each.to_json() for each in found],
             }
         )
     else:
@@ -285,7 +285,7 @@ def sign(
     from judges.result_files import write_atomic
 
     found = check(file, repacked=True)
-    if not found.sound:
+    if not found.valid:
         raise ToolFailed(f"{file} failed verification: {found.problems[0]}", hint=f"assay bundle verify {file}")
     target = out or file.with_name(f"{file.name}.sig")
     write_atomic(target, signed(found.root, private_key))

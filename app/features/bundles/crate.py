@@ -145,7 +145,7 @@ def preview_of(index: Index, at: datetime) -> bytes:
     """Return ``ro-crate-preview.html``."""
     head = _HEAD.format(agent=escape(index.agent), count=len(index.results), at=escape(at.strftime("%Y-%m-%d")))
     rows = "".join(map(_row, index.results))
-    items = "".join(f"<li><code>{escape(each.path)}</code>: {escape(each.why)}</li>\n" for each in index.absent)
+    items = "".join(f"<li><code>{escape(each.path)}</code>: {escape(each.reason)}</li>\n" for each in index.absent)
     missing = f"<h2>Not in the bundle</h2>\n<ul>\n{items}</ul>\n" if items else ""
     return f"{head}{rows}</table>\n{missing}</body>\n</html>\n".encode("utf-8", "replace")
 
