@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,22 +11,27 @@ import typer
 from rich import box
 from rich.table import Table
 
-from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit, Interrupted, WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
 from app.console.streams import print_json, stderr_console, stdout_console
-from app.features.suites import cli_mind2web_options as opt
+from app.features.suites.cli_suite_run import (
+    MaxLlmOption,
+    ModelOption,
+    NoCacheOption,
+    OutputDirOption,
+    ask_model,
+    not_judged_lines,
+)
 from judges.suites.mind2web.rules import Metric, NoPositive, Shuffle
 
 if TYPE_CHECKING:
     from app.features.suites.mindact_run import MindActInput, MindActOptions
+    from app.features.suites.records import Record
     from app.settings import Settings
 
 
 JOURNAL_NAME = "mind2web_steps.jsonl"
-SCORES_FOLDER = "scores"
-"""Subfolder of the data folder with converted scores files, named by the digest of the pickle."""
 
 
 def program() -> typer.Typer:
@@ -38,24 +44,45 @@ def program() -> typer.Typer:
 
 def mind2web(
     context: typer.Context,
-    data_root: opt.DataRoot = None,
-    split: opt.SplitName = None,
-    scores_pickle: opt.ScoresPickle = None,
-    scores_sha256: opt.ScoresSha256 = None,
-    top_k: opt.TopK = 50,
-    temperature: opt.Temperature = 0.0,
-    max_examples: opt.MaxExamples = None,
-    prompt_template: opt.PromptTemplate = None,
-    output_dir: opt.OutputDir = None,
-    model: opt.ModelName = None,
-    seed: opt.Seed = 0,
-    shuffle: opt.ShuffleRule = Shuffle.STEP,
-    max_llm: opt.MaxLlm = None,
-    metric: opt.MetricRule = Metric.MINDACT,
-    no_positive: opt.NoPositiveRule = NoPositive.ZERO,
-    compat_trailing: opt.CompatTrailing = False,
-    predictions: opt.Predictions = None,
-    no_cache: opt.NoCache = False,
+    data_root: Annotated[
+        Path | None,
+        typer.Option(help="Data file, folder of a split, or folder with files named after the split."),
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Split, for example test_task. Default for a single file: its name.")
+    ] = None,
+    scores_pickle: Annotated[
+        Path | None,
+        typer.Option(help="Candidate scores of the ranker: scores_all_data.pkl, or Parquet converted from it."),
+    ] = None,
+    scores_sha256: Annotated[str | None, typer.Option(help="Expected SHA-256 of the pickle.")] = None,
+    top_k: Annotated[int, typer.Option(min=1, help="Number of top-ranked candidates to ask about.")] = 50,
+    temperature: Annotated[float, typer.Option(min=0.0, max=2.0, help="Sampling temperature of the model.")] = 0.0,
+    max_examples: Annotated[int | None, typer.Option(min=1, help="Maximum number of steps.")] = None,
+    prompt_template: Annotated[
+        Path | None,
+        typer.Option(
+            help="JSON list of chat messages; the question is appended to the last one. Default: built-in template.",
+        ),
+    ] = None,
+    output_dir: OutputDirOption = None,
+    model: ModelOption = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for the order of candidates and for the intervals.")] = 0,
+    shuffle: Annotated[
+        Shuffle, typer.Option(help="step: one random generator per step; stream: one for all steps.")
+    ] = Shuffle.STEP,
+    max_llm: MaxLlmOption = None,
+    metric: Annotated[Metric, typer.Option(help="Rule for a successful step.")] = Metric.MINDACT,
+    no_positive: Annotated[
+        NoPositive, typer.Option(help="Score of steps without a gold element within top-k.")
+    ] = NoPositive.ZERO,
+    compat_trailing: Annotated[
+        bool, typer.Option("--compat-trailing", help="Reproduce the published handling of the end of a split.")
+    ] = False,
+    predictions: Annotated[
+        Path | None, typer.Option(help="Score the predictions in this file instead of asking a model.")
+    ] = None,
+    no_cache: NoCacheOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run a model over Mind2Web: multiple-choice rounds with the published scoring."""
@@ -126,6 +153,7 @@ def _scores(file: Path | None, settings: Settings, sha256: str | None) -> Path |
     """Return the scores table of a file. It is converted first if necessary."""
     if file is None:
         return None
+    from app.features.suites.mindact_run import SCORES_FOLDER
     from judges.suites.mind2web.scores import parquet_of
 
     with stderr_console().status("reading scores"):
@@ -150,35 +178,22 @@ def _run_and_print(options: MindActOptions, settings: Settings, folder: Path | N
 def _ask_model(
     options: MindActOptions, run_input: MindActInput, settings: Settings, folder: Path | None
 ) -> dict[str, Any]:
-    """Ask the model about the steps that the journal of the folder does not have."""
-    from app.features.suites.journals import FileJournal, NoJournal
     from app.features.suites.mindact_run import figures, run_identity, write_official
     from app.features.suites.reports import write_files
 
-    if folder is None:
-        return figures(options, run_input, event_loop.run(_run(options, run_input, settings, NoJournal())))
-    journal = FileJournal.open(folder / JOURNAL_NAME, run_identity(options, run_input))
-    try:
-        records = event_loop.run(_run(options, run_input, settings, journal))
-        metrics = figures(options, run_input, records)
-        within = {record["id"] for record in records}  # the journal can have more steps, from a run with more examples
-        write_files(folder, metrics, (record for record in journal.records() if record["id"] in within))
-        write_official(folder, options, metrics, (record for record in journal.records() if record["id"] in within))
-    finally:
-        journal.close()
-    return metrics
+    def write(metrics: dict[str, Any], records: Callable[[], Iterator[Record]]) -> None:
+        assert folder is not None  # noqa: S101 - only called with a journal
+        write_files(folder, metrics, records())
+        write_official(folder, options, metrics, records())
 
-
-async def _run(
-    options: MindActOptions, run_input: MindActInput, settings: Settings, journal: Any
-) -> list[dict[str, Any]]:
-    from app.features.suites.cli_progress import StepProgress
-    from app.features.suites.step_loop import open_suite_model, run_steps
-
-    async with open_suite_model(settings) as suite_model:
-        with StepProgress(stderr_console()) as progress:
-            plan = run_input.plan(options.play_options)
-            return await run_steps(plan, journal, suite_model, max_concurrent=settings.max_llm, watcher=progress)
+    return ask_model(
+        run_input.plan(options.play_options),
+        settings,
+        None if folder is None else folder / JOURNAL_NAME,
+        identity=run_identity(options, run_input),
+        figures=partial(figures, options, run_input),
+        write=write,
+    )
 
 
 def _score_file(options: MindActOptions, run_input: MindActInput, folder: Path | None) -> dict[str, Any]:
@@ -193,9 +208,9 @@ def _score_file(options: MindActOptions, run_input: MindActInput, folder: Path |
 
 
 def _print_input(options: MindActOptions, run_input: MindActInput) -> None:
-    who = f"predictions of {options.predictions}" if options.predictions else options.model
+    source = f"predictions of {options.predictions}" if options.predictions else options.model
     console = stderr_console()
-    console.print(f"{run_input.total} steps of {options.split} by {who}", markup=False, soft_wrap=True)
+    console.print(f"{run_input.total} steps of {options.split} by {source}", markup=False, soft_wrap=True)
     if options.scores is None:
         console.print(
             "no --scores-pickle: unless the data contain ranks, candidates keep their order in the data, gold elements "
@@ -206,8 +221,6 @@ def _print_input(options: MindActOptions, run_input: MindActInput) -> None:
 
 
 def _print_figures(metrics: dict[str, Any], folder: Path | None, *, as_json: bool) -> None:
-    from app.features.suites.cli_tables import not_judged_lines
-
     if as_json:
         print_json(metrics)
         return

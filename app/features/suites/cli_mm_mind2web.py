@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich import box
+from rich.table import Table
 
-from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit, Interrupted, WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
 from app.console.streams import print_json, stderr_console, stdout_console
+from app.features.suites.cli_suite_run import (
+    MaxLlmOption,
+    ModelOption,
+    NoCacheOption,
+    OutputDirOption,
+    ask_model,
+    not_judged_lines,
+)
 from judges.suites.multimodal.readings import Counting
 
 if TYPE_CHECKING:
@@ -37,19 +48,16 @@ def mm_mind2web(
         Path | None, typer.Option(help="Rows in ~ format: a .parquet or .jsonl file, or a folder of them.")
     ] = None,
     split: Annotated[str | None, typer.Option(help="Only this split, for example test_website. Default: all.")] = None,
-    output_dir: Annotated[
-        Path | None,
-        typer.Option(help="Folder for figures, predictions and journal. An interrupted run resumes from it."),
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="provider/model. Default: ASSAY_MODEL.")] = None,
+    output_dir: OutputDirOption = None,
+    model: ModelOption = None,
     tokens: Annotated[Counting, typer.Option(help="How tokens of operations are counted for F1.")] = Counting.SET,
     predictions: Annotated[
         Path | None, typer.Option(help="Score the answers in this file instead of asking a model.")
     ] = None,
     max_examples: Annotated[int | None, typer.Option(min=1, help="Maximum number of valid steps.")] = None,
-    max_llm: Annotated[int | None, typer.Option(min=1, help="Maximum concurrent model requests. Default: 30.")] = None,
+    max_llm: MaxLlmOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the resampling of the intervals.")] = 0,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Disable the reply cache.")] = False,
+    no_cache: NoCacheOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run a model over Multimodal-Mind2Web~: two questions per step, scored as on its dataset card."""
@@ -107,8 +115,7 @@ def build(
     if not source.exists():
         raise WrongUsage(f"--from {source}: no such file or folder")
 
-    from app.features.suites.snapshots import build_snapshot
-    from judges.suites.multimodal.snapshot import SamplingOptions
+    from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
 
     console = stderr_console()
     with console.status("building") as status:
@@ -132,31 +139,21 @@ def build(
 
 
 def _ask_model(options: TildeOptions, run_input: TildeInput, settings: Settings, folder: Path | None) -> dict[str, Any]:
-    """Ask the model about the steps that the journal of the folder does not have."""
-    from app.features.suites.journals import FileJournal, NoJournal
-    from app.features.suites.multimodal import figures, run_identity
+    from app.features.suites.multimodal import TildePlan, figures, run_identity
     from app.features.suites.reports import write_files
 
-    if folder is None:
-        return figures(options, run_input, event_loop.run(_run(options, run_input, settings, NoJournal())))
-    journal = FileJournal.open(folder / JOURNAL_NAME, run_identity(options, run_input))
-    try:
-        metrics = figures(options, run_input, event_loop.run(_run(options, run_input, settings, journal)))
-        write_files(folder, metrics, journal.records())
-    finally:
-        journal.close()
-    return metrics
+    def write(metrics: dict[str, Any], records: Callable[[], Iterator[Record]]) -> None:
+        assert folder is not None  # noqa: S101 - only called with a journal
+        write_files(folder, metrics, records())
 
-
-async def _run(options: TildeOptions, run_input: TildeInput, settings: Settings, journal: Any) -> list[dict[str, Any]]:
-    from app.features.suites.cli_progress import StepProgress
-    from app.features.suites.multimodal import TildePlan
-    from app.features.suites.step_loop import open_suite_model, run_steps
-
-    plan = TildePlan(run_input, counting=options.counting)
-    async with open_suite_model(settings) as suite_model:
-        with StepProgress(stderr_console()) as progress:
-            return await run_steps(plan, journal, suite_model, max_concurrent=settings.max_llm, watcher=progress)
+    return ask_model(
+        TildePlan(run_input, counting=options.counting),
+        settings,
+        None if folder is None else folder / JOURNAL_NAME,
+        identity=run_identity(options, run_input),
+        figures=partial(figures, options, run_input),
+        write=write,
+    )
 
 
 def _score_file(options: TildeOptions, run_input: TildeInput, folder: Path | None) -> dict[str, Any]:
@@ -190,8 +187,6 @@ def _print_input(run_input: TildeInput, options: TildeOptions) -> None:
 
 
 def _print_figures(metrics: dict[str, Any], folder: Path | None, *, as_json: bool) -> None:
-    from app.features.suites.cli_tables import PUBLISHED_TITLE, not_judged_lines, published_table, tilde_table
-
     if as_json:
         print_json(metrics)
         return
@@ -203,3 +198,56 @@ def _print_figures(metrics: dict[str, Any], folder: Path | None, *, as_json: boo
         console.print(line, markup=False, soft_wrap=True)
     if folder is not None:
         console.print(f"figures and predictions: {folder}", markup=False, soft_wrap=True)
+
+
+_COLUMNS = ("element_accuracy", "operation_token_f1", "step_success")
+
+
+def tilde_table(metrics: Mapping[str, Any]) -> Table:
+    """Return the figures, micro and macro, for each way of counting tokens.
+
+    Figures are ranges if steps were not judged.
+    """
+    table = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title=_title(metrics), title_justify="left"
+    )
+    for heading in ("tokens", "mean over"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("element", "op F1", "step", "task"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for reading, values in metrics["readings"].items():
+        chosen = " *" if reading == metrics["tokens"] else ""
+        for mean, label in (("micro", "steps, micro"), ("macro", "tasks, macro")):
+            cells = [_cell(values, f"{column}_{mean}") for column in _COLUMNS]
+            table.add_row(reading.replace("_", " ") + chosen, label, *cells, _cell(values, "task_success"))
+    return table
+
+
+PUBLISHED_TITLE = "Published by the dataset authors (as far as known): task success, probably on test_website"
+
+
+def published_table() -> Table:
+    """Return the known rows of the published leaderboard."""
+    from judges.suites.multimodal.report import PUBLISHED
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("model")
+    table.add_column("tasks", justify="right")
+    table.add_column("task success", justify="right")
+    for model, tasks, rate in PUBLISHED:
+        table.add_row(model, tasks if "/" in tasks else "", f"{100 * rate:.1f}")
+    return table
+
+
+def _title(metrics: Mapping[str, Any]) -> str:
+    splits = ", ".join(split for split in metrics["splits"] if split) or "no split named"
+    return (
+        f"{metrics['suite']}  {metrics['model'] or metrics['answers']}  {splits}  {metrics['n_steps']} steps, percent"
+    )
+
+
+def _cell(values: Mapping[str, Any], name: str) -> str:
+    if name in values:
+        return f"{100 * values[name]:.1f}"
+    low, high = values["bounds"]["low"][name], values["bounds"]["high"][name]
+    return f"{100 * low:.1f} .. {100 * high:.1f}" if low != high else f"{100 * low:.1f}"

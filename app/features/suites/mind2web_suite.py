@@ -10,7 +10,7 @@ from pathlib import Path
 from app.features.suites.boxes import GOLD, PICKED, parse_box
 from app.features.suites.data_folders import DataFolders
 from app.features.suites.mindact import NAME, PlayOptions
-from app.features.suites.mindact_run import MindActOptions, figures, run_identity, summary_score
+from app.features.suites.mindact_run import SCORES_FOLDER, MindActOptions, figures, run_identity, summary_score
 from app.features.suites.records import TRACE, Record
 from app.features.suites.run_options import Mind2WebRunIn
 from app.features.suites.service_suite import Box, PreparedRun, StepView
@@ -20,9 +20,6 @@ from judges.suites.mind2web.data import ROW_SUFFIXES, find_split
 from judges.suites.mind2web.scores import parquet_of
 from judges.suites.multimodal.row_files import count_rows, read_row
 from judges.suites.multimodal.source_rows import SourceStep, read_source_step
-
-SCORES_FOLDER = "scores"
-"""Subfolder of the data folder with converted scores files."""
 
 
 class Mind2WebSuite:

@@ -27,6 +27,8 @@ from judges.suites.mind2web.rules import STEP_RULES
 from judges.suites.mind2web.scores import ScoreTable
 from judges.suites.mind2web.step_player import request_params
 
+SCORES_FOLDER = "scores"
+"""Subfolder of the data folder with converted scores files, named by the digest of the pickle."""
 _EDGE_BYTES = 1 << 20
 _MAX_UNKNOWN = 200
 

@@ -13,8 +13,7 @@ import httpx
 import pytest
 from PIL import Image
 
-from app.features.suites.snapshots import build_snapshot
-from judges.suites.multimodal.snapshot import SamplingOptions
+from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
 from tests.fakes.multimodal import EXPECTED, STEPS, answers, colour, write_rows
 from tests.integration.app.api.asking import ended, problem
 from tests.integration.app.api.conftest import Open
