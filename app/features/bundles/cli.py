@@ -157,23 +157,23 @@ def verify(
 ) -> None:
     """Verify the hashes and the byte layout of a bundle."""
     from app.features.bundles.signing import check_signature
-    from app.features.bundles.verifying import verify as check
+    from app.features.bundles.verifying import verify as verify_bundle
 
     if (signature is None) != (public_key is None):
         raise WrongUsage("--signature and --public-key must be used together: the key identifies the signer")
-    found = check(file, expected_root=root, repacked=repacked)
+    found = verify_bundle(file, expected_root=root, repacked=repacked)
     signed_by = None
     if found.valid and signature is not None and public_key is not None:
         signed_by = check_signature(found.root, signature, public_key)
     if as_json:
-        print_json(_verified_json(file, found, signed_by))
+        print_json(_verification_json(file, found, signed_by))
     else:
-        _print_verified(found, signed_by)
+        _print_verification(found, signed_by)
     if not found.valid:
         raise typer.Exit(Exit.FAILED)
 
 
-def _verified_json(file: Path, found: VerificationReport, signed_by: str | None) -> dict[str, Any]:
+def _verification_json(file: Path, found: VerificationReport, signed_by: str | None) -> dict[str, Any]:
     return {
         "file": str(file),
         "sound": found.valid,
@@ -185,7 +185,7 @@ def _verified_json(file: Path, found: VerificationReport, signed_by: str | None)
     }
 
 
-def _print_verified(found: VerificationReport, signed_by: str | None) -> None:
+def _print_verification(found: VerificationReport, signed_by: str | None) -> None:
     if found.valid:
         stdout_console().print(f"root {found.root}", markup=False, soft_wrap=True)
         signed = f", signed by the key {signed_by}" if signed_by else ""
@@ -206,13 +206,13 @@ def replay(
 ) -> None:
     """Recompute every score from the bundle alone: offline, without API keys and without cost."""
     from app.features.bundles.replaying import first_difference
-    from app.features.bundles.replaying import replay as play
-    from app.features.bundles.verifying import verify as check
+    from app.features.bundles.replaying import replay as replay_bundle
+    from app.features.bundles.verifying import verify as verify_bundle
 
-    checked = check(file, repacked=True)
+    checked = verify_bundle(file, repacked=True)
     if not checked.valid:
         raise ToolFailed(f"{file} failed verification: {checked.problems[0]}", hint=f"assay bundle verify {file}")
-    found = play(file)
+    found = replay_bundle(file)
     if run_scripts:
         found = _rerun_scripts(file, found)
     first, differs = first_difference(found), any(each.differences for each in found)
@@ -228,7 +228,7 @@ def replay(
             }
         )
     else:
-        _print_replayed(found, first, differs=differs)
+        _print_replay(found, first, differs=differs)
     if first is not None:
         raise typer.Exit(Exit.FAILED if differs else Exit.INCOMPLETE)
 
@@ -248,7 +248,7 @@ def _rerun_scripts(file: Path, found: list[ReplayedResult]) -> list[ReplayedResu
     return event_loop.run(rerun(file, found, settings))
 
 
-def _print_replayed(found: list[ReplayedResult], first: str | None, *, differs: bool) -> None:
+def _print_replay(found: list[ReplayedResult], first: str | None, *, differs: bool) -> None:
     console = stdout_console()
     for each in found:
         word = "equal" if each.equal else "different" if each.differences else "unchecked"
@@ -280,13 +280,13 @@ def sign(
     out: Annotated[Path | None, typer.Option("--out", help="Signature file to write (default: FILE.zip.sig).")] = None,
 ) -> None:
     """Sign the root hash of a bundle and write a separate signature file."""
-    from app.features.bundles.signing import sign as signed
-    from app.features.bundles.verifying import verify as check
+    from app.features.bundles.signing import sign as sign_root
+    from app.features.bundles.verifying import verify as verify_bundle
     from judges.result_files import write_atomic
 
-    found = check(file, repacked=True)
+    found = verify_bundle(file, repacked=True)
     if not found.valid:
         raise ToolFailed(f"{file} failed verification: {found.problems[0]}", hint=f"assay bundle verify {file}")
     target = out or file.with_name(f"{file.name}.sig")
-    write_atomic(target, signed(found.root, private_key))
+    write_atomic(target, sign_root(found.root, private_key))
     stderr_console().print(f"signed root {found.root} in {target}", markup=False, soft_wrap=True)

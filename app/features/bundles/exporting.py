@@ -24,7 +24,7 @@ from app.api.overrides import override_fields
 from app.features.bundles.agent_results import AgentResults, SourceResult
 from app.features.bundles.bag import BagWriter
 from app.features.bundles.content_redaction import call_without_pages, short_values, shortened
-from app.features.bundles.crate import crate_of, preview_of
+from app.features.bundles.crate import crate_metadata, crate_preview
 from app.features.bundles.errors import BundleError
 from app.features.bundles.layout import (
     CRATE,
@@ -201,22 +201,22 @@ class _Export:
         self._absent: dict[str, str] = {}
 
     async def run(self) -> ExportReport:
-        for judged in self._results.judged:
-            await self._put_result(judged)
+        for source in self._results.judged:
+            await self._put_result(source)
         self._index.without_result = [
             {"task_id": one.task_id, "answer_name": one.answer_name, "error_code": one.error_code}
             for one in self._results.unjudged
         ]
         if self._archive is not None:
             with self._archive.build() as wacz:
-                await asyncio.to_thread(self._add, WACZ, iter(lambda: wacz.read(1 << 20), b""))
+                await asyncio.to_thread(self._write_file, WACZ, iter(lambda: wacz.read(1 << 20), b""))
         self._index.absent = [AbsentFile(path=path, reason=reason) for path, reason in self._absent.items()]
         await self._put(INDEX, self._index.to_bytes(), maskable=True)
         evidence_until = self._evidence_until()
-        crate = crate_of(self._index, self._sizes, self._captures, evidence_until)
-        await self._put(PREVIEW, preview_of(self._index, evidence_until), maskable=True)
+        crate = crate_metadata(self._index, self._sizes, self._captures, evidence_until)
+        await self._put(PREVIEW, crate_preview(self._index, evidence_until), maskable=True)
         await self._put(CRATE, json_bytes(crate), maskable=True)
-        root = await asyncio.to_thread(self._bag.finish, self._info(evidence_until))
+        root = await asyncio.to_thread(self._bag.finish, self._bag_info(evidence_until))
         return ExportReport(
             root=root,
             bytes=self._file.seek(0, 2),
@@ -225,54 +225,54 @@ class _Export:
             absent=tuple(self._index.absent),
         )
 
-    async def _put_result(self, judged: SourceResult) -> None:
+    async def _put_result(self, source: SourceResult) -> None:
         """Write the files of one result, in a fixed order."""
-        result = judged.result
+        result = source.result
         judge = result.get("judge") or {}
-        await self._put(result_path(judged.id), self._body(judged, result), maskable=True)
+        await self._put(result_path(source.id), self._result_bytes(source, result), maskable=True)
         trees = [part.get("verification_tree") for part in result.get("eval_breakdown") or []]
         trees = trees if self._content else short_values(trees)
-        await self._put(tree_path(judged.id), json_bytes(trees), maskable=True)
+        await self._put(tree_path(source.id), json_bytes(trees), maskable=True)
         self._index.results.append(
             IndexedResult(
-                result_id=judged.id,
-                task_id=judged.task_id,
-                answer_name=judged.answer_name,
-                answer=await self._put_answer(judged, result),
+                result_id=source.id,
+                task_id=source.task_id,
+                answer_name=source.answer_name,
+                answer=await self._put_answer(source, result),
                 script=await self._put_script(judge.get("script_sha256")),
                 kind=str(judge.get("kind", JudgeKind.NATIVE.value)),
-                calls=await self._put_calls(judged.id, result),
+                calls=await self._put_calls(source.id, result),
                 pages=await self._put_pages(result),
-                overrides=await self._put_overrides(judged, result),
+                overrides=await self._put_overrides(source, result),
             )
         )
 
-    async def _put_overrides(self, judged: SourceResult, result: dict[str, Any]) -> int:
+    async def _put_overrides(self, source: SourceResult, result: dict[str, Any]) -> int:
         """Write the overrides of a result and the scores with them; return the number of overrides."""
-        if judged.overrides:
-            document = await asyncio.to_thread(override_fields, result, judged.overrides)
+        if source.overrides:
+            document = await asyncio.to_thread(override_fields, result, source.overrides)
             if not self._content:
                 document["overrides"] = [
                     {**override, "reason": shortened(override["reason"])} for override in document["overrides"]
                 ]
-            await self._put(overrides_path(judged.id), json_bytes(document), maskable=True)
-        return len(judged.overrides)
+            await self._put(overrides_path(source.id), json_bytes(document), maskable=True)
+        return len(source.overrides)
 
-    def _body(self, judged: SourceResult, result: dict[str, Any]) -> bytes:
+    def _result_bytes(self, source: SourceResult, result: dict[str, Any]) -> bytes:
         if self._content:
-            return judged.body
+            return source.body
         return json_bytes(short_values(result))
 
-    async def _put_answer(self, judged: SourceResult, result: Mapping[str, Any]) -> str | None:
+    async def _put_answer(self, source: SourceResult, result: Mapping[str, Any]) -> str | None:
         expected = result.get("answer_sha256")
-        if judged.answer is None:
+        if source.answer is None:
             self._mark_absent(answer_path(str(expected)), "the answer is no longer stored")
             return None
-        sha256 = Answer(name=judged.answer_name, text=judged.answer.decode("utf-8", "replace")).sha256
+        sha256 = Answer(name=source.answer_name, text=source.answer.decode("utf-8", "replace")).sha256
         if expected not in (None, sha256):
             self._mark_absent(answer_path(str(expected)), "the answer has changed since it was judged")
             return None
-        return sha256 if await self._put(answer_path(sha256), judged.answer) else None
+        return sha256 if await self._put(answer_path(sha256), source.answer) else None
 
     async def _put_script(self, sha256: object) -> str | None:
         if not isinstance(sha256, str):
@@ -280,14 +280,14 @@ class _Export:
         if script_path(sha256) in self._sizes:
             return sha256
         try:
-            source = await self._stores.blobs.get_from_area(BlobArea.SCRIPTS, sha256)
+            script = await self._stores.blobs.get_from_area(BlobArea.SCRIPTS, sha256)
         except (BlobMissing, BlobCorrupt) as error:
             self._mark_absent(script_path(sha256), error.detail)
             return None
-        return sha256 if await self._put(script_path(sha256), source) else None
+        return sha256 if await self._put(script_path(sha256), script) else None
 
     async def _put_calls(self, result_id: str, result: Mapping[str, Any]) -> int | None:
-        record = await self._record(result_id, result)
+        record = await self._read_call_log(result_id, result)
         if record is None:
             return None
         for sha256 in record.left_out:
@@ -302,7 +302,7 @@ class _Export:
         named_by_hash = file.path.startswith(("texts/", "evidence/", "schemas/"))
         await self._put(file.path, file.data, maskable=not named_by_hash)
 
-    async def _record(self, result_id: str, result: Mapping[str, Any]) -> ParsedCallLog | None:
+    async def _read_call_log(self, result_id: str, result: Mapping[str, Any]) -> ParsedCallLog | None:
         calls = result.get("calls")
         if not isinstance(calls, Mapping):
             self._mark_absent(calls_path(result_id), "no record of model calls was stored")
@@ -372,10 +372,10 @@ class _Export:
                 self._mark_absent(path, "withheld: it contains a secret of this installation")
                 return False
             data = self._stores.redactor.mask_known(data.decode("utf-8", "replace")).encode()
-        await asyncio.to_thread(self._add, path, [data])
+        await asyncio.to_thread(self._write_file, path, [data])
         return True
 
-    def _add(self, path: str, chunks: Any) -> None:
+    def _write_file(self, path: str, chunks: Any) -> None:
         size = 0
 
         def counted() -> Any:
@@ -394,7 +394,7 @@ class _Export:
         """Return the capture time of the newest page: a date that is the same for every export."""
         return max((capture.captured_at for capture in self._captures.values()), default=_EARLIEST).astimezone(UTC)
 
-    def _info(self, evidence_until: datetime) -> dict[str, str]:
+    def _bag_info(self, evidence_until: datetime) -> dict[str, str]:
         return {
             "Source-Organization": "assay",
             "External-Description": f"Results of the agent {self._results.agent} with all evidence",

@@ -49,7 +49,7 @@ def mind2web(
         typer.Option(help="Data file, folder of a split, or folder with files named after the split."),
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="Split, for example test_task. Default for a single file: its name.")
+        str | None, typer.Option(help="Split, for example test_task (default for a single file: its name).")
     ] = None,
     scores_pickle: Annotated[
         Path | None,
@@ -62,7 +62,7 @@ def mind2web(
     prompt_template: Annotated[
         Path | None,
         typer.Option(
-            help="JSON list of chat messages; the question is appended to the last one. Default: built-in template.",
+            help="JSON list of chat messages; the question is appended to the last one (default: built-in template).",
         ),
     ] = None,
     output_dir: OutputDirOption = None,
@@ -88,7 +88,7 @@ def mind2web(
     """Run a model over Mind2Web: multiple-choice rounds with the published scoring."""
     if context.invoked_subcommand is not None:
         return
-    root, split = _data(data_root, split)
+    root, split = _check_data(data_root, split)
 
     from app.features.suites.mindact import PlayOptions
     from app.features.suites.mindact_run import MindActOptions
@@ -98,7 +98,7 @@ def mind2web(
     options = MindActOptions(
         data=root,
         split=split,
-        scores=_scores(scores_pickle, settings, scores_sha256),
+        scores=_scores_table(scores_pickle, settings, scores_sha256),
         scores_name="" if scores_pickle is None else scores_pickle.name,
         template=prompt_template,
         play_options=PlayOptions(
@@ -137,7 +137,7 @@ def scores(
     stdout_console().print(line, markup=False, soft_wrap=True)
 
 
-def _data(root: Path | None, split: str | None) -> tuple[Path, str]:
+def _check_data(root: Path | None, split: str | None) -> tuple[Path, str]:
     if root is None:
         raise WrongUsage("--data-root is missing", hint="assay mind2web --data-root DATA --split test_task")
     if not root.exists():
@@ -149,7 +149,7 @@ def _data(root: Path | None, split: str | None) -> tuple[Path, str]:
     return root, split or root.stem
 
 
-def _scores(file: Path | None, settings: Settings, sha256: str | None) -> Path | None:
+def _scores_table(file: Path | None, settings: Settings, sha256: str | None) -> Path | None:
     """Return the scores table of a file. It is converted first if necessary."""
     if file is None:
         return None

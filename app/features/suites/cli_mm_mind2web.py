@@ -47,7 +47,7 @@ def mm_mind2web(
     data: Annotated[
         Path | None, typer.Option(help="Rows in ~ format: a .parquet or .jsonl file, or a folder of them.")
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Only this split, for example test_website. Default: all.")] = None,
+    split: Annotated[str | None, typer.Option(help="Only this split, for example test_website (default: all).")] = None,
     output_dir: OutputDirOption = None,
     model: ModelOption = None,
     tokens: Annotated[Counting, typer.Option(help="How tokens of operations are counted for F1.")] = Counting.SET,
@@ -108,7 +108,7 @@ def build(
         int, typer.Option(min=1, max=500, help="Number of wrong elements next to the gold element.")
     ] = 20,
     seed: Annotated[int, typer.Option(help="Seed for the selection of wrong elements.")] = 42,
-    split: Annotated[str | None, typer.Option(help="Name of the split. Default: from the file names.")] = None,
+    split: Annotated[str | None, typer.Option(help="Name of the split (default: from the file names).")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Build a snapshot in ~ format from Multimodal-Mind2Web rows."""

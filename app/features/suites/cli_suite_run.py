@@ -22,9 +22,11 @@ OutputDirOption: TypeAlias = Annotated[
         "--output-dir", help="Folder for figures, predictions and journal. An interrupted run resumes from it."
     ),
 ]
-ModelOption: TypeAlias = Annotated[str | None, typer.Option("--model", help="provider/model. Default: ASSAY_MODEL.")]
+ModelOption: TypeAlias = Annotated[
+    str | None, typer.Option("--model", help="Model, as provider/model (default: ASSAY_MODEL).")
+]
 MaxLlmOption: TypeAlias = Annotated[
-    int | None, typer.Option("--max-llm", min=1, help="Maximum concurrent model requests. Default: 30.")
+    int | None, typer.Option("--max-llm", min=1, help="Maximum concurrent model requests (default: 30).")
 ]
 NoCacheOption: TypeAlias = Annotated[bool, typer.Option("--no-cache", help="Disable the reply cache.")]
 _MAX_LISTED = 10

@@ -1,6 +1,6 @@
 """Journal of a run in a folder: a header line that identifies the run, then one JSON line per finished step.
 
-A killed process can leave an incomplete last line. It is cut off, and the step is asked again.
+A killed process can leave an incomplete last line. It is cut off, and the step is judged again.
 """
 
 from __future__ import annotations

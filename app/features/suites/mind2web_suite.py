@@ -50,7 +50,7 @@ class Mind2WebSuite:
         )
 
     def screenshot(self, options_json: str, folders: DataFolders, record: Record) -> bytes | None:
-        source = _source(options_json, folders, record)
+        source = _source_row(options_json, folders, record)
         return None if source is None else source.screenshot
 
 
@@ -81,7 +81,7 @@ def _options(options_json: str, folders: DataFolders, settings: Settings) -> Min
     return replace(options, model=None, predictions=paths["predictions"])
 
 
-def _source(options_json: str, folders: DataFolders, record: Record) -> SourceStep | None:
+def _source_row(options_json: str, folders: DataFolders, record: Record) -> SourceStep | None:
     """Return the Multimodal-Mind2Web row of a step, or None if the data are the published JSON.
 
     Raises:
@@ -95,12 +95,12 @@ def _source(options_json: str, folders: DataFolders, record: Record) -> SourceSt
             return None
         count = count_rows(file)
         if position < count:
-            return _row(file, position, record)
+            return _read_source_row(file, position, record)
         position -= count
     raise DataMissing(f"{request.data} has changed since the run: it has fewer steps")
 
 
-def _row(file: Path, position: int, record: Record) -> SourceStep:
+def _read_source_row(file: Path, position: int, record: Record) -> SourceStep:
     row = read_row(file, position)
     step = None if row is None else read_source_step(row.values, place=row.place)
     if step is None or (step.task_id, step.action_uid) != (record["task_id"], record["action_uid"]):

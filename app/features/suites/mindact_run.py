@@ -221,8 +221,8 @@ def official_rounds(record: Record) -> list[Any]:
     trace = record[TRACE]
     found = []
     for one, prompt, raw in zip(trace["rounds"], trace["prompt"], trace["raw_output"], strict=True):
-        page, _, asked = prompt.removeprefix("'''\n").partition("\n'''\n\n")  # a page is a single line
-        found.append([one["candidate_ids"], [page, asked, one["options"]], raw])
+        page, _, question = prompt.removeprefix("'''\n").partition("\n'''\n\n")  # a page is a single line
+        found.append([one["candidate_ids"], [page, question, one["options"]], raw])
     return found
 
 

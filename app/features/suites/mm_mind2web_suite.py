@@ -61,14 +61,16 @@ class MultimodalMind2WebSuite:
         )
 
     def step_view(self, options_json: str, folders: DataFolders, record: Record) -> StepView:
-        source, row = _row(options_json, folders, record)
+        source, row = _read_row(options_json, folders, record)
         return StepView(
-            page=_representation(source, row), has_screenshot=_uri(row) is not None, boxes=tuple(_boxes(row, record))
+            page=_page_text(source, row),
+            has_screenshot=_screenshot_uri(row) is not None,
+            boxes=tuple(_boxes(row, record)),
         )
 
     def screenshot(self, options_json: str, folders: DataFolders, record: Record) -> bytes | None:
-        _, row = _row(options_json, folders, record)
-        uri = _uri(row)
+        _, row = _read_row(options_json, folders, record)
+        uri = _screenshot_uri(row)
         if uri is None:
             return None
         try:
@@ -90,7 +92,7 @@ def _options(options_json: str, folders: DataFolders, settings: Settings) -> Til
     )
 
 
-def _row(options_json: str, folders: DataFolders, record: Record) -> tuple[Row, TildeRow]:
+def _read_row(options_json: str, folders: DataFolders, record: Record) -> tuple[Row, TildeRow]:
     """Return the row of a record.
 
     Raises:
@@ -104,7 +106,7 @@ def _row(options_json: str, folders: DataFolders, record: Record) -> tuple[Row, 
     return source, row
 
 
-def _representation(source: Row, row: TildeRow) -> str:
+def _page_text(source: Row, row: TildeRow) -> str:
     """Return the page around the candidates in Mind2Web's text representation; empty if the page is unusable."""
     page = source.values.get("cleaned_html")
     if not isinstance(page, str):
@@ -116,7 +118,7 @@ def _representation(source: Row, row: TildeRow) -> str:
         return ""
 
 
-def _uri(row: TildeRow) -> str | None:
+def _screenshot_uri(row: TildeRow) -> str | None:
     pictures = [picture.url for turn in row.first_turns for picture in turn.pictures]
     return next((url for url in pictures if url.startswith("data:image/") and ";base64," in url[:100]), None)
 

@@ -211,7 +211,7 @@ def scored_record(
         "value": answer.value,
         "usage": usage_json(Usage() if dialogue is None else dialogue.usage),
         "trace": {
-            **_question(row),
+            **_trace(row),
             "thought": None if dialogue is None else dialogue.thought,
             "raw_output": raw if dialogue is None else dialogue.answer,
             "picked": verdict.picked,
@@ -231,7 +231,7 @@ def not_judged_record(row: TildeRow, *, reason: str, detail: str, usage: Usage) 
         "step_acc": None,
         "f1": None,
         "usage": usage_json(usage),
-        "trace": _question(row),
+        "trace": _trace(row),
     }
 
 
@@ -247,7 +247,7 @@ def _step_fields(row: TildeRow) -> dict[str, Any]:
     }
 
 
-def _question(row: TildeRow) -> dict[str, Any]:
+def _trace(row: TildeRow) -> dict[str, Any]:
     """Return the question and the gold answer. Candidates have letters; the none option comes last."""
     return {
         "task": row.task,
