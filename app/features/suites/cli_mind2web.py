@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 from rich import box
@@ -34,6 +34,24 @@ if TYPE_CHECKING:
 JOURNAL_NAME = "mind2web_steps.jsonl"
 
 
+DataRootOption: TypeAlias = Annotated[
+    Path | None, typer.Option(help="Data file, folder of a split, or folder with files named after the split.")
+]
+ScoresOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(help="Candidate scores of the ranker: scores_all_data.pkl, or Parquet converted from it."),
+]
+TemplateOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        help="JSON list of chat messages; the question is appended to the last one (default: built-in template)."
+    ),
+]
+NoPositiveOption: TypeAlias = Annotated[
+    NoPositive, typer.Option(help="Score of steps without a gold element within top-k.")
+]
+
+
 def program() -> typer.Typer:
     """Return the ``mind2web`` command group."""
     group = typer.Typer(invoke_without_command=True, help="Mind2Web: single web steps as multiple-choice questions.")
@@ -44,27 +62,16 @@ def program() -> typer.Typer:
 
 def mind2web(
     context: typer.Context,
-    data_root: Annotated[
-        Path | None,
-        typer.Option(help="Data file, folder of a split, or folder with files named after the split."),
-    ] = None,
+    data_root: DataRootOption = None,
     split: Annotated[
         str | None, typer.Option(help="Split, for example test_task (default for a single file: its name).")
     ] = None,
-    scores_pickle: Annotated[
-        Path | None,
-        typer.Option(help="Candidate scores of the ranker: scores_all_data.pkl, or Parquet converted from it."),
-    ] = None,
+    scores_pickle: ScoresOption = None,
     scores_sha256: Annotated[str | None, typer.Option(help="Expected SHA-256 of the pickle.")] = None,
     top_k: Annotated[int, typer.Option(min=1, help="Number of top-ranked candidates to ask about.")] = 50,
     temperature: Annotated[float, typer.Option(min=0.0, max=2.0, help="Sampling temperature of the model.")] = 0.0,
     max_examples: Annotated[int | None, typer.Option(min=1, help="Maximum number of steps.")] = None,
-    prompt_template: Annotated[
-        Path | None,
-        typer.Option(
-            help="JSON list of chat messages; the question is appended to the last one (default: built-in template).",
-        ),
-    ] = None,
+    prompt_template: TemplateOption = None,
     output_dir: OutputDirOption = None,
     model: ModelOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the order of candidates and for the intervals.")] = 0,
@@ -73,9 +80,7 @@ def mind2web(
     ] = Shuffle.STEP,
     max_llm: MaxLlmOption = None,
     metric: Annotated[Metric, typer.Option(help="Rule for a successful step.")] = Metric.MINDACT,
-    no_positive: Annotated[
-        NoPositive, typer.Option(help="Score of steps without a gold element within top-k.")
-    ] = NoPositive.ZERO,
+    no_positive: NoPositiveOption = NoPositive.ZERO,
     compat_trailing: Annotated[
         bool, typer.Option("--compat-trailing", help="Reproduce the published handling of the end of a split.")
     ] = False,
@@ -95,20 +100,16 @@ def mind2web(
 
     settings = judging_settings(model=model, max_llm=max_llm, reply_cache_bytes=0 if no_cache else None)
     quiet_logging(settings)
+    play_options = PlayOptions(
+        top_k=top_k, seed=seed, shuffle=shuffle, metric=metric, no_positive=no_positive, temperature=temperature
+    )
     options = MindActOptions(
         data=root,
         split=split,
         scores=_scores_table(scores_pickle, settings, scores_sha256),
         scores_name="" if scores_pickle is None else scores_pickle.name,
         template=prompt_template,
-        play_options=PlayOptions(
-            top_k=top_k,
-            seed=seed,
-            shuffle=shuffle,
-            metric=metric,
-            no_positive=no_positive,
-            temperature=temperature,
-        ),
+        play_options=play_options,
         compat_trailing=compat_trailing,
         max_examples=max_examples,
         model=None if predictions else settings.model,
