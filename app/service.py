@@ -54,7 +54,7 @@ class JobRunner(Protocol):
         runtime: Runtime,
         database: Database,
         job: Job,
-        order: str,
+        options_json: str,
         *,
         result_id: str,
         progress: ProgressCallback,

@@ -23,9 +23,8 @@ from app.client import AsyncClient
 from app.demo.expected import examples_dir
 from app.demo.run import MODEL, running_service
 from app.demo.site import DemoSite
-from app.features.suites.snapshots import build_snapshot
 from judges.analysis.overrides import judged_leaves
-from judges.suites.multimodal.snapshot import SamplingOptions
+from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
 from tests.fakes.mind2web import mind2web_reply, nine_steps, ranks_of_nine_steps, write_scores, write_split
 from tests.fakes.multimodal import LABELS, STEPS, multimodal_reply, write_rows
 from tests.fakes.sandbox import installed_browser

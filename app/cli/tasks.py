@@ -64,7 +64,7 @@ def show(
         console.print(catalogue.broken[task_id], markup=False, soft_wrap=True)
         raise typer.Exit(Exit.FAILED)
     if task_id not in catalogue.judges:
-        raise WrongUsage(f"no judge for task {task_id!r}", hint=suggestion(task_id, catalogue.judges))
+        raise WrongUsage(f"no judge exists for task {task_id!r}", hint=suggestion(task_id, catalogue.judges))
     from app.engine.judge_trials import lint_judges
 
     judge = catalogue.judges[task_id]

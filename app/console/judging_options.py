@@ -134,7 +134,7 @@ def check_tasks(wanted: Sequence[str], catalogue: JudgeCatalogue) -> None:
     known = catalogue.judges.keys() | catalogue.broken.keys()
     for task_id in wanted:
         if task_id not in known:
-            raise WrongUsage(f"no judge for task {task_id!r}", hint=suggestion(task_id, known))
+            raise WrongUsage(f"no judge exists for task {task_id!r}", hint=suggestion(task_id, known))
 
 
 def _problem_lines(error: Exception) -> list[str]:

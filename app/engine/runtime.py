@@ -99,7 +99,7 @@ class Runtime:
             return found
         broken = self.catalogue.broken.get(task_id)
         if broken is None:
-            raise UnknownTask(f"no judge for task {task_id!r}")
+            raise UnknownTask(f"no judge exists for task {task_id!r}")
         raise JudgeNotLoadable(broken.partition("\n")[0], traceback=broken)
 
 

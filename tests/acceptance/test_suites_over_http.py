@@ -20,8 +20,7 @@ import httpx
 import psutil
 import pytest
 
-from app.features.suites.snapshots import build_snapshot
-from judges.suites.multimodal.snapshot import SamplingOptions
+from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
 from tests.fakes import mind2web
 from tests.fakes.multimodal import EXPECTED, STEPS, multimodal_reply, write_rows
 from tests.standin.llm import StandInLLM

@@ -23,7 +23,7 @@ from pathlib import Path
 from app.features.bundles.verifying import verify
 found = verify(Path(sys.argv[1]))
 [peak] = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")]
-print(found.sound, peak)
+print(found.valid, peak)
 """
 
 

@@ -50,7 +50,7 @@ def scoring_s() -> tuple[float, float]:
         predictions.write_text(json.dumps([[id, str(1 + number % 3), "CLICK "] for number, id in enumerate(ids)]))
         began = time.process_time()
         options = MindActOptions(data=data, split="bench", predictions=predictions)
-        metrics, _ = score_file(options, options.open_data())
+        metrics, _ = score_file(options, options.open_input())
         spent = time.process_time() - began
         assert (metrics["n_steps"], metrics["status"]) == (STEPS, "complete")
         return spent, data.stat().st_size / 1e6

@@ -13,7 +13,7 @@ from typing import Any
 from answers.submission import NAME_PATTERN
 from app.engine.result_folder import ResultUnreadable
 from app.features.bundles.errors import NothingToBundle
-from app.features.bundles.root_notes import without_roots
+from app.features.bundles.recorded_roots import without_roots
 from app.storage.database import Database
 from app.storage.history import judged_text
 from app.storage.overrides import Override, overrides_of

@@ -53,7 +53,7 @@ class BagWriter:
         for name, data in files.items():
             self._zip.add(f"{self._base}/{name}", [data])
         self._zip.finish()
-        return root_of(files[TAG_MANIFEST])
+        return root_hash(files[TAG_MANIFEST])
 
 
 def info_file(info: Mapping[str, str]) -> bytes:
@@ -71,5 +71,5 @@ def tag_manifest_file(files: Mapping[str, bytes]) -> bytes:
     return manifest_file({name: hashlib.sha256(files[name]).hexdigest() for name in TAG_FILES})
 
 
-def root_of(tag_manifest: bytes) -> str:
+def root_hash(tag_manifest: bytes) -> str:
     return hashlib.sha256(tag_manifest).hexdigest()

@@ -62,7 +62,7 @@ class BundleReader:
     def __contains__(self, name: str) -> bool:
         return name in self._infos
 
-    def place(self, name: str) -> tuple[int, int]:
+    def location(self, name: str) -> tuple[int, int]:
         """Return the offset of a member's header and the size of its content in bytes."""
         info = self._infos[name]
         return info.header_offset, info.file_size

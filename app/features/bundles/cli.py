@@ -78,7 +78,7 @@ def export(
                 "bytes": exported.bytes,
                 "files": exported.files,
                 "results": list(exported.results),
-                "absent": [{"path": each.path, "why": each.why} for each in exported.absent],
+                "absent": [{"path": each.path, "why": each.reason} for each in exported.absent],
             }
         )
         return
@@ -89,7 +89,7 @@ def export(
         soft_wrap=True,
     )
     for each in exported.absent[:SHOWN_PROBLEMS]:
-        stderr_console().print(f"missing: {each.path}: {each.why}", markup=False, soft_wrap=True)
+        stderr_console().print(f"missing: {each.path}: {each.reason}", markup=False, soft_wrap=True)
     if len(exported.absent) > SHOWN_PROBLEMS:
         stderr_console().print(
             f"and {len(exported.absent) - SHOWN_PROBLEMS} more, listed in data/bundle.json", markup=False
@@ -102,7 +102,7 @@ async def _export_from_service(
     from app.engine.runtime import open_blobs
     from app.features.bundles.agent_results import from_database
     from app.features.bundles.exporting import EvidenceStores, export_bundle
-    from app.features.bundles.roots import record_root
+    from app.features.bundles.recorded_roots import record_root
     from app.observability.redaction import Redactor
     from app.storage.captures import PostgresCaptureIndex
 
@@ -121,7 +121,7 @@ def _export_from_folder(
     from app.engine.runtime import open_blobs
     from app.features.bundles.agent_results import from_folder
     from app.features.bundles.exporting import EvidenceStores, export_bundle
-    from app.features.bundles.roots import record_root_in_files
+    from app.features.bundles.recorded_roots import record_root_in_files
     from app.observability.redaction import Redactor
     from cache.capture_index import FolderIndex
 
@@ -132,12 +132,12 @@ def _export_from_folder(
         blobs = await asyncio.to_thread(open_blobs, settings)
         captures = await FolderIndex.open(settings.data_dir / "captures")
         stores = EvidenceStores(blobs=blobs, captures=captures, redactor=Redactor(settings.secrets))
-        evaluated = await from_folder(results, agent, tasks)
-        exported = await export_bundle(stores, evaluated, out, **options)
-        for why in await asyncio.to_thread(
-            lambda: list(record_root_in_files(evaluated, exported, content=options["content"]))
+        agent_results = await from_folder(results, agent, tasks)
+        exported = await export_bundle(stores, agent_results, out, **options)
+        for reason in await asyncio.to_thread(
+            lambda: list(record_root_in_files(agent_results, exported, content=options["content"]))
         ):
-            stderr_console().print(f"root hash not added to the result file: {why}", markup=False, soft_wrap=True)
+            stderr_console().print(f"root hash not added to the result file: {reason}", markup=False, soft_wrap=True)
         return exported
 
     return asyncio.run(run())
@@ -157,26 +157,26 @@ def verify(
 ) -> None:
     """Verify the hashes and the byte layout of a bundle."""
     from app.features.bundles.signing import check_signature
-    from app.features.bundles.verifying import verify as check
+    from app.features.bundles.verifying import verify as verify_bundle
 
     if (signature is None) != (public_key is None):
         raise WrongUsage("--signature and --public-key must be used together: the key identifies the signer")
-    found = check(file, expected_root=root, repacked=repacked)
+    found = verify_bundle(file, expected_root=root, repacked=repacked)
     signed_by = None
-    if found.sound and signature is not None and public_key is not None:
+    if found.valid and signature is not None and public_key is not None:
         signed_by = check_signature(found.root, signature, public_key)
     if as_json:
-        print_json(_verified_json(file, found, signed_by))
+        print_json(_verification_json(file, found, signed_by))
     else:
-        _print_verified(found, signed_by)
-    if not found.sound:
+        _print_verification(found, signed_by)
+    if not found.valid:
         raise typer.Exit(Exit.FAILED)
 
 
-def _verified_json(file: Path, found: VerificationReport, signed_by: str | None) -> dict[str, Any]:
+def _verification_json(file: Path, found: VerificationReport, signed_by: str | None) -> dict[str, Any]:
     return {
         "file": str(file),
-        "sound": found.sound,
+        "sound": found.valid,
         "root": found.root,
         "files": found.files,
         "bytes": found.bytes,
@@ -185,8 +185,8 @@ def _verified_json(file: Path, found: VerificationReport, signed_by: str | None)
     }
 
 
-def _print_verified(found: VerificationReport, signed_by: str | None) -> None:
-    if found.sound:
+def _print_verification(found: VerificationReport, signed_by: str | None) -> None:
+    if found.valid:
         stdout_console().print(f"root {found.root}", markup=False, soft_wrap=True)
         signed = f", signed by the key {signed_by}" if signed_by else ""
         stderr_console().print(f"valid: {found.files} files, {found.bytes} bytes{signed}", markup=False, soft_wrap=True)
@@ -206,13 +206,13 @@ def replay(
 ) -> None:
     """Recompute every score from the bundle alone: offline, without API keys and without cost."""
     from app.features.bundles.replaying import first_difference
-    from app.features.bundles.replaying import replay as play
-    from app.features.bundles.verifying import verify as check
+    from app.features.bundles.replaying import replay as replay_bundle
+    from app.features.bundles.verifying import verify as verify_bundle
 
-    checked = check(file, repacked=True)
-    if not checked.sound:
+    checked = verify_bundle(file, repacked=True)
+    if not checked.valid:
         raise ToolFailed(f"{file} failed verification: {checked.problems[0]}", hint=f"assay bundle verify {file}")
-    found = play(file)
+    found = replay_bundle(file)
     if run_scripts:
         found = _rerun_scripts(file, found)
     first, differs = first_difference(found), any(each.differences for each in found)
@@ -224,11 +224,11 @@ def replay(
                 "scripts_run": run_scripts,
                 "equal": first is None,
                 "first_difference": first if differs else None,
-                "results": [each.as_json() for each in found],
+                "results": [each.to_json() for each in found],
             }
         )
     else:
-        _print_replayed(found, first, differs=differs)
+        _print_replay(found, first, differs=differs)
     if first is not None:
         raise typer.Exit(Exit.FAILED if differs else Exit.INCOMPLETE)
 
@@ -248,7 +248,7 @@ def _rerun_scripts(file: Path, found: list[ReplayedResult]) -> list[ReplayedResu
     return event_loop.run(rerun(file, found, settings))
 
 
-def _print_replayed(found: list[ReplayedResult], first: str | None, *, differs: bool) -> None:
+def _print_replay(found: list[ReplayedResult], first: str | None, *, differs: bool) -> None:
     console = stdout_console()
     for each in found:
         word = "equal" if each.equal else "different" if each.differences else "unchecked"
@@ -280,13 +280,13 @@ def sign(
     out: Annotated[Path | None, typer.Option("--out", help="Signature file to write (default: FILE.zip.sig).")] = None,
 ) -> None:
     """Sign the root hash of a bundle and write a separate signature file."""
-    from app.features.bundles.signing import sign as signed
-    from app.features.bundles.verifying import verify as check
+    from app.features.bundles.signing import sign as sign_root
+    from app.features.bundles.verifying import verify as verify_bundle
     from judges.result_files import write_atomic
 
-    found = check(file, repacked=True)
-    if not found.sound:
+    found = verify_bundle(file, repacked=True)
+    if not found.valid:
         raise ToolFailed(f"{file} failed verification: {found.problems[0]}", hint=f"assay bundle verify {file}")
     target = out or file.with_name(f"{file.name}.sig")
-    write_atomic(target, signed(found.root, private_key))
+    write_atomic(target, sign_root(found.root, private_key))
     stderr_console().print(f"signed root {found.root} in {target}", markup=False, soft_wrap=True)

@@ -40,10 +40,12 @@ _FORMATS = {
 }
 
 
-def crate_of(index: Index, sizes: Mapping[str, int], captures: Mapping[str, Capture], at: datetime) -> dict[str, Any]:
+def crate_metadata(
+    index: Index, sizes: Mapping[str, int], captures: Mapping[str, Capture], at: datetime
+) -> dict[str, Any]:
     """Return the metadata document. ``sizes`` maps every path to its size in bytes; ``at`` is the date of the crate."""
     files = sorted(sizes)
-    known = set(files)
+    paths = set(files)
     graph: list[dict[str, Any]] = [
         {
             "@id": "ro-crate-metadata.json",
@@ -64,7 +66,7 @@ def crate_of(index: Index, sizes: Mapping[str, int], captures: Mapping[str, Capt
             "conformsTo": {"@id": _PROCESS_RUN},
             "about": {"@id": _AGENT},
             "mainEntity": {"@id": INDEX},
-            "mentions": [{"@id": _run_id(each)} for each in index.results],
+            "mentions": [{"@id": _action_id(each)} for each in index.results],
             "hasPart": [{"@id": path} for path in files],
         },
         {"@id": _PROCESS_RUN, "@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"},
@@ -72,7 +74,7 @@ def crate_of(index: Index, sizes: Mapping[str, int], captures: Mapping[str, Capt
         {"@id": _AGENT, "@type": "SoftwareApplication", "name": index.agent},
     ]
     graph += [_file(path, sizes[path]) for path in files]
-    graph += [_run(each, known) for each in index.results]
+    graph += [_judging_action(each, paths) for each in index.results]
     graph += [_page(capture) for _, capture in sorted(captures.items())]
     return {"@context": _CONTEXT, "@graph": graph}
 
@@ -88,11 +90,11 @@ def _file(path: str, size: int) -> dict[str, Any]:
     return described
 
 
-def _run_id(listed: IndexedResult) -> str:
+def _action_id(listed: IndexedResult) -> str:
     return f"#judged-{listed.result_id}"
 
 
-def _run(listed: IndexedResult, known: set[str]) -> dict[str, Any]:
+def _judging_action(listed: IndexedResult, paths: set[str]) -> dict[str, Any]:
     """Describe the judging of one answer as an action with its inputs and outputs."""
     inputs = [capture_path(page) for page in listed.pages]
     if listed.answer is not None:
@@ -102,12 +104,12 @@ def _run(listed: IndexedResult, known: set[str]) -> dict[str, Any]:
         instruments.append({"@id": script_path(listed.script)})
     outputs = [path(listed.result_id) for path in (result_path, tree_path, calls_path, overrides_path)]
     return {
-        "@id": _run_id(listed),
+        "@id": _action_id(listed),
         "@type": "CreateAction",
         "name": f"Judging {listed.answer_name} of task {listed.task_id}",
         "instrument": instruments,
-        "object": [{"@id": path} for path in inputs if path in known],
-        "result": [{"@id": path} for path in outputs if path in known],
+        "object": [{"@id": path} for path in inputs if path in paths],
+        "result": [{"@id": path} for path in outputs if path in paths],
     }
 
 
@@ -141,11 +143,11 @@ td, th {{ text-align: left; padding: .2em 1em .2em 0; vertical-align: top }}</st
 """
 
 
-def preview_of(index: Index, at: datetime) -> bytes:
+def crate_preview(index: Index, at: datetime) -> bytes:
     """Return ``ro-crate-preview.html``."""
     head = _HEAD.format(agent=escape(index.agent), count=len(index.results), at=escape(at.strftime("%Y-%m-%d")))
     rows = "".join(map(_row, index.results))
-    items = "".join(f"<li><code>{escape(each.path)}</code>: {escape(each.why)}</li>\n" for each in index.absent)
+    items = "".join(f"<li><code>{escape(each.path)}</code>: {escape(each.reason)}</li>\n" for each in index.absent)
     missing = f"<h2>Not in the bundle</h2>\n<ul>\n{items}</ul>\n" if items else ""
     return f"{head}{rows}</table>\n{missing}</body>\n</html>\n".encode("utf-8", "replace")
 

@@ -8,19 +8,23 @@ At most one body is in memory at a time. Bodies are read and hashed outside the 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
+from uuid import uuid4
 
 from answers.submission import NAME_PATTERN, Answer
 from app.api.overrides import override_fields
 from app.features.bundles.agent_results import AgentResults, SourceResult
-from app.features.bundles.atomic_file import atomic_file
 from app.features.bundles.bag import BagWriter
-from app.features.bundles.crate import crate_of, preview_of
+from app.features.bundles.content_redaction import call_without_pages, short_values, shortened
+from app.features.bundles.crate import crate_metadata, crate_preview
 from app.features.bundles.errors import BundleError
 from app.features.bundles.layout import (
     CRATE,
@@ -43,80 +47,47 @@ from app.features.bundles.layout import (
     text_path,
     tree_path,
 )
-from app.features.bundles.layout import json_bytes as as_json
 from app.features.bundles.wacz import CapturesArchive
-from app.features.bundles.withholding import short_reply, short_values, shortened, without_pages
 from app.observability.redaction import Redactor
 from cache.blobs import BlobArea, BlobStore
 from cache.capture import Capture
 from cache.capture_index import capture_to_json
 from cache.errors import BlobCorrupt, BlobMissing
-from judges.llm.call_log_reader import CallLogUnreadable, ParsedCallLog, join_pieces, read_calls
+from cache.fsync import sync_file
+from judges.llm.call_log_reader import CallLogUnreadable, ParsedCallLog, read_calls
 from judges.registry import JudgeKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class File:
+class PayloadFile:
     """File of the payload."""
 
     path: str
     data: bytes
 
 
-def call_files(result_id: str, record: ParsedCallLog, *, content: bool) -> Iterator[File]:
+def call_files(result_id: str, record: ParsedCallLog, *, content: bool) -> Iterator[PayloadFile]:
     """Yield all files for a record of calls. Without ``content``, page text is removed."""
     for ref, text in sorted(record.prompts.items()):
-        yield File(path=prompt_path(ref), data=f"{text}\n".encode())
+        yield PayloadFile(path=prompt_path(ref), data=f"{text}\n".encode())
     for sha256, schema in sorted(record.schemas.items()):
-        yield File(path=schema_path(sha256), data=as_json(schema))
+        yield PayloadFile(path=schema_path(sha256), data=json_bytes(schema))
     if content:
         for sha256 in record.pieces:
             piece = record.piece(sha256)
             path = text_path(sha256) if piece.kind == "text" else evidence_path(sha256, piece.kind)
-            yield File(path=path, data=piece.data)
+            yield PayloadFile(path=path, data=piece.data)
 
     def text_of(sha256: str) -> str:
         return record.piece(sha256).data.decode("utf-8") if sha256 in record.pieces else f"[{sha256}]"
 
     lines = [
-        json.dumps(_line(call, text_of, content=content), ensure_ascii=False, sort_keys=True) for call in record.calls
+        json.dumps(call if content else call_without_pages(call, text_of), ensure_ascii=False, sort_keys=True)
+        for call in record.calls
     ]
-    yield File(path=calls_path(result_id), data="".join(f"{line}\n" for line in lines).encode("utf-8", "replace"))
-
-
-def _line(call: dict[str, Any], text_of: Callable[[str], str], *, content: bool) -> dict[str, Any]:
-    if content:
-        return call
-    own_prompt = call["prompt"] is not None
-    call = _exchange(call, text_of, own_prompt=own_prompt)
-    if "shortened" in call:
-        call["shortened"] = _exchange(call["shortened"], text_of, own_prompt=own_prompt)
-    return call
-
-
-def _exchange(exchange: dict[str, Any], text_of: Callable[[str], str], *, own_prompt: bool) -> dict[str, Any]:
-    """Return a request and its replies with page text removed."""
-    changed = {"messages": _withheld(exchange["messages"], text_of, own_prompt=own_prompt)}
-    if "reply" in exchange:
-        changed["reply"] = short_reply(exchange["reply"])
-    if "unusable" in exchange:
-        changed["unusable"] = [
-            {**each, "reply": short_reply(each["reply"]), "detail": shortened(each["detail"])}
-            for each in exchange["unusable"]
-        ]
-    return {**exchange, **changed}
-
-
-def _withheld(value: Any, text_of: Callable[[str], str], *, own_prompt: bool) -> Any:
-    if isinstance(value, str):
-        return without_pages(value, own_prompt=own_prompt)
-    if isinstance(value, dict):
-        if "pieces" in value:
-            return without_pages(join_pieces(value, text_of), own_prompt=own_prompt)
-        return {name: _withheld(each, text_of, own_prompt=own_prompt) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_withheld(each, text_of, own_prompt=own_prompt) for each in value]
-    return value
+    yield PayloadFile(
+        path=calls_path(result_id), data="".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+    )
 
 
 _MEDIA_TYPES: Mapping[str, str] = {
@@ -131,7 +102,7 @@ _PICTURE = "image/jpeg"
 _EARLIEST = datetime(1980, 1, 1, tzinfo=UTC)
 
 
-class Captures(Protocol):
+class CaptureLookup(Protocol):
     """Lookup of capture records by id."""
 
     async def get(self, capture_id: str) -> Capture | None: ...
@@ -142,7 +113,7 @@ class EvidenceStores:
     """Stores that the export reads from, and the redactor for secrets of this installation."""
 
     blobs: BlobStore
-    captures: Captures
+    captures: CaptureLookup
     redactor: Redactor
 
 
@@ -158,9 +129,9 @@ class ExportReport:
 
 
 async def export_bundle(
-    kept: EvidenceStores, evaluated: AgentResults, out: Path, *, content: bool = True, wacz: bool = False
+    stores: EvidenceStores, results: AgentResults, out: Path, *, content: bool = True, wacz: bool = False
 ) -> ExportReport:
-    """Write the bundle for ``evaluated`` to ``out``. The file is created completely or not at all.
+    """Write the bundle for ``results`` to ``out``. The file is created completely or not at all.
 
     ``content=False`` leaves out page content and keeps hashes, URLs and short quotes. ``wacz`` adds the captures as a
     web archive that replay programs open.
@@ -171,20 +142,58 @@ async def export_bundle(
     """
     try:
         with atomic_file(out) as file:
-            return await _Export(kept, evaluated, file, content=content, wacz=wacz and content).run()
+            return await _Export(stores, results, file, content=content, wacz=wacz and content).run()
     except OSError as error:
         raise BundleError(f"Cannot write {out}: {error.strerror or error}") from error
 
 
+_DRAFT_SUFFIX = ".bundle-part"
+
+
+@contextmanager
+def atomic_file(target: Path) -> Iterator[BinaryIO]:
+    """Open a temporary file that is renamed to ``target`` unless the block raises. Raises OSError.
+
+    A temporary file that a killed process left behind is removed by the next write to the same folder.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    remove_stale_drafts(target.parent)
+    draft = target.with_name(f".{uuid4().hex}{_DRAFT_SUFFIX}")
+    try:
+        with draft.open("x+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            draft.replace(target)
+        sync_file(target.parent)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def remove_stale_drafts(folder: Path) -> int:
+    """Remove temporary files that no process has locked. Return the number of removed files."""
+    removed = 0
+    for draft in folder.glob(f".*{_DRAFT_SUFFIX}"):
+        try:
+            with draft.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                draft.unlink(missing_ok=True)
+                removed += 1
+        except OSError:
+            continue  # locked by another process, or already renamed
+    return removed
+
+
 class _Export:
     def __init__(
-        self, kept: EvidenceStores, evaluated: AgentResults, file: BinaryIO, *, content: bool, wacz: bool
+        self, stores: EvidenceStores, results: AgentResults, file: BinaryIO, *, content: bool, wacz: bool
     ) -> None:
-        self._kept = kept
-        self._evaluated = evaluated
+        self._stores = stores
+        self._results = results
         self._file = file
-        self._bag = BagWriter(file, f"assay-{evaluated.agent}")
-        self._index = Index(agent=evaluated.agent, content=content)
+        self._bag = BagWriter(file, f"assay-{results.agent}")
+        self._index = Index(agent=results.agent, content=content)
         self._content = content
         self._archive = CapturesArchive() if wacz else None
         self._sizes: dict[str, int] = {}
@@ -192,22 +201,22 @@ class _Export:
         self._absent: dict[str, str] = {}
 
     async def run(self) -> ExportReport:
-        for judged in self._evaluated.judged:
-            await self._put_result(judged)
+        for source in self._results.judged:
+            await self._put_result(source)
         self._index.without_result = [
             {"task_id": one.task_id, "answer_name": one.answer_name, "error_code": one.error_code}
-            for one in self._evaluated.unjudged
+            for one in self._results.unjudged
         ]
         if self._archive is not None:
-            with self._archive.finished() as wacz:
-                await asyncio.to_thread(self._add, WACZ, iter(lambda: wacz.read(1 << 20), b""))
-        self._index.absent = [AbsentFile(path=path, why=why) for path, why in self._absent.items()]
-        await self._put(INDEX, self._index.as_bytes(), maskable=True)
-        made_at = self._made_at()
-        crate = crate_of(self._index, self._sizes, self._captures, made_at)
-        await self._put(PREVIEW, preview_of(self._index, made_at), maskable=True)
+            with self._archive.build() as wacz:
+                await asyncio.to_thread(self._write_file, WACZ, iter(lambda: wacz.read(1 << 20), b""))
+        self._index.absent = [AbsentFile(path=path, reason=reason) for path, reason in self._absent.items()]
+        await self._put(INDEX, self._index.to_bytes(), maskable=True)
+        evidence_until = self._evidence_until()
+        crate = crate_metadata(self._index, self._sizes, self._captures, evidence_until)
+        await self._put(PREVIEW, crate_preview(self._index, evidence_until), maskable=True)
         await self._put(CRATE, json_bytes(crate), maskable=True)
-        root = await asyncio.to_thread(self._bag.finish, self._info(made_at))
+        root = await asyncio.to_thread(self._bag.finish, self._bag_info(evidence_until))
         return ExportReport(
             root=root,
             bytes=self._file.seek(0, 2),
@@ -216,54 +225,54 @@ class _Export:
             absent=tuple(self._index.absent),
         )
 
-    async def _put_result(self, judged: SourceResult) -> None:
+    async def _put_result(self, source: SourceResult) -> None:
         """Write the files of one result, in a fixed order."""
-        result = judged.result
+        result = source.result
         judge = result.get("judge") or {}
-        await self._put(result_path(judged.id), self._body(judged, result), maskable=True)
+        await self._put(result_path(source.id), self._result_bytes(source, result), maskable=True)
         trees = [part.get("verification_tree") for part in result.get("eval_breakdown") or []]
         trees = trees if self._content else short_values(trees)
-        await self._put(tree_path(judged.id), json_bytes(trees), maskable=True)
+        await self._put(tree_path(source.id), json_bytes(trees), maskable=True)
         self._index.results.append(
             IndexedResult(
-                result_id=judged.id,
-                task_id=judged.task_id,
-                answer_name=judged.answer_name,
-                answer=await self._put_answer(judged, result),
+                result_id=source.id,
+                task_id=source.task_id,
+                answer_name=source.answer_name,
+                answer=await self._put_answer(source, result),
                 script=await self._put_script(judge.get("script_sha256")),
                 kind=str(judge.get("kind", JudgeKind.NATIVE.value)),
-                calls=await self._put_calls(judged.id, result),
+                calls=await self._put_calls(source.id, result),
                 pages=await self._put_pages(result),
-                overrides=await self._put_overrides(judged, result),
+                overrides=await self._put_overrides(source, result),
             )
         )
 
-    async def _put_overrides(self, judged: SourceResult, result: dict[str, Any]) -> int:
+    async def _put_overrides(self, source: SourceResult, result: dict[str, Any]) -> int:
         """Write the overrides of a result and the scores with them; return the number of overrides."""
-        if judged.overrides:
-            document = await asyncio.to_thread(override_fields, result, judged.overrides)
+        if source.overrides:
+            document = await asyncio.to_thread(override_fields, result, source.overrides)
             if not self._content:
                 document["overrides"] = [
                     {**override, "reason": shortened(override["reason"])} for override in document["overrides"]
                 ]
-            await self._put(overrides_path(judged.id), json_bytes(document), maskable=True)
-        return len(judged.overrides)
+            await self._put(overrides_path(source.id), json_bytes(document), maskable=True)
+        return len(source.overrides)
 
-    def _body(self, judged: SourceResult, result: dict[str, Any]) -> bytes:
+    def _result_bytes(self, source: SourceResult, result: dict[str, Any]) -> bytes:
         if self._content:
-            return judged.body
+            return source.body
         return json_bytes(short_values(result))
 
-    async def _put_answer(self, judged: SourceResult, result: Mapping[str, Any]) -> str | None:
+    async def _put_answer(self, source: SourceResult, result: Mapping[str, Any]) -> str | None:
         expected = result.get("answer_sha256")
-        if judged.answer is None:
+        if source.answer is None:
             self._mark_absent(answer_path(str(expected)), "the answer is no longer stored")
             return None
-        sha256 = Answer(name=judged.answer_name, text=judged.answer.decode("utf-8", "replace")).sha256
+        sha256 = Answer(name=source.answer_name, text=source.answer.decode("utf-8", "replace")).sha256
         if expected not in (None, sha256):
             self._mark_absent(answer_path(str(expected)), "the answer has changed since it was judged")
             return None
-        return sha256 if await self._put(answer_path(sha256), judged.answer) else None
+        return sha256 if await self._put(answer_path(sha256), source.answer) else None
 
     async def _put_script(self, sha256: object) -> str | None:
         if not isinstance(sha256, str):
@@ -271,14 +280,14 @@ class _Export:
         if script_path(sha256) in self._sizes:
             return sha256
         try:
-            source = await self._kept.blobs.get_from_area(BlobArea.SCRIPTS, sha256)
-        except (BlobMissing, BlobCorrupt) as damage:
-            self._mark_absent(script_path(sha256), damage.detail)
+            script = await self._stores.blobs.get_from_area(BlobArea.SCRIPTS, sha256)
+        except (BlobMissing, BlobCorrupt) as error:
+            self._mark_absent(script_path(sha256), error.detail)
             return None
-        return sha256 if await self._put(script_path(sha256), source) else None
+        return sha256 if await self._put(script_path(sha256), script) else None
 
     async def _put_calls(self, result_id: str, result: Mapping[str, Any]) -> int | None:
-        record = await self._record(result_id, result)
+        record = await self._read_call_log(result_id, result)
         if record is None:
             return None
         for sha256 in record.left_out:
@@ -288,24 +297,24 @@ class _Export:
             await self._put_call_file(file)
         return len(record.calls)
 
-    async def _put_call_file(self, file: File) -> None:
+    async def _put_call_file(self, file: PayloadFile) -> None:
         """Write one file of a call record. Secrets can be masked only in files that are not named by their hash."""
         named_by_hash = file.path.startswith(("texts/", "evidence/", "schemas/"))
         await self._put(file.path, file.data, maskable=not named_by_hash)
 
-    async def _record(self, result_id: str, result: Mapping[str, Any]) -> ParsedCallLog | None:
+    async def _read_call_log(self, result_id: str, result: Mapping[str, Any]) -> ParsedCallLog | None:
         calls = result.get("calls")
         if not isinstance(calls, Mapping):
             self._mark_absent(calls_path(result_id), "no record of model calls was stored")
             return None
         try:
             return await asyncio.to_thread(
-                read_calls, await self._kept.blobs.get_from_area(BlobArea.CALLS, str(calls["sha256"]))
+                read_calls, await self._stores.blobs.get_from_area(BlobArea.CALLS, str(calls["sha256"]))
             )
-        except (BlobMissing, BlobCorrupt) as damage:
-            self._mark_absent(calls_path(result_id), damage.detail)
-        except CallLogUnreadable as damage:
-            self._mark_absent(calls_path(result_id), str(damage))
+        except (BlobMissing, BlobCorrupt) as error:
+            self._mark_absent(calls_path(result_id), error.detail)
+        except CallLogUnreadable as error:
+            self._mark_absent(calls_path(result_id), str(error))
         return None
 
     async def _put_pages(self, result: Mapping[str, Any]) -> tuple[str, ...]:
@@ -320,7 +329,7 @@ class _Export:
         return tuple(found)
 
     async def _put_page(self, page_id: str, page: Mapping[str, Any]) -> None:
-        capture = await self._kept.captures.get(page_id)
+        capture = await self._stores.captures.get(page_id)
         if capture is None:
             self._mark_absent(capture_path(page_id), "the record of this capture has been removed")
             media_types = {role: _MEDIA_TYPES.get(role, _PICTURE) for role in page.get("bodies") or {}}
@@ -344,29 +353,29 @@ class _Export:
         if path in self._absent or (path in self._sizes and self._archive is None):
             return None
         try:
-            data = await self._kept.blobs.get(sha256)
-        except (BlobMissing, BlobCorrupt) as damage:
-            self._mark_absent(path, damage.detail)
+            data = await self._stores.blobs.get(sha256)
+        except (BlobMissing, BlobCorrupt) as error:
+            self._mark_absent(path, error.detail)
             return None
         return data if await self._put(path, data) else None
 
     async def _put(self, path: str, data: bytes, *, maskable: bool = False) -> bool:
         """Write a file unless it was already written. Return whether the bundle contains it.
 
-        A file that contains a secret is masked if assay wrote it (``is_ours``), and otherwise left out because its name
-        is the hash of its content.
+        A file that contains a secret is masked if it is ``maskable``. Otherwise it is left out, because its name is the
+        hash of its content.
         """
         if path in self._sizes:
             return True
-        if self._kept.redactor.contains_secret(data):
+        if self._stores.redactor.contains_secret(data):
             if not maskable:
                 self._mark_absent(path, "withheld: it contains a secret of this installation")
                 return False
-            data = self._kept.redactor.mask_known(data.decode("utf-8", "replace")).encode()
-        await asyncio.to_thread(self._add, path, [data])
+            data = self._stores.redactor.mask_known(data.decode("utf-8", "replace")).encode()
+        await asyncio.to_thread(self._write_file, path, [data])
         return True
 
-    def _add(self, path: str, chunks: Any) -> None:
+    def _write_file(self, path: str, chunks: Any) -> None:
         size = 0
 
         def counted() -> Any:
@@ -378,18 +387,18 @@ class _Export:
         self._bag.add(path, counted())
         self._sizes[path] = size
 
-    def _mark_absent(self, path: str, why: str) -> None:
-        self._absent.setdefault(path, why)
+    def _mark_absent(self, path: str, reason: str) -> None:
+        self._absent.setdefault(path, reason)
 
-    def _made_at(self) -> datetime:
+    def _evidence_until(self) -> datetime:
         """Return the capture time of the newest page: a date that is the same for every export."""
         return max((capture.captured_at for capture in self._captures.values()), default=_EARLIEST).astimezone(UTC)
 
-    def _info(self, made_at: datetime) -> dict[str, str]:
+    def _bag_info(self, evidence_until: datetime) -> dict[str, str]:
         return {
             "Source-Organization": "assay",
-            "External-Description": f"Results of the agent {self._evaluated.agent} with all evidence",
-            "External-Identifier": f"assay-{self._evaluated.agent}",
+            "External-Description": f"Results of the agent {self._results.agent} with all evidence",
+            "External-Identifier": f"assay-{self._results.agent}",
             "Bag-Software-Agent": "assay bundle export",
-            "Evidence-Until": made_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "Evidence-Until": evidence_until.strftime("%Y-%m-%dT%H:%M:%SZ"),
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -36,52 +36,29 @@ def evidence_path(sha256: str, media_type: str) -> str:
     return f"evidence/{sha256}.{_EXTENSIONS.get(media_type, 'bin')}"
 
 
-def capture_path(page_id: str) -> str:
-    return f"captures/{page_id}.json"
+def _path_in(folder: str, extension: str) -> Callable[[str], str]:
+    """Return a function that converts an id or a hash to the path of a file in ``folder``."""
+    return lambda name: f"{folder}/{name}.{extension}"
 
 
-def answer_path(sha256: str) -> str:
-    return f"answers/{sha256}.md"
-
-
-def script_path(sha256: str) -> str:
-    return f"scripts/{sha256}.py"
-
-
-def result_path(result_id: str) -> str:
-    return f"results/{result_id}.json"
-
-
-def tree_path(result_id: str) -> str:
-    return f"trees/{result_id}.json"
-
-
-def overrides_path(result_id: str) -> str:
-    return f"overrides/{result_id}.json"
-
-
-def calls_path(result_id: str) -> str:
-    return f"calls/{result_id}.jsonl"
-
-
-def text_path(sha256: str) -> str:
-    return f"texts/{sha256}.txt"
-
-
-def prompt_path(ref: str) -> str:
-    return f"prompts/{ref}.md"
-
-
-def schema_path(sha256: str) -> str:
-    return f"schemas/{sha256}.json"
+capture_path = _path_in("captures", "json")
+answer_path = _path_in("answers", "md")
+script_path = _path_in("scripts", "py")
+result_path = _path_in("results", "json")
+tree_path = _path_in("trees", "json")
+overrides_path = _path_in("overrides", "json")
+calls_path = _path_in("calls", "jsonl")
+text_path = _path_in("texts", "txt")
+prompt_path = _path_in("prompts", "md")
+schema_path = _path_in("schemas", "json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbsentFile:
-    """File that is missing from the bundle: its ``path``, and a sentence ``why``."""
+    """File that is missing from the bundle: its ``path``, and a sentence ``reason``."""
 
     path: str
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +87,7 @@ class Index:
     without_result: list[dict[str, Any]] = field(default_factory=list)
     absent: list[AbsentFile] = field(default_factory=list)
 
-    def as_bytes(self) -> bytes:
+    def to_bytes(self) -> bytes:
         document = {
             "format": FORMAT,
             "agent": self.agent,
@@ -118,7 +95,7 @@ class Index:
             "results": [asdict(each) for each in self.results],
             "without_result": self.without_result,
             "absent": sorted(
-                ({"path": each.path, "why": each.why} for each in self.absent), key=lambda each: each["path"]
+                ({"path": each.path, "why": each.reason} for each in self.absent), key=lambda each: each["path"]
             ),
         }
         return json_bytes(document)

@@ -58,7 +58,7 @@ class ReplayedResult:
     def equal(self) -> bool:
         return not self.differences and self.unchecked is None
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return {
             "result_id": self.result_id,
             "task_id": self.task_id,
@@ -148,8 +148,8 @@ class _Replay:
             found = scores_with_overrides(result, stored.overrides) if stored.overrides else None
         except (RubricError, ValueError, LookupError, TypeError, AttributeError) as error:
             # The bundle is untrusted. Only the fields behind the plain scores were checked; others can have any value.
-            why = f"cannot be recomputed: {error}"
-            yield ReplayDifference(where="with_overrides", recorded=stored.with_overrides, recomputed=why)
+            reason = f"cannot be recomputed: {error}"
+            yield ReplayDifference(where="with_overrides", recorded=stored.with_overrides, recomputed=reason)
             return
         self._with_overrides = found
         if found != stored.with_overrides:

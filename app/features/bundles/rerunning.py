@@ -106,10 +106,10 @@ class MissingRequests:
     """Requests that the bundle could not answer, in order of first occurrence."""
 
     def __init__(self) -> None:
-        self.found: dict[str, None] = {}
+        self.descriptions: dict[str, None] = {}
 
-    def note(self, what: str) -> None:
-        self.found.setdefault(what)
+    def add(self, description: str) -> None:
+        self.descriptions.setdefault(description)
 
 
 class ReplayLLM:
@@ -118,24 +118,24 @@ class ReplayLLM:
     A repeated request gets the next recorded reply, and the last one again when none is left.
     """
 
-    def __init__(self, calls: Mapping[str, list[RecordedCall]], lacking: MissingRequests, *, patience_s: float) -> None:
+    def __init__(self, calls: Mapping[str, list[RecordedCall]], missing: MissingRequests, *, timeout_s: float) -> None:
         self._remaining = {key: deque(recorded) for key, recorded in calls.items()}
-        self._lacking = lacking
-        self._patience_s = patience_s
+        self._missing = missing
+        self._timeout_s = timeout_s
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         key = await asyncio.to_thread(portable_request_key, request)
         recorded = self._remaining.get(key)
         if not recorded:
-            await asyncio.sleep(self._patience_s)
-            self._lacking.note(f"a request to {request.model}: {_describe(request)}")
+            await asyncio.sleep(self._timeout_s)
+            self._missing.add(f"a request to {request.model}: {_describe(request)}")
             raise LLMUnavailable("not in the bundle")
         call = recorded.popleft() if len(recorded) > 1 else recorded[0]
         if call.fault is not None:
             raise _fault(call.fault, call.usage)
         reply = parse_stored(request, StoredReply(text=call.reply or "", model=call.by, text_only=call.text_only))
         if reply is None:
-            self._lacking.note(f"a usable reply to {_describe(request)}")
+            self._missing.add(f"a usable reply to {_describe(request)}")
             raise LLMOutputUnusable(
                 UnusableKind.OFF_SCHEMA, "the reply in the bundle does not match the schema of the request"
             )
@@ -145,7 +145,7 @@ class ReplayLLM:
         """Do nothing: no connection was opened."""
 
 
-def by_key(calls: Iterable[tuple[str, RecordedCall]]) -> dict[str, list[RecordedCall]]:
+def group_by_key(calls: Iterable[tuple[str, RecordedCall]]) -> dict[str, list[RecordedCall]]:
     """Group calls by request key."""
     found: dict[str, list[RecordedCall]] = defaultdict(list)
     for key, call in calls:
@@ -156,11 +156,11 @@ def by_key(calls: Iterable[tuple[str, RecordedCall]]) -> dict[str, list[Recorded
 class OfflineCapturer:
     """``Capturer`` without network access."""
 
-    def __init__(self, lacking: MissingRequests) -> None:
-        self._lacking = lacking
+    def __init__(self, missing: MissingRequests) -> None:
+        self._missing = missing
 
     async def capture(self, url: str) -> Observation:
-        return _missing_page(url, self._lacking)
+        return _missing_page(url, self._missing)
 
     async def aclose(self) -> None:
         """Do nothing: no connection was opened."""
@@ -172,21 +172,21 @@ class OfflineTools:
     Documents are parsed locally; model requests go to the replay client.
     """
 
-    def __init__(self, model: LLMClient, lacking: MissingRequests) -> None:
+    def __init__(self, model: LLMClient, missing: MissingRequests) -> None:
         self._model = model
-        self._lacking = lacking
+        self._missing = missing
 
     async def fetch(self, url: str, *, deadline_s: float = 0.0) -> Observation:
-        return _missing_page(url, self._lacking)
+        return _missing_page(url, self._missing)
 
     async def read_document(self, data: bytes, content_type: str, *, deadline_s: float) -> Document:
         return await read_document(data, content_type, deadline_s=deadline_s)
 
     def live_pages(self, max_pages: int) -> LiveBrowser:
-        return _OfflineBrowser(self._lacking)
+        return _OfflineBrowser(self._missing)
 
     def maps(self, *, base_url: str, timeout_s: float) -> Any:
-        self._lacking.note("a request to the Maps API")
+        self._missing.add("a request to the Maps API")
         raise ValueError("replies of the Maps API are not in the bundle")
 
     def model(self, provider: str) -> LLMClient:
@@ -194,11 +194,11 @@ class OfflineTools:
 
 
 class _OfflineBrowser:
-    def __init__(self, lacking: MissingRequests) -> None:
-        self._lacking = lacking
+    def __init__(self, missing: MissingRequests) -> None:
+        self._missing = missing
 
     async def observe(self, url: str) -> Observation:
-        return _missing_page(url, self._lacking)
+        return _missing_page(url, self._missing)
 
     async def open(self) -> None:
         """Do nothing: there is no browser to open."""
@@ -207,8 +207,8 @@ class _OfflineBrowser:
         """Do nothing: no connection was opened."""
 
 
-def _missing_page(url: str, lacking: MissingRequests) -> Observation:
-    lacking.note(f"the page {url}")
+def _missing_page(url: str, missing: MissingRequests) -> Observation:
+    missing.add(f"the page {url}")
     return Observation(
         url=url,
         outcome=CaptureOutcome.EGRESS_DENIED,
@@ -220,8 +220,8 @@ def _missing_page(url: str, lacking: MissingRequests) -> Observation:
 
 
 def _describe(request: LLMRequest) -> str:
-    asked = request.parts.get("claim") or request.parts.get("prompt") or str(request.messages[-1].get("content"))
-    return f"{request.prompt or request.purpose}, vote {request.vote}: {asked[:_SHOWN_CHARS]}"
+    question = request.parts.get("claim") or request.parts.get("prompt") or str(request.messages[-1].get("content"))
+    return f"{request.prompt or request.purpose}, vote {request.vote}: {question[:_SHOWN_CHARS]}"
 
 
 def _fault(fault: RecordedFault, usage: Usage) -> LLMError:
@@ -248,7 +248,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 async def rerun(
-    path: Path, found: Sequence[ReplayedResult], settings: Settings, *, patience_s: float = UNKNOWN_REQUEST_TIMEOUT_S
+    path: Path, found: Sequence[ReplayedResult], settings: Settings, *, timeout_s: float = UNKNOWN_REQUEST_TIMEOUT_S
 ) -> list[ReplayedResult]:
     """Return the replayed results extended by the differences found when the scripts run.
 
@@ -276,7 +276,7 @@ async def rerun(
         if process_pool is not None:
             stack.push_async_callback(process_pool.aclose)
         stack.callback(use_services, LocalServices())
-        rerunner = _Rerun(bundle, folder, settings, process_pool, patience_s)
+        rerunner = _Rerun(bundle, folder, settings, process_pool, timeout_s)
         await asyncio.to_thread(rerunner.unpack)
         by_id = {each.result_id: each for each in found}
         return [await rerunner.result(listed, by_id[listed.result_id]) for listed in rerunner.index.results]
@@ -288,7 +288,7 @@ class _ReplayRuntime:
 
     runtime: Runtime
     model: ReplayLLM
-    lacking: MissingRequests
+    missing: MissingRequests
 
 
 class _Rerun:
@@ -298,14 +298,14 @@ class _Rerun:
         folder: Path,
         settings: Settings,
         process_pool: ForkServerPool | None,
-        patience_s: float,
+        timeout_s: float,
     ) -> None:
         self._bundle = bundle
         self.index = read_index(bundle)
         self._folder = folder
         self._settings = settings
         self._process_pool = process_pool
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._blobs = BlobStore.open((folder / "blobs").as_uri())
         self._catalogues: dict[str, JudgeCatalogue] = {}
         self._absent = {each.path for each in self.index.absent}
@@ -353,14 +353,14 @@ class _Rerun:
         for task_id, sha256 in scripts.items():
             self._catalogues[f"{task_id}/{sha256}"] = catalogue
 
-    async def result(self, listed: IndexedResultIn, known: ReplayedResult) -> ReplayedResult:
+    async def result(self, listed: IndexedResultIn, replayed_result: ReplayedResult) -> ReplayedResult:
         """Judge one result again and compare it with the recorded one."""
-        blocker = self._blocker(listed)
-        if blocker is not None:
-            return replace(known, unchecked=f"its script cannot be run again: {blocker}")
+        obstacle = self._obstacle(listed)
+        if obstacle is not None:
+            return replace(replayed_result, unchecked=f"its script cannot be run again: {obstacle}")
         recorded = await asyncio.to_thread(read_json, self._bundle, result_path(listed.result_id))
         replayed = await asyncio.to_thread(self._replay_runtime, listed, recorded)
-        use_services(OfflineTools(replayed.model, replayed.lacking))
+        use_services(OfflineTools(replayed.model, replayed.missing))
         try:
             judged = await self._judge(listed, recorded, replayed)
         except JudgeError as error:
@@ -374,15 +374,15 @@ class _Rerun:
             await replayed.runtime.models.aclose()
         missing = [
             ReplayDifference(where="asked for", recorded="not in the bundle", recomputed=what)
-            for what in replayed.lacking.found
+            for what in replayed.missing.descriptions
         ]
         return replace(
-            known,
-            differences=(*known.differences, *missing, *found),
-            unchecked=None if not missing and not found else known.unchecked,
+            replayed_result,
+            differences=(*replayed_result.differences, *missing, *found),
+            unchecked=None if not missing and not found else replayed_result.unchecked,
         )
 
-    def _blocker(self, listed: IndexedResultIn) -> str | None:
+    def _obstacle(self, listed: IndexedResultIn) -> str | None:
         if not self.index.content:
             return "the bundle was made without content"
         if listed.script is None or listed.answer is None or listed.calls is None:
@@ -407,7 +407,7 @@ class _Rerun:
         )
 
     def _replay_runtime(self, listed: IndexedResultIn, recorded: Mapping[str, Any]) -> _ReplayRuntime:
-        lacking = MissingRequests()
+        missing = MissingRequests()
         index = MemoryIndex()
         for page_id in listed.pages:
             capture = self._capture(page_id)
@@ -420,7 +420,7 @@ class _Rerun:
             settings=self._settings,
             limits=limits,
             catalogue=self._catalogues[f"{listed.task_id}/{listed.script}"],
-            pages=PageCache(OfflineCapturer(lacking), self._blobs, index, failure_ttl_s=_NEVER_EXPIRES_S),
+            pages=PageCache(OfflineCapturer(missing), self._blobs, index, failure_ttl_s=_NEVER_EXPIRES_S),
             blobs=self._blobs,
             index=index,
             models=ModelClients(self._settings, limits, None, lists_models=False),
@@ -431,8 +431,8 @@ class _Rerun:
         )
         return _ReplayRuntime(
             runtime=runtime,
-            model=ReplayLLM(by_key(self._calls(listed)), lacking, patience_s=self._patience_s),
-            lacking=lacking,
+            model=ReplayLLM(group_by_key(self._calls(listed)), missing, timeout_s=self._timeout_s),
+            missing=missing,
         )
 
     def _calls(self, listed: IndexedResultIn) -> Iterator[tuple[str, RecordedCall]]:

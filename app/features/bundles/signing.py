@@ -56,16 +56,15 @@ def sign(root: str, private: Path) -> bytes:
     Raises:
         BundleError: the file contains no Ed25519 private key.
     """
-    key = _read(private, private=True)
+    key = _load_key(private, private=True)
     if not isinstance(key, Ed25519PrivateKey):
         raise BundleError(f"{private} contains no Ed25519 private key; create one with: assay bundle key FILE")
     payload = json.dumps(_statement(root), sort_keys=True, separators=(",", ":")).encode()
+    signature = key.sign(_pre_authentication_encoding(payload))
     envelope = {
         "payloadType": PAYLOAD_TYPE,
         "payload": base64.b64encode(payload).decode(),
-        "signatures": [
-            {"keyid": key_id(key.public_key()), "sig": base64.b64encode(key.sign(_to_sign(payload))).decode()}
-        ],
+        "signatures": [{"keyid": key_id(key.public_key()), "sig": base64.b64encode(signature).decode()}],
     }
     return (json.dumps(envelope, indent=1) + "\n").encode()
 
@@ -77,7 +76,7 @@ def check_signature(root: str, signature: Path, public: Path) -> str:
         BundleRefused: the file is not a signature, was made with another key, or signs another root hash.
         BundleError: ``public`` contains no Ed25519 public key.
     """
-    key = _read(public, private=False)
+    key = _load_key(public, private=False)
     if not isinstance(key, Ed25519PublicKey):
         raise BundleError(f"{public} contains no Ed25519 public key")
     try:
@@ -86,10 +85,10 @@ def check_signature(root: str, signature: Path, public: Path) -> str:
         envelope = json.loads(signature.read_bytes())
         payload = base64.b64decode(envelope["payload"], validate=True)
         signed = [base64.b64decode(each["sig"], validate=True) for each in envelope["signatures"]]
-        is_ours = envelope["payloadType"] == PAYLOAD_TYPE
+        has_payload_type = envelope["payloadType"] == PAYLOAD_TYPE
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise BundleRefused(f"{signature} is not a bundle signature: {error}") from error
-    if not is_ours or not any(_is_signed(key, each, payload) for each in signed):
+    if not has_payload_type or not any(_is_signed(key, each, payload) for each in signed):
         raise BundleRefused(f"{signature} is not signed by the key in {public}")
     if json.loads(payload) != _statement(root):
         raise BundleRefused(f"{signature} signs another bundle")
@@ -111,7 +110,7 @@ def _statement(root: str) -> dict[str, Any]:
     }
 
 
-def _to_sign(payload: bytes) -> bytes:
+def _pre_authentication_encoding(payload: bytes) -> bytes:
     """Return the pre-authentication encoding of DSSE, which includes the payload type."""
     kind = PAYLOAD_TYPE.encode()
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
@@ -119,13 +118,13 @@ def _to_sign(payload: bytes) -> bytes:
 
 def _is_signed(key: Ed25519PublicKey, signature: bytes, payload: bytes) -> bool:
     try:
-        key.verify(signature, _to_sign(payload))
+        key.verify(signature, _pre_authentication_encoding(payload))
     except InvalidSignature:
         return False
     return True
 
 
-def _read(path: Path, *, private: bool) -> object:
+def _load_key(path: Path, *, private: bool) -> object:
     try:
         data = path.read_bytes()
         return (

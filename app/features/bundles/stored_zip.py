@@ -35,17 +35,17 @@ class Entry:
     """Zip member: offset of its local header, size of its content in bytes, and CRC-32 of its content."""
 
     name: str
-    at: int
+    offset: int
     size: int
     crc: int
 
     @property
-    def content_at(self) -> int:
-        return self.at + _LOCAL.size + len(self.name.encode())
+    def content_offset(self) -> int:
+        return self.offset + _LOCAL.size + len(self.name.encode())
 
     @property
     def end(self) -> int:
-        return self.content_at + self.size
+        return self.content_offset + self.size
 
 
 def local_header(entry: Entry) -> bytes:
@@ -72,12 +72,12 @@ def directory(entries: Sequence[Entry]) -> bytes:
 
 def _central(entry: Entry) -> bytes:
     name = entry.name.encode()
-    beyond_32_bits = entry.at >= _LIMIT32
-    extra = _EXTRA64.pack(1, 8, entry.at) if beyond_32_bits else b""
+    beyond_32_bits = entry.offset >= _LIMIT32
+    extra = _EXTRA64.pack(1, 8, entry.offset) if beyond_32_bits else b""
     version = _VERSION64 if beyond_32_bits else _VERSION
     return _CENTRAL.pack(
         b"PK\1\2", _UNIX | version, version, _UTF8_NAMES, 0, 0, _FIRST_DAY, entry.crc, entry.size, entry.size,
-        len(name), len(extra), 0, 0, 0, _PLAIN_FILE, min(entry.at, _LIMIT32),
+        len(name), len(extra), 0, 0, 0, _PLAIN_FILE, min(entry.offset, _LIMIT32),
     ) + name + extra  # fmt: skip
 
 
@@ -86,14 +86,14 @@ class StoredZip:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._at = 0
+        self._offset = 0
         self.entries: list[Entry] = []
 
     def add(self, name: str, chunks: Iterable[bytes]) -> int:
         """Write one member and return its size in bytes. Raises OSError, or ValueError if it is too large."""
-        start = self._at
-        draft = Entry(name=name, at=start, size=0, crc=0)
-        self._file.seek(draft.content_at)
+        start = self._offset
+        draft = Entry(name=name, offset=start, size=0, crc=0)
+        self._file.seek(draft.content_offset)
         size = crc = 0
         for chunk in chunks:
             size += len(chunk)
@@ -101,16 +101,16 @@ class StoredZip:
                 raise ValueError(f"{name} has more than {MAX_MEMBER_BYTES} bytes")
             crc = zlib.crc32(chunk, crc)
             self._file.write(chunk)
-        entry = Entry(name=name, at=start, size=size, crc=crc)
+        entry = Entry(name=name, offset=start, size=size, crc=crc)
         self._file.seek(start)
         self._file.write(local_header(entry))
-        self._at = entry.end
+        self._offset = entry.end
         self.entries.append(entry)
         return size
 
     def finish(self) -> None:
         """Write the central directory. Nothing can be added afterwards."""
-        self._file.seek(self._at)
+        self._file.seek(self._offset)
         self._file.write(directory(self.entries))
 
 
@@ -121,7 +121,7 @@ def first_wrong_byte(file: BinaryIO, entries: Sequence[Entry]) -> int | None:
     """
     at = 0
     for entry in entries:
-        if entry.at != at:
+        if entry.offset != at:
             return at
         wrong = _differs(file, at, local_header(entry))
         if wrong is not None:

@@ -15,7 +15,7 @@ from app.features.bundles.bag import (
     TAG_FILES,
     TAG_MANIFEST,
     manifest_file,
-    root_of,
+    root_hash,
     tag_manifest_file,
 )
 from app.features.bundles.bundle_reader import LIMITS, BundleLimits, BundleReader, open_bundle
@@ -36,7 +36,7 @@ class VerificationReport:
     problems: tuple[str, ...]
 
     @property
-    def sound(self) -> bool:
+    def valid(self) -> bool:
         return not self.problems
 
 
@@ -73,7 +73,7 @@ class _Check:
             self._problem(f"{name} is missing")
         if not missing:
             self._compare()
-        root = root_of(self._tags.get(TAG_MANIFEST, b""))
+        root = root_hash(self._tags.get(TAG_MANIFEST, b""))
         if expected_root is not None and root != expected_root:
             self._problem(f"the root hash is {root}, expected {expected_root}")
         return VerificationReport(
@@ -94,10 +94,10 @@ class _Check:
                 crc = zlib.crc32(chunk, crc)
                 if is_tag:
                     kept.append(chunk)
-        except BundleRefused as damage:
-            self._problem(str(damage))
-        at, _ = self._bundle.place(name)
-        self._entries.append(Entry(name=f"{self._bundle.base}/{name}", at=at, size=size, crc=crc))
+        except BundleRefused as error:
+            self._problem(str(error))
+        offset, _ = self._bundle.location(name)
+        self._entries.append(Entry(name=f"{self._bundle.base}/{name}", offset=offset, size=size, crc=crc))
         self._bytes += size
         if is_tag:
             self._tags[name] = b"".join(kept)

@@ -37,10 +37,10 @@ _BODIES = (("pdf", "application/pdf"), ("html", "text/html; charset=utf-8"), ("t
 
 
 class CapturesArchive:
-    """Builder of a WACZ file. Add captures one by one, then read the file from ``finished``. Blocks."""
+    """Builder of a WACZ file. Add captures one by one, then read the file from ``build``. Blocks."""
 
     def __init__(self) -> None:
-        self._warc = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115 - closed by finished()
+        self._warc = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115 - closed by build()
         self._index: list[str] = []
         self._pages: list[tuple[datetime, str, dict[str, Any]]] = []
         self._warc.write(warc_info(SOFTWARE))
@@ -53,11 +53,13 @@ class CapturesArchive:
         body, media_type = found
         final_url = capture.final_url or capture.url
         if final_url != capture.url:
-            self._write(capture.url, capture.captured_at, 302, {"Location": final_url}, b"", of=f"{capture.id}:cited")
+            self._write(
+                capture.url, capture.captured_at, 302, {"Location": final_url}, b"", record_key=f"{capture.id}:cited"
+            )
         headers = {name: value for name, value in capture.headers.items() if name.lower() != "content-type"}
         status = capture.http_status or 200
         self._write(
-            final_url, capture.captured_at, status, {**headers, "Content-Type": media_type}, body, of=capture.id
+            final_url, capture.captured_at, status, {**headers, "Content-Type": media_type}, body, record_key=capture.id
         )
         page = {"id": capture.id, "url": capture.url, "ts": _iso(capture.captured_at), "title": capture.title}
         if "text" in bodies:
@@ -65,15 +67,17 @@ class CapturesArchive:
         self._pages.append((capture.captured_at, capture.id, page))
 
     @contextmanager
-    def finished(self) -> Iterator[IO[bytes]]:
+    def build(self) -> Iterator[IO[bytes]]:
         """Yield the complete file at position 0. It is deleted at the end of the block."""
         with self._warc, tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as file:
             wacz = StoredZip(cast(BinaryIO, file))
             self._warc.seek(0)
             resources = [
-                _added(wacz, f"archive/{_ARCHIVE}", iter(lambda: self._warc.read(_CHUNK), b"")),
-                _added(wacz, "indexes/index.cdx", [line.encode() for line in sorted(self._index)]),
-                _added(wacz, "pages/pages.jsonl", [f"{json.dumps(each)}\n".encode() for each in self._lines()]),
+                _add_member(wacz, f"archive/{_ARCHIVE}", iter(lambda: self._warc.read(_CHUNK), b"")),
+                _add_member(wacz, "indexes/index.cdx", [line.encode() for line in sorted(self._index)]),
+                _add_member(
+                    wacz, "pages/pages.jsonl", [f"{json.dumps(each)}\n".encode() for each in self._page_lines()]
+                ),
             ]
             package = self._package(resources)
             wacz.add("datapackage.json", [package])
@@ -83,9 +87,11 @@ class CapturesArchive:
             file.seek(0)
             yield file
 
-    def _write(self, url: str, at: datetime, status: int, headers: Mapping[str, str], body: bytes, *, of: str) -> None:
+    def _write(
+        self, url: str, at: datetime, status: int, headers: Mapping[str, str], body: bytes, *, record_key: str
+    ) -> None:
         offset = self._warc.tell()
-        record = response(url, at, status, headers, body, of=of)
+        record = response(url, at, status, headers, body, record_key=record_key)
         self._warc.write(record)
         fields = {
             "url": url,
@@ -98,7 +104,7 @@ class CapturesArchive:
         }
         self._index.append(f"{sort_key(url)} {at.astimezone(UTC):%Y%m%d%H%M%S} {json.dumps(fields)}\n")
 
-    def _lines(self) -> list[dict[str, Any]]:
+    def _page_lines(self) -> list[dict[str, Any]]:
         return [_PAGES_HEAD, *(page for _, _, page in sorted(self._pages, key=lambda each: each[:2]))]
 
     def _package(self, resources: list[dict[str, Any]]) -> bytes:
@@ -133,7 +139,7 @@ def sort_key(url: str) -> str:
     return f"{','.join(labels)}{port}){parts.path or '/'}{query}".lower().replace(" ", "%20")
 
 
-def _added(wacz: StoredZip, path: str, chunks: Any) -> dict[str, Any]:
+def _add_member(wacz: StoredZip, path: str, chunks: Any) -> dict[str, Any]:
     """Write a member and return its entry in the package description."""
     sha256, size = hashlib.sha256(), 0
 
@@ -166,24 +172,28 @@ _HOP_BY_HOP = frozenset(
 def warc_info(software: str) -> bytes:
     """Return the ``warcinfo`` record, which names the software that wrote the file."""
     fields = f"software: {software}\r\nformat: WARC File Format 1.1\r\n".encode()
-    head = {"WARC-Date": _when(datetime(1980, 1, 1, tzinfo=UTC)), "Content-Type": "application/warc-fields"}
+    head = {"WARC-Date": _iso(datetime(1980, 1, 1, tzinfo=UTC)), "Content-Type": "application/warc-fields"}
     return _record("warcinfo", "assay:warcinfo", head, fields)
 
 
-def response(url: str, at: datetime, status: int, headers: Mapping[str, str], body: bytes, *, of: str) -> bytes:
-    """Return the response record for a request to ``url``. ``of`` makes the record id unique."""
-    reason = _reason(status)
+def response(url: str, at: datetime, status: int, headers: Mapping[str, str], body: bytes, *, record_key: str) -> bytes:
+    """Return the response record for a request to ``url``. ``record_key`` makes the record id unique."""
+    reason = _reason_phrase(status)
     lines = [f"HTTP/1.1 {status} {reason}"]
-    lines += [f"{_line(name)}: {_line(value)}" for name, value in headers.items() if name.lower() not in _HOP_BY_HOP]
+    lines += [
+        f"{_single_line(name)}: {_single_line(value)}"
+        for name, value in headers.items()
+        if name.lower() not in _HOP_BY_HOP
+    ]
     lines.append(f"Content-Length: {len(body)}")
     block = ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "replace") + body
     head = {
         "WARC-Target-URI": url,
-        "WARC-Date": _when(at),
+        "WARC-Date": _iso(at),
         "WARC-Payload-Digest": payload_digest(body),
         "Content-Type": "application/http; msgtype=response",
     }
-    return _record("response", of, head, block)
+    return _record("response", record_key, head, block)
 
 
 def payload_digest(body: bytes) -> str:
@@ -205,28 +215,24 @@ def gzip_member(data: bytes) -> bytes:
     return b"".join(written)
 
 
-def _record(kind: str, of: str, head: Mapping[str, str], block: bytes) -> bytes:
+def _record(kind: str, record_key: str, head: Mapping[str, str], block: bytes) -> bytes:
     lines = [
         "WARC/1.1",
         f"WARC-Type: {kind}",
-        f"WARC-Record-ID: <urn:uuid:{uuid5(NAMESPACE_URL, f'assay:{of}')}>",
-        *(f"{name}: {_line(value)}" for name, value in head.items()),
+        f"WARC-Record-ID: <urn:uuid:{uuid5(NAMESPACE_URL, f'assay:{record_key}')}>",
+        *(f"{name}: {_single_line(value)}" for name, value in head.items()),
         f"Content-Length: {len(block)}",
     ]
     return gzip_member(("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "replace") + block + b"\r\n\r\n")
 
 
-def _reason(status: int) -> str:
+def _reason_phrase(status: int) -> str:
     try:
         return HTTPStatus(status).phrase
     except ValueError:
         return "Unknown"
 
 
-def _line(text: str) -> str:
+def _single_line(text: str) -> str:
     """Return the text on one line: a line break would end the header field."""
     return " ".join(text.split())
-
-
-def _when(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

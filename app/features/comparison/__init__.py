@@ -19,9 +19,9 @@ def _commands(cli: Commands) -> None:
 
 
 def _routers() -> "Sequence[APIRouter]":
-    from app.features.comparison import api, api_sensitivity, api_summaries
+    from app.features.comparison.api import router
 
-    return (api_summaries.router, api.router, api_sensitivity.router)
+    return (router,)
 
 
 def _pages() -> "Sequence[APIRouter]":
@@ -31,7 +31,7 @@ def _pages() -> "Sequence[APIRouter]":
 
 
 def _examples() -> Mapping[str, Any]:
-    from app.features.comparison.api_examples import examples
+    from app.features.comparison.api import examples
 
     return examples()
 

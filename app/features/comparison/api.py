@@ -1,20 +1,133 @@
-"""API to compare agents, runs and results on the tasks they share."""
+"""API of the feature: summaries and leaderboard, comparison of sides, sensitivity analysis, and response examples.
+
+A side of a comparison is an agent, a run or a single result.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
+from app.access.keys import Caller
+from app.agent_summary import AnswerOutcome
 from app.api.access import ReaderDep, ServiceDep
+from app.api.examples import EXAMPLE_ID, EXAMPLE_RESULT
 from app.api.models import ListOut
-from app.api.paging import PositionPageRequestDep
-from app.features.comparison.api_sides import SIDE, SideQuery, load_side
-from app.features.comparison.flips import Cause, Flip, add_flips, flips
-from app.features.comparison.paired_comparison import comparison_json
+from app.api.paging import NAME, IdPath, NameFilter, NamePath, PositionPageRequestDep
+from app.api.problems import not_found
+from app.features.comparison.figures import full_summary
+from app.features.comparison.flips import Cause, ComparableResult, Flip, add_flips, comparable_result, flips
+from app.features.comparison.paired_comparison import ComparisonSide, comparison_json
+from app.features.comparison.sensitivity_json import consistency_json, flips_json, order_json
+from app.service import Service
+from app.storage import results as rows
+from app.storage.records import JudgedAnswer
+
+router = APIRouter(prefix="/v1", tags=["results"])
+
+SEPARATOR = "@"
+"""Separates agent and run. Neither name can contain it."""
+_RESULT = "res_"
+_SCORES = ("status", "score", "final_score")
+_NAME = NAME.removeprefix("^").removesuffix("$")
+SIDE = f"^{_NAME}({SEPARATOR}{_NAME})?$"
+SideQuery = Annotated[str, Query(pattern=SIDE, description="agent, agent@run or result id")]
+RunQuery = Annotated[str | None, Query(pattern=NAME, description="Only this run")]
+
+
+def _parse(answer: JudgedAnswer, *, trees: bool) -> tuple[AnswerOutcome, dict[str, Any] | None]:
+    """Parse the result of an answer. Return the outcome and the parsed result. Blocks for milliseconds per megabyte.
+
+    Without ``trees`` the outcome has only the scores, because the trees of many agents would use too much memory.
+    """
+    result: dict[str, Any] | None = None if answer.body is None else json.loads(answer.body)
+    stored = result if trees or result is None else {name: result[name] for name in _SCORES if name in result}
+    outcome = AnswerOutcome(
+        task_id=answer.task_id,
+        answer_name=answer.answer_name,
+        words=answer.words,
+        result=stored,
+        error_code=answer.error_code,
+    )
+    return outcome, result
+
+
+def _build_side(name: str, found: Sequence[JudgedAnswer], *, trees: bool, leaves: bool) -> ComparisonSide:
+    """Build a side. Results are parsed one at a time to bound the use of memory."""
+    outcomes: list[AnswerOutcome] = []
+    judged: list[ComparableResult] = []
+    for answer in found:
+        outcome, result = _parse(answer, trees=trees)
+        outcomes.append(outcome)
+        if leaves and result is not None:
+            judged.append(comparable_result(result))
+    return ComparisonSide(name=name, outcomes=outcomes, judged=judged)
+
+
+async def _load_side(
+    service: Service, caller: Caller, name: str, *, trees: bool = False, leaves: bool = False
+) -> ComparisonSide:
+    """Return the judged answers for a name, optionally with result ``trees`` or with ``leaves`` for a comparison.
+
+    Raises:
+        Problem: there is no matching judged answer that the caller may read.
+    """
+    single, judged = None, []
+    async with service.database.begin() as connection:
+        if name.startswith(_RESULT):
+            single = await rows.answer_of_result(connection, name, owner=caller.visible_owner)
+        if single is None:
+            agent, _, run = name.partition(SEPARATOR)
+            judged = await rows.answers_of(connection, agent, owner=caller.visible_owner, run=run or None)
+    found = judged if single is None else [single]
+    if not found:
+        raise not_found(f"agent, run or result with judged answers: {name!r}")
+    return await asyncio.to_thread(_build_side, name, found, trees=trees, leaves=leaves)
+
+
+_NOT_IN_LEADERBOARD = ("per_run", "tasks", "without_result")
+
+
+@router.get("/agents/{agent}/summary")
+async def summary(agent: NamePath, service: ServiceDep, caller: ReaderDep, run: RunQuery = None) -> dict[str, Any]:
+    """Return the averages of an agent over tasks and runs, with confidence intervals and counts of unjudged answers."""
+    found = await _load_summary(service, caller, agent, run=run)
+    if not found["num_answers"] and not found["unfinished"]:
+        raise not_found("agent with judged answers")
+    return found
+
+
+@router.get("/leaderboard")
+async def leaderboard(service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
+    """List the averages of all agents, highest score first."""
+    items = []
+    async with service.database.begin() as connection:
+        agents = await rows.judged_agents(connection, owner=caller.visible_owner)
+    for agent in agents:
+        whole = await _load_summary(service, caller, agent, resampled=False)
+        items.append({name: value for name, value in whole.items() if name not in _NOT_IN_LEADERBOARD})
+    items.sort(key=lambda item: (-(item["avg_score"] or 0.0), item["agent_name"]))
+    return {"items": items, "next_cursor": None}
+
+
+async def _load_summary(
+    service: Service, caller: Caller, agent: str, *, run: str | None = None, resampled: bool = True
+) -> dict[str, Any]:
+    """Return the summary of one agent. It is computed in a thread, after the transaction has ended."""
+    async with service.database.begin() as connection:
+        judged = await rows.answers_of(connection, agent, owner=caller.visible_owner, run=run)
+        unfinished = await rows.unfinished_answers(connection, agent, owner=caller.visible_owner, run=run)
+    return await asyncio.to_thread(
+        lambda: full_summary(
+            agent, [_parse(answer, trees=True)[0] for answer in judged], unfinished=unfinished, resampled=resampled
+        )
+    )
 
 
 class FlipCauseOut(BaseModel):
@@ -42,8 +155,6 @@ class FlipOut(BaseModel):
         return cls.model_validate(flip.json())
 
 
-router = APIRouter(prefix="/v1/compare", tags=["results"])
-
 MAX_SIDES = 20
 MAX_FLIPS = 1000
 """Maximum per response, divided evenly among the compared sides. ``/v1/compare/flips`` returns all flips."""
@@ -55,13 +166,13 @@ Others = Annotated[
 ]
 
 
-@router.get("")
+@router.get("/compare")
 async def compare(a: SideQuery, b: Others, service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
     """Compare each ``b`` with ``a`` task by task: differences, their significance, and which leaves flipped and why."""
-    first = await load_side(service, caller, a, leaves=True)
+    first = await _load_side(service, caller, a, leaves=True)
     others, flipped = [], list[list[Flip]]()
     for name in b:
-        other = await load_side(service, caller, name, leaves=True)
+        other = await _load_side(service, caller, name, leaves=True)
         flipped.append(await asyncio.to_thread(flips, first.judged, other.judged))
         others.append(replace(other, judged=()))  # the leaves of all sides together would use too much memory
     found = await asyncio.to_thread(comparison_json, first, others)
@@ -70,16 +181,94 @@ async def compare(a: SideQuery, b: Others, service: ServiceDep, caller: ReaderDe
     return found
 
 
-@router.get("/flips")
+@router.get("/compare/flips")
 async def flipped_leaves(
     a: SideQuery, b: SideQuery, service: ServiceDep, caller: ReaderDep, part: PositionPageRequestDep
 ) -> ListOut[FlipOut]:
     """List all leaves whose outcome differs between the two sides, with the causes. The cursor is an offset."""
     start = 0 if part.cursor is None else int(part.cursor)
-    first = await load_side(service, caller, a, leaves=True)
-    second = await load_side(service, caller, b, leaves=True)
+    first = await _load_side(service, caller, a, leaves=True)
+    second = await _load_side(service, caller, b, leaves=True)
     found = await asyncio.to_thread(flips, first.judged, second.judged)
     end = start + part.limit
     return ListOut(
         items=[FlipOut.of(flip) for flip in found[start:end]], next_cursor=str(end) if end < len(found) else None
     )
+
+
+MAX_RESULTS = 500
+"""Maximum number of results of a task. Older results are left out; ``older_left_out`` reports it."""
+
+
+@router.get("/results/{result_id}/sensitivity")
+async def result_sensitivity(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
+    """List the leaves of a result by the change of its score if the leaf were flipped, largest change first."""
+    async with service.database.begin() as connection:
+        found = await rows.answer_of_result(connection, result_id, owner=caller.visible_owner)
+    if found is None or found.body is None:
+        raise not_found("result")
+    body = found.body
+    return await asyncio.to_thread(lambda: flips_json(json.loads(body)))
+
+
+@router.get("/compare/sensitivity")
+async def order_sensitivity(a: SideQuery, b: SideQuery, service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
+    """Check whether the leading side keeps its lead if leaves, votes or weights change."""
+    first = await _load_side(service, caller, a, trees=True)
+    second = await _load_side(service, caller, b, trees=True)
+    return await asyncio.to_thread(order_json, first, second)
+
+
+@router.get("/tasks/{task_id}/consistency")
+async def judge_consistency(
+    task_id: NamePath, service: ServiceDep, caller: ReaderDep, agent: NameFilter = None
+) -> dict[str, Any]:
+    """Measure the self-consistency of a task's judge: split votes, and leaves with different outcomes."""
+    async with service.database.begin() as connection:
+        found = await rows.list_results(
+            connection, limit=MAX_RESULTS + 1, owner=caller.visible_owner, agent=agent, task_id=task_id
+        )
+    if not found:
+        raise not_found("task with results")
+    bodies = [each.body for each in found[:MAX_RESULTS]]
+    figures = await asyncio.to_thread(lambda: consistency_json(map(json.loads, bodies)))
+    return {"task_id": task_id, **figures, "older_left_out": len(found) > MAX_RESULTS}
+
+
+_EXAMPLE_FLIP = Flip(
+    task_id="yu_lineage",
+    answer_name="answer_1.md",
+    leaf="advisor/thesis",
+    description="The thesis names her advisor",
+    before="passed",
+    after="failed",
+    causes=((Cause.PAGE, "https://example.org/page: its text changed"),),
+    result_before=f"res_{EXAMPLE_ID}",
+    result_after=f"res_{EXAMPLE_ID}",
+)
+_EXAMPLE_OUTCOME = AnswerOutcome(task_id="yu_lineage", answer_name="answer_1.md", words=212, result=EXAMPLE_RESULT)
+
+
+def examples() -> Mapping[str, Any]:
+    """Return the examples by operation. The example result has no tree, because a tree would be too long."""
+    monday, tuesday = _example_side("my-agent@monday"), _example_side("my-agent@tuesday")
+    comparison = comparison_json(monday, [tuesday])
+    add_flips(comparison["comparisons"][0], [_EXAMPLE_FLIP], at_most=1)
+    sensitivity = order_json(_example_side("my-agent"), ComparisonSide(name="another", outcomes=[]))
+    consistency = {"task_id": "yu_lineage", **consistency_json([EXAMPLE_RESULT]), "older_left_out": False}
+    return {
+        "GET /v1/agents/{agent}/summary": dict(full_summary("my-agent", [_EXAMPLE_OUTCOME])),
+        "GET /v1/leaderboard": {
+            "items": [{"agent_name": "my-agent", "avg_score": 0.75, "num_answers": 1}],
+            "next_cursor": None,
+        },
+        "GET /v1/compare": comparison,
+        "GET /v1/compare/flips": {"items": [_EXAMPLE_FLIP.json()], "next_cursor": None},
+        "GET /v1/compare/sensitivity": sensitivity,
+        "GET /v1/results/{result_id}/sensitivity": flips_json(EXAMPLE_RESULT),
+        "GET /v1/tasks/{task_id}/consistency": consistency,
+    }
+
+
+def _example_side(name: str) -> ComparisonSide:
+    return ComparisonSide(name=name, outcomes=[_EXAMPLE_OUTCOME])

@@ -10,7 +10,7 @@ import typer
 from app.console.connection import URL, JsonOption, UrlOption
 from app.console.scorecard import bounds_text, interval_text, plain_table
 from app.console.streams import print_json, stdout_console
-from app.features.comparison.cli_comparison_sides import SIDES, compared
+from app.features.comparison.cli_comparison_sides import SIDES, compare_sides
 
 _VERDICTS = {
     "b_higher": "{b} is higher than {a}",
@@ -28,7 +28,7 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Compare agents, runs or results task by task. Differences are B - A."""
-    found = compared(url, first, others)
+    found = compare_sides(url, first, others)
     if as_json:
         print_json(found)
         return

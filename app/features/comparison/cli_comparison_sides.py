@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 SIDES = "agent, agent@run or result id on the server, or a result folder OUT/AGENT"
 
 
-def compared(url: str, first: str, others: Sequence[str]) -> dict[str, Any]:
+def compare_sides(url: str, first: str, others: Sequence[str]) -> dict[str, Any]:
     """Compare ``first`` with each of ``others``.
 
     Raises:
         WrongUsage: the names mix folders with others, or one has no judged answer.
         ToolFailed: the server does not answer.
     """
-    if not _folders(first, *others):
+    if not _all_are_folders(first, *others):
         with connect(url) as client:
             return client.compare(first, others)
     from app.features.comparison.paired_comparison import comparison_json
@@ -32,13 +32,13 @@ def compared(url: str, first: str, others: Sequence[str]) -> dict[str, Any]:
     return comparison_json(before, after)
 
 
-def order_of(url: str, first: str, second: str) -> dict[str, Any]:
+def check_order(url: str, first: str, second: str) -> dict[str, Any]:
     """Check whether the leading side of two keeps its lead.
 
     Raises:
-        WrongUsage, ToolFailed: as for ``compared``.
+        WrongUsage, ToolFailed: as for ``compare_sides``.
     """
-    if not _folders(first, second):
+    if not _all_are_folders(first, second):
         with connect(url) as client:
             return client.order_sensitivity(first, second)
     from app.features.comparison.sensitivity_json import order_json
@@ -46,7 +46,7 @@ def order_of(url: str, first: str, second: str) -> dict[str, Any]:
     return order_json(_side(first), _side(second))
 
 
-def _folders(*names: str) -> bool:
+def _all_are_folders(*names: str) -> bool:
     """Return True if all names are result folders, False if none is.
 
     Raises:
@@ -64,7 +64,7 @@ def _folders(*names: str) -> bool:
 def _side(name: str) -> ComparisonSide:
     from app.features.comparison.paired_comparison import ComparisonSide
 
-    return ComparisonSide(name=name, outcomes=outcomes_in(Path(name)))
+    return ComparisonSide(name=name, outcomes=read_outcomes(Path(name)))
 
 
 def is_folder(name: str) -> bool:
@@ -72,7 +72,7 @@ def is_folder(name: str) -> bool:
     return "/" in name
 
 
-def outcomes_in(folder: Path) -> Sequence[AnswerOutcome]:
+def read_outcomes(folder: Path) -> Sequence[AnswerOutcome]:
     """Return the judged answers below ``OUT/AGENT``.
 
     Raises:

@@ -14,17 +14,17 @@ from app.console.connection import URL, JsonOption, UrlOption
 from app.console.errors import Exit, ToolFailed, WrongUsage
 from app.console.scorecard import plain_table
 from app.console.streams import print_json, stderr_console, stdout_console
-from app.features.comparison.cli_comparison_sides import SIDES, compared
-from app.features.comparison.cli_summary import summary_of
-from app.features.comparison.gate import Check, Gate, Rule, State, Thresholds
+from app.features.comparison.cli_comparison_sides import SIDES, compare_sides
+from app.features.comparison.cli_summary import load_summary
+from app.features.comparison.gate import Check, Gate, GateState, RegressionRule, Thresholds
 from app.features.comparison.gate import gate as run_gate
 
 if TYPE_CHECKING:
     from app.features.comparison.gate import Gate
 
 
-_EXIT = {State.PASSED: Exit.DONE, State.FAILED: Exit.GATE_FAILED, State.OPEN: Exit.INCOMPLETE}
-_COLOURS = {State.PASSED: "green", State.FAILED: "bold red", State.OPEN: "yellow"}
+_EXIT = {GateState.PASSED: Exit.DONE, GateState.FAILED: Exit.GATE_FAILED, GateState.OPEN: Exit.INCOMPLETE}
+_COLOURS = {GateState.PASSED: "green", GateState.FAILED: "bold red", GateState.OPEN: "yellow"}
 
 
 def gate(
@@ -43,11 +43,11 @@ def gate(
         float | None, typer.Option(min=0, max=1, help="Maximum loss of mean score against the baseline (default: 0).")
     ] = None,
     regression_rule: Annotated[
-        Rule,
+        RegressionRule,
         typer.Option(
             help="What must exceed the allowed loss to fail: the mean, its whole 95 % interval, or any part of it."
         ),
-    ] = Rule.MEAN,
+    ] = RegressionRule.MEAN,
     allow_missing_tasks: Annotated[
         bool, typer.Option("--allow-missing-tasks", help="Ignore baseline tasks without an answer now.")
     ] = False,
@@ -72,12 +72,12 @@ def gate(
         allow_missing_tasks=allow_missing_tasks,
     )
     _check_usage(thresholds, baseline=baseline, max_regression=max_regression)
-    summary = summary_of(agent, run=run, out=out, url=url)
+    summary = load_summary(agent, run=run, out=out, url=url)
     name = agent if run is None else f"{agent}@{run}"
     comparison = None
     if baseline is not None:
         now = name if out is None else f"{out}/{agent}"
-        [comparison] = compared(url, baseline, [now])["comparisons"]
+        [comparison] = compare_sides(url, baseline, [now])["comparisons"]
     if summary.get("statistics") is None:
         raise WrongUsage(f"{name}: no answer has been judged yet", hint="See the state of its jobs: assay jobs")
     _report(
@@ -122,8 +122,8 @@ def _report(
     else:
         _print(found)
     for check in found.checks:
-        if check.state is not State.PASSED:
-            stderr_console().print(f"{check.state}: {check.name}: {check.why}", markup=False, soft_wrap=True)
+        if check.state is not GateState.PASSED:
+            stderr_console().print(f"{check.state}: {check.name}: {check.reason}", markup=False, soft_wrap=True)
     raise typer.Exit(code)
 
 
@@ -152,8 +152,12 @@ def _write(path: Path, text: str, *, mode: str) -> None:
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKDOWN_SYNTAX = re.compile(r"([\\`*_{}\[\]()#+!|~-])")
-_WORDS = {State.PASSED: "passed", State.FAILED: "FAILED", State.OPEN: "open"}
-_HEADING = {State.PASSED: "passed", State.FAILED: "failed", State.OPEN: "not decided: answers were not judged"}
+_WORDS = {GateState.PASSED: "passed", GateState.FAILED: "FAILED", GateState.OPEN: "open"}
+_HEADING = {
+    GateState.PASSED: "passed",
+    GateState.FAILED: "failed",
+    GateState.OPEN: "not decided: answers were not judged",
+}
 
 
 def gate_json(gate: Gate, *, summary: Mapping[str, Any], comparison: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -162,7 +166,7 @@ def gate_json(gate: Gate, *, summary: Mapping[str, Any], comparison: Mapping[str
         "agent": gate.agent,
         "gate": gate.state.value,
         "checks": [
-            {"name": one.name, "state": one.state.value, "wanted": one.wanted, "found": one.found, "why": one.why}
+            {"name": one.name, "state": one.state.value, "wanted": one.wanted, "found": one.found, "why": one.reason}
             for one in gate.checks
         ],
         "statistics": summary["statistics"],
@@ -175,8 +179,8 @@ def gate_junit(gate: Gate) -> str:
     states = [check.state for check in gate.checks]
     counts = {
         "tests": str(len(states)),
-        "failures": str(states.count(State.FAILED)),
-        "errors": str(states.count(State.OPEN)),
+        "failures": str(states.count(GateState.FAILED)),
+        "errors": str(states.count(GateState.OPEN)),
     }
     top = Element("testsuites", counts)
     suite = SubElement(top, "testsuite", {"name": _xml(f"assay gate {gate.agent}"), **counts})
@@ -187,11 +191,11 @@ def gate_junit(gate: Gate) -> str:
 
 def _add(suite: Element, gate: Gate, check: Check) -> None:
     case = SubElement(suite, "testcase", {"classname": _xml(f"assay.gate.{gate.agent}"), "name": _xml(check.name)})
-    detail = _xml(f"wanted {check.wanted}, found {check.found}: {check.why}")
-    if check.state is State.FAILED:
-        SubElement(case, "failure", {"type": "threshold", "message": _xml(check.why)}).text = detail
-    elif check.state is State.OPEN:
-        SubElement(case, "error", {"type": "not_judged", "message": _xml(check.why)}).text = detail
+    detail = _xml(f"wanted {check.wanted}, found {check.found}: {check.reason}")
+    if check.state is GateState.FAILED:
+        SubElement(case, "failure", {"type": "threshold", "message": _xml(check.reason)}).text = detail
+    elif check.state is GateState.OPEN:
+        SubElement(case, "error", {"type": "not_judged", "message": _xml(check.reason)}).text = detail
     else:
         SubElement(case, "system-out").text = detail
 
@@ -199,8 +203,8 @@ def _add(suite: Element, gate: Gate, check: Check) -> None:
 def gate_markdown(gate: Gate) -> str:
     """Return a heading and a table for ``GITHUB_STEP_SUMMARY``."""
     rows = [
-        f"| {_md(check.name)} | {_md(check.wanted)} | {_md(check.found)} | {_WORDS[check.state]} | {_md(check.why)} |"
-        for check in gate.checks
+        f"| {_md(one.name)} | {_md(one.wanted)} | {_md(one.found)} | {_WORDS[one.state]} | {_md(one.reason)} |"
+        for one in gate.checks
     ]
     return "\n".join(
         [

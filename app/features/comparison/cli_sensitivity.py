@@ -13,9 +13,9 @@ from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.errors import WrongUsage
 from app.console.scorecard import bounds_text, interval_text, plain_table
 from app.console.streams import print_json, stdout_console
-from app.features.comparison.cli_comparison_sides import SIDES, is_folder, order_of
+from app.features.comparison.cli_comparison_sides import SIDES, check_order, is_folder
 
-_SHOWN = 20
+_MAX_SHOWN = 20
 
 
 def program() -> typer.Typer:
@@ -47,7 +47,7 @@ def result(
     from rich.markup import escape
 
     table = plain_table("leaf", "votes", "flip", "change", "score then")
-    for flip in found["flips"][:_SHOWN]:
+    for flip in found["flips"][:_MAX_SHOWN]:
         change = {"low": flip["change"]["least"], "high": flip["change"]["greatest"]}
         votes = f"{flip['votes']['yes']}:{flip['votes']['no']}" if any(flip["votes"].values()) else "-"
         transition = f"{flip['outcome']} -> {flip['to']}"
@@ -56,7 +56,7 @@ def result(
         )
     console = stdout_console()
     console.print(table)
-    more = len(found["flips"]) - _SHOWN
+    more = len(found["flips"]) - _MAX_SHOWN
     line = f"score {bounds_text(found['score'])}; {found['without_effect']} leaves have no effect"
     console.print(line + (f"; {more} more flips: --json" if more > 0 else ""))
 
@@ -68,7 +68,7 @@ def order(
     as_json: JsonOption = False,
 ) -> None:
     """Check whether the leading side keeps its lead if leaves, votes or weights change. Differences are B - A."""
-    found = order_of(url, first, second)
+    found = check_order(url, first, second)
     if as_json:
         print_json(found)
         return
@@ -94,7 +94,7 @@ def order(
     line = f"{ahead} is ahead" if ahead else "neither side leads with certainty, so there is no lead to test"
     console.print(f"{line}, over {found['tasks']} task(s)", markup=False, soft_wrap=True)
     for name, one in (("without", found["leave_one_leaf_out"]), ("outvoted", votes["minority_wins"])):
-        for turn in one["turns"][:_SHOWN]:
+        for turn in one["turns"][:_MAX_SHOWN]:
             shown = bounds_text(turn["difference"], sign="+")
             console.print(f"{name} {turn['task_id']} {turn['leaf']}: {shown}", markup=False, soft_wrap=True)
 
@@ -128,7 +128,7 @@ def judge(
     console.print(table)
     line = f"{found['flaky_leaves']} of {found['judged_again']} leaves judged more than once have both outcomes"
     console.print(line + (f" (95 % {interval_text(found['flaky_share'])})" if found["flaky_share"] else ""))
-    for one in found["flaky"][:_SHOWN]:
+    for one in found["flaky"][:_MAX_SHOWN]:
         shown = f"{one['leaf']}: passed {one['passed']} of {one['judged']} times ({one['model']})"
         console.print(shown, markup=False, soft_wrap=True)
 

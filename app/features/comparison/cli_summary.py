@@ -23,14 +23,14 @@ def summary(
     as_json: JsonOption = False,
 ) -> None:
     """Summarise an agent's scores over all its tasks and runs."""
-    found = summary_of(agent, run=run, out=out, url=url)
+    found = load_summary(agent, run=run, out=out, url=url)
     if as_json:
         print_json(found)
         return
     _print(found)
 
 
-def summary_of(agent: str, *, run: str | None, out: Path | None, url: str) -> dict[str, Any]:
+def load_summary(agent: str, *, run: str | None, out: Path | None, url: str) -> dict[str, Any]:
     """Return the summary of an agent from a server or from result files.
 
     Raises:
@@ -41,12 +41,12 @@ def summary_of(agent: str, *, run: str | None, out: Path | None, url: str) -> di
         with connect(url) as client:
             return client.summary(agent, run=run)
     from app.console.errors import WrongUsage
-    from app.features.comparison.cli_comparison_sides import outcomes_in
+    from app.features.comparison.cli_comparison_sides import read_outcomes
     from app.features.comparison.figures import full_summary
 
     if run is not None:
         raise WrongUsage("--run cannot be used with --out: result files have no runs", hint="Leave out --run or --out.")
-    return full_summary(agent, outcomes_in(out / agent))
+    return full_summary(agent, read_outcomes(out / agent))
 
 
 def _print(found: Mapping[str, Any]) -> None:

@@ -58,8 +58,8 @@ def _figures(found: Headline) -> dict[str, Any]:
     return {
         "score": _figure(found.score),
         "success": _figure(found.success),
-        "pass_at_k": [_passing(each) for each in found.pass_at],
-        "pass_hat_k": [_passing(each) for each in found.pass_hat],
+        "pass_at_k": [_pass_estimate(each) for each in found.pass_at],
+        "pass_hat_k": [_pass_estimate(each) for each in found.pass_hat],
     }
 
 
@@ -75,7 +75,7 @@ def _figure(found: Figure) -> dict[str, Any]:
     }
 
 
-def _passing(found: PassEstimate) -> dict[str, Any]:
+def _pass_estimate(found: PassEstimate) -> dict[str, Any]:
     return {
         "k": found.k,
         "value": found.value,

@@ -14,7 +14,7 @@ from typing import Any
 Json = Mapping[str, Any]
 
 
-class State(StrEnum):
+class GateState(StrEnum):
     """State of a check or of the whole gate."""
 
     PASSED = "passed"
@@ -23,7 +23,7 @@ class State(StrEnum):
     """Depends on answers that were not judged."""
 
 
-class Rule(StrEnum):
+class RegressionRule(StrEnum):
     """Rule that decides when a loss against the baseline is too large."""
 
     MEAN = "mean"
@@ -46,19 +46,19 @@ class Thresholds:
     min_lower_bound: float | None = None
     max_not_judged: float | None = None
     max_regression: float | None = None
-    rule: Rule = Rule.MEAN
+    rule: RegressionRule = RegressionRule.MEAN
     allow_missing_tasks: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """Result of one check. ``why`` is a complete sentence."""
+    """Result of one check. ``reason`` is a complete sentence."""
 
     name: str
-    state: State
+    state: GateState
     wanted: str
     found: str
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,16 +69,18 @@ class Gate:
     checks: Sequence[Check]
 
     @property
-    def state(self) -> State:
+    def state(self) -> GateState:
         states = {check.state for check in self.checks}
-        return State.FAILED if State.FAILED in states else State.OPEN if State.OPEN in states else State.PASSED
+        if GateState.FAILED in states:
+            return GateState.FAILED
+        return GateState.OPEN if GateState.OPEN in states else GateState.PASSED
 
 
 def gate(agent: str, summary: Json, thresholds: Thresholds, *, comparison: Json | None = None) -> Gate:
     """Check a summary against the thresholds.
 
     ``summary`` comes from ``figures.full_summary`` and has at least one answer. ``comparison`` is one comparison of
-    ``compared.comparison_json`` from the baseline to this agent.
+    ``paired_comparison.comparison_json`` from the baseline to this agent.
     """
     found = summary["statistics"]
     checks = list(_completeness(summary, thresholds.max_not_judged))
@@ -97,25 +99,25 @@ def _completeness(summary: Json, allowed: float | None) -> Iterable[Check]:
     not_judged, answers = summary["statistics"]["not_judged"], summary["statistics"]["answers"]
     count = f"{not_judged['answers']} of {answers} ({not_judged['share']:.1%})"
     if allowed is None:
-        state = State.OPEN if not_judged["answers"] else State.PASSED
-        why = (
+        state = GateState.OPEN if not_judged["answers"] else GateState.PASSED
+        reason = (
             f"{not_judged['answers']} of {answers} answers were not judged"
             if not_judged["answers"]
             else "all answers were judged"
         )
-        yield Check(name="judged", state=state, wanted="every answer", found=f"{count} not judged", why=why)
+        yield Check(name="judged", state=state, wanted="every answer", found=f"{count} not judged", reason=reason)
     else:
-        state = State.FAILED if not_judged["share"] > allowed else State.PASSED
-        why = f"{not_judged['share']:.1%} of the answers were not judged, the maximum is {allowed:.1%}"
-        yield Check(name="judged", state=state, wanted=f"not judged <= {allowed:.1%}", found=count, why=why)
+        state = GateState.FAILED if not_judged["share"] > allowed else GateState.PASSED
+        reason = f"{not_judged['share']:.1%} of the answers were not judged, the maximum is {allowed:.1%}"
+        yield Check(name="judged", state=state, wanted=f"not judged <= {allowed:.1%}", found=count, reason=reason)
     if summary.get("unfinished"):
-        why = f"{summary['unfinished']} jobs are unfinished: run the gate again when they have finished"
+        reason = f"{summary['unfinished']} jobs are unfinished: run the gate again when they have finished"
         yield Check(
             name="finished",
-            state=State.OPEN,
+            state=GateState.OPEN,
             wanted="no unfinished job",
             found=f"{summary['unfinished']} unfinished",
-            why=why,
+            reason=reason,
         )
 
 
@@ -123,12 +125,12 @@ def _at_least(name: str, figure: Json, least: float) -> Check:
     low, high = figure["low"], figure["high"]
     found = _range(low, high)
     if low >= least:
-        state, why = State.PASSED, f"the {name} is {found}, at least {least:g}"
+        state, reason = GateState.PASSED, f"the {name} is {found}, at least {least:g}"
     elif high < least:
-        state, why = State.FAILED, f"the {name} is {found}, below {least:g}"
+        state, reason = GateState.FAILED, f"the {name} is {found}, below {least:g}"
     else:
-        state, why = State.OPEN, f"the {name} is {found}: unjudged answers decide whether it reaches {least:g}"
-    return Check(name=name, state=state, wanted=f">= {least:g}", found=found, why=why)
+        state, reason = GateState.OPEN, f"the {name} is {found}: unjudged answers decide whether it reaches {least:g}"
+    return Check(name=name, state=state, wanted=f">= {least:g}", found=found, reason=reason)
 
 
 def _lower_bound(figure: Json, least: float, *, warnings: Sequence[str]) -> Check:
@@ -136,52 +138,52 @@ def _lower_bound(figure: Json, least: float, *, warnings: Sequence[str]) -> Chec
     found = f"{interval['low']:.4f}"
     sentence = f"the 95 % interval of the score is {_range(interval['low'], interval['high'])} ({interval['method']})"
     if interval["low"] >= least:
-        state, why = State.PASSED, f"{sentence}, completely at or above {least:g}"
+        state, reason = GateState.PASSED, f"{sentence}, completely at or above {least:g}"
     elif figure["value"] is not None or interval["high"] < least:
-        state, why = State.FAILED, f"{sentence}, and its lower bound is below {least:g}"
+        state, reason = GateState.FAILED, f"{sentence}, and its lower bound is below {least:g}"
     else:
-        state, why = State.OPEN, f"{sentence}: unjudged answers decide whether its lower bound reaches {least:g}"
-    why = "; ".join([why, *warnings])
-    return Check(name="lower bound", state=state, wanted=f">= {least:g}", found=found, why=why)
+        state, reason = GateState.OPEN, f"{sentence}: unjudged answers decide whether its lower bound reaches {least:g}"
+    reason = "; ".join([reason, *warnings])
+    return Check(name="lower bound", state=state, wanted=f">= {least:g}", found=found, reason=reason)
 
 
 def _against_baseline(comparison: Json, thresholds: Thresholds) -> Iterable[Check]:
     missing = comparison["only_a"]
     if missing and not thresholds.allow_missing_tasks:
-        why = f"baseline tasks without an answer now: {_shortened_list(missing)}"
+        reason = f"baseline tasks without an answer now: {_shortened_list(missing)}"
         found = f"{len(missing)} missing"
-        yield Check(name="tasks", state=State.OPEN, wanted="all baseline tasks", found=found, why=why)
+        yield Check(name="tasks", state=GateState.OPEN, wanted="all baseline tasks", found=found, reason=reason)
     figure, loss = comparison["score"], thresholds.max_regression or 0.0
     wanted = f"loss <= {loss:g} ({thresholds.rule})"
     if not figure["tasks"]:
-        why = "no task was judged on both sides"
-        yield Check(name="regression", state=State.FAILED, wanted=wanted, found="no shared task", why=why)
+        reason = "no task was judged on both sides"
+        yield Check(name="regression", state=GateState.FAILED, wanted=wanted, found="no shared task", reason=reason)
         return
     state = _regression(figure, loss, thresholds.rule)
-    why = f"the mean difference over {figure['tasks']} tasks is {_range(figure['low'], figure['high'], sign='+')}"
-    why += _certainty(figure)
+    reason = f"the mean difference over {figure['tasks']} tasks is {_range(figure['low'], figure['high'], sign='+')}"
+    reason += _certainty(figure)
     if figure["certain"] < figure["tasks"]:
-        why += f"; {figure['tasks'] - figure['certain']} of the tasks are open"
-    if thresholds.rule is not Rule.MEAN:
-        why = "; ".join([why, *figure["warnings"]])
+        reason += f"; {figure['tasks'] - figure['certain']} of the tasks are open"
+    if thresholds.rule is not RegressionRule.MEAN:
+        reason = "; ".join([reason, *figure["warnings"]])
     found = _range(figure["low"], figure["high"], sign="+")
-    yield Check(name="regression", state=state, wanted=wanted, found=found, why=why)
+    yield Check(name="regression", state=state, wanted=wanted, found=found, reason=reason)
 
 
-def _regression(figure: Json, loss: float, rule: Rule) -> State:
+def _regression(figure: Json, loss: float, rule: RegressionRule) -> GateState:
     low, high = figure["low"], figure["high"]
     interval = figure["whatever_is_open"]
     open_tasks = figure["certain"] < figure["tasks"]
     # Without an interval (a single task, or equal differences), only the mean difference can be checked.
-    if rule is Rule.MEAN or interval is None:
-        return State.FAILED if high < -loss else State.PASSED if low >= -loss else State.OPEN
-    if rule is Rule.SHOWN:
+    if rule is RegressionRule.MEAN or interval is None:
+        return GateState.FAILED if high < -loss else GateState.PASSED if low >= -loss else GateState.OPEN
+    if rule is RegressionRule.SHOWN:
         if interval["high"] < -loss:
-            return State.FAILED
-        return State.OPEN if open_tasks and low < -loss else State.PASSED
+            return GateState.FAILED
+        return GateState.OPEN if open_tasks and low < -loss else GateState.PASSED
     if interval["low"] >= -loss:
-        return State.PASSED
-    return State.OPEN if open_tasks and high >= -loss else State.FAILED
+        return GateState.PASSED
+    return GateState.OPEN if open_tasks and high >= -loss else GateState.FAILED
 
 
 def _certainty(figure: Json) -> str:

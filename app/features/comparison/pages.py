@@ -16,14 +16,24 @@ from app.dashboard.viewer import Viewer, ViewerDep, query_of
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
-BLOCK_BUILDER = "@"
+_SEPARATOR = "@"
 """Separates agent and run. Agent names cannot contain it."""
 Side = Annotated[str, Query(max_length=400)]
 _MAX_AGENTS = 100
 _MAX_HISTORY = 2000
 _MAX_FLIPS = 20_000
 _TASKS_CSV = ("task_id", "before_low", "before_high", "now_low", "now_high", "difference", "leaves_flipped")
-_CSV = ("task_id", "answer_name", "leaf", "description", "before", "after", "causes", "result_before", "result_after")
+_FLIPS_CSV = (
+    "task_id",
+    "answer_name",
+    "leaf",
+    "description",
+    "before",
+    "after",
+    "causes",
+    "result_before",
+    "result_after",
+)
 
 
 class Table(StrEnum):
@@ -64,7 +74,7 @@ async def compare_page(
         filename = f"compare-{a}-{b}-{table}"
         if table is Table.TASKS:
             return await csv_file(filename, _TASKS_CSV, map(_task_row, compared["tasks"]))
-        return await csv_file(filename, _CSV, map(_flip_row, await _all_flips(viewer, a, b, compared)))
+        return await csv_file(filename, _FLIPS_CSV, map(_flip_row, await _all_flips(viewer, a, b, compared)))
     query = query_of({"a": a, "b": b})
     return await viewer.page(
         "compare.html", title="Compare", here="compare", query=query,
@@ -82,7 +92,7 @@ async def _choices(viewer: Viewer) -> list[Choice]:
         found.append(Choice(value=agent, label=agent))
         history = await viewer.api.items(f"/v1/agents/{agent}/history", at_most=_MAX_HISTORY)
         runs = dict.fromkeys(str(row["run"]) for row in history if row["run"])
-        found += [Choice(value=f"{agent}{BLOCK_BUILDER}{run}", label=f"{agent} · run {run}") for run in runs]
+        found += [Choice(value=f"{agent}{_SEPARATOR}{run}", label=f"{agent} · run {run}") for run in runs]
     return found
 
 
@@ -110,6 +120,6 @@ def _task_row(task: Mapping[str, Any]) -> list[Cell]:
 
 
 def _flip_row(flip: Mapping[str, Any]) -> list[Cell]:
-    why = "; ".join(f"{one['cause']}: {one['detail']}" for one in flip["causes"])
+    causes = "; ".join(f"{one['cause']}: {one['detail']}" for one in flip["causes"])
     shown = [flip[name] for name in ("task_id", "answer_name", "leaf", "description", "before", "after")]
-    return [*shown, why, flip["result_before"], flip["result_after"]]
+    return [*shown, causes, flip["result_before"], flip["result_after"]]

@@ -36,7 +36,7 @@ class ComparisonSide:
 
 def comparison_json(first: ComparisonSide, others: Sequence[ComparisonSide]) -> dict[str, Any]:
     """Compare ``first`` with each of ``others``. The p values are Holm-corrected for the number of comparisons."""
-    found = [_Comparison(first, other) for other in others]
+    found = [_SideComparison(first, other) for other in others]
     corrected = {figure: holm([each.figures[figure].p for each in found]) for figure in _FIGURES}
     return {
         "level": LEVEL,
@@ -74,7 +74,7 @@ class _Task:
         )
 
 
-class _Figure:
+class _FigureComparison:
     """One figure over the shared tasks of both sides."""
 
     def __init__(self, tasks: Sequence[_Task]) -> None:
@@ -82,8 +82,8 @@ class _Figure:
         differences = [task.difference for task in tasks]
         self._lows = [each.low for each in differences]
         self._highs = [each.high for each in differences]
-        self.certain = [each.value for each in differences if each.value is not None]
-        self.paired: Paired | None = paired(self.certain)
+        self.certain_differences = [each.value for each in differences if each.value is not None]
+        self.paired: Paired | None = paired(self.certain_differences)
 
     @property
     def p(self) -> float:
@@ -95,7 +95,7 @@ class _Figure:
             "a": _mean([task.before for task in self.tasks]),
             "b": _mean([task.after for task in self.tasks]),
             "tasks": len(self.tasks),
-            "certain": len(self.certain),
+            "certain": len(self.certain_differences),
             "difference": None if found is None else found.difference,
             "low": fmean(self._lows) if self._lows else None,
             "high": fmean(self._highs) if self._highs else None,
@@ -130,10 +130,10 @@ class _Figure:
             return "nothing_to_compare"
         if p_holm < 1 - LEVEL:
             return "b_higher" if self.paired.difference > 0 else "b_lower"
-        return "too_few_tasks" if len(self.certain) < MIN_TASKS_FOR_TEST else "not_told_apart"
+        return "too_few_tasks" if len(self.certain_differences) < MIN_TASKS_FOR_TEST else "not_told_apart"
 
 
-class _Comparison:
+class _SideComparison:
     """Comparison of two sides."""
 
     def __init__(self, first: ComparisonSide, other: ComparisonSide) -> None:
@@ -143,7 +143,7 @@ class _Comparison:
         self.only_a = sorted(before.keys() - after.keys())
         self.only_b = sorted(after.keys() - before.keys())
         self.figures = {
-            name: _Figure(
+            name: _FigureComparison(
                 [
                     _Task(
                         task_id=task,

@@ -23,11 +23,11 @@ SCHEME = f"each weight times a factor from 1/{FACTOR:g} to {FACTOR:g}, log-unifo
 def flips_json(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the leaves of a result by the change of its score if the leaf were flipped."""
     found = flips(result)
-    named = {"result_id": result.get("id"), "task_id": result.get("task_id"), "answer_name": result.get("answer_name")}
+    names = {"result_id": result.get("id"), "task_id": result.get("task_id"), "answer_name": result.get("answer_name")}
     if found is None:
-        return {**named, "score": None, "flips": [], "without_effect": 0, "left_out": 0}
+        return {**names, "score": None, "flips": [], "without_effect": 0, "left_out": 0}
     return {
-        **named,
+        **names,
         "score": score_json(found.score),
         "flips": [
             {
@@ -49,24 +49,24 @@ def flips_json(result: Mapping[str, Any]) -> dict[str, Any]:
 def order_json(a: ComparisonSide, b: ComparisonSide) -> dict[str, Any]:
     """Return whether the leading side keeps its lead. All other fields are absent if the sides share no task."""
     found = robustness(_trees(a), _trees(b))
-    named = {"a": a.name, "b": b.name}
+    names = {"a": a.name, "b": b.name}
     if found is None:
-        return {**named, "tasks": 0, "ahead": None, "difference": None}
+        return {**names, "tasks": 0, "ahead": None, "difference": None}
     return {
-        **named,
+        **names,
         "tasks": found.tasks,
         "ahead": found.difference.ahead,
         "difference": _difference(found.difference),
-        "leave_one_leaf_out": _one_by_one(found.leave_one_leaf_out),
+        "leave_one_leaf_out": _single_changes(found.leave_one_leaf_out),
         "votes": {
             "split_leaves": found.split_leaves,
-            "minority_wins": _one_by_one(found.minority_wins),
+            "minority_wins": _single_changes(found.minority_wins),
             "minority_wins_everywhere": _difference(found.minority_wins_everywhere),
-            "redrawn": _drawn(found.votes_redrawn),
+            "redrawn": _random_changes(found.votes_redrawn),
         },
         "weights": {
             "equal": _difference(found.equal_weights),
-            "redrawn": {"scheme": SCHEME, **_drawn(found.weights_redrawn)},
+            "redrawn": {"scheme": SCHEME, **_random_changes(found.weights_redrawn)},
         },
     }
 
@@ -107,7 +107,7 @@ def _difference(found: ScoreDifference) -> dict[str, Any]:
     return {"low": found.low, "high": found.high, "ahead": found.ahead}
 
 
-def _one_by_one(found: SingleChanges) -> dict[str, Any]:
+def _single_changes(found: SingleChanges) -> dict[str, Any]:
     return {
         **asdict(found.tally),
         "turns": [
@@ -117,5 +117,5 @@ def _one_by_one(found: SingleChanges) -> dict[str, Any]:
     }
 
 
-def _drawn(found: RandomChanges) -> dict[str, Any]:
+def _random_changes(found: RandomChanges) -> dict[str, Any]:
     return {**asdict(found.tally), "seed": found.seed, "low": found.low, "high": found.high}

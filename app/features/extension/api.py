@@ -41,9 +41,9 @@ from cache.sources.uploads import BrowserPage, UploadedPage
 from cache.urls import MAX_URL_CHARS, canonical_key
 
 MAX_CHARS = 4 * 1024 * 1024
-_MOST_PX = 1_000_000
-_Px: TypeAlias = Annotated[float, Field(ge=-_MOST_PX, le=_MOST_PX, allow_inf_nan=False)]
-_Size: TypeAlias = Annotated[float, Field(ge=0, le=_MOST_PX, allow_inf_nan=False)]
+_MAX_PX = 1_000_000
+_Px: TypeAlias = Annotated[float, Field(ge=-_MAX_PX, le=_MAX_PX, allow_inf_nan=False)]
+_Size: TypeAlias = Annotated[float, Field(ge=0, le=_MAX_PX, allow_inf_nan=False)]
 _Start: TypeAlias = Annotated[int, Field(ge=0, le=MAX_CHARS), WHOLE_NUMBER]
 _Line: TypeAlias = tuple[_Start, _Px, _Px, _Size, _Size]
 _Piece: TypeAlias = tuple[
@@ -63,12 +63,12 @@ class SubmittedBoxesIn(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    width: float = Field(gt=0, le=_MOST_PX, allow_inf_nan=False)
-    height: float = Field(gt=0, le=_MOST_PX, allow_inf_nan=False)
+    width: float = Field(gt=0, le=_MAX_PX, allow_inf_nan=False)
+    height: float = Field(gt=0, le=_MAX_PX, allow_inf_nan=False)
     pieces: list[_Piece] = Field(max_length=MAX_LINES)
 
     @model_validator(mode="after")
-    def _bounded(self) -> SubmittedBoxesIn:
+    def _check_lines(self) -> SubmittedBoxesIn:
         if sum(len(lines) for _, _, lines in self.pieces) > MAX_LINES:
             raise ValueError(f"has more than {MAX_LINES} lines")
         for _, length, lines in self.pieces:
@@ -91,21 +91,21 @@ def parse_submitted_boxes(text: str) -> SubmittedBoxes:
         ValueError: the text does not match the schema. The message names the location.
     """
     try:
-        given = SubmittedBoxesIn.model_validate_json(text)
+        boxes = SubmittedBoxesIn.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise ValueError(f"{where}: {first['msg']}" if where else str(first["msg"])) from error
     pieces = tuple(
         Piece(beginning=begins, length=length, lines=tuple(Line(*line) for line in lines))
-        for begins, length, lines in given.pieces
+        for begins, length, lines in boxes.pieces
     )
-    return SubmittedBoxes(width=given.width, height=given.height, pieces=pieces)
+    return SubmittedBoxes(width=boxes.width, height=boxes.height, pieces=pieces)
 
 
 router = APIRouter(prefix=EXTENSION_PATHS.rstrip("/"), tags=["extension"], route_class=StrictJsonRoute)
 
-_MOST_FLAGGED = 200
+_MAX_FLAGGED = 200
 _MAX_PART_BYTES = 8 * 1024 * 1024
 _TEXTS = {
     "url": MAX_URL_CHARS,
@@ -182,7 +182,7 @@ async def pair(body: CodeIn, request: Request, service: ServiceDep) -> TokenOut:
 async def flagged(service: ServiceDep, browser: BrowserDep) -> FlaggedListOut:
     """List the URLs that need work, most affected leaves first."""
     async with service.database.begin() as connection:
-        found = await list_urls(connection, limit=_MOST_FLAGGED, owner=_owner_filter(browser), needs_work=True)
+        found = await list_urls(connection, limit=_MAX_FLAGGED, owner=_owner_filter(browser), needs_work=True)
     items = [
         FlaggedOut(
             url=one.url,
@@ -202,15 +202,15 @@ async def capture(request: Request, response: Response, service: ServiceDep, bro
     async with request.form(max_files=2, max_fields=len(_TEXTS) + len(_COUNTS), max_part_size=_MAX_PART_BYTES) as form:
         submitted = await _parse_form(form, browser, service)
     await _check_needs_work(service, browser, submitted.url)
-    kept = await store_upload(
+    stored = await store_upload(
         service,
         submitted.url,
         await check_upload(submitted),
         owner=browser.owner,
         by=f"{browser.owner}, {browser.name}",
     )
-    response.headers["Location"] = f"/v1/pages/{kept.id}"
-    return PageOut.of(await service.runtime.index.get(kept.id) or kept)
+    response.headers["Location"] = f"/v1/pages/{stored.id}"
+    return PageOut.of(await service.runtime.index.get(stored.id) or stored)
 
 
 @router.delete("/pairing")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cache.page_scripts import script
 
-_READER = "read_page.js"
+_PAGE_SCRIPT = "read_page.js"
 _DATE = (2026, 1, 1, 0, 0, 0)
 """Modification time of every file in the zip, so that equal files give equal bytes."""
 
@@ -24,7 +24,7 @@ def files() -> dict[str, bytes]:
     found = {item.name: item.read_bytes() for item in folder.iterdir() if item.is_file()}
     source = "// From assay's cache/page_scripts/visible_text.js."
     reader = f"{source}\nglobalThis.assayRead = (\n{script('visible_text')});\n"
-    found[_READER] = reader.encode()
+    found[_PAGE_SCRIPT] = reader.encode()
     return dict(sorted(found.items()))
 
 
@@ -43,7 +43,7 @@ def archive() -> bytes:
     return buffer.getvalue()
 
 
-def write(folder: Path) -> list[Path]:
+def write_files(folder: Path) -> list[Path]:
     """Write all files to a folder, which is created if necessary. Blocks.
 
     Raises:

@@ -17,14 +17,14 @@ def extension(
     as_json: JsonOption = False,
 ) -> None:
     """Write the browser extension to a folder from which a browser can load it."""
-    from app.features.extension.archive import version, write
+    from app.features.extension.archive import version, write_files
 
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / "manifest.json").is_file())):
         raise WrongUsage(
             f"{out} contains other files", hint="Give a new folder, or one that contains an earlier version."
         )
     try:
-        written = write(out)
+        written = write_files(out)
     except OSError as error:
         raise CliError(f"Cannot write {out}: {error.strerror or error}") from error
     if as_json:

@@ -16,7 +16,7 @@ from app.features.extension.archive import archive, version
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
-_MOST = 100
+_MAX_BROWSERS = 100
 _CSV = ("id", "name", "state", "owner", "paired_at", "expires_at")
 
 
@@ -24,7 +24,7 @@ _CSV = ("id", "name", "state", "owner", "paired_at", "expires_at")
 async def browsers(viewer: ViewerDep, format: Format = Format.HTML) -> Response:
     """List the paired browsers and explain how to pair another one."""
     if format is Format.CSV:
-        found = await viewer.api.items("/v1/pairings", at_most=_MOST)
+        found = await viewer.api.items("/v1/pairings", at_most=_MAX_BROWSERS)
         return await csv_file("browsers", _CSV, ([one[name] for name in _CSV] for one in found))
     return await _page(viewer, code=None)
 
@@ -51,7 +51,7 @@ async def download(viewer: ViewerDep) -> Response:
 
 
 async def _page(viewer: Viewer, *, code: dict[str, str] | None) -> Response:
-    found = await viewer.api.items("/v1/pairings", at_most=_MOST)
+    found = await viewer.api.items("/v1/pairings", at_most=_MAX_BROWSERS)
     return await viewer.page(
         "browsers.html", title="Browser extension", here="pages", json="/v1/pairings", code=code, pairings=found,
         csv="/pages/browsers?format=csv" if found else None,

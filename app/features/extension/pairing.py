@@ -29,7 +29,7 @@ CODE_LIFETIME = timedelta(minutes=5)
 TOKEN_LIFETIME = timedelta(days=30)
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _CODE_CHARS = 8
-_TYPED = str.maketrans("OIL", "011", " -")
+_CODE_TRANSLATION = str.maketrans("OIL", "011", " -")
 """Maps letters that look like digits to the digits and removes separators. Codes do not contain these letters."""
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 _log = structlog.get_logger(__name__)
@@ -84,7 +84,7 @@ def new_token() -> str:
 
 def code_digest(typed: str) -> str:
     """Return the hash of a code. Case and separators are ignored."""
-    return token_digest(typed.upper().translate(_TYPED))
+    return token_digest(typed.upper().translate(_CODE_TRANSLATION))
 
 
 def token_digest(token: str) -> str:

@@ -31,8 +31,8 @@ LIMITS = ArchiveLimits(member_bytes=64 * 1024 * 1024, total_bytes=512 * 1024 * 1
 SAVED_SUFFIXES = frozenset({".mhtml", ".mht"})
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _PAGE_FILE = re.compile(r"[0-9a-f]{32}\.(?:txt|jpg|pdf)|index(?:\.facts)?\.json")
-_DEPTH = 3
-_AGENTS_FROM = 2
+_MAX_DEPTH = 3
+_MIN_DEPTH_OF_AGENTS = 2
 """Depth from which the folder above a task is the agent's. At smaller depths it is the folder that the user passed."""
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
@@ -82,7 +82,7 @@ def _unpack(source: Path, folder: Path) -> None:
     with source.open("rb") as file:
         for name, data in read_members(file, LIMITS):
             path = PurePosixPath(name)
-            if len(path.parts) > _DEPTH + 1 or not (_is_layout_file(path) or path.suffix.lower() in SAVED_SUFFIXES):
+            if len(path.parts) > _MAX_DEPTH + 1 or not (_is_layout_file(path) or path.suffix.lower() in SAVED_SUFFIXES):
                 continue  # not part of the layout
             target = folder / path
             if not target.resolve().is_relative_to(folder.resolve()):
@@ -106,11 +106,11 @@ def task_caches(folder: Path, agent: str | None, tasks: Sequence[str]) -> list[T
         TransferRefused: a cache contains a symbolic link or has an invalid name.
     """
     found = []
-    for depth in range(_DEPTH + 1):
+    for depth in range(_MAX_DEPTH + 1):
         for index in sorted(folder.glob("/".join(["*"] * depth + [INDEX]))):
             task_folder = index.parent.absolute()
             one = TaskCache(root=task_folder.parent.parent, agent=task_folder.parent.name, task_id=task_folder.name)
-            if (agent is not None and one.agent != agent and depth >= _AGENTS_FROM) or (
+            if (agent is not None and one.agent != agent and depth >= _MIN_DEPTH_OF_AGENTS) or (
                 tasks and one.task_id not in tasks
             ):
                 continue
@@ -159,8 +159,8 @@ async def import_saved(runtime: Runtime, file: Path, *, url: str | None, now: da
         seen = await observe_upload(
             UploadedPage(url=cited, uploader=file.name, uploaded_at=now, content=data), source=CaptureSource.IMPORT
         )
-    except DocumentRejected as rejected:
-        raise TransferRefused(f"{file}: {rejected}") from rejected
+    except DocumentRejected as error:
+        raise TransferRefused(f"{file}: {error}") from error
     return await runtime.pages.add(cited, seen)
 
 

@@ -45,10 +45,10 @@ def answers(
         report = _submit(found, url)
     else:
         report = _write(found, to, overwrite=overwrite)
-        lost = sum(bool(one.run or one.model or one.metadata) for one in found)
-        if lost:
+        incomplete = sum(bool(one.run or one.model or one.metadata) for one in found)
+        if incomplete:
             stderr_console().print(
-                f"{lost} submission(s) have a run, model or metadata, which a folder cannot store; use --submit"
+                f"{incomplete} submission(s) have a run, model or metadata, which a folder cannot store; use --submit"
             )
     if as_json:
         print_json(report)
@@ -114,7 +114,7 @@ def _write(found: Sequence[Submission], to: Path, *, overwrite: bool) -> dict[st
                     hint="In a folder, answers of several runs need different names. --submit keeps runs apart.",
                 )
             files[path] = answer
-    changed = {path: answer for path, answer in files.items() if not _is_there(path, answer)}
+    changed = {path: answer for path, answer in files.items() if not _is_unchanged(path, answer)}
     taken = [path for path in changed if path.exists()]
     if taken and not overwrite:
         some = ", ".join(map(str, taken[:5]))
@@ -126,7 +126,7 @@ def _write(found: Sequence[Submission], to: Path, *, overwrite: bool) -> dict[st
     return {"written": len(changed), "unchanged": len(files) - len(changed), "files": [str(path) for path in files]}
 
 
-def _is_there(path: Path, answer: Answer) -> bool:
+def _is_unchanged(path: Path, answer: Answer) -> bool:
     return path.is_file() and path.read_bytes() == answer.text.encode("utf-8")
 
 

@@ -71,8 +71,8 @@ async def _import(
     rows: list[dict[str, Any]] = []
     async with open_command_runtime(settings, shared=True) as runtime:
         for cache in caches:
-            brought = await transfer.import_task(runtime, cache)
-            counts = {"new": brought.new, "same": brought.same, "damaged": brought.damaged}
+            summary = await transfer.import_task(runtime, cache)
+            counts = {"new": summary.new, "same": summary.same, "damaged": summary.damaged}
             rows.append({"agent_name": cache.agent, "task_id": cache.task_id, **counts})
         for file in saved:
             page = await transfer.import_saved(runtime, file, url=url, now=runtime.clock.now())

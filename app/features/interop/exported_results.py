@@ -56,8 +56,12 @@ def from_folder(out: Path, agent: str, task_ids: Collection[str] = ()) -> list[E
             if path is None or result is None:
                 continue
             # Results of the public toolkit contain neither task nor agent. The folder names do.
-            named = {"task_id": task_id, "agent_name": agent, "answer_name": folder.answer_name, **result}
-            found.append(ExportedResult(result=named, answer=_text(folder.answer_copy), created_at=_stamp(path.name)))
+            result_with_names = {"task_id": task_id, "agent_name": agent, "answer_name": folder.answer_name, **result}
+            found.append(
+                ExportedResult(
+                    result=result_with_names, answer=_text(folder.answer_copy), created_at=_parse_stamp(path.name)
+                )
+            )
     return sorted_results(found)
 
 
@@ -97,7 +101,7 @@ def _text(path: Path) -> str | None:
         return None
 
 
-def _stamp(name: str) -> datetime | None:
+def _parse_stamp(name: str) -> datetime | None:
     """Return the time in the name of a result file (local time)."""
     try:
         return datetime.strptime(name[:15], STAMP_FORMAT).astimezone()

@@ -50,7 +50,7 @@ def inspect_log(agent: str, results: Sequence[ExportedResult], *, tool_version: 
         "eval": {
             "run_id": _id("run", content),
             "eval_id": _id("eval", content),
-            "created": _moment(created),
+            "created": _timestamp(created),
             "task": TASK,
             "task_id": _id("task", content),
             "task_version": 0,
@@ -67,8 +67,8 @@ def inspect_log(agent: str, results: Sequence[ExportedResult], *, tool_version: 
         "plan": {"name": "plan", "steps": [{"solver": "judged_answer", "params": {}}], "config": {}},
         "results": _results(samples),
         "stats": {
-            "started_at": _moment(created),
-            "completed_at": _moment(ended),
+            "started_at": _timestamp(created),
+            "completed_at": _timestamp(ended),
             "model_usage": _usage_by_model(results),
         },
         "samples": samples,
@@ -183,5 +183,5 @@ def _id(*parts: object) -> str:
     return "".join(letters)
 
 
-def _moment(at: datetime) -> str:
+def _timestamp(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="seconds")

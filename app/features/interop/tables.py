@@ -20,7 +20,7 @@ from judges.result_files import write_atomic
 Value: TypeAlias = str | int | float | bool | tuple[str, ...] | None
 
 
-class Kind(StrEnum):
+class ColumnType(StrEnum):
     """Type of a column. All columns are nullable."""
 
     TEXT = "text"
@@ -35,7 +35,7 @@ class Kind(StrEnum):
 class Table:
     """Columns by name, in order, and rows with one value per column."""
 
-    columns: Mapping[str, Kind]
+    columns: Mapping[str, ColumnType]
     rows: Sequence[Sequence[Value]]
 
     def objects(self) -> Iterator[dict[str, Value]]:
@@ -43,7 +43,7 @@ class Table:
         return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
 
 
-Cells: TypeAlias = dict[str, tuple[Kind, Value]]
+Cells: TypeAlias = dict[str, tuple[ColumnType, Value]]
 
 
 def result_table(results: Iterable[ExportedResult]) -> Table:
@@ -57,64 +57,64 @@ def leaf_table(results: Iterable[ExportedResult]) -> Table:
 
 
 _KEY_COLUMNS: Final = {
-    "result_id": Kind.TEXT,
-    "agent": Kind.TEXT,
-    "task_id": Kind.TEXT,
-    "run": Kind.TEXT,
-    "answer_name": Kind.TEXT,
+    "result_id": ColumnType.TEXT,
+    "agent": ColumnType.TEXT,
+    "task_id": ColumnType.TEXT,
+    "run": ColumnType.TEXT,
+    "answer_name": ColumnType.TEXT,
 }
-_RESULT_COLUMNS: Final[Mapping[str, Kind]] = {
+_RESULT_COLUMNS: Final[Mapping[str, ColumnType]] = {
     **_KEY_COLUMNS,
-    "status": Kind.TEXT,
-    "final_score": Kind.NUMBER,
-    "success": Kind.FLAG,
-    **{f"{score}_{part}": Kind.NUMBER for score in ("score", "strict") for part in ("value", "low", "high")},
-    "leaves": Kind.COUNT,
-    **{f"leaves_{outcome}": Kind.COUNT for outcome in ("passed", "failed", "skipped", "not_judged", "undecided")},
-    "words": Kind.COUNT,
-    "pages": Kind.COUNT,
-    "model": Kind.TEXT,
-    "prompts": Kind.TEXTS,
-    "judge_version": Kind.TEXT,
-    "judge_sha256": Kind.TEXT,
-    "answer_sha256": Kind.TEXT,
-    "certificate": Kind.TEXT,
-    "calls": Kind.COUNT,
-    "cached_calls": Kind.COUNT,
-    "input_tokens": Kind.COUNT,
-    "output_tokens": Kind.COUNT,
-    "usd": Kind.NUMBER,
-    "seconds": Kind.NUMBER,
-    "created_at": Kind.TEXT,
-    "tool_version": Kind.TEXT,
+    "status": ColumnType.TEXT,
+    "final_score": ColumnType.NUMBER,
+    "success": ColumnType.FLAG,
+    **{f"{score}_{part}": ColumnType.NUMBER for score in ("score", "strict") for part in ("value", "low", "high")},
+    "leaves": ColumnType.COUNT,
+    **{f"leaves_{outcome}": ColumnType.COUNT for outcome in ("passed", "failed", "skipped", "not_judged", "undecided")},
+    "words": ColumnType.COUNT,
+    "pages": ColumnType.COUNT,
+    "model": ColumnType.TEXT,
+    "prompts": ColumnType.TEXTS,
+    "judge_version": ColumnType.TEXT,
+    "judge_sha256": ColumnType.TEXT,
+    "answer_sha256": ColumnType.TEXT,
+    "certificate": ColumnType.TEXT,
+    "calls": ColumnType.COUNT,
+    "cached_calls": ColumnType.COUNT,
+    "input_tokens": ColumnType.COUNT,
+    "output_tokens": ColumnType.COUNT,
+    "usd": ColumnType.NUMBER,
+    "seconds": ColumnType.NUMBER,
+    "created_at": ColumnType.TEXT,
+    "tool_version": ColumnType.TEXT,
 }
-_LEAF_COLUMNS: Final[Mapping[str, Kind]] = {
+_LEAF_COLUMNS: Final[Mapping[str, ColumnType]] = {
     **_KEY_COLUMNS,
-    "leaf": Kind.TEXT,
-    "description": Kind.TEXT,
-    "critical": Kind.FLAG,
-    "weight": Kind.NUMBER,
-    "outcome": Kind.TEXT,
-    "reason": Kind.TEXT,
-    "claim": Kind.TEXT,
-    "sources": Kind.TEXTS,
-    "instruction": Kind.TEXT,
-    "blocked_by": Kind.TEXT,
-    "votes_for": Kind.COUNT,
-    "votes_against": Kind.COUNT,
-    "votes_lost": Kind.COUNT,
-    "grounded": Kind.FLAG,
-    "grounding": Kind.TEXT,
-    "quotes": Kind.TEXTS,
-    "signals": Kind.TEXTS,
-    "prompt": Kind.TEXT,
-    "model": Kind.TEXT,
-    "usd": Kind.NUMBER,
-    "reasoning": Kind.TEXT,
+    "leaf": ColumnType.TEXT,
+    "description": ColumnType.TEXT,
+    "critical": ColumnType.FLAG,
+    "weight": ColumnType.NUMBER,
+    "outcome": ColumnType.TEXT,
+    "reason": ColumnType.TEXT,
+    "claim": ColumnType.TEXT,
+    "sources": ColumnType.TEXTS,
+    "instruction": ColumnType.TEXT,
+    "blocked_by": ColumnType.TEXT,
+    "votes_for": ColumnType.COUNT,
+    "votes_against": ColumnType.COUNT,
+    "votes_lost": ColumnType.COUNT,
+    "grounded": ColumnType.FLAG,
+    "grounding": ColumnType.TEXT,
+    "quotes": ColumnType.TEXTS,
+    "signals": ColumnType.TEXTS,
+    "prompt": ColumnType.TEXT,
+    "model": ColumnType.TEXT,
+    "usd": ColumnType.NUMBER,
+    "reasoning": ColumnType.TEXT,
 }
 
 
-def _table(columns: Mapping[str, Kind], rows: Iterable[Mapping[str, Value]]) -> Table:
+def _table(columns: Mapping[str, ColumnType], rows: Iterable[Mapping[str, Value]]) -> Table:
     return Table(columns=columns, rows=[[row.get(name) for name in columns] for row in rows])
 
 
@@ -210,14 +210,14 @@ def write_parquet(path: Path, rows: Table) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = {
-        Kind.TEXT: pa.string(),
-        Kind.COUNT: pa.int64(),
-        Kind.NUMBER: pa.float64(),
-        Kind.FLAG: pa.bool_(),
-        Kind.TEXTS: pa.list_(pa.string()),
+    types = {
+        ColumnType.TEXT: pa.string(),
+        ColumnType.COUNT: pa.int64(),
+        ColumnType.NUMBER: pa.float64(),
+        ColumnType.FLAG: pa.bool_(),
+        ColumnType.TEXTS: pa.list_(pa.string()),
     }
-    fields = [pa.field(name, kinds[kind]) for name, kind in rows.columns.items()]
+    fields = [pa.field(name, types[column_type]) for name, column_type in rows.columns.items()]
     columns = [[_storable(row[index]) for row in rows.rows] for index in range(len(fields))]
     arrays = [pa.array(column, type=field.type) for column, field in zip(columns, fields, strict=True)]
     out = BytesIO()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -27,8 +27,13 @@ from app.console.judging_options import (
 from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from app.engine.runtime import Runtime
     from app.settings import Settings
+    from cache.capture import Evidence
     from judges.analysis.labels import LabelFile
+    from judges.analysis.meta_eval.ask import JudgedItem
     from judges.analysis.meta_eval.items import Item
     from judges.analysis.meta_eval.judge_agreement import JudgeAgreement
 
@@ -83,13 +88,13 @@ def meta_eval(
     report = report_json(file, items, measured)
     if certify:
         report["certificates"] = _certify(settings, report["labels"], [one for one in measured if one.asked])
-    _show(report, out, as_json=as_json)
+    _print_and_write(report, out, as_json=as_json)
     asked = [one for one in measured if one.asked]
     if any(one.unjudged for one in asked) or (certify and len(report["certificates"]) < len(asked)):
         raise typer.Exit(Exit.INCOMPLETE)
 
 
-def _show(report: dict[str, Any], out: Path | None, *, as_json: bool) -> None:
+def _print_and_write(report: dict[str, Any], out: Path | None, *, as_json: bool) -> None:
     from judges.result_files import write_json
 
     if as_json:
@@ -118,7 +123,6 @@ async def _measure(
     from rich.progress import Progress
 
     from app.console.runtime import open_command_runtime
-    from app.features.meta_eval.evaluation import measure
 
     # Captured pages are in the database of the service. Labels that contain the page text do not need it.
     stored = any(page.page_id and page.text is None for item in items for page in item.label.pages)
@@ -130,10 +134,48 @@ async def _measure(
         with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
             for model in models:
                 bar = progress.add_task(escape(model), total=len(usable))
-                found.append(
-                    await measure(runtime, usable, model, votes=votes, done=lambda _, bar=bar: progress.advance(bar))  # type: ignore[misc]
-                )
+
+                def advance(_: JudgedItem, bar: TaskID = bar) -> None:
+                    progress.advance(bar)
+
+                found.append(await _measure_model(runtime, usable, model, votes=votes, done=advance))
         return found
+
+
+async def _measure_model(
+    runtime: Runtime, items: Sequence[Item], model: str, *, votes: int, done: Callable[[JudgedItem], None]
+) -> JudgeAgreement:
+    """Ask ``model`` (``provider/model``) about the usable items. No page is captured.
+
+    Raises:
+        ModelNotConfigured: the model does not exist or its API key is missing.
+        LLMRejected: the provider refuses every request.
+    """
+    from cache.capture import CaptureOutcome
+    from cache.errors import NoEvidence
+    from judges.analysis.meta_eval.ask import ask_all
+    from judges.analysis.meta_eval.judge_agreement import agreement_of_asked
+    from judges.llm.parameters import ParameterizedLLM
+    from judges.llm.providers import parse_model
+    from judges.llm.rejections import RejectionMonitor
+    from judges.verifier import Verifier
+
+    async def stored(page_id: str) -> Evidence:
+        capture = await runtime.index.get(page_id)
+        if capture is None:
+            raise NoEvidence(page_id, CaptureOutcome.EMPTY, "this capture is not stored", gone=False, capture=None)
+        return await runtime.pages.evidence(capture)
+
+    client, name = runtime.models.client(model)
+    monitor = RejectionMonitor(client, name)
+    model_client = ParameterizedLLM(
+        monitor, runtime.settings.parameters, provider=parse_model(model).provider, model=name
+    )
+    judge = Verifier(model_client, name, block_builder=runtime.block_builder, pages=runtime.page_preparer)
+    judged = await ask_all(items, judge, stored=stored, votes=votes, done=done)
+    if monitor.refusal is not None:
+        raise monitor.refusal
+    return agreement_of_asked(str(parse_model(model)), judged, votes=votes)
 
 
 def _certify(settings: Settings, labels: dict[str, Any], measured: Sequence[JudgeAgreement]) -> list[dict[str, Any]]:
@@ -155,7 +197,7 @@ def _certify(settings: Settings, labels: dict[str, Any], measured: Sequence[Judg
     return issued
 
 
-SHOWN = 20
+MAX_SHOWN = 20
 """Maximum number of printed disagreements per judge. ``--json`` has all of them."""
 
 _FIGURES = ("raw", "kappa", "ac1", "tpr", "tnr")
@@ -192,7 +234,7 @@ def _print_judge(console: Console, one: dict[str, Any]) -> None:
         f"{_name(one)}: labelled passed: {counts['true_positive']} judged passed, {counts['false_negative']} judged "
         f"failed; labelled failed: {counts['false_positive']} judged passed, {counts['true_negative']} judged failed",
     )
-    for each in one["disagreements"][:SHOWN]:
+    for each in one["disagreements"][:MAX_SHOWN]:
         location = " ".join(str(each[key]) for key in ("task_id", "leaf") if each[key])
         _line(console, f"  judge {each['judge']}, people {each['human']}: {each['claim']}  [{location}]")
         for opinion in each["people"]:
@@ -200,9 +242,9 @@ def _print_judge(console: Console, one: dict[str, Any]) -> None:
                 _line(console, f"      {opinion['reviewer'] or 'anonymous'}: {opinion['reason']}")
         if each["judge_reasoning"]:
             _line(console, f"      judge: {each['judge_reasoning']}")
-    if len(one["disagreements"]) > SHOWN:
-        _line(console, f"  and {len(one['disagreements']) - SHOWN} more: use --json to list all")
-    for each in one["not_judged"][:SHOWN]:
+    if len(one["disagreements"]) > MAX_SHOWN:
+        _line(console, f"  and {len(one['disagreements']) - MAX_SHOWN} more: use --json to list all")
+    for each in one["not_judged"][:MAX_SHOWN]:
         _line(console, f"  not judged ({each['reason']}): {each['claim']}  {each['detail']}")
 
 

@@ -46,7 +46,7 @@ _MISSED = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Case:
+class _TestInputs:
     """Inputs of the test. ``pages`` maps URL to text; None means that captured pages are used."""
 
     judge: Judge
@@ -80,15 +80,17 @@ def test_judge(
     settings = judging_settings(judges=judges, model=model, isolate=None if isolate is None else isolate is OnOff.ON)
     quiet_logging(settings)
     judge = _judge(task_id, settings)
-    text, texts = _material(task_id, answer, agent, answers, pages)
-    case = _Case(judge=judge, answer=text, pages=texts, model=settings.model, seed=seed, per_kind=per_kind or None)
+    text, texts = _read_input(task_id, answer, agent, answers, pages)
+    inputs = _TestInputs(
+        judge=judge, answer=text, pages=texts, model=settings.model, seed=seed, per_kind=per_kind or None
+    )
     try:
-        report = _tested(settings, case)
+        report = _run_test(settings, inputs)
     except KeyboardInterrupt:
         raise Interrupted("Interrupted.") from None
     base, changes, fields = report["base"], report["answer_changes"], report["fields"]
     if not base["passed"]:
-        _refuse_without_passes(base, fields)
+        _refuse_without_passing_claim(base, fields)
     if as_json:
         print_json({"task_id": task_id, **changes, "fields": fields, "lint": report["lint"]})
     else:
@@ -97,14 +99,16 @@ def test_judge(
         if base["passed"]:
             _print(task_id, changes)
         else:
-            _line("\nNo claim of this answer passes, so its text was not changed. Fix the judge, then test it again.")
+            _print_line(
+                "\nNo claim of this answer passes, so its text was not changed. Fix the judge, then test it again."
+            )
     if changes["missed"] or changes["strays"] or fields["findings"]:
         raise typer.Exit(Exit.GATE_FAILED)
     if changes["not_judged"] or base["not_judged"]:
         raise typer.Exit(Exit.INCOMPLETE)
 
 
-def _tested(settings: Settings, case: _Case) -> dict[str, Any]:
+def _run_test(settings: Settings, inputs: _TestInputs) -> dict[str, Any]:
     """Return the reports on extracted fields, on changes of the answer and on the rubric.
 
     The lexical judge with given pages runs completely in the child process. Other models and captured pages need this
@@ -112,22 +116,22 @@ def _tested(settings: Settings, case: _Case) -> dict[str, Any]:
     """
     from app.engine.judge_trials import base_json, field_test
 
-    if case.judge.path is None:
-        raise WrongUsage(f"the judge of {case.judge.task!r} was not loaded from a file")
-    if case.model == LEXICAL and case.pages is not None:
-        return field_test(case.judge.path, case.answer, case.pages, answer_changes=(case.seed, case.per_kind))
+    if inputs.judge.path is None:
+        raise WrongUsage(f"the judge of {inputs.judge.task!r} was not loaded from a file")
+    if inputs.model == LEXICAL and inputs.pages is not None:
+        return field_test(inputs.judge.path, inputs.answer, inputs.pages, answer_changes=(inputs.seed, inputs.per_kind))
     from judges.analysis.mutation.mutation_test import report_json
     from rubrics.verdict import Outcome
 
-    run = asyncio.run(_run(settings, case))
+    run = asyncio.run(_change_answer(settings, inputs))
     failed = [key for key, leaf in run.base.leaves.items() if leaf.outcome is Outcome.FAILED]
-    refuted = failed if run.base.passed else []  # if nothing passes, this tells nothing
-    report = field_test(case.judge.path, case.answer, run.pages, replies=run.replies, refuted=refuted)
-    changes = report_json(run.base, run.tried, seed=case.seed, model=case.model)
+    refuted = failed if run.base.passed else []  # meaningless if no claim passes
+    report = field_test(inputs.judge.path, inputs.answer, run.pages, replies=run.replies, refuted=refuted)
+    changes = report_json(run.base, run.mutations, seed=inputs.seed, model=inputs.model)
     return {**report, "base": base_json(run.base), "answer_changes": changes}
 
 
-def _refuse_without_passes(base: dict[str, Any], fields: dict[str, Any]) -> None:
+def _refuse_without_passing_claim(base: dict[str, Any], fields: dict[str, Any]) -> None:
     """Refuse to report on a judge without a passing claim, unless the edits of the fields show the cause.
 
     If no claim is shown a page, the findings are about a failed extraction and not about the judge.
@@ -162,7 +166,7 @@ def _judge(task_id: str, settings: Settings) -> Judge:
     return catalogue.judges[task_id]
 
 
-def _material(
+def _read_input(
     task_id: str, answer: Path | None, agent: str | None, answers: Path, pages: Path | None
 ) -> tuple[str, Mapping[str, str] | None]:
     """Return the text of the answer, and the pages if they are given. Example tasks include their own pages."""
@@ -195,16 +199,16 @@ def _page_texts(path: Path) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
+class _AnswerChanges:
     """Judged answer and its changes. ``replies`` are the extractions from the unchanged answer."""
 
     base: ObservedRun
-    tried: Sequence[MutationResult]
+    mutations: Sequence[MutationResult]
     pages: Mapping[str, str]
     replies: Mapping[str, str]
 
 
-async def _run(settings: Settings, case: _Case) -> _Run:
+async def _change_answer(settings: Settings, inputs: _TestInputs) -> _AnswerChanges:
     from rich.progress import Progress
 
     from answers.citations import unique_urls
@@ -217,10 +221,10 @@ async def _run(settings: Settings, case: _Case) -> _Run:
     replies: dict[str, str] = {}
     async with AsyncExitStack() as stack:
         runtime = await stack.enter_async_context(open_runtime(settings))
-        if case.pages is not None:
-            runtime = await stack.enter_async_context(runtime_with_pages(runtime, case.pages))
-        judged = text_judge(runtime, case.judge, case.model, lambda client: RecordingClient(client, replies))
-        mutation_test = MutationTest(judged, case.answer)
+        if inputs.pages is not None:
+            runtime = await stack.enter_async_context(runtime_with_pages(runtime, inputs.pages))
+        judged = text_judge(runtime, inputs.judge, inputs.model, lambda client: RecordingClient(client, replies))
+        mutation_test = MutationTest(judged, inputs.answer)
         with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
             bar = progress.add_task("unchanged answer", total=None)
 
@@ -229,49 +233,51 @@ async def _run(settings: Settings, case: _Case) -> _Run:
 
             base = await mutation_test.base()
             recorded = dict(replies)
-            pages = await texts_of(runtime, unique_urls(case.answer))
-            tried: Sequence[MutationResult] = ()
+            pages = await texts_of(runtime, unique_urls(inputs.answer))
+            mutations: Sequence[MutationResult] = ()
             if base.passed:
-                tried = await mutation_test.run(base, pages, seed=case.seed, per_kind=case.per_kind, before=before)
-            return _Run(base=base, tried=tried, pages=pages, replies=recorded)
+                mutations = await mutation_test.run(
+                    base, pages, seed=inputs.seed, per_kind=inputs.per_kind, before=before
+                )
+            return _AnswerChanges(base=base, mutations=mutations, pages=pages, replies=recorded)
 
 
 def _print_fields(task_id: str, judge: Judge, fields: dict[str, Any]) -> None:
     """Print the findings of the field test, each with its location and a fix."""
-    _line(
+    _print_line(
         f"{task_id}: {fields['fields']} extracted values and their citations edited in {fields['edits']} ways, "
         f"{fields['leaves']} leaves watched"
     )
     for one in fields["findings"]:
         where = "" if one["line"] is None else f"  {judge.path}:{one['line']}"
-        _line(f"\nNOT PROTECTED  {one['subject']}{where}\n    {one['message']}\n    Fix: {one['fix']}")
+        _print_line(f"\nNOT PROTECTED  {one['subject']}{where}\n    {one['message']}\n    Fix: {one['fix']}")
     for one in fields["exempt"]:
-        _line(f"\nexempt         {one['subject']}: {one['exempt']}")
+        _print_line(f"\nexempt         {one['subject']}: {one['exempt']}")
     for note in fields["notes"]:
-        _line(f"note: {note}")
+        _print_line(f"note: {note}")
     if not fields["findings"]:
-        _line("Every value, citation and leaf is protected.")
+        _print_line("Every value, citation and leaf is protected.")
 
 
 def _print_lint(findings: list[dict[str, str]]) -> None:
     from app.engine.judge_trials import LintReport
 
     for line in LintReport(findings=findings).lines():
-        _line(line)
+        _print_line(line)
 
 
 def _print(task_id: str, report: dict[str, Any]) -> None:
     """Print the changes in full, then the totals."""
     leaves = report["leaves"]
-    _line(
+    _print_line(
         f"\n{task_id}, judged by {report['model']}, seed {report['seed']}: {report['changes']} changes of an answer; "
         f"{leaves['watched']} of {leaves['all']} leaves are passing claims"
     )
     for change in report["mutations"]:
         _print_change(change)
     if leaves["never_tested"]:
-        _line(f"\nnot tested by any change: {', '.join(leaves['never_tested'])}")
-    _line(
+        _print_line(f"\nnot tested by any change: {', '.join(leaves['never_tested'])}")
+    _print_line(
         f"\n{report['expected']} expected changes of a leaf: {report['missed']} missed; "
         f"{report['strays']} unexpected changes; {report['not_judged']} not judged"
     )
@@ -283,17 +289,17 @@ def _print_change(change: dict[str, Any]) -> None:
         fates.setdefault(one["fate"], []).append(one["leaf"])
     missed = [one for one in change["expected"] if one["fate"] in _MISSED]
     verdict = "MISSED" if missed else "STRAY" if change["strays"] else "caught" if change["expected"] else "-"
-    _line(f"\n{verdict:<7} {change['title']}")
+    _print_line(f"\n{verdict:<7} {change['title']}")
     for fate, leaves in fates.items():
         if fate not in _MISSED:
-            _line(f"        {fate.replace('_', ' ')}: {', '.join(leaves)}")
+            _print_line(f"        {fate.replace('_', ' ')}: {', '.join(leaves)}")
     for one in missed:
-        _line(f"        missed: {one['leaf']} ({_MISSED[one['fate']]})\n            {one['claim_after']}")
+        _print_line(f"        missed: {one['leaf']} ({_MISSED[one['fate']]})\n            {one['claim_after']}")
     for one in change["strays"]:
-        _line(f"        unexpected change: {one['leaf']}, {one['outcome_before']} to {one['outcome_after']}")
+        _print_line(f"        unexpected change: {one['leaf']}, {one['outcome_before']} to {one['outcome_after']}")
     if change["not_judged"]:
-        _line(f"        not judged: {', '.join(change['not_judged'])}")
+        _print_line(f"        not judged: {', '.join(change['not_judged'])}")
 
 
-def _line(text: str) -> None:
+def _print_line(text: str) -> None:
     stdout_console().print(text, markup=False, soft_wrap=True)

@@ -28,9 +28,9 @@ from app.api.submissions import KeyHeader
 from app.features.suites.boxes import draw_boxes
 from app.features.suites.data_folders import DataFolders
 from app.features.suites.errors import PathNotAllowed
-from app.features.suites.jobs import as_submission, suite_kinds
+from app.features.suites.jobs import as_submission, service_suites
 from app.features.suites.records import Record, StepStatus
-from app.features.suites.reports import prediction
+from app.features.suites.reports import prediction_json
 from app.features.suites.run_options import Mind2WebRunIn, MultimodalRunIn, SuiteRunIn
 from app.jobs.intake import JobOptions, SubmissionReceipt
 from app.service import Service
@@ -115,12 +115,12 @@ class RunOut(BaseModel):
     finished_at: datetime | None
 
     @classmethod
-    def of(cls, job: Job, order: dict[str, Any], means: StepMeans) -> RunOut:
+    def of(cls, job: Job, options: dict[str, Any], means: StepMeans) -> RunOut:
         counts = means.by_status
         return cls(
             id=job.id,
             suite=job.task_id,
-            order=order,
+            order=options,
             model=job.model,
             status=job.status,
             stage=job.stage,
@@ -196,7 +196,7 @@ class StepOut(BaseModel):
         boxes: Sequence[dict[str, Any]] = (),
     ) -> StepOut:
         return cls(
-            step=prediction(record), page=page, page_problem=page_problem, screenshot=screenshot, boxes=list(boxes)
+            step=prediction_json(record), page=page, page_problem=page_problem, screenshot=screenshot, boxes=list(boxes)
         )
 
 
@@ -222,7 +222,7 @@ async def run_mind2web(
     idempotency_key: KeyHeader = None,
 ) -> dict[str, Any]:
     """Start a run of a model over Mind2Web, or score predictions from a file."""
-    return await _accepted(SuiteName.MIND2WEB, body, response, service, caller, idempotency_key)
+    return await _accept_run(SuiteName.MIND2WEB, body, response, service, caller, idempotency_key)
 
 
 @router.post("/mm-mind2web/runs", status_code=202, response_model=AcceptedRunOut)
@@ -234,7 +234,7 @@ async def run_mm_mind2web(
     idempotency_key: KeyHeader = None,
 ) -> dict[str, Any]:
     """Start a run of a model over Multimodal-Mind2Web~, or score answers from a file."""
-    return await _accepted(SuiteName.MM_MIND2WEB, body, response, service, caller, idempotency_key)
+    return await _accept_run(SuiteName.MM_MIND2WEB, body, response, service, caller, idempotency_key)
 
 
 @router.get("/{suite}/runs")
@@ -250,7 +250,7 @@ async def runs(suite: SuiteName, service: ServiceDep, caller: ReaderDep, part: P
             kind=JobKind.SUITE,
         )
         page, following = part.cut(found, lambda job: job.id)
-        items = [await _run(connection, job) for job in page]
+        items = [await _run_out(connection, job) for job in page]
     return ListOut(items=items, next_cursor=following)
 
 
@@ -258,7 +258,7 @@ async def runs(suite: SuiteName, service: ServiceDep, caller: ReaderDep, part: P
 async def run(suite: SuiteName, run_id: IdPath, service: ServiceDep, caller: ReaderDep) -> RunOut:
     """Return one run: its options, status and current figures."""
     async with service.database.begin() as connection:
-        return await _run(connection, await _job(connection, caller, suite, run_id))
+        return await _run_out(connection, await _find_job(connection, caller, suite, run_id))
 
 
 @router.get("/{suite}/runs/{run_id}/steps")
@@ -276,7 +276,7 @@ async def steps(
 ) -> ListOut[StepSummaryOut]:
     """List the judged steps of a run in data order."""
     async with service.database.begin() as connection:
-        job = await _job(connection, caller, suite, run_id)
+        job = await _find_job(connection, caller, suite, run_id)
         found = await suite_steps.list_steps(
             connection,
             job.id,
@@ -295,13 +295,13 @@ async def step(
     suite: SuiteName, run_id: IdPath, position: PositionPath, service: ServiceDep, caller: ReaderDep
 ) -> StepOut:
     """Return one step: the request, the reply, the gold answer and the page."""
-    record, order = await _step(service, caller, suite, run_id, position)
-    kind, places = suite_kinds()[suite.value], DataFolders(service.settings.suite_data)
+    record, options_json = await _find_step(service, caller, suite, run_id, position)
+    service_suite, folders = service_suites()[suite.value], DataFolders(service.settings.suite_data)
     try:
-        view = await asyncio.to_thread(kind.view, order, places, record)
+        view = await asyncio.to_thread(service_suite.step_view, options_json, folders, record)
     except (SuiteError, PathNotAllowed) as error:
-        return StepOut.of(record, page=None, page_problem=places.hide_folders(str(error)))
-    url = f"/v1/suites/{suite.value}/runs/{run_id}/steps/{position}/screenshot" if view.has_picture else None
+        return StepOut.of(record, page=None, page_problem=folders.hide_folders(str(error)))
+    url = f"/v1/suites/{suite.value}/runs/{run_id}/steps/{position}/screenshot" if view.has_screenshot else None
     return StepOut.of(record, page=view.page, screenshot=url, boxes=[dataclasses.asdict(box) for box in view.boxes])
 
 
@@ -314,29 +314,29 @@ async def screenshot(
     suite: SuiteName, run_id: IdPath, position: PositionPath, service: ServiceDep, caller: ReaderDep
 ) -> Response:
     """Return the screenshot of a step with boxes around the gold elements (green) and the picked one (orange)."""
-    record, order = await _step(service, caller, suite, run_id, position)
-    kind, places = suite_kinds()[suite.value], DataFolders(service.settings.suite_data)
+    record, options_json = await _find_step(service, caller, suite, run_id, position)
+    service_suite, folders = service_suites()[suite.value], DataFolders(service.settings.suite_data)
     try:
-        view = await asyncio.to_thread(kind.view, order, places, record)
-        picture = await asyncio.to_thread(kind.picture, order, places, record)
-        if picture is None:
+        view = await asyncio.to_thread(service_suite.step_view, options_json, folders, record)
+        image = await asyncio.to_thread(service_suite.screenshot, options_json, folders, record)
+        if image is None:
             raise not_found("screenshot: the data contain none for this step")
-        drawn, media_type = await asyncio.to_thread(draw_boxes, picture, view.boxes)
+        drawn, media_type = await asyncio.to_thread(draw_boxes, image, view.boxes)
     except (SuiteError, PathNotAllowed) as error:
-        raise not_found(f"screenshot: {places.hide_folders(str(error))}") from error
+        raise not_found(f"screenshot: {folders.hide_folders(str(error))}") from error
     return Response(drawn, media_type=media_type, headers={"Cache-Control": "private, max-age=600"})
 
 
-async def _accepted(
+async def _accept_run(
     suite: SuiteName,
-    order: SuiteRunIn,
+    options: SuiteRunIn,
     response: Response,
     service: Service,
     caller: Caller,
     idempotency_key: str | None,
 ) -> dict[str, Any]:
-    await asyncio.to_thread(_check_paths, order, DataFolders(service.settings.suite_data))
-    submission = as_submission(suite.value, order)
+    await asyncio.to_thread(_check_paths, options, DataFolders(service.settings.suite_data))
+    submission = as_submission(suite.value, options)
     key = None
     if idempotency_key is not None:
         fingerprint = hashlib.sha256(f"suite\0{suite.value}\0{submission.answers[0].text}".encode()).hexdigest()
@@ -347,18 +347,20 @@ async def _accepted(
         url = f"/v1/suites/{suite.value}/runs/{job_id}"
         return {"id": job_id, "suite": suite.value, "status": "queued", "url": url, "job_url": f"/v1/jobs/{job_id}"}
 
-    terms = JobOptions(priority=order.priority, budget_usd=order.budget_usd, kind=JobKind.SUITE)
-    accepted = await service.intake.accept([submission], owner=caller.owner, respond=receipt, key=key, terms=terms)
+    job_options = JobOptions(priority=options.priority, budget_usd=options.budget_usd, kind=JobKind.SUITE)
+    accepted = await service.intake.accept(
+        [submission], owner=caller.owner, respond=receipt, key=key, terms=job_options
+    )
     response.headers["Location"] = accepted["url"]
     return accepted
 
 
-def _check_paths(order: SuiteRunIn, places: DataFolders) -> None:
+def _check_paths(options: SuiteRunIn, folders: DataFolders) -> None:
     """Raise Problem that lists every field with a file that must not be read."""
     errors = []
-    for name, path in order.paths().items():
+    for name, path in options.paths().items():
         try:
-            places.allowed(path)
+            folders.resolve_allowed(path)
         except PathNotAllowed as error:
             errors.append((name, str(error)))
     if errors:
@@ -367,21 +369,23 @@ def _check_paths(order: SuiteRunIn, places: DataFolders) -> None:
         )
 
 
-async def _run(connection: Any, job: Job) -> RunOut:
-    order = json.loads(await rows.answer_text(connection, job.answer_sha256))
-    return RunOut.of(job, order, await suite_steps.means_of(connection, job.id))
+async def _run_out(connection: Any, job: Job) -> RunOut:
+    options = json.loads(await rows.answer_text(connection, job.answer_sha256))
+    return RunOut.of(job, options, await suite_steps.means_of(connection, job.id))
 
 
-async def _job(connection: Any, caller: Caller, suite: SuiteName, run_id: str) -> Job:
+async def _find_job(connection: Any, caller: Caller, suite: SuiteName, run_id: str) -> Job:
     found = await rows.get_job(connection, run_id, owner=caller.visible_owner)
     if found is None or found.kind is not JobKind.SUITE or found.task_id != suite.value:
         raise not_found("run")
     return found
 
 
-async def _step(service: Service, caller: Caller, suite: SuiteName, run_id: str, position: int) -> tuple[Record, str]:
+async def _find_step(
+    service: Service, caller: Caller, suite: SuiteName, run_id: str, position: int
+) -> tuple[Record, str]:
     async with service.database.begin() as connection:
-        job = await _job(connection, caller, suite, run_id)
+        job = await _find_job(connection, caller, suite, run_id)
         record = await suite_steps.get_step(connection, job.id, position)
         if record is None:
             raise not_found("step, or it is not judged yet")

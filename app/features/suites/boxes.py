@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from PIL import Image, ImageDraw
 
-from app.features.suites.suite_kind import Box
+from app.features.suites.service_suite import Box
 from judges.suites.errors import DataUnreadable
 
 GOLD, PICKED = "gold", "picked"

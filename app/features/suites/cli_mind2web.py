@@ -2,30 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 from rich import box
 from rich.table import Table
 
-from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit, Interrupted, WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
 from app.console.streams import print_json, stderr_console, stdout_console
-from app.features.suites import cli_mind2web_options as opt
+from app.features.suites.cli_suite_run import (
+    MaxLlmOption,
+    ModelOption,
+    NoCacheOption,
+    OutputDirOption,
+    ask_model,
+    not_judged_lines,
+)
 from judges.suites.mind2web.rules import Metric, NoPositive, Shuffle
 
 if TYPE_CHECKING:
-    from app.features.suites.mindact_run import MindActOptions, MindActSurvey
+    from app.features.suites.mindact_run import MindActInput, MindActOptions
+    from app.features.suites.records import Record
     from app.settings import Settings
 
 
-JOURNAL = "mind2web_steps.jsonl"
-SCORES_FOLDER = "scores"
-"""Subfolder of the data folder with converted scores files, named by the digest of the pickle."""
+JOURNAL_NAME = "mind2web_steps.jsonl"
+
+
+DataRootOption: TypeAlias = Annotated[
+    Path | None, typer.Option(help="Data file, folder of a split, or folder with files named after the split.")
+]
+ScoresOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(help="Candidate scores of the ranker: scores_all_data.pkl, or Parquet converted from it."),
+]
+TemplateOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        help="JSON list of chat messages; the question is appended to the last one (default: built-in template)."
+    ),
+]
+NoPositiveOption: TypeAlias = Annotated[
+    NoPositive, typer.Option(help="Score of steps without a gold element within top-k.")
+]
 
 
 def program() -> typer.Typer:
@@ -38,56 +62,60 @@ def program() -> typer.Typer:
 
 def mind2web(
     context: typer.Context,
-    data_root: opt.DataRoot = None,
-    split: opt.SplitName = None,
-    scores_pickle: opt.ScoresPickle = None,
-    scores_sha256: opt.ScoresSha256 = None,
-    top_k: opt.TopK = 50,
-    temperature: opt.Temperature = 0.0,
-    max_examples: opt.MaxExamples = None,
-    prompt_template: opt.PromptTemplate = None,
-    output_dir: opt.OutputDir = None,
-    model: opt.ModelName = None,
-    seed: opt.Seed = 0,
-    shuffle: opt.ShuffleRule = Shuffle.STEP,
-    max_llm: opt.MaxLlm = None,
-    metric: opt.MetricRule = Metric.MINDACT,
-    no_positive: opt.NoPositiveRule = NoPositive.ZERO,
-    compat_trailing: opt.CompatTrailing = False,
-    predictions: opt.Predictions = None,
-    no_cache: opt.NoCache = False,
+    data_root: DataRootOption = None,
+    split: Annotated[
+        str | None, typer.Option(help="Split, for example test_task (default for a single file: its name).")
+    ] = None,
+    scores_pickle: ScoresOption = None,
+    scores_sha256: Annotated[str | None, typer.Option(help="Expected SHA-256 of the pickle.")] = None,
+    top_k: Annotated[int, typer.Option(min=1, help="Number of top-ranked candidates to ask about.")] = 50,
+    temperature: Annotated[float, typer.Option(min=0.0, max=2.0, help="Sampling temperature of the model.")] = 0.0,
+    max_examples: Annotated[int | None, typer.Option(min=1, help="Maximum number of steps.")] = None,
+    prompt_template: TemplateOption = None,
+    output_dir: OutputDirOption = None,
+    model: ModelOption = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for the order of candidates and for the intervals.")] = 0,
+    shuffle: Annotated[
+        Shuffle, typer.Option(help="step: one random generator per step; stream: one for all steps.")
+    ] = Shuffle.STEP,
+    max_llm: MaxLlmOption = None,
+    metric: Annotated[Metric, typer.Option(help="Rule for a successful step.")] = Metric.MINDACT,
+    no_positive: NoPositiveOption = NoPositive.ZERO,
+    compat_trailing: Annotated[
+        bool, typer.Option("--compat-trailing", help="Reproduce the published handling of the end of a split.")
+    ] = False,
+    predictions: Annotated[
+        Path | None, typer.Option(help="Score the predictions in this file instead of asking a model.")
+    ] = None,
+    no_cache: NoCacheOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run a model over Mind2Web: multiple-choice rounds with the published scoring."""
     if context.invoked_subcommand is not None:
         return
-    root, split = _data(data_root, split)
+    root, split = _check_data(data_root, split)
 
     from app.features.suites.mindact import PlayOptions
     from app.features.suites.mindact_run import MindActOptions
 
     settings = judging_settings(model=model, max_llm=max_llm, reply_cache_bytes=0 if no_cache else None)
     quiet_logging(settings)
+    play_options = PlayOptions(
+        top_k=top_k, seed=seed, shuffle=shuffle, metric=metric, no_positive=no_positive, temperature=temperature
+    )
     options = MindActOptions(
         data=root,
         split=split,
-        scores=_scores(scores_pickle, settings, scores_sha256),
+        scores=_scores_table(scores_pickle, settings, scores_sha256),
         scores_name="" if scores_pickle is None else scores_pickle.name,
         template=prompt_template,
-        playing=PlayOptions(
-            top_k=top_k,
-            seed=seed,
-            shuffle=shuffle,
-            metric=metric,
-            no_positive=no_positive,
-            temperature=temperature,
-        ),
+        play_options=play_options,
         compat_trailing=compat_trailing,
         max_examples=max_examples,
         model=None if predictions else settings.model,
         predictions=predictions,
     )
-    _carry_out(options, settings, output_dir, as_json=as_json)
+    _run_and_print(options, settings, output_dir, as_json=as_json)
 
 
 def scores(
@@ -110,7 +138,7 @@ def scores(
     stdout_console().print(line, markup=False, soft_wrap=True)
 
 
-def _data(root: Path | None, split: str | None) -> tuple[Path, str]:
+def _check_data(root: Path | None, split: str | None) -> tuple[Path, str]:
     if root is None:
         raise WrongUsage("--data-root is missing", hint="assay mind2web --data-root DATA --split test_task")
     if not root.exists():
@@ -122,78 +150,68 @@ def _data(root: Path | None, split: str | None) -> tuple[Path, str]:
     return root, split or root.stem
 
 
-def _scores(file: Path | None, settings: Settings, sha256: str | None) -> Path | None:
+def _scores_table(file: Path | None, settings: Settings, sha256: str | None) -> Path | None:
     """Return the scores table of a file. It is converted first if necessary."""
     if file is None:
         return None
+    from app.features.suites.mindact_run import SCORES_FOLDER
     from judges.suites.mind2web.scores import parquet_of
 
     with stderr_console().status("reading scores"):
         return parquet_of(file, settings.data_dir / SCORES_FOLDER, sha256=sha256)
 
 
-def _carry_out(options: MindActOptions, settings: Settings, folder: Path | None, *, as_json: bool) -> None:
-    surveyed = options.open_data()
-    _remark(options, surveyed)
+def _run_and_print(options: MindActOptions, settings: Settings, folder: Path | None, *, as_json: bool) -> None:
+    run_input = options.open_input()
+    _print_input(options, run_input)
     try:
         if options.predictions is None:
-            metrics = _ask(options, surveyed, settings, folder)
+            metrics = _ask_model(options, run_input, settings, folder)
         else:
-            metrics = _score_file(options, surveyed, folder)
+            metrics = _score_file(options, run_input, folder)
     except KeyboardInterrupt:
         raise Interrupted("Interrupted. Finished steps are saved; run the same command to resume.") from None
-    _show(metrics, folder, as_json=as_json)
+    _print_figures(metrics, folder, as_json=as_json)
     if metrics["status"] == "incomplete":
         raise typer.Exit(Exit.INCOMPLETE)
 
 
-def _ask(options: MindActOptions, surveyed: MindActSurvey, settings: Settings, folder: Path | None) -> dict[str, Any]:
-    """Ask the model about the steps that the journal of the folder does not have."""
-    from app.features.suites.journals import FileJournal, NoJournal
+def _ask_model(
+    options: MindActOptions, run_input: MindActInput, settings: Settings, folder: Path | None
+) -> dict[str, Any]:
     from app.features.suites.mindact_run import figures, run_identity, write_official
     from app.features.suites.reports import write_files
 
-    if folder is None:
-        return figures(options, surveyed, event_loop.run(_run(options, surveyed, settings, NoJournal())))
-    journal = FileJournal.opened(folder / JOURNAL, run_identity(options, surveyed))
-    try:
-        records = event_loop.run(_run(options, surveyed, settings, journal))
-        metrics = figures(options, surveyed, records)
-        within = {record["id"] for record in records}  # the journal can have more steps, from a run with more examples
-        write_files(folder, metrics, (record for record in journal.records() if record["id"] in within))
-        write_official(folder, options, metrics, (record for record in journal.records() if record["id"] in within))
-    finally:
-        journal.close()
-    return metrics
+    def write(metrics: dict[str, Any], records: Callable[[], Iterator[Record]]) -> None:
+        assert folder is not None  # noqa: S101 - only called with a journal
+        write_files(folder, metrics, records())
+        write_official(folder, options, metrics, records())
+
+    return ask_model(
+        run_input.plan(options.play_options),
+        settings,
+        None if folder is None else folder / JOURNAL_NAME,
+        identity=run_identity(options, run_input),
+        figures=partial(figures, options, run_input),
+        write=write,
+    )
 
 
-async def _run(
-    options: MindActOptions, surveyed: MindActSurvey, settings: Settings, journal: Any
-) -> list[dict[str, Any]]:
-    from app.features.suites.cli_progress import StepProgress
-    from app.features.suites.step_loop import open_suite_model, run_steps
-
-    async with open_suite_model(settings) as asking:
-        with StepProgress(stderr_console()) as board:
-            plan = surveyed.plan(options.playing)
-            return await run_steps(plan, journal, asking, side_by_side=settings.max_llm, watcher=board)
-
-
-def _score_file(options: MindActOptions, surveyed: MindActSurvey, folder: Path | None) -> dict[str, Any]:
+def _score_file(options: MindActOptions, run_input: MindActInput, folder: Path | None) -> dict[str, Any]:
     from app.features.suites.mindact_run import score_file, write_official
     from app.features.suites.reports import write_files
 
-    metrics, records = score_file(options, surveyed)
+    metrics, records = score_file(options, run_input)
     if folder is not None:
         write_files(folder, metrics, records)
         write_official(folder, options, metrics, iter(records))
     return metrics
 
 
-def _remark(options: MindActOptions, surveyed: MindActSurvey) -> None:
-    who = f"predictions of {options.predictions}" if options.predictions else options.model
+def _print_input(options: MindActOptions, run_input: MindActInput) -> None:
+    source = f"predictions of {options.predictions}" if options.predictions else options.model
     console = stderr_console()
-    console.print(f"{surveyed.total} steps of {options.split} by {who}", markup=False, soft_wrap=True)
+    console.print(f"{run_input.total} steps of {options.split} by {source}", markup=False, soft_wrap=True)
     if options.scores is None:
         console.print(
             "no --scores-pickle: unless the data contain ranks, candidates keep their order in the data, gold elements "
@@ -203,9 +221,7 @@ def _remark(options: MindActOptions, surveyed: MindActSurvey) -> None:
         )
 
 
-def _show(metrics: dict[str, Any], folder: Path | None, *, as_json: bool) -> None:
-    from app.features.suites.cli_tables import not_judged_lines
-
+def _print_figures(metrics: dict[str, Any], folder: Path | None, *, as_json: bool) -> None:
     if as_json:
         print_json(metrics)
         return

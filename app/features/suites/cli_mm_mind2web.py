@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich import box
+from rich.table import Table
 
-from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit, Interrupted, WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
 from app.console.streams import print_json, stderr_console, stdout_console
+from app.features.suites.cli_suite_run import (
+    MaxLlmOption,
+    ModelOption,
+    NoCacheOption,
+    OutputDirOption,
+    ask_model,
+    not_judged_lines,
+)
 from judges.suites.multimodal.readings import Counting
 
 if TYPE_CHECKING:
-    from app.features.suites.multimodal import Survey, TildeOptions
+    from app.features.suites.multimodal import TildeInput, TildeOptions
     from app.features.suites.records import Record
     from app.settings import Settings
 
 
-JOURNAL = "mm_mind2web_steps.jsonl"
+JOURNAL_NAME = "mm_mind2web_steps.jsonl"
 
 
 def program() -> typer.Typer:
@@ -36,20 +47,17 @@ def mm_mind2web(
     data: Annotated[
         Path | None, typer.Option(help="Rows in ~ format: a .parquet or .jsonl file, or a folder of them.")
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Only this split, for example test_website. Default: all.")] = None,
-    output_dir: Annotated[
-        Path | None,
-        typer.Option(help="Folder for figures, predictions and journal. An interrupted run resumes from it."),
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="provider/model. Default: ASSAY_MODEL.")] = None,
+    split: Annotated[str | None, typer.Option(help="Only this split, for example test_website (default: all).")] = None,
+    output_dir: OutputDirOption = None,
+    model: ModelOption = None,
     tokens: Annotated[Counting, typer.Option(help="How tokens of operations are counted for F1.")] = Counting.SET,
     predictions: Annotated[
         Path | None, typer.Option(help="Score the answers in this file instead of asking a model.")
     ] = None,
     max_examples: Annotated[int | None, typer.Option(min=1, help="Maximum number of valid steps.")] = None,
-    max_llm: Annotated[int | None, typer.Option(min=1, help="Maximum concurrent model requests. Default: 30.")] = None,
+    max_llm: MaxLlmOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the resampling of the intervals.")] = 0,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Disable the reply cache.")] = False,
+    no_cache: NoCacheOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run a model over Multimodal-Mind2Web~: two questions per step, scored as on its dataset card."""
@@ -76,15 +84,17 @@ def mm_mind2web(
         model=None if predictions else settings.model,
         answers=predictions,
     )
-    surveyed = options.open_data()
-    _remark(surveyed, options)
+    run_input = options.open_input()
+    _print_input(run_input, options)
     try:
         metrics = (
-            _score_file(options, surveyed, output_dir) if predictions else _ask(options, surveyed, settings, output_dir)
+            _score_file(options, run_input, output_dir)
+            if predictions
+            else _ask_model(options, run_input, settings, output_dir)
         )
     except KeyboardInterrupt:
         raise Interrupted("Interrupted. Finished steps are saved; run the same command to resume.") from None
-    _show(metrics, output_dir, as_json=as_json)
+    _print_figures(metrics, output_dir, as_json=as_json)
     if metrics["status"] == "incomplete":
         raise typer.Exit(Exit.INCOMPLETE)
 
@@ -98,15 +108,14 @@ def build(
         int, typer.Option(min=1, max=500, help="Number of wrong elements next to the gold element.")
     ] = 20,
     seed: Annotated[int, typer.Option(help="Seed for the selection of wrong elements.")] = 42,
-    split: Annotated[str | None, typer.Option(help="Name of the split. Default: from the file names.")] = None,
+    split: Annotated[str | None, typer.Option(help="Name of the split (default: from the file names).")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Build a snapshot in ~ format from Multimodal-Mind2Web rows."""
     if not source.exists():
         raise WrongUsage(f"--from {source}: no such file or folder")
 
-    from app.features.suites.snapshots import build_snapshot
-    from judges.suites.multimodal.snapshot import SamplingOptions
+    from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
 
     console = stderr_console()
     with console.status("building") as status:
@@ -129,35 +138,25 @@ def build(
     )
 
 
-def _ask(options: TildeOptions, surveyed: Survey, settings: Settings, folder: Path | None) -> dict[str, Any]:
-    """Ask the model about the steps that the journal of the folder does not have."""
-    from app.features.suites.journals import FileJournal, NoJournal
-    from app.features.suites.multimodal import figures, run_identity
+def _ask_model(options: TildeOptions, run_input: TildeInput, settings: Settings, folder: Path | None) -> dict[str, Any]:
+    from app.features.suites.multimodal import TildePlan, figures, run_identity
     from app.features.suites.reports import write_files
 
-    if folder is None:
-        return figures(options, surveyed, event_loop.run(_run(options, surveyed, settings, NoJournal())))
-    journal = FileJournal.opened(folder / JOURNAL, run_identity(options, surveyed))
-    try:
-        metrics = figures(options, surveyed, event_loop.run(_run(options, surveyed, settings, journal)))
-        write_files(folder, metrics, journal.records())
-    finally:
-        journal.close()
-    return metrics
+    def write(metrics: dict[str, Any], records: Callable[[], Iterator[Record]]) -> None:
+        assert folder is not None  # noqa: S101 - only called with a journal
+        write_files(folder, metrics, records())
+
+    return ask_model(
+        TildePlan(run_input, counting=options.counting),
+        settings,
+        None if folder is None else folder / JOURNAL_NAME,
+        identity=run_identity(options, run_input),
+        figures=partial(figures, options, run_input),
+        write=write,
+    )
 
 
-async def _run(options: TildeOptions, surveyed: Survey, settings: Settings, journal: Any) -> list[dict[str, Any]]:
-    from app.features.suites.cli_progress import StepProgress
-    from app.features.suites.multimodal import TildePlan
-    from app.features.suites.step_loop import open_suite_model, run_steps
-
-    plan = TildePlan(surveyed, counting=options.counting)
-    async with open_suite_model(settings) as asking:
-        with StepProgress(stderr_console()) as board:
-            return await run_steps(plan, journal, asking, side_by_side=settings.max_llm, watcher=board)
-
-
-def _score_file(options: TildeOptions, surveyed: Survey, folder: Path | None) -> dict[str, Any]:
+def _score_file(options: TildeOptions, run_input: TildeInput, folder: Path | None) -> dict[str, Any]:
     from app.features.suites.multimodal import PredictionsPlan, figures
     from app.features.suites.records import without_trace
     from app.features.suites.reports import write_files
@@ -165,31 +164,29 @@ def _score_file(options: TildeOptions, surveyed: Survey, folder: Path | None) ->
 
     assert options.answers is not None  # noqa: S101 - only called with a file
     answers = read_predictions(options.answers)
-    plan = PredictionsPlan(surveyed, answers, counting=options.counting)
+    plan = PredictionsPlan(run_input, answers, counting=options.counting)
     records: list[Record] = [plan.score(step) for step in plan.steps()]
-    metrics = figures(options, surveyed, [without_trace(record) for record in records], unknown=plan.unknown_ids())
+    metrics = figures(options, run_input, [without_trace(record) for record in records], unknown=plan.unknown_ids())
     if folder is not None:
         write_files(folder, metrics, records)
     return metrics
 
 
-def _remark(surveyed: Survey, options: TildeOptions) -> None:
+def _print_input(run_input: TildeInput, options: TildeOptions) -> None:
     answered_by = f"answers of {options.answers}" if options.answers else options.model
-    skipped = sum(surveyed.skipped.values())
+    skipped = sum(run_input.skipped.values())
     console = stderr_console()
     console.print(
-        f"{len(surveyed.rows)} steps of {surveyed.tasks} tasks by {answered_by}"
+        f"{len(run_input.rows)} steps of {run_input.tasks} tasks by {answered_by}"
         f"{f'; {skipped} invalid rows are not counted' if skipped else ''}",
         markup=False,
         soft_wrap=True,
     )
-    if len(surveyed.splits) > 1:
-        console.print(f"splits are mixed: {', '.join(surveyed.splits)}; use --split to select one", markup=False)
+    if len(run_input.splits) > 1:
+        console.print(f"splits are mixed: {', '.join(run_input.splits)}; use --split to select one", markup=False)
 
 
-def _show(metrics: dict[str, Any], folder: Path | None, *, as_json: bool) -> None:
-    from app.features.suites.cli_tables import PUBLISHED_TITLE, not_judged_lines, published_table, tilde_table
-
+def _print_figures(metrics: dict[str, Any], folder: Path | None, *, as_json: bool) -> None:
     if as_json:
         print_json(metrics)
         return
@@ -201,3 +198,56 @@ def _show(metrics: dict[str, Any], folder: Path | None, *, as_json: bool) -> Non
         console.print(line, markup=False, soft_wrap=True)
     if folder is not None:
         console.print(f"figures and predictions: {folder}", markup=False, soft_wrap=True)
+
+
+_COLUMNS = ("element_accuracy", "operation_token_f1", "step_success")
+
+
+def tilde_table(metrics: Mapping[str, Any]) -> Table:
+    """Return the figures, micro and macro, for each way of counting tokens.
+
+    Figures are ranges if steps were not judged.
+    """
+    table = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title=_title(metrics), title_justify="left"
+    )
+    for heading in ("tokens", "mean over"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("element", "op F1", "step", "task"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for reading, values in metrics["readings"].items():
+        chosen = " *" if reading == metrics["tokens"] else ""
+        for mean, label in (("micro", "steps, micro"), ("macro", "tasks, macro")):
+            cells = [_cell(values, f"{column}_{mean}") for column in _COLUMNS]
+            table.add_row(reading.replace("_", " ") + chosen, label, *cells, _cell(values, "task_success"))
+    return table
+
+
+PUBLISHED_TITLE = "Published by the dataset authors (as far as known): task success, probably on test_website"
+
+
+def published_table() -> Table:
+    """Return the known rows of the published leaderboard."""
+    from judges.suites.multimodal.report import PUBLISHED
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("model")
+    table.add_column("tasks", justify="right")
+    table.add_column("task success", justify="right")
+    for model, tasks, rate in PUBLISHED:
+        table.add_row(model, tasks if "/" in tasks else "", f"{100 * rate:.1f}")
+    return table
+
+
+def _title(metrics: Mapping[str, Any]) -> str:
+    splits = ", ".join(split for split in metrics["splits"] if split) or "no split named"
+    return (
+        f"{metrics['suite']}  {metrics['model'] or metrics['answers']}  {splits}  {metrics['n_steps']} steps, percent"
+    )
+
+
+def _cell(values: Mapping[str, Any], name: str) -> str:
+    if name in values:
+        return f"{100 * values[name]:.1f}"
+    low, high = values["bounds"]["low"][name], values["bounds"]["high"][name]
+    return f"{100 * low:.1f} .. {100 * high:.1f}" if low != high else f"{100 * low:.1f}"

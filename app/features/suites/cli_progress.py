@@ -24,8 +24,8 @@ class StepProgress:
         self._console = console
         self._live = console.is_terminal
         self._sums = {"element_acc": 0.0, "action_f1": 0.0, "step_acc": 0.0}
-        self._scored = self._unknown = self._reused = 0
-        self._told = time.monotonic()
+        self._scored = self._not_judged = self._reused = 0
+        self._printed_at = time.monotonic()
         self._bar = Progress(
             TextColumn("steps"),
             BarColumn(bar_width=20),
@@ -54,11 +54,11 @@ class StepProgress:
             for name in self._sums:
                 self._sums[name] += float(record[name])
         elif record["status"] == "not_judged":
-            self._unknown += 1
+            self._not_judged += 1
         self._bar.update(self._task, completed=done, total=total, figures=self.figures)
         now = time.monotonic()
-        if not self._live and (done == total or now - self._told >= _LINE_EVERY_S):
-            self._told = now
+        if not self._live and (done == total or now - self._printed_at >= _LINE_EVERY_S):
+            self._printed_at = now
             self._console.print(f"{done}/{total} steps  {self.figures}", soft_wrap=True, markup=False)
 
     @property
@@ -67,6 +67,6 @@ class StepProgress:
         means = [total / self._scored if self._scored else 0.0 for total in self._sums.values()]
         shown = [f"{name} {value:.3f}" for name, value in zip(("ele", "f1", "step"), means, strict=True)]
         notes = [
-            f"{count} {what}" for count, what in ((self._unknown, "not judged"), (self._reused, "reused")) if count
+            f"{count} {what}" for count, what in ((self._not_judged, "not judged"), (self._reused, "reused")) if count
         ]
         return "  ".join([*shown, *notes])

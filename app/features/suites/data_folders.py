@@ -28,7 +28,7 @@ class DataFolders:
             text = text.replace(f"{folder}/", "").replace(folder, ".")
         return text
 
-    def allowed(self, path: str) -> Path:
+    def resolve_allowed(self, path: str) -> Path:
         """Resolve a path that is absolute or relative to an allowed folder. Blocks on the disk.
 
         Raises:

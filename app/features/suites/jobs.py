@@ -12,12 +12,12 @@ from answers.submission import Answer, Submission
 from app.engine.runtime import Runtime
 from app.features.suites.data_folders import DataFolders
 from app.features.suites.errors import PathNotAllowed
-from app.features.suites.mindact_kind import MindActKind
+from app.features.suites.mind2web_suite import Mind2WebSuite
+from app.features.suites.mm_mind2web_suite import MultimodalMind2WebSuite
 from app.features.suites.records import Record
 from app.features.suites.run_options import SuiteRunIn
+from app.features.suites.service_suite import PreparedRun, ServiceSuite
 from app.features.suites.step_loop import SuiteModel, run_steps
-from app.features.suites.suite_kind import PreparedRun, SuiteKind
-from app.features.suites.tilde_kind import TildeKind
 from app.jobs.errors import JobSuperseded
 from app.progress import Progress, ProgressCallback, Stage
 from app.storage.database import Database
@@ -27,27 +27,27 @@ from app.storage.suite_steps import StepRow, begin_run, keep_steps, known_record
 from judges.llm.client import LLMClient
 from judges.suites.errors import SuiteError
 
-ORDER_NAME = "run.json"
+OPTIONS_NAME = "run.json"
 _log = logging.getLogger(__name__)
 
 
-def suite_kinds() -> Mapping[str, SuiteKind]:
+def service_suites() -> Mapping[str, ServiceSuite]:
     """Return all suites that run over HTTP, by name."""
-    kinds: tuple[SuiteKind, ...] = (MindActKind(), TildeKind())
-    return {kind.name: kind for kind in kinds}
+    suites: tuple[ServiceSuite, ...] = (Mind2WebSuite(), MultimodalMind2WebSuite())
+    return {suite.name: suite for suite in suites}
 
 
-def as_submission(suite: str, order: SuiteRunIn) -> Submission:
+def as_submission(suite: str, options: SuiteRunIn) -> Submission:
     """Return a run as a submission: the suite is agent and task, and the options are the answer text."""
-    answer = Answer(name=ORDER_NAME, text=order.model_dump_json(exclude_none=True))
-    return Submission(agent=suite, task_id=suite, answers=(answer,), model=order.model, run=order.run)
+    answer = Answer(name=OPTIONS_NAME, text=options.model_dump_json(exclude_none=True))
+    return Submission(agent=suite, task_id=suite, answers=(answer,), model=options.model, run=options.run)
 
 
 async def run_suite(
     runtime: Runtime,
     database: Database,
     job: Job,
-    order: str,
+    options_json: str,
     *,
     result_id: str,
     progress: ProgressCallback,
@@ -61,15 +61,17 @@ async def run_suite(
         JobSuperseded: another attempt of the job has taken over.
         DatabaseUnavailable: the database cannot be reached.
     """
-    places = DataFolders(runtime.settings.suite_data)
+    folders = DataFolders(runtime.settings.suite_data)
     try:
-        run = await asyncio.to_thread(suite_kinds()[job.task_id].opened, order, places, runtime.settings)
-        return await _execute(runtime, database, job, run, result_id=result_id, progress=progress, around=around)
+        run = await asyncio.to_thread(
+            service_suites()[job.task_id].prepare_run, options_json, folders, runtime.settings
+        )
+        return await _judge_steps(runtime, database, job, run, result_id=result_id, progress=progress, around=around)
     except (SuiteError, PathNotAllowed) as error:
-        raise SuiteError(places.hide_folders(str(error))) from error
+        raise SuiteError(folders.hide_folders(str(error))) from error
 
 
-async def _execute(
+async def _judge_steps(
     runtime: Runtime,
     database: Database,
     job: Job,
@@ -79,12 +81,12 @@ async def _execute(
     progress: ProgressCallback,
     around: Callable[[LLMClient], LLMClient],
 ) -> dict[str, Any]:
-    asking = _asking(runtime, job, around) if run.asks else SuiteModel.without_model()
+    suite_model = _suite_model(runtime, job, around) if run.needs_model else SuiteModel.without_model()
     journal = StepJournal(database, job.fence)
-    await journal.begin(run.identity, run.plan.total)
+    await journal.begin_run(run.identity, run.plan.total)
     progress(_progress(0, run.plan.total))
     records = await run_steps(
-        run.plan, journal, asking, side_by_side=runtime.settings.max_llm, watcher=_ProgressWatcher(progress)
+        run.plan, journal, suite_model, max_concurrent=runtime.settings.max_llm, watcher=_ProgressWatcher(progress)
     )
     progress(Progress(stage=Stage.STORING, leaves_done=len(records), leaves_total=run.plan.total))
     figures = await asyncio.to_thread(run.figures, records)
@@ -92,7 +94,7 @@ async def _execute(
     return {"id": result_id, "kind": "suite", **figures, "final_score": run.score(figures), "pages": []}
 
 
-def _asking(runtime: Runtime, job: Job, around: Callable[[LLMClient], LLMClient]) -> SuiteModel:
+def _suite_model(runtime: Runtime, job: Job, around: Callable[[LLMClient], LLMClient]) -> SuiteModel:
     model = job.model or runtime.settings.model
     client, name = runtime.models.client(model)
     runtime.models.check(model)
@@ -121,10 +123,10 @@ class StepJournal:
     def __init__(self, database: Database, fence: Fence) -> None:
         self._database = database
         self._fence = fence
-        self._waiting: list[tuple[Record, asyncio.Future[None]]] = []
+        self._pending: list[tuple[Record, asyncio.Future[None]]] = []
         self._lock = asyncio.Lock()
 
-    async def begin(self, identity: Mapping[str, Any], total: int) -> None:
+    async def begin_run(self, identity: Mapping[str, Any], total: int) -> None:
         """Register the run. Steps of an attempt with another identity are deleted.
 
         Raises:
@@ -137,15 +139,15 @@ class StepJournal:
             identity_json = json.dumps(identity, sort_keys=True)
             await begin_run(connection, self._fence.job_id, identity=identity_json, total=total)
 
-    async def known(self) -> Mapping[str, dict[str, Any]]:
+    async def stored_records(self) -> Mapping[str, dict[str, Any]]:
         async with self._database.begin() as connection:
             records = await known_records(connection, self._fence.job_id)
         return {record["id"]: record for record in records}
 
-    async def keep(self, record: Record) -> None:
+    async def store(self, record: Record) -> None:
         """Store a record. Raises JobSuperseded, DatabaseUnavailable."""
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((record, stored))
+        self._pending.append((record, stored))
         # Group commit: records that arrive during a transaction are written together by the next one.
         async with self._lock:
             if not stored.done():
@@ -153,7 +155,7 @@ class StepJournal:
         await stored
 
     async def _write(self) -> None:
-        batch, self._waiting = self._waiting[:_MAX_BATCH], self._waiting[_MAX_BATCH:]
+        batch, self._pending = self._pending[:_MAX_BATCH], self._pending[_MAX_BATCH:]
         try:
             rows = await asyncio.to_thread(lambda: [StepRow.of(record) for record, _ in batch])
             async with self._database.begin() as connection:
@@ -162,7 +164,7 @@ class StepJournal:
                 await keep_steps(connection, self._fence.job_id, rows)
         except BaseException:  # re-raised; cancellation too puts the batch back
             # Put the batch back for the other waiters: possibly only this task was cancelled.
-            self._waiting = [(record, stored) for record, stored in batch if not stored.done()] + self._waiting
+            self._pending = [(record, stored) for record, stored in batch if not stored.done()] + self._pending
             raise
         for _, stored in batch:
             if not stored.done():

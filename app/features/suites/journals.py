@@ -1,6 +1,6 @@
 """Journal of a run in a folder: a header line that identifies the run, then one JSON line per finished step.
 
-A killed process can leave an incomplete last line. It is cut off, and the step is asked again.
+A killed process can leave an incomplete last line. It is cut off, and the step is judged again.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _RUN = "run"
 class NoJournal:
     """Journal that stores nothing, for a run without a folder. The traces of a large split are gigabytes."""
 
-    async def known(self) -> Mapping[str, dict[str, Any]]:
+    async def stored_records(self) -> Mapping[str, dict[str, Any]]:
         return {}
 
-    async def keep(self, record: Record) -> None:
+    async def store(self, record: Record) -> None:
         """Do nothing: the run itself collects what the figures need."""
 
 
 class FileJournal:
-    """Journal in a file, created by ``opened``. Only one process may write to it at a time."""
+    """Journal in a file, created by ``open``. Only one process may write to it at a time."""
 
     def __init__(self, file: BinaryIO, known: dict[str, dict[str, Any]], spans: dict[str, tuple[int, int]]) -> None:
         self._file = file
@@ -38,7 +38,7 @@ class FileJournal:
         self._lock = asyncio.Lock()
 
     @classmethod
-    def opened(cls, path: Path, run: Mapping[str, Any]) -> FileJournal:
+    def open(cls, path: Path, run: Mapping[str, Any]) -> FileJournal:
         """Open the journal of a run, or create it. Blocks.
 
         Steps are reused only if ``run`` equals the identity in the header line.
@@ -58,10 +58,10 @@ class FileJournal:
         except OSError as error:
             raise RunUnwritable(f"{path}: {error.strerror}") from error
 
-    async def known(self) -> Mapping[str, dict[str, Any]]:
+    async def stored_records(self) -> Mapping[str, dict[str, Any]]:
         return dict(self._known)
 
-    async def keep(self, record: Record) -> None:
+    async def store(self, record: Record) -> None:
         async with self._lock:
             await asyncio.to_thread(self._append, record)
 

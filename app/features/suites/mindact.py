@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from app.features.suites.records import Record, StepStatus
+from app.features.suites.records import Record, StepStatus, usage_json
 from app.features.suites.step_loop import SuiteModel
 from judges.errors import LLMError
 from judges.suites.errors import DataUnreadable
@@ -45,132 +45,140 @@ class PlayOptions:
 class PreparedStep:
     """Step with everything that is known before a model is asked.
 
-    ``unplayed`` says why no question is needed. ``fault`` (reason, text) says why the step cannot be judged. ``best``
-    is the rank of the best positive, or None. ``origin`` is None if there is a fault.
+    ``unplayed`` says why no question is needed. ``fault`` (reason, text) says why the step cannot be judged.
+    ``best_rank`` is the rank of the best positive, or None. ``rank_origin`` is None if there is a fault.
     """
 
     step: Step
     positives: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
-    best: int | None = None
-    origin: RankOrigin | None = None
+    best_rank: int | None = None
+    rank_origin: RankOrigin | None = None
     unplayed: Unplayed | None = None
     fault: tuple[str, str] | None = None
 
 
 class MindActPlan:
-    """Plan that asks a model about every step with a question, or scores the answers in ``given``."""
+    """Plan that asks a model about every step with a question, or scores the answers in ``predictions``."""
 
     def __init__(
         self,
         split: Split,
         total: int,
         *,
-        playing: PlayOptions,
+        play_options: PlayOptions,
         ranks: RankLookup | None,
         template: Template,
-        given: Mapping[str, RecordedPrediction] | None = None,
+        predictions: Mapping[str, RecordedPrediction] | None = None,
     ) -> None:
         self._split = split
         self._total = total
-        self._playing = playing
+        self._play_options = play_options
         self._ranks = ranks
         self._template = template
-        self._given = given
+        self._predictions = predictions
 
     @property
     def total(self) -> int:
         return self._total
 
     def steps(self) -> Iterator[PreparedStep]:
-        return prepare(self._split, self._playing, self._ranks)
+        return prepare(self._split, self._play_options, self._ranks)
 
     def step_id(self, step: PreparedStep) -> str:
         return step.step.sample_id
 
-    async def judge(self, step: PreparedStep, asking: SuiteModel) -> Record:
+    async def judge(self, step: PreparedStep, suite_model: SuiteModel) -> Record:
         """Judge one step. A fault of the data makes it ``not_judged``; errors of the model are raised."""
         settled = self.score(step)
         if settled is not None:
             return settled
         player = StepPlayer(
-            client=asking.client,
-            model=asking.model,
+            client=suite_model.client,
+            model=suite_model.model,
             template=self._template,
-            temperature=self._playing.temperature,
+            temperature=self._play_options.temperature,
         )
         try:
             played = await player.play(step.step, step.order)
         except PageUnusable as error:
             return not_judged_record(step, PAGE_UNUSABLE, f"{step.step.place}: {error}")
-        return scored_record(step, played.prediction, self._playing, played)
+        return scored_record(step, played.prediction, self._play_options, played)
 
     def score(self, step: PreparedStep) -> Record | None:
         """Return the record of a step that needs no model, or None if a model must be asked."""
         if step.fault is not None:
             return not_judged_record(step, *step.fault)
-        if step.unplayed in WITHOUT_POSITIVE or (step.unplayed is not None and self._given is None):
-            return scored_record(step, EMPTY_PREDICTION, self._playing)
-        if self._given is None:
+        if step.unplayed in WITHOUT_POSITIVE or (step.unplayed is not None and self._predictions is None):
+            return scored_record(step, EMPTY_PREDICTION, self._play_options)
+        if self._predictions is None:
             return None
-        found = self._given.get(step.step.sample_id)
+        found = self._predictions.get(step.step.sample_id)
         if found is None:
             return not_judged_record(step, NO_PREDICTION, "the file contains no prediction for this step")
         prediction = found.prediction(len(step.order)) if isinstance(found, RecordedRounds) else found
-        return scored_record(step, prediction, self._playing)
+        return scored_record(step, prediction, self._play_options)
 
     def not_judged(self, step: PreparedStep, error: LLMError) -> Record:
         return not_judged_record(step, str(error.reason or "llm_unavailable"), str(error), error.usage)
 
 
-def prepare(split: Split, playing: PlayOptions, ranks: RankLookup | None) -> Iterator[PreparedStep]:
+def prepare(split: Split, play_options: PlayOptions, ranks: RankLookup | None) -> Iterator[PreparedStep]:
     """Yield every step with ranked candidates, cut at ``top_k`` and shuffled. Blocks.
 
     Raises:
         DataUnreadable: a file is damaged, or contains a step twice.
     """
-    stream = Random(playing.seed)  # noqa: S311 - not security-relevant
+    stream = Random(play_options.seed)  # noqa: S311 - not security-relevant
     seen: dict[str, str] = {}
     for step in split.steps():
         if step.sample_id in seen:
             raise DataUnreadable(step.place, f"repeats step {step.sample_id} of {seen[step.sample_id]}")
         seen[step.sample_id] = step.place
         try:
-            with_ranks, origin = ranked(step, ranks)
+            with_ranks, rank_origin = ranked(step, ranks)
         except RankMissing as error:
             yield PreparedStep(step=step, fault=(NO_RANK, str(error)))
             continue
-        yield _prepared(with_ranks, origin, playing, stream)
+        yield _prepared(with_ranks, rank_origin, play_options, stream)
 
 
-def _prepared(step: Step, origin: RankOrigin, playing: PlayOptions, stream: Random) -> PreparedStep:
-    positives, negatives = ids_in_top_k(step.positives, playing.top_k), ids_in_top_k(step.negatives, playing.top_k)
-    best = min((one.rank for one in step.positives if one.rank is not None), default=None)
+def _prepared(step: Step, rank_origin: RankOrigin, play_options: PlayOptions, stream: Random) -> PreparedStep:
+    positives, negatives = (
+        ids_in_top_k(step.positives, play_options.top_k),
+        ids_in_top_k(step.negatives, play_options.top_k),
+    )
+    best_rank = min((one.rank for one in step.positives if one.rank is not None), default=None)
     unplayed, order = None, list[str]()
     if positives:
-        step_random = Random(f"{playing.seed}:{step.sample_id}")  # noqa: S311 - not security-relevant
-        order = shuffled(positives, negatives, stream if playing.shuffle is Shuffle.STREAM else step_random)
+        step_random = Random(f"{play_options.seed}:{step.sample_id}")  # noqa: S311 - not security-relevant
+        order = shuffled(positives, negatives, stream if play_options.shuffle is Shuffle.STREAM else step_random)
         unplayed = Unplayed.SINGLE if len(order) == 1 else None
     else:
         unplayed = Unplayed.OUTSIDE_TOP_K if step.positives else Unplayed.NO_POSITIVE
     return PreparedStep(
-        step=step, positives=tuple(positives), order=tuple(order), best=best, origin=origin, unplayed=unplayed
+        step=step,
+        positives=tuple(positives),
+        order=tuple(order),
+        best_rank=best_rank,
+        rank_origin=rank_origin,
+        unplayed=unplayed,
     )
 
 
 def scored_record(
-    step: PreparedStep, prediction: Prediction, playing: PlayOptions, played: PlayedStep | None = None
+    step: PreparedStep, prediction: Prediction, play_options: PlayOptions, played: PlayedStep | None = None
 ) -> Record:
     """Return the record of a judged step. A step without a positive is scored by the policy ``no_positive``."""
     gold = gold_op_string(step.step.op, step.step.value)
     result = score_prediction(prediction, step.positives, gold)
     operation = prediction.op_string.split()
     action = int(bool(prediction.node_id) and bool(operation) and operation[0] == step.step.op)
-    by_action = playing.metric is Metric.ACTION
-    skipped = playing.no_positive is NoPositive.SKIP and step.unplayed in WITHOUT_POSITIVE
+    by_action = play_options.metric is Metric.ACTION
+    skipped = play_options.no_positive is NoPositive.SKIP and step.unplayed in WITHOUT_POSITIVE
     success = bool(result.element and action) if by_action else result.success
     return {
-        **_heading(step),
+        **_step_fields(step),
         "status": (StepStatus.SKIPPED if skipped else StepStatus.SCORED).value,
         "reason": None if step.unplayed is None else str(step.unplayed),
         "detail": "",
@@ -183,7 +191,7 @@ def scored_record(
         "action": action,
         "prediction": list(prediction),
         "empty_outputs": 0 if played is None else played.empty,
-        "usage": _usage(Usage() if played is None else played.usage),
+        "usage": usage_json(Usage() if played is None else played.usage),
         "trace": _trace(step, gold, played),
     }
 
@@ -193,19 +201,19 @@ def not_judged_record(step: PreparedStep, reason: str, detail: str, usage: Usage
     gold = gold_op_string(step.step.op, step.step.value)
     no_figures = dict.fromkeys(("element_acc", "action_f1", "step_acc", "element", "op_f1", "action", "prediction"))
     return {
-        **_heading(step),
+        **_step_fields(step),
         "status": StepStatus.NOT_JUDGED.value,
         "reason": reason,
         "detail": detail,
         "judged": False,
         **no_figures,
         "empty_outputs": 0,
-        "usage": _usage(usage or Usage()),
+        "usage": usage_json(usage or Usage()),
         "trace": _trace(step, gold, None),
     }
 
 
-def _heading(step: PreparedStep) -> dict[str, Any]:
+def _step_fields(step: PreparedStep) -> dict[str, Any]:
     return {
         "id": step.step.sample_id,
         "position": step.step.position,
@@ -216,15 +224,15 @@ def _heading(step: PreparedStep) -> dict[str, Any]:
         "domain": step.step.domain,
         "unplayed": None if step.unplayed is None else str(step.unplayed),
         "positive_ranks": _positive_ranks(step),
-        "origin": None if step.origin is None else str(step.origin),
+        "origin": None if step.rank_origin is None else str(step.rank_origin),
     }
 
 
 def _positive_ranks(step: PreparedStep) -> list[int] | None:
     """Return the best rank of a gold element as a list, empty without one. None if the candidates have no ranks."""
-    if step.fault is not None or step.origin is RankOrigin.LISTED:
+    if step.fault is not None or step.rank_origin is RankOrigin.LISTED:
         return None
-    return [] if step.best is None else [step.best]
+    return [] if step.best_rank is None else [step.best_rank]
 
 
 def _trace(step: PreparedStep, gold: str, played: PlayedStep | None) -> dict[str, Any]:
@@ -255,14 +263,4 @@ def _trace(step: PreparedStep, gold: str, played: PlayedStep | None) -> dict[str
             "op_string": gold,
         },
         "boxes": boxes,
-    }
-
-
-def _usage(usage: Usage) -> dict[str, Any]:
-    return {
-        "calls": usage.calls,
-        "cached_calls": usage.cached_calls,
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "usd": usage.usd,
     }

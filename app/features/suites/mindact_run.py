@@ -15,7 +15,7 @@ from lxml import etree
 
 from app.features.suites.mindact import NAME, MindActPlan, PlayOptions
 from app.features.suites.records import TRACE, Record, without_trace
-from app.features.suites.reports import atomic_text_file, not_judged, tool_version, usage
+from app.features.suites.reports import atomic_text_file, not_judged_summary, tool_version, total_usage
 from judges.llm.providers import parse_model
 from judges.suites.errors import DataMissing
 from judges.suites.mind2web.data import Split, find_split
@@ -27,6 +27,8 @@ from judges.suites.mind2web.rules import STEP_RULES
 from judges.suites.mind2web.scores import ScoreTable
 from judges.suites.mind2web.step_player import request_params
 
+SCORES_FOLDER = "scores"
+"""Subfolder of the data folder with converted scores files, named by the digest of the pickle."""
 _EDGE_BYTES = 1 << 20
 _MAX_UNKNOWN = 200
 
@@ -44,13 +46,13 @@ class MindActOptions:
     scores: Path | None = None
     scores_name: str = ""
     template: Path | None = None
-    playing: PlayOptions = field(default_factory=PlayOptions)
+    play_options: PlayOptions = field(default_factory=PlayOptions)
     compat_trailing: bool = False
     max_examples: int | None = None
     model: str | None = None
     predictions: Path | None = None
 
-    def open_data(self) -> MindActSurvey:
+    def open_input(self) -> MindActInput:
         """Find and count the steps; open template, scores and predictions. Blocks.
 
         Raises:
@@ -60,82 +62,87 @@ class MindActOptions:
         total = split.count()
         if not total:
             raise DataMissing(f"{self.data}: the files of split {self.split!r} contain no step")
-        return MindActSurvey(
+        return MindActInput(
             split=split,
             total=total,
             template=shipped_template() if self.template is None else load_template(self.template),
             ranks=None if self.scores is None else ScoreTable(self.scores, name=self.scores_name),
-            given=None if self.predictions is None else read_predictions(self.predictions),
+            predictions=None if self.predictions is None else read_predictions(self.predictions),
             files=tuple(_file(file) for file in split.files),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MindActSurvey:
+class MindActInput:
     """Input of a run. ``files`` identify the data by name, size, and a digest of the beginning and the end."""
 
     split: Split
     total: int
     template: Template
     ranks: ScoreTable | None
-    given: Mapping[str, RecordedPrediction] | None
+    predictions: Mapping[str, RecordedPrediction] | None
     files: tuple[Mapping[str, Any], ...]
 
-    def plan(self, playing: PlayOptions) -> MindActPlan:
+    def plan(self, play_options: PlayOptions) -> MindActPlan:
         return MindActPlan(
-            self.split, self.total, playing=playing, ranks=self.ranks, template=self.template, given=self.given
+            self.split,
+            self.total,
+            play_options=play_options,
+            ranks=self.ranks,
+            template=self.template,
+            predictions=self.predictions,
         )
 
     def unknown(self, records: Sequence[Record]) -> list[str]:
         """Return predictions for steps that are not in the data. Empty if only part of the data is run."""
-        if self.given is None or self.split.max_steps is not None:
+        if self.predictions is None or self.split.max_steps is not None:
             return []
-        return sorted(self.given.keys() - {record["id"] for record in records})
+        return sorted(self.predictions.keys() - {record["id"] for record in records})
 
 
-def run_identity(options: MindActOptions, surveyed: MindActSurvey) -> dict[str, Any]:
+def run_identity(options: MindActOptions, run_input: MindActInput) -> dict[str, Any]:
     """Return the values that must be equal for the steps of an earlier run to be reused."""
     return {
         "suite": NAME,
         "model": options.model,
         "split": options.split,
-        "top_k": options.playing.top_k,
-        "seed": options.playing.seed,
-        "shuffle": str(options.playing.shuffle),
-        "temperature": options.playing.temperature,
-        "metric": str(options.playing.metric),
-        "no_positive": str(options.playing.no_positive),
-        "template": surveyed.template.ref,
+        "top_k": options.play_options.top_k,
+        "seed": options.play_options.seed,
+        "shuffle": str(options.play_options.shuffle),
+        "temperature": options.play_options.temperature,
+        "metric": str(options.play_options.metric),
+        "no_positive": str(options.play_options.no_positive),
+        "template": run_input.template.ref,
         "scores": None if options.scores is None else _file(options.scores),
-        "data": list(surveyed.files),
+        "data": list(run_input.files),
         "predictions": None if options.predictions is None else _file(options.predictions),
     }
 
 
-def figures(options: MindActOptions, surveyed: MindActSurvey, records: Sequence[Record]) -> dict[str, Any]:
+def figures(options: MindActOptions, run_input: MindActInput, records: Sequence[Record]) -> dict[str, Any]:
     """Return the figures of a run with its options and data. Blocks."""
-    playing, missing, unknown = options.playing, not_judged(records), surveyed.unknown(records)
+    play_options, missing, unknown = options.play_options, not_judged_summary(records), run_input.unknown(records)
     model_name = None if options.model is None else parse_model(options.model).model
     origins = Counter(record["origin"] for record in records if record["origin"])
     return {
         "suite": NAME,
         "status": "incomplete" if missing["count"] else "complete",
-        "metric": str(playing.metric),
-        "step_rule": STEP_RULES[playing.metric],
-        "no_positive": str(playing.no_positive),
+        "metric": str(play_options.metric),
+        "step_rule": STEP_RULES[play_options.metric],
+        "no_positive": str(play_options.no_positive),
         "compat_trailing": options.compat_trailing,
         "model": options.model,
         "predictions": None if options.predictions is None else options.predictions.name,
-        "temperature": playing.temperature,
-        "params": None if model_name is None else dict(request_params(model_name, playing.temperature)),
-        "template": surveyed.template.ref,
+        "temperature": play_options.temperature,
+        "params": None if model_name is None else dict(request_params(model_name, play_options.temperature)),
+        "template": run_input.template.ref,
         "split": options.split,
-        "top_k": playing.top_k,
-        "seed": playing.seed,
-        "shuffle": str(playing.shuffle),
+        "top_k": play_options.top_k,
+        "seed": play_options.seed,
+        "shuffle": str(play_options.shuffle),
         "max_examples": options.max_examples,
-        "data": list(surveyed.files),
-        "scores": None if surveyed.ranks is None else surveyed.ranks.name,
+        "data": list(run_input.files),
+        "scores": None if run_input.ranks is None else run_input.ranks.name,
         "rank_origin": dict(origins),
         "gold_always_included": RankOrigin.LISTED in origins,
         "versions": {"assay": tool_version(), "python": platform.python_version(), "lxml": etree.__version__},
@@ -143,10 +150,10 @@ def figures(options: MindActOptions, surveyed: MindActSurvey, records: Sequence[
         "n_tasks": len({record["task_id"] for record in records}),
         **report(
             records,
-            metric=playing.metric,
-            no_positive=playing.no_positive,
-            top_k=playing.top_k,
-            seed=playing.seed,
+            metric=play_options.metric,
+            no_positive=play_options.no_positive,
+            top_k=play_options.top_k,
+            seed=play_options.seed,
             compat_trailing=options.compat_trailing,
         ),
         "empty_outputs": sum(record["empty_outputs"] for record in records),
@@ -155,19 +162,19 @@ def figures(options: MindActOptions, surveyed: MindActSurvey, records: Sequence[
         "not_judged": missing,
         "unknown_ids": unknown[:_MAX_UNKNOWN],
         "unknown_count": len(unknown),
-        "usage": usage(records),
+        "usage": total_usage(records),
     }
 
 
-def score_file(options: MindActOptions, surveyed: MindActSurvey) -> tuple[dict[str, Any], list[Record]]:
+def score_file(options: MindActOptions, run_input: MindActInput) -> tuple[dict[str, Any], list[Record]]:
     """Return the figures and records for predictions from a file. Blocks.
 
     Raises:
         DataUnreadable: the data are damaged.
     """
-    plan = surveyed.plan(options.playing)
+    plan = run_input.plan(options.play_options)
     records = [record for step in plan.steps() if (record := plan.score(step)) is not None]
-    return figures(options, surveyed, [without_trace(record) for record in records]), records
+    return figures(options, run_input, [without_trace(record) for record in records]), records
 
 
 def summary_score(metrics: Mapping[str, Any]) -> float:
@@ -185,7 +192,7 @@ def write_official(
     Raises:
         RunUnwritable: a file cannot be written.
     """
-    name, top_k = options.split, options.playing.top_k
+    name, top_k = options.split, options.play_options.top_k
     results = folder / f"{name}_results_top{top_k}.json"
     with (
         atomic_text_file(folder / f"{name}_predictions_top{top_k}.json") as predictions,
@@ -214,8 +221,8 @@ def official_rounds(record: Record) -> list[Any]:
     trace = record[TRACE]
     found = []
     for one, prompt, raw in zip(trace["rounds"], trace["prompt"], trace["raw_output"], strict=True):
-        page, _, asked = prompt.removeprefix("'''\n").partition("\n'''\n\n")  # a page is a single line
-        found.append([one["candidate_ids"], [page, asked, one["options"]], raw])
+        page, _, question = prompt.removeprefix("'''\n").partition("\n'''\n\n")  # a page is a single line
+        found.append([one["candidate_ids"], [page, question, one["options"]], raw])
     return found
 
 

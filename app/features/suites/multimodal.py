@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.features.suites.records import Record, StepStatus
-from app.features.suites.reports import not_judged, tool_version, usage
+from app.features.suites.records import Record, StepStatus, usage_json
+from app.features.suites.reports import not_judged_summary, tool_version, total_usage
 from app.features.suites.step_loop import SuiteModel
 from judges.errors import LLMError
 from judges.llm.providers import parse_model
@@ -43,7 +43,7 @@ _SOURCE_COLUMN = "annotation_id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
+class TildeInput:
     """Content of the data. ``rows`` are the valid rows of the split without prompts; ``digest`` identifies the data."""
 
     data: Path
@@ -59,7 +59,7 @@ class Survey:
         return len({row.task_id for row in self.rows})
 
 
-def survey(data: Path, *, split: str | None = None, max_examples: int | None = None) -> Survey:
+def read_input(data: Path, *, split: str | None = None, max_examples: int | None = None) -> TildeInput:
     """Read and validate all rows without prompts, so that damage is found before any cost. Blocks.
 
     Raises:
@@ -98,7 +98,7 @@ def survey(data: Path, *, split: str | None = None, max_examples: int | None = N
     if not count:
         existing = f"; existing splits: {', '.join(sorted(splits))}" if splits else ""
         raise DataMissing(f"{data} has no row{f' of the split {split}' if split else ''}{existing}")
-    return Survey(
+    return TildeInput(
         data=data,
         split=split,
         splits=tuple(sorted(selected_splits)),
@@ -112,25 +112,25 @@ def survey(data: Path, *, split: str | None = None, max_examples: int | None = N
 class TildePlan:
     """Plan that asks a model about every valid row."""
 
-    def __init__(self, surveyed: Survey, *, counting: Counting) -> None:
-        self._survey = surveyed
+    def __init__(self, run_input: TildeInput, *, counting: Counting) -> None:
+        self._input = run_input
         self._reading = Reading.of(counting)
-        self._wanted = frozenset(row.position for row in surveyed.rows)
+        self._positions = frozenset(row.position for row in run_input.rows)
 
     @property
     def total(self) -> int:
-        return len(self._survey.rows)
+        return len(self._input.rows)
 
     def steps(self) -> Iterator[TildeRow]:
-        for source in read_rows(self._survey.data, (*SCORED_COLUMNS, *PROMPT_COLUMNS, BOXES_COLUMN)):
-            if source.position in self._wanted:
+        for source in read_rows(self._input.data, (*SCORED_COLUMNS, *PROMPT_COLUMNS, BOXES_COLUMN)):
+            if source.position in self._positions:
                 yield read_tilde_row(source.values, place=source.place, position=source.position)
 
     def step_id(self, step: TildeRow) -> str:
         return step.id
 
-    async def judge(self, step: TildeRow, asking: SuiteModel) -> Record:
-        dialogue = await ask(step, asking.client, asking.model)
+    async def judge(self, step: TildeRow, suite_model: SuiteModel) -> Record:
+        dialogue = await ask(step, suite_model.client, suite_model.model)
         # In a thread, because the digest of a screenshot takes milliseconds.
         return await asyncio.to_thread(
             scored_record, step, parse_seeact(dialogue.answer), reading=self._reading, dialogue=dialogue
@@ -138,20 +138,20 @@ class TildePlan:
 
     def not_judged(self, step: TildeRow, error: LLMError) -> Record:
         reason = str(error.reason) if error.reason else "llm_unavailable"
-        return _unknown(step, reason=reason, detail=str(error), usage=error.usage)
+        return not_judged_record(step, reason=reason, detail=str(error), usage=error.usage)
 
 
 class PredictionsPlan:
     """Plan that scores answers from a file. A step without an answer is not judged."""
 
-    def __init__(self, surveyed: Survey, answers: Mapping[str, RecordedAnswer], *, counting: Counting) -> None:
-        self._survey = surveyed
+    def __init__(self, run_input: TildeInput, answers: Mapping[str, RecordedAnswer], *, counting: Counting) -> None:
+        self._input = run_input
         self._answers = answers
         self._reading = Reading.of(counting)
 
     @property
     def total(self) -> int:
-        return len(self._survey.rows)
+        return len(self._input.rows)
 
     @property
     def digest(self) -> str:
@@ -159,18 +159,18 @@ class PredictionsPlan:
         return hashlib.sha256(repr(sorted(self._answers.items(), key=lambda item: item[0])).encode()).hexdigest()
 
     def steps(self) -> Iterator[TildeRow]:
-        return iter(self._survey.rows)
+        return iter(self._input.rows)
 
     def step_id(self, step: TildeRow) -> str:
         return step.id
 
-    async def judge(self, step: TildeRow, asking: SuiteModel) -> Record:
+    async def judge(self, step: TildeRow, suite_model: SuiteModel) -> Record:
         return self.score(step)
 
     def score(self, step: TildeRow) -> Record:
         predicted = self._answers.get(step.id)
         if predicted is None:
-            return _unknown(
+            return not_judged_record(
                 step, reason=NO_PREDICTION, detail="the file contains no answer for this step", usage=Usage()
             )
         return scored_record(step, predicted.reply, reading=self._reading, raw=predicted.raw)
@@ -180,9 +180,9 @@ class PredictionsPlan:
 
     def unknown_ids(self) -> list[str]:
         """Return ids of answers to steps that are not in the data. Skipped rows are known. Blocks."""
-        known = {row.id for row in self._survey.rows}
+        known = {row.id for row in self._input.rows}
         if self._answers.keys() - known:
-            for source in read_rows(self._survey.data, ("task_id", "step")):
+            for source in read_rows(self._input.data, ("task_id", "step")):
                 known.add(f"{source.values.get('task_id')}:{source.values.get('step')}")
         return sorted(self._answers.keys() - known)
 
@@ -198,7 +198,7 @@ def scored_record(
     """Return the record of an answered step."""
     verdict = score_answer(row, answer)
     return {
-        **_heading(row),
+        **_step_fields(row),
         "status": StepStatus.SCORED.value,
         "reason": None,
         "detail": "",
@@ -209,9 +209,9 @@ def scored_record(
         "element": answer.element,
         "action": answer.action,
         "value": answer.value,
-        "usage": _usage(Usage() if dialogue is None else dialogue.usage),
+        "usage": usage_json(Usage() if dialogue is None else dialogue.usage),
         "trace": {
-            **_question(row),
+            **_trace(row),
             "thought": None if dialogue is None else dialogue.thought,
             "raw_output": raw if dialogue is None else dialogue.answer,
             "picked": verdict.picked,
@@ -220,9 +220,9 @@ def scored_record(
     }
 
 
-def _unknown(row: TildeRow, *, reason: str, detail: str, usage: Usage) -> Record:
+def not_judged_record(row: TildeRow, *, reason: str, detail: str, usage: Usage) -> Record:
     return {
-        **_heading(row),
+        **_step_fields(row),
         "status": StepStatus.NOT_JUDGED.value,
         "reason": reason,
         "detail": detail,
@@ -230,12 +230,12 @@ def _unknown(row: TildeRow, *, reason: str, detail: str, usage: Usage) -> Record
         "action_f1": None,
         "step_acc": None,
         "f1": None,
-        "usage": _usage(usage),
-        "trace": _question(row),
+        "usage": usage_json(usage),
+        "trace": _trace(row),
     }
 
 
-def _heading(row: TildeRow) -> dict[str, Any]:
+def _step_fields(row: TildeRow) -> dict[str, Any]:
     return {
         "id": row.id,
         "position": row.position,
@@ -247,7 +247,7 @@ def _heading(row: TildeRow) -> dict[str, Any]:
     }
 
 
-def _question(row: TildeRow) -> dict[str, Any]:
+def _trace(row: TildeRow) -> dict[str, Any]:
     """Return the question and the gold answer. Candidates have letters; the none option comes last."""
     return {
         "task": row.task,
@@ -261,16 +261,6 @@ def _question(row: TildeRow) -> dict[str, Any]:
             "operation": operation_string(row.op, row.value),
         },
         "boxes": dict(row.boxes),
-    }
-
-
-def _usage(usage: Usage) -> dict[str, Any]:
-    return {
-        "calls": usage.calls,
-        "cached_calls": usage.cached_calls,
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "usd": usage.usd,
     }
 
 
@@ -294,16 +284,16 @@ class TildeOptions:
     model: str | None = None
     answers: Path | None = None
 
-    def open_data(self) -> Survey:
+    def open_input(self) -> TildeInput:
         """Read and validate the data. Blocks.
 
         Raises:
             DataMissing, DataUnreadable: the data cannot be used.
         """
-        return survey(self.data, split=self.split, max_examples=self.max_examples)
+        return read_input(self.data, split=self.split, max_examples=self.max_examples)
 
 
-def run_identity(options: TildeOptions, surveyed: Survey) -> dict[str, Any]:
+def run_identity(options: TildeOptions, run_input: TildeInput) -> dict[str, Any]:
     """Return the values that must be equal for the steps of an earlier run to be reused."""
     return {
         "suite": NAME,
@@ -311,15 +301,15 @@ def run_identity(options: TildeOptions, surveyed: Survey) -> dict[str, Any]:
         "split": options.split,
         "tokens": str(options.counting),
         "max_examples": options.max_examples,
-        "data": surveyed.digest,
+        "data": run_input.digest,
     }
 
 
 def figures(
-    options: TildeOptions, surveyed: Survey, records: Sequence[Record], *, unknown: Sequence[str] = ()
+    options: TildeOptions, run_input: TildeInput, records: Sequence[Record], *, unknown: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Return the figures of a run with its options and data. Blocks."""
-    missing = not_judged(records)
+    missing = not_judged_summary(records)
     model_name = None if options.model is None else parse_model(options.model).model
     return {
         "suite": NAME,
@@ -328,21 +318,21 @@ def figures(
         "params": None if model_name is None else dict(request_params(model_name)),
         "answers": None if options.answers is None else options.answers.name,
         "split": options.split,
-        "splits": list(surveyed.splits),
+        "splits": list(run_input.splits),
         "tokens": str(options.counting),
         "seed": options.seed,
         "max_examples": options.max_examples,
-        "data": {"files": list(data_names(surveyed.data)), "sha256_of_rows": surveyed.digest},
+        "data": {"files": list(data_names(run_input.data)), "sha256_of_rows": run_input.digest},
         "tool_version": tool_version(),
-        "n_rows": surveyed.all_rows,
-        "n_valid": surveyed.all_rows - sum(surveyed.skipped.values()),
-        "n_steps": len(surveyed.rows),
-        "n_tasks_with_valid": surveyed.tasks,
-        "skipped": dict(surveyed.skipped),
+        "n_rows": run_input.all_rows,
+        "n_valid": run_input.all_rows - sum(run_input.skipped.values()),
+        "n_steps": len(run_input.rows),
+        "n_tasks_with_valid": run_input.tasks,
+        "skipped": dict(run_input.skipped),
         **report(records, reading=Reading.of(options.counting), seed=options.seed),
         "not_judged": missing,
         "unknown_ids": list(unknown),
-        "usage": usage(records),
+        "usage": total_usage(records),
     }
 
 

@@ -14,8 +14,8 @@ MEASURES: Mapping[str, str] = {
     "step": "Step success",
 }
 MEANS: Mapping[str, str] = {"micro": "mean over steps", "macro": "mean over tasks"}
-_FULL = {"element": "element_accuracy", "operation": "operation_f1", "step": "step_success"}
-_FLAT = {"element": "element_accuracy", "operation": "operation_token_f1", "step": "step_success"}
+_LONG_NAMES = {"element": "element_accuracy", "operation": "operation_f1", "step": "step_success"}
+_NAMES_WITH_MEAN = {"element": "element_accuracy", "operation": "operation_token_f1", "step": "step_success"}
 _NO_SPLIT = "split unknown"
 
 Figures: TypeAlias = Mapping[str, Mapping[str, float | None]]
@@ -57,7 +57,7 @@ class SuiteRun:
     def interval(self, mean: str, measure: str) -> Mapping[str, float] | None:
         """Return the 95 % interval of a figure, if the result has it."""
         found = ((self.result or {}).get("intervals_95") or {}).get(mean) or {}
-        return found.get(measure) or found.get(_FULL[measure])
+        return found.get(measure) or found.get(_LONG_NAMES[measure])
 
     def bounds(self, mean: str, measure: str) -> tuple[float, float] | None:
         """Return the bounds of a figure for all possible outcomes of unjudged steps."""
@@ -125,9 +125,9 @@ def _figure(values: Mapping[str, Any], mean: str, measure: str) -> float | None:
     """Return one figure. The suites use three different names for it."""
     grouped = values.get(mean)
     if isinstance(grouped, Mapping):
-        found = grouped.get(measure, grouped.get(_FULL[measure]))
+        found = grouped.get(measure, grouped.get(_LONG_NAMES[measure]))
     else:
-        found = values.get(f"{_FLAT[measure]}_{mean}")
+        found = values.get(f"{_NAMES_WITH_MEAN[measure]}_{mean}")
     return None if found is None else float(found)
 
 
@@ -138,8 +138,8 @@ RUNS_CSV = ("suite", "id", "split", "model", "status", *_FIGURES, *(f"{name}_{en
             ("lowest", "highest")), "task_success", "steps_done", "steps_total", "not_judged", "usd",
             "created_at")  # fmt: skip
 PARTS_CSV = ("name", *_FIGURES, "task_success", "steps", "tasks")
-_ENDS = ("", "_low_95", "_high_95", "_lowest", "_highest")
-FIGURES_CSV = ("mean", *(f"{measure}{end}" for measure in MEASURES for end in _ENDS))
+_SUFFIXES = ("", "_low_95", "_high_95", "_lowest", "_highest")
+FIGURES_CSV = ("mean", *(f"{measure}{end}" for measure in MEASURES for end in _SUFFIXES))
 
 
 def run_rows(suites: Mapping[str, Mapping[str, Sequence[SuiteRun]]]) -> Iterator[list[Cell]]:

@@ -54,8 +54,8 @@ class Table(StrEnum):
 
 
 NAMES: Mapping[str, str] = {Suite.MIND2WEB: "Mind2Web", Suite.MM_MIND2WEB: "Multimodal-Mind2Web~"}
-_RUNS_SHOWN = 50
-_STEPS_SHOWN = 50
+_MAX_RUNS = 50
+_STEPS_PER_PAGE = 50
 _MAX_CSV_RUNS = 10_000
 _MAX_CSV_STEPS = 50_000
 _SEARCHED_POSITIONS = 200
@@ -72,7 +72,7 @@ async def suites(viewer: ViewerDep, format: Format = Format.HTML) -> Response:
     if format is Format.CSV:
         every = {suite.value: by_split(await _runs(viewer, suite, at_most=_MAX_CSV_RUNS)) for suite in Suite}
         return await csv_file("suites", RUNS_CSV, run_rows(every))
-    found = {suite: by_split(await _runs(viewer, suite, at_most=_RUNS_SHOWN)) for suite in Suite}
+    found = {suite: by_split(await _runs(viewer, suite, at_most=_MAX_RUNS)) for suite in Suite}
     return await viewer.page(
         "suites.html", title="Suites", here="suites", json=f"/v1/suites/{Suite.MIND2WEB}/runs",
         csv="/suites?format=csv", suites=found, names=NAMES, measures=MEASURES, published=published,
@@ -93,25 +93,25 @@ async def run(
 ) -> Response:
     """Show one run: figures and a page of its steps. As CSV: one of its tables."""
     base = f"/v1/suites/{suite}/runs/{run_id}"
-    chosen = {"status": status or None, "success": success or None, "task_id": task_id or None}
+    filters = {"status": status or None, "success": success or None, "task_id": task_id or None}
     if format is Format.CSV and table is not Table.STEPS:
-        whole = suite_run(found := await viewer.api.get(base), await _result(viewer, found))
-        rows = figure_rows(whole) if table is Table.FIGURES else map(part_row, parts(whole.result or {}, table))
+        shown = suite_run(found := await viewer.api.get(base), await _result(viewer, found))
+        rows = figure_rows(shown) if table is Table.FIGURES else map(part_row, parts(shown.result or {}, table))
         header = FIGURES_CSV if table is Table.FIGURES else PARTS_CSV
         return await csv_file(f"{suite}-{run_id}-{table}", header, rows)
     if format is Format.CSV:
-        steps = await viewer.api.items(f"{base}/steps", at_most=_MAX_CSV_STEPS, **chosen)
+        steps = await viewer.api.items(f"{base}/steps", at_most=_MAX_CSV_STEPS, **filters)
         return await csv_file(f"{suite}-{run_id}", _STEP_CSV, ([one[name] for name in _STEP_CSV] for one in steps))
     found, listed, job = await asyncio.gather(
         viewer.api.get(base),
-        viewer.api.get(f"{base}/steps", limit=_STEPS_SHOWN, cursor=cursor, **chosen),
+        viewer.api.get(f"{base}/steps", limit=_STEPS_PER_PAGE, cursor=cursor, **filters),
         viewer.api.get(f"/v1/jobs/{run_id}"),
     )
     shown = suite_run(found, await _result(viewer, found))
     return await viewer.page(
         "suite_run.html", title=f"{NAMES[suite]} · {shown.split}", here="suites", json=base,
         csv=f"/suites/{suite}/runs/{run_id}?format=csv", suite=suite, shown=shown, job=job,
-        live=job["status"] not in TERMINAL, steps=listed["items"], following=listed["next_cursor"], chosen=chosen,
+        live=job["status"] not in TERMINAL, steps=listed["items"], following=listed["next_cursor"], filters=filters,
         statuses=_STATUSES, names=NAMES, measures=MEASURES, means=MEANS, parts=parts, published=published(shown),
     )  # fmt: skip
 
@@ -123,12 +123,14 @@ async def step(
     """Show one step: the page, every question with its reply, and the gold answer."""
     base = f"/v1/suites/{suite}/runs/{run_id}"
     found, before, after = await asyncio.gather(
-        viewer.api.get(f"{base}/steps/{position}"), _before(viewer, base, position), _after(viewer, base, position)
+        viewer.api.get(f"{base}/steps/{position}"),
+        _previous_position(viewer, base, position),
+        _next_position(viewer, base, position),
     )
     shown = await asyncio.to_thread(step_details, found)
     if format is Format.CSV:
         rows = (
-            (number, option.letter, option.text, option.right, option.picked)
+            (number, option.letter, option.text, option.correct, option.picked)
             for number, each in enumerate(shown.rounds, 1)
             for option in each.options
         )
@@ -164,7 +166,7 @@ async def _result(viewer: Viewer, run: Mapping[str, Any]) -> Mapping[str, Any] |
     return result
 
 
-async def _before(viewer: Viewer, base: str, position: int) -> int | None:
+async def _previous_position(viewer: Viewer, base: str, position: int) -> int | None:
     """Return the position of the preceding step if it is near. Lists only go forward, so earlier steps are searched."""
     start = position - _SEARCHED_POSITIONS - 1
     listed = await viewer.api.get(f"{base}/steps", limit=_SEARCHED_POSITIONS, cursor=None if start < 0 else str(start))
@@ -172,7 +174,7 @@ async def _before(viewer: Viewer, base: str, position: int) -> int | None:
     return earlier[-1] if earlier else None
 
 
-async def _after(viewer: Viewer, base: str, position: int) -> int | None:
+async def _next_position(viewer: Viewer, base: str, position: int) -> int | None:
     listed = await viewer.api.get(f"{base}/steps", limit=1, cursor=str(position))
     return int(listed["items"][0]["position"]) if listed["items"] else None
 
@@ -186,7 +188,7 @@ _ROLES = {"gold": "correct", "picked": "picked", "both": "correct and picked"}
 class Option:
     letter: str
     text: str
-    right: bool
+    correct: bool
     picked: bool
 
 
@@ -204,72 +206,74 @@ class Round:
 class BoxDescription:
     """Description of an element on the screenshot, in pixels."""
 
-    what: str
-    place: str
+    role: str
+    position: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepDetails:
-    """Step for display. ``wanted`` is the gold operation, ``said`` the operation of the model."""
+    """Step for display. ``gold_operation`` is the expected one."""
 
     step: Mapping[str, Any]
     page: str | None
     page_problem: str | None
     rounds: Sequence[Round]
     history: Sequence[str]
-    wanted: str
-    said: str
-    right: Sequence[str]
+    gold_operation: str
+    model_operation: str
+    gold_elements: Sequence[str]
     boxes: Sequence[BoxDescription]
-    has_picture: bool
+    has_screenshot: bool
 
 
 def step_details(found: Mapping[str, Any]) -> StepDetails:
     """Convert the API response for a step of either suite."""
     step = found["step"]
     gold = step.get("gold") or {}
-    rounds = _tournament(step) if "rounds" in step else _single(step)
+    rounds = _mind2web_rounds(step) if "rounds" in step else _mm_mind2web_rounds(step)
     prediction = step.get("prediction") or ["", ""]
-    said = f"{step.get('action')} {_value(step.get('value'))}" if step.get("action") else str(prediction[-1] or "")
+    model_operation = (
+        f"{step.get('action')} {_value(step.get('value'))}" if step.get("action") else str(prediction[-1] or "")
+    )
     return StepDetails(
         step=step,
         page=found["page"],
         page_problem=found["page_problem"],
         rounds=rounds,
         history=[str(one) for one in step.get("history") or ()],
-        wanted=f"{gold.get('op', '')} {_value(gold.get('value'))}".strip(),
-        said=said.strip(),
-        right=[str(one) for one in gold.get("elements") or ()],
+        gold_operation=f"{gold.get('op', '')} {_value(gold.get('value'))}".strip(),
+        model_operation=model_operation.strip(),
+        gold_elements=[str(one) for one in gold.get("elements") or ()],
         boxes=[_box(box) for box in found["boxes"]],
-        has_picture=found["screenshot"] is not None,
+        has_screenshot=found["screenshot"] is not None,
     )
 
 
-def _tournament(step: Mapping[str, Any]) -> list[Round]:
+def _mind2web_rounds(step: Mapping[str, Any]) -> list[Round]:
     """Return the rounds of Mind2Web: up to five options each, until one is left."""
-    right = {str(one) for one in (step.get("gold") or {}).get("elements") or ()}
+    gold_elements = {str(one) for one in (step.get("gold") or {}).get("elements") or ()}
     prompts, outputs = step.get("prompt") or (), step.get("raw_output") or ()
     return [
         Round(
             options=[
-                Option(letter=chr(_FIRST + nth), text=text, right=id in right, picked=id == one.get("picked"))
+                Option(letter=chr(_FIRST + nth), text=text, correct=id in gold_elements, picked=id == one.get("picked"))
                 for nth, (id, text) in enumerate(one.get("options") or ())
             ],
-            output=str(outputs[place]) if place < len(outputs) else "",
+            output=str(outputs[index]) if index < len(outputs) else "",
             letter=one.get("letter"),
-            prompt=[("prompt", str(prompts[place]))] if place < len(prompts) else [],
+            prompt=[("prompt", str(prompts[index]))] if index < len(prompts) else [],
         )
-        for place, one in enumerate(step["rounds"])
+        for index, one in enumerate(step["rounds"])
     ]
 
 
-def _single(step: Mapping[str, Any]) -> list[Round]:
+def _mm_mind2web_rounds(step: Mapping[str, Any]) -> list[Round]:
     """Return the question of Multimodal-Mind2Web~. It has all options and follows a description of the screenshot."""
     if not step.get("options"):
         return []
-    right = set((step.get("gold") or {}).get("elements") or ())
+    gold_elements = set((step.get("gold") or {}).get("elements") or ())
     options = [
-        Option(letter=str(letter), text=str(text), right=text in right, picked=text == step.get("picked"))
+        Option(letter=str(letter), text=str(text), correct=text in gold_elements, picked=text == step.get("picked"))
         for letter, text in step["options"]
     ]
     prompt = [(str(one.get("role")), str(one.get("text"))) for one in step.get("prompt") or ()]
@@ -281,5 +285,5 @@ def _value(value: object) -> str:
 
 
 def _box(box: Mapping[str, Any]) -> BoxDescription:
-    place = f"{box['width']:.0f} by {box['height']:.0f} pixels at {box['x']:.0f}, {box['y']:.0f}"
-    return BoxDescription(what=_ROLES.get(str(box["role"]), str(box["role"])), place=place)
+    position = f"{box['width']:.0f} by {box['height']:.0f} pixels at {box['x']:.0f}, {box['y']:.0f}"
+    return BoxDescription(role=_ROLES.get(str(box["role"]), str(box["role"])), position=position)

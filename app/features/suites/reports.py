@@ -23,7 +23,7 @@ def tool_version() -> str:
     return version("assay")
 
 
-def not_judged(records: Iterable[Record]) -> dict[str, Any]:
+def not_judged_summary(records: Iterable[Record]) -> dict[str, Any]:
     """Return the number, reasons and ids of unjudged steps."""
     missing = [record for record in records if record["status"] == StepStatus.NOT_JUDGED]
     reasons: dict[str, int] = {}
@@ -33,7 +33,7 @@ def not_judged(records: Iterable[Record]) -> dict[str, Any]:
     return {"count": len(missing), "by_reason": reasons, "steps": named}
 
 
-def usage(records: Sequence[Record]) -> dict[str, Any]:
+def total_usage(records: Sequence[Record]) -> dict[str, Any]:
     """Return the total usage. ``usd`` is None if a price is unknown."""
     parts = [record["usage"] for record in records if record.get("usage")]
     names = ("calls", "cached_calls", "input_tokens", "output_tokens")
@@ -52,14 +52,14 @@ def write_files(folder: Path, metrics: Mapping[str, Any], records: Iterable[Reco
         file.write("[")
         for number, record in enumerate(records):
             file.write(",\n" if number else "\n")
-            json.dump(prediction(record), file, ensure_ascii=False)
+            json.dump(prediction_json(record), file, ensure_ascii=False)
         file.write("\n]\n")
     with atomic_text_file(folder / METRICS_FILE) as file:
         json.dump(metrics, file, ensure_ascii=False, indent=2)
         file.write("\n")
 
 
-def prediction(record: Record) -> dict[str, Any]:
+def prediction_json(record: Record) -> dict[str, Any]:
     """Return a record for the predictions file: the keys of the trace are moved to the top level."""
     return {**{name: value for name, value in record.items() if name != TRACE}, **record.get(TRACE, {})}
 

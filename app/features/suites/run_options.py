@@ -10,7 +10,7 @@ from app.api.request_fields import WHOLE_NUMBER, Model
 from judges.suites.mind2web.rules import Metric, NoPositive, Shuffle
 from judges.suites.multimodal.readings import Counting
 
-_PLAIN = r"^[^\x00-\x1f\x7f]*$"
+_NO_CONTROL_CHARACTERS = r"^[^\x00-\x1f\x7f]*$"
 BULK_PRIORITY = -10
 """Default priority: lower than that of interactive submissions."""
 _PATHS = ("data", "predictions", "scores", "prompt_template")
@@ -26,7 +26,7 @@ class SuiteRunIn(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     data: DataPath
-    split: Annotated[str | None, Field(max_length=100, pattern=_PLAIN)] = None
+    split: Annotated[str | None, Field(max_length=100, pattern=_NO_CONTROL_CHARACTERS)] = None
     model: Model | None = None
     predictions: Annotated[
         DataPath | None, Field(description="Score the answers in this file instead of asking a model")
@@ -35,7 +35,9 @@ class SuiteRunIn(BaseModel):
         None
     )
     seed: Annotated[int, Field(ge=0, lt=2**31), WHOLE_NUMBER] = 0
-    run: Annotated[str | None, Field(max_length=200, pattern=_PLAIN, description="Free-form label")] = None
+    run: Annotated[str | None, Field(max_length=200, pattern=_NO_CONTROL_CHARACTERS, description="Free-form label")] = (
+        None
+    )
     priority: Annotated[
         int, Field(ge=-100, le=100, description="Jobs with a higher priority start first"), WHOLE_NUMBER
     ] = BULK_PRIORITY

@@ -1,6 +1,6 @@
 """Main loop of all suites: stream steps from the data, judge them concurrently and journal each one.
 
-Journalled steps are never asked again, so a killed run can resume. An error of the model makes a single step
+Steps in the journal are not judged again, so a killed run can resume. An error of the model makes a single step
 ``not_judged``. If the provider refuses every request (for example, an invalid API key), the run ends.
 """
 
@@ -61,7 +61,7 @@ class Plan(Protocol[S]):
 
     def step_id(self, step: S) -> str: ...
 
-    async def judge(self, step: S, asking: SuiteModel) -> Record:
+    async def judge(self, step: S, suite_model: SuiteModel) -> Record:
         """Ask the model, if the plan uses one, and score the step. Raises LLMError if the model does not answer."""
         ...
 
@@ -71,11 +71,11 @@ class Plan(Protocol[S]):
 class Journal(Protocol):
     """Storage for records."""
 
-    async def known(self) -> Mapping[str, dict[str, Any]]:
+    async def stored_records(self) -> Mapping[str, dict[str, Any]]:
         """Return the stored records without traces, by step id."""
         ...
 
-    async def keep(self, record: Record) -> None:
+    async def store(self, record: Record) -> None:
         """Store a record durably."""
         ...
 
@@ -87,7 +87,7 @@ class StepWatcher(Protocol):
 
 
 @dataclass(slots=True)
-class _Run:
+class _RunRecords:
     total: int
     watcher: StepWatcher
     records: list[dict[str, Any]] = field(default_factory=list)
@@ -98,7 +98,7 @@ class _Run:
 
 
 async def run_steps(
-    plan: Plan[S], journal: Journal, asking: SuiteModel, *, side_by_side: int, watcher: StepWatcher
+    plan: Plan[S], journal: Journal, suite_model: SuiteModel, *, max_concurrent: int, watcher: StepWatcher
 ) -> list[dict[str, Any]]:
     """Judge every unsettled step. Return all records without traces, by position.
 
@@ -106,33 +106,33 @@ async def run_steps(
         LLMRejected: the provider refuses every request. Steps judged before are journalled.
         SuiteError: the data are damaged.
     """
-    known = await journal.known()
-    run = _Run(total=plan.total, watcher=watcher)
-    slots = asyncio.Semaphore(side_by_side)
+    known = await journal.stored_records()
+    run = _RunRecords(total=plan.total, watcher=watcher)
+    free_slots = asyncio.Semaphore(max_concurrent)
 
-    async def one(step: S) -> None:
+    async def judge_and_store(step: S) -> None:
         try:
-            record = await _judged(plan, step, asking)
-            await journal.keep(record)
+            record = await _judge_step(plan, step, suite_model)
+            await journal.store(record)
             run.add(record)
         finally:
-            slots.release()
+            free_slots.release()
 
     steps = await asyncio.to_thread(lambda: iter(plan.steps()))
     failed: BaseException | None = None
     try:
         async with asyncio.TaskGroup() as group:
             while True:
-                await slots.acquire()  # before reading the next step, to bound the number of steps in memory
+                await free_slots.acquire()  # before reading the next step, to bound the number of steps in memory
                 step = await asyncio.to_thread(next, steps, None)
                 if step is None:
                     break
                 before = known.get(plan.step_id(step))
                 if before is not None and is_settled(before):
                     run.add(before, reused=True)
-                    slots.release()
+                    free_slots.release()
                     continue
-                group.create_task(one(step))
+                group.create_task(judge_and_store(step))
     except* (JudgeError, AppError) as errors:
         failed = first_exception(errors)
     if failed is not None:
@@ -140,9 +140,9 @@ async def run_steps(
     return sorted(run.records, key=lambda record: record["position"])
 
 
-async def _judged(plan: Plan[S], step: S, asking: SuiteModel) -> Record:
+async def _judge_step(plan: Plan[S], step: S, suite_model: SuiteModel) -> Record:
     try:
-        return await plan.judge(step, asking)
+        return await plan.judge(step, suite_model)
     except LLMRejected as error:
         if rejects_all_requests(error):
             raise

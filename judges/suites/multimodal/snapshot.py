@@ -16,7 +16,7 @@ import json
 import os
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,13 +32,14 @@ from judges.suites.mind2web.errors import PageUnusable
 from judges.suites.mind2web.page import ID, Element, Page
 from judges.suites.mind2web.representation import show_page
 from judges.suites.multimodal.options import option_lines, option_name
-from judges.suites.multimodal.row_files import SUFFIXES
-from judges.suites.multimodal.source_rows import Candidate, SourceStep
+from judges.suites.multimodal.row_files import SUFFIXES, read_rows
+from judges.suites.multimodal.source_rows import COLUMNS, Candidate, SourceStep, read_source_step
 
 PROMPTS = ("step_navigator", "step_look", "step_choose", "step_answer")
 DISTRACTORS = 20
 MAX_DISTRACTORS = 500
 SEED = 42
+_SPLIT = re.compile(r"train|test_(?:task|website|domain)")
 _OWN_ID = re.compile(rf"(\s){ID}(?=\s*=)")
 _IMAGE_KINDS = ((b"\x89PNG", "png"), (b"\xff\xd8", "jpeg"), (b"RIFF", "webp"), (b"GIF8", "gif"))
 
@@ -49,6 +50,44 @@ class SamplingOptions:
 
     distractors: int = DISTRACTORS
     seed: int = SEED
+
+
+def build_snapshot(
+    source: Path, out: Path, draw: SamplingOptions, *, split: str | None, watch: Callable[[int], None]
+) -> dict[str, Any]:
+    """Write a snapshot and return its counts. Without ``split``, it is taken from the row or the file name. Blocks.
+
+    Raises:
+        DataMissing, DataUnreadable, SnapshotUnwritable: no file is left behind.
+    """
+    tasks: set[str] = set()
+    seen: dict[str, str] = {}
+    counts = {"rows": 0, "valid": 0, "without_positive": 0, "without_screenshot": 0}
+    with open_writer(out) as writer:
+        for row in read_rows(source, (*COLUMNS, "split")):
+            step = read_source_step(row.values, place=row.place)
+            id = f"{step.task_id}:{step.step}"
+            if id in seen:
+                raise DataUnreadable(row.place, f"repeats step {id} of {seen[id]}")
+            seen[id] = row.place
+            values = tilde_values(step, draw, split=split or _split(row.values, row.place))
+            writer.write(values)
+            tasks.add(step.task_id)
+            counts["rows"] += 1
+            counts["valid"] += values["is_valid"]
+            counts["without_positive"] += not values["target_elements"]
+            counts["without_screenshot"] += step.screenshot is None
+            watch(counts["rows"])
+    return {**counts, "tasks": len(tasks), "distractors": draw.distractors, "seed": draw.seed}
+
+
+def _split(values: dict[str, Any], place: str) -> str:
+    """Return the split that the row or its file name contains."""
+    split = values.get("split")
+    if isinstance(split, str) and split:
+        return split
+    found = _SPLIT.search(place)
+    return found[0] if found else ""
 
 
 def tilde_values(step: SourceStep, draw: SamplingOptions, *, split: str) -> dict[str, Any]:

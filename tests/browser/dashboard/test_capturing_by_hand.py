@@ -16,7 +16,7 @@ import pytest_asyncio
 from patchright.async_api import Browser
 from PIL import Image
 
-from app.features.extension.archive import write
+from app.features.extension.archive import write_files
 from cache.backends.browser_search import find_browser
 from tests.browser.dashboard.conftest import AXE, OpenDashboard, Served, open_reader
 from tests.fakes.toolbar import Popup, Toolbar, toolbar
@@ -66,7 +66,7 @@ class Person:
 async def person(open_dashboard: OpenDashboard, tmp_path: Path) -> AsyncIterator[Person]:
     program = find_browser(None).full
     assert program is not None, "no whole Chromium on this machine; `make setup` installs one"
-    write(tmp_path / "extension")
+    write_files(tmp_path / "extension")
     async with open_dashboard() as served, toolbar(program, tmp_path / "extension", tmp_path / "profile") as bar:
         for url in (WALLED, SECOND):  # the service cannot capture these pages itself
             added = {"action": "add", "url": url, "task_id": "towers"}

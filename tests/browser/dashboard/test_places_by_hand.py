@@ -16,7 +16,7 @@ from patchright.async_api import Browser
 from PIL import Image
 
 from app.dashboard.leaf_view import Places, places_of
-from app.features.extension.archive import write
+from app.features.extension.archive import write_files
 from cache.backends.browser_search import find_browser
 from rubrics.rubric import Rubric
 from rubrics.verdict import Quote
@@ -75,7 +75,7 @@ class Tab(Person):
 async def tab(open_dashboard: OpenDashboard, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Tab]:
     program = find_browser(None).full
     assert program is not None, "no whole Chromium on this machine; `make setup` installs one"
-    write(tmp_path / "extension")
+    write_files(tmp_path / "extension")
     async with (
         open_dashboard() as served,
         toolbar(program, tmp_path / "extension", tmp_path / "profile", dense=request.param) as bar,

@@ -45,7 +45,7 @@ def test_named_task_requires_a_judge(assay: RunCommand, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "otter", "--task", "unheard_of")
 
     assert ended.code == 2
-    assert "no judge for task 'unheard_of'" in ended.err
+    assert "no judge exists for task 'unheard_of'" in ended.err
     assert "karrow_visit" in ended.err
 
 
@@ -98,7 +98,7 @@ def test_dry_run_lists_the_plan_as_json_and_changes_nothing(assay: RunCommand, a
         "why": "no result yet",
         "urls": urls,
     }
-    assert (unknown["judge"], unknown["why"]) == (False, "no judge for task unheard_of")
+    assert (unknown["judge"], unknown["why"]) == (False, "no judge exists for task unheard_of")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answers"]
 
 

@@ -37,11 +37,11 @@ async def test_cancelled_requests_are_recorded_and_not_needed_for_replay(tmp_pat
     assert result["status"] == "complete"
     assert llm.cancelled
     bundle, _ = await world.bundle()
-    assert verify(bundle).sound
+    assert verify(bundle).valid
     calls = [json.loads(line) for line in read_member(bundle, f"calls/{world.results[0].id}.jsonl").splitlines()]
     assert len(calls) == sum(not request.cache_only for request in llm.requests)
     cancelled = [call for call in calls if call.get("called_off")]
     assert len(cancelled) == len(llm.cancelled)
     assert all("reply" not in call and "fault" not in call and call["messages"] for call in cancelled)
     found = replay(bundle)
-    assert first_difference(await rerun(bundle, found, world.settings, patience_s=0.2)) is None
+    assert first_difference(await rerun(bundle, found, world.settings, timeout_s=0.2)) is None

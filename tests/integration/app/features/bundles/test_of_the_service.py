@@ -13,8 +13,8 @@ from answers.submission import Answer
 from app.features.bundles.agent_results import from_database
 from app.features.bundles.errors import BundleRefused, NothingToBundle
 from app.features.bundles.exporting import ExportReport, export_bundle
+from app.features.bundles.recorded_roots import record_root
 from app.features.bundles.replaying import first_difference, replay
-from app.features.bundles.roots import record_root
 from app.features.bundles.verifying import verify
 from app.maintenance.retention import prune
 from app.progress import ProgressCallback
@@ -66,7 +66,7 @@ async def test_bundle_contains_newest_result_of_each_answer(service: Service, tm
     bundle = tmp_path / "bundle.zip"
     report = await service.bundle(bundle)
     assert list(report.results) == [jobs[0].result_id, jobs[1].result_id]
-    assert verify(bundle).sound
+    assert verify(bundle).valid
     assert first_difference(replay(bundle)) is None
     index = json.loads(read_member(bundle, "bundle.json"))
     assert index["without_result"] == [{"task_id": "museum", "answer_name": "answer_3.md", "error_code": "JUDGE_BUG"}]
@@ -117,7 +117,7 @@ async def test_bundle_contains_overrides_and_recomputes_both_scores(service: Ser
     bundle = tmp_path / "after.zip"
     report = await service.bundle(bundle)
     assert report.root != before.root
-    assert verify(bundle).sound
+    assert verify(bundle).valid
     stored = json.loads(read_member(bundle, f"overrides/{job.result_id}.json"))
     assert [(each["leaf"], each["outcome"], each["in_force"]) for each in stored["overrides"]] == [
         ("lamp", "failed", True),

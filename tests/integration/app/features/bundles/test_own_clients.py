@@ -59,7 +59,7 @@ async def test_bundle_contains_requests_of_both_client_kinds(world: InMemoryJudg
     source = script(tmp_path, ASKS, above=ABOVE).read_text("utf-8").replace("https://shop.example/one", LAMPS)
     await world.judge(source, task="t")
     bundle, _ = await world.bundle()
-    assert verify(bundle).sound
+    assert verify(bundle).valid
     calls = [json.loads(line) for line in read_member(bundle, f"calls/{world.results[0].id}.jsonl").splitlines()]
     own = [call for call in calls if call["purpose"] == "free"]
     assert sorted(call["messages"][0]["content"] for call in own) == sorted(call.text for call in model.calls)
@@ -72,5 +72,5 @@ async def test_bundle_contains_requests_of_both_client_kinds(world: InMemoryJudg
     assert all("reply" in call for call in own)
     await model.stop()
     found = replay(bundle)
-    again = await rerun(bundle, found, world.settings, patience_s=0.2)
+    again = await rerun(bundle, found, world.settings, timeout_s=0.2)
     assert first_difference(again) is None

@@ -89,10 +89,10 @@ async def test_bundle_is_sound_and_replays_with_and_without_scripts(world: InMem
     result = await world.judge(judge())
     assert result["status"] == "incomplete"
     bundle, _ = await world.bundle()
-    assert verify(bundle).sound
+    assert verify(bundle).valid
     found = replay(bundle)
     assert first_difference(found) is None
-    assert first_difference(await rerun(bundle, found, world.settings, patience_s=0.2)) is None
+    assert first_difference(await rerun(bundle, found, world.settings, timeout_s=0.2)) is None
 
 
 async def test_replies_are_shortened_without_content(world: InMemoryJudging):
@@ -100,4 +100,4 @@ async def test_replies_are_shortened_without_content(world: InMemoryJudging):
     bundle, _ = await world.bundle(content=False)
     replies = [each["reply"] for call in calls_in(bundle, world) for each in call["unusable"]]
     assert max(map(len, replies)) <= 300 < len(WORDS)
-    assert verify(bundle).sound
+    assert verify(bundle).valid

@@ -160,13 +160,13 @@ async def test_random_bit_flips_are_detected(world: InMemoryJudging, tmp_path: P
         data[at] ^= bit
         place.write_bytes(data)
         try:
-            if verify(place).sound:
+            if verify(place).valid:
                 undetected.append((at, bit))
         except BundleRefused:
             pass
         data[at] ^= bit
     assert undetected == []
-    assert verify(bundle, expected_root=made.root).sound
+    assert verify(bundle, expected_root=made.root).valid
 
 
 async def test_replay_recomputes_every_score(world: InMemoryJudging):
@@ -218,7 +218,7 @@ async def test_changed_page_text_fails_its_quotes(world: InMemoryJudging, tmp_pa
 
 async def test_rerun_of_scripts_gives_the_same_results(world: InMemoryJudging):
     bundle, _ = await world.bundle()
-    again = await rerun(bundle, replay(bundle), world.settings, patience_s=0.2)
+    again = await rerun(bundle, replay(bundle), world.settings, timeout_s=0.2)
     assert first_difference(again) is None
 
 
@@ -233,7 +233,7 @@ async def test_request_that_is_not_in_the_bundle_is_reported(world: InMemoryJudg
     )
     with zipfile.ZipFile(forged, "a") as archive:
         archive.writestr(f"assay-otter/data/scripts/{hashlib.sha256(other).hexdigest()}.py", other)
-    again = await rerun(forged, replay(bundle), world.settings, patience_s=0.05)
+    again = await rerun(forged, replay(bundle), world.settings, timeout_s=0.05)
     message_texts = first_difference(again) or ""
     assert "not in the bundle" in message_texts
     assert RED in message_texts
@@ -241,7 +241,7 @@ async def test_request_that_is_not_in_the_bundle_is_reported(world: InMemoryJudg
 
 async def test_bundle_without_content_has_no_pages_and_replays(world: InMemoryJudging):
     bundle, made = await world.bundle(content=False)
-    assert verify(bundle).sound
+    assert verify(bundle).valid
     files = payload(bundle)
     assert not any(name.startswith("evidence/") for name in files)
     everything = b"".join(files.values()).decode()
@@ -268,7 +268,7 @@ async def test_missing_files_are_listed_and_bundle_replays(world: InMemoryJudgin
     assert {each["path"] for each in json.loads(read_member(bundle, "bundle.json"))["absent"]} == {
         e.path for e in made.absent
     }
-    assert verify(bundle).sound
+    assert verify(bundle).valid
     assert first_difference(replay(bundle)) is None
     [again] = await rerun(bundle, replay(bundle), world.settings)
     assert "is not in the bundle" in (again.unchecked or "")
@@ -281,9 +281,9 @@ async def test_secrets_are_withheld(tmp_path: Path):
     await world.judge(JUDGE + f"\n# {canary}\n", answer=f"{ANSWER} {canary}")
     bundle, made = await world.bundle(wacz=True)
     assert canary.encode() not in bundle.read_bytes()
-    kinds = {each.path.partition("/")[0] for each in made.absent if "withheld" in each.why}
+    kinds = {each.path.partition("/")[0] for each in made.absent if "withheld" in each.reason}
     assert {"evidence", "scripts", "answers"} <= kinds
-    assert verify(bundle).sound
+    assert verify(bundle).valid
 
 
 async def test_path_traversal_in_a_hash_is_rejected(world: InMemoryJudging, tmp_path: Path):
@@ -320,7 +320,7 @@ async def test_corrupt_files_cause_a_difference_or_a_rejection(world: InMemoryJu
         try:
             found = replay(forged)
             if number < 12:
-                await rerun(forged, found, world.settings, patience_s=0.0)
+                await rerun(forged, found, world.settings, timeout_s=0.0)
         except BundleRefused:
             pass
     left = {each.name for each in await asyncio.to_thread(lambda: list(tmp_path.iterdir()))}

@@ -172,11 +172,11 @@ async def test_bundle_is_sound_and_reruns_without_a_model(
     result = await world.judge(judge(claim))
     assert result["status"] == status
     bundle, _ = await world.bundle()
-    assert verify(bundle).sound
+    assert verify(bundle).valid
     found = replay(bundle)
     assert first_difference(found) is None
     await model.stop()
-    assert first_difference(await rerun(bundle, found, world.settings, patience_s=0.2)) is None
+    assert first_difference(await rerun(bundle, found, world.settings, timeout_s=0.2)) is None
 
 
 async def test_isolated_judge_records_shortened_pages(world: InMemoryJudging):
@@ -188,7 +188,7 @@ async def test_isolated_judge_records_shortened_pages(world: InMemoryJudging):
     assert all("shortened" in call for call in calls_in(bundle, world))
     found = replay(bundle)
     confined = world.settings.model_copy(update={"isolate": True})
-    assert first_difference(await rerun(bundle, found, confined, patience_s=0.2)) is None
+    assert first_difference(await rerun(bundle, found, confined, timeout_s=0.2)) is None
 
 
 async def test_cached_reply_is_recorded_for_the_shortened_page(world: InMemoryJudging, model: StandInLLM):
@@ -202,13 +202,13 @@ async def test_cached_reply_is_recorded_for_the_shortened_page(world: InMemoryJu
     assert {call["cached"] for call in second} == {True}
     assert [call["shortened"] for call in second] == [call["shortened"] for call in first]
     found = replay(bundle)
-    assert first_difference(await rerun(bundle, found, world.settings, patience_s=0.2)) is None
+    assert first_difference(await rerun(bundle, found, world.settings, timeout_s=0.2)) is None
 
 
 async def test_shortened_page_is_omitted_without_content(world: InMemoryJudging):
     await world.judge(judge(GREEN, RED, NEVER))
     bundle, _ = await world.bundle(content=False)
-    assert verify(bundle).sound
+    assert verify(bundle).valid
     for call in calls_in(bundle, world):
         assert "characters left out, sha256" in str(call["shortened"]["messages"])
         assert "One more lamp stands here" not in json.dumps(call)

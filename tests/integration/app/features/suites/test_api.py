@@ -13,8 +13,7 @@ import httpx
 import pytest
 from PIL import Image
 
-from app.features.suites.snapshots import build_snapshot
-from judges.suites.multimodal.snapshot import SamplingOptions
+from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
 from tests.fakes.multimodal import EXPECTED, STEPS, colour, multimodal_reply, write_rows
 from tests.integration.app.api.api_calls import assert_problem, wait_for_job
 from tests.integration.app.api.conftest import OpenApi

@@ -46,12 +46,12 @@ async def fence(rig: Rig) -> Fence:
 
 async def test_steps_are_kept_across_attempts(database: Database, fence: Fence):
     journal = StepJournal(database, fence)
-    await journal.begin({"data": "one"}, 3)
-    await journal.keep(record(0))
-    await journal.keep(record(1, success=None))
+    await journal.begin_run({"data": "one"}, 3)
+    await journal.store(record(0))
+    await journal.store(record(1, success=None))
     again = StepJournal(database, fence)
-    await again.begin({"data": "one"}, 3)
-    known = await again.known()
+    await again.begin_run({"data": "one"}, 3)
+    known = await again.stored_records()
     assert {id: one["status"] for id, one in known.items()} == {"t:0": "scored", "t:1": "not_judged"}
     assert "trace" not in known["t:0"]
     async with database.begin() as connection:
@@ -61,18 +61,18 @@ async def test_steps_are_kept_across_attempts(database: Database, fence: Fence):
 
 async def test_steps_of_other_data_are_removed(database: Database, fence: Fence):
     journal = StepJournal(database, fence)
-    await journal.begin({"data": "one"}, 3)
-    await journal.keep(record(0))
-    await journal.begin({"data": "two"}, 3)
-    assert await journal.known() == {}
+    await journal.begin_run({"data": "one"}, 3)
+    await journal.store(record(0))
+    await journal.begin_run({"data": "two"}, 3)
+    assert await journal.stored_records() == {}
 
 
 async def test_latest_record_of_a_step_counts(database: Database, fence: Fence):
     journal = StepJournal(database, fence)
-    await journal.begin({}, 2)
-    await journal.keep(record(0, success=None))
-    await journal.keep(record(0))
-    await journal.keep(record(1, success=0))
+    await journal.begin_run({}, 2)
+    await journal.store(record(0, success=None))
+    await journal.store(record(0))
+    await journal.store(record(1, success=0))
     async with database.begin() as connection:
         means = await means_of(connection, fence.job_id)
         failed = await list_steps(connection, fence.job_id, limit=10, success=False)
@@ -83,35 +83,35 @@ async def test_latest_record_of_a_step_counts(database: Database, fence: Fence):
 async def test_superseded_attempt_cannot_write(database: Database, fence: Fence):
     journal = StepJournal(database, replace(fence, attempt=fence.attempt + 1))
     with pytest.raises(JobSuperseded):
-        await journal.begin({}, 1)
+        await journal.begin_run({}, 1)
     with pytest.raises(JobSuperseded):
-        await journal.keep(record(0))
-    assert await journal.known() == {}
+        await journal.store(record(0))
+    assert await journal.stored_records() == {}
 
 
 async def test_many_concurrent_steps_are_stored(database: Database, fence: Fence):
     journal = StepJournal(database, fence)
-    await journal.begin({}, 1000)
-    await asyncio.gather(*(journal.keep(record(n)) for n in range(1000)))
-    assert len(await journal.known()) == 1000
+    await journal.begin_run({}, 1000)
+    await asyncio.gather(*(journal.store(record(n)) for n in range(1000)))
+    assert len(await journal.stored_records()) == 1000
 
 
 async def test_cancelled_write_does_not_affect_others(database: Database, fence: Fence):
     journal = StepJournal(database, fence)
-    await journal.begin({}, 50)
-    keeping = [asyncio.create_task(journal.keep(record(n))) for n in range(50)]
+    await journal.begin_run({}, 50)
+    keeping = [asyncio.create_task(journal.store(record(n))) for n in range(50)]
     await asyncio.sleep(0)
     keeping[0].cancel()
     keeping[7].cancel()
     done = await asyncio.gather(*keeping, return_exceptions=True)
     assert sum(isinstance(one, asyncio.CancelledError) for one in done) <= 2
-    assert {f"t:{n}" for n in range(50)} - {"t:0", "t:7"} <= set(await journal.known())
+    assert {f"t:{n}" for n in range(50)} - {"t:0", "t:7"} <= set(await journal.stored_records())
 
 
 async def test_text_invalid_for_postgres_is_stored_partially(database: Database, fence: Fence):
     journal = StepJournal(database, fence)
-    await journal.begin({}, 1)
-    await journal.keep(record(0, task_id="t\0x", trace={"raw_output": "a\0b \ud800"}))
+    await journal.begin_run({}, 1)
+    await journal.store(record(0, task_id="t\0x", trace={"raw_output": "a\0b \ud800"}))
     async with database.begin() as connection:
         whole = await get_step(connection, fence.job_id, 0)
     assert whole is not None

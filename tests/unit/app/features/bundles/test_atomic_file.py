@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from app.features.bundles.atomic_file import atomic_file, remove_stale_drafts
+from app.features.bundles.exporting import atomic_file, remove_stale_drafts
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from app.features.bundles.atomic_file import atomic_file
+from app.features.bundles.exporting import atomic_file
 with atomic_file(Path(sys.argv[1])) as file:
     file.write(b"half")
     file.flush()

@@ -38,21 +38,21 @@ def test_first_differing_byte_is_found():
         data = bytearray(file.getvalue())
         data[at] ^= 1
         found = first_wrong_byte(io.BytesIO(bytes(data)), made.entries)
-        inside = any(entry.content_at <= at < entry.end for entry in made.entries)
+        inside = any(entry.content_offset <= at < entry.end for entry in made.entries)
         assert found == (None if inside else at)
     assert first_wrong_byte(io.BytesIO(file.getvalue() + b"x"), made.entries) == len(file.getvalue())
     assert first_wrong_byte(io.BytesIO(b"x" + file.getvalue()), made.entries) == 0
 
 
 def test_members_may_exceed_four_gibibytes():
-    entries = [Entry(name=f"a/{n}", at=n * 2**33, size=3, crc=0) for n in range(3)]
+    entries = [Entry(name=f"a/{n}", offset=n * 2**33, size=3, crc=0) for n in range(3)]
     with zipfile.ZipFile(SparseFile(entries[-1].end, directory(entries))) as archive:
         found = archive.infolist()
-    assert [(info.filename, info.header_offset) for info in found] == [(entry.name, entry.at) for entry in entries]
+    assert [(info.filename, info.header_offset) for info in found] == [(entry.name, entry.offset) for entry in entries]
 
 
 def test_more_than_65535_members_use_zip64_records():
-    entries = [Entry(name=f"a/{n}", at=n * 100, size=3, crc=0) for n in range(65_535)]
+    entries = [Entry(name=f"a/{n}", offset=n * 100, size=3, crc=0) for n in range(65_535)]
     end = directory(entries)[-98:]  # zip64 end record, its locator, and the end record
     assert end[:4] == b"PK\6\6"
     assert struct.unpack_from("<2Q", end, 24) == (65_535, 65_535)
@@ -91,4 +91,6 @@ class SparseFile(io.RawIOBase):
 
 
 def test_local_header_does_not_depend_on_the_position():
-    assert local_header(Entry(name="x", at=0, size=0, crc=0)) == local_header(Entry(name="x", at=99, size=0, crc=0))
+    assert local_header(Entry(name="x", offset=0, size=0, crc=0)) == local_header(
+        Entry(name="x", offset=99, size=0, crc=0)
+    )

@@ -42,9 +42,9 @@ def bundle(tmp_path: Path) -> Path:
 
 def test_valid_bundle_is_sound(bundle: Path):
     found = verify(bundle)
-    assert found.sound
+    assert found.valid
     assert found.files == len(FILES) + 4
-    assert verify(bundle, expected_root=found.root).sound
+    assert verify(bundle, expected_root=found.root).valid
 
 
 def test_same_files_give_the_same_bytes_and_root(tmp_path: Path, bundle: Path):
@@ -56,7 +56,7 @@ def test_same_files_give_the_same_bytes_and_root(tmp_path: Path, bundle: Path):
 def test_different_byte_gives_a_different_root(tmp_path: Path, bundle: Path):
     other = write_bundle(tmp_path / "other.zip", FILES | {"bundle.json": b"{} "})
     assert other != verify(bundle).root
-    assert not verify(bundle, expected_root=other).sound
+    assert not verify(bundle, expected_root=other).valid
 
 
 def test_truncated_or_added_bytes_are_found(tmp_path: Path, bundle: Path):
@@ -64,7 +64,7 @@ def test_truncated_or_added_bytes_are_found(tmp_path: Path, bundle: Path):
     for other in (data[:-1], data[1:], data + b"\0", b"\0" + data, data[: len(data) // 2]):
         place.write_bytes(other)
         with contextlib.suppress(BundleRefused):
-            assert not verify(place).sound
+            assert not verify(place).valid
 
 
 def repack(target: Path, source: Path, change: Callable[[str, bytes], bytes | None] = lambda name, data: data) -> Path:
@@ -79,9 +79,9 @@ def repack(target: Path, source: Path, change: Callable[[str, bytes], bytes | No
 
 def test_repacked_bag_is_sound_only_with_repacked(tmp_path: Path, bundle: Path):
     other = repack(tmp_path / "other.zip", bundle)
-    assert not verify(other).sound
+    assert not verify(other).valid
     assert "--repacked" in verify(other).problems[0]
-    assert verify(other, repacked=True, expected_root=verify(bundle).root).sound
+    assert verify(other, repacked=True, expected_root=verify(bundle).root).valid
 
 
 @pytest.mark.parametrize(

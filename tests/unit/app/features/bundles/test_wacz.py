@@ -42,7 +42,7 @@ def archive_bytes() -> bytes:
     )
     archive.add(capture(3, "https://gone.example/", http_status=404), {})
     archive.add(capture(4, "ftp://files.example/"), {"text": b"x"})
-    with archive.finished() as file:
+    with archive.build() as file:
         return file.read()
 
 

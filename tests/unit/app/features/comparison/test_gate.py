@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from app.agent_summary import AnswerOutcome
 from app.features.comparison.cli_gate import gate_json, gate_junit, gate_markdown
 from app.features.comparison.figures import full_summary
-from app.features.comparison.gate import Gate, Rule, State, Thresholds, gate
+from app.features.comparison.gate import Gate, GateState, RegressionRule, Thresholds, gate
 from app.features.comparison.paired_comparison import comparison_json
 from tests.unit.app.features.comparison.test_paired_comparison import side
 
-PASSED, FAILED, OPEN = State.PASSED, State.FAILED, State.OPEN
+PASSED, FAILED, OPEN = GateState.PASSED, GateState.FAILED, GateState.OPEN
 
 
 def evaluate(
@@ -30,7 +30,7 @@ def evaluate(
     return gate("walker", summary, Thresholds(**wanted), comparison=comparison)
 
 
-def states(found: Gate) -> dict[str, State]:
+def states(found: Gate) -> dict[str, GateState]:
     return {check.name: check.state for check in found.checks}
 
 
@@ -44,7 +44,7 @@ def states(found: Gate) -> dict[str, State]:
         ({"a": 1.0, "b": None}, OPEN),
     ],
 )
-def test_minimum_score(scores: dict[str, Any], state: State):
+def test_minimum_score(scores: dict[str, Any], state: GateState):
     assert states(evaluate(scores, min_score=0.8))["score"] is state
 
 
@@ -67,7 +67,7 @@ def test_failure_outweighs_open_checks():
 def test_unfinished_jobs_leave_a_gate_open():
     found = evaluate({"a": 1.0}, min_score=0.5, unfinished=2)
     assert found.state is OPEN
-    assert "2 jobs are unfinished" in found.checks[1].why
+    assert "2 jobs are unfinished" in found.checks[1].reason
 
 
 def test_success_rate_counts_full_scores():
@@ -83,7 +83,7 @@ def test_lower_bound_is_that_of_the_interval():
 
 
 def test_lower_bound_of_few_tasks_has_a_warning():
-    reasons = {n: evaluate({f"t{nth}": 1.0 for nth in range(n)}, min_lower_bound=0.3).checks[-1].why for n in (4, 5)}
+    reasons = {n: evaluate({f"t{nth}": 1.0 for nth in range(n)}, min_lower_bound=0.3).checks[-1].reason for n in (4, 5)}
     assert "4 tasks, fewer than 5" in reasons[4] and "fewer" not in reasons[5]
 
 
@@ -95,27 +95,27 @@ CLEAR = {task: 0.5 - nth / 100 for nth, task in enumerate(BEFORE)}
 @pytest.mark.parametrize(
     ("now", "rule", "state"),
     [
-        (BEFORE, Rule.MEAN, PASSED),
-        (NOISY, Rule.MEAN, FAILED),
-        (CLEAR, Rule.MEAN, FAILED),
-        (NOISY, Rule.SHOWN, PASSED),  # may be due to chance
-        (CLEAR, Rule.SHOWN, FAILED),
-        (NOISY, Rule.EXCLUDED, FAILED),  # a larger loss cannot be ruled out
-        (BEFORE, Rule.EXCLUDED, PASSED),
+        (BEFORE, RegressionRule.MEAN, PASSED),
+        (NOISY, RegressionRule.MEAN, FAILED),
+        (CLEAR, RegressionRule.MEAN, FAILED),
+        (NOISY, RegressionRule.SHOWN, PASSED),  # may be due to chance
+        (CLEAR, RegressionRule.SHOWN, FAILED),
+        (NOISY, RegressionRule.EXCLUDED, FAILED),  # a larger loss cannot be ruled out
+        (BEFORE, RegressionRule.EXCLUDED, PASSED),
     ],
 )
-def test_regression_against_the_baseline(now: dict[str, float], rule: Rule, state: State):
+def test_regression_against_the_baseline(now: dict[str, float], rule: RegressionRule, state: GateState):
     assert states(evaluate(now, before=BEFORE, max_regression=0.05, rule=rule))["regression"] is state
 
 
-@pytest.mark.parametrize("rule", list(Rule))
-def test_gain_is_not_a_regression(rule: Rule):
+@pytest.mark.parametrize("rule", list(RegressionRule))
+def test_gain_is_not_a_regression(rule: RegressionRule):
     now = {task: 1.0 - nth / 100 for nth, task in enumerate(BEFORE)}
     assert evaluate(now, before=BEFORE, max_regression=0.0, rule=rule).state is PASSED
 
 
-@pytest.mark.parametrize("rule", list(Rule))
-def test_open_tasks_that_decide_a_regression_leave_it_open(rule: Rule):
+@pytest.mark.parametrize("rule", list(RegressionRule))
+def test_open_tasks_that_decide_a_regression_leave_it_open(rule: RegressionRule):
     now = {**NOISY, "t0": (0.0, 1.0), "t3": (0.0, 1.0), "t5": (0.0, 1.0)}
     assert (
         states(evaluate(now, before=BEFORE, max_regression=0.05, rule=rule, max_not_judged=1.0))["regression"] is OPEN
@@ -127,7 +127,7 @@ def test_missing_baseline_tasks_leave_a_gate_open():
     now = {"t0": 0.8, "t1": 0.8}
     found = evaluate(now, before=BEFORE, max_regression=0.05)
     assert (states(found)["regression"], found.state) == (PASSED, OPEN)
-    assert "t2, t3, t4, t5, t6, t7" in next(check.why for check in found.checks if check.name == "tasks")
+    assert "t2, t3, t4, t5, t6, t7" in next(check.reason for check in found.checks if check.name == "tasks")
     assert evaluate(now, before=BEFORE, max_regression=0.05, allow_missing_tasks=True).state is PASSED
 
 

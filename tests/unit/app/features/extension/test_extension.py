@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from app.features.extension.archive import archive, files, version, write
+from app.features.extension.archive import archive, files, version, write_files
 
 
 def manifest() -> dict[str, Any]:
@@ -61,7 +61,7 @@ def test_same_files_give_the_same_zip():
 
 
 def test_extension_is_written_into_a_folder(tmp_path: Path):
-    write(tmp_path / "new" / "one")
-    write(tmp_path / "new" / "one")
+    write_files(tmp_path / "new" / "one")
+    write_files(tmp_path / "new" / "one")
     assert {path.name: path.read_bytes() for path in (tmp_path / "new" / "one").iterdir()} == files()
     assert version() == manifest()["version"]

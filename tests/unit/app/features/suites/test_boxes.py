@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from app.features.suites.boxes import GOLD, PICKED, draw_boxes, parse_box
-from app.features.suites.suite_kind import Box
+from app.features.suites.service_suite import Box
 from judges.suites.errors import DataUnreadable
 from tests.fakes.multimodal import colour, picture
 

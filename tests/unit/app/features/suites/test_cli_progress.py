@@ -12,13 +12,13 @@ def scored(element: int, f1: float, success: int) -> dict[str, Any]:
     return {"status": "scored", "element_acc": element, "action_f1": f1, "step_acc": success}
 
 
-def board() -> tuple[StepProgress, io.StringIO]:
+def progress() -> tuple[StepProgress, io.StringIO]:
     written = io.StringIO()
     return StepProgress(Console(file=written, force_terminal=False, width=200)), written
 
 
 def test_figures_so_far_are_means_over_scored_steps():
-    shown, written = board()
+    shown, written = progress()
     with shown:
         shown.step(scored(1, 1.0, 1), done=1, total=4, reused=True)
         shown.step(scored(0, 0.5, 0), done=2, total=4, reused=False)
@@ -28,7 +28,7 @@ def test_figures_so_far_are_means_over_scored_steps():
 
 
 def test_not_every_step_prints_a_line_without_a_terminal():
-    shown, written = board()
+    shown, written = progress()
     with shown:
         for done in range(1, 100):
             shown.step(scored(1, 1.0, 1), done=done, total=100, reused=False)
@@ -36,4 +36,4 @@ def test_not_every_step_prints_a_line_without_a_terminal():
 
 
 def test_figures_before_the_first_step_are_zero():
-    assert board()[0].figures == "ele 0.000  f1 0.000  step 0.000"
+    assert progress()[0].figures == "ele 0.000  f1 0.000  step 0.000"

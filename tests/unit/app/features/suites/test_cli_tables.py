@@ -4,7 +4,8 @@ from typing import Any
 
 from rich.console import Console
 
-from app.features.suites.cli_tables import not_judged_lines, published_table, tilde_table
+from app.features.suites.cli_mm_mind2web import published_table, tilde_table
+from app.features.suites.cli_suite_run import not_judged_lines
 from judges.suites.multimodal.readings import Reading
 from judges.suites.multimodal.report import PUBLISHED, report
 

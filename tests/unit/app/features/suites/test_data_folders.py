@@ -23,11 +23,11 @@ def folders(root: Path) -> DataFolders:
 
 def test_path_is_absolute_or_relative_to_an_allowed_folder(folders: DataFolders, root: Path):
     found = root / "allowed/inner/rows.parquet"
-    assert folders.allowed("inner/rows.parquet") == found
-    assert folders.allowed(str(found)) == found
-    assert folders.allowed("more.jsonl") == root / "also/more.jsonl"
-    assert folders.allowed("inner") == root / "allowed/inner"
-    assert folders.allowed("inner/../inner/rows.parquet") == found
+    assert folders.resolve_allowed("inner/rows.parquet") == found
+    assert folders.resolve_allowed(str(found)) == found
+    assert folders.resolve_allowed("more.jsonl") == root / "also/more.jsonl"
+    assert folders.resolve_allowed("inner") == root / "allowed/inner"
+    assert folders.resolve_allowed("inner/../inner/rows.parquet") == found
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,14 @@ def test_path_is_absolute_or_relative_to_an_allowed_folder(folders: DataFolders,
 )
 def test_other_paths_are_rejected(path: str, folders: DataFolders):
     with pytest.raises(PathNotAllowed):
-        folders.allowed(path)
+        folders.resolve_allowed(path)
 
 
 def test_missing_path_and_outside_path_give_the_same_error(folders: DataFolders, root: Path):
     messages = []
     for path in (root / "outside/secret.jsonl", root / "outside/nothing.jsonl"):
         with pytest.raises(PathNotAllowed) as error:
-            folders.allowed(str(path))
+            folders.resolve_allowed(str(path))
         messages.append(str(error.value))
     assert messages[0] == messages[1]
 
@@ -64,31 +64,31 @@ def test_symlinks_are_resolved_before_the_check(folders: DataFolders, root: Path
     (root / "allowed/in.jsonl").symlink_to(root / "also/more.jsonl")
     for path in ("out.jsonl", "round"):
         with pytest.raises(PathNotAllowed):
-            folders.allowed(path)
-    assert folders.allowed("in.jsonl") == root / "also/more.jsonl"
+            folders.resolve_allowed(path)
+    assert folders.resolve_allowed("in.jsonl") == root / "also/more.jsonl"
 
 
 def test_folder_with_a_symlink_that_leads_out_is_rejected(folders: DataFolders, root: Path):
     (root / "allowed/inner/out.jsonl").symlink_to(root / "outside/secret.jsonl")
     for path in ("inner", ".", str(root / "allowed")):
         with pytest.raises(PathNotAllowed, match=r"out\.jsonl"):
-            folders.allowed(path)
+            folders.resolve_allowed(path)
 
 
 def test_sibling_folder_with_a_longer_name_is_outside(root: Path):
     (root / "allowed2").mkdir()
     with pytest.raises(PathNotAllowed):
-        DataFolders((root / "allowed",)).allowed("../allowed2")
+        DataFolders((root / "allowed",)).resolve_allowed("../allowed2")
 
 
 def test_allowed_folder_may_be_a_symlink(root: Path):
     (root / "link").symlink_to(root / "allowed")
-    assert DataFolders((root / "link",)).allowed("inner/rows.parquet") == root / "allowed/inner/rows.parquet"
+    assert DataFolders((root / "link",)).resolve_allowed("inner/rows.parquet") == root / "allowed/inner/rows.parquet"
 
 
 def test_nothing_is_allowed_without_folders(root: Path):
     with pytest.raises(PathNotAllowed, match="ASSAY_SUITE_DATA"):
-        DataFolders(()).allowed(str(root / "allowed"))
+        DataFolders(()).resolve_allowed(str(root / "allowed"))
 
 
 def test_errors_hide_the_location_of_the_folders(folders: DataFolders, root: Path):

@@ -16,17 +16,17 @@ def record(position: int, *, status: str = "scored", **more: Any) -> dict[str, A
 
 
 async def write_journal(path: Path, *records: dict[str, Any]) -> None:
-    journal = FileJournal.opened(path, RUN)
+    journal = FileJournal.open(path, RUN)
     for one in records:
-        await journal.keep(one)
+        await journal.store(one)
     journal.close()
 
 
 async def test_stored_steps_are_known_to_the_next_run(tmp_path: Path):
     path = tmp_path / "new" / "steps.jsonl"
     await write_journal(path, record(1), record(0))
-    journal = FileJournal.opened(path, RUN)
-    known = await journal.known()
+    journal = FileJournal.open(path, RUN)
+    known = await journal.stored_records()
     assert {id: one["position"] for id, one in known.items()} == {"t:0": 0, "t:1": 1}
     assert all("trace" not in one for one in known.values())
     assert [one for one in journal.records()] == [record(0), record(1)]
@@ -36,7 +36,7 @@ async def test_stored_steps_are_known_to_the_next_run(tmp_path: Path):
 async def test_last_record_of_a_step_counts(tmp_path: Path):
     path = tmp_path / "steps.jsonl"
     await write_journal(path, record(0, status="not_judged"), record(0))
-    journal = FileJournal.opened(path, RUN)
+    journal = FileJournal.open(path, RUN)
     assert [one["status"] for one in journal.records()] == ["scored"]
     journal.close()
 
@@ -47,8 +47,8 @@ async def test_truncated_last_line_is_removed(cut: int, tmp_path: Path):
     await write_journal(path, record(0), record(1))
     path.write_bytes(path.read_bytes()[:-cut])
     await write_journal(path, record(2))
-    journal = FileJournal.opened(path, RUN)
-    ids = set(await journal.known())
+    journal = FileJournal.open(path, RUN)
+    ids = set(await journal.stored_records())
     journal.close()
     assert "t:2" in ids
     assert ids <= {"t:0", "t:1", "t:2"}
@@ -58,19 +58,19 @@ async def test_journal_of_another_run_is_rejected_with_the_difference(tmp_path: 
     path = tmp_path / "steps.jsonl"
     await write_journal(path, record(0))
     with pytest.raises(RunMismatch, match="different model, seed"):
-        FileJournal.opened(path, RUN | {"model": "other", "seed": 1})
+        FileJournal.open(path, RUN | {"model": "other", "seed": 1})
     path.write_text('{"something": "else"}\n')
     with pytest.raises(RunMismatch, match="not the journal of a run"):
-        FileJournal.opened(path, RUN)
+        FileJournal.open(path, RUN)
 
 
 def test_folder_that_cannot_be_created_is_named(tmp_path: Path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(RunUnwritable, match="file"):
-        FileJournal.opened(tmp_path / "file" / "steps.jsonl", RUN)
+        FileJournal.open(tmp_path / "file" / "steps.jsonl", RUN)
 
 
 async def test_journal_without_a_folder_stores_nothing():
     journal = NoJournal()
-    await journal.keep(record(1))
-    assert await journal.known() == {}
+    await journal.store(record(1))
+    assert await journal.stored_records() == {}

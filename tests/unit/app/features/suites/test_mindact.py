@@ -76,10 +76,10 @@ class MemoryJournal:
     def __init__(self) -> None:
         self.kept: dict[str, Any] = {}
 
-    async def known(self) -> dict[str, Any]:
+    async def stored_records(self) -> dict[str, Any]:
         return {id: without_trace(record) for id, record in self.kept.items()}
 
-    async def keep(self, record: Any) -> None:
+    async def store(self, record: Any) -> None:
         self.kept[record["id"]] = json.loads(json.dumps(record))
 
 
@@ -88,22 +88,26 @@ class NoWatcher:
         """Do nothing."""
 
 
-def plan(folder: Path, tasks: Sequence[Any], *, ranks: Any = None, **playing: Any) -> MindActPlan:
+def plan(folder: Path, tasks: Sequence[Any], *, ranks: Any = None, **play_options: Any) -> MindActPlan:
     split = find_split(write_split(folder, tasks), "test_task")
-    return MindActPlan(split, split.count(), playing=PlayOptions(**playing), ranks=ranks, template=shipped_template())
+    return MindActPlan(
+        split, split.count(), play_options=PlayOptions(**play_options), ranks=ranks, template=shipped_template()
+    )
 
 
 def run(planned: MindActPlan, model: Model | None = None, journal: MemoryJournal | None = None) -> list[dict[str, Any]]:
-    asking = SuiteModel(client=model or Model(), model="gpt-4o")
-    return asyncio.run(run_steps(planned, journal or MemoryJournal(), asking, side_by_side=3, watcher=NoWatcher()))
+    suite_model = SuiteModel(client=model or Model(), model="gpt-4o")
+    return asyncio.run(
+        run_steps(planned, journal or MemoryJournal(), suite_model, max_concurrent=3, watcher=NoWatcher())
+    )
 
 
 def record_of_one_step(folder: Path, reply: ReplyFunction, **given: Any) -> dict[str, Any]:
     """Return the record of a task with one step."""
-    playing = {name: given.pop(name) for name in list(given) if name in PlayOptions.__dataclass_fields__}
+    play_options = {name: given.pop(name) for name in list(given) if name in PlayOptions.__dataclass_fields__}
     ranks = given.pop("ranks", None)
     texts = given.pop("texts", items(count=given.pop("count", 7)))
-    [record] = run(plan(folder, [task("T", [action("a", texts, **given)])], ranks=ranks, **playing), Model(reply))
+    [record] = run(plan(folder, [task("T", [action("a", texts, **given)])], ranks=ranks, **play_options), Model(reply))
     return record
 
 
@@ -152,7 +156,7 @@ def test_positive_outside_top_k_is_not_an_option(tmp_path: Path):
 def test_unranked_candidates_give_no_recall_of_a_ranker(tmp_path: Path):
     options = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o")
     records = run(plan(tmp_path, nine_steps()))
-    found = figures(options, options.open_data(), records)
+    found = figures(options, options.open_input(), records)
     assert found["candidates"] == {"recall_cap": None, "top_k": 50, "steps": 0}
     assert (found["rank_origin"], found["gold_always_included"]) == ({"listed": 9}, True)
 
@@ -256,7 +260,7 @@ def report_of(folder: Path, model: Model, **more: Any) -> dict[str, Any]:
     options = MindActOptions(data=folder, split="test_task", model="openai/gpt-4o", **more)
     write_split(folder, nine_steps())
     records = run(plan(folder, nine_steps(), ranks=RankTable(NINE_RANKS)), model)
-    return figures(options, options.open_data(), records)
+    return figures(options, options.open_input(), records)
 
 
 def approx_nested(value: Any) -> Any:
@@ -329,9 +333,9 @@ def test_resumed_run_gives_the_same_records(tmp_path: Path):
     )
 
 
-def candidate_orders(folder: Path, **playing: Any) -> list[tuple[str, ...]]:
-    split = find_split(write_split(folder, nine_steps()), "test_task", max_steps=playing.pop("max_steps", None))
-    return [step.order for step in prepare(split, PlayOptions(**playing), None)]
+def candidate_orders(folder: Path, **play_options: Any) -> list[tuple[str, ...]]:
+    split = find_split(write_split(folder, nine_steps()), "test_task", max_steps=play_options.pop("max_steps", None))
+    return [step.order for step in prepare(split, PlayOptions(**play_options), None)]
 
 
 def test_order_of_candidates_depends_only_on_seed_and_step(tmp_path: Path):
@@ -362,7 +366,7 @@ def test_predictions_are_scored_without_a_model(tmp_path: Path):
     given = [[record["id"], *record["prediction"]] for record in played if record["id"] != "T2_b"]
     file.write_text(json.dumps([*given, ["T9_z", "1", "CLICK "]]))
     options = MindActOptions(data=tmp_path, split="test_task", predictions=file)
-    metrics, records = score_file(options, options.open_data())
+    metrics, records = score_file(options, options.open_input())
     assert [flags(record) for record in records if record["id"] != "T2_b"] == [
         flags(record) for record in played if record["id"] != "T2_b"
     ]
@@ -376,15 +380,15 @@ def test_recorded_rounds_reproduce_the_predictions(tmp_path: Path):
     file = tmp_path / "outputs.json"
     file.write_text(json.dumps([[id, official_rounds(record)] for id, record in journal.kept.items()]))
     options = MindActOptions(data=tmp_path, split="test_task", predictions=file)
-    _, records = score_file(options, options.open_data())
+    _, records = score_file(options, options.open_input())
     assert [record["prediction"] for record in records] == [record["prediction"] for record in played]
 
 
 def test_run_identity_contains_what_determines_the_steps(tmp_path: Path):
     write_split(tmp_path, nine_steps())
     options = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o")
-    first = run_identity(options, options.open_data())
-    other = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o", playing=PlayOptions(seed=1))
-    assert first != run_identity(other, other.open_data())
+    first = run_identity(options, options.open_input())
+    other = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o", play_options=PlayOptions(seed=1))
+    assert first != run_identity(other, other.open_input())
     longer = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o", max_examples=3)
-    assert first == run_identity(longer, longer.open_data())  # records of three steps can be reused for all nine
+    assert first == run_identity(longer, longer.open_input())  # records of three steps can be reused for all nine

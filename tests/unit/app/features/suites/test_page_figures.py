@@ -59,4 +59,4 @@ def test_suite_without_a_table_has_no_rows():
 def test_details_of_a_skipped_step_are_shown():
     step = {"id": "t:0", "status": "skipped", "gold": None}
     shown = step_details({"step": step, "page": None, "page_problem": "no data", "boxes": [], "screenshot": None})
-    assert (shown.rounds, shown.wanted, shown.said, shown.page_problem) == ([], "", "", "no data")
+    assert (shown.rounds, shown.gold_operation, shown.model_operation, shown.page_problem) == ([], "", "", "no data")

@@ -37,7 +37,7 @@ class CountingPlan:
     def step_id(self, step: int) -> str:
         return str(step)
 
-    async def judge(self, step: int, asking: SuiteModel) -> Record:
+    async def judge(self, step: int, suite_model: SuiteModel) -> Record:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         await asyncio.sleep(0.001 * (step % 3))
@@ -66,19 +66,19 @@ class MemoryJournal:
         self._before = {one["id"]: one for one in before}
         self.records: list[Record] = []
 
-    async def known(self):
+    async def stored_records(self):
         return self._before
 
-    async def keep(self, record: Record) -> None:
+    async def store(self, record: Record) -> None:
         self.records.append(record)
 
 
 async def run(
-    plan: CountingPlan, journal: Any = None, *, side_by_side: int = 3
+    plan: CountingPlan, journal: Any = None, *, max_concurrent: int = 3
 ) -> tuple[list[dict[str, Any]], RecordingWatcher]:
     watching = RecordingWatcher()
     records = await run_steps(
-        plan, journal or MemoryJournal(), SuiteModel.without_model(), side_by_side=side_by_side, watcher=watching
+        plan, journal or MemoryJournal(), SuiteModel.without_model(), max_concurrent=max_concurrent, watcher=watching
     )
     return records, watching
 
@@ -94,7 +94,7 @@ async def test_every_step_is_judged_once_and_returned_in_order():
 
 async def test_concurrent_steps_and_steps_read_ahead_are_limited():
     plan = CountingPlan(30)
-    await run(plan, side_by_side=4)
+    await run(plan, max_concurrent=4)
     assert plan.most_at_once == 4
     assert plan.furthest_ahead <= 5
 
@@ -117,7 +117,7 @@ async def test_endpoint_rejection_stops_the_run_and_keeps_judged_steps():
     journal = MemoryJournal()
     refusal = LLMRejected("wrong key", status=401, scope=RejectionScope.ENDPOINT)
     with pytest.raises(LLMRejected, match="wrong key"):
-        await run(CountingPlan(50, {7: refusal}), journal, side_by_side=1)
+        await run(CountingPlan(50, {7: refusal}), journal, max_concurrent=1)
     assert [one["position"] for one in journal.records] == list(range(7))
 
 

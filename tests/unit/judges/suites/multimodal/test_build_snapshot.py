@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from app.features.suites.snapshots import build_snapshot
 from judges.suites.errors import DataUnreadable
 from judges.suites.multimodal.row_files import read_rows
-from judges.suites.multimodal.snapshot import SamplingOptions, SnapshotUnwritable
+from judges.suites.multimodal.snapshot import SamplingOptions, SnapshotUnwritable, build_snapshot
 from tests.fakes.multimodal import STEPS, source_row, write_rows
 
 DRAW = SamplingOptions(distractors=3)

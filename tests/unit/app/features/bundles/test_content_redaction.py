@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from app.features.bundles.withholding import MAX_QUOTE_CHARS, short_reply, short_values, without_pages
+from app.features.bundles.content_redaction import MAX_QUOTE_CHARS, short_reply, short_values, without_pages
 from judges.prompting.blocks import BlockBuilder
 
 BLOCK_BUILDER = BlockBuilder(b"a secret of the tests")

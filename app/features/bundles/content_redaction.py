@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
+
+from judges.llm.call_log_reader import join_pieces
 
 MAX_QUOTE_CHARS: Final = 300
 LABELS_WITHOUT_PAGE_TEXT: Final = frozenset({"task", "answer", "instruction", "claim", "request", "url"})
@@ -21,6 +23,42 @@ _URL = re.compile(r"https?://\S+")
 _UNREDACTED_FIELDS = frozenset(
     {"reasoning", "desc", "claim", "instruction", "answer_name", "agent_name", "id", "url", "task_id"}
 )
+
+
+def call_without_pages(call: dict[str, Any], text_of: Callable[[str], str]) -> dict[str, Any]:
+    """Return a recorded model call without page text. ``text_of`` returns the text for a hash."""
+    own_prompt = call["prompt"] is not None
+    call = _exchange_without_pages(call, text_of, own_prompt=own_prompt)
+    if "shortened" in call:
+        call["shortened"] = _exchange_without_pages(call["shortened"], text_of, own_prompt=own_prompt)
+    return call
+
+
+def _exchange_without_pages(
+    exchange: dict[str, Any], text_of: Callable[[str], str], *, own_prompt: bool
+) -> dict[str, Any]:
+    """Return a request and its replies with page text removed."""
+    changed = {"messages": _value_without_pages(exchange["messages"], text_of, own_prompt=own_prompt)}
+    if "reply" in exchange:
+        changed["reply"] = short_reply(exchange["reply"])
+    if "unusable" in exchange:
+        changed["unusable"] = [
+            {**each, "reply": short_reply(each["reply"]), "detail": shortened(each["detail"])}
+            for each in exchange["unusable"]
+        ]
+    return {**exchange, **changed}
+
+
+def _value_without_pages(value: Any, text_of: Callable[[str], str], *, own_prompt: bool) -> Any:
+    if isinstance(value, str):
+        return without_pages(value, own_prompt=own_prompt)
+    if isinstance(value, dict):
+        if "pieces" in value:
+            return without_pages(join_pieces(value, text_of), own_prompt=own_prompt)
+        return {name: _value_without_pages(each, text_of, own_prompt=own_prompt) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_value_without_pages(each, text_of, own_prompt=own_prompt) for each in value]
+    return value
 
 
 def without_pages(text: str, *, own_prompt: bool) -> str:

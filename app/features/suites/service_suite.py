@@ -14,14 +14,14 @@ from app.settings import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedRun:
-    """Run that is ready to start. ``asks`` is False if answers from a file are scored.
+    """Run that is ready to start. ``needs_model`` is False if answers from a file are scored.
 
     ``identity`` must be equal for steps of an earlier attempt to be reused. ``figures`` aggregates the records.
     ``score`` extracts the figure that lists of runs show.
     """
 
     plan: Plan[Any]
-    asks: bool
+    needs_model: bool
     identity: Mapping[str, Any]
     figures: Callable[[Sequence[Record]], dict[str, Any]]
     score: Callable[[Mapping[str, Any]], float]
@@ -44,11 +44,11 @@ class StepView:
     """Data of a step: the page text around the options, and the boxes of elements on the screenshot."""
 
     page: str
-    has_picture: bool
+    has_screenshot: bool
     boxes: tuple[Box, ...]
 
 
-class SuiteKind(Protocol):
+class ServiceSuite(Protocol):
     """Suite that runs over HTTP. All methods block; call them in a thread.
 
     Raises:
@@ -59,12 +59,12 @@ class SuiteKind(Protocol):
     @property
     def name(self) -> str: ...
 
-    def opened(self, order: str, places: DataFolders, settings: Settings) -> PreparedRun:
-        """Open a run. ``order`` is the JSON text of its options."""
+    def prepare_run(self, options_json: str, folders: DataFolders, settings: Settings) -> PreparedRun:
+        """Open a run. ``options_json`` is the JSON text of its options."""
         ...
 
-    def view(self, order: str, places: DataFolders, record: Record) -> StepView: ...
+    def step_view(self, options_json: str, folders: DataFolders, record: Record) -> StepView: ...
 
-    def picture(self, order: str, places: DataFolders, record: Record) -> bytes | None:
+    def screenshot(self, options_json: str, folders: DataFolders, record: Record) -> bytes | None:
         """Return the original screenshot of a step, or None if there is none."""
         ...

@@ -10,10 +10,10 @@ from pathlib import Path
 from app.features.suites.boxes import GOLD, PICKED, parse_box
 from app.features.suites.data_folders import DataFolders
 from app.features.suites.mindact import NAME, PlayOptions
-from app.features.suites.mindact_run import MindActOptions, figures, run_identity, summary_score
+from app.features.suites.mindact_run import SCORES_FOLDER, MindActOptions, figures, run_identity, summary_score
 from app.features.suites.records import TRACE, Record
 from app.features.suites.run_options import Mind2WebRunIn
-from app.features.suites.suite_kind import Box, PreparedRun, StepView
+from app.features.suites.service_suite import Box, PreparedRun, StepView
 from app.settings import Settings
 from judges.suites.errors import DataMissing
 from judges.suites.mind2web.data import ROW_SUFFIXES, find_split
@@ -21,89 +21,86 @@ from judges.suites.mind2web.scores import parquet_of
 from judges.suites.multimodal.row_files import count_rows, read_row
 from judges.suites.multimodal.source_rows import SourceStep, read_source_step
 
-SCORES_FOLDER = "scores"
-"""Subfolder of the data folder with converted scores files."""
 
-
-class MindActKind:
+class Mind2WebSuite:
     """Suite ``mind2web``."""
 
     name = NAME
 
-    def opened(self, order: str, places: DataFolders, settings: Settings) -> PreparedRun:
-        options = _options(order, places, settings)
-        surveyed = options.open_data()
+    def prepare_run(self, options_json: str, folders: DataFolders, settings: Settings) -> PreparedRun:
+        options = _options(options_json, folders, settings)
+        run_input = options.open_input()
         return PreparedRun(
-            plan=surveyed.plan(options.playing),
-            asks=options.predictions is None,
-            identity=run_identity(options, surveyed) | {"max_examples": options.max_examples},
-            figures=partial(figures, options, surveyed),
+            plan=run_input.plan(options.play_options),
+            needs_model=options.predictions is None,
+            identity=run_identity(options, run_input) | {"max_examples": options.max_examples},
+            figures=partial(figures, options, run_input),
             score=summary_score,
         )
 
-    def view(self, order: str, places: DataFolders, record: Record) -> StepView:
+    def step_view(self, options_json: str, folders: DataFolders, record: Record) -> StepView:
         """Return the page of the last question and the boxes."""
         trace = record[TRACE]
-        asked = trace["prompt"][-1] if trace["prompt"] else ""
-        page, _, _ = asked.removeprefix("'''\n").partition("\n'''\n\n")
+        question = trace["prompt"][-1] if trace["prompt"] else ""
+        page, _, _ = question.removeprefix("'''\n").partition("\n'''\n\n")
         return StepView(
             page=page,
-            has_picture=self.picture(order, places, record) is not None,
+            has_screenshot=self.screenshot(options_json, folders, record) is not None,
             boxes=tuple(_boxes(record)),
         )
 
-    def picture(self, order: str, places: DataFolders, record: Record) -> bytes | None:
-        source = _source(order, places, record)
+    def screenshot(self, options_json: str, folders: DataFolders, record: Record) -> bytes | None:
+        source = _source_row(options_json, folders, record)
         return None if source is None else source.screenshot
 
 
-def _options(order: str, places: DataFolders, settings: Settings) -> MindActOptions:
-    asked = Mind2WebRunIn.model_validate_json(order)
-    data = places.allowed(asked.data)
-    paths = {name: places.allowed(path) for name, path in asked.paths().items()}
+def _options(options_json: str, folders: DataFolders, settings: Settings) -> MindActOptions:
+    request = Mind2WebRunIn.model_validate_json(options_json)
+    data = folders.resolve_allowed(request.data)
+    paths = {name: folders.resolve_allowed(path) for name, path in request.paths().items()}
     scores = paths.get("scores")
     options = MindActOptions(
         data=data,
-        split=asked.split or data.stem,
+        split=request.split or data.stem,
         scores=None if scores is None else parquet_of(scores, settings.data_dir / SCORES_FOLDER),
         template=paths.get("prompt_template"),
-        playing=PlayOptions(
-            top_k=asked.top_k,
-            seed=asked.seed,
-            shuffle=asked.shuffle,
-            metric=asked.metric,
-            no_positive=asked.no_positive,
-            temperature=asked.temperature,
+        play_options=PlayOptions(
+            top_k=request.top_k,
+            seed=request.seed,
+            shuffle=request.shuffle,
+            metric=request.metric,
+            no_positive=request.no_positive,
+            temperature=request.temperature,
         ),
-        compat_trailing=asked.compat_trailing,
-        max_examples=asked.max_examples,
-        model=asked.model or settings.model,
+        compat_trailing=request.compat_trailing,
+        max_examples=request.max_examples,
+        model=request.model or settings.model,
     )
     if "predictions" not in paths:
         return options
     return replace(options, model=None, predictions=paths["predictions"])
 
 
-def _source(order: str, places: DataFolders, record: Record) -> SourceStep | None:
+def _source_row(options_json: str, folders: DataFolders, record: Record) -> SourceStep | None:
     """Return the Multimodal-Mind2Web row of a step, or None if the data are the published JSON.
 
     Raises:
         DataMissing: the data have changed since the run.
     """
-    asked = Mind2WebRunIn.model_validate_json(order)
-    data = places.allowed(asked.data)
+    request = Mind2WebRunIn.model_validate_json(options_json)
+    data = folders.resolve_allowed(request.data)
     position = record["position"]
-    for file in find_split(data, asked.split or data.stem).files:
+    for file in find_split(data, request.split or data.stem).files:
         if file.suffix not in ROW_SUFFIXES:
             return None
         count = count_rows(file)
         if position < count:
-            return _row(file, position, record)
+            return _read_source_row(file, position, record)
         position -= count
-    raise DataMissing(f"{asked.data} has changed since the run: it has fewer steps")
+    raise DataMissing(f"{request.data} has changed since the run: it has fewer steps")
 
 
-def _row(file: Path, position: int, record: Record) -> SourceStep:
+def _read_source_row(file: Path, position: int, record: Record) -> SourceStep:
     row = read_row(file, position)
     step = None if row is None else read_source_step(row.values, place=row.place)
     if step is None or (step.task_id, step.action_uid) != (record["task_id"], record["action_uid"]):

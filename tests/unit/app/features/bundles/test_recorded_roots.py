@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.features.bundles.root_notes import with_root, without_roots
+from app.features.bundles.recorded_roots import with_root, without_roots
 
 pytestmark = pytest.mark.slow
 

@@ -21,7 +21,7 @@ from app.features.suites.multimodal import (
 )
 from app.features.suites.records import TRACE, Record
 from app.features.suites.run_options import MultimodalRunIn
-from app.features.suites.suite_kind import Box, PreparedRun, StepView
+from app.features.suites.service_suite import Box, PreparedRun, StepView
 from app.settings import Settings
 from judges.suites.errors import DataMissing, DataUnreadable
 from judges.suites.mind2web.errors import PageUnusable
@@ -35,40 +35,42 @@ from judges.suites.multimodal.tilde_rows import TildeRow, read_tilde_row
 _TILDE_ID = re.compile(r"(\s)bnid=")
 
 
-class TildeKind:
+class MultimodalMind2WebSuite:
     """Suite ``mm-mind2web``."""
 
     name = NAME
 
-    def opened(self, order: str, places: DataFolders, settings: Settings) -> PreparedRun:
-        options = _options(order, places, settings)
-        surveyed = options.open_data()
+    def prepare_run(self, options_json: str, folders: DataFolders, settings: Settings) -> PreparedRun:
+        options = _options(options_json, folders, settings)
+        run_input = options.open_input()
         if options.answers is None:
             return PreparedRun(
-                plan=TildePlan(surveyed, counting=options.counting),
-                asks=True,
-                identity=run_identity(options, surveyed),
-                figures=partial(figures, options, surveyed),
+                plan=TildePlan(run_input, counting=options.counting),
+                needs_model=True,
+                identity=run_identity(options, run_input),
+                figures=partial(figures, options, run_input),
                 score=summary_score,
             )
-        plan = PredictionsPlan(surveyed, read_predictions(options.answers), counting=options.counting)
+        plan = PredictionsPlan(run_input, read_predictions(options.answers), counting=options.counting)
         return PreparedRun(
             plan=plan,
-            asks=False,
-            identity=run_identity(options, surveyed) | {"predictions": plan.digest},
-            figures=partial(figures, options, surveyed, unknown=plan.unknown_ids()),
+            needs_model=False,
+            identity=run_identity(options, run_input) | {"predictions": plan.digest},
+            figures=partial(figures, options, run_input, unknown=plan.unknown_ids()),
             score=summary_score,
         )
 
-    def view(self, order: str, places: DataFolders, record: Record) -> StepView:
-        source, row = _row(order, places, record)
+    def step_view(self, options_json: str, folders: DataFolders, record: Record) -> StepView:
+        source, row = _read_row(options_json, folders, record)
         return StepView(
-            page=_representation(source, row), has_picture=_uri(row) is not None, boxes=tuple(_boxes(row, record))
+            page=_page_text(source, row),
+            has_screenshot=_screenshot_uri(row) is not None,
+            boxes=tuple(_boxes(row, record)),
         )
 
-    def picture(self, order: str, places: DataFolders, record: Record) -> bytes | None:
-        _, row = _row(order, places, record)
-        uri = _uri(row)
+    def screenshot(self, options_json: str, folders: DataFolders, record: Record) -> bytes | None:
+        _, row = _read_row(options_json, folders, record)
+        uri = _screenshot_uri(row)
         if uri is None:
             return None
         try:
@@ -77,34 +79,34 @@ class TildeKind:
             raise DataUnreadable(f"{row.place}, field prompt_0", "its screenshot is not valid base64") from error
 
 
-def _options(order: str, places: DataFolders, settings: Settings) -> TildeOptions:
-    request = MultimodalRunIn.model_validate_json(order)
+def _options(options_json: str, folders: DataFolders, settings: Settings) -> TildeOptions:
+    request = MultimodalRunIn.model_validate_json(options_json)
     return TildeOptions(
-        data=places.allowed(request.data),
+        data=folders.resolve_allowed(request.data),
         split=request.split,
         counting=request.tokens,
         seed=request.seed,
         max_examples=request.max_examples,
         model=None if request.predictions else request.model or settings.model,
-        answers=None if request.predictions is None else places.allowed(request.predictions),
+        answers=None if request.predictions is None else folders.resolve_allowed(request.predictions),
     )
 
 
-def _row(order: str, places: DataFolders, record: Record) -> tuple[Row, TildeRow]:
+def _read_row(options_json: str, folders: DataFolders, record: Record) -> tuple[Row, TildeRow]:
     """Return the row of a record.
 
     Raises:
         DataMissing: the data have changed since the run.
     """
-    request = MultimodalRunIn.model_validate_json(order)
-    source = read_row(places.allowed(request.data), record["position"])
+    request = MultimodalRunIn.model_validate_json(options_json)
+    source = read_row(folders.resolve_allowed(request.data), record["position"])
     row = None if source is None else read_tilde_row(source.values, place=source.place, position=source.position)
     if source is None or row is None or row.id != record["id"]:
         raise DataMissing(f"{request.data} has changed since the run: step {record['id']} is not at its position")
     return source, row
 
 
-def _representation(source: Row, row: TildeRow) -> str:
+def _page_text(source: Row, row: TildeRow) -> str:
     """Return the page around the candidates in Mind2Web's text representation; empty if the page is unusable."""
     page = source.values.get("cleaned_html")
     if not isinstance(page, str):
@@ -116,7 +118,7 @@ def _representation(source: Row, row: TildeRow) -> str:
         return ""
 
 
-def _uri(row: TildeRow) -> str | None:
+def _screenshot_uri(row: TildeRow) -> str | None:
     pictures = [picture.url for turn in row.first_turns for picture in turn.pictures]
     return next((url for url in pictures if url.startswith("data:image/") and ";base64," in url[:100]), None)
 

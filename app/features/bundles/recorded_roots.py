@@ -1,0 +1,91 @@
+"""Root hashes of bundles, recorded with the results that a bundle contains.
+
+The record is stored outside the bundle, because a bundle cannot contain its own hash: in the database, or at the end of
+the result file, from which it can be removed again byte for byte.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from app.api.overrides import time_json
+from app.storage.bundle_roots import BundleRoot, note
+from app.storage.database import Database
+from judges.result_files import write_atomic
+
+if TYPE_CHECKING:
+    from app.features.bundles.agent_results import AgentResults
+    from app.features.bundles.exporting import ExportReport
+
+_MARK: Final = b',\n  "bundles": '
+_END: Final = b"\n}\n"
+_FIELDS: Final = {"root_sha256", "content", "created_at"}
+
+
+async def record_root(database: Database, exported: ExportReport, *, content: bool) -> None:
+    """Store the root hash for each result of a bundle. Raises DatabaseUnavailable."""
+    root = BundleRoot(root_sha256=exported.root, content=content, created_at=datetime.now(UTC))
+    async with database.begin() as connection:
+        await note(connection, exported.results, root)
+
+
+def record_root_in_files(results: AgentResults, exported: ExportReport, *, content: bool) -> Iterator[str]:
+    """Add the root hash to each result file of a bundle.
+
+    Yield a sentence for each file that could not be updated. Blocks.
+    """
+    root = {"root_sha256": exported.root, "content": content, "created_at": time_json(datetime.now(UTC))}
+    for judged in results.judged:
+        if judged.file is None:
+            continue
+        try:
+            file = judged.file.read_bytes()
+            if without_roots(file) != judged.body:
+                yield f"{judged.file} changed during the export"
+            elif exported.root.encode() not in (noted := with_root(file, root)):
+                yield f"{judged.file} does not have the layout of a result file"
+            elif noted != file:
+                write_atomic(judged.file, noted)
+        except OSError as error:
+            yield f"{judged.file}: {error.strerror or error}"
+
+
+def without_roots(file: bytes) -> bytes:
+    """Return a result file without recorded bundles, byte for byte as it was first written."""
+    return _split(file)[0]
+
+
+def with_root(file: bytes, root: dict[str, Any]) -> bytes:
+    """Return a result file with one more bundle recorded.
+
+    Unchanged if it is already recorded, or if the file layout is unknown.
+    """
+    before, known = _split(file)
+    if not before.endswith(_END) or root["root_sha256"] in [each["root_sha256"] for each in known]:
+        return file
+    return before.removesuffix(_END) + _MARK + json.dumps([*known, root]).encode() + _END
+
+
+def _split(file: bytes) -> tuple[bytes, list[dict[str, Any]]]:
+    """Return the file without the recorded bundles, and the bundles.
+
+    The marker cannot occur inside a JSON string because of its line break.
+    """
+    before, mark, rest = file.rpartition(_MARK)
+    note = rest.removesuffix(_END)
+    if not mark or note == rest or b"\n" in note:
+        return file, []
+    try:
+        known = json.loads(note)
+    except ValueError:
+        return file, []
+    if (
+        not isinstance(known, list)
+        or not known
+        or not all(isinstance(each, dict) and each.keys() == _FIELDS for each in known)
+    ):
+        return file, []
+    return before + _END, known

@@ -1,0 +1,83 @@
+"""Parts of ``assay mind2web`` and ``assay mm-mind2web``: options, a run with a journal, and output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from app.console import event_loop
+from app.console.streams import stderr_console
+
+if TYPE_CHECKING:
+    from app.features.suites.records import Record
+    from app.features.suites.step_loop import Journal, Plan
+    from app.settings import Settings
+
+OutputDirOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--output-dir", help="Folder for figures, predictions and journal. An interrupted run resumes from it."
+    ),
+]
+ModelOption: TypeAlias = Annotated[
+    str | None, typer.Option("--model", help="Model, as provider/model (default: ASSAY_MODEL).")
+]
+MaxLlmOption: TypeAlias = Annotated[
+    int | None, typer.Option("--max-llm", min=1, help="Maximum concurrent model requests (default: 30).")
+]
+NoCacheOption: TypeAlias = Annotated[bool, typer.Option("--no-cache", help="Disable the reply cache.")]
+_MAX_LISTED = 10
+
+
+def ask_model(
+    plan: Plan[Any],
+    settings: Settings,
+    journal_file: Path | None,
+    *,
+    identity: Mapping[str, Any],
+    figures: Callable[[Sequence[Record]], dict[str, Any]],
+    write: Callable[[dict[str, Any], Callable[[], Iterator[Record]]], None],
+) -> dict[str, Any]:
+    """Ask the model about the steps that the journal does not contain, and return the figures of all steps.
+
+    With a journal, ``write`` is called with the figures and a function that yields the complete records.
+    """
+    from app.features.suites.journals import FileJournal, NoJournal
+
+    if journal_file is None:
+        return figures(event_loop.run(_judge_steps(plan, settings, NoJournal())))
+    journal = FileJournal.open(journal_file, identity)
+    try:
+        records = event_loop.run(_judge_steps(plan, settings, journal))
+        metrics = figures(records)
+        ids = {record["id"] for record in records}  # the journal can have more steps, from a run with more examples
+        write(metrics, lambda: (record for record in journal.records() if record["id"] in ids))
+    finally:
+        journal.close()
+    return metrics
+
+
+async def _judge_steps(plan: Plan[Any], settings: Settings, journal: Journal) -> list[dict[str, Any]]:
+    from app.features.suites.cli_progress import StepProgress
+    from app.features.suites.step_loop import open_suite_model, run_steps
+
+    async with open_suite_model(settings) as suite_model:
+        with StepProgress(stderr_console()) as progress:
+            return await run_steps(plan, journal, suite_model, max_concurrent=settings.max_llm, watcher=progress)
+
+
+def not_judged_lines(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Yield unjudged steps, and answers to steps that do not exist."""
+    missing = metrics["not_judged"]
+    if missing["count"]:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in missing["by_reason"].items())
+        yield f"{missing['count']} steps were not judged ({reasons}): ranges assume all wrong to all right"
+        for step in missing["steps"][:_MAX_LISTED]:
+            yield f"  {step['id']}  {step['reason']}: {step['detail']}"
+    unknown = metrics["unknown_ids"]
+    if unknown:
+        more = f" and {len(unknown) - _MAX_LISTED} more" if len(unknown) > _MAX_LISTED else ""
+        yield f"the data have no step {', '.join(unknown[:_MAX_LISTED])}{more}: these answers are ignored"
