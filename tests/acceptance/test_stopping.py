@@ -33,7 +33,7 @@ async def patience(ctx):
     await asyncio.sleep(float(ctx.answer.text.split()[1]))
     ctx.check("waited", True)
 """
-START_S, BUSY_S = 90.0, 60.0
+START_S, BUSY_S = 240.0, 180.0
 
 
 class Service:
@@ -57,7 +57,12 @@ class Service:
                 stderr=output,
                 cwd=folder,
             )
-        self.http = httpx.Client(base_url=self._address(), timeout=10.0, trust_env=False)
+        try:
+            self.http = httpx.Client(base_url=self._address(), timeout=60.0, trust_env=False)
+        except AssertionError:
+            self.process.kill()
+            self.process.wait()
+            raise
 
     def _address(self) -> str:
         deadline = time.monotonic() + START_S
