@@ -160,7 +160,7 @@ def _print_forecast(
     as_json: bool,
 ) -> None:
     from app.console.forecasts import print_plan
-    from app.engine.planned_forecasts import forecast_plan
+    from app.engine.forecasting import forecast_plan
 
     forecasts = asyncio.run(forecast_plan(settings, catalogue, planned, out=out, public=public))
     print_plan(planned, forecasts, settings.model, as_json=as_json)

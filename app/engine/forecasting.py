@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 from obstore.store import MemoryStore
@@ -19,8 +20,11 @@ from obstore.store import MemoryStore
 from answers.citations import unique_urls
 from answers.submission import Answer
 from app.engine import pipeline
+from app.engine.evaluation import PlannedAnswer
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients, reply_store
+from app.engine.public_cache import PublicCache
+from app.engine.result_folder import newest_result
 from app.engine.runtime import Runtime, create_fork_server_pool, open_blobs
 from app.observability.redaction import Redactor
 from app.settings import Settings
@@ -53,6 +57,7 @@ from judges.loader import JudgeCatalogue
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
+from judges.result_files import judged_answers
 
 UNKNOWN_PAGE: Final = "This page was not looked at yet. " * 200
 """Placeholder text for a page that was not captured yet. Its length is typical."""
@@ -337,3 +342,57 @@ class _UnconfiguredClient:
 
     async def aclose(self) -> None:
         """Do nothing: there is nothing to close."""
+
+
+MOST_PAST_RUNS = 50
+
+
+async def forecast_plan(
+    settings: Settings,
+    catalogue: JudgeCatalogue,
+    planned: Sequence[PlannedAnswer],
+    *,
+    out: Path,
+    public: PublicCache | None,
+) -> list[Forecast | None]:
+    """Return one forecast per planned answer, None for answers that need no judging. Writes nothing."""
+    found: dict[int, Forecast] = {}
+    by_task: dict[tuple[str, str], list[int]] = {}
+    for number, one in enumerate(planned):
+        if one.to_judge:
+            by_task.setdefault((one.folder.agent, one.folder.task_id), []).append(number)
+    if not by_task:
+        return [None] * len(planned)
+    async with open_forecast_runtime(settings, catalogue) as opened:
+        for (agent, task_id), numbers in by_task.items():
+            apart = forecast_runtime(opened)  # one per task, so that the pages of earlier tasks leave the memory
+            if public is not None:
+                await public.import_pages(
+                    apart, agent, task_id, [url for number in numbers for url in planned[number].urls]
+                )
+            past = await asyncio.to_thread(past_results, out, task_id)
+            questions = [_question(planned[number], settings.model, past) for number in numbers]
+            found |= zip(numbers, await forecast_all(apart, questions), strict=True)
+    return [found.get(number) for number in range(len(planned))]
+
+
+def past_results(out: Path, task_id: str) -> list[dict[str, Any]]:
+    """Return the newest results of a task for all agents. Unreadable results are skipped. Blocks on disk reads."""
+    agents = sorted(path.name for path in out.iterdir() if path.is_dir()) if out.is_dir() else []
+    folders = [folder for agent in agents for folder in judged_answers(out, agent, task_id)]
+    read = [newest_result(folder, damaged_ok=True) for folder in folders[-MOST_PAST_RUNS:]]
+    return [result for result in read if result is not None]
+
+
+def _question(planned: PlannedAnswer, model: str, past: Sequence[Mapping[str, Any]]) -> ForecastRequest:
+    if planned.judge is None:
+        raise ValueError(f"{planned.answer.name} has no judge")
+    # The newest result of this answer comes last, because later results take precedence.
+    mine = [] if planned.earlier is None else [planned.earlier]
+    return ForecastRequest(
+        judge=planned.judge,
+        agent=planned.folder.agent,
+        answer=planned.answer,
+        model=model,
+        past=[one for one in past if one not in mine] + mine,
+    )

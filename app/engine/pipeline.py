@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,13 +19,14 @@ import structlog
 
 from answers.citations import unique_urls
 from answers.submission import Answer
-from app.engine.answer_pages import AnswerPages
 from app.engine.certificates import certificates_folder, find_certificate
 from app.engine.runtime import Runtime
 from app.progress import Progress, ProgressCallback, Stage, ignore_progress
 from app.settings import Settings
 from cache.blobs import BlobArea
-from cache.errors import BlobStoreFailed
+from cache.capture import Capture, Evidence
+from cache.errors import BlobStoreFailed, BrowserUnavailable, CacheError, NoEvidence
+from cache.pages import PageCache
 from judges.analysis.rejudging import with_rejudged
 from judges.errors import JudgeBug
 from judges.extractor import Extractor
@@ -44,6 +45,8 @@ from judges.verifier import Verifier
 from mind2web2.host import run_script
 from rubrics.verdict import Usage
 
+
+_log = structlog.get_logger(__name__)
 _VERIFY_REQUEST = LLMRequest(model="", messages=(), purpose="verify")
 _JUDGING_SHARE = 0.95
 """Share of the job deadline that judging may use. The rest is reserved for storing an incomplete result."""
@@ -317,7 +320,70 @@ class _Stopwatch:
         return {**self._laps, "total_s": round(self.total_s, 3)}
 
 
-_log = structlog.get_logger(__name__)
+class AnswerPages:
+    """Page cache that records which captures an answer used, in the order of first use."""
+
+    def __init__(self, pages: PageCache, *, near: datetime | None = None) -> None:
+        """``near`` is the time at which the answer was given. The web archive copy closest to it is used."""
+        self._pages = pages
+        self._near = near
+        self._seen: dict[str, Capture] = {}
+
+    @property
+    def seen(self) -> tuple[Capture, ...]:
+        """One capture per page: the last one if a page was captured again."""
+        return tuple(self._seen.values())
+
+    async def capture_all(self, urls: Sequence[str], done: Callable[[int], None]) -> None:
+        """Capture pages concurrently; the page cache limits the concurrency. Calls ``done`` with the number of pages
+        done.
+
+        Errors of single pages are only logged here. They are raised again when a claim needs the page.
+
+        Raises:
+            BrowserUnavailable: Nothing can be captured on this machine.
+        """
+        count = 0
+        found: dict[str, Capture] = {}
+
+        async def one(url: str) -> None:
+            nonlocal count
+            try:
+                found[url] = await self._pages.get(url, near=self._near)
+            except BrowserUnavailable:
+                raise
+            except CacheError as error:
+                _log.warning("page not captured", url=url, detail=str(error))
+            count += 1
+            done(count)
+
+        done(0)
+        unavailable: BaseException | None = None
+        try:
+            async with asyncio.TaskGroup() as captures:
+                for url in urls:
+                    captures.create_task(one(url))
+        except* BrowserUnavailable as errors:
+            unavailable = errors.exceptions[0]
+        if unavailable is not None:
+            raise unavailable
+        for url in urls:
+            if url in found:
+                self._keep(found[url])
+
+    async def evidence_for(self, url: str) -> Evidence:
+        """Return the evidence of a page, as ``PageCache.evidence_for``, and record its capture."""
+        try:
+            evidence = await self._pages.evidence_for(url, near=self._near)
+        except NoEvidence as error:
+            if error.capture is not None:
+                self._keep(error.capture)
+            raise
+        self._keep(evidence.capture)
+        return evidence
+
+    def _keep(self, capture: Capture) -> None:
+        self._seen[capture.key] = capture
 
 
 class CallLog:

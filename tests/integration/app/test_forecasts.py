@@ -20,7 +20,7 @@ from answers.bundle import read_folder
 from answers.citations import unique_urls
 from app.demo.expected import examples_dir, page_texts
 from app.engine.evaluation import AnswerEvaluation, PlannedAnswer, evaluate_all, plan
-from app.engine.planned_forecasts import forecast_plan
+from app.engine.forecasting import forecast_plan
 from app.engine.public_cache import PublicCache
 from app.engine.runtime import load_catalogue, open_runtime
 from app.progress import Progress

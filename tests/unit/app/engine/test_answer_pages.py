@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.engine.answer_pages import AnswerPages
+from app.engine.pipeline import AnswerPages
 from cache.blobs import BlobStore
 from cache.capture import Capture, Capturer, Observation
 from cache.capture_index import MemoryIndex

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.storage.captures import key_digest
-from app.storage.result_sources import result_source_rows
+from app.storage.results import result_source_rows
 from cache.urls import canonical_key
 from tests.fakes.judged import FAILED, NOT_JUDGED, group, leaf, page_entry, result_of, rubric_of
 

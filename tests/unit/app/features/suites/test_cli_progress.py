@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
-from app.features.suites.cli_progress import StepProgress
+from app.features.suites.cli_suite_run import StepProgress
 
 
 def scored(element: int, f1: float, success: int) -> dict[str, Any]:
