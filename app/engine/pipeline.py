@@ -45,7 +45,6 @@ from judges.verifier import Verifier
 from mind2web2.host import run_script
 from rubrics.verdict import Usage
 
-
 _log = structlog.get_logger(__name__)
 _VERIFY_REQUEST = LLMRequest(model="", messages=(), purpose="verify")
 _JUDGING_SHARE = 0.95
