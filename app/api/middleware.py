@@ -211,7 +211,7 @@ class ResponseHeaders:
 EXTENSION_PATHS = "/v1/extension/"
 PAIRING_PATH = f"{EXTENSION_PATHS}pair"
 _SCHEMES = ("chrome-extension://", "moz-extension://")
-_LASTS_S = 600
+_PREFLIGHT_MAX_AGE_S = 600
 
 
 def from_extension(origin: str, path: str) -> bool:
@@ -235,7 +235,7 @@ class ExtensionOrigin:
                 "Access-Control-Allow-Origin": origin,
                 "Access-Control-Allow-Methods": "GET, POST, DELETE",
                 "Access-Control-Allow-Headers": "Authorization, Content-Type",
-                "Access-Control-Max-Age": str(_LASTS_S),
+                "Access-Control-Max-Age": str(_PREFLIGHT_MAX_AGE_S),
                 "Vary": "Origin",
             }
             await Response(status_code=204, headers=allowed)(scope, receive, send)

@@ -32,20 +32,20 @@ class PageRequest:
         return page, name(page[-1]) if len(found) > self.limit else None
 
 
-async def _slice(
+async def _page_request(
     cursor: Annotated[str | None, Query(pattern=ID_PATTERN)] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 50,
 ) -> PageRequest:
     return PageRequest(cursor, limit)
 
 
-async def _slice_by_position(
+async def _position_page_request(
     cursor: Annotated[str | None, Query(pattern=POSITION_PATTERN, json_schema_extra={"example": "50"})] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 50,
 ) -> PageRequest:
     return PageRequest(cursor, limit)
 
 
-PageRequestDep = Annotated[PageRequest, Depends(_slice)]
-PositionPageRequestDep = Annotated[PageRequest, Depends(_slice_by_position)]
+PageRequestDep = Annotated[PageRequest, Depends(_page_request)]
+PositionPageRequestDep = Annotated[PageRequest, Depends(_position_page_request)]
 """Pagination of lists whose cursor is the position of the next item."""

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 COOKIE = "assay_session"
-LASTS_S = 12 * 3600.0
+SESSION_S = 12 * 3600.0
 MAX_SESSIONS = 1000
 _TOKEN_BYTES = 32
 
@@ -38,7 +38,7 @@ class Sessions:
     def open(self, key: str) -> str:
         """Open a session and return its token for the cookie."""
         token = secrets.token_urlsafe(_TOKEN_BYTES)
-        self._open[_digest(token)] = _Session(key, self._monotonic() + LASTS_S)
+        self._open[_digest(token)] = _Session(key, self._monotonic() + SESSION_S)
         while len(self._open) > MAX_SESSIONS:
             self._open.popitem(last=False)
         return token

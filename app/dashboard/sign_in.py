@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 from app.dashboard.api_access import Api
 from app.dashboard.html_route import HtmlRoute
 from app.dashboard.rendering import HEADERS
-from app.dashboard.sessions import COOKIE, LASTS_S
+from app.dashboard.sessions import COOKIE, SESSION_S
 from app.dashboard.viewer import FormCheck, ViewerDep, dashboard_of
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
@@ -43,7 +43,7 @@ async def signed_in(
     response = RedirectResponse(_local_path(then), 303, headers=HEADERS)
     secure = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto"))
     response.set_cookie(
-        COOKIE, sessions.open(given), max_age=int(LASTS_S), httponly=True, samesite="strict", secure=secure, path="/"
+        COOKIE, sessions.open(given), max_age=int(SESSION_S), httponly=True, samesite="strict", secure=secure, path="/"
     )
     return response
 

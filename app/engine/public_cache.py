@@ -22,7 +22,7 @@ from cache.urls import canonical_key, is_fetchable
 from judges.result_files import write_json
 from mind2web2.utils.cache_filesys import CacheFileSys
 
-PAGES_AT_ONCE = 4
+MAX_CONCURRENT_IMPORTS = 4
 """Pages imported at once. An import mostly waits for the disk, and holds the page in memory meanwhile."""
 
 
@@ -54,21 +54,21 @@ class PublicCache:
         """
         folder = self.folder(agent, task_id)
         stored = await asyncio.to_thread(_open, folder)
-        counts = {fate: 0 for fate in ImportOutcome}
+        counts = {outcome: 0 for outcome in ImportOutcome}
         pages: dict[str, str] = {}
         if stored is not None:
-            known_as = await asyncio.to_thread(urls_in, stored, folder.with_name(f"{task_id}.json"))
-            slots = asyncio.Semaphore(PAGES_AT_ONCE)
+            listed_urls = await asyncio.to_thread(urls_in, stored, folder.with_name(f"{task_id}.json"))
+            slots = asyncio.Semaphore(MAX_CONCURRENT_IMPORTS)
 
             async def import_page(url: str) -> None:
                 async with slots:
-                    fate, capture = await _import(runtime, stored, url)
-                counts[fate] += 1
+                    outcome, capture = await _import(runtime, stored, url)
+                counts[outcome] += 1
                 if capture is not None:
                     pages[url] = capture.id
 
-            every = [url for url in dict.fromkeys([*urls, *known_as]) if is_fetchable(url)]
-            stored_urls = await asyncio.to_thread(lambda: [url for url in every if stored.has(url) is not None])
+            candidates = [url for url in dict.fromkeys([*urls, *listed_urls]) if is_fetchable(url)]
+            stored_urls = await asyncio.to_thread(lambda: [url for url in candidates if stored.has(url) is not None])
             failed: BaseException | None = None
             try:
                 async with asyncio.TaskGroup() as group:
@@ -91,19 +91,19 @@ class PublicCache:
         agent: str,
         task_id: str,
         cited: Mapping[str, Sequence[str]],
-        looked_at: Iterable[str] = (),
+        requested: Iterable[str] = (),
         *,
         imported: ImportSummary | None = None,
     ) -> None:
         """Export pages to the folder of a task, with an overview file of the citations next to it.
 
-        ``cited`` maps each URL to the names of the answers that cite it. ``looked_at`` are additional pages that judges
+        ``cited`` maps each URL to the names of the answers that cite it. ``requested`` are additional pages that judges
         requested. Pages that were imported from the folder (``imported``) and are still current are not written.
         """
         folder = self._root / agent / task_id
         unchanged = {} if imported is None else imported.pages
         stored = await asyncio.to_thread(CacheFileSys, folder)
-        for url in dict.fromkeys([*cited, *looked_at]):
+        for url in dict.fromkeys([*cited, *requested]):
             capture = await runtime.index.find(canonical_key(url))
             if (
                 capture is not None

@@ -67,9 +67,9 @@ async def add_usage(connection: AsyncConnection, used: Mapping[UsageKey, UsageTo
     """Add usage to a day. The rows are sorted to prevent deadlocks between writers."""
     rows = [{"day": day, **account._asdict(), **asdict(spent)} for account, spent in sorted(used.items(), key=_account)]
     if rows:
-        adding = insert(model_usage).values(rows)
-        sums = {name: model_usage.c[name] + adding.excluded[name] for name in _SUMS}
-        await connection.execute(adding.on_conflict_do_update(index_elements=["day", *UsageKey._fields], set_=sums))
+        statement = insert(model_usage).values(rows)
+        sums = {name: model_usage.c[name] + statement.excluded[name] for name in _SUMS}
+        await connection.execute(statement.on_conflict_do_update(index_elements=["day", *UsageKey._fields], set_=sums))
 
 
 async def usage_by(
@@ -90,8 +90,8 @@ async def usage_by(
     columns = [model_usage.c[name] for name in groups]
     sums = [func.sum(model_usage.c[name]).label(name) for name in _SUMS]
     query = select(*columns, *sums).group_by(*columns)
-    wanted = {"owner": owner, "agent": agent, "task_id": task_id, "model": model}
-    for name, value in wanted.items():
+    filters = {"owner": owner, "agent": agent, "task_id": task_id, "model": model}
+    for name, value in filters.items():
         if value is not None:
             query = query.where(model_usage.c[name] == value)
     if since is not None:

@@ -37,7 +37,7 @@ class TokenCounts:
     """Token counts in an error message: the limit of the model, and the size of the request."""
 
     limit: int | None = None
-    asked: int | None = None
+    requested: int | None = None
 
 
 @dataclass(slots=True)
@@ -67,15 +67,15 @@ class ContextWindows:
         if input_tokens and size and not _has_images(request.messages):
             window.scale = input_tokens / size
 
-    def refused(self, request: LLMRequest, refusal: str) -> float:
+    def record_rejected(self, request: LLMRequest, refusal: str) -> float:
         """Record a request that was rejected as too long. Return the share of it that the model probably accepts."""
         window, size = self._of(request.model), max(1, estimate_tokens(request.messages))
         found = parse_token_counts(refusal)
         window.limit = found.limit or window.limit
-        if found.asked:
-            window.scale = found.asked / size
+        if found.requested:
+            window.scale = found.requested / size
         before, window.refused = window.refused, min(size, window.refused or size)
-        tokens = found.asked or size * window.scale
+        tokens = found.requested or size * window.scale
         if window.limit is not None and window.limit < tokens:
             return _SAFETY_MARGIN * window.limit / tokens
         share = _SHARE_WITHOUT_LIMIT * min(size, before or size) / size
@@ -89,9 +89,9 @@ def parse_token_counts(refusal: str) -> TokenCounts:
     """Parse the token counts in an error message.
 
     >>> parse_token_counts("openai: 400 maximum context length is 8,192 tokens, but your request has 9000 input tokens")
-    TokenCounts(limit=8192, asked=9000)
+    TokenCounts(limit=8192, requested=9000)
     >>> parse_token_counts("the model takes at most 4096 tokens"), parse_token_counts("5000 tokens are too many")
-    (TokenCounts(limit=4096, asked=None), TokenCounts(limit=None, asked=5000))
+    (TokenCounts(limit=4096, requested=None), TokenCounts(limit=None, requested=5000))
     """
     text = _STATUS.sub("", refusal)
     limits, others = list[int](), list[int]()
@@ -103,8 +103,8 @@ def parse_token_counts(refusal: str) -> TokenCounts:
         others = sorted(set(others))
         limits = [others[-2]]
     limit = min(limits, default=None)
-    asked = max((number for number in (*others, *limits) if limit is None or number > limit), default=None)
-    return TokenCounts(limit=limit, asked=asked)
+    requested = max((number for number in (*others, *limits) if limit is None or number > limit), default=None)
+    return TokenCounts(limit=limit, requested=requested)
 
 
 def _has_images(messages: Sequence[Mapping[str, Any]]) -> bool:
@@ -140,15 +140,15 @@ def with_shortened_page(request: LLMRequest, page_chars: int) -> LLMRequest:
     found = _page_of(request)
     if found is None:
         return request
-    place, page = found
-    whole, end = page.string, min(page.start("text") + page_chars, page.end("text"))
+    index, page = found
+    uncut, end = page.string, min(page.start("text") + page_chars, page.end("text"))
     # The tags keep the nonce of the whole page, which is unpredictable, too.
-    text = f"{whole[:end]}{TRUNCATION_NOTICE}{whole[page.end('text') :]}"
+    text = f"{uncut[:end]}{TRUNCATION_NOTICE}{uncut[page.end('text') :]}"
     *before, last = request.messages
     content: Any = text
-    if place is not None:
+    if index is not None:
         content = list(last["content"])
-        content[place] = text if isinstance(content[place], str) else {**content[place], "text": text}
+        content[index] = text if isinstance(content[index], str) else {**content[index], "text": text}
     return replace(request, messages=(*before, {**last, "content": content}))
 
 
@@ -159,8 +159,8 @@ def _page_of(request: LLMRequest) -> tuple[int | None, re.Match[str]] | None:
     """
     content = request.messages[-1]["content"] if request.messages else ()
     parts = [(None, content)] if isinstance(content, str) else enumerate(content)
-    for place, part in parts:
+    for index, part in parts:
         found = _PAGE.search(part if isinstance(part, str) else part.get("text", ""))
         if found is not None and len(found["text"]) >= MIN_PAGE_CHARS:
-            return place, found
+            return index, found
     return None

@@ -112,7 +112,7 @@ class RemoteLLM:
         except LLMRejected as error:
             if not error.too_long:
                 raise
-            page_chars = page_chars_allowed(request, self._windows.refused(request, str(error)))
+            page_chars = page_chars_allowed(request, self._windows.record_rejected(request, str(error)))
             if page_chars is None:
                 raise
             return await self._complete_shortened(request, page_chars, error, on_retry)
@@ -130,7 +130,7 @@ class RemoteLLM:
             reply = await self._complete_in_turn(with_less, on_retry)
         except LLMError as error:
             if isinstance(error, LLMRejected) and error.too_long:
-                self._windows.refused(with_less, str(error))
+                self._windows.record_rejected(with_less, str(error))
             error.usage, error.shorter_page = refusal.usage + error.usage, shorter
             raise
         usage = refusal.usage + reply.usage

@@ -91,6 +91,6 @@ def test_restore_brings_back_results_pages_and_keys(home: Path, sky: str):
         assert judged(api, f"Still blue ([source]({sky}/sky)).")["final_score"] == 1.0
     checks = json.loads(run_command(home, environment, "doctor", "--json").stdout)["checks"]
     assert {check["name"]: check["state"] for check in checks}["evidence"] in ("ok", "warning")
-    rehearsed = run_command(home, environment, "prune", "--older-than", "30d", "--json")
-    assert json.loads(rehearsed.stdout)["removed"] is False
-    assert json.loads(rehearsed.stdout)["jobs"] == 0
+    counted = run_command(home, environment, "prune", "--older-than", "30d", "--json")
+    assert json.loads(counted.stdout)["removed"] is False
+    assert json.loads(counted.stdout)["jobs"] == 0

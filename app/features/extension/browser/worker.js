@@ -7,9 +7,9 @@ const READY = chrome.storage.session.setAccessLevel?.({ accessLevel: "TRUSTED_CO
 let busy = false;
 
 const walk = async () => (await chrome.storage.session.get("walk")).walk ?? null;
-const keepWalk = (value) => (value ? chrome.storage.session.set({ walk: value }) : chrome.storage.session.remove("walk"));
+const saveWalk = (value) => (value ? chrome.storage.session.set({ walk: value }) : chrome.storage.session.remove("walk"));
 
-async function tell(text, kind = "work") {
+async function showStatus(text, kind = "work") {
   await chrome.storage.session.set({ status: { text, kind } });
   await chrome.action.setBadgeText({ text: { work: "…", done: "✓", wrong: "!" }[kind] ?? "" });
 }
@@ -23,25 +23,25 @@ async function shownTab() {
 async function capture({ url }) {
   const tab = await shownTab();
   if (tab.url && !/^https?:/.test(tab.url)) throw new Error("This tab is not a web page.");
-  const page = await submitPage(await captureTab(tab, url, tell));
+  const page = await submitPage(await captureTab(tab, url, showStatus));
   const good = !page.problem;
-  const now = await walk();
-  if (good && now && now.all[now.at].url === url) await openNext(now, tab, 1);
-  else await tell(good ? "Captured and submitted." : `Submitted, but it looks like a ${page.outcome.replaceAll("_", " ")}: ${page.detail}`, good ? "done" : "wrong");
+  const state = await walk();
+  if (good && state && state.all[state.at].url === url) await openNext(state, tab, 1);
+  else await showStatus(good ? "Captured and submitted." : `Submitted, but it looks like a ${page.outcome.replaceAll("_", " ")}: ${page.detail}`, good ? "done" : "wrong");
   return { problem: page.problem, outcome: page.outcome, id: page.id };
 }
 
 // Open the next flagged URL in the tab. The person then solves what blocks the page and presses the button again.
-async function openNext(now, tab, done) {
-  const next = { ...now, at: now.at + 1, done: now.done + done };
+async function openNext(state, tab, done) {
+  const next = { ...state, at: state.at + 1, done: state.done + done };
   if (next.at >= next.all.length) {
-    await keepWalk(null);
-    await tell(`Done: ${next.done} of ${next.all.length} captured.`, "done");
+    await saveWalk(null);
+    await showStatus(`Done: ${next.done} of ${next.all.length} captured.`, "done");
     return;
   }
-  await keepWalk(next);
+  await saveWalk(next);
   await chrome.tabs.update(tab.id, { url: next.all[next.at].opens });
-  await tell(`${next.done} captured. Now ${next.at + 1} of ${next.all.length}: when the page is visible, press the button again.`, "done");
+  await showStatus(`${next.done} captured. Now ${next.at + 1} of ${next.all.length}: when the page is visible, press the button again.`, "done");
 }
 
 async function begin() {
@@ -53,44 +53,44 @@ async function begin() {
 }
 
 async function skip() {
-  const now = await walk();
-  if (now) await openNext(now, await shownTab(), 0);
+  const state = await walk();
+  if (state) await openNext(state, await shownTab(), 0);
   return {};
 }
 
 async function stop() {
-  const now = await walk();
-  await keepWalk(null);
-  await tell(now ? `Stopped: ${now.done} captured.` : "", "done");
+  const state = await walk();
+  await saveWalk(null);
+  await showStatus(state ? `Stopped: ${state.done} captured.` : "", "done");
   return {};
 }
 
-const acts = {
+const handlers = {
   pair: ({ service, code, name }) => pair(service, code, name).then(({ service: at, by }) => ({ service: at, by })),
   unpair: () => unpair().then(() => ({})),
   flagged: () => flagged().then((items) => ({ items })),
   capture, begin, skip, stop,
 };
-const ALONE = new Set(["capture", "begin", "skip"]);
+const EXCLUSIVE = new Set(["capture", "begin", "skip"]);
 
 async function run(message) {
   await READY;
-  const alone = ALONE.has(message.act);
-  if (alone && busy) throw new Error("A capture is already running.");
-  busy ||= alone;
+  const exclusive = EXCLUSIVE.has(message.act);
+  if (exclusive && busy) throw new Error("A capture is already running.");
+  busy ||= exclusive;
   try {
-    return await acts[message.act](message);
+    return await handlers[message.act](message);
   } finally {
-    if (alone) busy = false;
+    if (exclusive) busy = false;
   }
 }
 
 chrome.runtime.onMessage.addListener((message, sender, answer) => {
-  if (sender.id !== chrome.runtime.id || sender.tab || !Object.hasOwn(acts, message?.act ?? "")) return false;
+  if (sender.id !== chrome.runtime.id || sender.tab || !Object.hasOwn(handlers, message?.act ?? "")) return false;
   run(message).then(
     (value) => answer({ value }),
     async (error) => {
-      await tell(error.message, "wrong");
+      await showStatus(error.message, "wrong");
       answer({ error: error.message, status: error.status });
     },
   );

@@ -206,10 +206,8 @@ async def test_entries_are_listed_cleared_and_pruned_by_model_and_last_use(two_w
     second.replies.offer(OTHER, reply())
     await second.wait_for_event("stored")
     blobs = BlobStore.open("memory://")
-    rehearsed, done = [
-        await prune(database, blobs, before=before, now=now, rehearse=rehearse) for rehearse in (True, False)
-    ]
-    assert (rehearsed.rows.replies, done.rows.replies) == (1, 1), "of two old ones one was used again"
+    counted, done = [await prune(database, blobs, before=before, now=now, dry_run=dry_run) for dry_run in (True, False)]
+    assert (counted.rows.replies, done.rows.replies) == (1, 1), "of two old ones one was used again"
     async with database.begin() as connection:
         assert (await clear_cache(connection)).entries == 3
         assert (await cache_size(connection)).entries == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.dashboard.sessions import LASTS_S, MAX_SESSIONS, Sessions
+from app.dashboard.sessions import MAX_SESSIONS, SESSION_S, Sessions
 
 
 class ManualClock:
@@ -28,9 +28,9 @@ def test_session_expires():
     clock = ManualClock()
     sessions = Sessions(monotonic=clock)
     token = sessions.open("secret")
-    clock.now = LASTS_S - 1
+    clock.now = SESSION_S - 1
     assert sessions.key(token) == "secret"
-    clock.now = LASTS_S
+    clock.now = SESSION_S
     assert sessions.key(token) is None
 
 

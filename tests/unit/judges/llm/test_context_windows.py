@@ -39,38 +39,40 @@ def test_limit_and_request_size_are_parsed_from_an_error(words: str, limit: int 
 
 
 def test_limit_alone_is_compared_with_the_estimate():
-    assert ContextWindows().refused(request(10_000), "maximum context length is 8000 tokens") == pytest.approx(0.68)
+    assert ContextWindows().record_rejected(request(10_000), "maximum context length is 8000 tokens") == pytest.approx(
+        0.68
+    )
 
 
 def test_limit_is_remembered_for_errors_that_contain_none():
     windows = ContextWindows()
-    windows.refused(request(10_000), "maximum context length is 8000 tokens")
-    assert windows.refused(request(16_000), "the input is too long") == pytest.approx(0.85 / 2)
+    windows.record_rejected(request(10_000), "maximum context length is 8000 tokens")
+    assert windows.record_rejected(request(16_000), "the input is too long") == pytest.approx(0.85 / 2)
 
 
 def test_token_count_of_the_provider_corrects_the_estimate():
     windows = ContextWindows()
     windows.record_accepted(request(1_000), 500)
-    assert windows.refused(request(20_000), "the limit is 8000 tokens") == pytest.approx(0.68)
-    assert windows.refused(request(20_000), "your prompt has 40000 tokens") == pytest.approx(0.17)
+    assert windows.record_rejected(request(20_000), "the limit is 8000 tokens") == pytest.approx(0.68)
+    assert windows.record_rejected(request(20_000), "your prompt has 40000 tokens") == pytest.approx(0.17)
 
 
 def test_largest_accepted_request_is_the_limit_if_none_is_known():
     windows = ContextWindows()
-    assert windows.refused(request(10_000), "too long") == 0.5
+    assert windows.record_rejected(request(10_000), "too long") == 0.5
     windows.record_accepted(request(8_000), None)
-    assert windows.refused(request(10_000), "too long") == pytest.approx(0.68)
+    assert windows.record_rejected(request(10_000), "too long") == pytest.approx(0.68)
 
 
 def test_rejected_sizes_are_not_tried_again():
     windows = ContextWindows()
-    windows.refused(request(10_000), "too long")
-    windows.refused(request(5_000), "too long")
-    assert windows.refused(request(10_000), "too long") == 0.25
+    windows.record_rejected(request(10_000), "too long")
+    windows.record_rejected(request(5_000), "too long")
+    assert windows.record_rejected(request(10_000), "too long") == 0.25
 
 
 def test_limits_are_stored_per_model():
     windows = ContextWindows()
-    windows.refused(request(10_000), "maximum context length is 1000 tokens")
+    windows.record_rejected(request(10_000), "maximum context length is 1000 tokens")
     other = LLMRequest(model="n", messages=request(10_000).messages)
-    assert windows.refused(other, "too long") == 0.5
+    assert windows.record_rejected(other, "too long") == 0.5

@@ -24,7 +24,7 @@ def request(page: str = PAGE, *, parts: bool = True, purpose: Any = "verify") ->
 
 def shortened(asked: LLMRequest, refusal: str) -> LLMRequest | None:
     """Return the request with a shortened page."""
-    allowed = page_chars_allowed(asked, ContextWindows().refused(asked, refusal))
+    allowed = page_chars_allowed(asked, ContextWindows().record_rejected(asked, refusal))
     return None if allowed is None else with_shortened_page(asked, allowed)
 
 
