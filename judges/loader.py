@@ -123,13 +123,13 @@ def _check_script(script: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
 def _declared_in(module: ModuleType, task: str) -> Judge:
     """Return the judge of ``task`` that a module declares."""
     functions = {id(value): value for value in vars(module).values() if inspect.iscoroutinefunction(value)}
-    marks = [mark for value in functions.values() if isinstance(mark := getattr(value, MARK, None), Judge)]
-    matching = [judge for judge in marks if judge.task == task]
+    declared = [judge for value in functions.values() if isinstance(judge := getattr(value, MARK, None), Judge)]
+    matching = [judge for judge in declared if judge.task == task]
     if len(matching) == 1:
         return matching[0]
     if matching:
         raise JudgeNotLoadable(f"declares {len(matching)} judges for {task!r}")
-    if marks:
-        others = ", ".join(repr(judge.task) for judge in marks)
+    if declared:
+        others = ", ".join(repr(judge.task) for judge in declared)
         raise JudgeNotLoadable(f"declares a judge for {others}, but the file name must be the task id")
     raise JudgeNotLoadable(f"defines neither a @judge coroutine nor `async def {SCRIPT_FUNCTION}`")

@@ -91,9 +91,9 @@ async def insert_shown(connection: AsyncConnection, change: PageChange, capture_
 
 async def active_flag(connection: AsyncConnection, key_sha256: str) -> PageChange | None:
     """Return the active flag of a URL, or None."""
-    marks = (ChangeAction.FLAG, ChangeAction.UNFLAG, ChangeAction.REVIEW)
+    actions = (ChangeAction.FLAG, ChangeAction.UNFLAG, ChangeAction.REVIEW)
     query = _changes().where(
-        page_changes.c.key_sha256 == key_sha256, page_changes.c.action.in_(marks), ~is_undone(page_changes.c.id)
+        page_changes.c.key_sha256 == key_sha256, page_changes.c.action.in_(actions), ~is_undone(page_changes.c.id)
     )
     row = (await connection.execute(query.order_by(page_changes.c.id.desc()).limit(1))).mappings().first()
     return None if row is None or row["action"] != ChangeAction.FLAG else _change(row)

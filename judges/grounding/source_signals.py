@@ -1,7 +1,7 @@
 """Signals from the addresses of a source: who can publish there, and whether a link leads where it seems to.
 
-Pure functions of the addresses; nothing is looked up. In the strict score, a page with a mark in
-``DISQUALIFYING_SIGNALS`` cannot support a claim. All other marks are shown to the reader, and those in
+Pure functions of the addresses; nothing is looked up. In the strict score, a page with a signal in
+``DISQUALIFYING_SIGNALS`` cannot support a claim. All other signals are shown to the reader, and those in
 ``SUSPICIOUS_SIGNALS`` require better grounds.
 """
 
@@ -65,27 +65,27 @@ _SECOND_LEVEL = frozenset({"ac", "co", "com", "edu", "go", "gob", "gouv", "gov",
 
 
 def source_signals(capture: Capture) -> frozenset[SourceSignal]:
-    """Return the marks of a capture's addresses: cited, final, and the redirects between."""
+    """Return the signals of a capture's addresses: cited, final, and the redirects between."""
     cited, reached = _parts(capture.url), _parts(capture.final_url or capture.url)
     if cited is None or reached is None:
         return frozenset()
-    on_the_way = [part for part in (cited, *map(_parts, capture.chain), reached) if part is not None]
-    marks = set()
-    if any("@" in part.netloc for part in on_the_way):
-        marks.add(SourceSignal.CREDENTIALS)
+    urls = [part for part in (cited, *map(_parts, capture.chain), reached) if part is not None]
+    signals = set()
+    if any("@" in part.netloc for part in urls):
+        signals.add(SourceSignal.CREDENTIALS)
     if _is_listed(cited, "paste") or _is_listed(reached, "paste"):
-        marks.add(SourceSignal.PASTE)
-    if any(_is_listed(part, "shortener") for part in on_the_way):
-        marks.add(SourceSignal.SHORTENER)
-    if any(looks_like_another(part.hostname or "") for part in on_the_way):
-        marks.add(SourceSignal.LOOK_ALIKE)
+        signals.add(SourceSignal.PASTE)
+    if any(_is_listed(part, "shortener") for part in urls):
+        signals.add(SourceSignal.SHORTENER)
+    if any(looks_like_another(part.hostname or "") for part in urls):
+        signals.add(SourceSignal.LOOK_ALIKE)
     if _is_listed(reached, "user_content"):
-        marks.add(SourceSignal.USER_CONTENT)
+        signals.add(SourceSignal.USER_CONTENT)
     if _is_search(reached):
-        marks.add(SourceSignal.SEARCH)
+        signals.add(SourceSignal.SEARCH)
     if _site(cited) != _site(reached):
-        marks.add(SourceSignal.OPEN_REDIRECT if _carries(cited, reached) else SourceSignal.OTHER_SITE)
-    return frozenset(marks)
+        signals.add(SourceSignal.OPEN_REDIRECT if _contains_host(cited, reached) else SourceSignal.OTHER_SITE)
+    return frozenset(signals)
 
 
 def address_texts(urls: Iterable[str]) -> tuple[str, ...]:
@@ -137,15 +137,15 @@ def _parts(url: str) -> SplitResult | None:
 
 @cache
 def _hosts(name: str) -> frozenset[str]:
-    with resources.files("judges").joinpath("source_hosts.toml").open("rb") as written:
-        return frozenset(tomllib.load(written)[name])
+    with resources.files("judges").joinpath("source_hosts.toml").open("rb") as file:
+        return frozenset(tomllib.load(file)[name])
 
 
 def _is_listed(parts: SplitResult, name: str) -> bool:
     """Return whether the host or one of its parent domains is in the list ``name`` of source_hosts.toml."""
     hosts = _hosts(name)
     labels = (parts.hostname or "").removeprefix("www.").split(".")
-    return any(".".join(labels[place:]) in hosts for place in range(len(labels) - 1))
+    return any(".".join(labels[start:]) in hosts for start in range(len(labels) - 1))
 
 
 def _is_search(parts: SplitResult) -> bool:
@@ -161,7 +161,7 @@ def _site(parts: SplitResult) -> str:
     return ".".join(labels[-3:] if labels[-2] in _SECOND_LEVEL else labels[-2:])
 
 
-def _carries(cited: SplitResult, reached: SplitResult) -> bool:
+def _contains_host(cited: SplitResult, reached: SplitResult) -> bool:
     """Return whether the cited address contains the host of the final address."""
-    carried = unquote(unquote(f"{cited.path}?{cited.query}#{cited.fragment}")).lower()
-    return bool(reached.hostname) and str(reached.hostname).removeprefix("www.") in carried
+    text = unquote(unquote(f"{cited.path}?{cited.query}#{cited.fragment}")).lower()
+    return bool(reached.hostname) and str(reached.hostname).removeprefix("www.") in text

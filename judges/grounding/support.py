@@ -88,7 +88,13 @@ class ClaimGrounds:
     def grounds(self, quotes: Sequence[Quote]) -> tuple[Quote, ...]:
         """Return the found quotes that count as grounds; none if together they are not enough."""
         page = self.page
-        if page is None or not self.read or page.marks & DISQUALIFYING_SIGNALS or self.restates_task or self.lacking:
+        if (
+            page is None
+            or not self.read
+            or page.source_signals & DISQUALIFYING_SIGNALS
+            or self.restates_task
+            or self.lacking
+        ):
             return ()
         kept = [(quote, rest) for quote in quotes if (rest := self._factual_part(quote, page)) is not None]
         if self._is_doubtful(page) and not covers_terms(self.claim, [rest for _, rest in kept]):
@@ -113,11 +119,11 @@ class ClaimGrounds:
             yield "claim_names_what_page_lacks"
         if self.restates_task:
             yield "page_restates_task"
-        yield from (mark.value for mark in self.page.marks)
+        yield from (signal.value for signal in self.page.source_signals)
 
     def _is_doubtful(self, page: PreparedPage) -> bool:
         scans = (self.answer_scan, self.claim_scan, page.index.scan, page.url_scan)
-        return any(found.is_suspect for found in scans) or bool(page.marks & SUSPICIOUS_SIGNALS)
+        return any(found.is_suspect for found in scans) or bool(page.source_signals & SUSPICIOUS_SIGNALS)
 
     def _factual_part(self, quote: Quote, page: PreparedPage) -> str | None:
         """Return the part of a quote that states facts, or None if it is insufficient."""

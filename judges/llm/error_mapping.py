@@ -159,13 +159,11 @@ def is_unknown_model(fault: ErrorResponse) -> bool:
 
 def is_too_long(fault: ErrorResponse) -> bool:
     """Return whether the request was rejected because it is too long."""
-    message_matches = fault.message.lower()
+    message = fault.message.lower()
     if fault.status == _TOO_LARGE or fault.code.lower() in _TOO_LONG_CODES:
         return fault.status in _TOO_LONG_STATUSES
     return (
-        fault.status in _TOO_LONG_STATUSES
-        and bool(_TOO_LONG.search(message_matches))
-        and not _OUTPUT_TOO_LONG.search(message_matches)
+        fault.status in _TOO_LONG_STATUSES and bool(_TOO_LONG.search(message)) and not _OUTPUT_TOO_LONG.search(message)
     )
 
 

@@ -49,7 +49,7 @@ class PreparedPage:
         links: One ``words<TAB>address`` per line.
         reading: Index of the text shown, for grounding checks.
         url_scan: Injection scan of the address.
-        marks: Source signals of the addresses.
+        source_signals: Source signals of the addresses.
         echoes: Search terms and other text carried by the addresses, folded.
     """
 
@@ -63,7 +63,7 @@ class PreparedPage:
     digests: tuple[str, ...]
     index: PageIndex
     url_scan: Scan
-    marks: frozenset[SourceSignal]
+    source_signals: frozenset[SourceSignal]
     address_texts: tuple[str, ...]
 
     @property
@@ -141,7 +141,7 @@ def prepare_page(evidence: Evidence, block_builder: BlockBuilder, *, use_screens
             hidden=evidence.hidden_text,
         ),
         url_scan=scan_url(url),
-        marks=source_signals(capture),
+        source_signals=source_signals(capture),
         address_texts=address_texts([url, capture.final_url or url]),
     )
 

@@ -43,7 +43,7 @@ def lacks_quote(verdict: Verdict) -> bool:
 def picture_quotes(passages: Sequence[str], asked: ClaimGrounds) -> tuple[Quote, ...]:
     """Return those of the first three passages that count as grounds; none if they do not cover the claim's terms."""
     page = asked.page
-    if page is None or page.marks & DISQUALIFYING_SIGNALS or asked.restates_task:
+    if page is None or page.source_signals & DISQUALIFYING_SIGNALS or asked.restates_task:
         return ()
     kept = [passage.strip() for passage in passages[:MAX_QUOTES] if _is_acceptable(passage, asked.claim)]
     if not covers_terms(asked.claim, kept):
