@@ -72,8 +72,8 @@ class SharedProviderStatus:
             await self.update_pauses()
             for key, circuit in list(self._circuits.items()):
                 circuit.set_pause(self._pauses.get(_provider(key)))
-                for line in await self.read_status(key):
-                    apply_status(circuit, line)
+                for row in await self.read_status(key):
+                    apply_status(circuit, row)
             await cancellable_sleep(_INTERVAL_S)
 
     async def update_pauses(self) -> None:
@@ -102,12 +102,12 @@ class SharedProviderStatus:
     async def wait_for_first_request(self, key: str, model: str) -> bool:
         """Return whether the caller should send the first request to ``model`` while others wait."""
         query = (
-            "INSERT INTO provider_status AS line (credential_id, model, state, changed_at, probed_at)"
+            "INSERT INTO provider_status AS known (credential_id, model, state, changed_at, probed_at)"
             " VALUES (:key, :model, 'asking', clock_timestamp(), clock_timestamp())"
             " ON CONFLICT (credential_id, model) DO UPDATE"
             " SET state = 'asking', rejection = NULL, changed_at = clock_timestamp(), probed_at = clock_timestamp()"
-            " WHERE (row.state = 'asking' AND line.changed_at < clock_timestamp() - make_interval(secs => :asking))"
-            " OR (row.state = 'answering' AND line.changed_at < clock_timestamp() - make_interval(secs => :fresh))"
+            " WHERE (known.state = 'asking' AND known.changed_at < clock_timestamp() - make_interval(secs => :asking))"
+            " OR (known.state = 'answering' AND known.changed_at < clock_timestamp() - make_interval(secs => :fresh))"
             " RETURNING 1"
         )
         values = {"key": key, "model": model, "asking": _FIRST_REQUEST_S, "fresh": _FRESH_S}
