@@ -13,9 +13,9 @@ from rubrics.scoring import Score, bounds
 from rubrics.verdict import Outcome, Reason
 
 _PAGE_REASONS = frozenset({Reason.CAPTURE_FAILED, Reason.CAPTURE_BLOCKED, Reason.EVIDENCE_CORRUPT})
-_EVIDENCE = frozenset({"ok", "partial"})
+_EVIDENCE_OUTCOMES = frozenset({"ok", "partial"})
 MAX_LEAVES = 12
-"""Limit because each leaf needs two computations of the score."""
+"""Maximum number of leaves to return. Each needs two computations of the score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,46 +24,49 @@ class OpenLeaf:
 
     leaf: Node
     worth: float
+    """Part of the whole score at stake."""
     if_passed: Score
     if_failed: Score
     reason: str
     remedy: str
-    missing_url: str | None
-    """URL of the missing page, if that is the reason."""
+    unusable_url: str | None
+    """URL of a page without usable evidence, if the leaf was not judged because of it."""
 
 
 def open_leaves(
     outline: Outline, effects: Mapping[str, Effect], pages: Sequence[Mapping[str, Any]] = ()
 ) -> list[OpenLeaf]:
-    """Return at most ``MAX_LEAVES`` leaves that keep the score open, most at stake first. Blocks for milliseconds.
+    """Return at most ``MAX_LEAVES`` leaves that keep the score open, largest ``worth`` first. CPU-bound.
 
     ``pages`` are the pages of the result.
     """
-    bad = {str(page["url"]) for page in pages if page["outcome"] not in _EVIDENCE}
+    unusable_urls = {str(page["url"]) for page in pages if page["outcome"] not in _EVIDENCE_OUTCOMES}
     unjudged = [leaf for leaf in outline.leaves if leaf.outcome == Outcome.NOT_JUDGED]
     unjudged.sort(key=lambda leaf: -effects[leaf.key].worth)
     return [
         OpenLeaf(
             leaf=leaf,
             worth=effects[leaf.key].worth,
-            if_passed=_score(outline, leaf, 1.0),
-            if_failed=_score(outline, leaf, 0.0),
+            if_passed=_score_if(outline, leaf, 1.0),
+            if_failed=_score_if(outline, leaf, 0.0),
             reason=REASONS.get(str(leaf.facts.get("reason")), "It was not judged."),
             remedy=REMEDIES.get(str(leaf.facts.get("reason")), "Retry the job."),
-            missing_url=_missing_url(leaf, bad),
+            unusable_url=_unusable_url(leaf, unusable_urls),
         )
         for leaf in unjudged[:MAX_LEAVES]
     ]
 
 
-def _missing_url(leaf: Node, bad: Set[str]) -> str | None:
+def _unusable_url(leaf: Node, unusable_urls: Set[str]) -> str | None:
     if leaf.facts.get("reason") not in _PAGE_REASONS:
         return None
     sources = [str(url) for url in leaf.facts.get("sources") or ()]
-    return next((url for url in sources if url in bad), sources[0] if sources else None)
+    return next((url for url in sources if url in unusable_urls), sources[0] if sources else None)
 
 
-def _score(outline: Outline, decided: Node, points: float) -> Score:
+def _score_if(outline: Outline, decided: Node, points: float) -> Score:
+    """Return the score if ``decided`` had this many points."""
+
     def interval(leaf: Node) -> tuple[float, float]:
         if leaf is decided:
             return points, points

@@ -10,7 +10,10 @@ from judges.llm.client import LLMClient, LLMReply, LLMRequest
 
 
 class MeteredClient:
-    """Model client that counts and times the requests to ``client``. Cached replies are counted but not timed."""
+    """Model client that counts and times the requests to ``client``.
+
+    Cached replies and errors are counted but not timed.
+    """
 
     def __init__(self, client: LLMClient, metrics: Metrics) -> None:
         self._client = client

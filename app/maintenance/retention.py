@@ -45,15 +45,15 @@ async def prune(
 ) -> PruneReport:
     """Remove data that is older than ``before``.
 
-    Captures without a row come from commands that ran without the service. They are kept, with all bodies that their
-    records refer to, next to the bodies or in ``folder``.
+    A capture has a row in the database and a record, which is stored next to the bodies or in ``folder``. Captures with
+    a record but no row come from commands that ran without the service; they and their bodies are kept.
 
     Rows are removed before records and bodies, so no row ever refers to a removed body. After an interruption, the next
-    run removes the remaining bodies. For remaining records, run ``assay capture reindex``, which creates their rows
-    again.
+    run removes the remaining bodies. If records remained, run ``assay capture reindex`` to create their rows again,
+    then prune again.
 
     Args:
-        dry_run: Dry run: count, but remove nothing.
+        dry_run: Count only; remove nothing.
         folder: Folder of a page cache whose captures are kept.
 
     Raises:
@@ -61,9 +61,9 @@ async def prune(
         IndexFailed: A record is unreadable, so its bodies are unknown. Nothing was removed.
     """
     stored = await blobs.hashes(older_than=now - before)
-    own = await _in_folder(folder)
-    referenced = {sha256 for capture in own.values() for sha256 in _bodies_of(capture)}
-    referenced |= await _referenced_without_row(database, blobs, exclude=own.keys())
+    folder_captures = await _captures_in_folder(folder)
+    referenced = {sha256 for capture in folder_captures.values() for sha256 in _bodies_of(capture)}
+    referenced |= await _referenced_without_row(database, blobs, exclude=folder_captures.keys())
     rows: RemovedRows | None = None
     try:
         async with database.begin() as connection:
@@ -77,7 +77,7 @@ async def prune(
     assert rows is not None  # noqa: S101 - set before the commit and before the rollback of a dry run
     unreferenced = stored - referenced
     if not dry_run:
-        for capture_id in set(rows.captures) - own.keys():
+        for capture_id in set(rows.captures) - folder_captures.keys():
             await blobs.remove_record(capture_id)
         for sha256 in rows.calls:
             await blobs.remove_from_area(BlobArea.CALLS, sha256)
@@ -88,7 +88,7 @@ async def prune(
     return PruneReport(rows=rows, bodies=len(unreferenced))
 
 
-async def _in_folder(folder: Path | None) -> dict[str, Capture]:
+async def _captures_in_folder(folder: Path | None) -> dict[str, Capture]:
     """Return the captures that are recorded in a folder, by ID."""
     if folder is None or not await asyncio.to_thread(folder.is_dir):
         return {}

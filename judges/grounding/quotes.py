@@ -1,7 +1,7 @@
 """Location of quotes in a page's text. Code alone decides whether a quote occurs there; no model is involved.
 
-A quote counts if it is long or specific enough, occurs in the page verbatim, and is not cut so that its meaning
-changes: no digit and no "not" may be lost at its edges.
+A quote counts if it is long or specific enough, occurs in the page verbatim, and does not omit adjacent digits or a
+preceding negation, which would change its meaning.
 
 A quote with an ellipsis ("A ... B") is found if all its parts occur in the page in order. Each part becomes a separate
 quote, so that only quoted words count as evidence. Because omissions can easily reverse the meaning, the rules for
@@ -30,10 +30,11 @@ MAX_PARTS: Final = 4
 """Maximum parts of a quote with ellipses."""
 MAX_GAP: Final = 2_000
 """Maximum characters between two parts of a quote with an ellipsis."""
-MAX_PLACES: Final = 200
+MAX_OCCURRENCES: Final = 200
 """Maximum occurrences of one quote that are examined, for pages with many repetitions."""
 NEGATION_REACH: Final = 4
 """Number of words before a quote that are searched for a negation."""
+NEGATION_WINDOW_CHARS: Final = 80
 
 Span: TypeAlias = tuple[int, int]
 """Start and end offsets in a text."""
@@ -73,27 +74,33 @@ def find_quotes(
 def find_quote(page: FoldedText, quote: str, *, url: str = "") -> tuple[Span, ...]:
     """Return the spans of ``quote`` in the page's original text: one, or one per part; empty if it does not occur.
 
-    Words that the page's own URL carries in its query do not count, because the author of the link chose them.
+    A quote is rejected if it, or a part of it, occurs in the query, fragment or search path of the page's own URL,
+    because the author of the link chose that text.
     """
     if len(quote) > MAX_QUOTE_CHARS:
         return ()
-    folded, echoed = fold(quote), address_texts([url])
+    folded, url_texts = fold(quote), address_texts([url])
     # The page itself may contain an ellipsis, so the whole quote is searched first.
     for parts in dict.fromkeys(((_trimmed(folded.text, 0, len(folded.text)),), _parts(folded.text))):
         texts = [folded.text[start:end] for start, end in parts]
-        if not 0 < len(texts) <= MAX_PARTS or any(not text or any(text in each for each in echoed) for text in texts):
+        if not 0 < len(texts) <= MAX_PARTS or any(
+            not text or any(text in each for each in url_texts) for text in texts
+        ):
             continue
-        is_enough = is_substantial if len(parts) == 1 else _is_long_part
+        is_enough = is_substantial if len(parts) == 1 else _is_long_in_any_script
         if all(is_enough(quote[slice(*folded.span(*part))]) for part in parts):
-            places = _in_order(page.text, texts)
-            if places:
-                return tuple(page.span(*place) for place in places)
+            spans = _in_order(page.text, texts)
+            if spans:
+                return tuple(page.span(*span) for span in spans)
     return ()
 
 
 def is_substantial(quote: str) -> bool:
-    """Return whether a quote can prove anything: it has three words and twelve characters, a number, or a name."""
-    if _is_long_part(quote):
+    """Return whether a quote can prove anything.
+
+    It is long, has three digits, has a digit and two words, or is a name.
+    """
+    if _is_long_in_any_script(quote):
         return True
     plain = fold_marks(quote).strip(_EDGES)
     words = _WORD.findall(plain)
@@ -107,7 +114,7 @@ def is_long(quote: str) -> bool:
     return len(plain) >= MIN_CHARS and len(_WORD.findall(plain)) >= MIN_WORDS
 
 
-def _is_long_part(quote: str) -> bool:
+def _is_long_in_any_script(quote: str) -> bool:
     """Return whether a quote is long. Scripts that do not separate words need six characters."""
     return is_long(quote) or sum(ord(char) >= _UNSPACED_SCRIPTS for char in quote) >= MIN_CHARS // 2
 
@@ -135,17 +142,19 @@ def _trimmed(text: str, start: int, end: int) -> Span:
 
 
 def _in_order(text: str, parts: Sequence[str]) -> list[Span]:
-    """Return the first spans of all parts in order, close enough and without a negation between them."""
-    *earlier, last = (list(_whole_places(text, part)) for part in parts)
-    chains = [[place] for place in last]
-    for places in reversed(earlier):
+    """Return the first occurrence of each part, in order and with permitted gaps; empty if there is none."""
+    *earlier, last = (list(_whole_occurrences(text, part)) for part in parts)
+    chains = [[span] for span in last]
+    for spans in reversed(earlier):
         starts = [(chain[0][0], _negation_before(text, chain[0][0]), chain) for chain in chains]
         chains = []
-        for place in places:
-            end, limit = place[1], min(place[1] + MAX_GAP, _negation_after(text, place[1]))
-            nearest = next((chain for start, least, chain in starts if least <= end <= start <= limit), None)
+        for span in spans:
+            end, limit = span[1], min(span[1] + MAX_GAP, _negation_after(text, span[1]))
+            nearest = next(
+                (chain for start, negation_end, chain in starts if negation_end <= end <= start <= limit), None
+            )
             if nearest is not None:
-                chains.append([place, *nearest])
+                chains.append([span, *nearest])
     return chains[0] if chains else []
 
 
@@ -157,22 +166,22 @@ def _negation_after(text: str, end: int) -> int:
 
 def _negation_before(text: str, start: int) -> int:
     """Return the end of the last negation before ``start`` in its sentence, or 0."""
-    before = max(0, start - MAX_GAP)
-    sentence = _SENTENCE_END.split(text[before:start])[-1]
+    window = text[max(0, start - MAX_GAP) : start]
+    sentence = _SENTENCE_END.split(window)[-1]
     ends = [word.end() for word in _WORD.finditer(sentence) if _is_negation(word[0])]
     return start - len(sentence) + ends[-1] if ends else 0
 
 
-def _whole_places(text: str, wanted: str) -> Iterator[Span]:
-    for start in _places(text, wanted):
+def _whole_occurrences(text: str, wanted: str) -> Iterator[Span]:
+    for start in _occurrences(text, wanted):
         end = start + len(wanted)
         if _is_whole(text, start, end) and not _loses_negation(text, start):
             yield start, end
 
 
-def _places(text: str, wanted: str) -> Iterator[int]:
+def _occurrences(text: str, wanted: str) -> Iterator[int]:
     start = -1
-    for _ in range(MAX_PLACES):
+    for _ in range(MAX_OCCURRENCES):
         start = text.find(wanted, start + 1)
         if start < 0:
             return
@@ -202,7 +211,7 @@ def _joined(left: str, right: str) -> bool:
 
 def _loses_negation(text: str, start: int) -> bool:
     """Return whether the quote omits a negation that precedes it in the same clause."""
-    before = text[max(0, start - 80) : start]
+    before = text[max(0, start - NEGATION_WINDOW_CHARS) : start]
     clause = _CLAUSE_END.split(before)[-1]
     return any(_is_negation(word) for word in _WORD.findall(clause)[-NEGATION_REACH:])
 

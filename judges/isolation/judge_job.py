@@ -35,7 +35,7 @@ class JudgeJob:
     Attributes:
         entry: Entry point, ``module:function``.
         more: Additional fields for this entry point.
-        answers: RPC methods that the child may call.
+        handlers: RPC methods that the child may call.
         on_open: Called with a function that sends a notification to the child.
     """
 
@@ -44,7 +44,7 @@ class JudgeJob:
     answer: Answer
     agent: str
     model: str
-    answers: Mapping[str, RpcHandler]
+    handlers: Mapping[str, RpcHandler]
     deadline_s: float | None = None
     progress: Progress | None = None
     logger: logging.Logger = _log
@@ -63,23 +63,23 @@ async def run_isolated(process_pool: ForkServerPool, judge_job: JudgeJob) -> Any
     """
     order = await asyncio.to_thread(_job_message, judge_job)
     async with process_pool.spawn(judge_job.entry) as child:
-        hears: dict[str, NotificationHandler] = {
+        on_notification: dict[str, NotificationHandler] = {
             "log": lambda what: _take_log(judge_job.logger, what),
             "progress": lambda what: _take_progress(judge_job.progress, what),
         }
-        conversation = RpcConnection(child.talk, child.ask, answers=judge_job.answers, hears=hears)
+        connection = RpcConnection(child.talk, child.ask, handlers=judge_job.handlers, on_notification=on_notification)
         if judge_job.on_open is not None:
-            judge_job.on_open(conversation.notify)
+            judge_job.on_open(connection.notify)
         limit = asyncio.timeout(None if judge_job.deadline_s is None else judge_job.deadline_s + DEADLINE_GRACE_S)
         try:
             async with limit:
-                last = await conversation.hold(order)
+                last = await connection.run(order)
         except TimeoutError as error:
             if not limit.expired():
                 raise
             raise await _overdue(child, judge_job) from error
         finally:
-            conversation.close()
+            connection.close()
         if last is None:
             raise _as_error(
                 await child.wait_for_exit(patience_s=SHUTDOWN_GRACE_S), judge_job.judge, process_pool.limits

@@ -54,12 +54,18 @@ async def judge_isolated(
     Raises:
         JudgeBug, JudgeError: see ``run_isolated``.
     """
-    own = PagePreparer(block_builder)
+    separate_preparer = PagePreparer(block_builder)
+
+    def preparer_for(created_by_script: bool) -> PagePreparer:
+        return separate_preparer if created_by_script else preparer
+
     services = RunServices(
         llm=llm,
-        judge=lambda name, apart: Verifier(llm, name, block_builder=block_builder, pages=own if apart else preparer),
-        reader=lambda asked, name, apart: Extractor(
-            asked, name, block_builder=block_builder, pages=own if apart else preparer
+        judge=lambda name, created_by_script: Verifier(
+            llm, name, block_builder=block_builder, pages=preparer_for(created_by_script)
+        ),
+        extractor=lambda client, name, created_by_script: Extractor(
+            client, name, block_builder=block_builder, pages=preparer_for(created_by_script)
         ),
         evidence_for=evidence_for,
     )
@@ -69,7 +75,7 @@ async def judge_isolated(
         answer=answer,
         agent=agent,
         model=model,
-        answers=RpcServer({REAL_RUN: services}, answer=answer.text, bodies=bodies).answers(),
+        handlers=RpcServer({REAL_RUN: services}, answer=answer.text, bodies=bodies).handlers(),
         deadline_s=deadline_s,
         progress=progress,
     )

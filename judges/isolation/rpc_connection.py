@@ -28,7 +28,7 @@ NotificationHandler: TypeAlias = Callable[[Mapping[str, Any]], None]
 class RpcConnection:
     """RPC connection over two sockets, which it closes.
 
-    ``answers`` maps method names to handlers, ``hears`` names of notifications.
+    ``handlers`` maps method names to handlers, ``on_notification`` names of notifications.
     """
 
     def __init__(
@@ -36,18 +36,18 @@ class RpcConnection:
         talk: socket.socket,
         ask: socket.socket,
         *,
-        answers: Mapping[str, RpcHandler],
-        hears: Mapping[str, NotificationHandler],
+        handlers: Mapping[str, RpcHandler],
+        on_notification: Mapping[str, NotificationHandler],
     ) -> None:
         self._sockets = (talk, ask)
-        self._answers = answers
-        self._hears = hears
+        self._handlers = handlers
+        self._on_notification = on_notification
         self._free = asyncio.Semaphore(MAX_CALLS)
         self._pending: dict[tuple[int, int], asyncio.Task[None]] = {}
         self._failure: asyncio.Future[Frame | None] = asyncio.get_running_loop().create_future()
         self._writers: list[asyncio.StreamWriter] = []
 
-    async def hold(self, order: Frame) -> Frame | None:
+    async def run(self, order: Frame) -> Frame | None:
         """Send the job and answer calls until the child is done. Return its last frame, or None without one.
 
         Raises:
@@ -94,8 +94,8 @@ class RpcConnection:
                 case {"cancel": int(number)}:
                     if (unwanted := self._pending.get((place, number))) is not None:
                         unwanted.cancel()
-                case {"tell": str(name), "with": dict(what)} if name in self._hears:
-                    self._hears[name](what)
+                case {"tell": str(name), "with": dict(what)} if name in self._on_notification:
+                    self._on_notification[name](what)
                 case {"done": _} | {"failed": dict()}:
                     return frame
                 case _:
@@ -103,7 +103,7 @@ class RpcConnection:
         return None
 
     def _on_side_socket_closed(self, side: asyncio.Task[Frame | None]) -> None:
-        """End the conversation if the side socket failed. A closed side socket alone means nothing."""
+        """End the connection if the side socket failed. A closed side socket alone means nothing."""
         if not side.cancelled() and (error := side.exception()) is not None and not self._failure.done():
             self._failure.set_exception(error)
 
@@ -111,12 +111,12 @@ class RpcConnection:
         self._pending.pop(key, None)
         self._free.release()
 
-    async def _answer(self, number: int, name: str, what: Mapping[str, Any], writer: asyncio.StreamWriter) -> None:
+    async def _answer(self, number: int, name: str, params: Mapping[str, Any], writer: asyncio.StreamWriter) -> None:
         try:
-            answering = self._answers.get(name)
-            if answering is None:
+            handler = self._handlers.get(name)
+            if handler is None:
                 raise JudgeBug(f"unknown call {name!r}")
-            reply: Frame = {"re": number, "ok": await answering(what)}
+            reply: Frame = {"re": number, "ok": await handler(params)}
         except (JudgeError, CacheError) as error:
             reply = {"re": number, "error": error_to_json(error)}
         except asyncio.CancelledError as cancelled:

@@ -43,13 +43,13 @@ SCOUTING_RUN: Final = "scout"
 class RunServices:
     """Services of one run of a judge file.
 
-    ``judge`` and ``reader`` create a claim judge and an extractor for a model name. Their flag ``apart`` is set for
-    pages that the judge file created, which must not be cached as other pages of the same URL.
+    ``judge`` and ``extractor`` create a claim judge and an extractor for a model name. Their flag is set for pages that
+    the judge file created, which must not be cached as other pages of the same URL.
     """
 
     llm: LLMClient
     judge: Callable[[str, bool], ClaimJudge]
-    reader: Callable[[LLMClient, str, bool], ExtractorBase]
+    extractor: Callable[[LLMClient, str, bool], ExtractorBase]
     evidence_for: Callable[[str], Awaitable[Evidence]]
 
 
@@ -69,7 +69,7 @@ class RpcServer:
         # The newest page is cached regardless of its size: otherwise every claim on it would load it again.
         self._pages: LRUCache[tuple[str, str], Evidence] = LRUCache(PAGE_CACHE_BYTES, keeps_newest=True)
 
-    def answers(self) -> dict[str, RpcHandler]:
+    def handlers(self) -> dict[str, RpcHandler]:
         """Return the handlers by method name."""
         return {
             "judge": self._judge,
@@ -100,7 +100,7 @@ class RpcServer:
 
     async def _extract(self, params: Mapping[str, Any]) -> Any:
         services = self._services(params)
-        reading = await services.reader(
+        reading = await services.extractor(
             _repairing(services.llm, params), _text(params, "model"), isinstance(params.get("page"), dict)
         ).ask(
             _schema(params.get("schema")),

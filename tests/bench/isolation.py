@@ -74,11 +74,11 @@ async def round_trips_per_s() -> float:
     try:
         await process_pool.wait_until_running()
         async with process_pool.spawn(ENTRY) as child:
-            conversation = RpcConnection(child.talk, child.ask, answers={"echo": echo}, hears={})
+            connection = RpcConnection(child.talk, child.ask, handlers={"echo": echo}, on_notification={})
             began = time.perf_counter()
-            last = await conversation.hold({"calls": ROUND_TRIPS})
+            last = await connection.run({"calls": ROUND_TRIPS})
             took_s = time.perf_counter() - began
-            conversation.close()
+            connection.close()
         if last is None:
             raise RuntimeError("the child ended before its calls did")
         return ROUND_TRIPS / took_s

@@ -59,10 +59,10 @@ class BenchModel(StandInLLM):
         return await super()._answer(request, writer)
 
     async def _reply(self, call: Call, writer: asyncio.StreamWriter) -> bytes:
-        marks = self._prefixes.arrived(call)
-        self._questions[marks[-1], _is_extraction(call)] += 1
+        digests = self._prefixes.add_request(call)
+        self._questions[digests[-1], _is_extraction(call)] += 1
         reply = await super()._reply(call, writer)
-        self._prefixes.answered(marks)
+        self._prefixes.add_reply(digests)
         self.calls[call.index] = Call(index=call.index, model=call.model, messages=(), params={})
         return reply
 

@@ -1,7 +1,8 @@
-"""Share of the sent requests that a provider's prefix cache could serve.
+"""Bytes of requests that a provider's prefix cache could serve.
 
-Providers store prefixes of requests and charge little for a repeated one. Counted as they do: from the first byte, in
-steps of about 128 tokens, and not below about 1,024 tokens. A picture counts as one step.
+Providers store prefixes of requests and charge little for a repeated one. Like a provider, this module compares
+requests from the first byte, in steps of about 128 tokens, and ignores matches below about 1,024 tokens. An image
+counts as one step.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ from dataclasses import dataclass, field
 from tests.standin.call import Call
 
 STEP_BYTES = 512
-LEAST_BYTES = 4096
+MIN_PREFIX_BYTES = 4096
 
 
 @dataclass(slots=True)
 class PrefixCache:
-    """``sent`` is the number of bytes in all; ``fresh`` is the part that was not a prefix of an earlier request.
+    """Simulated prefix cache of a provider.
 
-    ``fresh_until_answered``: the same, if a request serves others only after its reply, so that concurrent votes
-    cannot help each other. Real providers are between the two.
+    ``sent`` is the number of bytes of all requests, ``fresh`` the part that was not a prefix of an earlier request.
+    ``fresh_until_answered`` is the same if a prefix can be reused only after the reply to its request, so that
+    concurrent votes share no prefix. Real providers are between the two.
     """
 
     sent: int = 0
@@ -30,31 +32,32 @@ class PrefixCache:
     _arrived: set[bytes] = field(default_factory=set)
     _answered: set[bytes] = field(default_factory=set)
 
-    def arrived(self, call: Call) -> list[bytes]:
-        """Count a request; pass the returned marks to ``answered``."""
-        marks, sizes = [], []
-        for mark, size in _steps(call):
-            marks.append(mark)
+    def add_request(self, call: Call) -> list[bytes]:
+        """Count a request; pass the returned digests to ``add_reply``."""
+        digests, sizes = [], []
+        for digest, size in _steps(call):
+            digests.append(digest)
             sizes.append(size)
         total = sum(sizes)
         self.sent += total
-        self.fresh += total - _known(marks, sizes, self._arrived)
-        self.fresh_until_answered += total - _known(marks, sizes, self._answered)
-        self._arrived.update(marks)
-        return marks
+        self.fresh += total - _known(digests, sizes, self._arrived)
+        self.fresh_until_answered += total - _known(digests, sizes, self._answered)
+        self._arrived.update(digests)
+        return digests
 
-    def answered(self, marks: list[bytes]) -> None:
-        self._answered.update(marks)
+    def add_reply(self, digests: list[bytes]) -> None:
+        """Make the prefixes of a request reusable after its reply."""
+        self._answered.update(digests)
 
 
-def _known(marks: list[bytes], sizes: list[int], seen: set[bytes]) -> int:
+def _known(digests: list[bytes], sizes: list[int], seen: set[bytes]) -> int:
     """Return how many of the first bytes are known."""
     known = 0
-    for mark, size in zip(marks, sizes, strict=True):
-        if mark not in seen:
+    for digest, size in zip(digests, sizes, strict=True):
+        if digest not in seen:
             break
         known += size
-    return known if known >= LEAST_BYTES else 0
+    return known if known >= MIN_PREFIX_BYTES else 0
 
 
 def _steps(call: Call) -> Iterator[tuple[bytes, int]]:

@@ -1,7 +1,7 @@
 """Effect of one verdict: the score of a result if one leaf had the opposite outcome. Pure; needs numpy.
 
-Scores follow the rules of the rubric, including gates. If a flipped leaf opens a gate, the leaves behind it were never
-judged, so the score has bounds.
+Scores follow the rules of the rubric, including gates. If a flipped leaf opens a gate, the outcome of the
+leaves that the gate skipped is unknown, so the score has bounds.
 """
 
 from __future__ import annotations

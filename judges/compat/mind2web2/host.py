@@ -82,13 +82,13 @@ async def run_script(
     if process_pool is not None:
         confinement = IsolatedScriptRun(
             judge=judge,
-            play=play,
+            arguments=play,
             llm=llm,
             replies=replies,
             block_builder=block_builder,
             preparer=preparer,
             pages=pages,
-            ahead=ahead,
+            look_ahead_pages=ahead,
         )
         result = await confinement.run(process_pool, logger=logger or _log, progress=progress, deadline_s=deadline_s)
         return _with_unused(result, replies.unused())

@@ -212,7 +212,7 @@ class RemoteMaps:
         """Call a method of the Maps client. Raises ValueError, TypeError or an error of ``googlemaps.exceptions``."""
         found = self._rpc.call_blocking("maps", method=method, args=list(args), keywords=keywords, **self._which)
         if "raised" not in found:
-            return found["said"]
+            return found["result"]
         kinds = {"ValueError": ValueError, "TypeError": TypeError}
         kind = kinds.get(found["raised"]) or getattr(googlemaps.exceptions, found["raised"])
         raise kind(*found["args"])

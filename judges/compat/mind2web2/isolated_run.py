@@ -1,7 +1,4 @@
-"""Run of a public judge script in a child process, from the service's side (``confined`` is the child's side).
-
-``confined.RemoteServices`` is the child's side.
-"""
+"""Run of a public judge script in a child process: the service's side. The child's side is ``isolated_child``."""
 
 from __future__ import annotations
 
@@ -50,16 +47,19 @@ PRELOADED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsolatedScriptRun:
-    """Run of one script in a child process. ``replies`` are shared by its two runs if ``ahead`` is set."""
+    """Run of one script in a child process.
+
+    With look-ahead (``look_ahead_pages`` is set), its two runs share ``replies``.
+    """
 
     judge: Judge
-    play: ScriptArguments
+    arguments: ScriptArguments
     llm: LLMClient
     replies: SharedReplies
     block_builder: BlockBuilder
     preparer: PagePreparer
     pages: EvidenceSource
-    ahead: EvidenceSource | None
+    look_ahead_pages: EvidenceSource | None
 
     async def run(
         self,
@@ -70,8 +70,8 @@ class IsolatedScriptRun:
         deadline_s: float | None,
     ) -> dict[str, Any]:
         """Run the script and return its result. Raises the same errors as ``run_isolated``."""
-        play = self.play
-        rpc_server = RpcServer(self._services_by_run(), answer=play.answer.text, bodies=play.blobs)
+        arguments = self.arguments
+        rpc_server = RpcServer(self._services_by_run(), answer=arguments.answer.text, bodies=arguments.blobs)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.replies.aclose)
             tools = ToolsRpcServer()
@@ -79,17 +79,17 @@ class IsolatedScriptRun:
             judge_job = JudgeJob(
                 entry=ENTRY,
                 judge=self.judge,
-                answer=play.answer,
-                agent=play.agent_name,
-                model=play.model,
-                answers={**rpc_server.answers(), **tools.answers()},
+                answer=arguments.answer,
+                agent=arguments.agent_name,
+                model=arguments.model,
+                handlers={**rpc_server.handlers(), **tools.handlers()},
                 deadline_s=deadline_s,
                 progress=progress,
                 logger=logger,
-                on_open=self._report_requests,
+                on_open=self._register_request_count,
                 extra_fields={
-                    "captures": [to_json_value(capture, Capture) for capture in play.captures],
-                    "look_ahead": self.ahead is not None,
+                    "captures": [to_json_value(capture, Capture) for capture in arguments.captures],
+                    "look_ahead": self.look_ahead_pages is not None,
                 },
             )
             result = await run_isolated(process_pool, judge_job)
@@ -97,39 +97,47 @@ class IsolatedScriptRun:
             raise JudgeBug(f"the judge script of {self.judge.task!r} returned {type(result).__name__}, not a dict")
         return result
 
-    def _report_requests(self, tell: Callable[[Any], None]) -> None:
-        """Notify the child of the number of requests, which its scout needs and only the service knows."""
-        if self.ahead is not None:
-            self.replies.on_request = tell
+    def _register_request_count(self, notify: Callable[[Any], None]) -> None:
+        """Send the child the number of requests when it changes.
+
+        The scouting run needs it, and only the service counts both runs.
+        """
+        if self.look_ahead_pages is not None:
+            self.replies.on_request = notify
 
     def _services_by_run(self) -> dict[str, RunServices]:
-        if self.ahead is None:
+        if self.look_ahead_pages is None:
             return {REAL_RUN: self._services(self.llm, self.pages)}
         return {
             REAL_RUN: self._services(self.replies.view(real=True), self.pages),
-            SCOUTING_RUN: self._services(self.replies.view(real=False), self.ahead),
+            SCOUTING_RUN: self._services(self.replies.view(real=False), self.look_ahead_pages),
         }
 
     def _services(self, llm: LLMClient, pages: EvidenceSource) -> RunServices:
-        own = PagePreparer(self.block_builder)
+        separate_preparer = PagePreparer(self.block_builder)
 
-        def preparer(apart: bool) -> PagePreparer:
-            return own if apart else self.preparer
+        def preparer_for(created_by_script: bool) -> PagePreparer:
+            return separate_preparer if created_by_script else self.preparer
 
         return RunServices(
             llm=llm,
-            judge=lambda model, apart: StrictVerifier(
-                llm, model, block_builder=self.block_builder, pages=preparer(apart), style=Style.COMPAT
+            judge=lambda model, created_by_script: StrictVerifier(
+                llm, model, block_builder=self.block_builder, pages=preparer_for(created_by_script), style=Style.COMPAT
             ),
-            reader=lambda asked, model, apart: Extractor(
-                asked, model, block_builder=self.block_builder, pages=preparer(apart), style=Style.COMPAT
+            extractor=lambda client, model, created_by_script: Extractor(
+                client,
+                model,
+                block_builder=self.block_builder,
+                pages=preparer_for(created_by_script),
+                style=Style.COMPAT,
             ),
             evidence_for=pages.evidence_for,
         )
 
 
-LIVE_PAGES = 5
-MAPS_QUESTIONS = frozenset(
+MAX_LIVE_PAGES = 5
+"""Maximum concurrent captures in the live browser of one script."""
+MAPS_METHODS = frozenset(
     {
         "directions",
         "distance_matrix",
@@ -152,23 +160,26 @@ MAPS_QUESTIONS = frozenset(
 
 
 class ToolsRpcServer:
-    """Tools of one script, run with the service's keys. ``aclose`` closes everything that was opened for it."""
+    """RPC methods for the tools of one script. They use the provider and Maps keys of the service.
+
+    ``aclose`` closes the browser and the model clients.
+    """
 
     def __init__(self) -> None:
         self._live: LiveBrowser | None = None
         self._models: dict[str, LLMClient] = {}
         self._maps: dict[tuple[str, float], Any] = {}
 
-    def answers(self) -> dict[str, RpcHandler]:
+    def handlers(self) -> dict[str, RpcHandler]:
         """Return the handlers by method name."""
         return {
             "fetch": self._fetch,
             "document": self._document,
             "observe": self._observe,
-            "browser": self._browser,
-            "maps": self._ask_maps,
-            "provider": self._provider,
-            "provider_ask": self._provider_ask,
+            "browser": self._open_browser,
+            "maps": self._call_maps,
+            "provider": self._open_provider,
+            "provider_ask": self._complete,
         }
 
     async def aclose(self) -> None:
@@ -196,24 +207,24 @@ class ToolsRpcServer:
             observation_to_json, await self._live_pages().observe(from_json_value(params["url"], str))
         )
 
-    async def _browser(self, _: Mapping[str, Any]) -> Any:
+    async def _open_browser(self, _: Mapping[str, Any]) -> Any:
         await self._live_pages().open()
 
     def _live_pages(self) -> LiveBrowser:
-        self._live = self._live or external_services().live_pages(LIVE_PAGES)
+        self._live = self._live or external_services().live_pages(MAX_LIVE_PAGES)
         return self._live
 
-    async def _provider(self, params: Mapping[str, Any]) -> Any:
+    async def _open_provider(self, params: Mapping[str, Any]) -> Any:
         """Open a provider's client. Raises ModelNotConfigured."""
         provider = from_json_value(params.get("provider"), str)
         if provider not in self._models:
             self._models[provider] = open_provider(provider)
 
-    async def _provider_ask(self, params: Mapping[str, Any]) -> Any:
-        await self._provider(params)
+    async def _complete(self, params: Mapping[str, Any]) -> Any:
+        await self._open_provider(params)
         return reply_value(await self._models[str(params["provider"])].complete(request_of(params)))
 
-    async def _ask_maps(self, params: Mapping[str, Any]) -> Any:
+    async def _call_maps(self, params: Mapping[str, Any]) -> Any:
         """Return the reply of the Maps API, or the error. Without ``method``, only check that there is a key."""
         try:
             client = self._maps_client(
@@ -221,14 +232,14 @@ class ToolsRpcServer:
             )
             method = params.get("method")
             if method is None:
-                return {"said": None}
-            if method not in MAPS_QUESTIONS:
+                return {"result": None}
+            if method not in MAPS_METHODS:
                 raise JudgeBug(f"{method!r} is not an allowed method of the Maps API")
             args, keywords = (
                 from_json_value(params.get("args"), list[Any]),
                 from_json_value(params.get("keywords"), dict[str, Any]),
             )
-            return {"said": await asyncio.to_thread(getattr(client, method), *args, **keywords)}
+            return {"result": await asyncio.to_thread(getattr(client, method), *args, **keywords)}
         except googlemaps.exceptions.ApiError as error:
             return _raised("ApiError", error.status, error.message)
         except googlemaps.exceptions.HTTPError as error:

@@ -97,4 +97,4 @@ def test_leaf_that_lacks_a_page_names_its_url():
         leaf("a", NOT_JUDGED, claim="x", sources=[fine, walled]), leaf("b", NOT_JUDGED, claim="y")
     )
     pages = [{"url": fine, "outcome": "ok"}, {"url": walled, "outcome": "login_wall"}]
-    assert {one.leaf.key: one.missing_url for one in open_leaves(drawn, found, pages)} == {"a": walled, "b": None}
+    assert {one.leaf.key: one.unusable_url for one in open_leaves(drawn, found, pages)} == {"a": walled, "b": None}

@@ -48,7 +48,9 @@ class ServiceEnd:
             "infinite": infinite,
             "wait": self.wait,
         }
-        self.connection = RpcConnection(talk, ask, answers=answers, hears={"progress": self.notifications.append})
+        self.connection = RpcConnection(
+            talk, ask, handlers=answers, on_notification={"progress": self.notifications.append}
+        )
 
     async def wait(self, what: Mapping[str, Any]) -> Any:
         try:
@@ -62,7 +64,7 @@ class ServiceEnd:
 async def open_connection() -> AsyncIterator[tuple[ServiceEnd, RpcClient, asyncio.Task[Any]]]:
     ends = ServiceEnd()
     rpc = RpcClient(ends.talk, ends.ask, when_left=lambda: None)
-    running = asyncio.create_task(ends.connection.hold({"task": "t"}))
+    running = asyncio.create_task(ends.connection.run({"task": "t"}))
     try:
         assert await rpc.open() == {"task": "t"}
         assert rpc._reading is not None
@@ -149,7 +151,7 @@ async def test_notifications_reach_the_client():
 )
 async def test_invalid_message_raises_judge_bug(data: bytes):
     ends = ServiceEnd()
-    running = asyncio.create_task(ends.connection.hold({}))
+    running = asyncio.create_task(ends.connection.run({}))
     await asyncio.to_thread(ends.talk.sendall, data)
     with pytest.raises(JudgeBug, match="process sent"):
         await asyncio.wait_for(running, 120)
@@ -161,7 +163,7 @@ async def test_invalid_message_raises_judge_bug(data: bytes):
 
 async def test_closed_connection_has_no_result():
     ends = ServiceEnd()
-    running = asyncio.create_task(ends.connection.hold({}))
+    running = asyncio.create_task(ends.connection.run({}))
     await asyncio.sleep(0.05)
     ends.talk.close()
     assert await asyncio.wait_for(running, 120) is None

@@ -28,16 +28,16 @@ def test_leaf_changes_the_score_by_its_share():
     }
 
 
-def test_failing_gate_zeroes_its_group():
+def test_failing_critical_leaf_zeroes_its_parent():
     assert changes(leaf("gate", critical=True), leaf("a"), leaf("b", FAILED))[("gate", "failed")] == (-0.5, -0.5)
 
 
-def test_passing_gate_opens_the_score_of_the_leaves_it_skipped():
+def test_passing_critical_leaf_opens_the_score():
     found = changes(leaf("gate", FAILED, critical=True), leaf("a", SKIPPED, blocked_by="gate"), leaf("b"))
-    assert found == {("gate", "passed"): (0.5, 1.0)}  # b passed; a was not judged
+    assert found == {("gate", "passed"): (0.5, 1.0)}  # b passed; a was skipped, so its outcome is unknown
 
 
-def test_flipping_one_of_two_failed_gates_changes_nothing():
+def test_flipping_one_of_two_failed_critical_leaves_changes_nothing():
     found = flips(
         result_of(
             rubric_of(
@@ -62,7 +62,7 @@ def test_not_judged_leaf_is_flipped_both_ways():
     assert found[("b", "failed")] == (-0.5, 0.0)
 
 
-def test_failing_prerequisite_takes_its_dependent_leaf_with_it():
+def test_failing_prerequisite_also_zeroes_its_dependent_leaf():
     rubric = rubric_of(leaf("needed"), group("part", leaf("a"), leaf("b")))
     rubric.require(rubric.find("part/a"), "needed")
     found = flips(result_of(rubric))
@@ -87,7 +87,7 @@ def test_flips_are_sorted_by_effect_and_include_votes():
 @settings(max_examples=40, deadline=None)
 @given(results())
 def test_flipped_score_equals_that_of_the_changed_tree(result):
-    """Compare each flip with the score of the edited tree. These results have no failed gate, so no score is open."""
+    """Compare each flip with the score of the edited tree. These results have no skipped leaf."""
     found = flips(result)
     assert found is not None
     assert (found.score.low, found.score.high) == (result["score"]["low"], result["score"]["high"])

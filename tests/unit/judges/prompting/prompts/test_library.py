@@ -11,8 +11,11 @@ GOOD = "---\nid: x\nversion: 3\nvariables: who\n---\nHello {{who}}.\n"
 @pytest.mark.parametrize("id", prompt_ids())
 def test_changed_prompt_has_a_new_version(id: str):
     prompt = load_prompt(id)
-    line = f"{prompt.ref} {prompt.sha256}"
-    assert locked_digests().get(prompt.ref) == prompt.sha256, f"bump the version, then prompts.lock holds: {line}"
+    message = (
+        f"{prompt.ref} does not match prompts.lock. If the text changed, increase the version, and add a line with the"
+        f" digest {prompt.sha256}."
+    )
+    assert locked_digests().get(prompt.ref) == prompt.sha256, message
 
 
 def test_lock_file_lists_exactly_the_shipped_prompts():
