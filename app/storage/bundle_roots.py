@@ -27,7 +27,7 @@ class BundleRoot:
     created_at: datetime
 
 
-async def note(connection: AsyncConnection, result_ids: Iterable[str], root: BundleRoot) -> None:
+async def record_bundle_root(connection: AsyncConnection, result_ids: Iterable[str], root: BundleRoot) -> None:
     """Record that a bundle contains these results. Skip results that have been removed."""
     found = await connection.execute(select(results.c.id).where(results.c.id.in_(list(result_ids))))
     rows = [

@@ -72,7 +72,7 @@ async def known_records(connection: AsyncConnection, job_id: str) -> list[dict[s
     return [json.loads(text) for text in (await connection.execute(query)).scalars()]
 
 
-async def keep_steps(connection: AsyncConnection, job_id: str, rows: Sequence[StepRow]) -> None:
+async def store_steps(connection: AsyncConnection, job_id: str, rows: Sequence[StepRow]) -> None:
     """Store steps. Existing rows are replaced."""
     query = insert(suite_steps)
     names = ("task_id", "status", "element_acc", "action_f1", "step_acc", "record", "trace")

@@ -40,8 +40,8 @@ class SourceResult:
     @property
     def result(self) -> dict[str, Any]:
         """Parsed result. Parsed on each access, so that memory does not grow with the number of results."""
-        read: dict[str, Any] = json.loads(self.body)
-        return read
+        parsed: dict[str, Any] = json.loads(self.body)
+        return parsed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,15 +108,15 @@ async def from_folder(out: Path, agent: str, tasks: Collection[str]) -> AgentRes
 
 
 def _read_folder(out: Path, agent: str, tasks: Collection[str]) -> list[SourceResult]:
-    found = []
+    results = []
     for task_id in result_files.judged_tasks(out, agent):
         if tasks and task_id not in tasks:
             continue
         for folder in result_files.judged_answers(out, agent, task_id):
             path = folder.newest_result()
             if path is not None:
-                found.append(_read_result(folder, path))
-    return found
+                results.append(_read_result(folder, path))
+    return results
 
 
 def _read_result(folder: result_files.AnswerFolder, path: Path) -> SourceResult:
@@ -151,5 +151,5 @@ def _sorted_results(
     if not judged:
         which = f" for {', '.join(sorted(tasks))}" if tasks else ""
         raise NothingToBundle(f"agent {agent} has no results{which}")
-    order = sorted(judged, key=lambda one: (one.task_id, one.answer_name))
-    return AgentResults(agent=agent, judged=tuple(order), unjudged=tuple(unjudged))
+    ordered = sorted(judged, key=lambda result: (result.task_id, result.answer_name))
+    return AgentResults(agent=agent, judged=tuple(ordered), unjudged=tuple(unjudged))

@@ -18,18 +18,26 @@ from typing import BinaryIO, Final
 
 from app.features.bundles.errors import BundleRefused
 
-MAX_RATIO: Final = 200
+MAX_COMPRESSION_RATIO: Final = 200
 """Maximum compression ratio of a member. Applies to bags that another program compressed; assay does not compress."""
 
 _CHUNK = 1024 * 1024
-_RATIO_FROM_BYTES = 1024 * 1024
+_MIN_BYTES_FOR_RATIO = 1024 * 1024
 _ENCRYPTED = 0x1
 _LOCAL_BYTES = 30
 _MAX_NAME_BYTES = 1024
 _END = struct.Struct("<4s4H2LH")
 _LOCATOR64 = struct.Struct("<4sLQL")
 _END64 = struct.Struct("<4sQ2H2L4Q")
-_DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, UnicodeDecodeError, NotImplementedError, ValueError)
+_DAMAGE_ERRORS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    UnicodeDecodeError,
+    NotImplementedError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,16 +91,18 @@ class BundleReader:
                     size += len(chunk)
                     if size > self._limits.member_bytes:
                         raise BundleRefused(f"{name} has more than {self._limits.member_bytes} bytes")
-                    if size > max(_RATIO_FROM_BYTES, MAX_RATIO * info.compress_size):
-                        raise BundleRefused(f"{name} inflates to more than {MAX_RATIO} times its compressed size")
+                    if size > max(_MIN_BYTES_FOR_RATIO, MAX_COMPRESSION_RATIO * info.compress_size):
+                        raise BundleRefused(
+                            f"{name} inflates to more than {MAX_COMPRESSION_RATIO} times its compressed size"
+                        )
                     yield chunk
-        except _DAMAGED as error:
+        except _DAMAGE_ERRORS as error:
             raise BundleRefused(f"{name} is damaged: {error}") from error
 
-    def read(self, name: str, *, at_most: int | None = None) -> bytes:
-        """Return the whole content of a member. Raises like ``chunks``, and if it has more than ``at_most`` bytes."""
-        if at_most is not None and name in self._infos and self._infos[name].file_size > at_most:
-            raise BundleRefused(f"{name} has more than {at_most} bytes")
+    def read(self, name: str, *, max_bytes: int | None = None) -> bytes:
+        """Return the whole content of a member. Raises like ``chunks``, and if it has more than ``max_bytes`` bytes."""
+        if max_bytes is not None and name in self._infos and self._infos[name].file_size > max_bytes:
+            raise BundleRefused(f"{name} has more than {max_bytes} bytes")
         return b"".join(self.chunks(name))
 
 
@@ -105,7 +115,7 @@ def open_bundle(path: Path, limits: BundleLimits = LIMITS) -> Iterator[BundleRea
     """
     try:
         with path.open("rb") as file:
-            _check_size_of_directory(file, limits)
+            _check_directory_size(file, limits)
             with _archive(file) as archive:
                 yield BundleReader(file, archive, _base_folder(archive.infolist(), limits), limits)
     except OSError as error:
@@ -115,7 +125,7 @@ def open_bundle(path: Path, limits: BundleLimits = LIMITS) -> Iterator[BundleRea
 def _archive(file: BinaryIO) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(file)
-    except _DAMAGED as error:
+    except _DAMAGE_ERRORS as error:
         raise BundleRefused(f"the file is damaged or not a zip: {error}") from error
 
 
@@ -174,7 +184,7 @@ def _check_overlap(infos: list[zipfile.ZipInfo]) -> None:
         end = info.header_offset + _LOCAL_BYTES + info.compress_size
 
 
-def _check_size_of_directory(file: BinaryIO, limits: BundleLimits) -> None:
+def _check_directory_size(file: BinaryIO, limits: BundleLimits) -> None:
     """Refuse a central directory that is too large, before zipfile creates an object for every entry."""
     size = file.seek(0, 2)
     file.seek(max(0, size - _END.size - 0xFFFF))

@@ -161,39 +161,41 @@ def verify(
 
     if (signature is None) != (public_key is None):
         raise WrongUsage("--signature and --public-key must be used together: the key identifies the signer")
-    found = verify_bundle(file, expected_root=root, repacked=repacked)
+    report = verify_bundle(file, expected_root=root, repacked=repacked)
     signed_by = None
-    if found.valid and signature is not None and public_key is not None:
-        signed_by = check_signature(found.root, signature, public_key)
+    if report.valid and signature is not None and public_key is not None:
+        signed_by = check_signature(report.root, signature, public_key)
     if as_json:
-        print_json(_verification_json(file, found, signed_by))
+        print_json(_verification_json(file, report, signed_by))
     else:
-        _print_verification(found, signed_by)
-    if not found.valid:
+        _print_verification(report, signed_by)
+    if not report.valid:
         raise typer.Exit(Exit.FAILED)
 
 
-def _verification_json(file: Path, found: VerificationReport, signed_by: str | None) -> dict[str, Any]:
+def _verification_json(file: Path, report: VerificationReport, signed_by: str | None) -> dict[str, Any]:
     return {
         "file": str(file),
-        "sound": found.valid,
-        "root": found.root,
-        "files": found.files,
-        "bytes": found.bytes,
+        "sound": report.valid,
+        "root": report.root,
+        "files": report.files,
+        "bytes": report.bytes,
         "signed_by": signed_by,
-        "problems": list(found.problems),
+        "problems": list(report.problems),
     }
 
 
-def _print_verification(found: VerificationReport, signed_by: str | None) -> None:
-    if found.valid:
-        stdout_console().print(f"root {found.root}", markup=False, soft_wrap=True)
+def _print_verification(report: VerificationReport, signed_by: str | None) -> None:
+    if report.valid:
+        stdout_console().print(f"root {report.root}", markup=False, soft_wrap=True)
         signed = f", signed by the key {signed_by}" if signed_by else ""
-        stderr_console().print(f"valid: {found.files} files, {found.bytes} bytes{signed}", markup=False, soft_wrap=True)
+        stderr_console().print(
+            f"valid: {report.files} files, {report.bytes} bytes{signed}", markup=False, soft_wrap=True
+        )
         return
-    for problem in found.problems[:SHOWN_PROBLEMS]:
+    for problem in report.problems[:SHOWN_PROBLEMS]:
         stderr_console().print(problem, markup=False, soft_wrap=True)
-    stderr_console().print(f"[bold red]not valid[/]: {len(found.problems)} problems")
+    stderr_console().print(f"[bold red]not valid[/]: {len(report.problems)} problems")
 
 
 def replay(
@@ -209,31 +211,31 @@ def replay(
     from app.features.bundles.replaying import replay as replay_bundle
     from app.features.bundles.verifying import verify as verify_bundle
 
-    checked = verify_bundle(file, repacked=True)
-    if not checked.valid:
-        raise ToolFailed(f"{file} failed verification: {checked.problems[0]}", hint=f"assay bundle verify {file}")
-    found = replay_bundle(file)
+    verification = verify_bundle(file, repacked=True)
+    if not verification.valid:
+        raise ToolFailed(f"{file} failed verification: {verification.problems[0]}", hint=f"assay bundle verify {file}")
+    results = replay_bundle(file)
     if run_scripts:
-        found = _rerun_scripts(file, found)
-    first, differs = first_difference(found), any(each.differences for each in found)
+        results = _rerun_scripts(file, results)
+    first, differs = first_difference(results), any(each.differences for each in results)
     if as_json:
         print_json(
             {
                 "file": str(file),
-                "root": checked.root,
+                "root": verification.root,
                 "scripts_run": run_scripts,
                 "equal": first is None,
                 "first_difference": first if differs else None,
-                "results": [each.to_json() for each in found],
+                "results": [each.to_json() for each in results],
             }
         )
     else:
-        _print_replay(found, first, differs=differs)
+        _print_replay(results, first, differs=differs)
     if first is not None:
         raise typer.Exit(Exit.FAILED if differs else Exit.INCOMPLETE)
 
 
-def _rerun_scripts(file: Path, found: list[ReplayedResult]) -> list[ReplayedResult]:
+def _rerun_scripts(file: Path, results: list[ReplayedResult]) -> list[ReplayedResult]:
     from app.console.judging_options import quiet_logging
     from app.features.bundles.rerunning import rerun
     from app.settings import load_settings
@@ -245,20 +247,20 @@ def _rerun_scripts(file: Path, found: list[ReplayedResult]) -> list[ReplayedResu
         markup=False,
         soft_wrap=True,
     )
-    return event_loop.run(rerun(file, found, settings))
+    return event_loop.run(rerun(file, results, settings))
 
 
-def _print_replay(found: list[ReplayedResult], first: str | None, *, differs: bool) -> None:
+def _print_replay(results: list[ReplayedResult], first: str | None, *, differs: bool) -> None:
     console = stdout_console()
-    for each in found:
-        word = "equal" if each.equal else "different" if each.differences else "unchecked"
-        score = each.figures.get("final_score")
+    for result in results:
+        word = "equal" if result.equal else "different" if result.differences else "unchecked"
+        score = result.figures.get("final_score")
         shown = f"{score:.4f}" if isinstance(score, float | int) else "none"
-        if each.with_overrides is not None:
-            shown += f", {each.with_overrides['final_score']:.4f} with overrides"
-        console.print(f"{word}  {each.task_id} {each.answer_name}  score {shown}", markup=False, soft_wrap=True)
+        if result.with_overrides is not None:
+            shown += f", {result.with_overrides['final_score']:.4f} with overrides"
+        console.print(f"{word}  {result.task_id} {result.answer_name}  score {shown}", markup=False, soft_wrap=True)
     if first is None:
-        stderr_console().print(f"equal: {len(found)} results recomputed from the bundle alone", markup=False)
+        stderr_console().print(f"equal: {len(results)} results recomputed from the bundle alone", markup=False)
     else:
         what = "first difference" if differs else "not checked"
         stderr_console().print(f"{what}: {first}", markup=False, soft_wrap=True)
@@ -284,9 +286,9 @@ def sign(
     from app.features.bundles.verifying import verify as verify_bundle
     from judges.result_files import write_atomic
 
-    found = verify_bundle(file, repacked=True)
-    if not found.valid:
-        raise ToolFailed(f"{file} failed verification: {found.problems[0]}", hint=f"assay bundle verify {file}")
+    report = verify_bundle(file, repacked=True)
+    if not report.valid:
+        raise ToolFailed(f"{file} failed verification: {report.problems[0]}", hint=f"assay bundle verify {file}")
     target = out or file.with_name(f"{file.name}.sig")
-    write_atomic(target, sign_root(found.root, private_key))
-    stderr_console().print(f"signed root {found.root} in {target}", markup=False, soft_wrap=True)
+    write_atomic(target, sign_root(report.root, private_key))
+    stderr_console().print(f"signed root {report.root} in {target}", markup=False, soft_wrap=True)

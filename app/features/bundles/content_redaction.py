@@ -25,85 +25,83 @@ _UNREDACTED_FIELDS = frozenset(
 )
 
 
-def call_without_pages(call: dict[str, Any], text_of: Callable[[str], str]) -> dict[str, Any]:
+def redact_call(call: dict[str, Any], text_of: Callable[[str], str]) -> dict[str, Any]:
     """Return a recorded model call without page text. ``text_of`` returns the text for a hash."""
     own_prompt = call["prompt"] is not None
-    call = _exchange_without_pages(call, text_of, own_prompt=own_prompt)
+    call = _redact_exchange(call, text_of, own_prompt=own_prompt)
     if "shortened" in call:
-        call["shortened"] = _exchange_without_pages(call["shortened"], text_of, own_prompt=own_prompt)
+        call["shortened"] = _redact_exchange(call["shortened"], text_of, own_prompt=own_prompt)
     return call
 
 
-def _exchange_without_pages(
-    exchange: dict[str, Any], text_of: Callable[[str], str], *, own_prompt: bool
-) -> dict[str, Any]:
+def _redact_exchange(exchange: dict[str, Any], text_of: Callable[[str], str], *, own_prompt: bool) -> dict[str, Any]:
     """Return a request and its replies with page text removed."""
-    changed = {"messages": _value_without_pages(exchange["messages"], text_of, own_prompt=own_prompt)}
+    changed = {"messages": _redact_value(exchange["messages"], text_of, own_prompt=own_prompt)}
     if "reply" in exchange:
-        changed["reply"] = short_reply(exchange["reply"])
+        changed["reply"] = truncate_reply(exchange["reply"])
     if "unusable" in exchange:
         changed["unusable"] = [
-            {**each, "reply": short_reply(each["reply"]), "detail": shortened(each["detail"])}
+            {**each, "reply": truncate_reply(each["reply"]), "detail": truncate_text(each["detail"])}
             for each in exchange["unusable"]
         ]
     return {**exchange, **changed}
 
 
-def _value_without_pages(value: Any, text_of: Callable[[str], str], *, own_prompt: bool) -> Any:
+def _redact_value(value: Any, text_of: Callable[[str], str], *, own_prompt: bool) -> Any:
     if isinstance(value, str):
-        return without_pages(value, own_prompt=own_prompt)
+        return redact_prompt(value, own_prompt=own_prompt)
     if isinstance(value, dict):
         if "pieces" in value:
-            return without_pages(join_pieces(value, text_of), own_prompt=own_prompt)
-        return {name: _value_without_pages(each, text_of, own_prompt=own_prompt) for name, each in value.items()}
+            return redact_prompt(join_pieces(value, text_of), own_prompt=own_prompt)
+        return {name: _redact_value(each, text_of, own_prompt=own_prompt) for name, each in value.items()}
     if isinstance(value, list):
-        return [_value_without_pages(each, text_of, own_prompt=own_prompt) for each in value]
+        return [_redact_value(each, text_of, own_prompt=own_prompt) for each in value]
     return value
 
 
-def without_pages(text: str, *, own_prompt: bool) -> str:
+def redact_prompt(text: str, *, own_prompt: bool) -> str:
     """Replace every page in the text of a request by its hash.
 
     Text that a judge script wrote (``own_prompt=False``) may consist of page text. It is replaced completely if it is
     longer than a quote.
     """
     if not own_prompt:
-        return text if len(text) <= MAX_QUOTE_CHARS else _placeholder(text)
+        return text if len(text) <= MAX_QUOTE_CHARS else _hash_placeholder(text)
 
     def replaced(block: re.Match[str]) -> str:
         label, nonce, inside = block.groups()
         if label in LABELS_WITHOUT_PAGE_TEXT:
             return block[0]
-        return f"<{label} {nonce}>\n{_placeholder(inside)}\n</{label} {nonce}>"
+        return f"<{label} {nonce}>\n{_hash_placeholder(inside)}\n</{label} {nonce}>"
 
     return _BLOCK.sub(replaced, text)
 
 
-def short_reply(text: str) -> str:
+def truncate_reply(text: str) -> str:
     """Truncate texts of a reply that may come from a page to the length of a quote."""
     try:
         reply = json.loads(text)
     except ValueError:
-        return shortened(text)
-    return json.dumps(short_values(reply), ensure_ascii=False)
+        return truncate_text(text)
+    return json.dumps(truncate_values(reply), ensure_ascii=False)
 
 
-def short_values(value: Any) -> Any:
+def truncate_values(value: Any) -> Any:
     """Truncate texts in JSON values to the length of a quote, except texts of judges and answers."""
     if isinstance(value, str):
-        return shortened(value)
+        return truncate_text(value)
     if isinstance(value, Mapping):
-        return {name: each if name in _UNREDACTED_FIELDS else short_values(each) for name, each in value.items()}
+        return {name: each if name in _UNREDACTED_FIELDS else truncate_values(each) for name, each in value.items()}
     if isinstance(value, list):
-        return [short_values(each) for each in value]
+        return [truncate_values(each) for each in value]
     return value
 
 
-def shortened(text: str) -> str:
+def truncate_text(text: str) -> str:
     """Truncate a text to the maximum length of a quote. URLs are never truncated."""
     return text if len(text) <= MAX_QUOTE_CHARS or _URL.fullmatch(text) else text[:MAX_QUOTE_CHARS]
 
 
-def _placeholder(text: str) -> str:
+def _hash_placeholder(text: str) -> str:
     sha256 = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
     return f"[{len(text)} characters left out, sha256 {sha256}]"

@@ -66,7 +66,7 @@ def crate_metadata(
             "conformsTo": {"@id": _PROCESS_RUN},
             "about": {"@id": _AGENT},
             "mainEntity": {"@id": INDEX},
-            "mentions": [{"@id": _action_id(each)} for each in index.results],
+            "mentions": [{"@id": _action_id(result)} for result in index.results],
             "hasPart": [{"@id": path} for path in files],
         },
         {"@id": _PROCESS_RUN, "@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"},
@@ -74,39 +74,39 @@ def crate_metadata(
         {"@id": _AGENT, "@type": "SoftwareApplication", "name": index.agent},
     ]
     graph += [_file(path, sizes[path]) for path in files]
-    graph += [_judging_action(each, paths) for each in index.results]
+    graph += [_judging_action(result, paths) for result in index.results]
     graph += [_page(capture) for _, capture in sorted(captures.items())]
     return {"@context": _CONTEXT, "@graph": graph}
 
 
 def _file(path: str, size: int) -> dict[str, Any]:
     extension = path.rpartition(".")[2]
-    described = {"@id": path, "@type": "File", "contentSize": str(size)}
-    described["encodingFormat"] = _FORMATS.get(extension, "application/octet-stream")
+    entity = {"@id": path, "@type": "File", "contentSize": str(size)}
+    entity["encodingFormat"] = _FORMATS.get(extension, "application/octet-stream")
     if path == INDEX:
-        described["name"] = "Index: which file belongs to which result"
+        entity["name"] = "Index: which file belongs to which result"
     if path == WACZ:
-        described["name"] = "The captured pages as a web archive (WACZ)"
-    return described
+        entity["name"] = "The captured pages as a web archive (WACZ)"
+    return entity
 
 
-def _action_id(listed: IndexedResult) -> str:
-    return f"#judged-{listed.result_id}"
+def _action_id(result: IndexedResult) -> str:
+    return f"#judged-{result.result_id}"
 
 
-def _judging_action(listed: IndexedResult, paths: set[str]) -> dict[str, Any]:
+def _judging_action(result: IndexedResult, paths: set[str]) -> dict[str, Any]:
     """Describe the judging of one answer as an action with its inputs and outputs."""
-    inputs = [capture_path(page) for page in listed.pages]
-    if listed.answer is not None:
-        inputs.insert(0, answer_path(listed.answer))
+    inputs = [capture_path(page) for page in result.pages]
+    if result.answer is not None:
+        inputs.insert(0, answer_path(result.answer))
     instruments = [{"@id": _PROGRAM}]
-    if listed.script is not None:
-        instruments.append({"@id": script_path(listed.script)})
-    outputs = [path(listed.result_id) for path in (result_path, tree_path, calls_path, overrides_path)]
+    if result.script is not None:
+        instruments.append({"@id": script_path(result.script)})
+    outputs = [path(result.result_id) for path in (result_path, tree_path, calls_path, overrides_path)]
     return {
-        "@id": _action_id(listed),
+        "@id": _action_id(result),
         "@type": "CreateAction",
-        "name": f"Judging {listed.answer_name} of task {listed.task_id}",
+        "name": f"Judging {result.answer_name} of task {result.task_id}",
         "instrument": instruments,
         "object": [{"@id": path} for path in inputs if path in paths],
         "result": [{"@id": path} for path in outputs if path in paths],
@@ -147,21 +147,21 @@ def crate_preview(index: Index, at: datetime) -> bytes:
     """Return ``ro-crate-preview.html``."""
     head = _HEAD.format(agent=escape(index.agent), count=len(index.results), at=escape(at.strftime("%Y-%m-%d")))
     rows = "".join(map(_row, index.results))
-    items = "".join(f"<li><code>{escape(each.path)}</code>: {escape(each.reason)}</li>\n" for each in index.absent)
+    items = "".join(f"<li><code>{escape(file.path)}</code>: {escape(file.reason)}</li>\n" for file in index.absent)
     missing = f"<h2>Not in the bundle</h2>\n<ul>\n{items}</ul>\n" if items else ""
     return f"{head}{rows}</table>\n{missing}</body>\n</html>\n".encode("utf-8", "replace")
 
 
-def _row(listed: IndexedResult) -> str:
-    links = [("result", result_path(listed.result_id))]
-    if listed.answer is not None:
-        links.append(("answer", answer_path(listed.answer)))
-    if listed.script is not None:
-        links.append(("judge", script_path(listed.script)))
-    if listed.calls is not None:
-        links.append((f"{listed.calls} calls", calls_path(listed.result_id)))
-    if listed.overrides:
-        links.append(("overrides", overrides_path(listed.result_id)))
-    links += [(f"page {number}", capture_path(page)) for number, page in enumerate(listed.pages, start=1)]
+def _row(result: IndexedResult) -> str:
+    links = [("result", result_path(result.result_id))]
+    if result.answer is not None:
+        links.append(("answer", answer_path(result.answer)))
+    if result.script is not None:
+        links.append(("judge", script_path(result.script)))
+    if result.calls is not None:
+        links.append((f"{result.calls} calls", calls_path(result.result_id)))
+    if result.overrides:
+        links.append(("overrides", overrides_path(result.result_id)))
+    links += [(f"page {number}", capture_path(page)) for number, page in enumerate(result.pages, start=1)]
     files = ", ".join(f'<a href="{escape(path)}">{escape(name)}</a>' for name, path in links)
-    return f"<tr><td>{escape(listed.task_id)}</td><td>{escape(listed.answer_name)}</td><td>{files}</td></tr>\n"
+    return f"<tr><td>{escape(result.task_id)}</td><td>{escape(result.answer_name)}</td><td>{files}</td></tr>\n"

@@ -23,7 +23,7 @@ from answers.submission import NAME_PATTERN, Answer
 from app.api.overrides import override_fields
 from app.features.bundles.agent_results import AgentResults, SourceResult
 from app.features.bundles.bag import BagWriter
-from app.features.bundles.content_redaction import call_without_pages, short_values, shortened
+from app.features.bundles.content_redaction import redact_call, truncate_text, truncate_values
 from app.features.bundles.crate import crate_metadata, crate_preview
 from app.features.bundles.errors import BundleError
 from app.features.bundles.layout import (
@@ -82,7 +82,7 @@ def call_files(result_id: str, record: ParsedCallLog, *, content: bool) -> Itera
         return record.piece(sha256).data.decode("utf-8") if sha256 in record.pieces else f"[{sha256}]"
 
     lines = [
-        json.dumps(call if content else call_without_pages(call, text_of), ensure_ascii=False, sort_keys=True)
+        json.dumps(call if content else redact_call(call, text_of), ensure_ascii=False, sort_keys=True)
         for call in record.calls
     ]
     yield PayloadFile(
@@ -98,8 +98,8 @@ _MEDIA_TYPES: Mapping[str, str] = {
     "html": "text/html",
     "pdf": "application/pdf",
 }
-_PICTURE = "image/jpeg"
-_EARLIEST = datetime(1980, 1, 1, tzinfo=UTC)
+_DEFAULT_MEDIA_TYPE = "image/jpeg"
+_NO_CAPTURE_DATE = datetime(1980, 1, 1, tzinfo=UTC)
 
 
 class CaptureLookup(Protocol):
@@ -204,8 +204,8 @@ class _Export:
         for source in self._results.judged:
             await self._put_result(source)
         self._index.without_result = [
-            {"task_id": one.task_id, "answer_name": one.answer_name, "error_code": one.error_code}
-            for one in self._results.unjudged
+            {"task_id": answer.task_id, "answer_name": answer.answer_name, "error_code": answer.error_code}
+            for answer in self._results.unjudged
         ]
         if self._archive is not None:
             with self._archive.build() as wacz:
@@ -221,7 +221,7 @@ class _Export:
             root=root,
             bytes=self._file.seek(0, 2),
             files=len(self._sizes),
-            results=tuple(each.result_id for each in self._index.results),
+            results=tuple(result.result_id for result in self._index.results),
             absent=tuple(self._index.absent),
         )
 
@@ -231,7 +231,7 @@ class _Export:
         judge = result.get("judge") or {}
         await self._put(result_path(source.id), self._result_bytes(source, result), maskable=True)
         trees = [part.get("verification_tree") for part in result.get("eval_breakdown") or []]
-        trees = trees if self._content else short_values(trees)
+        trees = trees if self._content else truncate_values(trees)
         await self._put(tree_path(source.id), json_bytes(trees), maskable=True)
         self._index.results.append(
             IndexedResult(
@@ -253,7 +253,7 @@ class _Export:
             document = await asyncio.to_thread(override_fields, result, source.overrides)
             if not self._content:
                 document["overrides"] = [
-                    {**override, "reason": shortened(override["reason"])} for override in document["overrides"]
+                    {**override, "reason": truncate_text(override["reason"])} for override in document["overrides"]
                 ]
             await self._put(overrides_path(source.id), json_bytes(document), maskable=True)
         return len(source.overrides)
@@ -261,7 +261,7 @@ class _Export:
     def _result_bytes(self, source: SourceResult, result: dict[str, Any]) -> bytes:
         if self._content:
             return source.body
-        return json_bytes(short_values(result))
+        return json_bytes(truncate_values(result))
 
     async def _put_answer(self, source: SourceResult, result: Mapping[str, Any]) -> str | None:
         expected = result.get("answer_sha256")
@@ -318,21 +318,21 @@ class _Export:
         return None
 
     async def _put_pages(self, result: Mapping[str, Any]) -> tuple[str, ...]:
-        found = []
+        page_ids = []
         for page in result.get("pages") or []:
             page_id = page.get("page_id")
             if not isinstance(page_id, str) or not NAME_PATTERN.fullmatch(page_id):
                 continue
-            found.append(page_id)
+            page_ids.append(page_id)
             if page_id not in self._captures and capture_path(page_id) not in self._absent:
                 await self._put_page(page_id, page)
-        return tuple(found)
+        return tuple(page_ids)
 
     async def _put_page(self, page_id: str, page: Mapping[str, Any]) -> None:
         capture = await self._stores.captures.get(page_id)
         if capture is None:
             self._mark_absent(capture_path(page_id), "the record of this capture has been removed")
-            media_types = {role: _MEDIA_TYPES.get(role, _PICTURE) for role in page.get("bodies") or {}}
+            media_types = {role: _MEDIA_TYPES.get(role, _DEFAULT_MEDIA_TYPE) for role in page.get("bodies") or {}}
             bodies = {role: (sha256, media_types[role]) for role, sha256 in (page.get("bodies") or {}).items()}
         else:
             self._captures[page_id] = capture
@@ -392,7 +392,9 @@ class _Export:
 
     def _evidence_until(self) -> datetime:
         """Return the capture time of the newest page: a date that is the same for every export."""
-        return max((capture.captured_at for capture in self._captures.values()), default=_EARLIEST).astimezone(UTC)
+        return max((capture.captured_at for capture in self._captures.values()), default=_NO_CAPTURE_DATE).astimezone(
+            UTC
+        )
 
     def _bag_info(self, evidence_until: datetime) -> dict[str, str]:
         return {

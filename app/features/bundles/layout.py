@@ -165,6 +165,6 @@ def read_index(bundle: BundleReader) -> IndexIn:
 def read_json(bundle: BundleReader, path: str) -> Any:
     """Read one JSON file of the payload. Raises BundleRefused."""
     try:
-        return json.loads(bundle.read(f"data/{path}", at_most=MAX_JSON_BYTES))
+        return json.loads(bundle.read(f"data/{path}", max_bytes=MAX_JSON_BYTES))
     except (ValueError, RecursionError) as error:
         raise BundleRefused(f"data/{path} is not valid JSON: {error}") from error

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from app.api.overrides import time_json
-from app.storage.bundle_roots import BundleRoot, note
+from app.storage.bundle_roots import BundleRoot, record_bundle_root
 from app.storage.database import Database
 from judges.result_files import write_atomic
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from app.features.bundles.agent_results import AgentResults
     from app.features.bundles.exporting import ExportReport
 
-_MARK: Final = b',\n  "bundles": '
+_MARKER: Final = b',\n  "bundles": '
 _END: Final = b"\n}\n"
 _FIELDS: Final = {"root_sha256", "content", "created_at"}
 
@@ -29,7 +29,7 @@ async def record_root(database: Database, exported: ExportReport, *, content: bo
     """Store the root hash for each result of a bundle. Raises DatabaseUnavailable."""
     root = BundleRoot(root_sha256=exported.root, content=content, created_at=datetime.now(UTC))
     async with database.begin() as connection:
-        await note(connection, exported.results, root)
+        await record_bundle_root(connection, exported.results, root)
 
 
 def record_root_in_files(results: AgentResults, exported: ExportReport, *, content: bool) -> Iterator[str]:
@@ -45,10 +45,10 @@ def record_root_in_files(results: AgentResults, exported: ExportReport, *, conte
             file = judged.file.read_bytes()
             if without_roots(file) != judged.body:
                 yield f"{judged.file} changed during the export"
-            elif exported.root.encode() not in (noted := with_root(file, root)):
+            elif exported.root.encode() not in (with_record := with_root(file, root)):
                 yield f"{judged.file} does not have the layout of a result file"
-            elif noted != file:
-                write_atomic(judged.file, noted)
+            elif with_record != file:
+                write_atomic(judged.file, with_record)
         except OSError as error:
             yield f"{judged.file}: {error.strerror or error}"
 
@@ -63,10 +63,10 @@ def with_root(file: bytes, root: dict[str, Any]) -> bytes:
 
     Unchanged if it is already recorded, or if the file layout is unknown.
     """
-    before, known = _split(file)
-    if not before.endswith(_END) or root["root_sha256"] in [each["root_sha256"] for each in known]:
+    before, recorded = _split(file)
+    if not before.endswith(_END) or root["root_sha256"] in [each["root_sha256"] for each in recorded]:
         return file
-    return before.removesuffix(_END) + _MARK + json.dumps([*known, root]).encode() + _END
+    return before.removesuffix(_END) + _MARKER + json.dumps([*recorded, root]).encode() + _END
 
 
 def _split(file: bytes) -> tuple[bytes, list[dict[str, Any]]]:
@@ -74,18 +74,18 @@ def _split(file: bytes) -> tuple[bytes, list[dict[str, Any]]]:
 
     The marker cannot occur inside a JSON string because of its line break.
     """
-    before, mark, rest = file.rpartition(_MARK)
-    note = rest.removesuffix(_END)
-    if not mark or note == rest or b"\n" in note:
+    before, marker, rest = file.rpartition(_MARKER)
+    document = rest.removesuffix(_END)
+    if not marker or document == rest or b"\n" in document:
         return file, []
     try:
-        known = json.loads(note)
+        recorded = json.loads(document)
     except ValueError:
         return file, []
     if (
-        not isinstance(known, list)
-        or not known
-        or not all(isinstance(each, dict) and each.keys() == _FIELDS for each in known)
+        not isinstance(recorded, list)
+        or not recorded
+        or not all(isinstance(each, dict) and each.keys() == _FIELDS for each in recorded)
     ):
         return file, []
-    return before + _END, known
+    return before + _END, recorded

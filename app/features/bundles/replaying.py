@@ -79,7 +79,7 @@ def replay(path: Path, limits: BundleLimits = LIMITS) -> list[ReplayedResult]:
     """
     with open_bundle(path, limits) as bundle:
         index = read_index(bundle)
-        return [_Replay(bundle, index, listed).run() for listed in index.results]
+        return [_Replay(bundle, index, indexed).run() for indexed in index.results]
 
 
 class _OverrideIn(BaseModel):
@@ -99,29 +99,29 @@ class _OverridesIn(BaseModel):
 
 
 class _Replay:
-    def __init__(self, bundle: BundleReader, index: IndexIn, listed: IndexedResultIn) -> None:
+    def __init__(self, bundle: BundleReader, index: IndexIn, indexed: IndexedResultIn) -> None:
         self._bundle = bundle
         self._index = index
-        self._listed = listed
+        self._indexed = indexed
         self._texts: dict[str, str | None] = {}
         self._absent = {each.path for each in index.absent}
         self._with_overrides: Mapping[str, Any] | None = None
 
     def run(self) -> ReplayedResult:
-        result = read_json(self._bundle, result_path(self._listed.result_id))
+        result = read_json(self._bundle, result_path(self._indexed.result_id))
         if not isinstance(result, dict):
-            raise BundleRefused(f"data/{result_path(self._listed.result_id)} is not a result: expected a JSON object")
+            raise BundleRefused(f"data/{result_path(self._indexed.result_id)} is not a result: expected a JSON object")
         unchecked: str | None = None
         try:
-            found = tuple(self._differences(result))
+            differences = tuple(self._differences(result))
         except NotRecomputable as error:
-            found, unchecked = (), str(error)
+            differences, unchecked = (), str(error)
         return ReplayedResult(
-            result_id=self._listed.result_id,
-            task_id=self._listed.task_id,
-            answer_name=self._listed.answer_name,
+            result_id=self._indexed.result_id,
+            task_id=self._indexed.task_id,
+            answer_name=self._indexed.answer_name,
             figures={name: result.get(name) for name in _SHOWN_FIGURES},
-            differences=found,
+            differences=differences,
             unchecked=unchecked,
             with_overrides=self._with_overrides,
         )
@@ -135,29 +135,29 @@ class _Replay:
 
     def _override_differences(self, result: Mapping[str, Any]) -> Iterator[ReplayDifference]:
         """Check the number of overrides against the index, and the scores with overrides against a recomputation."""
-        path = overrides_path(self._listed.result_id)
+        path = overrides_path(self._indexed.result_id)
         stored = _OverridesIn()
         if f"data/{path}" in self._bundle:
             try:
                 stored = _OverridesIn.model_validate(read_json(self._bundle, path))
             except ValidationError as error:
                 raise BundleRefused(f"data/{path} is invalid: {error.error_count()} fields are wrong") from error
-        if len(stored.overrides) != self._listed.overrides:
-            yield ReplayDifference(where=path, recorded=self._listed.overrides, recomputed=len(stored.overrides))
+        if len(stored.overrides) != self._indexed.overrides:
+            yield ReplayDifference(where=path, recorded=self._indexed.overrides, recomputed=len(stored.overrides))
         try:
-            found = scores_with_overrides(result, stored.overrides) if stored.overrides else None
+            recomputed = scores_with_overrides(result, stored.overrides) if stored.overrides else None
         except (RubricError, ValueError, LookupError, TypeError, AttributeError) as error:
             # The bundle is untrusted. Only the fields behind the plain scores were checked; others can have any value.
             reason = f"cannot be recomputed: {error}"
             yield ReplayDifference(where="with_overrides", recorded=stored.with_overrides, recomputed=reason)
             return
-        self._with_overrides = found
-        if found != stored.with_overrides:
-            yield ReplayDifference(where="with_overrides", recorded=stored.with_overrides, recomputed=found)
+        self._with_overrides = recomputed
+        if recomputed != stored.with_overrides:
+            yield ReplayDifference(where="with_overrides", recorded=stored.with_overrides, recomputed=recomputed)
 
     def _mismatched_files(self, result: Mapping[str, Any]) -> Iterator[ReplayDifference]:
         """Check that the stored answer, judge script and tree are those that the result names."""
-        listed = self._listed
+        indexed = self._indexed
         judge = result.get("judge")
         script = judge.get("script_sha256") if isinstance(judge, Mapping) else None
         for name, expected, path in (
@@ -169,17 +169,17 @@ class _Replay:
             if f"data/{path(expected)}" not in self._bundle:
                 yield ReplayDifference(where=name, recorded=expected, recomputed="not in the bundle")
                 continue
-            data = self._bundle.read(f"data/{path(expected)}", at_most=MAX_TEXT_BYTES)
+            data = self._bundle.read(f"data/{path(expected)}", max_bytes=MAX_TEXT_BYTES)
             sha256 = hashlib.sha256(data).hexdigest()
             if sha256 != expected:
                 yield ReplayDifference(where=name, recorded=expected, recomputed=sha256)
         breakdown = result.get("eval_breakdown")
         parts = breakdown if isinstance(breakdown, list) else []
         trees = [part.get("verification_tree") for part in parts if isinstance(part, Mapping)]
-        stored_trees = read_json(self._bundle, tree_path(listed.result_id))
+        stored_trees = read_json(self._bundle, tree_path(indexed.result_id))
         if stored_trees != trees:
             yield ReplayDifference(
-                where="the tree", recorded="as in the result", recomputed=tree_path(listed.result_id)
+                where="the tree", recorded="as in the result", recomputed=tree_path(indexed.result_id)
             )
 
     def _text_of(self, page_id: str) -> str | None:
@@ -189,7 +189,7 @@ class _Replay:
         return self._texts[page_id]
 
     def _read_text(self, page_id: str) -> str | None:
-        if not self._index.content or page_id not in self._listed.pages or capture_path(page_id) in self._absent:
+        if not self._index.content or page_id not in self._indexed.pages or capture_path(page_id) in self._absent:
             return None
         record = read_json(self._bundle, capture_path(page_id))
         try:
@@ -199,7 +199,7 @@ class _Replay:
             return ""
         if path in self._absent:
             return None
-        data = self._bundle.read(f"data/{path}", at_most=MAX_TEXT_BYTES)
+        data = self._bundle.read(f"data/{path}", max_bytes=MAX_TEXT_BYTES)
         if hashlib.sha256(data).hexdigest() != sha256:
             raise BundleRefused(f"data/{path} does not match its hash")
         return data.decode("utf-8", "replace")
@@ -210,12 +210,12 @@ def first_difference(results: list[ReplayedResult]) -> str | None:
 
     Without one, describe the first result that could not be recomputed, else return None.
     """
-    for each in results:
-        if each.differences:
-            return f"{_describe(each)}: {each.differences[0]}"
-    for each in results:
-        if each.unchecked is not None:
-            return f"{_describe(each)}: cannot be recomputed: {each.unchecked}"
+    for result in results:
+        if result.differences:
+            return f"{_describe(result)}: {result.differences[0]}"
+    for result in results:
+        if result.unchecked is not None:
+            return f"{_describe(result)}: cannot be recomputed: {result.unchecked}"
     return None
 
 

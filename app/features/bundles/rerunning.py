@@ -147,10 +147,10 @@ class ReplayLLM:
 
 def group_by_key(calls: Iterable[tuple[str, RecordedCall]]) -> dict[str, list[RecordedCall]]:
     """Group calls by request key."""
-    found: dict[str, list[RecordedCall]] = defaultdict(list)
+    grouped: dict[str, list[RecordedCall]] = defaultdict(list)
     for key, call in calls:
-        found[key].append(call)
-    return dict(found)
+        grouped[key].append(call)
+    return dict(grouped)
 
 
 class OfflineCapturer:
@@ -248,7 +248,11 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 async def rerun(
-    path: Path, found: Sequence[ReplayedResult], settings: Settings, *, timeout_s: float = UNKNOWN_REQUEST_TIMEOUT_S
+    path: Path,
+    replayed_results: Sequence[ReplayedResult],
+    settings: Settings,
+    *,
+    timeout_s: float = UNKNOWN_REQUEST_TIMEOUT_S,
 ) -> list[ReplayedResult]:
     """Return the replayed results extended by the differences found when the scripts run.
 
@@ -278,8 +282,8 @@ async def rerun(
         stack.callback(use_services, LocalServices())
         rerunner = _Rerun(bundle, folder, settings, process_pool, timeout_s)
         await asyncio.to_thread(rerunner.unpack)
-        by_id = {each.result_id: each for each in found}
-        return [await rerunner.result(listed, by_id[listed.result_id]) for listed in rerunner.index.results]
+        by_id = {result.result_id: result for result in replayed_results}
+        return [await rerunner.judge_again(indexed, by_id[indexed.result_id]) for indexed in rerunner.index.results]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,10 +320,10 @@ class _Rerun:
         Their names are the hash and the task; names from the zip are never used.
         """
         variants: dict[str, list[str]] = {}
-        for listed in self.index.results:
-            if listed.script is not None and listed.script not in variants.setdefault(listed.task_id, []):
-                variants[listed.task_id].append(listed.script)
-            for page_id in listed.pages:
+        for indexed in self.index.results:
+            if indexed.script is not None and indexed.script not in variants.setdefault(indexed.task_id, []):
+                variants[indexed.task_id].append(indexed.script)
+            for page_id in indexed.pages:
                 for sha256, media_type in self._bodies(page_id):
                     self._unpack_body(sha256, media_type)
         for number in range(max(map(len, variants.values()), default=0)):
@@ -347,28 +351,28 @@ class _Rerun:
         folder = self._folder / "judges" / str(number)
         folder.mkdir(parents=True)
         for task_id, sha256 in scripts.items():
-            source = self._bundle.read(f"data/{script_path(sha256)}", at_most=MAX_SOURCE_BYTES)
+            source = self._bundle.read(f"data/{script_path(sha256)}", max_bytes=MAX_SOURCE_BYTES)
             (folder / f"{task_id}.py").write_bytes(source)
         catalogue = load_catalogue(self._settings.model_copy(update={"judges": (folder,)}))
         for task_id, sha256 in scripts.items():
             self._catalogues[f"{task_id}/{sha256}"] = catalogue
 
-    async def result(self, listed: IndexedResultIn, replayed_result: ReplayedResult) -> ReplayedResult:
+    async def judge_again(self, indexed: IndexedResultIn, replayed_result: ReplayedResult) -> ReplayedResult:
         """Judge one result again and compare it with the recorded one."""
-        obstacle = self._obstacle(listed)
+        obstacle = self._obstacle(indexed)
         if obstacle is not None:
             return replace(replayed_result, unchecked=f"its script cannot be run again: {obstacle}")
-        recorded = await asyncio.to_thread(read_json, self._bundle, result_path(listed.result_id))
-        replayed = await asyncio.to_thread(self._replay_runtime, listed, recorded)
+        recorded = await asyncio.to_thread(read_json, self._bundle, result_path(indexed.result_id))
+        replayed = await asyncio.to_thread(self._replay_runtime, indexed, recorded)
         use_services(OfflineTools(replayed.model, replayed.missing))
         try:
-            judged = await self._judge(listed, recorded, replayed)
+            judged = await self._judge(indexed, recorded, replayed)
         except JudgeError as error:
-            found = [
+            differences = [
                 ReplayDifference(where="its script", recorded="a result", recomputed=f"{type(error).__name__}: {error}")
             ]
         else:
-            found = list(rejudged_differences(recorded, judged))
+            differences = list(rejudged_differences(recorded, judged))
         finally:
             await replayed.runtime.pages.aclose()
             await replayed.runtime.models.aclose()
@@ -378,38 +382,38 @@ class _Rerun:
         ]
         return replace(
             replayed_result,
-            differences=(*replayed_result.differences, *missing, *found),
-            unchecked=None if not missing and not found else replayed_result.unchecked,
+            differences=(*replayed_result.differences, *missing, *differences),
+            unchecked=None if not missing and not differences else replayed_result.unchecked,
         )
 
-    def _obstacle(self, listed: IndexedResultIn) -> str | None:
+    def _obstacle(self, indexed: IndexedResultIn) -> str | None:
         if not self.index.content:
             return "the bundle was made without content"
-        if listed.script is None or listed.answer is None or listed.calls is None:
+        if indexed.script is None or indexed.answer is None or indexed.calls is None:
             return "its script, its answer or its call record is not in the bundle"
-        catalogue = self._catalogues[f"{listed.task_id}/{listed.script}"]
-        return catalogue.broken.get(listed.task_id)
+        catalogue = self._catalogues[f"{indexed.task_id}/{indexed.script}"]
+        return catalogue.broken.get(indexed.task_id)
 
     async def _judge(
-        self, listed: IndexedResultIn, recorded: Mapping[str, Any], replayed: _ReplayRuntime
+        self, indexed: IndexedResultIn, recorded: Mapping[str, Any], replayed: _ReplayRuntime
     ) -> dict[str, Any]:
-        answer = await asyncio.to_thread(self._bundle.read, f"data/{answer_path(str(listed.answer))}")
+        answer = await asyncio.to_thread(self._bundle.read, f"data/{answer_path(str(indexed.answer))}")
         name = str(recorded.get("model"))
         return await pipeline.evaluate(
             replayed.runtime,
-            judge=replayed.runtime.judge(listed.task_id),
+            judge=replayed.runtime.judge(indexed.task_id),
             agent=str(recorded.get("agent_name") or self.index.agent),
-            answer=Answer(name=listed.answer_name, text=answer.decode("utf-8", "replace")),
+            answer=Answer(name=indexed.answer_name, text=answer.decode("utf-8", "replace")),
             # The provider does not matter here: replies come from the bundle.
             model=LEXICAL if name == LEXICAL else f"openai/{name}",
             around=lambda _: replayed.model,
             parameters=RunParameters.of_result(recorded) or RunParameters(),
         )
 
-    def _replay_runtime(self, listed: IndexedResultIn, recorded: Mapping[str, Any]) -> _ReplayRuntime:
+    def _replay_runtime(self, indexed: IndexedResultIn, recorded: Mapping[str, Any]) -> _ReplayRuntime:
         missing = MissingRequests()
         index = MemoryIndex()
-        for page_id in listed.pages:
+        for page_id in indexed.pages:
             capture = self._capture(page_id)
             if capture is not None:
                 index.record_sync(capture)
@@ -419,7 +423,7 @@ class _Rerun:
         runtime = Runtime(
             settings=self._settings,
             limits=limits,
-            catalogue=self._catalogues[f"{listed.task_id}/{listed.script}"],
+            catalogue=self._catalogues[f"{indexed.task_id}/{indexed.script}"],
             pages=PageCache(OfflineCapturer(missing), self._blobs, index, failure_ttl_s=_NEVER_EXPIRES_S),
             blobs=self._blobs,
             index=index,
@@ -431,13 +435,13 @@ class _Rerun:
         )
         return _ReplayRuntime(
             runtime=runtime,
-            model=ReplayLLM(group_by_key(self._calls(listed)), missing, timeout_s=self._timeout_s),
+            model=ReplayLLM(group_by_key(self._calls(indexed)), missing, timeout_s=self._timeout_s),
             missing=missing,
         )
 
-    def _calls(self, listed: IndexedResultIn) -> Iterator[tuple[str, RecordedCall]]:
-        path = f"data/{calls_path(listed.result_id)}"
-        for line in self._bundle.read(path, at_most=MAX_CALLS_BYTES).splitlines():
+    def _calls(self, indexed: IndexedResultIn) -> Iterator[tuple[str, RecordedCall]]:
+        path = f"data/{calls_path(indexed.result_id)}"
+        for line in self._bundle.read(path, max_bytes=MAX_CALLS_BYTES).splitlines():
             try:
                 call = json.loads(line)
                 if call.get("called_off"):

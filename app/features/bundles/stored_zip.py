@@ -58,16 +58,16 @@ def local_header(entry: Entry) -> bytes:
 
 def directory(entries: Sequence[Entry]) -> bytes:
     """Return the central directory and the end-of-directory records."""
-    at = entries[-1].end if entries else 0
+    directory_offset = entries[-1].end if entries else 0
     written = b"".join(map(_central, entries))
-    large = at >= _LIMIT32 or len(written) >= _LIMIT32 or len(entries) >= _LIMIT16
+    large = directory_offset >= _LIMIT32 or len(written) >= _LIMIT32 or len(entries) >= _LIMIT16
     tail = b""
     if large:
         count, size = len(entries), len(written)
-        tail = _END64.pack(b"PK\6\6", 44, _UNIX | _VERSION64, _VERSION64, 0, 0, count, count, size, at)
-        tail += _LOCATOR64.pack(b"PK\6\7", 0, at + size, 1)
+        tail = _END64.pack(b"PK\6\6", 44, _UNIX | _VERSION64, _VERSION64, 0, 0, count, count, size, directory_offset)
+        tail += _LOCATOR64.pack(b"PK\6\7", 0, directory_offset + size, 1)
     count, size = min(len(entries), _LIMIT16), min(len(written), _LIMIT32)
-    return written + tail + _END.pack(b"PK\5\6", 0, 0, count, count, size, min(at, _LIMIT32), 0)
+    return written + tail + _END.pack(b"PK\5\6", 0, 0, count, count, size, min(directory_offset, _LIMIT32), 0)
 
 
 def _central(entry: Entry) -> bytes:
@@ -114,33 +114,36 @@ class StoredZip:
         self._file.write(directory(self.entries))
 
 
-def first_wrong_byte(file: BinaryIO, entries: Sequence[Entry]) -> int | None:
+def first_differing_byte(file: BinaryIO, entries: Sequence[Entry]) -> int | None:
     """Return the offset of the first byte that ``StoredZip`` would write differently, or None.
 
     Contents are not compared. ``entries`` are in file order, with the CRC-32 of the content that was read.
     """
-    at = 0
+    offset = 0
     for entry in entries:
-        if entry.offset != at:
-            return at
-        wrong = _differs(file, at, local_header(entry))
-        if wrong is not None:
-            return wrong
-        at = entry.end
+        if entry.offset != offset:
+            return offset
+        difference = _first_difference(file, offset, local_header(entry))
+        if difference is not None:
+            return difference
+        offset = entry.end
     expected = directory(entries)
-    wrong = _differs(file, at, expected)
-    if wrong is not None:
-        return wrong
-    end = at + len(expected)
+    difference = _first_difference(file, offset, expected)
+    if difference is not None:
+        return difference
+    end = offset + len(expected)
     return None if file.seek(0, 2) == end else end
 
 
-def _differs(file: BinaryIO, at: int, expected: bytes) -> int | None:
+def _first_difference(file: BinaryIO, offset: int, expected: bytes) -> int | None:
     for begin in range(0, len(expected), _CHUNK):
         expected_chunk = expected[begin : begin + _CHUNK]
-        file.seek(at + begin)
-        found = file.read(len(expected_chunk))
-        if found != expected_chunk:
-            same = next((n for n, (a, b) in enumerate(zip(found, expected_chunk, strict=False)) if a != b), len(found))
-            return at + begin + same
+        file.seek(offset + begin)
+        actual_chunk = file.read(len(expected_chunk))
+        if actual_chunk != expected_chunk:
+            same = next(
+                (n for n, (a, b) in enumerate(zip(actual_chunk, expected_chunk, strict=False)) if a != b),
+                len(actual_chunk),
+            )
+            return offset + begin + same
     return None

@@ -20,7 +20,7 @@ from app.features.bundles.bag import (
 )
 from app.features.bundles.bundle_reader import LIMITS, BundleLimits, BundleReader, open_bundle
 from app.features.bundles.errors import BundleRefused
-from app.features.bundles.stored_zip import Entry, first_wrong_byte
+from app.features.bundles.stored_zip import Entry, first_differing_byte
 
 MAX_TAG_FILE_BYTES = 256 * 1024 * 1024
 MAX_PROBLEMS = 1_000
@@ -70,12 +70,12 @@ class _Check:
             self._read(name)
         missing = [name for name in (*TAG_FILES, TAG_MANIFEST) if name not in self._tags]
         for name in missing:
-            self._problem(f"{name} is missing")
+            self._add_problem(f"{name} is missing")
         if not missing:
             self._compare()
         root = root_hash(self._tags.get(TAG_MANIFEST, b""))
         if expected_root is not None and root != expected_root:
-            self._problem(f"the root hash is {root}, expected {expected_root}")
+            self._add_problem(f"the root hash is {root}, expected {expected_root}")
         return VerificationReport(
             root=root, files=len(self._entries), bytes=self._bytes, problems=tuple(self._problems)
         )
@@ -84,7 +84,7 @@ class _Check:
         """Hash one member. An unreadable member is recorded as a problem, and the check continues."""
         sha256, crc, size = hashlib.sha256(), 0, 0
         is_tag = name in TAG_FILES or name == TAG_MANIFEST
-        kept: list[bytes] = []
+        chunks: list[bytes] = []
         try:
             for chunk in self._bundle.chunks(name):
                 size += len(chunk)
@@ -93,36 +93,36 @@ class _Check:
                 sha256.update(chunk)
                 crc = zlib.crc32(chunk, crc)
                 if is_tag:
-                    kept.append(chunk)
+                    chunks.append(chunk)
         except BundleRefused as error:
-            self._problem(str(error))
+            self._add_problem(str(error))
         offset, _ = self._bundle.location(name)
         self._entries.append(Entry(name=f"{self._bundle.base}/{name}", offset=offset, size=size, crc=crc))
         self._bytes += size
         if is_tag:
-            self._tags[name] = b"".join(kept)
+            self._tags[name] = b"".join(chunks)
         elif name.startswith("data/"):
             self._payload[name] = sha256.hexdigest()
             self._payload_bytes += size
         else:
-            self._problem(f"{name} is not part of the bag")
+            self._add_problem(f"{name} is not part of the bag")
 
     def _compare(self) -> None:
         self._compare_manifest()
         if self._tags[BAGIT] != DECLARATION:
-            self._problem(f"{BAGIT} does not have the required content")
+            self._add_problem(f"{BAGIT} does not have the required content")
         oxum = f"Payload-Oxum: {self._payload_bytes}.{len(self._payload)}\n".encode()
         if oxum not in self._tags[INFO]:
-            self._problem(f"Payload-Oxum in {INFO} does not match the number of files and bytes")
+            self._add_problem(f"Payload-Oxum in {INFO} does not match the number of files and bytes")
         if tag_manifest_file(self._tags) != self._tags[TAG_MANIFEST]:
-            self._problem(f"{TAG_MANIFEST} does not match the hashes of the other tag files")
+            self._add_problem(f"{TAG_MANIFEST} does not match the hashes of the other tag files")
         if self._problems or self._repacked:
             return
-        wrong = first_wrong_byte(self._bundle.file, self._entries)
-        if wrong is not None:
-            self._problem(
-                f"byte {wrong} of the zip has changed, but all contents are unchanged (if another program packed the "
-                "bag again, add --repacked)"
+        changed_byte = first_differing_byte(self._bundle.file, self._entries)
+        if changed_byte is not None:
+            self._add_problem(
+                f"byte {changed_byte} of the zip has changed, but all contents are unchanged (if another program "
+                "packed the bag again, add --repacked)"
             )
 
     def _compare_manifest(self) -> None:
@@ -133,15 +133,15 @@ class _Check:
             sha256, _, path = line.partition("  ")
             named[path] = sha256
         for path in sorted(named.keys() - self._payload.keys()):
-            self._problem(f"{path} is missing")
+            self._add_problem(f"{path} is missing")
         for path in sorted(self._payload.keys() - named.keys()):
-            self._problem(f"{path} is not in the manifest")
+            self._add_problem(f"{path} is not in the manifest")
         for path in sorted(named.keys() & self._payload.keys()):
             if named[path] != self._payload[path]:
-                self._problem(f"{path} has changed")
+                self._add_problem(f"{path} has changed")
         if not self._problems:
-            self._problem(f"{MANIFEST} has the right hashes but not the expected layout")
+            self._add_problem(f"{MANIFEST} has the right hashes but not the expected layout")
 
-    def _problem(self, text: str) -> None:
+    def _add_problem(self, text: str) -> None:
         if len(self._problems) < MAX_PROBLEMS:
             self._problems.append(text)

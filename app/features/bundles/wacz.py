@@ -47,10 +47,10 @@ class CapturesArchive:
 
     def add(self, capture: Capture, bodies: Mapping[str, bytes]) -> None:
         """Add a capture with its stored bodies (``text``, ``html``, ``pdf``). A capture without any is skipped."""
-        found = next(((bodies[role], media) for role, media in _BODIES if role in bodies), None)
-        if found is None or urlsplit(capture.url).scheme not in ("http", "https"):
+        main_body = next(((bodies[role], media) for role, media in _BODIES if role in bodies), None)
+        if main_body is None or urlsplit(capture.url).scheme not in ("http", "https"):
             return
-        body, media_type = found
+        body, media_type = main_body
         final_url = capture.final_url or capture.url
         if final_url != capture.url:
             self._write(

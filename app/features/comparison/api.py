@@ -41,7 +41,7 @@ SideQuery = Annotated[str, Query(pattern=SIDE, description="agent, agent@run or 
 RunQuery = Annotated[str | None, Query(pattern=NAME, description="Only this run")]
 
 
-def _parse(answer: JudgedAnswer, *, trees: bool) -> tuple[AnswerOutcome, dict[str, Any] | None]:
+def _parse_answer(answer: JudgedAnswer, *, trees: bool) -> tuple[AnswerOutcome, dict[str, Any] | None]:
     """Parse the result of an answer. Return the outcome and the parsed result. Blocks for milliseconds per megabyte.
 
     Without ``trees`` the outcome has only the scores, because the trees of many agents would use too much memory.
@@ -58,12 +58,12 @@ def _parse(answer: JudgedAnswer, *, trees: bool) -> tuple[AnswerOutcome, dict[st
     return outcome, result
 
 
-def _build_side(name: str, found: Sequence[JudgedAnswer], *, trees: bool, leaves: bool) -> ComparisonSide:
+def _build_side(name: str, answers: Sequence[JudgedAnswer], *, trees: bool, leaves: bool) -> ComparisonSide:
     """Build a side. Results are parsed one at a time to bound the use of memory."""
     outcomes: list[AnswerOutcome] = []
     judged: list[ComparableResult] = []
-    for answer in found:
-        outcome, result = _parse(answer, trees=trees)
+    for answer in answers:
+        outcome, result = _parse_answer(answer, trees=trees)
         outcomes.append(outcome)
         if leaves and result is not None:
             judged.append(comparable_result(result))
@@ -78,17 +78,17 @@ async def _load_side(
     Raises:
         Problem: there is no matching judged answer that the caller may read.
     """
-    single, judged = None, []
+    single, agent_answers = None, []
     async with service.database.begin() as connection:
         if name.startswith(_RESULT):
             single = await rows.answer_of_result(connection, name, owner=caller.visible_owner)
         if single is None:
             agent, _, run = name.partition(SEPARATOR)
-            judged = await rows.answers_of(connection, agent, owner=caller.visible_owner, run=run or None)
-    found = judged if single is None else [single]
-    if not found:
+            agent_answers = await rows.answers_of(connection, agent, owner=caller.visible_owner, run=run or None)
+    answers = agent_answers if single is None else [single]
+    if not answers:
         raise not_found(f"agent, run or result with judged answers: {name!r}")
-    return await asyncio.to_thread(_build_side, name, found, trees=trees, leaves=leaves)
+    return await asyncio.to_thread(_build_side, name, answers, trees=trees, leaves=leaves)
 
 
 _NOT_IN_LEADERBOARD = ("per_run", "tasks", "without_result")
@@ -97,10 +97,10 @@ _NOT_IN_LEADERBOARD = ("per_run", "tasks", "without_result")
 @router.get("/agents/{agent}/summary")
 async def summary(agent: NamePath, service: ServiceDep, caller: ReaderDep, run: RunQuery = None) -> dict[str, Any]:
     """Return the averages of an agent over tasks and runs, with confidence intervals and counts of unjudged answers."""
-    found = await _load_summary(service, caller, agent, run=run)
-    if not found["num_answers"] and not found["unfinished"]:
+    figures = await _load_summary(service, caller, agent, run=run)
+    if not figures["num_answers"] and not figures["unfinished"]:
         raise not_found("agent with judged answers")
-    return found
+    return figures
 
 
 @router.get("/leaderboard")
@@ -110,8 +110,8 @@ async def leaderboard(service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
     async with service.database.begin() as connection:
         agents = await rows.judged_agents(connection, owner=caller.visible_owner)
     for agent in agents:
-        whole = await _load_summary(service, caller, agent, resampled=False)
-        items.append({name: value for name, value in whole.items() if name not in _NOT_IN_LEADERBOARD})
+        agent_summary = await _load_summary(service, caller, agent, resampled=False)
+        items.append({name: value for name, value in agent_summary.items() if name not in _NOT_IN_LEADERBOARD})
     items.sort(key=lambda item: (-(item["avg_score"] or 0.0), item["agent_name"]))
     return {"items": items, "next_cursor": None}
 
@@ -125,7 +125,10 @@ async def _load_summary(
         unfinished = await rows.unfinished_answers(connection, agent, owner=caller.visible_owner, run=run)
     return await asyncio.to_thread(
         lambda: full_summary(
-            agent, [_parse(answer, trees=True)[0] for answer in judged], unfinished=unfinished, resampled=resampled
+            agent,
+            [_parse_answer(answer, trees=True)[0] for answer in judged],
+            unfinished=unfinished,
+            resampled=resampled,
         )
     )
 
@@ -152,7 +155,7 @@ class FlipOut(BaseModel):
 
     @classmethod
     def of(cls, flip: Flip) -> FlipOut:
-        return cls.model_validate(flip.json())
+        return cls.model_validate(flip.to_json())
 
 
 MAX_SIDES = 20
@@ -175,10 +178,10 @@ async def compare(a: SideQuery, b: Others, service: ServiceDep, caller: ReaderDe
         other = await _load_side(service, caller, name, leaves=True)
         flipped.append(await asyncio.to_thread(flips, first.judged, other.judged))
         others.append(replace(other, judged=()))  # the leaves of all sides together would use too much memory
-    found = await asyncio.to_thread(comparison_json, first, others)
-    for comparison, side_flips in zip(found["comparisons"], flipped, strict=True):
-        add_flips(comparison, side_flips, at_most=MAX_FLIPS // len(b))
-    return found
+    document = await asyncio.to_thread(comparison_json, first, others)
+    for comparison, side_flips in zip(document["comparisons"], flipped, strict=True):
+        add_flips(comparison, side_flips, max_listed=MAX_FLIPS // len(b))
+    return document
 
 
 @router.get("/compare/flips")
@@ -189,10 +192,11 @@ async def flipped_leaves(
     start = 0 if part.cursor is None else int(part.cursor)
     first = await _load_side(service, caller, a, leaves=True)
     second = await _load_side(service, caller, b, leaves=True)
-    found = await asyncio.to_thread(flips, first.judged, second.judged)
+    all_flips = await asyncio.to_thread(flips, first.judged, second.judged)
     end = start + part.limit
     return ListOut(
-        items=[FlipOut.of(flip) for flip in found[start:end]], next_cursor=str(end) if end < len(found) else None
+        items=[FlipOut.of(flip) for flip in all_flips[start:end]],
+        next_cursor=str(end) if end < len(all_flips) else None,
     )
 
 
@@ -204,10 +208,10 @@ MAX_RESULTS = 500
 async def result_sensitivity(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
     """List the leaves of a result by the change of its score if the leaf were flipped, largest change first."""
     async with service.database.begin() as connection:
-        found = await rows.answer_of_result(connection, result_id, owner=caller.visible_owner)
-    if found is None or found.body is None:
+        judged_answer = await rows.answer_of_result(connection, result_id, owner=caller.visible_owner)
+    if judged_answer is None or judged_answer.body is None:
         raise not_found("result")
-    body = found.body
+    body = judged_answer.body
     return await asyncio.to_thread(lambda: flips_json(json.loads(body)))
 
 
@@ -225,14 +229,14 @@ async def judge_consistency(
 ) -> dict[str, Any]:
     """Measure the self-consistency of a task's judge: split votes, and leaves with different outcomes."""
     async with service.database.begin() as connection:
-        found = await rows.list_results(
+        task_results = await rows.list_results(
             connection, limit=MAX_RESULTS + 1, owner=caller.visible_owner, agent=agent, task_id=task_id
         )
-    if not found:
+    if not task_results:
         raise not_found("task with results")
-    bodies = [each.body for each in found[:MAX_RESULTS]]
+    bodies = [each.body for each in task_results[:MAX_RESULTS]]
     figures = await asyncio.to_thread(lambda: consistency_json(map(json.loads, bodies)))
-    return {"task_id": task_id, **figures, "older_left_out": len(found) > MAX_RESULTS}
+    return {"task_id": task_id, **figures, "older_left_out": len(task_results) > MAX_RESULTS}
 
 
 _EXAMPLE_FLIP = Flip(
@@ -253,7 +257,7 @@ def examples() -> Mapping[str, Any]:
     """Return the examples by operation. The example result has no tree, because a tree would be too long."""
     monday, tuesday = _example_side("my-agent@monday"), _example_side("my-agent@tuesday")
     comparison = comparison_json(monday, [tuesday])
-    add_flips(comparison["comparisons"][0], [_EXAMPLE_FLIP], at_most=1)
+    add_flips(comparison["comparisons"][0], [_EXAMPLE_FLIP], max_listed=1)
     sensitivity = order_json(_example_side("my-agent"), ComparisonSide(name="another", outcomes=[]))
     consistency = {"task_id": "yu_lineage", **consistency_json([EXAMPLE_RESULT]), "older_left_out": False}
     return {
@@ -263,7 +267,7 @@ def examples() -> Mapping[str, Any]:
             "next_cursor": None,
         },
         "GET /v1/compare": comparison,
-        "GET /v1/compare/flips": {"items": [_EXAMPLE_FLIP.json()], "next_cursor": None},
+        "GET /v1/compare/flips": {"items": [_EXAMPLE_FLIP.to_json()], "next_cursor": None},
         "GET /v1/compare/sensitivity": sensitivity,
         "GET /v1/results/{result_id}/sensitivity": flips_json(EXAMPLE_RESULT),
         "GET /v1/tasks/{task_id}/consistency": consistency,

@@ -28,22 +28,22 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Compare agents, runs or results task by task. Differences are B - A."""
-    found = compare_sides(url, first, others)
+    document = compare_sides(url, first, others)
     if as_json:
-        print_json(found)
+        print_json(document)
         return
-    for one in found["comparisons"]:
-        _print(found["a"]["name"], one, corrected=len(others) > 1)
+    for comparison in document["comparisons"]:
+        _print_comparison(document["a"]["name"], comparison, corrected=len(others) > 1)
 
 
-def _print(before: str, one: Mapping[str, Any], *, corrected: bool) -> None:
+def _print_comparison(before: str, comparison: Mapping[str, Any], *, corrected: bool) -> None:
     from rich.markup import escape
 
-    console, after = stdout_console(), one["b"]["name"]
+    console, after = stdout_console(), comparison["b"]["name"]
     console.print(f"{after} - {before}", style="bold", markup=False)
     figures = plain_table("figure", "A", "B", "difference", "95 % interval", "p")
     for name, key in (("score", "score"), ("success rate", "success")):
-        figure = one[key]
+        figure = comparison[key]
         test = figure["sign_flip"]
         p = "-" if test is None else f"{test['p_holm']:.4f}"
         shown = bounds_text({"low": figure["low"], "high": figure["high"]}, sign="+")
@@ -51,16 +51,16 @@ def _print(before: str, one: Mapping[str, Any], *, corrected: bool) -> None:
         figures.add_row(name, bounds_text(figure["a"]), bounds_text(figure["b"]), shown, interval, p)
     console.print(figures)
     tasks = plain_table("task", "A", "B", "difference")
-    for task in one["tasks"]:
+    for task in comparison["tasks"]:
         cells = (bounds_text(task["a"]), bounds_text(task["b"]), bounds_text(task["difference"], sign="+"))
         tasks.add_row(escape(task["task_id"]), *cells)
     console.print(tasks)
-    for line in _remarks(before, one, corrected=corrected):
+    for line in _remarks(before, comparison, corrected=corrected):
         console.print(line, markup=False, soft_wrap=True)
 
 
-def _remarks(before: str, one: Mapping[str, Any], *, corrected: bool) -> list[str]:
-    score, after = one["score"], one["b"]["name"]
+def _remarks(before: str, comparison: Mapping[str, Any], *, corrected: bool) -> list[str]:
+    score, after = comparison["score"], comparison["b"]["name"]
     lines = [_VERDICTS[score["verdict"]].format(a=before, b=after, certain=score["certain"])]
     test = score["sign_flip"]
     if test is not None:
@@ -74,6 +74,6 @@ def _remarks(before: str, one: Mapping[str, Any], *, corrected: bool) -> list[st
         least = score["smallest_detectable_difference"]
         lines.append(f"minimum detectable difference with these tasks (power 0.8): {least:.3f}")
     for name, key in ((before, "only_a"), (after, "only_b")):
-        if one[key]:
-            lines.append(f"only {name}: {', '.join(one[key])}")
+        if comparison[key]:
+            lines.append(f"only {name}: {', '.join(comparison[key])}")
     return lines

@@ -80,10 +80,10 @@ def read_outcomes(folder: Path) -> Sequence[AnswerOutcome]:
     """
     from app.engine.result_folder import read_attempts
 
-    found = read_attempts(folder.parent, folder.name)
-    if not found:
+    outcomes = read_attempts(folder.parent, folder.name)
+    if not outcomes:
         raise WrongUsage(
             f"{folder}: contains no judged answer",
             hint="Give the folder of an agent below --out of `assay evaluate`, for example eval_results/my-agent",
         )
-    return found
+    return outcomes

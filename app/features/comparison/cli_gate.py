@@ -102,7 +102,7 @@ def _check_usage(thresholds: Thresholds, *, baseline: str | None, max_regression
 
 
 def _report(
-    found: Gate,
+    gate_result: Gate,
     summary: dict[str, Any],
     comparison: dict[str, Any] | None,
     *,
@@ -112,31 +112,31 @@ def _report(
 ) -> None:
     """Write and print the reports, then exit with the exit code of the gate."""
 
-    code = _EXIT[found.state]
+    code = _EXIT[gate_result.state]
     if junit is not None:
-        _write(junit, gate_junit(found), mode="w")
+        _write_file(junit, gate_junit(gate_result), mode="w")
     if markdown is not None:
-        _write(markdown, gate_markdown(found), mode="a")
+        _write_file(markdown, gate_markdown(gate_result), mode="a")
     if as_json:
-        print_json(gate_json(found, summary=summary, comparison=comparison) | {"exit_code": int(code)})
+        print_json(gate_json(gate_result, summary=summary, comparison=comparison) | {"exit_code": int(code)})
     else:
-        _print(found)
-    for check in found.checks:
+        _print_checks(gate_result)
+    for check in gate_result.checks:
         if check.state is not GateState.PASSED:
             stderr_console().print(f"{check.state}: {check.name}: {check.reason}", markup=False, soft_wrap=True)
     raise typer.Exit(code)
 
 
-def _print(found: Gate) -> None:
+def _print_checks(gate_result: Gate) -> None:
     console = stdout_console()
     table = plain_table("check", "wanted", "found", "state")
-    for check in found.checks:
+    for check in gate_result.checks:
         table.add_row(check.name, check.wanted, check.found, f"[{_COLOURS[check.state]}]{check.state}[/]")
     console.print(table)
-    console.print(f"gate {found.agent}: {found.state}", style=_COLOURS[found.state], markup=False)
+    console.print(f"gate {gate_result.agent}: {gate_result.state}", style=_COLOURS[gate_result.state], markup=False)
 
 
-def _write(path: Path, text: str, *, mode: str) -> None:
+def _write_file(path: Path, text: str, *, mode: str) -> None:
     """Write or append a report.
 
     Raises:
@@ -150,9 +150,9 @@ def _write(path: Path, text: str, *, mode: str) -> None:
         raise ToolFailed(f"Cannot write {path}: {error.strerror}") from error
 
 
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_INVALID_XML_CHARS = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKDOWN_SYNTAX = re.compile(r"([\\`*_{}\[\]()#+!|~-])")
-_WORDS = {GateState.PASSED: "passed", GateState.FAILED: "FAILED", GateState.OPEN: "open"}
+_STATE_WORDS = {GateState.PASSED: "passed", GateState.FAILED: "FAILED", GateState.OPEN: "open"}
 _HEADING = {
     GateState.PASSED: "passed",
     GateState.FAILED: "failed",
@@ -166,8 +166,14 @@ def gate_json(gate: Gate, *, summary: Mapping[str, Any], comparison: Mapping[str
         "agent": gate.agent,
         "gate": gate.state.value,
         "checks": [
-            {"name": one.name, "state": one.state.value, "wanted": one.wanted, "found": one.found, "why": one.reason}
-            for one in gate.checks
+            {
+                "name": check.name,
+                "state": check.state.value,
+                "wanted": check.wanted,
+                "found": check.found,
+                "why": check.reason,
+            }
+            for check in gate.checks
         ],
         "statistics": summary["statistics"],
         "comparison": comparison,
@@ -183,32 +189,34 @@ def gate_junit(gate: Gate) -> str:
         "errors": str(states.count(GateState.OPEN)),
     }
     top = Element("testsuites", counts)
-    suite = SubElement(top, "testsuite", {"name": _xml(f"assay gate {gate.agent}"), **counts})
+    suite = SubElement(top, "testsuite", {"name": _xml_text(f"assay gate {gate.agent}"), **counts})
     for check in gate.checks:
-        _add(suite, gate, check)
+        _add_test_case(suite, gate, check)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(top, encoding="unicode") + "\n"
 
 
-def _add(suite: Element, gate: Gate, check: Check) -> None:
-    case = SubElement(suite, "testcase", {"classname": _xml(f"assay.gate.{gate.agent}"), "name": _xml(check.name)})
-    detail = _xml(f"wanted {check.wanted}, found {check.found}: {check.reason}")
+def _add_test_case(suite: Element, gate: Gate, check: Check) -> None:
+    case = SubElement(
+        suite, "testcase", {"classname": _xml_text(f"assay.gate.{gate.agent}"), "name": _xml_text(check.name)}
+    )
+    detail = _xml_text(f"wanted {check.wanted}, found {check.found}: {check.reason}")
     if check.state is GateState.FAILED:
-        SubElement(case, "failure", {"type": "threshold", "message": _xml(check.reason)}).text = detail
+        SubElement(case, "failure", {"type": "threshold", "message": _xml_text(check.reason)}).text = detail
     elif check.state is GateState.OPEN:
-        SubElement(case, "error", {"type": "not_judged", "message": _xml(check.reason)}).text = detail
+        SubElement(case, "error", {"type": "not_judged", "message": _xml_text(check.reason)}).text = detail
     else:
         SubElement(case, "system-out").text = detail
 
 
 def gate_markdown(gate: Gate) -> str:
     """Return a heading and a table for ``GITHUB_STEP_SUMMARY``."""
-    rows = [
-        f"| {_md(one.name)} | {_md(one.wanted)} | {_md(one.found)} | {_WORDS[one.state]} | {_md(one.reason)} |"
-        for one in gate.checks
-    ]
+    rows = []
+    for check in gate.checks:
+        cells = map(_markdown_cell, (check.name, check.wanted, check.found))
+        rows.append(f"| {' | '.join(cells)} | {_STATE_WORDS[check.state]} | {_markdown_cell(check.reason)} |")
     return "\n".join(
         [
-            f"### assay gate, {_md(gate.agent)}: {_HEADING[gate.state]}",
+            f"### assay gate, {_markdown_cell(gate.agent)}: {_HEADING[gate.state]}",
             "",
             "| check | wanted | found | | why |",
             "|---|---|---|---|---|",
@@ -219,12 +227,12 @@ def gate_markdown(gate: Gate) -> str:
     )
 
 
-def _xml(text: str) -> str:
+def _xml_text(text: str) -> str:
     """Replace characters that XML 1.0 does not allow."""
-    return _NOT_IN_XML.sub("\ufffd", text)
+    return _INVALID_XML_CHARS.sub("\ufffd", text)
 
 
-def _md(text: str) -> str:
+def _markdown_cell(text: str) -> str:
     """Escape a text for a cell of a Markdown table."""
     plain = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _MARKDOWN_SYNTAX.sub(r"\\\1", plain)

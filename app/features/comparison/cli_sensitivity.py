@@ -37,17 +37,17 @@ def result(
     if is_folder(result_id) or result_id.endswith(".json"):
         from app.features.comparison.sensitivity_json import flips_json
 
-        found = flips_json(_read(Path(result_id)))
+        document = flips_json(_read(Path(result_id)))
     else:
         with connect(url) as client:
-            found = client.sensitivity(result_id)
+            document = client.sensitivity(result_id)
     if as_json:
-        print_json(found)
+        print_json(document)
         return
     from rich.markup import escape
 
     table = plain_table("leaf", "votes", "flip", "change", "score then")
-    for flip in found["flips"][:_MAX_SHOWN]:
+    for flip in document["flips"][:_MAX_SHOWN]:
         change = {"low": flip["change"]["least"], "high": flip["change"]["greatest"]}
         votes = f"{flip['votes']['yes']}:{flip['votes']['no']}" if any(flip["votes"].values()) else "-"
         transition = f"{flip['outcome']} -> {flip['to']}"
@@ -56,8 +56,8 @@ def result(
         )
     console = stdout_console()
     console.print(table)
-    more = len(found["flips"]) - _MAX_SHOWN
-    line = f"score {bounds_text(found['score'])}; {found['without_effect']} leaves have no effect"
+    more = len(document["flips"]) - _MAX_SHOWN
+    line = f"score {bounds_text(document['score'])}; {document['without_effect']} leaves have no effect"
     console.print(line + (f"; {more} more flips: --json" if more > 0 else ""))
 
 
@@ -68,19 +68,19 @@ def order(
     as_json: JsonOption = False,
 ) -> None:
     """Check whether the leading side keeps its lead if leaves, votes or weights change. Differences are B - A."""
-    found = check_order(url, first, second)
+    document = check_order(url, first, second)
     if as_json:
-        print_json(found)
+        print_json(document)
         return
     console = stdout_console()
-    if found["difference"] is None:
+    if document["difference"] is None:
         console.print("the two sides have no judged task in common")
         return
-    votes, weights = found["votes"], found["weights"]
+    votes, weights = document["votes"], document["weights"]
     table = plain_table("change", "tried", "holds", "lost", "open", "difference")
-    table.add_row("none", "", "", "", "", bounds_text(found["difference"], sign="+"))
+    table.add_row("none", "", "", "", "", bounds_text(document["difference"], sign="+"))
     for name, tally in (
-        ("one leaf left out", found["leave_one_leaf_out"]),
+        ("one leaf left out", document["leave_one_leaf_out"]),
         ("minority wins at one leaf", votes["minority_wins"]),
         ("votes resampled", votes["redrawn"]),
         ("weights resampled", weights["redrawn"]),
@@ -90,11 +90,11 @@ def order(
     table.add_row("minority wins everywhere", "", "", "", "", bounds_text(votes["minority_wins_everywhere"], sign="+"))
     table.add_row("all weights equal", "", "", "", "", bounds_text(weights["equal"], sign="+"))
     console.print(table)
-    ahead = {"a": first, "b": second}.get(found["ahead"])
+    ahead = {"a": first, "b": second}.get(document["ahead"])
     line = f"{ahead} is ahead" if ahead else "neither side leads with certainty, so there is no lead to test"
-    console.print(f"{line}, over {found['tasks']} task(s)", markup=False, soft_wrap=True)
-    for name, one in (("without", found["leave_one_leaf_out"]), ("outvoted", votes["minority_wins"])):
-        for turn in one["turns"][:_MAX_SHOWN]:
+    console.print(f"{line}, over {document['tasks']} task(s)", markup=False, soft_wrap=True)
+    for name, changes in (("without", document["leave_one_leaf_out"]), ("outvoted", votes["minority_wins"])):
+        for turn in changes["turns"][:_MAX_SHOWN]:
             shown = bounds_text(turn["difference"], sign="+")
             console.print(f"{name} {turn['task_id']} {turn['leaf']}: {shown}", markup=False, soft_wrap=True)
 
@@ -110,26 +110,26 @@ def judge(
     """Measure the self-consistency of a task's judge: split votes, and leaves with different outcomes."""
     if out is None:
         with connect(url) as client:
-            found = client.consistency(task)
+            document = client.consistency(task)
     else:
         from app.features.comparison.sensitivity_json import consistency_json
 
-        found = {"task_id": task, **consistency_json(_results(out, task))}
+        document = {"task_id": task, **consistency_json(_results(out, task))}
     if as_json:
-        print_json(found)
+        print_json(document)
         return
     console = stdout_console()
-    console.print(f"{task}: {found['results']} result(s)", markup=False)
+    console.print(f"{task}: {document['results']} result(s)", markup=False)
     table = plain_table("model", "prompt", "leaves", "split", "share split (95 %)", "agreement", "votes lost")
-    for one in found["votes"]:
-        agreement = "-" if one["agreement"] is None else f"{one['agreement']:.3f}"
-        cells = (str(one["leaves"]), str(one["split"]), interval_text(one["split_share"]), agreement, str(one["lost"]))
-        table.add_row(one["model"], one["prompt"] or "", *cells)
+    for row in document["votes"]:
+        agreement = "-" if row["agreement"] is None else f"{row['agreement']:.3f}"
+        cells = (str(row["leaves"]), str(row["split"]), interval_text(row["split_share"]), agreement, str(row["lost"]))
+        table.add_row(row["model"], row["prompt"] or "", *cells)
     console.print(table)
-    line = f"{found['flaky_leaves']} of {found['judged_again']} leaves judged more than once have both outcomes"
-    console.print(line + (f" (95 % {interval_text(found['flaky_share'])})" if found["flaky_share"] else ""))
-    for one in found["flaky"][:_MAX_SHOWN]:
-        shown = f"{one['leaf']}: passed {one['passed']} of {one['judged']} times ({one['model']})"
+    line = f"{document['flaky_leaves']} of {document['judged_again']} leaves judged more than once have both outcomes"
+    console.print(line + (f" (95 % {interval_text(document['flaky_share'])})" if document["flaky_share"] else ""))
+    for row in document["flaky"][:_MAX_SHOWN]:
+        shown = f"{row['leaf']}: passed {row['passed']} of {row['judged']} times ({row['model']})"
         console.print(shown, markup=False, soft_wrap=True)
 
 
@@ -142,10 +142,10 @@ def _results(out: Path, task: str) -> Iterator[Mapping[str, Any]]:
     from judges.result_files import DEBUG_MARK
 
     paths = [path for path in sorted(out.glob("*/*/*/results/*.json")) if path.parts[-4] == task]
-    wanted = [path for path in paths if not path.stem.endswith(DEBUG_MARK)]
-    if not wanted:
+    final_paths = [path for path in paths if not path.stem.endswith(DEBUG_MARK)]
+    if not final_paths:
         raise WrongUsage(f"{out}: contains no result of task {task}")
-    return map(_read, wanted)
+    return map(_read, final_paths)
 
 
 def _read(path: Path) -> Mapping[str, Any]:
@@ -155,9 +155,9 @@ def _read(path: Path) -> Mapping[str, Any]:
         WrongUsage: the file cannot be read or is not a result.
     """
     try:
-        found = json.loads(path.read_text("utf-8"))
+        document = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise WrongUsage(f"Cannot read the result {path}: {error}") from error
-    if not isinstance(found, dict) or "final_score" not in found:
+    if not isinstance(document, dict) or "final_score" not in document:
         raise WrongUsage(f"{path} is not a result: it has no final_score")
-    return {"id": path.name, **found} if found.get("id") is None else found
+    return {"id": path.name, **document} if document.get("id") is None else document

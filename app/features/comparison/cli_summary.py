@@ -23,11 +23,11 @@ def summary(
     as_json: JsonOption = False,
 ) -> None:
     """Summarise an agent's scores over all its tasks and runs."""
-    found = load_summary(agent, run=run, out=out, url=url)
+    document = load_summary(agent, run=run, out=out, url=url)
     if as_json:
-        print_json(found)
+        print_json(document)
         return
-    _print(found)
+    _print_summary(document)
 
 
 def load_summary(agent: str, *, run: str | None, out: Path | None, url: str) -> dict[str, Any]:
@@ -49,22 +49,24 @@ def load_summary(agent: str, *, run: str | None, out: Path | None, url: str) -> 
     return full_summary(agent, read_outcomes(out / agent))
 
 
-def _print(found: Mapping[str, Any]) -> None:
+def _print_summary(document: Mapping[str, Any]) -> None:
     from rich.markup import escape
 
     console = stdout_console()
-    console.print(f"[bold]{escape(found['agent_name'])}[/]: {found['num_tasks']} task(s), {found['num_runs']} run(s)")
-    statistics = found.get("statistics")
+    console.print(
+        f"[bold]{escape(document['agent_name'])}[/]: {document['num_tasks']} task(s), {document['num_runs']} run(s)"
+    )
+    statistics = document.get("statistics")
     if statistics is not None:
         _print_figures(statistics)
     public = plain_table("public figure", "value", "std. dev. over runs")
     for name in ("avg_score", "success_rate", "avg_answer_word_count"):
-        public.add_row(name, number_text(found.get(name)), number_text(found.get(f"{name}_std")))
-    for name in sorted(key for key in found if key.startswith("pass_at_")):
-        public.add_row(name, number_text(found[name]), "")
+        public.add_row(name, number_text(document.get(name)), number_text(document.get(f"{name}_std")))
+    for name in sorted(key for key in document if key.startswith("pass_at_")):
+        public.add_row(name, number_text(document[name]), "")
     console.print(public)
     tasks = plain_table("task", "best", "average", "pass")
-    for task_id, task in found["tasks"].items():
+    for task_id, task in document["tasks"].items():
         tasks.add_row(
             escape(task_id),
             number_text(task["best_score"]),
@@ -72,9 +74,9 @@ def _print(found: Mapping[str, Any]) -> None:
             "yes" if task["pass"] else "no",
         )
     console.print(tasks)
-    not_judged = found["not_judged"]
-    line = f"{not_judged['answers']} of {found['num_answers']} answers not judged ({not_judged['leaves']} leaves)"
-    console.print(line + (f", {found['unfinished']} jobs unfinished" if found.get("unfinished") else ""))
+    not_judged = document["not_judged"]
+    line = f"{not_judged['answers']} of {document['num_answers']} answers not judged ({not_judged['leaves']} leaves)"
+    console.print(line + (f", {document['unfinished']} jobs unfinished" if document.get("unfinished") else ""))
 
 
 def _print_figures(statistics: Mapping[str, Any]) -> None:
@@ -84,9 +86,9 @@ def _print_figures(statistics: Mapping[str, Any]) -> None:
         figure = statistics[key]
         figures.add_row(name, bounds_text(figure), interval_text(figure["interval"]), figure["interval"]["method"])
     for name, key in (("pass@", "pass_at_k"), ("pass^", "pass_hat_k")):
-        for one in statistics[key]:
-            how = f"over {one['tasks']} task(s)"
-            figures.add_row(f"{name}{one['k']}", bounds_text(one), interval_text(one["interval"]), how)
+        for estimate in statistics[key]:
+            how = f"over {estimate['tasks']} task(s)"
+            figures.add_row(f"{name}{estimate['k']}", bounds_text(estimate), interval_text(estimate["interval"]), how)
     console.print(figures)
     for warning in statistics["warnings"]:
         console.print(f"warning: {warning}")

@@ -30,18 +30,18 @@ def statistics_json(outcomes: Sequence[AnswerOutcome], *, resampled: bool = True
 
     ``resampled`` adds the bootstrap intervals, which take about 0.1 s per agent.
     """
-    found = headline([trial_of(one) for one in outcomes], resampled=resampled)
-    if found is None:
+    figures = headline([trial_of(outcome) for outcome in outcomes], resampled=resampled)
+    if figures is None:
         return None
-    not_judged = sum(not one.complete for one in outcomes)
+    not_judged = sum(not outcome.complete for outcome in outcomes)
     return {
         "level": LEVEL,
-        "tasks": found.tasks,
-        "answers": found.answers,
-        "not_judged": {"answers": not_judged, "share": not_judged / found.answers},
-        **_figures(found),
-        "smallest_detectable_difference": found.detectable,
-        "warnings": list(found.warnings),
+        "tasks": figures.tasks,
+        "answers": figures.answers,
+        "not_judged": {"answers": not_judged, "share": not_judged / figures.answers},
+        **_figures(figures),
+        "smallest_detectable_difference": figures.detectable,
+        "warnings": list(figures.warnings),
     }
 
 
@@ -50,37 +50,37 @@ def trial_of(outcome: AnswerOutcome) -> Trial:
     return Trial(task_id=outcome.task_id, run=outcome.answer_name, low=score.low, high=score.high)
 
 
-def interval_json(found: Interval | None) -> Mapping[str, Any] | None:
-    return None if found is None else asdict(found)
+def interval_json(interval: Interval | None) -> Mapping[str, Any] | None:
+    return None if interval is None else asdict(interval)
 
 
-def _figures(found: Headline) -> dict[str, Any]:
+def _figures(figures: Headline) -> dict[str, Any]:
     return {
-        "score": _figure(found.score),
-        "success": _figure(found.success),
-        "pass_at_k": [_pass_estimate(each) for each in found.pass_at],
-        "pass_hat_k": [_pass_estimate(each) for each in found.pass_hat],
+        "score": _figure(figures.score),
+        "success": _figure(figures.success),
+        "pass_at_k": [_pass_estimate(each) for each in figures.pass_at],
+        "pass_hat_k": [_pass_estimate(each) for each in figures.pass_hat],
     }
 
 
-def _figure(found: Figure) -> dict[str, Any]:
+def _figure(figure: Figure) -> dict[str, Any]:
     return {
-        "value": found.value,
-        "low": found.low,
-        "high": found.high,
-        "tasks": found.tasks,
-        "interval": interval_json(found.interval),
-        "student_t": interval_json(found.student),
-        "bootstrap": interval_json(found.bootstrap),
+        "value": figure.value,
+        "low": figure.low,
+        "high": figure.high,
+        "tasks": figure.tasks,
+        "interval": interval_json(figure.interval),
+        "student_t": interval_json(figure.student),
+        "bootstrap": interval_json(figure.bootstrap),
     }
 
 
-def _pass_estimate(found: PassEstimate) -> dict[str, Any]:
+def _pass_estimate(estimate: PassEstimate) -> dict[str, Any]:
     return {
-        "k": found.k,
-        "value": found.value,
-        "low": found.low,
-        "high": found.high,
-        "tasks": found.tasks,
-        "interval": interval_json(found.interval),
+        "k": estimate.k,
+        "value": estimate.value,
+        "low": estimate.low,
+        "high": estimate.high,
+        "tasks": estimate.tasks,
+        "interval": interval_json(estimate.interval),
     }

@@ -76,7 +76,7 @@ class Flip:
         """1 if the leaf now passes, -1 if it passed before, 0 if it passes on neither side."""
         return (self.after == "passed") - (self.before == "passed")
 
-    def json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return {
             "task_id": self.task_id,
             "answer_name": self.answer_name,
@@ -129,10 +129,10 @@ def _leaf(data: Mapping[str, Any], outcome: str) -> Leaf:
 
 
 def _by_task(side: Iterable[ComparableResult]) -> dict[str, dict[str, ComparableResult]]:
-    found: dict[str, dict[str, ComparableResult]] = {}
-    for one in side:
-        found.setdefault(one.task_id, {})[one.answer_name] = one
-    return found
+    grouped: dict[str, dict[str, ComparableResult]] = {}
+    for result in side:
+        grouped.setdefault(result.task_id, {})[result.answer_name] = result
+    return grouped
 
 
 def _pairs(
@@ -145,18 +145,18 @@ def _pairs(
 
 def _flips(before: ComparableResult, after: ComparableResult) -> list[Flip]:
     keys = [*before.leaves, *(key for key in after.leaves if key not in before.leaves)]
-    found = []
+    flipped = []
     for key in keys:
         old, new = before.leaves.get(key), after.leaves.get(key)
-        shown = new or old
-        if shown is None or (old and old.outcome) == (new and new.outcome):
+        described_leaf = new or old
+        if described_leaf is None or (old and old.outcome) == (new and new.outcome):
             continue
-        found.append(
+        flipped.append(
             Flip(
                 task_id=after.task_id,
                 answer_name=after.answer_name,
                 leaf=key,
-                description=shown.description,
+                description=described_leaf.description,
                 before=None if old is None else old.outcome,
                 after=None if new is None else new.outcome,
                 causes=tuple(_causes(before, after, old, new)),
@@ -164,7 +164,7 @@ def _flips(before: ComparableResult, after: ComparableResult) -> list[Flip]:
                 result_after=after.result_id,
             )
         )
-    return sorted(found, key=lambda flip: flip.gain)
+    return sorted(flipped, key=lambda flip: flip.gain)
 
 
 def _causes(
@@ -179,22 +179,22 @@ def _causes(
             else (Cause.JUDGE, "the judge builds another tree")
         )
         return
-    found = [*_answer_causes(before, after, old, new), *_page_causes(before, after, old, new)]
+    causes = [*_answer_causes(before, after, old, new), *_page_causes(before, after, old, new)]
     if not same_judge:
-        found.append((Cause.JUDGE, "the judge's file changed"))
+        causes.append((Cause.JUDGE, "the judge's file changed"))
     elif old.prompt and new.prompt and old.prompt != new.prompt:
-        found.append((Cause.JUDGE, f"{old.prompt} → {new.prompt}"))
+        causes.append((Cause.JUDGE, f"{old.prompt} → {new.prompt}"))
     if before.model != after.model:
-        found.append((Cause.MODEL, f"{before.model} → {after.model}"))
-    yield from found or [(Cause.VOTE, "same claim, pages, judge and model")]
+        causes.append((Cause.MODEL, f"{before.model} → {after.model}"))
+    yield from causes or [(Cause.VOTE, "same claim, pages, judge and model")]
 
 
 def _answer_causes(
     before: ComparableResult, after: ComparableResult, old: Leaf, new: Leaf
 ) -> Iterable[tuple[Cause, str]]:
     if "skipped" in (old.outcome, new.outcome):
-        gated = new if new.outcome == "skipped" else old
-        yield Cause.GATE, f"skipped because of {gated.blocked_by or 'an earlier leaf'}"
+        gated_leaf = new if new.outcome == "skipped" else old
+        yield Cause.GATE, f"skipped because of {gated_leaf.blocked_by or 'an earlier leaf'}"
     if before.answer_sha256 == after.answer_sha256:
         return
     if old.claim != new.claim:
@@ -215,17 +215,17 @@ def _page_causes(
         yield Cause.PAGE, f"{url}: " + (f"{was[0]} → {now[0]}" if was[0] != now[0] else "its text changed")
 
 
-def add_flips(comparison: dict[str, Any], flips: Sequence[Flip], *, at_most: int) -> None:
-    """Add the flips to one comparison of ``comparison_json``. All are counted; ``at_most`` are listed."""
+def add_flips(comparison: dict[str, Any], flips: Sequence[Flip], *, max_listed: int) -> None:
+    """Add the flips to one comparison of ``comparison_json``. All are counted; at most ``max_listed`` are listed."""
     by_task: dict[str, list[Flip]] = {}
     for flip in flips:
         by_task.setdefault(flip.task_id, []).append(flip)
-    room = at_most
+    remaining = max_listed
     for task in comparison["tasks"]:
-        found = by_task.get(task["task_id"], [])
-        listed = found[:room]
-        room -= len(listed)
-        task["flipped"] = len(found)
-        task["flips"] = [flip.json() for flip in listed]
+        task_flips = by_task.get(task["task_id"], [])
+        listed = task_flips[:remaining]
+        remaining -= len(listed)
+        task["flipped"] = len(task_flips)
+        task["flips"] = [flip.to_json() for flip in listed]
     comparison["flipped"] = len(flips)
-    comparison["flips_left_out"] = len(flips) - (at_most - room)
+    comparison["flips_left_out"] = len(flips) - (max_listed - remaining)

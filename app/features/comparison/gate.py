@@ -82,20 +82,22 @@ def gate(agent: str, summary: Json, thresholds: Thresholds, *, comparison: Json 
     ``summary`` comes from ``figures.full_summary`` and has at least one answer. ``comparison`` is one comparison of
     ``paired_comparison.comparison_json`` from the baseline to this agent.
     """
-    found = summary["statistics"]
-    checks = list(_completeness(summary, thresholds.max_not_judged))
+    statistics = summary["statistics"]
+    checks = list(_completeness_checks(summary, thresholds.max_not_judged))
     if thresholds.min_score is not None:
-        checks.append(_at_least("score", found["score"], thresholds.min_score))
+        checks.append(_minimum_check("score", statistics["score"], thresholds.min_score))
     if thresholds.min_success is not None:
-        checks.append(_at_least("success rate", found["success"], thresholds.min_success))
+        checks.append(_minimum_check("success rate", statistics["success"], thresholds.min_success))
     if thresholds.min_lower_bound is not None:
-        checks.append(_lower_bound(found["score"], thresholds.min_lower_bound, warnings=found["warnings"]))
+        checks.append(
+            _lower_bound_check(statistics["score"], thresholds.min_lower_bound, warnings=statistics["warnings"])
+        )
     if thresholds.max_regression is not None and comparison is not None:
-        checks += _against_baseline(comparison, thresholds)
+        checks += _baseline_checks(comparison, thresholds)
     return Gate(agent=agent, checks=tuple(checks))
 
 
-def _completeness(summary: Json, allowed: float | None) -> Iterable[Check]:
+def _completeness_checks(summary: Json, allowed: float | None) -> Iterable[Check]:
     not_judged, answers = summary["statistics"]["not_judged"], summary["statistics"]["answers"]
     count = f"{not_judged['answers']} of {answers} ({not_judged['share']:.1%})"
     if allowed is None:
@@ -121,56 +123,66 @@ def _completeness(summary: Json, allowed: float | None) -> Iterable[Check]:
         )
 
 
-def _at_least(name: str, figure: Json, least: float) -> Check:
+def _minimum_check(name: str, figure: Json, minimum: float) -> Check:
     low, high = figure["low"], figure["high"]
-    found = _range(low, high)
-    if low >= least:
-        state, reason = GateState.PASSED, f"the {name} is {found}, at least {least:g}"
-    elif high < least:
-        state, reason = GateState.FAILED, f"the {name} is {found}, below {least:g}"
+    value_text = _range_text(low, high)
+    if low >= minimum:
+        state, reason = GateState.PASSED, f"the {name} is {value_text}, at least {minimum:g}"
+    elif high < minimum:
+        state, reason = GateState.FAILED, f"the {name} is {value_text}, below {minimum:g}"
     else:
-        state, reason = GateState.OPEN, f"the {name} is {found}: unjudged answers decide whether it reaches {least:g}"
-    return Check(name=name, state=state, wanted=f">= {least:g}", found=found, reason=reason)
+        state, reason = (
+            GateState.OPEN,
+            f"the {name} is {value_text}: unjudged answers decide whether it reaches {minimum:g}",
+        )
+    return Check(name=name, state=state, wanted=f">= {minimum:g}", found=value_text, reason=reason)
 
 
-def _lower_bound(figure: Json, least: float, *, warnings: Sequence[str]) -> Check:
+def _lower_bound_check(figure: Json, minimum: float, *, warnings: Sequence[str]) -> Check:
     interval = figure["interval"]
-    found = f"{interval['low']:.4f}"
-    sentence = f"the 95 % interval of the score is {_range(interval['low'], interval['high'])} ({interval['method']})"
-    if interval["low"] >= least:
-        state, reason = GateState.PASSED, f"{sentence}, completely at or above {least:g}"
-    elif figure["value"] is not None or interval["high"] < least:
-        state, reason = GateState.FAILED, f"{sentence}, and its lower bound is below {least:g}"
+    bound_text = f"{interval['low']:.4f}"
+    sentence = (
+        f"the 95 % interval of the score is {_range_text(interval['low'], interval['high'])} ({interval['method']})"
+    )
+    if interval["low"] >= minimum:
+        state, reason = GateState.PASSED, f"{sentence}, completely at or above {minimum:g}"
+    elif figure["value"] is not None or interval["high"] < minimum:
+        state, reason = GateState.FAILED, f"{sentence}, and its lower bound is below {minimum:g}"
     else:
-        state, reason = GateState.OPEN, f"{sentence}: unjudged answers decide whether its lower bound reaches {least:g}"
+        state, reason = (
+            GateState.OPEN,
+            f"{sentence}: unjudged answers decide whether its lower bound reaches {minimum:g}",
+        )
     reason = "; ".join([reason, *warnings])
-    return Check(name="lower bound", state=state, wanted=f">= {least:g}", found=found, reason=reason)
+    return Check(name="lower bound", state=state, wanted=f">= {minimum:g}", found=bound_text, reason=reason)
 
 
-def _against_baseline(comparison: Json, thresholds: Thresholds) -> Iterable[Check]:
+def _baseline_checks(comparison: Json, thresholds: Thresholds) -> Iterable[Check]:
     missing = comparison["only_a"]
     if missing and not thresholds.allow_missing_tasks:
         reason = f"baseline tasks without an answer now: {_shortened_list(missing)}"
-        found = f"{len(missing)} missing"
-        yield Check(name="tasks", state=GateState.OPEN, wanted="all baseline tasks", found=found, reason=reason)
+        found_text = f"{len(missing)} missing"
+        yield Check(name="tasks", state=GateState.OPEN, wanted="all baseline tasks", found=found_text, reason=reason)
     figure, loss = comparison["score"], thresholds.max_regression or 0.0
     wanted = f"loss <= {loss:g} ({thresholds.rule})"
     if not figure["tasks"]:
         reason = "no task was judged on both sides"
         yield Check(name="regression", state=GateState.FAILED, wanted=wanted, found="no shared task", reason=reason)
         return
-    state = _regression(figure, loss, thresholds.rule)
-    reason = f"the mean difference over {figure['tasks']} tasks is {_range(figure['low'], figure['high'], sign='+')}"
-    reason += _certainty(figure)
+    state = _regression_state(figure, loss, thresholds.rule)
+    reason = (
+        f"the mean difference over {figure['tasks']} tasks is {_range_text(figure['low'], figure['high'], sign='+')}"
+    )
+    reason += _significance_text(figure)
     if figure["certain"] < figure["tasks"]:
         reason += f"; {figure['tasks'] - figure['certain']} of the tasks are open"
     if thresholds.rule is not RegressionRule.MEAN:
         reason = "; ".join([reason, *figure["warnings"]])
-    found = _range(figure["low"], figure["high"], sign="+")
-    yield Check(name="regression", state=state, wanted=wanted, found=found, reason=reason)
+    found_text = _range_text(figure["low"], figure["high"], sign="+")
+    yield Check(name="regression", state=state, wanted=wanted, found=found_text, reason=reason)
 
 
-def _regression(figure: Json, loss: float, rule: RegressionRule) -> GateState:
+def _regression_state(figure: Json, loss: float, rule: RegressionRule) -> GateState:
     low, high = figure["low"], figure["high"]
     interval = figure["whatever_is_open"]
     open_tasks = figure["certain"] < figure["tasks"]
@@ -186,17 +198,17 @@ def _regression(figure: Json, loss: float, rule: RegressionRule) -> GateState:
     return GateState.OPEN if open_tasks and high >= -loss else GateState.FAILED
 
 
-def _certainty(figure: Json) -> str:
+def _significance_text(figure: Json) -> str:
     interval, test = figure["whatever_is_open"], figure["sign_flip"]
-    text = "" if interval is None else f", 95 % {_range(interval['low'], interval['high'], sign='+')}"
+    text = "" if interval is None else f", 95 % {_range_text(interval['low'], interval['high'], sign='+')}"
     return text if test is None else f"{text}, p = {test['p']:.3g} ({test['method']})"
 
 
-def _range(low: float, high: float, *, sign: str = "") -> str:
+def _range_text(low: float, high: float, *, sign: str = "") -> str:
     first = f"{low:{sign}.4f}"
     return first if low == high else f"{first} to {high:{sign}.4f}"
 
 
-def _shortened_list(names: Sequence[str], most: int = 8) -> str:
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+def _shortened_list(names: Sequence[str], max_shown: int = 8) -> str:
+    more = len(names) - max_shown
+    return ", ".join(names[:max_shown]) + (f" and {more} more" if more > 0 else "")

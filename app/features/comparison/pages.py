@@ -87,23 +87,23 @@ async def compare_page(
 
 async def _choices(viewer: Viewer) -> list[Choice]:
     board = (await viewer.api.get("/v1/leaderboard"))["items"][:_MAX_AGENTS]
-    found: list[Choice] = []
+    choices: list[Choice] = []
     for agent in sorted(str(item["agent_name"]) for item in board):
-        found.append(Choice(value=agent, label=agent))
+        choices.append(Choice(value=agent, label=agent))
         history = await viewer.api.items(f"/v1/agents/{agent}/history", at_most=_MAX_HISTORY)
         runs = dict.fromkeys(str(row["run"]) for row in history if row["run"])
-        found += [Choice(value=f"{agent}{_SEPARATOR}{run}", label=f"{agent} · run {run}") for run in runs]
-    return found
+        choices += [Choice(value=f"{agent}{_SEPARATOR}{run}", label=f"{agent} · run {run}") for run in runs]
+    return choices
 
 
 def _by_answer(flips: Iterable[Mapping[str, Any]]) -> list[AnswerFlips]:
     """Group the flips of one task by answer."""
-    found: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
+    grouped: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for flip in flips:
-        found.setdefault((flip["answer_name"], flip["result_before"], flip["result_after"]), []).append(flip)
+        grouped.setdefault((flip["answer_name"], flip["result_before"], flip["result_after"]), []).append(flip)
     return [
         AnswerFlips(answer_name=name, result_before=before, result_after=after, flips=rows)
-        for (name, before, after), rows in found.items()
+        for (name, before, after), rows in grouped.items()
     ]
 
 
@@ -120,6 +120,6 @@ def _task_row(task: Mapping[str, Any]) -> list[Cell]:
 
 
 def _flip_row(flip: Mapping[str, Any]) -> list[Cell]:
-    causes = "; ".join(f"{one['cause']}: {one['detail']}" for one in flip["causes"])
+    causes = "; ".join(f"{cause['cause']}: {cause['detail']}" for cause in flip["causes"])
     shown = [flip[name] for name in ("task_id", "answer_name", "leaf", "description", "before", "after")]
     return [*shown, causes, flip["result_before"], flip["result_after"]]

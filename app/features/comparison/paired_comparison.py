@@ -36,14 +36,14 @@ class ComparisonSide:
 
 def comparison_json(first: ComparisonSide, others: Sequence[ComparisonSide]) -> dict[str, Any]:
     """Compare ``first`` with each of ``others``. The p values are Holm-corrected for the number of comparisons."""
-    found = [_SideComparison(first, other) for other in others]
-    corrected = {figure: holm([each.figures[figure].p for each in found]) for figure in _FIGURES}
+    compared = [_SideComparison(first, other) for other in others]
+    corrected = {figure: holm([each.figures[figure].p for each in compared]) for figure in _FIGURES}
     return {
         "level": LEVEL,
         "a": _side_json(first),
         "comparisons": [
-            each.json({figure: corrected[figure][nth] for figure in _FIGURES}, comparisons=len(found))
-            for nth, each in enumerate(found)
+            each.to_json({figure: corrected[figure][nth] for figure in _FIGURES}, comparisons=len(compared))
+            for nth, each in enumerate(compared)
         ],
     }
 
@@ -57,7 +57,7 @@ _FIGURES: Mapping[str, Callable[[Score], Score]] = {"score": lambda score: score
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Task:
+class _TaskFigure:
     """One figure of one task on both sides."""
 
     task_id: str
@@ -77,7 +77,7 @@ class _Task:
 class _FigureComparison:
     """One figure over the shared tasks of both sides."""
 
-    def __init__(self, tasks: Sequence[_Task]) -> None:
+    def __init__(self, tasks: Sequence[_TaskFigure]) -> None:
         self.tasks = tasks
         differences = [task.difference for task in tasks]
         self._lows = [each.low for each in differences]
@@ -89,21 +89,21 @@ class _FigureComparison:
     def p(self) -> float:
         return 1.0 if self.paired is None else self.paired.sign_flip.p
 
-    def json(self, p_holm: float, *, comparisons: int) -> dict[str, Any]:
-        found = self.paired
+    def to_json(self, p_holm: float, *, comparisons: int) -> dict[str, Any]:
+        paired_test = self.paired
         return {
             "a": _mean([task.before for task in self.tasks]),
             "b": _mean([task.after for task in self.tasks]),
             "tasks": len(self.tasks),
             "certain": len(self.certain_differences),
-            "difference": None if found is None else found.difference,
+            "difference": None if paired_test is None else paired_test.difference,
             "low": fmean(self._lows) if self._lows else None,
             "high": fmean(self._highs) if self._highs else None,
-            "student_t": None if found is None else interval_json(found.student),
-            "bootstrap": None if found is None else interval_json(found.bootstrap),
+            "student_t": None if paired_test is None else interval_json(paired_test.student),
+            "bootstrap": None if paired_test is None else interval_json(paired_test.bootstrap),
             "whatever_is_open": interval_json(interval_over_bounds(self._lows, self._highs)),
-            "sign_flip": None if found is None else _test_json(found, p_holm),
-            "smallest_detectable_difference": None if found is None else found.detectable,
+            "sign_flip": None if paired_test is None else _test_json(paired_test, p_holm),
+            "smallest_detectable_difference": None if paired_test is None else paired_test.detectable,
             "verdict": self._verdict(p_holm),
             "warnings": list(self._warnings(comparisons)),
         }
@@ -145,7 +145,7 @@ class _SideComparison:
         self.figures = {
             name: _FigureComparison(
                 [
-                    _Task(
+                    _TaskFigure(
                         task_id=task,
                         before=_mean_score(before[task], figure_of),
                         after=_mean_score(after[task], figure_of),
@@ -156,10 +156,10 @@ class _SideComparison:
             for name, figure_of in _FIGURES.items()
         }
 
-    def json(self, p_holm: Mapping[str, float], *, comparisons: int) -> dict[str, Any]:
+    def to_json(self, p_holm: Mapping[str, float], *, comparisons: int) -> dict[str, Any]:
         return {
             "b": _side_json(self.other),
-            **{name: figure.json(p_holm[name], comparisons=comparisons) for name, figure in self.figures.items()},
+            **{name: figure.to_json(p_holm[name], comparisons=comparisons) for name, figure in self.figures.items()},
             "tasks": [
                 {
                     "task_id": task.task_id,
@@ -175,17 +175,17 @@ class _SideComparison:
 
 
 def _by_task(side: ComparisonSide) -> dict[str, list[Score]]:
-    found: dict[str, list[Score]] = {}
+    grouped: dict[str, list[Score]] = {}
     for outcome in side.outcomes:
-        found.setdefault(outcome.task_id, []).append(score_of(outcome.result))
-    return found
+        grouped.setdefault(outcome.task_id, []).append(score_of(outcome.result))
+    return grouped
 
 
 def _mean_score(scores: Sequence[Score], figure_of: Callable[[Score], Score]) -> Score:
     """Return the mean score over the answers of one task."""
-    found = [figure_of(score) for score in scores]
-    low, high = fmean(each.low for each in found), fmean(each.high for each in found)
-    return Score(value=low if all(each.value is not None for each in found) else None, low=low, high=high)
+    figures = [figure_of(score) for score in scores]
+    low, high = fmean(each.low for each in figures), fmean(each.high for each in figures)
+    return Score(value=low if all(each.value is not None for each in figures) else None, low=low, high=high)
 
 
 def _mean(scores: Sequence[Score]) -> dict[str, float | None] | None:
@@ -195,14 +195,14 @@ def _mean(scores: Sequence[Score]) -> dict[str, float | None] | None:
 def _side_json(side: ComparisonSide) -> dict[str, Any]:
     return {
         "name": side.name,
-        "tasks": len({one.task_id for one in side.outcomes}),
+        "tasks": len({outcome.task_id for outcome in side.outcomes}),
         "answers": len(side.outcomes),
-        "not_judged": sum(not one.complete for one in side.outcomes),
+        "not_judged": sum(not outcome.complete for outcome in side.outcomes),
     }
 
 
-def _test_json(found: Paired, p_holm: float) -> dict[str, Any]:
-    test = found.sign_flip
+def _test_json(paired_test: Paired, p_holm: float) -> dict[str, Any]:
+    test = paired_test.sign_flip
     return {
         "p": test.p,
         "p_holm": p_holm,

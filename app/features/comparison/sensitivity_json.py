@@ -22,13 +22,13 @@ SCHEME = f"each weight times a factor from 1/{FACTOR:g} to {FACTOR:g}, log-unifo
 
 def flips_json(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the leaves of a result by the change of its score if the leaf were flipped."""
-    found = flips(result)
+    report = flips(result)
     names = {"result_id": result.get("id"), "task_id": result.get("task_id"), "answer_name": result.get("answer_name")}
-    if found is None:
+    if report is None:
         return {**names, "score": None, "flips": [], "without_effect": 0, "left_out": 0}
     return {
         **names,
-        "score": score_json(found.score),
+        "score": score_json(report.score),
         "flips": [
             {
                 "leaf": flip.key,
@@ -39,83 +39,83 @@ def flips_json(result: Mapping[str, Any]) -> dict[str, Any]:
                 "change": {"least": flip.least, "greatest": flip.greatest},
                 "votes": {"yes": flip.yes, "no": flip.no},
             }
-            for flip in found.flips
+            for flip in report.flips
         ],
-        "without_effect": found.without_effect,
-        "left_out": found.left_out,
+        "without_effect": report.without_effect,
+        "left_out": report.left_out,
     }
 
 
 def order_json(a: ComparisonSide, b: ComparisonSide) -> dict[str, Any]:
     """Return whether the leading side keeps its lead. All other fields are absent if the sides share no task."""
-    found = robustness(_trees(a), _trees(b))
+    report = robustness(_trees(a), _trees(b))
     names = {"a": a.name, "b": b.name}
-    if found is None:
+    if report is None:
         return {**names, "tasks": 0, "ahead": None, "difference": None}
     return {
         **names,
-        "tasks": found.tasks,
-        "ahead": found.difference.ahead,
-        "difference": _difference(found.difference),
-        "leave_one_leaf_out": _single_changes(found.leave_one_leaf_out),
+        "tasks": report.tasks,
+        "ahead": report.difference.ahead,
+        "difference": _difference(report.difference),
+        "leave_one_leaf_out": _single_changes(report.leave_one_leaf_out),
         "votes": {
-            "split_leaves": found.split_leaves,
-            "minority_wins": _single_changes(found.minority_wins),
-            "minority_wins_everywhere": _difference(found.minority_wins_everywhere),
-            "redrawn": _random_changes(found.votes_redrawn),
+            "split_leaves": report.split_leaves,
+            "minority_wins": _single_changes(report.minority_wins),
+            "minority_wins_everywhere": _difference(report.minority_wins_everywhere),
+            "redrawn": _random_changes(report.votes_redrawn),
         },
         "weights": {
-            "equal": _difference(found.equal_weights),
-            "redrawn": {"scheme": SCHEME, **_random_changes(found.weights_redrawn)},
+            "equal": _difference(report.equal_weights),
+            "redrawn": {"scheme": SCHEME, **_random_changes(report.weights_redrawn)},
         },
     }
 
 
 def consistency_json(results: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the self-consistency of judges."""
-    found: Consistency = consistency(results)
+    report: Consistency = consistency(results)
     return {
-        "results": found.results,
-        "votes": [asdict(one) for one in found.votes],
-        "judged_again": found.again,
-        "flaky_leaves": len(found.flaky),
-        "flaky_share": interval_json(found.flaky_share),
+        "results": report.results,
+        "votes": [asdict(votes) for votes in report.votes],
+        "judged_again": report.again,
+        "flaky_leaves": len(report.flaky),
+        "flaky_share": interval_json(report.flaky_share),
         "flaky": [
             {
-                "task_id": one.task_id,
-                "leaf": one.leaf,
-                "model": one.model,
-                "answer_sha256": one.answer_sha256,
-                "passed": one.passed,
-                "judged": len(one.results),
-                "results": [{"result_id": name, "outcome": outcome.value} for name, outcome in one.results],
+                "task_id": leaf.task_id,
+                "leaf": leaf.leaf,
+                "model": leaf.model,
+                "answer_sha256": leaf.answer_sha256,
+                "passed": leaf.passed,
+                "judged": len(leaf.results),
+                "results": [{"result_id": name, "outcome": outcome.value} for name, outcome in leaf.results],
             }
-            for one in found.flaky[:MAX_FLAKY]
+            for leaf in report.flaky[:MAX_FLAKY]
         ],
     }
 
 
 def _trees(side: ComparisonSide) -> dict[str, list[JudgedNode | None]]:
-    found: dict[str, list[JudgedNode | None]] = {}
+    grouped: dict[str, list[JudgedNode | None]] = {}
     for outcome in side.outcomes:
         root = None if outcome.result is None else judged_tree(outcome.result)
-        found.setdefault(outcome.task_id, []).append(root)
-    return found
+        grouped.setdefault(outcome.task_id, []).append(root)
+    return grouped
 
 
-def _difference(found: ScoreDifference) -> dict[str, Any]:
-    return {"low": found.low, "high": found.high, "ahead": found.ahead}
+def _difference(difference: ScoreDifference) -> dict[str, Any]:
+    return {"low": difference.low, "high": difference.high, "ahead": difference.ahead}
 
 
-def _single_changes(found: SingleChanges) -> dict[str, Any]:
+def _single_changes(changes: SingleChanges) -> dict[str, Any]:
     return {
-        **asdict(found.tally),
+        **asdict(changes.tally),
         "turns": [
             {"task_id": turn.task_id, "leaf": turn.leaf, "difference": _difference(turn.difference)}
-            for turn in found.turns[:MAX_TURNS]
+            for turn in changes.turns[:MAX_TURNS]
         ],
     }
 
 
-def _random_changes(found: RandomChanges) -> dict[str, Any]:
-    return {**asdict(found.tally), "seed": found.seed, "low": found.low, "high": found.high}
+def _random_changes(changes: RandomChanges) -> dict[str, Any]:
+    return {**asdict(changes.tally), "seed": changes.seed, "low": changes.low, "high": changes.high}

@@ -29,9 +29,9 @@ def _pages() -> "Sequence[APIRouter]":
 
 def _token_checks() -> Mapping[str, TokenCheck]:
     from app.api.middleware import EXTENSION_PATHS
-    from app.features.extension.pairing import pairing_of
+    from app.features.extension.pairing import authenticate_browser
 
-    return {EXTENSION_PATHS: pairing_of}
+    return {EXTENSION_PATHS: authenticate_browser}
 
 
 FEATURE = Feature(name="extension", commands=_commands, routers=_routers, pages=_pages, token_checks=_token_checks)

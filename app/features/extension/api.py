@@ -182,16 +182,16 @@ async def pair(body: CodeIn, request: Request, service: ServiceDep) -> TokenOut:
 async def flagged(service: ServiceDep, browser: BrowserDep) -> FlaggedListOut:
     """List the URLs that need work, most affected leaves first."""
     async with service.database.begin() as connection:
-        found = await list_urls(connection, limit=_MAX_FLAGGED, owner=_owner_filter(browser), needs_work=True)
+        flagged_urls = await list_urls(connection, limit=_MAX_FLAGGED, owner=_owner_filter(browser), needs_work=True)
     items = [
         FlaggedOut(
-            url=one.url,
-            opens=one.to_url or one.url,
-            outcome=None if one.latest is None else one.latest.outcome,
-            leaves=one.leaves,
-            tasks=list(one.tasks),
+            url=flagged_url.url,
+            opens=flagged_url.to_url or flagged_url.url,
+            outcome=None if flagged_url.latest is None else flagged_url.latest.outcome,
+            leaves=flagged_url.leaves,
+            tasks=list(flagged_url.tasks),
         )
-        for one in found
+        for flagged_url in flagged_urls
     ]
     return FlaggedListOut(items=items)
 
@@ -229,8 +229,8 @@ def _owner_filter(browser: Pairing) -> str | None:
 async def _check_needs_work(service: Service, browser: Pairing, url: str) -> None:
     """Raise Problem if the URL does not need work."""
     async with service.database.begin() as connection:
-        found = await list_urls(connection, limit=1, owner=_owner_filter(browser), key=key_digest(canonical_key(url)))
-    if not found or not found[0].needs_work:
+        matches = await list_urls(connection, limit=1, owner=_owner_filter(browser), key=key_digest(canonical_key(url)))
+    if not matches or not matches[0].needs_work:
         raise Problem(409, "NOT_FLAGGED", "this URL needs no work: first flag it in the dashboard under Pages")
 
 

@@ -21,11 +21,11 @@ _DATE = (2026, 1, 1, 0, 0, 0)
 def files() -> dict[str, bytes]:
     """Return all files of the extension by name. Blocks: reads a few files."""
     folder = resources.files("app.features.extension").joinpath("browser")
-    found = {item.name: item.read_bytes() for item in folder.iterdir() if item.is_file()}
+    contents = {item.name: item.read_bytes() for item in folder.iterdir() if item.is_file()}
     source = "// From assay's cache/page_scripts/visible_text.js."
     reader = f"{source}\nglobalThis.assayRead = (\n{script('visible_text')});\n"
-    found[_PAGE_SCRIPT] = reader.encode()
-    return dict(sorted(found.items()))
+    contents[_PAGE_SCRIPT] = reader.encode()
+    return dict(sorted(contents.items()))
 
 
 def version() -> str:

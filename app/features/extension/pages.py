@@ -24,8 +24,8 @@ _CSV = ("id", "name", "state", "owner", "paired_at", "expires_at")
 async def browsers(viewer: ViewerDep, format: Format = Format.HTML) -> Response:
     """List the paired browsers and explain how to pair another one."""
     if format is Format.CSV:
-        found = await viewer.api.items("/v1/pairings", at_most=_MAX_BROWSERS)
-        return await csv_file("browsers", _CSV, ([one[name] for name in _CSV] for one in found))
+        pairings = await viewer.api.items("/v1/pairings", at_most=_MAX_BROWSERS)
+        return await csv_file("browsers", _CSV, ([pairing[name] for name in _CSV] for pairing in pairings))
     return await _page(viewer, code=None)
 
 
@@ -51,8 +51,8 @@ async def download(viewer: ViewerDep) -> Response:
 
 
 async def _page(viewer: Viewer, *, code: dict[str, str] | None) -> Response:
-    found = await viewer.api.items("/v1/pairings", at_most=_MAX_BROWSERS)
+    pairings = await viewer.api.items("/v1/pairings", at_most=_MAX_BROWSERS)
     return await viewer.page(
-        "browsers.html", title="Browser extension", here="pages", json="/v1/pairings", code=code, pairings=found,
-        csv="/pages/browsers?format=csv" if found else None,
+        "browsers.html", title="Browser extension", here="pages", json="/v1/pairings", code=code, pairings=pairings,
+        csv="/pages/browsers?format=csv" if pairings else None,
     )  # fmt: skip

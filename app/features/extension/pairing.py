@@ -58,8 +58,8 @@ async def make(service: ServiceDep, caller: AdminDep) -> NewPairingOut:
 async def pairings(service: ServiceDep, caller: AdminDep, part: PageRequestDep) -> ListOut[PairingOut]:
     """List paired browsers and unused codes, newest first."""
     async with service.database.begin() as connection:
-        found = await list_pairings(connection, limit=part.limit + 1, before=part.cursor, owner=caller.visible_owner)
-    page, following = part.cut(found, lambda pairing: pairing.id)
+        newest = await list_pairings(connection, limit=part.limit + 1, before=part.cursor, owner=caller.visible_owner)
+    page, following = part.cut(newest, lambda pairing: pairing.id)
     now = service.runtime.clock.now()
     return ListOut(items=[PairingOut.of(pairing, now) for pairing in page], next_cursor=following)
 
@@ -69,11 +69,11 @@ async def revoke(pairing_id: IdPath, service: ServiceDep, caller: AdminDep) -> P
     """Revoke a pairing permanently. Its code or token stops working immediately."""
     now = service.runtime.clock.now()
     async with service.database.begin() as connection:
-        ended = await revoke_pairing(connection, pairing_id, now=now, owner=caller.visible_owner)
-    if ended is None:
+        revoked = await revoke_pairing(connection, pairing_id, now=now, owner=caller.visible_owner)
+    if revoked is None:
         raise not_found("pairing")
-    _log.info("pairing_revoked", pairing_id=ended.id, by=caller.owner)
-    return PairingOut.of(ended, now)
+    _log.info("pairing_revoked", pairing_id=revoked.id, by=caller.owner)
+    return PairingOut.of(revoked, now)
 
 
 def new_token() -> str:
@@ -91,7 +91,7 @@ def token_digest(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-async def pairing_of(service: Service, authorization: str) -> Pairing:
+async def authenticate_browser(service: Service, authorization: str) -> Pairing:
     """Return the paired browser for an Authorization header.
 
     Reads the database each time, so that a revocation applies immediately.
@@ -101,27 +101,27 @@ async def pairing_of(service: Service, authorization: str) -> Pairing:
         DatabaseUnavailable: the database cannot be read.
     """
     scheme, _, token = authorization.partition(" ")
-    found = None
+    pairing = None
     if scheme.lower() == "bearer" and token.strip():
         async with service.database.begin() as connection:
-            found = await find_pairing(connection, token_digest(token.strip()))
-    if found is None or not found.usable(service.runtime.clock.now()):
+            pairing = await find_pairing(connection, token_digest(token.strip()))
+    if pairing is None or not pairing.usable(service.runtime.clock.now()):
         detail = "this browser is not paired, or its pairing has ended: get a code in the dashboard under Pages"
         raise Problem(401, "NOT_PAIRED", detail, headers=_CHALLENGE)
-    return found
+    return pairing
 
 
-async def _browser(request: Request) -> Pairing:
+async def _admitted_browser(request: Request) -> Pairing:
     """Return the calling browser if it is within its rate limit."""
     service = await service_of(request)
-    found = await pairing_of(service, request.headers.get("authorization", ""))
-    wait_s = service.rate_limiter.wait_s(f"pairing {found.id}")
+    pairing = await authenticate_browser(service, request.headers.get("authorization", ""))
+    wait_s = service.rate_limiter.wait_s(f"pairing {pairing.id}")
     if wait_s > 0:
         raise too_many_requests(wait_s)
-    return found
+    return pairing
 
 
-BrowserDep = Annotated[Pairing, Depends(_browser)]
+BrowserDep = Annotated[Pairing, Depends(_admitted_browser)]
 
 
 def too_many_requests(wait_s: float) -> Problem:

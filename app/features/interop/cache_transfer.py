@@ -105,18 +105,18 @@ def task_caches(folder: Path, agent: str | None, tasks: Sequence[str]) -> list[T
     Raises:
         TransferRefused: a cache contains a symbolic link or has an invalid name.
     """
-    found = []
+    caches = []
     for depth in range(_MAX_DEPTH + 1):
         for index in sorted(folder.glob("/".join(["*"] * depth + [INDEX]))):
             task_folder = index.parent.absolute()
-            one = TaskCache(root=task_folder.parent.parent, agent=task_folder.parent.name, task_id=task_folder.name)
-            if (agent is not None and one.agent != agent and depth >= _MIN_DEPTH_OF_AGENTS) or (
-                tasks and one.task_id not in tasks
+            cache = TaskCache(root=task_folder.parent.parent, agent=task_folder.parent.name, task_id=task_folder.name)
+            if (agent is not None and cache.agent != agent and depth >= _MIN_DEPTH_OF_AGENTS) or (
+                tasks and cache.task_id not in tasks
             ):
                 continue
             _refuse_links(task_folder)
-            found.append(one)
-    return found
+            caches.append(cache)
+    return caches
 
 
 def _refuse_links(folder: Path) -> None:
@@ -143,7 +143,7 @@ async def import_task(runtime: Runtime, cache: TaskCache) -> ImportSummary:
     return await PublicCache(cache.root).import_pages(runtime, cache.agent, cache.task_id, ())
 
 
-async def import_saved(runtime: Runtime, file: Path, *, url: str | None, now: datetime) -> Capture:
+async def import_saved_page(runtime: Runtime, file: Path, *, url: str | None, now: datetime) -> Capture:
     """Create a capture of one saved page: MHTML, or with ``url`` a PDF, HTML, text or image file.
 
     Raises:
@@ -152,16 +152,16 @@ async def import_saved(runtime: Runtime, file: Path, *, url: str | None, now: da
     """
     try:
         data = await asyncio.to_thread(_read_limited, file)
-        cited = url or await asyncio.to_thread(_saved_url, data)
-        refusal = "its URL is unknown; give it with --url" if cited is None else unfetchable_reason(cited)
-        if cited is None or refusal is not None:
-            raise TransferRefused(f"{file}: {refusal}")
-        seen = await observe_upload(
+        cited = url or await asyncio.to_thread(_mhtml_url, data)
+        problem = "its URL is unknown; give it with --url" if cited is None else unfetchable_reason(cited)
+        if cited is None or problem is not None:
+            raise TransferRefused(f"{file}: {problem}")
+        observation = await observe_upload(
             UploadedPage(url=cited, uploader=file.name, uploaded_at=now, content=data), source=CaptureSource.IMPORT
         )
     except DocumentRejected as error:
         raise TransferRefused(f"{file}: {error}") from error
-    return await runtime.pages.add(cited, seen)
+    return await runtime.pages.add(cited, observation)
 
 
 def _read_limited(file: Path) -> bytes:
@@ -173,12 +173,12 @@ def _read_limited(file: Path) -> bytes:
         raise TransferRefused(f"Cannot read {file}: {error.strerror}") from error
 
 
-def _saved_url(data: bytes) -> str | None:
+def _mhtml_url(data: bytes) -> str | None:
     return read_mhtml(data).url if is_mhtml(data) else None
 
 
 async def export_task(
-    runtime: Runtime, to: Path, agent: str, task_id: str, cited: Mapping[str, Sequence[str]]
+    runtime: Runtime, folder: Path, agent: str, task_id: str, cited: Mapping[str, Sequence[str]]
 ) -> list[str]:
     """Write the evidence of the cited pages to a folder in the public layout. Return the URLs without evidence.
 
@@ -186,11 +186,11 @@ async def export_task(
         CacheError: the local store cannot be read.
         TransferRefused: the folder cannot be written.
     """
-    public = PublicCache(to)
+    public = PublicCache(folder)
     try:
         await public.export_pages(runtime, agent, task_id, cited)
     except OSError as error:
-        raise TransferRefused(f"Cannot write {to}: {error.strerror}") from error
+        raise TransferRefused(f"Cannot write {folder}: {error.strerror}") from error
     return await public.missing_urls(agent, task_id, cited)
 
 

@@ -74,9 +74,9 @@ def results(
         raise WrongUsage("--run cannot be used with --results: result folders have no runs")
     from app.features.interop.public_layout import NotExportable
 
-    found = _read_results(agent, task or (), run, folder, url)
+    selected = _read_results(agent, task or (), run, folder, url)
     try:
-        written = _write(found, format, rows, out, agent)
+        written = _write(selected, format, rows, out, agent)
     except NotExportable as error:
         raise WrongUsage(str(error)) from error
     except OSError as error:
@@ -94,21 +94,21 @@ def _read_results(
         raise WrongUsage(f"agent {agent!r} {problem.message}")
     if folder is None:
         with connect(url) as client:
-            found = from_server(client, agent, tasks, run=run)
+            selected = from_server(client, agent, tasks, run=run)
         where = url
     else:
         if not folder.is_dir():
             raise WrongUsage(f"--results {folder}: no such folder")
-        found, where = from_folder(folder, agent, tasks), str(folder)
-    if not found:
+        selected, where = from_folder(folder, agent, tasks), str(folder)
+    if not selected:
         hint = None
         if folder is not None and not (folder / agent).is_dir():
             hint = suggestion(agent, [path.name for path in folder.iterdir() if path.is_dir()])
         raise WrongUsage(f"{where} has no matching result of agent {agent!r}", hint=hint)
-    return found
+    return selected
 
 
-def _write(found: Sequence[ExportedResult], format: Format, rows: Rows | None, out: Path, agent: str) -> str:
+def _write(selected: Sequence[ExportedResult], format: Format, rows: Rows | None, out: Path, agent: str) -> str:
     """Write the results and return a summary of the output."""
     from app.features.interop.inspect_log import file_name, inspect_log
     from app.features.interop.public_layout import write_layout
@@ -116,16 +116,16 @@ def _write(found: Sequence[ExportedResult], format: Format, rows: Rows | None, o
     from judges.result_files import write_json
 
     if format is Format.MIND2WEB2:
-        return f"{write_layout(out, found)} result(s)"
+        return f"{write_layout(out, selected)} result(s)"
     if format is Format.INSPECT:
-        log = inspect_log(agent, found, tool_version=version("assay"), now=datetime.now(UTC))
+        log = inspect_log(agent, selected, tool_version=version("assay"), now=datetime.now(UTC))
         path = out if out.suffix == ".json" else out / file_name(log)
         write_json(path, log)
-        return f"{len(found)} result(s) as {path.name}"
+        return f"{len(selected)} result(s) as {path.name}"
     if format is Format.JSONL and rows is None:
-        write_json_lines(out, (one.result for one in found))
-        return f"{len(found)} result(s)"
-    table = leaf_table(found) if rows is Rows.LEAVES else result_table(found)
+        write_json_lines(out, (exported.result for exported in selected))
+        return f"{len(selected)} result(s)"
+    table = leaf_table(selected) if rows is Rows.LEAVES else result_table(selected)
     if format is Format.CSV:
         write_csv(out, table)
     elif format is Format.PARQUET:

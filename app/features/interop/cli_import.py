@@ -40,12 +40,12 @@ def answers(
     as_json: JsonOption = False,
 ) -> None:
     """Import answers. If one is invalid, none is imported."""
-    found = _read(source, agent)
+    submissions = _read(source, agent)
     if submit:
-        report = _submit(found, url)
+        report = _submit(submissions, url)
     else:
-        report = _write(found, to, overwrite=overwrite)
-        incomplete = sum(bool(one.run or one.model or one.metadata) for one in found)
+        report = _write(submissions, to, overwrite=overwrite)
+        incomplete = sum(bool(submission.run or submission.model or submission.metadata) for submission in submissions)
         if incomplete:
             stderr_console().print(
                 f"{incomplete} submission(s) have a run, model or metadata, which a folder cannot store; use --submit"
@@ -68,7 +68,7 @@ def _read(source: Path, agent: str | None) -> tuple[Submission, ...]:
     if not source.exists():
         raise WrongUsage(f"{source}: no such file or folder")
     try:
-        found = _submissions(source, agent)
+        submissions = _submissions(source, agent)
     except AnswersNotFound as error:
         raise WrongUsage(str(error)) from error
     except InvalidSubmission as error:
@@ -79,10 +79,10 @@ def _read(source: Path, agent: str | None) -> tuple[Submission, ...]:
     except OSError as error:
         raise WrongUsage(f"Cannot read {source}: {error.strerror}") from error
     if agent is not None:
-        found = tuple(one for one in found if one.agent == agent)
-    if not found:
+        submissions = tuple(submission for submission in submissions if submission.agent == agent)
+    if not submissions:
         raise WrongUsage(f"{source}: no answers" + (f" of agent {agent!r}" if agent else ""))
-    return found
+    return submissions
 
 
 def _submissions(source: Path, agent: str | None) -> tuple[Submission, ...]:
@@ -91,7 +91,7 @@ def _submissions(source: Path, agent: str | None) -> tuple[Submission, ...]:
 
     if source.is_dir():
         agents = [agent] if agent else sorted(path.name for path in source.iterdir() if _is_agent(path))
-        return tuple(one for name in agents for one in read_folder(source, name))
+        return tuple(submission for name in agents for submission in read_folder(source, name))
     with source.open("rb") as file:
         return read_archive(file) if source.suffix in _ARCHIVES else read_jsonl(file, agent=agent)
 
@@ -100,14 +100,14 @@ def _is_agent(path: Path) -> bool:
     return path.is_dir() and not path.name.startswith((".", "_"))
 
 
-def _write(found: Sequence[Submission], to: Path, *, overwrite: bool) -> dict[str, object]:
+def _write(submissions: Sequence[Submission], to: Path, *, overwrite: bool) -> dict[str, object]:
     """Write the answers. Nothing is written unless all of them can be."""
     from judges.result_files import write_atomic
 
     files: dict[Path, Answer] = {}
-    for one in found:
-        for answer in one.answers:
-            path = to / one.agent / one.task_id / answer.name
+    for submission in submissions:
+        for answer in submission.answers:
+            path = to / submission.agent / submission.task_id / answer.name
             if path in files and files[path].text != answer.text:
                 raise WrongUsage(
                     f"{path} would be written twice with different texts",
@@ -115,11 +115,11 @@ def _write(found: Sequence[Submission], to: Path, *, overwrite: bool) -> dict[st
                 )
             files[path] = answer
     changed = {path: answer for path, answer in files.items() if not _is_unchanged(path, answer)}
-    taken = [path for path in changed if path.exists()]
-    if taken and not overwrite:
-        some = ", ".join(map(str, taken[:5]))
+    conflicting = [path for path in changed if path.exists()]
+    if conflicting and not overwrite:
+        some = ", ".join(map(str, conflicting[:5]))
         raise WrongUsage(
-            f"{len(taken)} answer(s) already exist and differ: {some}", hint="Use --overwrite to replace them."
+            f"{len(conflicting)} answer(s) already exist and differ: {some}", hint="Use --overwrite to replace them."
         )
     for path, answer in changed.items():
         write_atomic(path, answer.text.encode("utf-8"))
@@ -130,14 +130,19 @@ def _is_unchanged(path: Path, answer: Answer) -> bool:
     return path.is_file() and path.read_bytes() == answer.text.encode("utf-8")
 
 
-def _submit(found: Sequence[Submission], url: str) -> dict[str, object]:
-    submissions: list[dict[str, object]] = []
+def _submit(submissions: Sequence[Submission], url: str) -> dict[str, object]:
+    submitted: list[dict[str, object]] = []
     with connect(url) as client:
-        for one in found:
-            texts = [(answer.name, answer.text) for answer in one.answers]
+        for submission in submissions:
+            texts = [(answer.name, answer.text) for answer in submission.answers]
             receipt = client.submit(
-                one.agent, one.task_id, texts, model=one.model, run=one.run, metadata=one.metadata or None
+                submission.agent,
+                submission.task_id,
+                texts,
+                model=submission.model,
+                run=submission.run,
+                metadata=submission.metadata or None,
             )
             jobs = [{"id": job.id, "answer": job.answer} for job in receipt.jobs]
-            submissions.append({"id": receipt.id, "agent": one.agent, "task_id": one.task_id, "jobs": jobs})
-    return {"submitted": sum(len(one.answers) for one in found), "submissions": submissions}
+            submitted.append({"id": receipt.id, "agent": submission.agent, "task_id": submission.task_id, "jobs": jobs})
+    return {"submitted": sum(len(submission.answers) for submission in submissions), "submissions": submitted}

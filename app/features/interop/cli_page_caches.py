@@ -58,7 +58,7 @@ def import_(
         print_json({"source": str(source), "imported": rows})
     else:
         for row in rows:
-            stdout_console().print(_line(row), markup=False, soft_wrap=True)
+            stdout_console().print(_row_text(row), markup=False, soft_wrap=True)
     if any(row.get("damaged") or not row.get("evidence", True) for row in rows):
         raise typer.Exit(Exit.INCOMPLETE)
 
@@ -75,13 +75,13 @@ async def _import(
             counts = {"new": summary.new, "same": summary.same, "damaged": summary.damaged}
             rows.append({"agent_name": cache.agent, "task_id": cache.task_id, **counts})
         for file in saved:
-            page = await transfer.import_saved(runtime, file, url=url, now=runtime.clock.now())
+            page = await transfer.import_saved_page(runtime, file, url=url, now=runtime.clock.now())
             outcome = {"outcome": page.outcome.value, "detail": page.detail, "evidence": page.is_evidence}
             rows.append({"file": file.name, "url": page.url, "page_id": page.id, **outcome})
     return rows
 
 
-def _line(row: Mapping[str, Any]) -> str:
+def _row_text(row: Mapping[str, Any]) -> str:
     if "file" in row:
         return f"{row['file']}  {row['outcome']}  {row['url']}"
     damaged = f", {row['damaged']} damaged" if row["damaged"] else ""

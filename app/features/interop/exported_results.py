@@ -47,7 +47,7 @@ def from_folder(out: Path, agent: str, task_ids: Collection[str] = ()) -> list[E
     Raises:
         ResultUnreadable: a result cannot be read.
     """
-    found = []
+    results = []
     for task_id in result_files.judged_tasks(out, agent):
         if task_ids and task_id not in task_ids:
             continue
@@ -57,12 +57,12 @@ def from_folder(out: Path, agent: str, task_ids: Collection[str] = ()) -> list[E
                 continue
             # Results of the public toolkit contain neither task nor agent. The folder names do.
             result_with_names = {"task_id": task_id, "agent_name": agent, "answer_name": folder.answer_name, **result}
-            found.append(
+            results.append(
                 ExportedResult(
                     result=result_with_names, answer=_text(folder.answer_copy), created_at=_parse_stamp(path.name)
                 )
             )
-    return sorted_results(found)
+    return sorted_results(results)
 
 
 def from_server(
@@ -87,7 +87,7 @@ def from_server(
 
 def sorted_results(results: Iterable[ExportedResult]) -> list[ExportedResult]:
     """Sort by task, run and answer, with ``answer_2`` before ``answer_10``."""
-    return sorted(results, key=lambda one: (one.task_id, one.run or "", _natural_key(one.answer_name)))
+    return sorted(results, key=lambda result: (result.task_id, result.run or "", _natural_key(result.answer_name)))
 
 
 def _natural_key(name: str) -> list[tuple[int, str]]:

@@ -39,9 +39,9 @@ def file_name(log: Mapping[str, Any]) -> str:
 
 def inspect_log(agent: str, results: Sequence[ExportedResult], *, tool_version: str, now: datetime) -> dict[str, Any]:
     """Return the log of one agent's results. There must be at least one result."""
-    content = _digest(agent, [(one.run, one.answer_name, one.result) for one in results])
+    content = _digest(agent, [(exported.run, exported.answer_name, exported.result) for exported in results])
     samples = _samples(agent, results, content)
-    created_times = sorted(one.created_at for one in results if one.created_at is not None)
+    created_times = sorted(exported.created_at for exported in results if exported.created_at is not None)
     created, ended = (created_times[0], created_times[-1]) if created_times else (now, now)
     ids = list(dict.fromkeys(sample["id"] for sample in samples))
     return {
@@ -62,7 +62,7 @@ def inspect_log(agent: str, results: Sequence[ExportedResult], *, tool_version: 
             "config": {"epochs": max((sample["epoch"] for sample in samples), default=1)},
             "packages": {"assay": tool_version},
             "scorers": [{"name": SCORER, "metrics": [{"name": "mean"}]}],
-            "metadata": {"judges": sorted({_judge(one.result) for one in results})},
+            "metadata": {"judges": sorted({_judge_model(exported.result) for exported in results})},
         },
         "plan": {"name": "plan", "steps": [{"solver": "judged_answer", "params": {}}], "config": {}},
         "results": _results(samples),
@@ -78,34 +78,34 @@ def inspect_log(agent: str, results: Sequence[ExportedResult], *, tool_version: 
 def _samples(agent: str, results: Sequence[ExportedResult], content: str) -> list[dict[str, Any]]:
     epochs: dict[str, int] = defaultdict(int)
     samples = []
-    for one in results:
-        epochs[one.task_id] += 1
-        epoch = epochs[one.task_id]
-        uuid = _id("sample", content, one.task_id, epoch)
-        samples.append({"uuid": uuid, **_sample(agent, one, epoch)})
+    for exported in results:
+        epochs[exported.task_id] += 1
+        epoch = epochs[exported.task_id]
+        uuid = _id("sample", content, exported.task_id, epoch)
+        samples.append({"uuid": uuid, **_sample(agent, exported, epoch)})
     return samples
 
 
-def _sample(agent: str, one: ExportedResult, epoch: int) -> dict[str, Any]:
-    result, task = one.result, _task(one.result)
-    message = {"role": "assistant", "content": one.answer or "", "source": "generate"}
+def _sample(agent: str, exported: ExportedResult, epoch: int) -> dict[str, Any]:
+    result, task = exported.result, _task_text(exported.result)
+    message = {"role": "assistant", "content": exported.answer or "", "source": "generate"}
     bounds = score_of(result)
     values = dict(zip(SCORES, (float(result["final_score"]), bounds.low, bounds.high), strict=True))
     return {
-        "id": one.task_id,
+        "id": exported.task_id,
         "epoch": epoch,
         "input": task,
         "target": "",
         "messages": [{"role": "user", "content": task, "source": "input"}, message],
         "output": {"model": agent, "choices": [{"message": message, "stop_reason": "stop"}]},
         "scores": {
-            name: {"value": value, "answer": one.answer_name, "explanation": _explanation(result), "metadata": {}}
+            name: {"value": value, "answer": exported.answer_name, "explanation": _explanation(result), "metadata": {}}
             for name, value in values.items()
         },
-        "metadata": {"run": one.run, "answer_name": one.answer_name, "result": dict(result)},
+        "metadata": {"run": exported.run, "answer_name": exported.answer_name, "result": dict(result)},
         "store": {},
         "events": [],
-        "model_usage": {_judge(result): _usage(usage_of(result))},
+        "model_usage": {_judge_model(result): _usage(usage_of(result))},
         "total_time": seconds_of(result),
         "attachments": {},
     }
@@ -125,7 +125,7 @@ def _results(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                 "metrics": {
                     "mean": {
                         "name": "mean",
-                        "value": fmean(one["scores"][name]["value"] for one in samples),
+                        "value": fmean(sample["scores"][name]["value"] for sample in samples),
                         "params": {},
                     }
                 },
@@ -149,19 +149,19 @@ def _explanation(result: Mapping[str, Any]) -> str:
     return "\n".join([*open_, head, *lines])
 
 
-def _task(result: Mapping[str, Any]) -> str:
+def _task_text(result: Mapping[str, Any]) -> str:
     parts = result.get("eval_breakdown") or ()
     return str(parts[0]["verification_tree"].get("desc") or "") if parts else ""
 
 
-def _judge(result: Mapping[str, Any]) -> str:
+def _judge_model(result: Mapping[str, Any]) -> str:
     return str(result.get("model") or result.get("judge_model") or "unknown")
 
 
 def _usage_by_model(results: Sequence[ExportedResult]) -> dict[str, Any]:
     spent: dict[str, Usage] = defaultdict(Usage)
-    for one in results:
-        spent[_judge(one.result)] += usage_of(one.result)
+    for exported in results:
+        spent[_judge_model(exported.result)] += usage_of(exported.result)
     return {model: _usage(usage) for model, usage in spent.items()}
 
 

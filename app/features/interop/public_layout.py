@@ -26,33 +26,33 @@ def write_layout(out: Path, results: Sequence[ExportedResult]) -> int:
         NotExportable: a result does not fit the layout. Nothing is written.
     """
     taken: set[tuple[str, str, str]] = set()
-    for one in results:
-        _check(one)
-        key = one.agent, one.task_id, one.answer_name
+    for exported in results:
+        _check(exported)
+        key = exported.agent, exported.task_id, exported.answer_name
         if key in taken:
             raise NotExportable(
                 f"{'/'.join(key)} was judged in several runs, but the layout has no runs: select one with --run"
             )
         taken.add(key)
-    for one in results:
-        folder = AnswerFolder(out=out, agent=one.agent, task_id=one.task_id, answer_name=one.answer_name)
-        answer = Answer(name=one.answer_name, text=one.answer or "")
-        write_result(folder, answer, one.result, finished_at=one.created_at or datetime.now(UTC))
-    for agent in sorted({one.agent for one in results}):
+    for exported in results:
+        folder = AnswerFolder(out=out, agent=exported.agent, task_id=exported.task_id, answer_name=exported.answer_name)
+        answer = Answer(name=exported.answer_name, text=exported.answer or "")
+        write_result(folder, answer, exported.result, finished_at=exported.created_at or datetime.now(UTC))
+    for agent in sorted({exported.agent for exported in results}):
         write_summaries(out, agent)
     return len(results)
 
 
-def _check(one: ExportedResult) -> None:
+def _check(exported: ExportedResult) -> None:
     """Refuse results whose names cannot be folder names: results may come from untrusted sources."""
     problems = [
-        *name_problems(one.agent, "agent_name"),
-        *name_problems(one.task_id, "task_id"),
-        *answer_name_problems(one.answer_name, "answer_name"),
+        *name_problems(exported.agent, "agent_name"),
+        *name_problems(exported.task_id, "task_id"),
+        *answer_name_problems(exported.answer_name, "answer_name"),
     ]
     if problems:
         raise NotExportable(
             f"a result has a name that cannot be a folder name: {problems[0].path} {problems[0].message}"
         )
-    if one.answer is None:
-        raise NotExportable(f"the text of {one.agent}/{one.task_id}/{one.answer_name} is not available")
+    if exported.answer is None:
+        raise NotExportable(f"the text of {exported.agent}/{exported.task_id}/{exported.answer_name} is not available")

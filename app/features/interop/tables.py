@@ -48,12 +48,12 @@ Cells: TypeAlias = dict[str, tuple[ColumnType, Value]]
 
 def result_table(results: Iterable[ExportedResult]) -> Table:
     """Return one row per result."""
-    return _table(_RESULT_COLUMNS, (_result_row(one) for one in results))
+    return _table(_RESULT_COLUMNS, (_result_row(result) for result in results))
 
 
 def leaf_table(results: Iterable[ExportedResult]) -> Table:
     """Return one row per leaf of each result, in tree order."""
-    return _table(_LEAF_COLUMNS, (_leaf_row(one, leaf) for one in results for leaf in leaves(one.result)))
+    return _table(_LEAF_COLUMNS, (_leaf_row(result, leaf) for result in results for leaf in leaves(result.result)))
 
 
 _KEY_COLUMNS: Final = {
@@ -118,24 +118,24 @@ def _table(columns: Mapping[str, ColumnType], rows: Iterable[Mapping[str, Value]
     return Table(columns=columns, rows=[[row.get(name) for name in columns] for row in rows])
 
 
-def _key_cells(one: ExportedResult) -> dict[str, Value]:
+def _key_cells(exported: ExportedResult) -> dict[str, Value]:
     return {
-        "result_id": _text(one.result.get("id")),
-        "agent": one.agent,
-        "task_id": one.task_id,
-        "run": one.run,
-        "answer_name": one.answer_name,
+        "result_id": _text(exported.result.get("id")),
+        "agent": exported.agent,
+        "task_id": exported.task_id,
+        "run": exported.run,
+        "answer_name": exported.answer_name,
     }
 
 
-def _result_row(one: ExportedResult) -> dict[str, Value]:
-    result = one.result
+def _result_row(exported: ExportedResult) -> dict[str, Value]:
+    result = exported.result
     judge, usage = result.get("judge") or {}, usage_of(result)
     outcomes = Counter(str(leaf.get("outcome") or leaf.get("status")) for leaf in leaves(result))
     final = float(result["final_score"])
     certificate = result.get("certificate") or {}
     return {
-        **_key_cells(one),
+        **_key_cells(exported),
         "status": str(result.get("status") or "complete"),
         "final_score": final,
         "success": is_success(final),
@@ -146,7 +146,7 @@ def _result_row(one: ExportedResult) -> dict[str, Value]:
             f"leaves_{outcome}": outcomes[outcome]
             for outcome in ("passed", "failed", "skipped", "not_judged", "undecided")
         },
-        "words": None if one.answer is None else word_count(one.answer),
+        "words": None if exported.answer is None else word_count(exported.answer),
         "pages": len(result.get("pages") or ()),
         "model": _text(result.get("model") or result.get("judge_model")),
         "prompts": tuple(result.get("prompts") or ()),
@@ -160,18 +160,18 @@ def _result_row(one: ExportedResult) -> dict[str, Value]:
         "output_tokens": usage.output_tokens,
         "usd": usage.usd,
         "seconds": seconds_of(result),
-        "created_at": None if one.created_at is None else one.created_at.isoformat(),
+        "created_at": None if exported.created_at is None else exported.created_at.isoformat(),
         "tool_version": _text(result.get("tool_version")),
     }
 
 
-def _leaf_row(one: ExportedResult, leaf: Mapping[str, Any]) -> dict[str, Value]:
+def _leaf_row(exported: ExportedResult, leaf: Mapping[str, Any]) -> dict[str, Value]:
     votes = [vote.get("result") for vote in leaf.get("votes") or ()]
     readers: dict[str, Callable[[Any], Value]] = dict.fromkeys(
         ("reason", "claim", "instruction", "blocked_by", "grounding", "prompt", "model", "reasoning"), _text
     )
     return {
-        **_key_cells(one),
+        **_key_cells(exported),
         **{name: read(leaf.get(name)) for name, read in readers.items()},
         "leaf": str(leaf.get("id")),
         "description": _text(leaf.get("desc")),
@@ -199,13 +199,13 @@ def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def write_csv(path: Path, rows: Table) -> None:
+def write_csv(path: Path, table: Table) -> None:
     """Write CSV as the dashboard does: UTF-8 with a byte order mark, with formulas escaped."""
-    text = to_csv(list(rows.columns), ([_cell(value) for value in row] for row in rows.rows))
+    text = to_csv(list(table.columns), ([_cell(value) for value in row] for row in table.rows))
     write_atomic(path, text.encode("utf-8", "replace"))
 
 
-def write_parquet(path: Path, rows: Table) -> None:
+def write_parquet(path: Path, table: Table) -> None:
     """Write Parquet with typed, nullable columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -217,8 +217,8 @@ def write_parquet(path: Path, rows: Table) -> None:
         ColumnType.FLAG: pa.bool_(),
         ColumnType.TEXTS: pa.list_(pa.string()),
     }
-    fields = [pa.field(name, types[column_type]) for name, column_type in rows.columns.items()]
-    columns = [[_storable(row[index]) for row in rows.rows] for index in range(len(fields))]
+    fields = [pa.field(name, types[column_type]) for name, column_type in table.columns.items()]
+    columns = [[_storable(row[index]) for row in table.rows] for index in range(len(fields))]
     arrays = [pa.array(column, type=field.type) for column, field in zip(columns, fields, strict=True)]
     out = BytesIO()
     pq.write_table(pa.Table.from_arrays(arrays, schema=pa.schema(fields)), out)

@@ -87,10 +87,12 @@ def meta_eval(
             raise Interrupted("Interrupted. Received replies are saved; run the same command to resume.") from None
     report = report_json(file, items, measured)
     if certify:
-        report["certificates"] = _certify(settings, report["labels"], [one for one in measured if one.asked])
+        report["certificates"] = _certify(
+            settings, report["labels"], [agreement for agreement in measured if agreement.asked]
+        )
     _print_and_write(report, out, as_json=as_json)
-    asked = [one for one in measured if one.asked]
-    if any(one.unjudged for one in asked) or (certify and len(report["certificates"]) < len(asked)):
+    asked = [agreement for agreement in measured if agreement.asked]
+    if any(agreement.unjudged for agreement in asked) or (certify and len(report["certificates"]) < len(asked)):
         raise typer.Exit(Exit.INCOMPLETE)
 
 
@@ -130,7 +132,7 @@ async def _measure(
     async with open_command_runtime(settings, shared=stored) as runtime:
         for model in models:
             runtime.models.client(model)  # detect a missing API key before any model request is paid for
-        console, found = stderr_console(), []
+        console, agreements = stderr_console(), []
         with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
             for model in models:
                 bar = progress.add_task(escape(model), total=len(usable))
@@ -138,8 +140,8 @@ async def _measure(
                 def advance(_: JudgedItem, bar: TaskID = bar) -> None:
                     progress.advance(bar)
 
-                found.append(await _measure_model(runtime, usable, model, votes=votes, done=advance))
-        return found
+                agreements.append(await _measure_model(runtime, usable, model, votes=votes, done=advance))
+        return agreements
 
 
 async def _measure_model(
@@ -185,14 +187,16 @@ def _certify(settings: Settings, labels: dict[str, Any], measured: Sequence[Judg
     folder = certificates_folder(settings.data_dir, settings.certificates)
     issued = []
     now = datetime.now(UTC).replace(microsecond=0)
-    for one in measured:
+    for agreement in measured:
         try:
-            certificate = certify(one, labels, at=now, tool_version=version("assay"))
+            certificate = certify(agreement, labels, at=now, tool_version=version("assay"))
         except NoVerdictsToCertify as error:
             stderr_console().print(f"no certificate: {error}", markup=False, soft_wrap=True)
             continue
         path = write_certificate(certificate, folder)
-        stderr_console().print(f"certificate {certificate.id} of {one.model}: {path}", markup=False, soft_wrap=True)
+        stderr_console().print(
+            f"certificate {certificate.id} of {agreement.model}: {path}", markup=False, soft_wrap=True
+        )
         issued.append(dict(certificate.document))
     return issued
 
@@ -210,57 +214,59 @@ def print_report(console: Console, report: dict[str, Any]) -> None:
     table.add_column("judge", overflow="fold")
     for heading in ("n", "raw", "kappa", "AC1", "TPR", "TNR", "not judged", "USD"):
         table.add_column(heading, justify="right")
-    for one in report["judges"]:
-        figures = (_figure(one[name]) for name in _FIGURES)
-        table.add_row(escape(_name(one)), str(one["n"]), *figures, str(len(one["not_judged"])), _usd(one))
+    for judge in report["judges"]:
+        figures = (_figure(judge[name]) for name in _FIGURES)
+        table.add_row(escape(_name(judge)), str(judge["n"]), *figures, str(len(judge["not_judged"])), _usd(judge))
     console.print(table)
-    for one in report["judges"]:
-        _print_judge(console, one)
+    for judge in report["judges"]:
+        _print_judge(console, judge)
 
 
 def _print_labels(console: Console, labels: dict[str, Any]) -> None:
     left_out = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in labels["left_out"].items() if count)
     line = f"{labels['labels']} label(s) on {labels['items']} claim(s), {labels['usable']} usable"
-    _line(console, f"{line} ({left_out})" if left_out else line)
+    _print_line(console, f"{line} ({left_out})" if left_out else line)
     several = labels["labelled_by_several"]
     if several["items"]:
-        _line(console, f"people agree on {several['unanimous']} of {several['items']} claim(s) with several labels")
+        _print_line(
+            console, f"people agree on {several['unanimous']} of {several['items']} claim(s) with several labels"
+        )
 
 
-def _print_judge(console: Console, one: dict[str, Any]) -> None:
-    counts = one["confusion"]
-    _line(
+def _print_judge(console: Console, judge: dict[str, Any]) -> None:
+    counts = judge["confusion"]
+    _print_line(
         console,
-        f"{_name(one)}: labelled passed: {counts['true_positive']} judged passed, {counts['false_negative']} judged "
+        f"{_name(judge)}: labelled passed: {counts['true_positive']} judged passed, {counts['false_negative']} judged "
         f"failed; labelled failed: {counts['false_positive']} judged passed, {counts['true_negative']} judged failed",
     )
-    for each in one["disagreements"][:MAX_SHOWN]:
+    for each in judge["disagreements"][:MAX_SHOWN]:
         location = " ".join(str(each[key]) for key in ("task_id", "leaf") if each[key])
-        _line(console, f"  judge {each['judge']}, people {each['human']}: {each['claim']}  [{location}]")
+        _print_line(console, f"  judge {each['judge']}, people {each['human']}: {each['claim']}  [{location}]")
         for opinion in each["people"]:
             if opinion["reason"]:
-                _line(console, f"      {opinion['reviewer'] or 'anonymous'}: {opinion['reason']}")
+                _print_line(console, f"      {opinion['reviewer'] or 'anonymous'}: {opinion['reason']}")
         if each["judge_reasoning"]:
-            _line(console, f"      judge: {each['judge_reasoning']}")
-    if len(one["disagreements"]) > MAX_SHOWN:
-        _line(console, f"  and {len(one['disagreements']) - MAX_SHOWN} more: use --json to list all")
-    for each in one["not_judged"][:MAX_SHOWN]:
-        _line(console, f"  not judged ({each['reason']}): {each['claim']}  {each['detail']}")
+            _print_line(console, f"      judge: {each['judge_reasoning']}")
+    if len(judge["disagreements"]) > MAX_SHOWN:
+        _print_line(console, f"  and {len(judge['disagreements']) - MAX_SHOWN} more: use --json to list all")
+    for each in judge["not_judged"][:MAX_SHOWN]:
+        _print_line(console, f"  not judged ({each['reason']}): {each['claim']}  {each['detail']}")
 
 
-def _line(console: Console, text: str) -> None:
+def _print_line(console: Console, text: str) -> None:
     """Print text without markup: it may come from people or pages."""
     console.print(text, markup=False, soft_wrap=True)
 
 
-def _name(one: dict[str, Any]) -> str:
-    return f"{one['model']} (as recorded)" if one["verdicts"] == "recorded" else str(one["model"])
+def _name(judge: dict[str, Any]) -> str:
+    return f"{judge['model']} (as recorded)" if judge["verdicts"] == "recorded" else str(judge["model"])
 
 
-def _usd(one: dict[str, Any]) -> str:
-    if one["verdicts"] == "recorded":
+def _usd(judge: dict[str, Any]) -> str:
+    if judge["verdicts"] == "recorded":
         return "-"
-    usd = one["usage"]["usd"]
+    usd = judge["usage"]["usd"]
     return "?" if usd is None else f"{usd:.4f}"
 
 

@@ -79,7 +79,7 @@ def test_judge(
     """
     settings = judging_settings(judges=judges, model=model, isolate=None if isolate is None else isolate is OnOff.ON)
     quiet_logging(settings)
-    judge = _judge(task_id, settings)
+    judge = _find_judge(task_id, settings)
     text, texts = _read_input(task_id, answer, agent, answers, pages)
     inputs = _TestInputs(
         judge=judge, answer=text, pages=texts, model=settings.model, seed=seed, per_kind=per_kind or None
@@ -97,7 +97,7 @@ def test_judge(
         _print_fields(task_id, judge, fields)
         _print_lint(report["lint"])
         if base["passed"]:
-            _print(task_id, changes)
+            _print_changes(task_id, changes)
         else:
             _print_line(
                 "\nNo claim of this answer passes, so its text was not changed. Fix the judge, then test it again."
@@ -153,14 +153,14 @@ def _refuse_without_passing_claim(base: dict[str, Any], fields: dict[str, Any]) 
         )
 
 
-def _judge(task_id: str, settings: Settings) -> Judge:
+def _find_judge(task_id: str, settings: Settings) -> Judge:
     from app.engine.runtime import load_catalogue
     from judges.errors import JudgeNotLoadable
 
     catalogue = load_catalogue(settings)
     if task_id in catalogue.broken:
-        broken = catalogue.broken[task_id]
-        raise JudgeNotLoadable(broken.partition("\n")[0], traceback=broken)
+        problem = catalogue.broken[task_id]
+        raise JudgeNotLoadable(problem.partition("\n")[0], traceback=problem)
     if task_id not in catalogue.judges:
         raise WrongUsage(f"no judge exists for task {task_id!r}", hint=suggestion(task_id, catalogue.judges))
     return catalogue.judges[task_id]
@@ -179,23 +179,23 @@ def _read_input(
         return find_answers(answers, agent, [task_id])[0].answers[0].text, texts
     from app.demo.expected import examples_dir, page_texts
 
-    shipped = examples_dir() / "demo" / task_id / "answer_1.md"
-    if not shipped.is_file():
+    example_answer = examples_dir() / "demo" / task_id / "answer_1.md"
+    if not example_answer.is_file():
         raise WrongUsage(
             f"{task_id!r} is not an example task, so it has no built-in answer",
             hint="Give an answer with --answer FILE or --agent NAME.",
         )
-    return shipped.read_text(encoding="utf-8"), page_texts() if texts is None else texts
+    return example_answer.read_text(encoding="utf-8"), page_texts() if texts is None else texts
 
 
 def _page_texts(path: Path) -> dict[str, str]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        pages = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise WrongUsage(f"Cannot read --pages {path}: {error}") from error
-    if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
+    if not isinstance(pages, dict) or not all(isinstance(text, str) for text in pages.values()):
         raise WrongUsage(f"--pages {path}: expected one JSON object that maps URL to text")
-    return found
+    return pages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,11 +248,13 @@ def _print_fields(task_id: str, judge: Judge, fields: dict[str, Any]) -> None:
         f"{task_id}: {fields['fields']} extracted values and their citations edited in {fields['edits']} ways, "
         f"{fields['leaves']} leaves watched"
     )
-    for one in fields["findings"]:
-        where = "" if one["line"] is None else f"  {judge.path}:{one['line']}"
-        _print_line(f"\nNOT PROTECTED  {one['subject']}{where}\n    {one['message']}\n    Fix: {one['fix']}")
-    for one in fields["exempt"]:
-        _print_line(f"\nexempt         {one['subject']}: {one['exempt']}")
+    for finding in fields["findings"]:
+        where = "" if finding["line"] is None else f"  {judge.path}:{finding['line']}"
+        _print_line(
+            f"\nNOT PROTECTED  {finding['subject']}{where}\n    {finding['message']}\n    Fix: {finding['fix']}"
+        )
+    for finding in fields["exempt"]:
+        _print_line(f"\nexempt         {finding['subject']}: {finding['exempt']}")
     for note in fields["notes"]:
         _print_line(f"note: {note}")
     if not fields["findings"]:
@@ -266,7 +268,7 @@ def _print_lint(findings: list[dict[str, str]]) -> None:
         _print_line(line)
 
 
-def _print(task_id: str, report: dict[str, Any]) -> None:
+def _print_changes(task_id: str, report: dict[str, Any]) -> None:
     """Print the changes in full, then the totals."""
     leaves = report["leaves"]
     _print_line(
@@ -285,18 +287,18 @@ def _print(task_id: str, report: dict[str, Any]) -> None:
 
 def _print_change(change: dict[str, Any]) -> None:
     fates: dict[str, list[str]] = {}
-    for one in change["expected"]:
-        fates.setdefault(one["fate"], []).append(one["leaf"])
-    missed = [one for one in change["expected"] if one["fate"] in _MISSED]
+    for leaf in change["expected"]:
+        fates.setdefault(leaf["fate"], []).append(leaf["leaf"])
+    missed = [leaf for leaf in change["expected"] if leaf["fate"] in _MISSED]
     verdict = "MISSED" if missed else "STRAY" if change["strays"] else "caught" if change["expected"] else "-"
     _print_line(f"\n{verdict:<7} {change['title']}")
     for fate, leaves in fates.items():
         if fate not in _MISSED:
             _print_line(f"        {fate.replace('_', ' ')}: {', '.join(leaves)}")
-    for one in missed:
-        _print_line(f"        missed: {one['leaf']} ({_MISSED[one['fate']]})\n            {one['claim_after']}")
-    for one in change["strays"]:
-        _print_line(f"        unexpected change: {one['leaf']}, {one['outcome_before']} to {one['outcome_after']}")
+    for leaf in missed:
+        _print_line(f"        missed: {leaf['leaf']} ({_MISSED[leaf['fate']]})\n            {leaf['claim_after']}")
+    for leaf in change["strays"]:
+        _print_line(f"        unexpected change: {leaf['leaf']}, {leaf['outcome_before']} to {leaf['outcome_after']}")
     if change["not_judged"]:
         _print_line(f"        not judged: {', '.join(change['not_judged'])}")
 

@@ -241,7 +241,7 @@ async def run_mm_mind2web(
 async def runs(suite: SuiteName, service: ServiceDep, caller: ReaderDep, part: PageRequestDep) -> ListOut[RunOut]:
     """List the runs of a suite, newest first."""
     async with service.database.begin() as connection:
-        found = await rows.list_jobs(
+        newest = await rows.list_jobs(
             connection,
             limit=part.limit + 1,
             owner=caller.visible_owner,
@@ -249,7 +249,7 @@ async def runs(suite: SuiteName, service: ServiceDep, caller: ReaderDep, part: P
             agent=suite.value,
             kind=JobKind.SUITE,
         )
-        page, following = part.cut(found, lambda job: job.id)
+        page, following = part.cut(newest, lambda job: job.id)
         items = [await _run_out(connection, job) for job in page]
     return ListOut(items=items, next_cursor=following)
 
@@ -277,7 +277,7 @@ async def steps(
     """List the judged steps of a run in data order."""
     async with service.database.begin() as connection:
         job = await _find_job(connection, caller, suite, run_id)
-        found = await suite_steps.list_steps(
+        selected = await suite_steps.list_steps(
             connection,
             job.id,
             limit=part.limit + 1,
@@ -286,7 +286,7 @@ async def steps(
             task_id=None if task_id is None else task_id.replace("\0", ""),
             success=success,
         )
-    page, following = part.cut(found, lambda record: str(record["position"]))
+    page, following = part.cut(selected, lambda record: str(record["position"]))
     return ListOut(items=[StepSummaryOut.of(record) for record in page], next_cursor=following)
 
 
@@ -375,10 +375,10 @@ async def _run_out(connection: Any, job: Job) -> RunOut:
 
 
 async def _find_job(connection: Any, caller: Caller, suite: SuiteName, run_id: str) -> Job:
-    found = await rows.get_job(connection, run_id, owner=caller.visible_owner)
-    if found is None or found.kind is not JobKind.SUITE or found.task_id != suite.value:
+    job = await rows.get_job(connection, run_id, owner=caller.visible_owner)
+    if job is None or job.kind is not JobKind.SUITE or job.task_id != suite.value:
         raise not_found("run")
-    return found
+    return job
 
 
 async def _find_step(

@@ -15,8 +15,8 @@ GOLD, PICKED = "gold", "picked"
 MAX_PIXELS = 40_000_000
 """Maximum size of a screenshot in pixels: 1,280 pixels wide and about 31,000 high."""
 _COLOURS = {GOLD: (22, 150, 60), PICKED: (230, 110, 0)}
-_LINE = 4
-_JPEG_MAX = 65_000
+_LINE_WIDTH = 4
+_JPEG_MAX_SIDE = 65_000
 
 
 def parse_box(written: str) -> tuple[float, float, float, float] | None:
@@ -51,13 +51,13 @@ def draw_boxes(picture: bytes, boxes: Sequence[Box]) -> tuple[bytes, str]:
     pen = ImageDraw.Draw(image)
     for box in boxes:
         # Draw around the element. The gold box is larger, so that both boxes of an element are visible.
-        margin = _LINE * (2 if box.role == GOLD else 1)
+        margin = _LINE_WIDTH * (2 if box.role == GOLD else 1)
         left, top = max(box.x - margin, 0), max(box.y - margin, 0)
         right, bottom = min(box.x + box.width + margin, image.width), min(box.y + box.height + margin, image.height)
         if right > left and bottom > top:
-            pen.rectangle((left, top, right - 1, bottom - 1), outline=_COLOURS[box.role], width=_LINE)
+            pen.rectangle((left, top, right - 1, bottom - 1), outline=_COLOURS[box.role], width=_LINE_WIDTH)
     written = io.BytesIO()
-    if image.height <= _JPEG_MAX and image.width <= _JPEG_MAX:
+    if image.height <= _JPEG_MAX_SIDE and image.width <= _JPEG_MAX_SIDE:
         image.save(written, "JPEG", quality=88)
         return written.getvalue(), "image/jpeg"
     image.save(written, "PNG")

@@ -42,7 +42,7 @@ def conformance(
             continue
         passed, failed = passed + report.passed, failed + report.failed
         for failure in report.failures:
-            expected, got = _around(failure.expected, failure.got)
+            expected, got = _cut_to_difference(failure.expected, failure.got)
             console.print(f"FAILED {failure.file}: {failure.case}: {failure.field}", markup=False, soft_wrap=True)
             console.print(f"  expected  {expected}\n  got       {got}", markup=False, soft_wrap=True)
         for case, key in report.not_checked:
@@ -54,7 +54,7 @@ def conformance(
         raise typer.Exit(Exit.FAILED)
 
 
-def _around(expected: Any, got: Any) -> tuple[str, str]:
+def _cut_to_difference(expected: Any, got: Any) -> tuple[str, str]:
     """Return both values as JSON. Long texts start shortly before the first difference."""
     texts = [json.dumps(value, ensure_ascii=False, default=str) for value in (expected, got)]
     if max(map(len, texts)) <= MAX_SHOWN_CHARS:

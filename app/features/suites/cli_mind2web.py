@@ -179,13 +179,13 @@ def _run_and_print(options: MindActOptions, settings: Settings, folder: Path | N
 def _ask_model(
     options: MindActOptions, run_input: MindActInput, settings: Settings, folder: Path | None
 ) -> dict[str, Any]:
-    from app.features.suites.mindact_run import figures, run_identity, write_official
+    from app.features.suites.mindact_run import figures, run_identity, write_official_files
     from app.features.suites.reports import write_files
 
     def write(metrics: dict[str, Any], records: Callable[[], Iterator[Record]]) -> None:
         assert folder is not None  # noqa: S101 - only called with a journal
         write_files(folder, metrics, records())
-        write_official(folder, options, metrics, records())
+        write_official_files(folder, options, metrics, records())
 
     return ask_model(
         run_input.plan(options.play_options),
@@ -198,13 +198,13 @@ def _ask_model(
 
 
 def _score_file(options: MindActOptions, run_input: MindActInput, folder: Path | None) -> dict[str, Any]:
-    from app.features.suites.mindact_run import score_file, write_official
+    from app.features.suites.mindact_run import score_file, write_official_files
     from app.features.suites.reports import write_files
 
     metrics, records = score_file(options, run_input)
     if folder is not None:
         write_files(folder, metrics, records)
-        write_official(folder, options, metrics, iter(records))
+        write_official_files(folder, options, metrics, iter(records))
     return metrics
 
 
@@ -254,11 +254,11 @@ def figures_table(metrics: Mapping[str, Any]) -> Table:
     second = "op F1" if metrics["metric"] == "mindact" else "action acc"
     for heading in ("steps", "element acc", second, "step success", "task success"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for policy, found in metrics["policies"].items():
+    for policy, figures in metrics["policies"].items():
         chosen = " *" if policy == metrics["no_positive"] else ""
         for mean, label in _MEANS.items():
-            cells = [_cell(found, mean, name) for name in found[mean]]
-            table.add_row(policy + chosen, label, str(found["steps"]), *cells, _cell(found, "task_success"))
+            cells = [_cell(figures, mean, name) for name in figures[mean]]
+            table.add_row(policy + chosen, label, str(figures["steps"]), *cells, _cell(figures, "task_success"))
     return table
 
 
@@ -299,14 +299,14 @@ def _table(title: str) -> Table:
     return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title=title, title_justify="left")
 
 
-def _cell(found: Mapping[str, Any], *path: str) -> str:
+def _cell(figures: Mapping[str, Any], *path: str) -> str:
     def lookup(values: Any) -> Any:
         for name in path:
             values = values[name]
         return values
 
-    value = lookup(found)
+    value = lookup(figures)
     if value is not None:
         return f"{100 * value:.1f}"
-    low, high = (lookup(found["bounds"][end]) for end in ("low", "high"))
+    low, high = (lookup(figures["bounds"][end]) for end in ("low", "high"))
     return f"{100 * low:.1f} .. {100 * high:.1f}" if low != high else f"{100 * low:.1f}"

@@ -24,7 +24,9 @@ class DataFolders:
 
     def hide_folders(self, text: str) -> str:
         """Remove the allowed folders from paths in an error text: their location is internal to the operator."""
-        for folder in sorted({str(each) for one in self._folders for each in (one, one.resolve())}, reverse=True):
+        for folder in sorted(
+            {str(each) for allowed in self._folders for each in (allowed, allowed.resolve())}, reverse=True
+        ):
             text = text.replace(f"{folder}/", "").replace(folder, ".")
         return text
 
@@ -40,24 +42,24 @@ class DataFolders:
             raise PathNotAllowed("is not a valid path")
         roots = [folder.resolve() for folder in self._folders]
         for root in roots:
-            found = _existing(root / path)
-            if found is not None and any(found.is_relative_to(root) for root in roots):
-                _check_inside(found, roots)
-                return found
+            resolved = _resolve_existing(root / path)
+            if resolved is not None and any(resolved.is_relative_to(root) for root in roots):
+                _check_inside(resolved, roots)
+                return resolved
         raise PathNotAllowed("is not in a folder of ASSAY_SUITE_DATA, or does not exist")
 
 
-def _existing(path: Path) -> Path | None:
+def _resolve_existing(path: Path) -> Path | None:
     try:
         return path.resolve(strict=True)
     except (OSError, RuntimeError):  # missing, too long, or a symbolic link loop
         return None
 
 
-def _check_inside(found: Path, roots: Sequence[Path]) -> None:
+def _check_inside(path: Path, roots: Sequence[Path]) -> None:
     """Refuse symbolic links that lead out of the folders, because everything in a folder can be read."""
     entries = 0
-    for folder, folders, files in os.walk(found):  # yields nothing for a file; does not follow links to folders
+    for folder, folders, files in os.walk(path):  # yields nothing for a file; does not follow links to folders
         for name in (*folders, *files):
             entries += 1
             entry = Path(folder, name)
@@ -65,7 +67,7 @@ def _check_inside(found: Path, roots: Sequence[Path]) -> None:
                 raise PathNotAllowed(f"is a folder with more than {_MAX_ENTRIES} files; give a subfolder")
             if not entry.is_symlink():
                 continue
-            target = _existing(entry)
+            target = _resolve_existing(entry)
             if target is None or not any(target.is_relative_to(root) for root in roots):
                 raise PathNotAllowed(
                     f"contains a symbolic link, {name}, that leads out of the folders of ASSAY_SUITE_DATA"

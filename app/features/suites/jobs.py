@@ -23,7 +23,7 @@ from app.progress import Progress, ProgressCallback, Stage
 from app.storage.database import Database
 from app.storage.jobs import is_fence_valid
 from app.storage.records import Fence, Job
-from app.storage.suite_steps import StepRow, begin_run, keep_steps, known_records
+from app.storage.suite_steps import StepRow, begin_run, known_records, store_steps
 from judges.llm.client import LLMClient
 from judges.suites.errors import SuiteError
 
@@ -91,7 +91,7 @@ async def _judge_steps(
     progress(Progress(stage=Stage.STORING, leaves_done=len(records), leaves_total=run.plan.total))
     figures = await asyncio.to_thread(run.figures, records)
     _log.info("suite run judged", extra={"suite": job.task_id, "steps": len(records), "status": figures["status"]})
-    return {"id": result_id, "kind": "suite", **figures, "final_score": run.score(figures), "pages": []}
+    return {"id": result_id, "kind": "suite", **figures, "final_score": run.summary_score(figures), "pages": []}
 
 
 def _suite_model(runtime: Runtime, job: Job, around: Callable[[LLMClient], LLMClient]) -> SuiteModel:
@@ -161,7 +161,7 @@ class StepJournal:
             async with self._database.begin() as connection:
                 if not await is_fence_valid(connection, self._fence):
                     raise JobSuperseded(self._fence.job_id)
-                await keep_steps(connection, self._fence.job_id, rows)
+                await store_steps(connection, self._fence.job_id, rows)
         except BaseException:  # re-raised; cancellation too puts the batch back
             # Put the batch back for the other waiters: possibly only this task was cancelled.
             self._pending = [(record, stored) for record, stored in batch if not stored.done()] + self._pending

@@ -31,17 +31,17 @@ class NoJournal:
 class FileJournal:
     """Journal in a file, created by ``open``. Only one process may write to it at a time."""
 
-    def __init__(self, file: BinaryIO, known: dict[str, dict[str, Any]], spans: dict[str, tuple[int, int]]) -> None:
+    def __init__(self, file: BinaryIO, stored: dict[str, dict[str, Any]], spans: dict[str, tuple[int, int]]) -> None:
         self._file = file
-        self._known = known
+        self._stored = stored
         self._spans = spans
         self._lock = asyncio.Lock()
 
     @classmethod
-    def open(cls, path: Path, run: Mapping[str, Any]) -> FileJournal:
+    def open(cls, path: Path, identity: Mapping[str, Any]) -> FileJournal:
         """Open the journal of a run, or create it. Blocks.
 
-        Steps are reused only if ``run`` equals the identity in the header line.
+        Steps are reused only if ``identity`` equals the identity in the header line.
 
         Raises:
             RunMismatch: the file is the journal of another run.
@@ -51,7 +51,7 @@ class FileJournal:
             path.parent.mkdir(parents=True, exist_ok=True)
             file = path.open("a+b")
             try:
-                return cls(file, *_read(file, path, run))
+                return cls(file, *_read_journal(file, path, identity))
             except BaseException:  # closes the file on every exit
                 file.close()
                 raise
@@ -59,7 +59,7 @@ class FileJournal:
             raise RunUnwritable(f"{path}: {error.strerror}") from error
 
     async def stored_records(self) -> Mapping[str, dict[str, Any]]:
-        return dict(self._known)
+        return dict(self._stored)
 
     async def store(self, record: Record) -> None:
         async with self._lock:
@@ -67,7 +67,7 @@ class FileJournal:
 
     def records(self) -> Iterator[Record]:
         """Yield complete records by position, read one at a time. Blocks."""
-        for id in sorted(self._spans, key=lambda id: int(self._known[id]["position"])):
+        for id in sorted(self._spans, key=lambda id: int(self._stored[id]["position"])):
             start, length = self._spans[id]
             self._file.seek(start)
             yield json.loads(self._file.read(length))
@@ -84,14 +84,14 @@ class FileJournal:
             os.fsync(self._file.fileno())
         except OSError as error:
             raise RunUnwritable(f"Cannot write the journal: {error.strerror}") from error
-        self._known[record["id"]] = without_trace(record)
+        self._stored[record["id"]] = without_trace(record)
         self._spans[record["id"]] = (start, len(line))
 
 
-def _read(
-    file: BinaryIO, path: Path, run: Mapping[str, Any]
+def _read_journal(
+    file: BinaryIO, path: Path, identity: Mapping[str, Any]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, tuple[int, int]]]:
-    known: dict[str, dict[str, Any]] = {}
+    records: dict[str, dict[str, Any]] = {}
     spans: dict[str, tuple[int, int]] = {}
     file.seek(0)
     end = 0
@@ -100,16 +100,16 @@ def _read(
         if value is None:
             break
         if number == 0:
-            _check_identity(value.get(_RUN), run, path)
+            _check_identity(value.get(_RUN), identity, path)
         else:
-            known[value["id"]] = without_trace(value)
+            records[value["id"]] = without_trace(value)
             spans[value["id"]] = (end, len(line))
         end += len(line)
     file.truncate(end)
     if end == 0:
-        file.write(json.dumps({_RUN: run}, ensure_ascii=False).encode() + b"\n")
+        file.write(json.dumps({_RUN: identity}, ensure_ascii=False).encode() + b"\n")
         file.flush()
-    return known, spans
+    return records, spans
 
 
 def _parse_line(line: bytes) -> dict[str, Any] | None:
@@ -123,13 +123,13 @@ def _parse_line(line: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _check_identity(before: Any, now: Mapping[str, Any], path: Path) -> None:
-    current = json.loads(json.dumps(now))
-    if before == current:
+def _check_identity(stored: Any, identity: Mapping[str, Any], path: Path) -> None:
+    current = json.loads(json.dumps(identity))
+    if stored == current:
         return
-    if not isinstance(before, Mapping):
+    if not isinstance(stored, Mapping):
         raise RunMismatch(f"{path} is not the journal of a run; use another --output-dir")
-    differing = [name for name in sorted({*before, *current}) if before.get(name) != current.get(name)]
+    differing = [name for name in sorted({*stored, *current}) if stored.get(name) != current.get(name)]
     raise RunMismatch(
         f"{path.parent} contains a run with different {', '.join(differing)}; "
         f"use another --output-dir, or remove {path.name}"

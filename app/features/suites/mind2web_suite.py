@@ -35,7 +35,7 @@ class Mind2WebSuite:
             needs_model=options.predictions is None,
             identity=run_identity(options, run_input) | {"max_examples": options.max_examples},
             figures=partial(figures, options, run_input),
-            score=summary_score,
+            summary_score=summary_score,
         )
 
     def step_view(self, options_json: str, folders: DataFolders, record: Record) -> StepView:

@@ -83,7 +83,7 @@ class MindActPlan:
         return self._total
 
     def steps(self) -> Iterator[PreparedStep]:
-        return prepare(self._split, self._play_options, self._ranks)
+        return prepare_steps(self._split, self._play_options, self._ranks)
 
     def step_id(self, step: PreparedStep) -> str:
         return step.step.sample_id
@@ -113,17 +113,17 @@ class MindActPlan:
             return scored_record(step, EMPTY_PREDICTION, self._play_options)
         if self._predictions is None:
             return None
-        found = self._predictions.get(step.step.sample_id)
-        if found is None:
+        recorded = self._predictions.get(step.step.sample_id)
+        if recorded is None:
             return not_judged_record(step, NO_PREDICTION, "the file contains no prediction for this step")
-        prediction = found.prediction(len(step.order)) if isinstance(found, RecordedRounds) else found
+        prediction = recorded.prediction(len(step.order)) if isinstance(recorded, RecordedRounds) else recorded
         return scored_record(step, prediction, self._play_options)
 
     def not_judged(self, step: PreparedStep, error: LLMError) -> Record:
         return not_judged_record(step, str(error.reason or "llm_unavailable"), str(error), error.usage)
 
 
-def prepare(split: Split, play_options: PlayOptions, ranks: RankLookup | None) -> Iterator[PreparedStep]:
+def prepare_steps(split: Split, play_options: PlayOptions, ranks: RankLookup | None) -> Iterator[PreparedStep]:
     """Yield every step with ranked candidates, cut at ``top_k`` and shuffled. Blocks.
 
     Raises:
@@ -140,15 +140,15 @@ def prepare(split: Split, play_options: PlayOptions, ranks: RankLookup | None) -
         except RankMissing as error:
             yield PreparedStep(step=step, fault=(NO_RANK, str(error)))
             continue
-        yield _prepared(with_ranks, rank_origin, play_options, stream)
+        yield _prepare_step(with_ranks, rank_origin, play_options, stream)
 
 
-def _prepared(step: Step, rank_origin: RankOrigin, play_options: PlayOptions, stream: Random) -> PreparedStep:
+def _prepare_step(step: Step, rank_origin: RankOrigin, play_options: PlayOptions, stream: Random) -> PreparedStep:
     positives, negatives = (
         ids_in_top_k(step.positives, play_options.top_k),
         ids_in_top_k(step.negatives, play_options.top_k),
     )
-    best_rank = min((one.rank for one in step.positives if one.rank is not None), default=None)
+    best_rank = min((positive.rank for positive in step.positives if positive.rank is not None), default=None)
     unplayed, order = None, list[str]()
     if positives:
         step_random = Random(f"{play_options.seed}:{step.sample_id}")  # noqa: S311 - not security-relevant
@@ -238,23 +238,25 @@ def _positive_ranks(step: PreparedStep) -> list[int] | None:
 def _trace(step: PreparedStep, gold: str, played: PlayedStep | None) -> dict[str, Any]:
     """Return the questions of all rounds and the gold answer."""
     rounds = () if played is None else played.rounds
-    shown_ids = {*step.positives, *(id for one in rounds for id, _ in one.shown.options)}
-    boxes = {one.id: one.box for one in (*step.step.positives, *step.step.negatives) if one.box and one.id in shown_ids}
+    shown_ids = {*step.positives, *(id for item in rounds for id, _ in item.shown.options)}
+    boxes = {
+        item.id: item.box for item in (*step.step.positives, *step.step.negatives) if item.box and item.id in shown_ids
+    }
     return {
         "task": step.step.task,
         "history": list(step.step.history),
         "order": list(step.order),
-        "prompt": [last_message(one.shown.context, one.question) for one in rounds],
-        "raw_output": [one.raw for one in rounds],
+        "prompt": [last_message(item.shown.context, item.question) for item in rounds],
+        "raw_output": [item.raw for item in rounds],
         "rounds": [
             {
-                "candidate_ids": list(one.candidate_ids),
-                "options": [list(option) for option in one.shown.options],
-                "letter": one.parsed.letter,
-                "op_string": one.parsed.op_string,
-                "picked": one.picked,
+                "candidate_ids": list(item.candidate_ids),
+                "options": [list(option) for option in item.shown.options],
+                "letter": item.parsed.letter,
+                "op_string": item.parsed.op_string,
+                "picked": item.picked,
             }
-            for one in rounds
+            for item in rounds
         ],
         "gold": {
             "elements": list(step.positives),

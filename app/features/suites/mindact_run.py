@@ -68,7 +68,7 @@ class MindActOptions:
             template=shipped_template() if self.template is None else load_template(self.template),
             ranks=None if self.scores is None else ScoreTable(self.scores, name=self.scores_name),
             predictions=None if self.predictions is None else read_predictions(self.predictions),
-            files=tuple(_file(file) for file in split.files),
+            files=tuple(_file_identity(file) for file in split.files),
         )
 
 
@@ -93,8 +93,8 @@ class MindActInput:
             predictions=self.predictions,
         )
 
-    def unknown(self, records: Sequence[Record]) -> list[str]:
-        """Return predictions for steps that are not in the data. Empty if only part of the data is run."""
+    def unknown_prediction_ids(self, records: Sequence[Record]) -> list[str]:
+        """Return ids of predicted steps that are not in the data. Empty if only part of the data is run."""
         if self.predictions is None or self.split.max_steps is not None:
             return []
         return sorted(self.predictions.keys() - {record["id"] for record in records})
@@ -113,15 +113,19 @@ def run_identity(options: MindActOptions, run_input: MindActInput) -> dict[str, 
         "metric": str(options.play_options.metric),
         "no_positive": str(options.play_options.no_positive),
         "template": run_input.template.ref,
-        "scores": None if options.scores is None else _file(options.scores),
+        "scores": None if options.scores is None else _file_identity(options.scores),
         "data": list(run_input.files),
-        "predictions": None if options.predictions is None else _file(options.predictions),
+        "predictions": None if options.predictions is None else _file_identity(options.predictions),
     }
 
 
 def figures(options: MindActOptions, run_input: MindActInput, records: Sequence[Record]) -> dict[str, Any]:
     """Return the figures of a run with its options and data. Blocks."""
-    play_options, missing, unknown = options.play_options, not_judged_summary(records), run_input.unknown(records)
+    play_options, missing, unknown = (
+        options.play_options,
+        not_judged_summary(records),
+        run_input.unknown_prediction_ids(records),
+    )
     model_name = None if options.model is None else parse_model(options.model).model
     origins = Counter(record["origin"] for record in records if record["origin"])
     return {
@@ -157,7 +161,7 @@ def figures(options: MindActOptions, run_input: MindActInput, records: Sequence[
             compat_trailing=options.compat_trailing,
         ),
         "empty_outputs": sum(record["empty_outputs"] for record in records),
-        "published": [_published(row) for row in published(options.split)],
+        "published": [_published_json(row) for row in published(options.split)],
         "published_recall_at_50": RANKER_RECALL_AT_50.get(options.split),
         "not_judged": missing,
         "unknown_ids": unknown[:_MAX_UNKNOWN],
@@ -182,7 +186,7 @@ def summary_score(metrics: Mapping[str, Any]) -> float:
     return float(metrics["bounds"]["low"]["micro"]["step_success"])
 
 
-def write_official(
+def write_official_files(
     folder: Path, options: MindActOptions, metrics: Mapping[str, Any], records: Iterator[Record]
 ) -> None:
     """Write the three files of the published evaluation, with its names. Blocks.
@@ -219,14 +223,14 @@ def write_official(
 def official_rounds(record: Record) -> list[Any]:
     """Return ``[candidate_ids, [page, question, options], raw]`` for each round."""
     trace = record[TRACE]
-    found = []
-    for one, prompt, raw in zip(trace["rounds"], trace["prompt"], trace["raw_output"], strict=True):
+    rounds = []
+    for round_trace, prompt, raw in zip(trace["rounds"], trace["prompt"], trace["raw_output"], strict=True):
         page, _, question = prompt.removeprefix("'''\n").partition("\n'''\n\n")  # a page is a single line
-        found.append([one["candidate_ids"], [page, question, one["options"]], raw])
-    return found
+        rounds.append([round_trace["candidate_ids"], [page, question, round_trace["options"]], raw])
+    return rounds
 
 
-def _published(row: PublishedRow) -> dict[str, Any]:
+def _published_json(row: PublishedRow) -> dict[str, Any]:
     return {
         "system": row.system,
         "setting": row.setting,
@@ -237,7 +241,7 @@ def _published(row: PublishedRow) -> dict[str, Any]:
     }
 
 
-def _file(file: Path) -> dict[str, Any]:
+def _file_identity(file: Path) -> dict[str, Any]:
     size, digest = file.stat().st_size, hashlib.sha256()
     with file.open("rb") as source:
         digest.update(source.read(_EDGE_BYTES))

@@ -49,7 +49,7 @@ class MultimodalMind2WebSuite:
                 needs_model=True,
                 identity=run_identity(options, run_input),
                 figures=partial(figures, options, run_input),
-                score=summary_score,
+                summary_score=summary_score,
             )
         plan = PredictionsPlan(run_input, read_predictions(options.answers), counting=options.counting)
         return PreparedRun(
@@ -57,7 +57,7 @@ class MultimodalMind2WebSuite:
             needs_model=False,
             identity=run_identity(options, run_input) | {"predictions": plan.digest},
             figures=partial(figures, options, run_input, unknown=plan.unknown_ids()),
-            score=summary_score,
+            summary_score=summary_score,
         )
 
     def step_view(self, options_json: str, folders: DataFolders, record: Record) -> StepView:
@@ -113,7 +113,7 @@ def _page_text(source: Row, row: TildeRow) -> str:
         return ""
     try:
         parsed = Page.parse(_TILDE_ID.sub(rf"\1{ID}=", page))
-        return show_page(parsed, tuple(id for id in _ids(row.candidates) if parsed.holds(id))).context
+        return show_page(parsed, tuple(id for id in _root_ids(row.candidates) if parsed.holds(id))).context
     except PageUnusable:
         return ""
 
@@ -127,11 +127,11 @@ def _boxes(row: TildeRow, record: Record) -> Iterator[Box]:
     """Yield the boxes of all gold elements, then of the picked one."""
     picked = (record.get(TRACE) or {}).get("picked")
     for role, elements in ((GOLD, row.targets), (PICKED, (picked,) if picked else ())):
-        for id in _ids(elements):
+        for id in _root_ids(elements):
             box = parse_box(row.boxes.get(id, ""))
             if box is not None:
                 yield Box(role=role, id=id, x=box[0], y=box[1], width=box[2], height=box[3])
 
 
-def _ids(elements: Iterable[str]) -> Iterator[str]:
+def _root_ids(elements: Iterable[str]) -> Iterator[str]:
     return (id for id in map(root_id, elements) if id is not None)

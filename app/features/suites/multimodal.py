@@ -50,7 +50,7 @@ class TildeInput:
     split: str | None
     splits: tuple[str, ...]
     rows: tuple[TildeRow, ...]
-    all_rows: int
+    row_count: int
     skipped: Mapping[str, int]
     digest: str
 
@@ -103,7 +103,7 @@ def read_input(data: Path, *, split: str | None = None, max_examples: int | None
         split=split,
         splits=tuple(sorted(selected_splits)),
         rows=tuple(rows),
-        all_rows=count,
+        row_count=count,
         skipped=dict(skipped),
         digest=digest.hexdigest(),
     )
@@ -264,7 +264,7 @@ def _trace(row: TildeRow) -> dict[str, Any]:
     }
 
 
-def data_names(data: Path) -> Sequence[dict[str, Any]]:
+def data_files_json(data: Path) -> Sequence[dict[str, Any]]:
     """Return name and size of the data files."""
     return [{"name": file.name, "bytes": file.stat().st_size} for file in data_files(data)]
 
@@ -322,10 +322,10 @@ def figures(
         "tokens": str(options.counting),
         "seed": options.seed,
         "max_examples": options.max_examples,
-        "data": {"files": list(data_names(run_input.data)), "sha256_of_rows": run_input.digest},
+        "data": {"files": list(data_files_json(run_input.data)), "sha256_of_rows": run_input.digest},
         "tool_version": tool_version(),
-        "n_rows": run_input.all_rows,
-        "n_valid": run_input.all_rows - sum(run_input.skipped.values()),
+        "n_rows": run_input.row_count,
+        "n_valid": run_input.row_count - sum(run_input.skipped.values()),
         "n_steps": len(run_input.rows),
         "n_tasks_with_valid": run_input.tasks,
         "skipped": dict(run_input.skipped),

@@ -23,7 +23,7 @@ Figures: TypeAlias = Mapping[str, Mapping[str, float | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class BreakdownRow:
     """Row of a table of figures: a website, domain, policy or reading."""
 
     name: str
@@ -56,8 +56,8 @@ class SuiteRun:
 
     def interval(self, mean: str, measure: str) -> Mapping[str, float] | None:
         """Return the 95 % interval of a figure, if the result has it."""
-        found = ((self.result or {}).get("intervals_95") or {}).get(mean) or {}
-        return found.get(measure) or found.get(_LONG_NAMES[measure])
+        intervals = ((self.result or {}).get("intervals_95") or {}).get(mean) or {}
+        return intervals.get(measure) or intervals.get(_LONG_NAMES[measure])
 
     def bounds(self, mean: str, measure: str) -> tuple[float, float] | None:
         """Return the bounds of a figure for all possible outcomes of unjudged steps."""
@@ -81,7 +81,7 @@ def suite_run(run: Mapping[str, Any], result: Mapping[str, Any] | None) -> Suite
     return SuiteRun(
         run=run,
         result=result,
-        split=", ".join(str(one) for one in splits if one) or _NO_SPLIT,
+        split=", ".join(str(split) for split in splits if split) or _NO_SPLIT,
         model=str(model or (f"answers of {answers}" if answers else "default model")),
         figures=figures,
         task_success=known.get("task_success"),
@@ -90,18 +90,18 @@ def suite_run(run: Mapping[str, Any], result: Mapping[str, Any] | None) -> Suite
 
 def by_split(runs: Iterable[SuiteRun]) -> Mapping[str, Sequence[SuiteRun]]:
     """Group runs by split, highest step success first."""
-    found: dict[str, list[SuiteRun]] = {}
+    grouped: dict[str, list[SuiteRun]] = {}
     for run in runs:
-        found.setdefault(run.split, []).append(run)
-    for members in found.values():
-        members.sort(key=lambda one: -(one.figures["macro"]["step"] or one.figures["micro"]["step"] or 0.0))
-    return dict(sorted(found.items()))
+        grouped.setdefault(run.split, []).append(run)
+    for members in grouped.values():
+        members.sort(key=lambda run: -(run.figures["macro"]["step"] or run.figures["micro"]["step"] or 0.0))
+    return dict(sorted(grouped.items()))
 
 
-def parts(result: Mapping[str, Any], name: str) -> list[Part]:
+def breakdown(result: Mapping[str, Any], name: str) -> list[BreakdownRow]:
     """Return the rows of ``websites``, ``domains``, ``policies`` or ``readings``; empty without such a table."""
     return [
-        Part(
+        BreakdownRow(
             name=key,
             figures=_figures(value),
             task_success=value.get("task_success"),
@@ -125,10 +125,10 @@ def _figure(values: Mapping[str, Any], mean: str, measure: str) -> float | None:
     """Return one figure. The suites use three different names for it."""
     grouped = values.get(mean)
     if isinstance(grouped, Mapping):
-        found = grouped.get(measure, grouped.get(_LONG_NAMES[measure]))
+        figure = grouped.get(measure, grouped.get(_LONG_NAMES[measure]))
     else:
-        found = values.get(f"{_NAMES_WITH_MEAN[measure]}_{mean}")
-    return None if found is None else float(found)
+        figure = values.get(f"{_NAMES_WITH_MEAN[measure]}_{mean}")
+    return None if figure is None else float(figure)
 
 
 _PUBLISHED: Mapping[str, str] = {"element": "element_acc", "operation": "op_f1", "step": "step_success"}
@@ -137,7 +137,7 @@ _FIGURES = tuple(f"{measure}_{mean}" for mean, measure in _BY_MEAN)
 RUNS_CSV = ("suite", "id", "split", "model", "status", *_FIGURES, *(f"{name}_{end}" for name in _FIGURES for end in
             ("lowest", "highest")), "task_success", "steps_done", "steps_total", "not_judged", "usd",
             "created_at")  # fmt: skip
-PARTS_CSV = ("name", *_FIGURES, "task_success", "steps", "tasks")
+BREAKDOWN_CSV = ("name", *_FIGURES, "task_success", "steps", "tasks")
 _SUFFIXES = ("", "_low_95", "_high_95", "_lowest", "_highest")
 FIGURES_CSV = ("mean", *(f"{measure}{end}" for measure in MEASURES for end in _SUFFIXES))
 
@@ -146,7 +146,7 @@ def run_rows(suites: Mapping[str, Mapping[str, Sequence[SuiteRun]]]) -> Iterator
     """Yield every run by suite and split. Published rows follow the runs of a split."""
     for suite, splits in suites.items():
         for split, runs in splits.items():
-            yield from (_run_row(one) for one in runs)
+            yield from (_run_row(run) for run in runs)
             for row in published(runs[0]):
                 yield [
                     suite, None, split, _system(row), "published", *(None for _ in MEASURES), *_published(row),
@@ -164,14 +164,17 @@ def figure_rows(run: SuiteRun) -> Iterator[list[Cell]]:
             lowest, highest = run.bounds(mean, measure) or (None, None)
             row += [run.figures[mean][measure], interval.get("low"), interval.get("high"), lowest, highest]
         yield row
-    for one in published(run):
-        yield [f"{_system(one)} (published)", *(cell for value in _published(one) for cell in (value, *[None] * 4))]
+    for paper_row in published(run):
+        yield [
+            f"{_system(paper_row)} (published)",
+            *(cell for value in _published(paper_row) for cell in (value, *[None] * 4)),
+        ]
 
 
-def part_row(part: Part) -> list[Cell]:
+def breakdown_cells(row: BreakdownRow) -> list[Cell]:
     """Return the row of a website, domain, policy or reading."""
-    figures = [part.figures[mean][measure] for mean, measure in _BY_MEAN]
-    return [part.name, *figures, part.task_success, part.steps, part.tasks]
+    figures = [row.figures[mean][measure] for mean, measure in _BY_MEAN]
+    return [row.name, *figures, row.task_success, row.steps, row.tasks]
 
 
 def _run_row(row: SuiteRun) -> list[Cell]:

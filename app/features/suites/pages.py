@@ -17,16 +17,16 @@ from app.dashboard.jobs import TERMINAL, IdPath, IdQuery
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import Viewer, ViewerDep
 from app.features.suites.page_figures import (
+    BREAKDOWN_CSV,
     FIGURES_CSV,
     MEANS,
     MEASURES,
-    PARTS_CSV,
     RUNS_CSV,
     SuiteRun,
+    breakdown,
+    breakdown_cells,
     by_split,
     figure_rows,
-    part_row,
-    parts,
     published,
     run_rows,
     suite_run,
@@ -72,10 +72,10 @@ async def suites(viewer: ViewerDep, format: Format = Format.HTML) -> Response:
     if format is Format.CSV:
         every = {suite.value: by_split(await _runs(viewer, suite, at_most=_MAX_CSV_RUNS)) for suite in Suite}
         return await csv_file("suites", RUNS_CSV, run_rows(every))
-    found = {suite: by_split(await _runs(viewer, suite, at_most=_MAX_RUNS)) for suite in Suite}
+    newest = {suite: by_split(await _runs(viewer, suite, at_most=_MAX_RUNS)) for suite in Suite}
     return await viewer.page(
         "suites.html", title="Suites", here="suites", json=f"/v1/suites/{Suite.MIND2WEB}/runs",
-        csv="/suites?format=csv", suites=found, names=NAMES, measures=MEASURES, published=published,
+        csv="/suites?format=csv", suites=newest, names=NAMES, measures=MEASURES, published=published,
     )  # fmt: skip
 
 
@@ -95,24 +95,27 @@ async def run(
     base = f"/v1/suites/{suite}/runs/{run_id}"
     filters = {"status": status or None, "success": success or None, "task_id": task_id or None}
     if format is Format.CSV and table is not Table.STEPS:
-        shown = suite_run(found := await viewer.api.get(base), await _result(viewer, found))
-        rows = figure_rows(shown) if table is Table.FIGURES else map(part_row, parts(shown.result or {}, table))
-        header = FIGURES_CSV if table is Table.FIGURES else PARTS_CSV
+        shown = suite_run(document := await viewer.api.get(base), await _result(viewer, document))
+        rows = (
+            figure_rows(shown) if table is Table.FIGURES else map(breakdown_cells, breakdown(shown.result or {}, table))
+        )
+        header = FIGURES_CSV if table is Table.FIGURES else BREAKDOWN_CSV
         return await csv_file(f"{suite}-{run_id}-{table}", header, rows)
     if format is Format.CSV:
         steps = await viewer.api.items(f"{base}/steps", at_most=_MAX_CSV_STEPS, **filters)
-        return await csv_file(f"{suite}-{run_id}", _STEP_CSV, ([one[name] for name in _STEP_CSV] for one in steps))
-    found, listed, job = await asyncio.gather(
+        return await csv_file(f"{suite}-{run_id}", _STEP_CSV, ([step[name] for name in _STEP_CSV] for step in steps))
+    document, steps_page, job = await asyncio.gather(
         viewer.api.get(base),
         viewer.api.get(f"{base}/steps", limit=_STEPS_PER_PAGE, cursor=cursor, **filters),
         viewer.api.get(f"/v1/jobs/{run_id}"),
     )
-    shown = suite_run(found, await _result(viewer, found))
+    shown = suite_run(document, await _result(viewer, document))
     return await viewer.page(
         "suite_run.html", title=f"{NAMES[suite]} · {shown.split}", here="suites", json=base,
         csv=f"/suites/{suite}/runs/{run_id}?format=csv", suite=suite, shown=shown, job=job,
-        live=job["status"] not in TERMINAL, steps=listed["items"], following=listed["next_cursor"], filters=filters,
-        statuses=_STATUSES, names=NAMES, measures=MEASURES, means=MEANS, parts=parts, published=published(shown),
+        live=job["status"] not in TERMINAL, steps=steps_page["items"], following=steps_page["next_cursor"],
+        filters=filters, statuses=_STATUSES, names=NAMES, measures=MEASURES, means=MEANS, breakdown=breakdown,
+        published=published(shown),
     )  # fmt: skip
 
 
@@ -122,12 +125,12 @@ async def step(
 ) -> Response:
     """Show one step: the page, every question with its reply, and the gold answer."""
     base = f"/v1/suites/{suite}/runs/{run_id}"
-    found, before, after = await asyncio.gather(
+    document, before, after = await asyncio.gather(
         viewer.api.get(f"{base}/steps/{position}"),
         _previous_position(viewer, base, position),
         _next_position(viewer, base, position),
     )
-    shown = await asyncio.to_thread(step_details, found)
+    shown = await asyncio.to_thread(step_details, document)
     if format is Format.CSV:
         rows = (
             (number, option.letter, option.text, option.correct, option.picked)
@@ -146,17 +149,17 @@ async def step(
 @router.get("/suites/{suite}/runs/{run_id}/steps/{position}/screenshot")
 async def screenshot(suite: Suite, run_id: IdPath, position: Position, viewer: ViewerDep) -> Response:
     """Return the screenshot of a step with the boxes that the service draws."""
-    found = await viewer.api.request("GET", f"/v1/suites/{suite}/runs/{run_id}/steps/{position}/screenshot")
-    kind = found.headers.get("content-type", "")
-    if found.is_error or kind not in {"image/jpeg", "image/png"}:
+    response = await viewer.api.request("GET", f"/v1/suites/{suite}/runs/{run_id}/steps/{position}/screenshot")
+    kind = response.headers.get("content-type", "")
+    if response.is_error or kind not in {"image/jpeg", "image/png"}:
         raise NotFound("This step has no screenshot")
     headers = HEADERS | {"Cache-Control": "private, max-age=600", "X-Content-Type-Options": "nosniff"}
-    return Response(found.content, media_type=kind, headers=headers)
+    return Response(response.content, media_type=kind, headers=headers)
 
 
 async def _runs(viewer: Viewer, suite: Suite, *, at_most: int) -> list[SuiteRun]:
-    found = await viewer.api.items(f"/v1/suites/{suite}/runs", at_most=at_most)
-    return [suite_run(one, await _result(viewer, one)) for one in found]
+    runs = await viewer.api.items(f"/v1/suites/{suite}/runs", at_most=at_most)
+    return [suite_run(run, await _result(viewer, run)) for run in runs]
 
 
 async def _result(viewer: Viewer, run: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -169,14 +172,16 @@ async def _result(viewer: Viewer, run: Mapping[str, Any]) -> Mapping[str, Any] |
 async def _previous_position(viewer: Viewer, base: str, position: int) -> int | None:
     """Return the position of the preceding step if it is near. Lists only go forward, so earlier steps are searched."""
     start = position - _SEARCHED_POSITIONS - 1
-    listed = await viewer.api.get(f"{base}/steps", limit=_SEARCHED_POSITIONS, cursor=None if start < 0 else str(start))
-    earlier = [int(one["position"]) for one in listed["items"] if one["position"] < position]
+    steps_page = await viewer.api.get(
+        f"{base}/steps", limit=_SEARCHED_POSITIONS, cursor=None if start < 0 else str(start)
+    )
+    earlier = [int(step["position"]) for step in steps_page["items"] if step["position"] < position]
     return earlier[-1] if earlier else None
 
 
 async def _next_position(viewer: Viewer, base: str, position: int) -> int | None:
-    listed = await viewer.api.get(f"{base}/steps", limit=1, cursor=str(position))
-    return int(listed["items"][0]["position"]) if listed["items"] else None
+    steps_page = await viewer.api.get(f"{base}/steps", limit=1, cursor=str(position))
+    return int(steps_page["items"][0]["position"]) if steps_page["items"] else None
 
 
 _FIRST = ord("B")
@@ -226,9 +231,9 @@ class StepDetails:
     has_screenshot: bool
 
 
-def step_details(found: Mapping[str, Any]) -> StepDetails:
+def step_details(document: Mapping[str, Any]) -> StepDetails:
     """Convert the API response for a step of either suite."""
-    step = found["step"]
+    step = document["step"]
     gold = step.get("gold") or {}
     rounds = _mind2web_rounds(step) if "rounds" in step else _mm_mind2web_rounds(step)
     prediction = step.get("prediction") or ["", ""]
@@ -237,33 +242,38 @@ def step_details(found: Mapping[str, Any]) -> StepDetails:
     )
     return StepDetails(
         step=step,
-        page=found["page"],
-        page_problem=found["page_problem"],
+        page=document["page"],
+        page_problem=document["page_problem"],
         rounds=rounds,
-        history=[str(one) for one in step.get("history") or ()],
+        history=[str(item) for item in step.get("history") or ()],
         gold_operation=f"{gold.get('op', '')} {_value(gold.get('value'))}".strip(),
         model_operation=model_operation.strip(),
-        gold_elements=[str(one) for one in gold.get("elements") or ()],
-        boxes=[_box(box) for box in found["boxes"]],
-        has_screenshot=found["screenshot"] is not None,
+        gold_elements=[str(item) for item in gold.get("elements") or ()],
+        boxes=[_box(box) for box in document["boxes"]],
+        has_screenshot=document["screenshot"] is not None,
     )
 
 
 def _mind2web_rounds(step: Mapping[str, Any]) -> list[Round]:
     """Return the rounds of Mind2Web: up to five options each, until one is left."""
-    gold_elements = {str(one) for one in (step.get("gold") or {}).get("elements") or ()}
+    gold_elements = {str(round_json) for round_json in (step.get("gold") or {}).get("elements") or ()}
     prompts, outputs = step.get("prompt") or (), step.get("raw_output") or ()
     return [
         Round(
             options=[
-                Option(letter=chr(_FIRST + nth), text=text, correct=id in gold_elements, picked=id == one.get("picked"))
-                for nth, (id, text) in enumerate(one.get("options") or ())
+                Option(
+                    letter=chr(_FIRST + nth),
+                    text=text,
+                    correct=id in gold_elements,
+                    picked=id == round_json.get("picked"),
+                )
+                for nth, (id, text) in enumerate(round_json.get("options") or ())
             ],
             output=str(outputs[index]) if index < len(outputs) else "",
-            letter=one.get("letter"),
+            letter=round_json.get("letter"),
             prompt=[("prompt", str(prompts[index]))] if index < len(prompts) else [],
         )
-        for index, one in enumerate(step["rounds"])
+        for index, round_json in enumerate(step["rounds"])
     ]
 
 
@@ -276,7 +286,7 @@ def _mm_mind2web_rounds(step: Mapping[str, Any]) -> list[Round]:
         Option(letter=str(letter), text=str(text), correct=text in gold_elements, picked=text == step.get("picked"))
         for letter, text in step["options"]
     ]
-    prompt = [(str(one.get("role")), str(one.get("text"))) for one in step.get("prompt") or ()]
+    prompt = [(str(message.get("role")), str(message.get("text"))) for message in step.get("prompt") or ()]
     return [Round(options=options, output=str(step.get("raw_output") or ""), letter=step.get("element"), prompt=prompt)]
 
 

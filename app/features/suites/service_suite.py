@@ -17,14 +17,14 @@ class PreparedRun:
     """Run that is ready to start. ``needs_model`` is False if answers from a file are scored.
 
     ``identity`` must be equal for steps of an earlier attempt to be reused. ``figures`` aggregates the records.
-    ``score`` extracts the figure that lists of runs show.
+    ``summary_score`` extracts the figure that lists of runs show.
     """
 
     plan: Plan[Any]
     needs_model: bool
     identity: Mapping[str, Any]
     figures: Callable[[Sequence[Record]], dict[str, Any]]
-    score: Callable[[Mapping[str, Any]], float]
+    summary_score: Callable[[Mapping[str, Any]], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

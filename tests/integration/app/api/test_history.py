@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 from openapi_schema_validator import OAS31Validator
 
-from app.storage.bundle_roots import BundleRoot, note
+from app.storage.bundle_roots import BundleRoot, record_bundle_root
 from app.storage.database import Database
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.integration.app.api.conftest import OpenApi
@@ -82,7 +82,7 @@ async def test_bundles_of_a_result_are_listed_once(working_api: httpx.AsyncClien
     root = BundleRoot(root_sha256="ab" * 32, content=True, created_at=datetime(2026, 3, 4, tzinfo=UTC))
     for _ in range(2):
         async with database.begin() as connection:
-            await note(connection, [job["result_id"], "res_forgotten"], root)
+            await record_bundle_root(connection, [job["result_id"], "res_forgotten"], root)
     [found] = (await working_api.get(path)).json()["items"]
     assert found == {"root_sha256": "ab" * 32, "content": True, "created_at": "2026-03-04T00:00:00Z"}
     assert (await working_api.get("/v1/results/res_unknown/bundles")).status_code == 404
@@ -99,7 +99,7 @@ async def test_new_bundles_change_result_and_etag(working_api: httpx.AsyncClient
             root_sha256=f"{number:064x}", content=not number, created_at=datetime(2026, 3, 4 + number, tzinfo=UTC)
         )
         async with database.begin() as connection:
-            await note(connection, [job["result_id"]], root)
+            await record_bundle_root(connection, [job["result_id"]], root)
         found = await working_api.get(path, headers={"If-None-Match": tags[-1]})
         assert found.status_code == 200
         tags.append(found.headers["etag"])
@@ -120,7 +120,7 @@ async def test_result_page_shows_bundles(open_api: OpenApi, database: Database):
         assert "Root hash" not in (await api.get(page)).text
         root = BundleRoot(root_sha256="ab" * 32, content=False, created_at=datetime(2026, 3, 4, tzinfo=UTC))
         async with database.begin() as connection:
-            await note(connection, [job["result_id"]], root)
+            await record_bundle_root(connection, [job["result_id"]], root)
         shown = (await api.get(page)).text
     assert f'title="Root hash {"ab" * 32}">{"ab" * 5}<' in shown
     assert "without pages" in shown

@@ -19,7 +19,7 @@ from app.engine.runtime import Runtime, open_runtime
 from app.features.interop.cache_transfer import (
     TransferRefused,
     export_task,
-    import_saved,
+    import_saved_page,
     import_task,
     saved_pages,
     task_caches,
@@ -207,7 +207,7 @@ async def test_saved_page_is_imported_under_its_original_url(runtime: Runtime, t
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "benches.mhtml").write_bytes(saved(html.encode()))
     [file] = saved_pages(tmp_path)
-    page = await import_saved(runtime, file, url=None, now=NOW)
+    page = await import_saved_page(runtime, file, url=None, now=NOW)
     assert (page.url, page.source) == ("https://towns.example/benches", CaptureSource.IMPORT)
     assert page.provenance["by"] == "benches.mhtml"
     assert page.provenance["saved_at"] == "2026-11-20T12:00:00+00:00"
@@ -216,7 +216,7 @@ async def test_saved_page_is_imported_under_its_original_url(runtime: Runtime, t
     paper = tmp_path / "paper"
     paper.write_bytes(pdf_with_pages(1))
     with pytest.raises(TransferRefused, match="--url"):
-        await import_saved(runtime, paper, url=None, now=NOW)
-    assert (await import_saved(runtime, paper, url=PDF, now=NOW)).kind is PageKind.PDF
+        await import_saved_page(runtime, paper, url=None, now=NOW)
+    assert (await import_saved_page(runtime, paper, url=PDF, now=NOW)).kind is PageKind.PDF
     with pytest.raises(TransferRefused, match="only http"):
-        await import_saved(runtime, paper, url="file:///etc/passwd", now=NOW)
+        await import_saved_page(runtime, paper, url="file:///etc/passwd", now=NOW)

@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from app.features.bundles.stored_zip import Entry, StoredZip, directory, first_wrong_byte, local_header
+from app.features.bundles.stored_zip import Entry, StoredZip, directory, first_differing_byte, local_header
 
 pytestmark = pytest.mark.slow
 
@@ -33,15 +33,15 @@ def test_zipfile_reads_it():
 
 def test_first_differing_byte_is_found():
     file, made = write_zip({"a/x": b"hello", "a/y": b"you"})
-    assert first_wrong_byte(file, made.entries) is None
+    assert first_differing_byte(file, made.entries) is None
     for at in (0, 10, 40, len(file.getvalue()) - 1):
         data = bytearray(file.getvalue())
         data[at] ^= 1
-        found = first_wrong_byte(io.BytesIO(bytes(data)), made.entries)
+        found = first_differing_byte(io.BytesIO(bytes(data)), made.entries)
         inside = any(entry.content_offset <= at < entry.end for entry in made.entries)
         assert found == (None if inside else at)
-    assert first_wrong_byte(io.BytesIO(file.getvalue() + b"x"), made.entries) == len(file.getvalue())
-    assert first_wrong_byte(io.BytesIO(b"x" + file.getvalue()), made.entries) == 0
+    assert first_differing_byte(io.BytesIO(file.getvalue() + b"x"), made.entries) == len(file.getvalue())
+    assert first_differing_byte(io.BytesIO(b"x" + file.getvalue()), made.entries) == 0
 
 
 def test_members_may_exceed_four_gibibytes():

@@ -226,6 +226,6 @@ def test_members_are_read_by_name_with_a_size_limit(bundle: Path):
     with open_bundle(bundle) as found:
         assert found.read("data/evidence/aa.txt") == FILES["evidence/aa.txt"]
         with pytest.raises(BundleRefused, match="more than 10 bytes"):
-            found.read("data/evidence/aa.txt", at_most=10)
+            found.read("data/evidence/aa.txt", max_bytes=10)
         with pytest.raises(BundleRefused, match="not in the bundle"):
             found.read("data/evidence/cc.txt")

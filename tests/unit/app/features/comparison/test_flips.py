@@ -97,7 +97,7 @@ def test_comparison_lists_a_maximum_of_flips_and_counts_all():
     left = [side(*map(leaf, names), task_id=task) for task in ("one", "two")]
     right = [side(*(leaf(name, FAILED) for name in names), task_id=task) for task in ("one", "two")]
     comparison: dict[str, Any] = {"tasks": [{"task_id": task} for task in ("one", "three", "two")]}
-    add_flips(comparison, flips(left, right), at_most=4)
+    add_flips(comparison, flips(left, right), max_listed=4)
     assert [(task["flipped"], len(task["flips"])) for task in comparison["tasks"]] == [(3, 3), (0, 0), (3, 1)]
     assert (comparison["flipped"], comparison["flips_left_out"]) == (6, 2)
     assert comparison["tasks"][0]["flips"][0] == {

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from app.features.suites.mindact import MindActPlan, PlayOptions, prepare
+from app.features.suites.mindact import MindActPlan, PlayOptions, prepare_steps
 from app.features.suites.mindact_run import MindActOptions, figures, official_rounds, run_identity, score_file
 from app.features.suites.records import without_trace
 from app.features.suites.step_loop import SuiteModel, run_steps
@@ -335,7 +335,7 @@ def test_resumed_run_gives_the_same_records(tmp_path: Path):
 
 def candidate_orders(folder: Path, **play_options: Any) -> list[tuple[str, ...]]:
     split = find_split(write_split(folder, nine_steps()), "test_task", max_steps=play_options.pop("max_steps", None))
-    return [step.order for step in prepare(split, PlayOptions(**play_options), None)]
+    return [step.order for step in prepare_steps(split, PlayOptions(**play_options), None)]
 
 
 def test_order_of_candidates_depends_only_on_seed_and_step(tmp_path: Path):

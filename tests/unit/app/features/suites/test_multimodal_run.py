@@ -12,7 +12,7 @@ from judges.suites.multimodal.protocol import request_params
 def test_parameters_depend_on_the_model_and_not_on_the_form_of_its_name(named: str, tmp_path: Path):
     rows = tmp_path / "rows.jsonl"
     rows.touch()
-    nothing = TildeInput(data=rows, split=None, splits=(), rows=(), all_rows=0, skipped={}, digest="")
+    nothing = TildeInput(data=rows, split=None, splits=(), rows=(), row_count=0, skipped={}, digest="")
     found = figures(TildeOptions(data=nothing.data, model=named), nothing, [])
     assert (found["model"], found["params"]) == (named, dict(request_params("gpt-6-luna")))
     assert request_params("gpt-6-luna") != request_params("gpt-4o")

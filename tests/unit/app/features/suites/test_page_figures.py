@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.features.suites.page_figures import by_split, parts, suite_run
+from app.features.suites.page_figures import breakdown, by_split, suite_run
 from app.features.suites.pages import step_details
 
 RUN: dict[str, Any] = {
@@ -53,7 +53,7 @@ def test_best_run_of_a_split_is_first():
 
 
 def test_suite_without_a_table_has_no_rows():
-    assert parts(MIND2WEB, "readings") == []
+    assert breakdown(MIND2WEB, "readings") == []
 
 
 def test_details_of_a_skipped_step_are_shown():
