@@ -278,7 +278,9 @@ class ListOut(BaseModel, Generic[Item]):
 
 
 class LintFindingOut(BaseModel):
-    """One finding of the rubric linter: the rule, the id of the node, and the problem with its fix."""
+    """One finding of the rubric linter: the rule, the id of the node, and a message that states the
+    problem and how to fix it.
+    """
 
     code: str
     node_id: str

@@ -1,4 +1,4 @@
-"""Pagination of lists. The cursor is the id of the last item of the previous page."""
+"""Pagination of lists. The cursor is the id, key or position of the last item of the previous page."""
 
 from __future__ import annotations
 
@@ -48,4 +48,4 @@ async def _position_page_request(
 
 PageRequestDep = Annotated[PageRequest, Depends(_page_request)]
 PositionPageRequestDep = Annotated[PageRequest, Depends(_position_page_request)]
-"""Pagination of lists whose cursor is the position of the next item."""
+"""Pagination of lists whose cursor is a number: a position or an offset."""

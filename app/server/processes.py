@@ -1,7 +1,7 @@
 """Entry points of the long-running processes: the HTTP service and the worker without HTTP.
 
-Uvicorn does not handle signals and startup here. Startup errors therefore reach the caller unchanged, HTTP stops only
-after the workers have drained, and SIGTERM is a normal exit.
+This module, not Uvicorn, handles signals and the lifespan of the application. Startup errors therefore reach the caller
+unchanged, HTTP stops only after the workers have drained, and SIGTERM is a normal exit.
 """
 
 from __future__ import annotations
@@ -97,20 +97,20 @@ def _metrics_server(metrics: Metrics, bind: str) -> Iterator[None]:
 async def _stop_signal() -> AsyncIterator[asyncio.Event]:
     """Yield an event that the first SIGTERM or SIGINT sets. A second signal cancels the current task."""
     stop = asyncio.Event()
-    loop, program = asyncio.get_running_loop(), asyncio.current_task()
+    loop, main_task = asyncio.get_running_loop(), asyncio.current_task()
 
     def on_signal() -> None:
-        if stop.is_set() and program is not None:
-            program.cancel()
+        if stop.is_set() and main_task is not None:
+            main_task.cancel()
         stop.set()
 
-    for number in _STOP_SIGNALS:
-        loop.add_signal_handler(number, on_signal)
+    for signum in _STOP_SIGNALS:
+        loop.add_signal_handler(signum, on_signal)
     try:
         yield stop
     finally:
-        for number in _STOP_SIGNALS:
-            loop.remove_signal_handler(number)
+        for signum in _STOP_SIGNALS:
+            loop.remove_signal_handler(signum)
 
 
 class _Server(uvicorn.Server):

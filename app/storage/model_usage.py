@@ -65,7 +65,7 @@ _SUMS = ("calls", "input_tokens", "output_tokens", "usd", "unpriced_calls")
 
 async def add_usage(connection: AsyncConnection, used: Mapping[UsageKey, UsageTotals], *, day: date) -> None:
     """Add usage to a day. The rows are sorted to prevent deadlocks between writers."""
-    rows = [{"day": day, **account._asdict(), **asdict(spent)} for account, spent in sorted(used.items(), key=_account)]
+    rows = [{"day": day, **key._asdict(), **asdict(totals)} for key, totals in sorted(used.items(), key=_key)]
     if rows:
         statement = insert(model_usage).values(rows)
         sums = {name: model_usage.c[name] + statement.excluded[name] for name in _SUMS}
@@ -102,7 +102,7 @@ async def usage_by(
     return [_row(dict(row), groups) for row in (await connection.execute(query)).mappings()]
 
 
-def _account(item: tuple[UsageKey, UsageTotals]) -> UsageKey:
+def _key(item: tuple[UsageKey, UsageTotals]) -> UsageKey:
     return item[0]
 
 

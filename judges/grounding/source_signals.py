@@ -1,8 +1,8 @@
 """Signals from the addresses of a source: who can publish there, and whether a link leads where it seems to.
 
 Pure functions of the addresses; nothing is looked up. In the strict score, a page with a signal in
-``DISQUALIFYING_SIGNALS`` cannot support a claim. All other signals are shown to the reader, and those in
-``SUSPICIOUS_SIGNALS`` require better grounds.
+``DISQUALIFYING_SIGNALS`` cannot support a claim. Every signal is attached to the leaf. Those in
+``SUSPICIOUS_SIGNALS`` require that the quotes cover the terms of the claim.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from judges.grounding.folding import fold
 
 MIN_ECHO_CHARS: Final = 12
 
-_TWINS = frozenset(
+_LATIN_CONFUSABLES = frozenset(
     "\u0430\u0441\u0501\u0435\u04bb\u0456\u0458\u04cf\u043e\u0440\u051b\u0455\u051d\u0445\u0443\u03bf\u03bd\u0251\u0261\u0131"
 )
 """Letters in host names that are indistinguishable from a Latin letter."""
 
 
 class SourceSignal(StrEnum):
-    """Signal from an address."""
+    """Signal about a cited URL or its redirects."""
 
     CREDENTIALS = "source_with_credentials"
     """``good.org@evil.org``: the visible name is not the host."""
@@ -122,7 +122,7 @@ def looks_like_another(host: str) -> bool:
         except UnicodeError:
             return True
         foreign = {char for char in shown if not char.isascii()}
-        if foreign and foreign <= _TWINS:
+        if foreign and foreign <= _LATIN_CONFUSABLES:
             return True
     return False
 

@@ -1,12 +1,13 @@
 """Context windows of models, learned from errors and replies. In memory, for one server.
 
-An error for a request that is too long names both token counts, the limit, the size of the request, or neither.
-Missing counts come from earlier errors and replies of the model, and from an estimate of the request's tokens.
+An error for a request that is too long may name the limit, the size of the request, both or neither. Missing counts
+come from earlier errors and replies of the model, and from an estimate of the request's tokens.
 
-The beginning of a page can support a claim, but it cannot refute it, because the evidence may be in the rest.
+A shortened page can support a claim but cannot refute it, because the evidence may be in the omitted part. The reply
+therefore counts only if it supports the claim.
 
-Cached replies and call logs store only the number of remaining characters. Therefore change the way a page is cut, or
-``TRUNCATION_NOTICE``, only together with ``encoding.KEY_VERSION``.
+Cached replies and call logs store only the number of characters that were kept. If you change how a page is shortened,
+or ``SHORTENED_PAGE_NOTICE``, also change ``encoding.KEY_VERSION``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _LIMIT_BEFORE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _LIMIT_AFTER = re.compile(r"\W{0,3}(?:tokens?\W+)?(?:max(?:imum)?|limit|allowed|context)\b", re.IGNORECASE)
-_CONTEXT_CHARS: Final = 100
+_LOOKBEHIND_CHARS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +45,14 @@ class TokenCounts:
 class _Window:
     """Context window of one model.
 
-    ``scale`` is the ratio of its token count to the estimate. ``fits`` is the largest accepted estimate, ``refused``
-    the smallest rejected one.
+    ``scale`` is the ratio of its token count to the estimate. ``largest_accepted`` and
+    ``smallest_rejected`` are estimates.
     """
 
     limit: int | None = None
     scale: float = 1.0
-    fits: int = 0
-    refused: int | None = None
+    largest_accepted: int = 0
+    smallest_rejected: int | None = None
 
 
 class ContextWindows:
@@ -62,26 +63,26 @@ class ContextWindows:
 
     def record_accepted(self, request: LLMRequest, input_tokens: int | None) -> None:
         """Record an accepted request; ``input_tokens`` is the provider's count."""
-        window, size = self._of(request.model), estimate_tokens(request.messages)
-        window.fits = max(window.fits, size)
+        window, size = self._window_for(request.model), estimate_tokens(request.messages)
+        window.largest_accepted = max(window.largest_accepted, size)
         if input_tokens and size and not _has_images(request.messages):
             window.scale = input_tokens / size
 
     def record_rejected(self, request: LLMRequest, refusal: str) -> float:
         """Record a request that was rejected as too long. Return the share of it that the model probably accepts."""
-        window, size = self._of(request.model), max(1, estimate_tokens(request.messages))
+        window, size = self._window_for(request.model), max(1, estimate_tokens(request.messages))
         found = parse_token_counts(refusal)
         window.limit = found.limit or window.limit
         if found.requested:
             window.scale = found.requested / size
-        before, window.refused = window.refused, min(size, window.refused or size)
+        previous, window.smallest_rejected = window.smallest_rejected, min(size, window.smallest_rejected or size)
         tokens = found.requested or size * window.scale
         if window.limit is not None and window.limit < tokens:
             return _SAFETY_MARGIN * window.limit / tokens
-        share = _SHARE_WITHOUT_LIMIT * min(size, before or size) / size
-        return max(share, _SAFETY_MARGIN * window.fits / size) if window.fits < size else share
+        share = _SHARE_WITHOUT_LIMIT * min(size, previous or size) / size
+        return max(share, _SAFETY_MARGIN * window.largest_accepted / size) if window.largest_accepted < size else share
 
-    def _of(self, model: str) -> _Window:
+    def _window_for(self, model: str) -> _Window:
         return self._models.setdefault(model, _Window())
 
 
@@ -96,7 +97,7 @@ def parse_token_counts(refusal: str) -> TokenCounts:
     text = _STATUS.sub("", refusal)
     limits, others = list[int](), list[int]()
     for found in _NUMBER.finditer(text):
-        is_limit = _LIMIT_BEFORE.search(text[max(0, found.start() - _CONTEXT_CHARS) : found.start()])
+        is_limit = _LIMIT_BEFORE.search(text[max(0, found.start() - _LOOKBEHIND_CHARS) : found.start()])
         is_limit = is_limit or _LIMIT_AFTER.match(text, found.end())
         (limits if is_limit else others).append(int(re.sub(r"\D", "", found[0])))
     if not limits and len(set(others)) > 1:
@@ -114,7 +115,7 @@ def _has_images(messages: Sequence[Mapping[str, Any]]) -> bool:
 
 MIN_PAGE_CHARS: Final = 4_000
 """Pages below this length are not shortened, because another part of the request is too long."""
-TRUNCATION_NOTICE: Final = "\n[The page goes on; it was cut here, to fit.]"
+SHORTENED_PAGE_NOTICE: Final = "\n[The page goes on; it was cut here, to fit.]"
 
 _PAGE = re.compile(r"<page (?P<nonce>[0-9a-f]{32})>\n(?P<text>.*)\n</page (?P=nonce)>", re.DOTALL)
 
@@ -123,7 +124,7 @@ def page_chars_allowed(request: LLMRequest, share: float) -> int | None:
     """Return the number of characters of the page that a request may contain.
 
     None if the request has no page, or if shortening the page cannot help. ``share`` is the fraction of the request
-    that the model probably accepts (``context_windows``).
+    that the model probably accepts (see ``ContextWindows.record_rejected``).
     """
     if request.purpose != "verify":
         return None
@@ -142,8 +143,8 @@ def with_shortened_page(request: LLMRequest, page_chars: int) -> LLMRequest:
         return request
     index, page = found
     uncut, end = page.string, min(page.start("text") + page_chars, page.end("text"))
-    # The tags keep the nonce of the whole page, which is unpredictable, too.
-    text = f"{uncut[:end]}{TRUNCATION_NOTICE}{uncut[page.end('text') :]}"
+    # Keep the nonce of the whole page; it is as unpredictable as a new one.
+    text = f"{uncut[:end]}{SHORTENED_PAGE_NOTICE}{uncut[page.end('text') :]}"
     *before, last = request.messages
     content: Any = text
     if index is not None:

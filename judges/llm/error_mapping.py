@@ -75,7 +75,7 @@ _THIS_REQUEST_CODES = _TOO_LONG_CODES | frozenset(
         "image_parse_error",
     }
 )
-"""Error codes of a 400 that concern only this request."""
+"""Error codes that concern only this request (status 400 or 500)."""
 
 _TOO_LARGE = 413
 _TOO_LONG_STATUSES = frozenset({400, 413, 422, 500})
@@ -106,11 +106,11 @@ def error_for_response(fault: ErrorResponse, *, now: float) -> LLMError:
     """Return the error for a response. ``now`` is the wall clock in seconds since the epoch, for dates in headers."""
     code = fault.code.lower()
     text = f"{fault.provider}: {fault.status} {fault.message}"[:MAX_MESSAGE_CHARS]
-    if is_quota(fault):
+    if is_quota_exhausted(fault):
         return LLMQuotaExhausted(text, status=fault.status, scope=RejectionScope.ENDPOINT)
     if fault.status != 401 and is_missing_model_error(fault.status, code, fault.message):
         return LLMRejected(text, status=fault.status, scope=RejectionScope.MODEL, no_such_model=True)
-    if is_about_access(fault):
+    if is_key_rejected(fault):
         return LLMRejected(f"{text} ({_REMEDIES[401]})", status=fault.status, scope=RejectionScope.ENDPOINT)
     too_long = is_too_long(fault)
     if fault.status in TRANSIENT_STATUSES or (fault.status >= 500 and not too_long):
@@ -136,7 +136,7 @@ def images_rejected(fault: ErrorResponse) -> LLMRejected:
     return LLMRejected(f"{text} ({remedy})", status=fault.status, scope=RejectionScope.REQUEST)
 
 
-def is_quota(fault: ErrorResponse) -> bool:
+def is_quota_exhausted(fault: ErrorResponse) -> bool:
     """Return whether the account has no credit left."""
     return fault.code.lower() in _QUOTA_CODES
 
@@ -146,14 +146,16 @@ def is_filtered(fault: ErrorResponse) -> bool:
     return fault.status == 400 and fault.code.lower() in _FILTER_CODES
 
 
-def is_about_access(fault: ErrorResponse) -> bool:
+def is_key_rejected(fault: ErrorResponse) -> bool:
     """Return whether the key was rejected. Proxies may report this with a status other than 401."""
-    message_matches = fault.code.lower() in _ACCESS_CODES or _ACCESS.search(fault.message.lower()) is not None
-    return fault.status == 401 or (fault.status in _ACCESS_STATUSES and message_matches)
+    names_key_problem = fault.code.lower() in _ACCESS_CODES or _ACCESS.search(fault.message.lower()) is not None
+    return fault.status == 401 or (fault.status in _ACCESS_STATUSES and names_key_problem)
 
 
 def is_unknown_model(fault: ErrorResponse) -> bool:
-    """Return whether the message names an unknown model. A status 404 alone may also reject a request format."""
+    """Return whether the message names an unknown model. Status 404 alone is not enough, because servers also reject
+    request formats with it.
+    """
     return is_missing_model_error(400 if fault.status == 404 else fault.status, fault.code, fault.message)
 
 

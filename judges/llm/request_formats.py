@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from judges.llm.error_mapping import (
     ErrorResponse,
-    is_about_access,
     is_filtered,
-    is_quota,
+    is_key_rejected,
+    is_quota_exhausted,
     is_too_long,
     is_unknown_model,
 )
@@ -223,7 +223,7 @@ def _text(fault: ErrorResponse) -> str:
 
 
 def _is_about_something_else(fault: ErrorResponse) -> bool:
-    tests = (is_about_access, is_filtered, is_quota, is_unknown_model, is_too_long)
+    tests = (is_key_rejected, is_filtered, is_quota_exhausted, is_unknown_model, is_too_long)
     return any(test(fault) for test in tests)
 
 

@@ -9,12 +9,12 @@ from openai import AsyncOpenAI
 
 from tests.bench.model import running_model
 
-CALLS_AT_ONCE = 6
+CONCURRENT_CALLS = 6
 ROUNDS = 50
 
 
 def cpu_ms_per_call() -> float:
-    """Return milliseconds of processor time per call with a few words, as in a minimal program."""
+    """Return the CPU milliseconds per call with a short prompt and no code of assay."""
     with running_model(delay_s=0.05) as model:
         return asyncio.run(_measure(model.base_url))
 
@@ -28,7 +28,7 @@ async def _measure(base_url: str) -> float:
     await call()
     began = time.process_time()
     for _ in range(ROUNDS):
-        await asyncio.gather(*(call() for _ in range(CALLS_AT_ONCE)))
+        await asyncio.gather(*(call() for _ in range(CONCURRENT_CALLS)))
     used = time.process_time() - began
     await client.close()
-    return 1000 * used / (ROUNDS * CALLS_AT_ONCE)
+    return 1000 * used / (ROUNDS * CONCURRENT_CALLS)

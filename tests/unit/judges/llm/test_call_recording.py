@@ -22,7 +22,7 @@ from judges.llm.call_log_reader import (
 )
 from judges.llm.call_recording import CallRecorder, RecordingLLM, recorded_client, recording_calls
 from judges.llm.client import LLMReply, LLMRequest
-from judges.llm.context_windows import TRUNCATION_NOTICE, with_shortened_page
+from judges.llm.context_windows import SHORTENED_PAGE_NOTICE, with_shortened_page
 from judges.llm.images import DataURI, image_part
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.prompts.library import load_prompt
@@ -254,7 +254,7 @@ async def test_original_and_shortened_requests_are_recorded(end: str):
 
     assert text_in(call["messages"]) == asked.messages[1]["content"][1]["text"]
     assert text_in(second["messages"]) == with_shortened_page(asked, 700).messages[1]["content"][1]["text"]
-    assert TRUNCATION_NOTICE in text_in(second["messages"])
+    assert SHORTENED_PAGE_NOTICE in text_in(second["messages"])
     assert second["messages"][1]["content"][0] == call["messages"][1]["content"][0]  # the same picture, by its hash
     assert load_prompt("repair").ref in calls.prompts
     assert recorded_request_key(call, text_of(calls)) == portable_request_key(asked)

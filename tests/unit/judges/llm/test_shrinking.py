@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from judges.llm.client import LLMRequest
-from judges.llm.context_windows import TRUNCATION_NOTICE, ContextWindows, page_chars_allowed, with_shortened_page
+from judges.llm.context_windows import SHORTENED_PAGE_NOTICE, ContextWindows, page_chars_allowed, with_shortened_page
 from judges.llm.encoding import KEY_VERSION
 from judges.prompting.blocks import BlockBuilder
 
@@ -41,7 +41,7 @@ def test_only_the_end_of_the_page_is_removed(parts: bool):
     assert less is not None
     before, after = text_of(whole), text_of(less)
     assert len(after) < 0.6 * len(before)
-    start, _, rest = after.partition(TRUNCATION_NOTICE)
+    start, _, rest = after.partition(SHORTENED_PAGE_NOTICE)
     assert before.startswith(start)
     assert before.endswith(rest)
     assert rest.startswith("\n</page ")

@@ -18,7 +18,7 @@ from app.features.bundles.verifying import verify
 from cache.blobs import BlobArea
 from judges.llm.call_log_reader import read_calls
 from judges.llm.chat_body import response_format
-from judges.llm.context_windows import TRUNCATION_NOTICE
+from judges.llm.context_windows import SHORTENED_PAGE_NOTICE
 from judges.llm.providers import Access, make_client
 from judges.llm.request_formats import SCHEMA_IN_WORDS
 from judges.llm.response_cache import FolderReplyCache
@@ -137,7 +137,7 @@ async def test_bundle_contains_every_request_with_its_response(world: InMemoryJu
     assert load_prompt("schema_words").text in read_member(bundle, "prompts/schema_words@1.md").decode()
     for sent, result_or_error in recorded:
         is_whole = SECRET_PLACE in sent
-        assert is_whole != (TRUNCATION_NOTICE in sent)
+        assert is_whole != (SHORTENED_PAGE_NOTICE in sent)
         assert ("maximum context length" in result_or_error) == is_whole
         if not is_whole and GREEN in sent:
             assert json.loads(result_or_error)["result"] is True
