@@ -1,7 +1,7 @@
 """Flipped leaves between two sides and their causes. Pure functions; results are JSON values.
 
-Answers are paired by task and name. If both sides have exactly one answer to a task, the two are paired whatever their
-names. For the difference of the scores, see ``paired_comparison``.
+Answers are paired by task and name. If both sides have exactly one answer to a task, the two are paired even
+if their names differ. For the difference of the scores, see ``paired_comparison``.
 """
 
 from __future__ import annotations

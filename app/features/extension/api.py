@@ -123,7 +123,7 @@ _NUMBER = {"type": "integer", "minimum": 0, "maximum": _MAX_COUNT}
 _BINARY = {"type": "string", "format": "binary"}
 
 
-def _string(name: str, **more: Any) -> dict[str, Any]:
+def _text_field(name: str, **more: Any) -> dict[str, Any]:
     return {"type": "string", "maxLength": _TEXTS[name], **more}
 
 
@@ -137,10 +137,12 @@ _CAPTURE: dict[str, Any] = {
                     "required": ["url", "text"],
                     "additionalProperties": False,
                     "properties": {
-                        "url": _string("url", minLength=1, description="URL from the list of flagged URLs, unchanged"),
-                        "text": _string("text", minLength=1, description="Visible text of the tab"),
-                        "tab_url": _string("tab_url", description="Address that the tab shows"),
-                        "title": _string("title", description="Title of the tab"),
+                        "url": _text_field(
+                            "url", minLength=1, description="URL from the list of flagged URLs, unchanged"
+                        ),
+                        "text": _text_field("text", minLength=1, description="Visible text of the tab"),
+                        "tab_url": _text_field("tab_url", description="Address that the tab shows"),
+                        "title": _text_field("title", description="Title of the tab"),
                         "html": {**_BINARY, "description": "HTML of the page; stored, never served as a page"},
                         "image": {**_BINARY, "description": "Screenshot of the whole page"},
                         "places": PLACES_SCHEMA,
@@ -248,7 +250,7 @@ async def _parse_form(form: FormData, browser: Pairing, service: Service) -> Upl
         consent_chars=counts["consent_chars"],
         inputs=counts["inputs"],
         large_images=counts["large_images"],
-        places=_places(texts["places"]),
+        places=_parse_places(texts["places"]),
         extra_provenance={"browser": str(browser.name), "pairing": browser.id},
     )
     return UploadedPage(
@@ -261,7 +263,7 @@ async def _parse_form(form: FormData, browser: Pairing, service: Service) -> Upl
     )
 
 
-def _places(submitted: str) -> SubmittedBoxes | None:
+def _parse_places(submitted: str) -> SubmittedBoxes | None:
     """Parse the text boxes. Raises Problem if they are invalid."""
     try:
         return parse_submitted_boxes(submitted) if submitted else None

@@ -12,7 +12,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from enum import StrEnum
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
@@ -32,6 +31,7 @@ from app.features.suites.jobs import as_submission, service_suites
 from app.features.suites.records import Record, StepStatus
 from app.features.suites.reports import prediction_json
 from app.features.suites.run_options import Mind2WebRunIn, MultimodalRunIn, SuiteRunIn
+from app.features.suites.service_suite import SuiteName
 from app.jobs.intake import JobOptions, SubmissionReceipt
 from app.service import Service
 from app.storage import jobs as rows
@@ -201,13 +201,6 @@ class StepOut(BaseModel):
 
 
 router = APIRouter(prefix="/v1/suites", tags=["suites"], route_class=StrictJsonRoute)
-
-
-class SuiteName(StrEnum):
-    """Suites that run over HTTP."""
-
-    MIND2WEB = "mind2web"
-    MM_MIND2WEB = "mm-mind2web"
 
 
 PositionPath = Annotated[int, Path(ge=0, le=2**31 - 1)]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from app.console import event_loop
 from app.console.streams import stderr_console
@@ -15,13 +19,9 @@ if TYPE_CHECKING:
     from app.features.suites.records import Record
     from app.features.suites.step_loop import Journal, Plan
     from app.settings import Settings
-import time
-from types import TracebackType
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-_LINE_EVERY_S = 10.0
+_PRINT_INTERVAL_S = 10.0
 
 
 class StepProgress:
@@ -53,7 +53,7 @@ class StepProgress:
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
         self._bar.stop()
 
-    def step(self, record: Mapping[str, Any], *, done: int, total: int, reused: bool) -> None:
+    def on_step(self, record: Mapping[str, Any], *, done: int, total: int, reused: bool) -> None:
         """Record a finished step."""
         self._reused += reused
         if record["status"] == "scored":
@@ -64,7 +64,7 @@ class StepProgress:
             self._not_judged += 1
         self._bar.update(self._task, completed=done, total=total, figures=self.figures)
         now = time.monotonic()
-        if not self._live and (done == total or now - self._printed_at >= _LINE_EVERY_S):
+        if not self._live and (done == total or now - self._printed_at >= _PRINT_INTERVAL_S):
             self._printed_at = now
             self._console.print(f"{done}/{total} steps  {self.figures}", soft_wrap=True, markup=False)
 
@@ -124,7 +124,6 @@ def ask_model(
 
 
 async def _judge_steps(plan: Plan[Any], settings: Settings, journal: Journal) -> list[dict[str, Any]]:
-    from app.features.suites.cli_suite_run import StepProgress
     from app.features.suites.step_loop import open_suite_model, run_steps
 
     async with open_suite_model(settings) as suite_model:

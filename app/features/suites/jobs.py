@@ -110,7 +110,7 @@ class _ProgressWatcher:
     def __init__(self, report: ProgressCallback) -> None:
         self._report = report
 
-    def step(self, record: Record, *, done: int, total: int, reused: bool) -> None:
+    def on_step(self, record: Record, *, done: int, total: int, reused: bool) -> None:
         self._report(_progress(done, total))
 
 

@@ -31,15 +31,9 @@ from app.features.suites.page_figures import (
     run_rows,
     suite_run,
 )
+from app.features.suites.service_suite import SuiteName
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
-
-
-class Suite(StrEnum):
-    """Suites that run over HTTP."""
-
-    MIND2WEB = "mind2web"
-    MM_MIND2WEB = "mm-mind2web"
 
 
 class Table(StrEnum):
@@ -53,7 +47,7 @@ class Table(StrEnum):
     READINGS = "readings"
 
 
-NAMES: Mapping[str, str] = {Suite.MIND2WEB: "Mind2Web", Suite.MM_MIND2WEB: "Multimodal-Mind2Web~"}
+NAMES: Mapping[str, str] = {SuiteName.MIND2WEB: "Mind2Web", SuiteName.MM_MIND2WEB: "Multimodal-Mind2Web~"}
 _MAX_RUNS = 50
 _STEPS_PER_PAGE = 50
 _MAX_CSV_RUNS = 10_000
@@ -70,18 +64,18 @@ Position = Annotated[int, Path(ge=0, le=2**31 - 1)]
 async def suites(viewer: ViewerDep, format: Format = Format.HTML) -> Response:
     """Show the newest runs of every suite, by split."""
     if format is Format.CSV:
-        every = {suite.value: by_split(await _runs(viewer, suite, at_most=_MAX_CSV_RUNS)) for suite in Suite}
+        every = {suite.value: by_split(await _runs(viewer, suite, at_most=_MAX_CSV_RUNS)) for suite in SuiteName}
         return await csv_file("suites", RUNS_CSV, run_rows(every))
-    newest = {suite: by_split(await _runs(viewer, suite, at_most=_MAX_RUNS)) for suite in Suite}
+    newest = {suite: by_split(await _runs(viewer, suite, at_most=_MAX_RUNS)) for suite in SuiteName}
     return await viewer.page(
-        "suites.html", title="Suites", here="suites", json=f"/v1/suites/{Suite.MIND2WEB}/runs",
+        "suites.html", title="Suites", here="suites", json=f"/v1/suites/{SuiteName.MIND2WEB}/runs",
         csv="/suites?format=csv", suites=newest, names=NAMES, measures=MEASURES, published=published,
     )  # fmt: skip
 
 
 @router.get("/suites/{suite}/runs/{run_id}")
 async def run(
-    suite: Suite,
+    suite: SuiteName,
     run_id: IdPath,
     viewer: ViewerDep,
     status: Annotated[str | None, Query(pattern=f"^({'|'.join(_STATUSES)})?$")] = None,
@@ -121,7 +115,7 @@ async def run(
 
 @router.get("/suites/{suite}/runs/{run_id}/steps/{position}")
 async def step(
-    suite: Suite, run_id: IdPath, position: Position, viewer: ViewerDep, format: Format = Format.HTML
+    suite: SuiteName, run_id: IdPath, position: Position, viewer: ViewerDep, format: Format = Format.HTML
 ) -> Response:
     """Show one step: the page, every question with its reply, and the gold answer."""
     base = f"/v1/suites/{suite}/runs/{run_id}"
@@ -147,7 +141,7 @@ async def step(
 
 
 @router.get("/suites/{suite}/runs/{run_id}/steps/{position}/screenshot")
-async def screenshot(suite: Suite, run_id: IdPath, position: Position, viewer: ViewerDep) -> Response:
+async def screenshot(suite: SuiteName, run_id: IdPath, position: Position, viewer: ViewerDep) -> Response:
     """Return the screenshot of a step with the boxes that the service draws."""
     response = await viewer.api.request("GET", f"/v1/suites/{suite}/runs/{run_id}/steps/{position}/screenshot")
     kind = response.headers.get("content-type", "")
@@ -157,7 +151,7 @@ async def screenshot(suite: Suite, run_id: IdPath, position: Position, viewer: V
     return Response(response.content, media_type=kind, headers=headers)
 
 
-async def _runs(viewer: Viewer, suite: Suite, *, at_most: int) -> list[SuiteRun]:
+async def _runs(viewer: Viewer, suite: SuiteName, *, at_most: int) -> list[SuiteRun]:
     runs = await viewer.api.items(f"/v1/suites/{suite}/runs", at_most=at_most)
     return [suite_run(run, await _result(viewer, run)) for run in runs]
 

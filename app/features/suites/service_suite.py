@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Protocol
 
 from app.features.suites.data_folders import DataFolders
 from app.features.suites.records import Record
 from app.features.suites.step_loop import Plan
 from app.settings import Settings
+
+
+class SuiteName(StrEnum):
+    """Suites that run over HTTP."""
+
+    MIND2WEB = "mind2web"
+    MM_MIND2WEB = "mm-mind2web"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

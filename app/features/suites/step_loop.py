@@ -83,7 +83,7 @@ class Journal(Protocol):
 class StepWatcher(Protocol):
     """Observer of finished steps. ``reused`` steps were journalled by an earlier run."""
 
-    def step(self, record: Record, *, done: int, total: int, reused: bool) -> None: ...
+    def on_step(self, record: Record, *, done: int, total: int, reused: bool) -> None: ...
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ class _RunRecords:
 
     def add(self, record: Record, *, reused: bool = False) -> None:
         self.records.append(without_trace(record))
-        self.watcher.step(record, done=len(self.records), total=self.total, reused=reused)
+        self.watcher.on_step(record, done=len(self.records), total=self.total, reused=reused)
 
 
 async def run_steps(

@@ -20,10 +20,10 @@ def progress() -> tuple[StepProgress, io.StringIO]:
 def test_figures_so_far_are_means_over_scored_steps():
     shown, written = progress()
     with shown:
-        shown.step(scored(1, 1.0, 1), done=1, total=4, reused=True)
-        shown.step(scored(0, 0.5, 0), done=2, total=4, reused=False)
-        shown.step({"status": "not_judged"}, done=3, total=4, reused=False)
-        shown.step({"status": "skipped"}, done=4, total=4, reused=False)
+        shown.on_step(scored(1, 1.0, 1), done=1, total=4, reused=True)
+        shown.on_step(scored(0, 0.5, 0), done=2, total=4, reused=False)
+        shown.on_step({"status": "not_judged"}, done=3, total=4, reused=False)
+        shown.on_step({"status": "skipped"}, done=4, total=4, reused=False)
     assert written.getvalue() == "4/4 steps  ele 0.500  f1 0.750  step 0.500  1 not judged  1 reused\n"
 
 
@@ -31,7 +31,7 @@ def test_not_every_step_prints_a_line_without_a_terminal():
     shown, written = progress()
     with shown:
         for done in range(1, 100):
-            shown.step(scored(1, 1.0, 1), done=done, total=100, reused=False)
+            shown.on_step(scored(1, 1.0, 1), done=done, total=100, reused=False)
     assert written.getvalue().count("\n") <= 1
 
 

@@ -84,7 +84,7 @@ class MemoryJournal:
 
 
 class NoWatcher:
-    def step(self, record: Any, *, done: int, total: int, reused: bool) -> None:
+    def on_step(self, record: Any, *, done: int, total: int, reused: bool) -> None:
         """Do nothing."""
 
 

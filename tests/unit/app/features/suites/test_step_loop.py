@@ -55,7 +55,7 @@ class RecordingWatcher:
     def __init__(self) -> None:
         self.seen: list[tuple[int, int, bool]] = []
 
-    def step(self, record: Record, *, done: int, total: int, reused: bool) -> None:
+    def on_step(self, record: Record, *, done: int, total: int, reused: bool) -> None:
         self.seen.append((done, total, reused))
 
 
