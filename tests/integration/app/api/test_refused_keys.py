@@ -4,6 +4,7 @@ server over HTTP."""
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -23,6 +24,8 @@ pytestmark = pytest.mark.postgres
 
 FRANCE = {"https://example.org/france": "Paris is the capital of France."}
 JOBS = 12
+PROBE_INTERVAL_S = 4.0
+"""A retry sends a probe request at most once in about this time."""
 ANSWERS = [{"name": f"answer_{nth}", "text": f"It is Paris, for the {nth}th time."} for nth in range(JOBS)]
 BEHIND_A_PROXY = Fault(status=400, message="Authentication Error, Invalid proxy server token passed")
 """A wrong key, as a proxy passes it on."""
@@ -122,13 +125,14 @@ async def test_retry_of_one_job_resumes_all_jobs(serve: Serve, model: StandInLLM
 
 
 async def test_immediate_retries_with_invalid_key_send_no_requests(serve: Serve, model: StandInLLM):
+    began = time.monotonic()
     async with serve("key-a") as api:
         job_ids = await submit(api, answers=ANSWERS)
         await all_paused(api, job_ids)
         for job_id in job_ids:
             assert (await api.post(f"/v1/jobs/{job_id}/retry")).status_code == 202
         await all_paused(api, job_ids)
-    assert len(model.calls) == 1
+    assert len(model.calls) <= 1 + (time.monotonic() - began) // PROBE_INTERVAL_S
 
 
 @pytest.mark.parametrize("fault", [NO_ACCESS, NO_QUOTA, BEHIND_A_PROXY])
