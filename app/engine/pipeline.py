@@ -222,7 +222,7 @@ async def _run_native(case: _Case) -> _Judged:
     """Run a native judge: declare the rubric, then settle it. Judges not loaded from a file run in-process."""
     block_builder, prepared = case.runtime.block_builder, case.runtime.page_preparer
     if case.runtime.process_pool is not None and case.judge.source is not None:
-        confined = await judge_isolated(
+        isolated = await judge_isolated(
             case.judge,
             case.answer,
             agent=case.agent,
@@ -236,7 +236,7 @@ async def _run_native(case: _Case) -> _Judged:
             progress=case.reporter.judged,
             deadline_s=case.deadline_s,
         )
-        return _Judged(summary=confined.summary, prompts=confined.prompts, usage=confined.usage)
+        return _Judged(summary=isolated.summary, prompts=isolated.prompts, usage=isolated.usage)
     tools = JudgeTools(
         verifier=Verifier(case.llm, case.model, block_builder=block_builder, pages=prepared),
         extractor=Extractor(case.llm, case.model, block_builder=block_builder, pages=prepared),

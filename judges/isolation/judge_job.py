@@ -34,7 +34,7 @@ class JudgeJob:
 
     Attributes:
         entry: Entry point, ``module:function``.
-        more: Additional fields for this entry point.
+        extra_fields: Additional fields for this entry point.
         handlers: RPC methods that the child may call.
         on_open: Called with a function that sends a notification to the child.
     """

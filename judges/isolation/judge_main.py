@@ -43,7 +43,7 @@ _LIMITS: Final = {errno.EFBIG: "file size", errno.EMFILE: "open files"}
 
 
 def run_native_judge(talk: socket.socket, ask: socket.socket) -> None:
-    """Run a native judge file. Entry point for ``script_process``."""
+    """Run a native judge file. Entry point of ``fork_server.run_script_process``."""
     run_job(talk, ask, _judge)
 
 

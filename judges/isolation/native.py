@@ -1,4 +1,4 @@
-"""Run of a native judge file in a child process, from the service's side (``serving`` is the child's side)."""
+"""Run of a native judge file in a child process: the service's side. The child's side is ``judge_main``."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from rubrics.verdict import Claim, Usage, Verdict
 class EvidenceReference(Evidence):
     """Page whose text and screenshots stay in the service.
 
-    ``named`` is the URL under which it was requested. ``bring`` fetches the complete page.
+    ``requested_url`` is the URL under which it was requested. ``fetch`` fetches the complete page.
     """
 
     requested_url: str

@@ -152,7 +152,7 @@ def descendants() -> list[psutil.Process]:
 def kill_descendants(spared: int) -> None:
     """Kill and reap all descendants except ``spared``, which is dead already and reaped elsewhere.
 
-    Requires ``confining.become_subreaper``, which makes orphaned descendants children of this process.
+    Requires ``process_limits.become_subreaper``, which makes orphaned descendants children of this process.
     """
     give_up_at = time.monotonic() + KILL_TIMEOUT_S
     while (left := [each for each in descendants() if each.pid != spared]) and time.monotonic() < give_up_at:

@@ -50,7 +50,7 @@ class RemoteLLM:
     """``LLMClient`` for one provider.
 
     ``semaphore`` limits concurrent requests (``limits.llm``). ``budget`` limits the cost of requests that have no
-    budget in ``budget``.
+    budget of their own.
     """
 
     def __init__(

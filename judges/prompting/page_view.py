@@ -47,10 +47,10 @@ class PreparedPage:
         nonces: Nonces of the tags in ``blocks``.
         text: Original text, to which offsets refer.
         links: One ``words<TAB>address`` per line.
-        reading: Index of the text shown, for grounding checks.
+        index: Index of the text shown, for grounding checks.
         url_scan: Injection scan of the address.
         source_signals: Source signals of the addresses.
-        echoes: Search terms and other text carried by the addresses, folded.
+        address_texts: Search terms and other text carried by the addresses, folded.
     """
 
     page_id: str

@@ -1,4 +1,4 @@
-"""Run of a public judge script in a child process, from the child's side (``confining`` is the service's side)."""
+"""Run of a public judge script in a child process: the child's side. The service's side is ``isolated_run``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _log = logging.getLogger("mind2web2.host")
 
 
 def run_script(talk: socket.socket, ask: socket.socket) -> None:
-    """Run a public judge script. Entry point for ``script_process``."""
+    """Run a public judge script. Entry point of ``fork_server.run_script_process``."""
     run_job(talk, ask, _run)
 
 
