@@ -40,7 +40,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Authenticated caller. ``everybody``: the caller may see the data of all owners."""
+    """Authenticated caller. ``sees_all_owners``: the caller may see the data of all owners."""
 
     owner: str
     scope: Scope

@@ -2,7 +2,7 @@
 
 These are plain ASGI classes so that bodies are counted while they arrive and event streams are not buffered.
 
-A browser sends the requests of an extension with an ``QuoteOrigin`` that web pages cannot have, and lets the extension
+A browser sends the requests of an extension with an ``Origin`` that web pages cannot have, and lets the extension
 read the response only if its CORS headers name this origin. No cookies are used; the extension's token authorizes it.
 """
 
@@ -37,7 +37,7 @@ SECURITY_HEADERS = {
 class OriginGuard:
     """Rejects requests that other web sites send through the operator's browser.
 
-    DNS rebinding is visible in ``Host``, a cross-site request in ``QuoteOrigin``. Without API keys, only loopback names
+    DNS rebinding is visible in ``Host``, a cross-site request in ``Origin``. Without API keys, only loopback names
     are accepted as ``Host``.
     """
 

@@ -50,7 +50,7 @@ class DemoAnswer:
 class DemoRun:
     """Outcome of the demo.
 
-    ``browsers_sandboxed`` tells whether the browser ran in its sandbox; None if no page was captured.
+    ``sandboxed`` tells whether the browser ran in its sandbox; None if no page was captured.
     """
 
     answers: tuple[DemoAnswer, ...]

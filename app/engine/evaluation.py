@@ -39,8 +39,8 @@ class PlannedAnswer:
 
     Attributes:
         judge: None if no judge can be loaded. ``problem`` then contains an error code and a message.
-        why: Reason for judging the answer, or for not judging it.
-        standing: Newest result if it is still valid and reused.
+        reason: Reason for judging the answer, or for not judging it.
+        reusable: Newest result if it is still valid and reused.
         earlier: Newest result, valid or not.
     """
 

@@ -71,7 +71,7 @@ _MAX_CONCURRENT: Final = 4
 class ForecastRequest:
     """Input of a forecast: one answer.
 
-    ``past`` are results of its task, oldest first. ``recall`` returns the checkpoint of a job for a request key, if
+    ``past`` are results of its task, oldest first. ``stored_reply`` returns the checkpoint of a job for a request key, if
     any.
     """
 

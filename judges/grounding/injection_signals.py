@@ -1,6 +1,6 @@
 """Signs of prompt injection in a sentence, and the combinations of signs that form an injected instruction.
 
-A single sign proves little. For the patterns of each sign, see ``injection_patterns`` and ``injection_multilingual``.
+A single sign proves little. For the patterns of each sign, see ``injection_patterns``.
 """
 
 from __future__ import annotations
