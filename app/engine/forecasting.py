@@ -71,8 +71,8 @@ _MAX_CONCURRENT: Final = 4
 class ForecastRequest:
     """Input of a forecast: one answer.
 
-    ``past`` are results of its task, oldest first. ``stored_reply`` returns the checkpoint of a job for a request key, if
-    any.
+    ``past`` are results of its task, oldest first. ``stored_reply`` returns the checkpoint of a job for a request key,
+    if any.
     """
 
     judge: Judge
@@ -179,7 +179,7 @@ def _key_without_client(request: LLMRequest) -> str:
 
 
 def checkpoint_lookup(replies: Mapping[str, CheckpointedReply]) -> Callable[[str, LLMRequest], LLMReply | None]:
-    """Return a ``recall`` function for the checkpoints of a job."""
+    """Return a ``ForecastRequest.stored_reply`` function for the checkpoints of a job."""
 
     def recall(key: str, request: LLMRequest) -> LLMReply | None:
         found = replies.get(key)
