@@ -34,7 +34,7 @@ from tests.standin.llm import StandInLLM
 
 FOLDER = Path(__file__).parents[1] / "docs" / "screenshots"
 SIZES = {"wide": (1280, 900), "narrow": (390, 844)}
-MOST_PX = 1700
+MAX_PX = 1700
 QUALITY = 50
 KEY = "key-for-the-picture-of-the-sign-in-page"
 _SHORT = 50
@@ -218,7 +218,7 @@ async def _shoot_all(browser: Browser, url: str, pages: Mapping[str, str], size:
         await page.goto(url + path)
         await asyncio.sleep(0.6)  # time for pictures and the leaf panel to load
         whole = int(await page.evaluate("document.documentElement.scrollHeight"))
-        await page.set_viewport_size({"width": width, "height": min(max(whole, 300), MOST_PX)})
+        await page.set_viewport_size({"width": width, "height": min(max(whole, 300), MAX_PX)})
         await page.evaluate("scrollTo(0, 0)")
         await asyncio.sleep(0.2)
         picture = Image.open(io.BytesIO(await page.screenshot(animations="disabled")))

@@ -26,8 +26,8 @@ from app.dashboard.wording import state_words
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
 _PER_PAGE = 50
-_MOST_CSV = 10_000
-_MOST_RESULTS = 20
+_MAX_CSV = 10_000
+_MAX_RESULTS = 20
 MAX_TEXT_CHARS = 400_000
 _CSV = ("id", "url", "final_url", "outcome", "problem", "http_status", "kind", "title", "detail", "captured_at",
         "duration_s")  # fmt: skip
@@ -49,7 +49,7 @@ async def captures(
     chosen = {"problem": problem or None, "agent": agent or None, "task_id": task_id or None}
     query = query_of(chosen)
     if format is Format.CSV:
-        found = await viewer.api.items("/v1/pages", at_most=_MOST_CSV, **chosen)
+        found = await viewer.api.items("/v1/pages", at_most=_MAX_CSV, **chosen)
         return await csv_file("captures", _CSV, ([page[name] for name in _CSV] for page in found))
     listed = await viewer.api.get("/v1/pages", limit=_PER_PAGE, cursor=cursor, **chosen)
     return await viewer.page(
@@ -90,7 +90,7 @@ def _usd(leaf: Node) -> float | None:
 
 async def _dependents(viewer: Viewer, dependents: Mapping[str, Any], url: str) -> list[Dependent]:
     """Return the results that cite the page, with the citing leaves; most leaves first."""
-    origins = dependents["items"][:_MOST_RESULTS]
+    origins = dependents["items"][:_MAX_RESULTS]
     found = [dependent(origin, result, url) async for origin, result in results_of(viewer, origins)]
     return [one for one in found if one is not None]
 

@@ -17,8 +17,8 @@ router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 NamePath = Annotated[str, Path(pattern=NAME)]
-_MOST_AGENTS = 100
-_MOST_OPEN_JOBS = 200
+_MAX_AGENTS = 100
+_MAX_OPEN_JOBS = 200
 _HISTORY = 400
 _AGENT_HISTORY = 1000
 
@@ -26,7 +26,7 @@ _AGENT_HISTORY = 1000
 @router.get("/")
 async def home(viewer: ViewerDep, format: Format = Format.HTML) -> Response:
     """Show all agents, best first."""
-    board = (await viewer.api.get("/v1/leaderboard"))["items"][:_MOST_AGENTS]
+    board = (await viewer.api.get("/v1/leaderboard"))["items"][:_MAX_AGENTS]
     rows = [await _row(viewer, item) for item in board]
     rows.sort(key=lambda row: (-(row.partial or 0.0), row.agent))
     if format is Format.CSV:
@@ -76,8 +76,8 @@ async def agent(agent: NamePath, viewer: ViewerDep, format: Format = Format.HTML
 
 async def open_submissions(viewer: Viewer) -> list[dict[str, Any]]:
     """Return the submissions with unfinished jobs, newest first, with job counts and total progress."""
-    jobs = await viewer.api.items("/v1/jobs", at_most=_MOST_OPEN_JOBS, status="running")
-    jobs += await viewer.api.items("/v1/jobs", at_most=_MOST_OPEN_JOBS, status="queued")
+    jobs = await viewer.api.items("/v1/jobs", at_most=_MAX_OPEN_JOBS, status="running")
+    jobs += await viewer.api.items("/v1/jobs", at_most=_MAX_OPEN_JOBS, status="queued")
     groups: dict[str, list[dict[str, Any]]] = {}
     for job in sorted(jobs, key=lambda job: str(job["id"]), reverse=True):
         groups.setdefault(str(job["submission_id"]), []).append(job)

@@ -25,7 +25,7 @@ IdQuery = Annotated[str | None, Query(pattern=ID)]
 STATUSES = ("queued", "running", "succeeded", "failed", "cancelled")
 TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
 _PER_PAGE = 50
-_MOST_CSV = 10_000
+_MAX_CSV = 10_000
 _CSV = ("id", "status", "stage", "agent", "task_id", "answer", "model", "attempts", "result_id", "created_at",
         "started_at", "finished_at")  # fmt: skip
 _PROGRESS_CSV = ("pages_done", "pages_total", "leaves_done", "leaves_total")
@@ -44,7 +44,7 @@ async def jobs(
     """List jobs, newest first."""
     chosen = {"status": status or None, "agent": agent or None, "task_id": task_id or None}
     if format is Format.CSV:
-        found = await viewer.api.items("/v1/jobs", at_most=_MOST_CSV, **chosen)
+        found = await viewer.api.items("/v1/jobs", at_most=_MAX_CSV, **chosen)
         return await _csv("jobs", found)
     query = query_of(chosen)
     listed = await viewer.api.get("/v1/jobs", limit=_PER_PAGE, cursor=cursor, **chosen)

@@ -14,7 +14,7 @@ from app.dashboard.outline import Node
 from app.dashboard.passages import Passage, passages
 from app.dashboard.result_cache import Tree
 
-_MOST_BOXES = 200
+_MAX_BOXES = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ def places_of(known: Mapping[str, Any] | None, spans: Sequence[tuple[int, int]])
     found: dict[int, list[Box]] = {}
     for low, high in spans:
         at = max(0, bisect_right(starts, low) - 1)
-        for start, end, screenshot, *box in lines[at : at + _MOST_BOXES]:
+        for start, end, screenshot, *box in lines[at : at + _MAX_BOXES]:
             if start >= high:
                 break
             if end > low:

@@ -31,7 +31,7 @@ from app.dashboard.viewer import FormCheck, Viewer, ViewerDep, query_of
 
 MAX_ANSWERS = 5
 MAX_TEXT_CHARS = 400_000
-_MOST_CHANGES = 20
+_MAX_CHANGES = 20
 _FORBIDDEN = 403
 _CITES = re.compile(r'<span data-cites="([0-9a-f ]+)"')
 
@@ -103,7 +103,7 @@ async def preview_of(viewer: Viewer, url: str, view: View) -> Preview | None:
 
 async def _changes(viewer: Viewer, url: str) -> Sequence[Mapping[str, Any]] | None:
     try:
-        return list((await viewer.api.get("/v1/pages/changes", url=url, limit=_MOST_CHANGES))["items"])
+        return list((await viewer.api.get("/v1/pages/changes", url=url, limit=_MAX_CHANGES))["items"])
     except ApiError as error:
         if error.status == _FORBIDDEN:
             return None
@@ -132,7 +132,7 @@ def _marked(html: str, mark: str) -> Markup:
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
 _PER_PAGE = 200
-_MOST_CSV = 10_000
+_MAX_CSV = 10_000
 _MAX_WORK = 2000
 _CONFLICT = 409
 _MAX_FORECAST = 20
@@ -170,7 +170,7 @@ async def panels(
     """Show the three panels. ``url`` is the URL of the preview, ``done`` the id of the change just made."""
     filters = {"task_id": task or None, **_SHOWN[show]}
     if format is Format.CSV:
-        found = await viewer.api.items("/v1/pages/urls", at_most=_MOST_CSV, **filters)
+        found = await viewer.api.items("/v1/pages/urls", at_most=_MAX_CSV, **filters)
         return await csv_file("pages", _CSV, ([cited[name] for name in _CSV] for cited in found))
     listed = await viewer.api.get("/v1/pages/urls", limit=_PER_PAGE, cursor=cursor, **filters)
     tasks = (await viewer.api.get("/v1/pages/tasks"))["items"]

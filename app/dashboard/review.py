@@ -26,9 +26,9 @@ from rubrics.verdict import Outcome
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
-_MOST_SHOWN = 100
+_MAX_SHOWN = 100
 _PER_PAGE = 50
-_MOST_CSV = 10_000
+_MAX_CSV = 10_000
 _CSV = ("agent", "task_id", "answer_name", "leaf", "description", "outcome", "doubt", "worth", "why", "settled",
         "settled_by", "result_id")  # fmt: skip
 _SETTLED_CSV = ("id", "result_id", "agent", "task_id", "answer_name", "leaf", "outcome", "verdict", "model", "in_force",
@@ -55,7 +55,7 @@ async def review(
     return await viewer.page(
         "review.html", title="Review", here="review", tab="doubt", json=f"/review?{query}",
         csv=f"/review?format=csv&{query}",
-        found=found[:_MOST_SHOWN], total=len(found), looked_at=min(len(wanted), MAX_RESULTS), there_are=len(wanted),
+        found=found[:_MAX_SHOWN], total=len(found), looked_at=min(len(wanted), MAX_RESULTS), there_are=len(wanted),
         agents=sorted(agents), agent=agent, settled=settled, done=done,
     )  # fmt: skip
 
@@ -75,7 +75,7 @@ async def settled(
     """List overrides, newest first."""
     chosen = agent or None
     if format is Format.CSV:
-        found = await viewer.api.items("/v1/reviews", at_most=_MOST_CSV, agent=chosen)
+        found = await viewer.api.items("/v1/reviews", at_most=_MAX_CSV, agent=chosen)
         return await csv_file("settled", _SETTLED_CSV, ([one[name] for name in _SETTLED_CSV] for one in found))
     listed = await viewer.api.get("/v1/reviews", limit=_PER_PAGE, cursor=cursor, agent=chosen)
     return await viewer.page(

@@ -344,7 +344,7 @@ class _UnconfiguredClient:
         """Do nothing: there is nothing to close."""
 
 
-MOST_PAST_RUNS = 50
+MAX_PAST_RUNS = 50
 
 
 async def forecast_plan(
@@ -380,7 +380,7 @@ def past_results(out: Path, task_id: str) -> list[dict[str, Any]]:
     """Return the newest results of a task for all agents. Unreadable results are skipped. Blocks on disk reads."""
     agents = sorted(path.name for path in out.iterdir() if path.is_dir()) if out.is_dir() else []
     folders = [folder for agent in agents for folder in judged_answers(out, agent, task_id)]
-    read = [newest_result(folder, damaged_ok=True) for folder in folders[-MOST_PAST_RUNS:]]
+    read = [newest_result(folder, damaged_ok=True) for folder in folders[-MAX_PAST_RUNS:]]
     return [result for result in read if result is not None]
 
 

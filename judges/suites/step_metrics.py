@@ -16,7 +16,7 @@ from typing import TypeAlias
 from judges.analysis.statistics.bootstrap import ratio_intervals
 from judges.analysis.statistics.wilson import wilson
 
-MOST_COUNTED_ERRORS = 3
+MAX_COUNTED_ERRORS = 3
 """Tasks with more failed steps are counted together, under ``MANY_ERRORS``."""
 MANY_ERRORS = ">3"
 
@@ -63,7 +63,7 @@ class GroupScore:
 class SuiteScore:
     """Aggregate score of the steps of a run.
 
-    ``error_ratio`` is the share of tasks by number of failed steps; numbers above ``MOST_COUNTED_ERRORS`` share one
+    ``error_ratio`` is the share of tasks by number of failed steps; numbers above ``MAX_COUNTED_ERRORS`` share one
     key, and numbers without a task are omitted. ``websites`` and ``domains`` are sorted by name.
     """
 
@@ -182,7 +182,7 @@ def error_ratio(tasks: Iterable[Sequence[StepScore]]) -> dict[str, float]:
     counts: Counter[str] = Counter()
     for steps in tasks:
         wrong = sum(not step.success for step in steps)
-        counts[str(wrong) if wrong <= MOST_COUNTED_ERRORS else MANY_ERRORS] += 1
+        counts[str(wrong) if wrong <= MAX_COUNTED_ERRORS else MANY_ERRORS] += 1
     return {name: count / counts.total() for name, count in sorted(counts.items(), key=_by_size)}
 
 

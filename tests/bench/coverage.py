@@ -25,7 +25,7 @@ Ends: TypeAlias = tuple[float, float]
 
 RUNS, SEED = 2_000, 20_261_122
 TASKS = (5, 10, 20, 50)
-MOST_ANSWERS = 5
+MAX_ANSWERS = 5
 LOST = 0.1
 """Probability that the second agent loses an answer that the first one had."""
 _ROUNDING = 1e-9
@@ -102,9 +102,9 @@ def samples(shape: Shape, tasks: int, *, clustered: bool, runs: int = RUNS, seed
             scores = first.tolist()
             yield Sample(values=scores, weights=[1.0] * tasks, means=scores)
             continue
-        answers = random.integers(1, MOST_ANSWERS + 1, tasks)
-        further = shape.draw(random, tasks * MOST_ANSWERS).reshape(tasks, MOST_ANSWERS)
-        same = random.random((tasks, MOST_ANSWERS)) < SAME_AS_FIRST
+        answers = random.integers(1, MAX_ANSWERS + 1, tasks)
+        further = shape.draw(random, tasks * MAX_ANSWERS).reshape(tasks, MAX_ANSWERS)
+        same = random.random((tasks, MAX_ANSWERS)) < SAME_AS_FIRST
         same[:, 0] = True
         drawn = [
             np.where(alike, score, others)[:count].tolist()

@@ -35,7 +35,7 @@ _BLOCK = 32
 _NEGLIGIBLE = 1e-9
 _TOLERANCE = 1e-6
 _TAIL = (1 - LEVEL) / 2
-_LEAST_TAIL = 1e-15
+_MIN_TAIL = 1e-15
 """Smaller tail probabilities are rounding errors of the integration."""
 
 
@@ -122,7 +122,7 @@ def _lower_end(values: Floats, weights: Floats) -> float:
 
     def excess(at: float) -> float:
         """Return a function of ``at`` that is nearly linear, so that its root is found in few steps."""
-        tail = min(1 - _LEAST_TAIL, max(_LEAST_TAIL, _probability_below(points, counts, at)))
+        tail = min(1 - _MIN_TAIL, max(_MIN_TAIL, _probability_below(points, counts, at)))
         return float(ndtri(tail)) - wanted
 
     # Lower bound of the quantile by Cantelli's inequality.
