@@ -153,8 +153,8 @@ VARIED: Mapping[str, Shape] = {
     "typed-in-slow-frames": Shape(
         reply=page(
             "<p id=t></p><script>const words = 'Brücke 4 gesperrt'; let n = 0; const step = () => {"
-            "for (let k = 0; k < 6e7; k++) globalThis.sum = k; t.textContent = words.slice(0, n++ / 4);"
-            "if (n <= 4 * words.length) requestAnimationFrame(step) }; step()</script>"
+            "for (let k = 0; k < 3e7; k++) globalThis.sum = k; t.textContent = words.slice(0, n++ / 2);"
+            "if (n <= 2 * words.length) requestAnimationFrame(step) }; step()</script>"
         ),
         shown=("Brücke 4 gesperrt",),
     ),
