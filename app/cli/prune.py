@@ -33,7 +33,7 @@ def prune(
             open_blobs(settings),
             before=before,
             now=now,
-            rehearse=not yes,
+            dry_run=not yes,
             folder=settings.data_dir / "captures",
         )
     )

@@ -107,7 +107,7 @@ def _as_json(planned: PlannedAnswer, forecast: Forecast | None) -> dict[str, Any
         "task_id": planned.folder.task_id,
         "answer_name": planned.answer.name,
         "judge": planned.to_judge,
-        "why": planned.why,
+        "why": planned.reason,
         "urls": list(planned.urls),
         "forecast": None if forecast is None else forecast.as_json(),
     }

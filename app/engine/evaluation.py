@@ -39,7 +39,7 @@ class PlannedAnswer:
 
     Attributes:
         judge: None if no judge can be loaded. ``problem`` then contains an error code and a message.
-        why: Reason for judging the answer, or for not judging it.
+        reason: Reason for judging the answer, or for not judging it.
         standing: Newest result if it is still valid and reused.
         earlier: Newest result, valid or not.
     """
@@ -48,7 +48,7 @@ class PlannedAnswer:
     answer: Answer
     urls: tuple[str, ...]
     judge: Judge | None
-    why: str
+    reason: str
     reusable: Mapping[str, Any] | None = None
     problem: tuple[str, str] | None = None
     earlier: Mapping[str, Any] | None = None
@@ -83,7 +83,7 @@ class EvaluationObserver(Protocol):
 
     def progress(self, planned: PlannedAnswer, progress: Progress) -> None: ...
 
-    def done(self, evaluated: AnswerEvaluation) -> None: ...
+    def finished(self, evaluated: AnswerEvaluation) -> None: ...
 
 
 def plan(
@@ -135,12 +135,12 @@ def _planned(
         broken = catalogue.broken.get(task_id)
         problem = (NO_JUDGE, f"no judge for task {task_id}") if broken is None else (BROKEN_JUDGE, broken)
         return PlannedAnswer(
-            folder=folder, answer=answer, urls=urls, judge=None, why=problem[1].splitlines()[0], problem=problem
+            folder=folder, answer=answer, urls=urls, judge=None, reason=problem[1].splitlines()[0], problem=problem
         )
     last = newest_result(folder, damaged_ok=overwrite)
     if last is None or overwrite:
         why = "overwrite" if overwrite else "no result yet"
-        return PlannedAnswer(folder=folder, answer=answer, urls=urls, judge=judge, why=why, earlier=last)
+        return PlannedAnswer(folder=folder, answer=answer, urls=urls, judge=judge, reason=why, earlier=last)
     parameters_by_role = None if parameters is None else parameters.as_json(model)
     basis = ResultInputs(
         answer_sha256=answer.sha256, script_sha256=judge.sha256, model=model, parameters=parameters_by_role
@@ -153,7 +153,7 @@ def _planned(
         answer=answer,
         urls=urls,
         judge=judge,
-        why=again or "its last result is still valid",
+        reason=again or "its last result is still valid",
         reusable=last if again is None else None,
         earlier=last,
     )
@@ -170,7 +170,7 @@ async def evaluate_all(
         ModelNotConfigured, LLMRejected, BrowserUnavailable: Nothing can be judged on this machine or with this key.
     """
     if any(one.to_judge for one in planned):
-        await runtime.models.opened(runtime.settings.model)  # detect a missing key before capturing pages
+        await runtime.models.open_client(runtime.settings.model)  # detect a missing key before capturing pages
     done: dict[int, AnswerEvaluation] = {}
     by_task: dict[str, list[tuple[int, PlannedAnswer]]] = {}
     for number, one in enumerate(planned):
@@ -184,7 +184,7 @@ async def evaluate_all(
         async def answer(number: int, one: PlannedAnswer) -> None:
             async with slots:
                 done[number] = await _evaluate(runtime, one, watcher)
-            watcher.done(done[number])
+            watcher.finished(done[number])
 
         # Twice as many tasks as are judged at once: pages are imported and exported while other tasks wait for models.
         async with task_slots:
@@ -194,13 +194,13 @@ async def evaluate_all(
             imported: ImportSummary | None = None
             if cache is not None and any(one.to_judge for _, one in answers):
                 async with import_slot:
-                    imported = await cache.bring_in(runtime, folder.agent, folder.task_id, urls)
+                    imported = await cache.import_pages(runtime, folder.agent, folder.task_id, urls)
             async with runtime.limits.tasks, asyncio.TaskGroup() as group:
                 for number, one in answers:
                     group.create_task(answer(number, one))
             if cache is not None:
                 cited, judged = _cited(one for _, one in answers), _judged_pages(done[number] for number, _ in answers)
-                await cache.keep(runtime, folder.agent, folder.task_id, cited, judged, brought_in=imported)
+                await cache.export_pages(runtime, folder.agent, folder.task_id, cited, judged, imported=imported)
 
     failed: BaseException | None = None
     try:
@@ -217,7 +217,7 @@ async def evaluate_all(
 async def _evaluate(runtime: Runtime, planned: PlannedAnswer, watcher: EvaluationObserver) -> AnswerEvaluation:
     """Judge one answer and write its result."""
     if planned.judge is None:
-        code, error = planned.problem or (NO_JUDGE, planned.why)
+        code, error = planned.problem or (NO_JUDGE, planned.reason)
         return AnswerEvaluation(planned=planned, outcome=planned.outcome(None, code), error=error)
     if planned.reusable is not None:
         return AnswerEvaluation(

@@ -61,7 +61,7 @@ class ModelClients:
         replies: ReplyCache | None,
         *,
         policy: RetryPolicy | None = None,
-        lines: SharedProviderStatus | None = None,
+        provider_status: SharedProviderStatus | None = None,
         secret: bytes = b"",
         lists_models: bool = True,
     ) -> None:
@@ -69,23 +69,24 @@ class ModelClients:
 
         Args:
             policy: Retry policy (default: from the settings).
-            lines: Provider status that the workers on one database share. The database then also counts the budget.
-            secret: Key of the hash that identifies an account in ``lines``.
+            provider_status: Provider status that the workers on one database share. The database then also counts the
+                budget.
+            secret: Key of the hash that identifies an account in ``provider_status``.
             lists_models: Whether the model list of a server may be requested.
         """
         self._settings = settings
         self._policy = policy or _policy(settings)
         self._limits = limits
         self._replies = replies
-        self._lines = lines
+        self._provider_status = provider_status
         self._secret = secret
         self._budget = None
-        if lines is None and (settings.budget_usd is not None or settings.budget_tokens is not None):
+        if provider_status is None and (settings.budget_usd is not None or settings.budget_tokens is not None):
             self._budget = ProcessBudget(settings.budget_usd, settings.budget_tokens)
         self._lists_models = lists_models
         self._model_lists: dict[str, ModelList] = {}
         self._clients: dict[str, LLMClient] = {}
-        self._opening = asyncio.Lock()
+        self._open_lock = asyncio.Lock()
         self._circuits: dict[str, CircuitBreaker] = {}
 
     def client(self, model: str) -> tuple[LLMClient, str]:
@@ -112,7 +113,7 @@ class ModelClients:
             )
         return self._clients[name.provider], name.model
 
-    async def opened(self, model: str) -> tuple[LLMClient, str]:
+    async def open_client(self, model: str) -> tuple[LLMClient, str]:
         """Return the same as ``client``, but create a new client in a thread.
 
         Importing the SDK and loading certificates takes about 0.25 s.
@@ -120,7 +121,7 @@ class ModelClients:
         Raises:
             ModelNotConfigured: See ``client``.
         """
-        async with self._opening:
+        async with self._open_lock:
             if parse_model(model).provider not in self._clients:
                 await asyncio.to_thread(self.client, model)
         return self.client(model)
@@ -134,7 +135,7 @@ class ModelClients:
         if name.provider == LEXICAL:
             return []
         with suppress(ModelNotConfigured):  # the price table may still contain the model
-            await self.opened(str(name))
+            await self.open_client(str(name))
         models = self._model_lists.get(name.provider)
         listed: Sequence[ListedModel] = ()
         if models is not None:
@@ -182,19 +183,21 @@ class ModelClients:
             return CircuitState.REFUSED
         return self._circuit(name.provider).state(name.model)
 
-    def let_one_through(self, model: str | None) -> None:
+    def allow_probe(self, model: str | None) -> None:
         """Allow one probe request to ``model``, after an operator fixed its key or account."""
         name = parse_model(model or self._settings.model)
         self._circuit(name.provider).let_one_through(name.model)
-        if self._lines is not None:
-            self._lines.probe_wanted(name.provider)
+        if self._provider_status is not None:
+            self._provider_status.request_probe(name.provider)
 
     def _circuit(self, provider: str) -> CircuitBreaker:
         found = self._circuits.get(provider)
         if found is None:
             found = self._circuits[provider] = CircuitBreaker()
-            if self._lines is not None:
-                self._lines.join(f"{provider}:{_fingerprint(self._secret, provider, self._settings)}", found)
+            if self._provider_status is not None:
+                self._provider_status.register_circuit(
+                    f"{provider}:{_fingerprint(self._secret, provider, self._settings)}", found
+                )
         return found
 
     async def aclose(self) -> None:
@@ -215,19 +218,19 @@ def _policy(settings: Settings) -> RetryPolicy:
 
 
 def _access(settings: Settings) -> Access:
-    def plain(secret: SecretStr | None) -> str | None:
+    def secret_value(secret: SecretStr | None) -> str | None:
         return None if secret is None else secret.get_secret_value()
 
     optional = {"azure_api_version": settings.azure_api_version, "aws_region": settings.aws_region}
     return Access(
         images=settings.images,
         dialects=FormatFile(settings.data_dir / "dialects.json"),
-        openai_api_key=plain(settings.openai_api_key),
+        openai_api_key=secret_value(settings.openai_api_key),
         openai_base_url=settings.openai_base_url,
-        azure_api_key=plain(settings.azure_api_key),
+        azure_api_key=secret_value(settings.azure_api_key),
         azure_endpoint=settings.azure_endpoint,
-        aws_access_key=plain(settings.aws_access_key or settings.aws_access_key_id),
-        aws_secret_key=plain(settings.aws_secret_key or settings.aws_secret_access_key),
-        aws_session_token=plain(settings.aws_session_token),
+        aws_access_key=secret_value(settings.aws_access_key or settings.aws_access_key_id),
+        aws_secret_key=secret_value(settings.aws_secret_key or settings.aws_secret_access_key),
+        aws_session_token=secret_value(settings.aws_session_token),
         **{name: value for name, value in optional.items() if value is not None},
     )

@@ -82,7 +82,7 @@ async def evaluate(
     model: str | None = None,
     result_id: str | None = None,
     progress: ProgressCallback = ignore_progress,
-    around: Callable[[LLMClient], LLMClient] = lambda client: client,
+    wrap_client: Callable[[LLMClient], LLMClient] = lambda client: client,
     answered_at: datetime | None = None,
     earlier: Mapping[str, Any] | None = None,
     parameters: RunParameters | None = None,
@@ -91,7 +91,7 @@ async def evaluate(
 
     Args:
         model: ``provider/model`` (default: that of the settings).
-        around: Wraps the client of the model, for example with the checkpoints and the budget of a job.
+        wrap_client: Wraps the client of the model, for example with the checkpoints and the budget of a job.
         answered_at: Time at which the answer was given, if known. Web archive copies close to it are preferred.
         earlier: Previous result of the answer, to which the new result is compared.
         parameters: Parameters of the model requests (default: those of the settings).
@@ -103,7 +103,7 @@ async def evaluate(
     """
     name = parse_model(model or runtime.settings.model)
     parameters = parameters or runtime.settings.parameters
-    client, model_name = await runtime.models.opened(str(name))
+    client, model_name = await runtime.models.open_client(str(name))
     runtime.models.check(model)
     watch = _Stopwatch()
     if runtime.process_pool is not None:
@@ -112,7 +112,7 @@ async def evaluate(
     urls = unique_urls(answer.text)
     pages = AnswerPages(runtime.pages, near=answered_at)
     call_log = CallLog(runtime, pages, result_id)
-    meter = UsageMeter(call_log.recording(around(client)))
+    meter = UsageMeter(call_log.recording_client(wrap_client(client)))
     refusals = RejectionMonitor(meter, model_name)
     llm = ParameterizedLLM(refusals, parameters, provider=name.provider, model=model_name)
     reporter = _ProgressReporter(progress, pages=len(urls))
@@ -134,7 +134,7 @@ async def evaluate(
         judged = await _run_judge(case, refusals)
         watch.lap("judge_s")
         reporter.storing()
-        calls = await call_log.kept(judge)
+        calls = await call_log.store(judge)
     result = _result(case, judged, id=result_id, usage=meter.total, timing=watch.seconds(), calls=calls)
     result["usage_by"] = meter.rows()
     result["judge"] |= _model_parameters(parameters, model_name)
@@ -329,11 +329,11 @@ class CallLog:
         self._stack = ExitStack()
         self._recorder = CallRecorder(result_id, kept=self._is_page_body, mask=runtime.redactor.redact)
 
-    def recording(self, client: LLMClient) -> LLMClient:
+    def recording_client(self, client: LLMClient) -> LLMClient:
         """Return a client that records the requests to ``client``."""
         return RecordingLLM(client, self._recorder)
 
-    async def kept(self, judge: Judge) -> dict[str, Any] | None:
+    async def store(self, judge: Judge) -> dict[str, Any] | None:
         """Store the log. Return its entry in the result, or None if the store fails, which does not fail the job."""
         try:
             if judge.source is not None:

@@ -37,14 +37,14 @@ async def forecast_plan(
         return [None] * len(planned)
     async with open_forecast_runtime(settings, catalogue) as opened:
         for (agent, task_id), numbers in by_task.items():
-            apart = forecast_runtime(opened)  # one per task, so that the pages of earlier tasks leave the memory
+            runtime_copy = forecast_runtime(opened)  # one per task, so that the pages of earlier tasks leave the memory
             if public is not None:
-                await public.bring_in(
-                    apart, agent, task_id, [url for number in numbers for url in planned[number].urls]
+                await public.import_pages(
+                    runtime_copy, agent, task_id, [url for number in numbers for url in planned[number].urls]
                 )
             past = await asyncio.to_thread(past_results, out, task_id)
             questions = [_question(planned[number], settings.model, past) for number in numbers]
-            found |= zip(numbers, await forecast_all(apart, questions), strict=True)
+            found |= zip(numbers, await forecast_all(runtime_copy, questions), strict=True)
     return [found.get(number) for number in range(len(planned))]
 
 

@@ -1,7 +1,7 @@
 """Import and export of the page cache folders of the public toolkit.
 
-``bring_in`` imports the pages of a folder as captures, so that a page is judged as it was when it was captured.
-``keep`` exports our captures to the folder.
+``import_pages`` imports the pages of a folder as captures, so that a page is judged as it was when it was captured.
+``export_pages`` exports our captures to the folder.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PublicCache:
         """Return the public folder of a task."""
         return self._root / agent / task_id
 
-    async def bring_in(self, runtime: Runtime, agent: str, task_id: str, urls: Iterable[str]) -> ImportSummary:
+    async def import_pages(self, runtime: Runtime, agent: str, task_id: str, urls: Iterable[str]) -> ImportSummary:
         """Import the stored pages of a task as captures: ``urls`` and all other pages of the folder.
 
         A damaged page is skipped, so it is captured from the web later.
@@ -54,20 +54,20 @@ class PublicCache:
         """
         folder = self.folder(agent, task_id)
         stored = await asyncio.to_thread(_open, folder)
-        counts = {fate: 0 for fate in ImportOutcome}
+        counts = {outcome: 0 for outcome in ImportOutcome}
         pages: dict[str, str] = {}
         if stored is not None:
-            known_as = await asyncio.to_thread(urls_in, stored, folder.with_name(f"{task_id}.json"))
+            listed = await asyncio.to_thread(urls_in, stored, folder.with_name(f"{task_id}.json"))
             slots = asyncio.Semaphore(PAGES_AT_ONCE)
 
             async def import_page(url: str) -> None:
                 async with slots:
-                    fate, capture = await _import(runtime, stored, url)
-                counts[fate] += 1
+                    outcome, capture = await _import(runtime, stored, url)
+                counts[outcome] += 1
                 if capture is not None:
                     pages[url] = capture.id
 
-            every = [url for url in dict.fromkeys([*urls, *known_as]) if is_fetchable(url)]
+            every = [url for url in dict.fromkeys([*urls, *listed]) if is_fetchable(url)]
             stored_urls = await asyncio.to_thread(lambda: [url for url in every if stored.has(url) is not None])
             failed: BaseException | None = None
             try:
@@ -85,30 +85,30 @@ class PublicCache:
             pages=pages,
         )
 
-    async def keep(
+    async def export_pages(
         self,
         runtime: Runtime,
         agent: str,
         task_id: str,
         cited: Mapping[str, Sequence[str]],
-        looked_at: Iterable[str] = (),
+        other_pages: Iterable[str] = (),
         *,
-        brought_in: ImportSummary | None = None,
+        imported: ImportSummary | None = None,
     ) -> None:
         """Export pages to the folder of a task, with an overview file of the citations next to it.
 
-        ``cited`` maps each URL to the names of the answers that cite it. ``looked_at`` are additional pages that judges
-        requested. Pages that were imported from the folder (``brought_in``) and are still current are not written.
+        ``cited`` maps each URL to the names of the answers that cite it. ``other_pages`` are further pages that judges
+        requested. Pages that were imported from the folder (``imported``) and are still current are not written.
         """
         folder = self._root / agent / task_id
-        imported = {} if brought_in is None else brought_in.pages
+        imported_pages = {} if imported is None else imported.pages
         stored = await asyncio.to_thread(CacheFileSys, folder)
-        for url in dict.fromkeys([*cited, *looked_at]):
+        for url in dict.fromkeys([*cited, *other_pages]):
             capture = await runtime.index.find(canonical_key(url))
             if (
                 capture is not None
                 and capture.is_evidence
-                and imported.get(url) != capture.id
+                and imported_pages.get(url) != capture.id
                 and not await asyncio.to_thread(equals_capture, stored, url, capture)
             ):
                 await _export(runtime, stored, url, capture)
@@ -125,7 +125,7 @@ class PublicCache:
         }
         await asyncio.to_thread(write_json, folder.with_name(f"{task_id}.json"), overview)
 
-    async def lacking(self, agent: str, task_id: str, urls: Iterable[str]) -> list[str]:
+    async def missing_pages(self, agent: str, task_id: str, urls: Iterable[str]) -> list[str]:
         """Return those ``urls`` that have no page in the folder of a task."""
         stored = await asyncio.to_thread(_open, self.folder(agent, task_id))
         return [url for url in urls if stored is None or stored.has(url) is None]

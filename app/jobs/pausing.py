@@ -56,7 +56,7 @@ _log = structlog.get_logger(__name__)
 async def resume_job(connection: AsyncConnection, queue: JobQueue, job_id: str) -> Job | None:
     """Queue a paused job again in the caller's transaction. Return None if the job is not paused."""
     job = await rows.get_job(connection, job_id, lock=True)
-    if job is None or not job.paused:
+    if job is None or not job.is_paused:
         return None
     [queue_id] = await queue.enqueue(connection, [job_id], priority=job.priority)
     return await rows.resume(connection, job_id, queue_id=queue_id)
@@ -76,13 +76,13 @@ class JobPauser:
         state: Callable[[str | None], CircuitState],
         budget_usd: float | None = None,
         budget_tokens: int | None = None,
-        round_s: float = _INTERVAL_S,
+        interval_s: float = _INTERVAL_S,
     ) -> None:
         self._database = database
         self._queue = queue
         self._state = state
         self._budgets = {INSTALLATION_BUDGET: budget_usd, INSTALLATION_TOKEN_BUDGET: budget_tokens}
-        self._round_s = round_s
+        self._interval_s = interval_s
         self._probes: dict[str | None, str] = {}
         """The job that was resumed as a probe, by model."""
 
@@ -93,32 +93,32 @@ class JobPauser:
                 await self.resume_ready_jobs()
             except DatabaseUnavailable as error:
                 _log.warning("cannot check paused jobs", detail=str(error))
-            await cancellable_sleep(self._round_s)
+            await cancellable_sleep(self._interval_s)
 
-    async def pause(self, fence: Fence, why: LLMRejected | ModelNotConfigured, detail: str) -> bool:
+    async def pause(self, fence: Fence, cause: LLMRejected | ModelNotConfigured, detail: str) -> bool:
         """Pause a running job. Return False if its fencing token is no longer valid.
 
-        ``detail`` is the message of ``why`` without secrets.
+        ``detail`` is the message of ``cause`` without secrets.
         """
-        code, remedy = _code_and_remedy(why)
+        code, remedy = _code_and_remedy(cause)
         _log.warning("job paused", job_id=fence.job_id, code=code)
         async with self._database.begin() as connection:
             return await rows.pause(connection, fence, JobError(code=code, detail=f"{detail}. {remedy}"))
 
     async def pause_for_budget(
-        self, fence: Fence, why: JobBudgetExhausted, result: NewResult | None, now: datetime
+        self, fence: Fence, cause: JobBudgetExhausted, result: NewResult | None, now: datetime
     ) -> bool:
         """Pause a running job and store its incomplete result. Return False if its fencing token is no longer valid."""
-        _log.warning("job paused", job_id=fence.job_id, code=BUDGET, budget_id=why.budget_id)
-        limit = _LIMITS.get(why.budget_id, "the submission's budget_usd")
-        error = JobError(code=BUDGET, detail=f"{limit}: {why}. {_BUDGET_REMEDY.format(limit=limit)}")
+        _log.warning("job paused", job_id=fence.job_id, code=BUDGET, budget_id=cause.budget_id)
+        limit = _LIMITS.get(cause.budget_id, "the submission's budget_usd")
+        error = JobError(code=BUDGET, detail=f"{limit}: {cause}. {_BUDGET_REMEDY.format(limit=limit)}")
         async with self._database.begin() as connection:
             paused = await rows.pause_for_budget(
                 connection,
                 fence,
                 error,
-                budget_id=why.budget_id,
-                limit_usd=why.limit_usd,
+                budget_id=cause.budget_id,
+                limit_usd=cause.limit_usd,
                 result_id=None if result is None else result.id,
             )
             if paused is not None and result is not None:
@@ -157,7 +157,7 @@ class JobPauser:
             return False
         async with self._database.begin() as connection:
             job = await rows.get_job(connection, job_id)
-        return job is not None and not job.ended and not job.paused
+        return job is not None and not job.has_ended and not job.is_paused
 
     async def _resume(self, job: Job) -> bool:
         async with self._database.begin() as connection:
@@ -167,12 +167,12 @@ class JobPauser:
         return resumed is not None
 
 
-def _code_and_remedy(why: LLMRejected | ModelNotConfigured) -> tuple[str, str]:
+def _code_and_remedy(cause: LLMRejected | ModelNotConfigured) -> tuple[str, str]:
     """Return the error code of a pause, and the text that says how it ends."""
-    match why:
+    match cause:
         case LLMProviderPaused():
             return PROVIDER_PAUSED, _PROVIDER_PAUSED_REMEDY
         case LLMRejected():
-            return LLM_REJECTED, _NO_SUCH_MODEL_REMEDY if why.no_such_model else _REJECTED_REMEDY
+            return LLM_REJECTED, _NO_SUCH_MODEL_REMEDY if cause.no_such_model else _REJECTED_REMEDY
         case _:
             return MODEL_NOT_CONFIGURED, _NO_KEY_REMEDY

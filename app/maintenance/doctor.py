@@ -234,7 +234,7 @@ async def probe_model(settings: Settings, model: str) -> Check:
     """Probe which request format the server of ``model`` accepts, and store it. Costs two small requests."""
     models = ModelClients(settings, Limits.from_settings(settings), None)
     try:
-        client, name = await models.opened(model)
+        client, name = await models.open_client(model)
         found = await probe(client, name)
     except LLMError as error:
         remedy = "Check the key, OPENAI_BASE_URL and the model's name."

@@ -40,7 +40,7 @@ async def prune(
     *,
     before: datetime,
     now: datetime,
-    rehearse: bool,
+    dry_run: bool,
     folder: Path | None = None,
 ) -> PruneReport:
     """Remove data that is older than ``before``.
@@ -53,7 +53,7 @@ async def prune(
     again.
 
     Args:
-        rehearse: Dry run: count, but remove nothing.
+        dry_run: Dry run: count, but remove nothing.
         folder: Folder of a page cache whose captures are kept.
 
     Raises:
@@ -61,31 +61,31 @@ async def prune(
         IndexFailed: A record is unreadable, so its bodies are unknown. Nothing was removed.
     """
     stored = await blobs.hashes(older_than=now - before)
-    own = await _in_folder(folder)
-    named = {sha256 for capture in own.values() for sha256 in _bodies_of(capture)}
-    named |= await _named_without_row(database, blobs, but=own.keys())
+    in_folder = await _in_folder(folder)
+    referenced = {sha256 for capture in in_folder.values() for sha256 in _bodies_of(capture)}
+    referenced |= await _referenced_without_row(database, blobs, excluding=in_folder.keys())
     rows: RemovedRows | None = None
     try:
         async with database.begin() as connection:
             rows = await remove_old_rows(connection, before=before)
             async for _, hashes in body_references(connection):
-                named |= hashes
-            if rehearse:
+                referenced |= hashes
+            if dry_run:
                 raise _DryRun
     except _DryRun:
         pass
     assert rows is not None  # noqa: S101 - set before the commit and before the rollback of a dry run
-    unnamed = stored - named
-    if not rehearse:
-        for capture_id in set(rows.captures) - own.keys():
+    unreferenced = stored - referenced
+    if not dry_run:
+        for capture_id in set(rows.captures) - in_folder.keys():
             await blobs.remove_record(capture_id)
         for sha256 in rows.calls:
             await blobs.remove_from_area(BlobArea.CALLS, sha256)
         # List old bodies again: a body stored again in the meantime may belong to a capture in progress.
-        for sha256 in unnamed & await blobs.hashes(older_than=now - before):
+        for sha256 in unreferenced & await blobs.hashes(older_than=now - before):
             await blobs.remove(sha256)
-        _log.info("pruned", before=before.isoformat(), jobs=rows.jobs, results=rows.results, bodies=len(unnamed))
-    return PruneReport(rows=rows, bodies=len(unnamed))
+        _log.info("pruned", before=before.isoformat(), jobs=rows.jobs, results=rows.results, bodies=len(unreferenced))
+    return PruneReport(rows=rows, bodies=len(unreferenced))
 
 
 async def _in_folder(folder: Path | None) -> dict[str, Capture]:
@@ -95,9 +95,9 @@ async def _in_folder(folder: Path | None) -> dict[str, Capture]:
     return {capture.id: capture async for capture in (await FolderIndex.open(folder)).all()}
 
 
-async def _named_without_row(database: Database, blobs: BlobStore, *, but: Iterable[str]) -> set[str]:
+async def _referenced_without_row(database: Database, blobs: BlobStore, *, excluding: Iterable[str]) -> set[str]:
     """Return the body hashes of captures that have a record but no row. Runs before the write transaction."""
-    known = set(but)
+    known = set(excluding)
     async with database.begin() as connection:
         async for capture_id, _ in body_references(connection):
             known.add(capture_id)
@@ -111,8 +111,8 @@ def _bodies_of(capture: Capture) -> set[str]:
 async def missing_bodies(database: Database, blobs: BlobStore) -> tuple[int, int]:
     """Return the number of bodies that captures refer to, and how many of those are not stored."""
     stored = await blobs.hashes()
-    named: set[str] = set()
+    referenced: set[str] = set()
     async with database.begin() as connection:
         async for _, hashes in body_references(connection):
-            named |= hashes
-    return len(named), len(named - stored)
+            referenced |= hashes
+    return len(referenced), len(referenced - stored)

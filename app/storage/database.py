@@ -64,7 +64,7 @@ class Database:
             DatabaseUnavailable: The server cannot be reached, or the connection was lost.
             StorageFull: The server's disk is full.
         """
-        async with self.direct.one() as connection:
+        async with self.direct.connection() as connection:
             yield connection
 
     async def ping(self) -> None:
@@ -126,7 +126,7 @@ async def connect_database(url: str, *, exclusive: bool = False) -> AsyncIterato
     # SQLAlchemy encodes a space as a plus sign, which libpq does not decode.
     libpq = f"{address}?{options.replace('+', '%20')}"
     try:
-        async with DirectPool(libpq).opened() as direct:
+        async with DirectPool(libpq).open() as direct:
             yield Database(url=libpq, engine=engine, direct=direct, exclusive=exclusive)
     finally:
         await engine.dispose()

@@ -40,7 +40,7 @@ class DirectPool:
         self._closed = False
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[DirectPool]:
+    async def open(self) -> AsyncIterator[DirectPool]:
         """Open the pool during the block. Connections are created on demand."""
         try:
             yield self
@@ -50,7 +50,7 @@ class DirectPool:
                 await self._idle.pop().close()
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[DirectConnection]:
+    async def connection(self) -> AsyncIterator[DirectConnection]:
         """Yield a connection for the block.
 
         Raises:

@@ -60,9 +60,9 @@ class SharedProviderStatus:
         self._pauses: dict[str, str] = {}
         self._writing: set[asyncio.Task[None]] = set()
 
-    def join(self, key: str, circuit: CircuitBreaker) -> None:
+    def register_circuit(self, key: str, circuit: CircuitBreaker) -> None:
         """Share the state of ``circuit`` with all processes that use the same ``key`` (provider:fingerprint)."""
-        circuit.status_store = _KeyBoard(self, key, circuit)
+        circuit.status_store = _KeyStatusStore(self, key, circuit)
         self._circuits[key] = circuit
         circuit.hold(self._pauses.get(_provider(key)))
 
@@ -72,8 +72,8 @@ class SharedProviderStatus:
             await self.update_pauses()
             for key, circuit in list(self._circuits.items()):
                 circuit.hold(self._pauses.get(_provider(key)))
-                for line in await self.read_status(key):
-                    apply_status(circuit, line)
+                for row in await self.read_status(key):
+                    apply_status(circuit, row)
             await cancellable_sleep(_INTERVAL_S)
 
     async def update_pauses(self) -> None:
@@ -99,19 +99,19 @@ class SharedProviderStatus:
         )
         return [ProviderStatusRow(**row) for row in await self._execute(query, {"key": key})]
 
-    async def ask_first(self, key: str, model: str) -> bool:
+    async def may_send_first(self, key: str, model: str) -> bool:
         """Return whether the caller should send the first request to ``model`` while others wait."""
         query = (
-            "INSERT INTO provider_status AS line (credential_id, model, state, changed_at, probed_at)"
+            "INSERT INTO provider_status AS entry (credential_id, model, state, changed_at, probed_at)"
             " VALUES (:key, :model, 'asking', clock_timestamp(), clock_timestamp())"
             " ON CONFLICT (credential_id, model) DO UPDATE"
             " SET state = 'asking', rejection = NULL, changed_at = clock_timestamp(), probed_at = clock_timestamp()"
-            " WHERE (line.state = 'asking' AND line.changed_at < clock_timestamp() - make_interval(secs => :asking))"
-            " OR (line.state = 'answering' AND line.changed_at < clock_timestamp() - make_interval(secs => :fresh))"
+            " WHERE (entry.state = 'asking' AND entry.changed_at < clock_timestamp() - make_interval(secs => :asking))"
+            " OR (entry.state = 'answering' AND entry.changed_at < clock_timestamp() - make_interval(secs => :fresh))"
             " RETURNING 1"
         )
         values = {"key": key, "model": model, "asking": _FIRST_REQUEST_S, "fresh": _FRESH_S}
-        return bool(await self._execute(query, values, otherwise=[{}]))
+        return bool(await self._execute(query, values, default=[{}]))
 
     async def may_probe(self, key: str, model: str, *, after_s: float) -> bool:
         """Return whether the caller may send a probe. At most one process gets True per interval of ``after_s``."""
@@ -121,25 +121,25 @@ class SharedProviderStatus:
             " OR (state = 'refused' AND probed_at <= clock_timestamp() - make_interval(secs => :after))) RETURNING 1"
         )
         values = {"key": key, "model": model, "after": _LEEWAY * after_s}
-        return bool(await self._execute(query, values, otherwise=[{}]))
+        return bool(await self._execute(query, values, default=[{}]))
 
-    def refused(self, key: str, model: str, refusal: LLMRejected) -> None:
+    def record_rejection(self, key: str, model: str, rejection: LLMRejected) -> None:
         """Record a rejection, in the background."""
         details = {
-            "message": self._redact(str(refusal)),
-            "status": refusal.status,
-            "scope": refusal.scope.value,
-            "no_such_model": refusal.no_such_model,
+            "message": self._redact(str(rejection)),
+            "status": rejection.status,
+            "scope": rejection.scope.value,
+            "no_such_model": rejection.no_such_model,
         }
         query = (
             "INSERT INTO provider_status (credential_id, model, state, rejection, changed_at, probed_at)"
-            " VALUES (:key, :model, 'refused', :refusal, clock_timestamp(), clock_timestamp())"
+            " VALUES (:key, :model, 'refused', :rejection, clock_timestamp(), clock_timestamp())"
             " ON CONFLICT (credential_id, model) DO UPDATE SET state = 'refused', rejection = excluded.rejection,"
             " changed_at = clock_timestamp(), probed_at = clock_timestamp()"
         )
-        self._in_background(query, {"key": key, "model": model, "refusal": json.dumps(details)})
+        self._in_background(query, {"key": key, "model": model, "rejection": json.dumps(details)})
 
-    def answered(self, key: str, model: str) -> None:
+    def record_success(self, key: str, model: str) -> None:
         """Record that the provider accepts the key and the model, in the background."""
         query = (
             "INSERT INTO provider_status (credential_id, model, state, changed_at, probed_at)"
@@ -150,7 +150,7 @@ class SharedProviderStatus:
         )
         self._in_background(query, {"key": key, "model": model})
 
-    def probe_wanted(self, provider: str) -> None:
+    def request_probe(self, provider: str) -> None:
         """Allow the next request to a rejected provider as a probe, at most once per ``_MIN_PROBE_INTERVAL_S``."""
         query = (
             "UPDATE provider_status SET state = 'probe_wanted' WHERE credential_id LIKE :keys AND state = 'refused'"
@@ -167,9 +167,9 @@ class SharedProviderStatus:
         await self._execute(query, values)
 
     async def _execute(
-        self, query: str, values: Mapping[str, Any], *, otherwise: list[Mapping[str, Any]] | None = None
+        self, query: str, values: Mapping[str, Any], *, default: list[Mapping[str, Any]] | None = None
     ) -> list[Mapping[str, Any]]:
-        """Run a query and return its rows, or ``otherwise`` if the database is unavailable.
+        """Run a query and return its rows, or ``default`` if the database is unavailable.
 
         Without the database each process relies on its own circuit state.
         """
@@ -179,18 +179,18 @@ class SharedProviderStatus:
                 return [dict(row) for row in found.mappings()] if found.returns_rows else []
         except DatabaseUnavailable as error:
             _log.warning("provider status not shared", detail=str(error))
-            return otherwise or []
+            return default or []
 
 
 def _provider(key: str) -> str:
     return key.partition(":")[0]
 
 
-class _KeyBoard:
+class _KeyStatusStore:
     """Shared status of one API key. Implements ``ProviderStatusStore`` of ``judges.llm``."""
 
-    def __init__(self, lines: SharedProviderStatus, key: str, circuit: CircuitBreaker) -> None:
-        self._lines = lines
+    def __init__(self, shared: SharedProviderStatus, key: str, circuit: CircuitBreaker) -> None:
+        self._shared = shared
         self._key = key
         self._circuit = circuit
 
@@ -201,41 +201,40 @@ class _KeyBoard:
         restarting the service.
         """
         for _ in range(round(_WAIT_S / _POLL_S)):
-            lines = [line for line in await self._lines.read_status(self._key) if line.model in (_ENDPOINT, model)]
-            refused = [line for line in lines if line.state in ("refused", "probe_wanted")]
-            if refused:
-                for line in refused:
-                    if not await self._lines.may_probe(self._key, line.model, after_s=_MIN_PROBE_INTERVAL_S):
-                        apply_status(self._circuit, line)
+            rows = [row for row in await self._shared.read_status(self._key) if row.model in (_ENDPOINT, model)]
+            rejected = [row for row in rows if row.state in ("refused", "probe_wanted")]
+            if rejected:
+                for row in rejected:
+                    if not await self._shared.may_probe(self._key, row.model, after_s=_MIN_PROBE_INTERVAL_S):
+                        apply_status(self._circuit, row)
                 return
-            if await self._lines.ask_first(self._key, model):
+            if await self._shared.may_send_first(self._key, model):
                 return
-            if any(line.model == model and line.state == "answering" for line in lines):
+            if any(row.model == model and row.state == "answering" for row in rows):
                 return
             await asyncio.sleep(_POLL_S)
 
     async def may_probe(self, model: str | None, *, after_s: float) -> bool:
-        return await self._lines.may_probe(self._key, model or _ENDPOINT, after_s=after_s)
+        return await self._shared.may_probe(self._key, model or _ENDPOINT, after_s=after_s)
 
     def refused(self, model: str | None, refusal: LLMRejected) -> None:
-        self._lines.refused(self._key, model or _ENDPOINT, refusal)
+        self._shared.record_rejection(self._key, model or _ENDPOINT, refusal)
 
     def answered(self, model: str) -> None:
-        self._lines.answered(self._key, model)
+        self._shared.record_success(self._key, model)
 
 
-def apply_status(circuit: CircuitBreaker, line: ProviderStatusRow) -> None:
+def apply_status(circuit: CircuitBreaker, row: ProviderStatusRow) -> None:
     """Update a circuit from a status row."""
-    model = line.model or None
-    if line.rejection is not None:
-        details = json.loads(line.rejection)
-        refusal = LLMRejected(
+    model = row.model or None
+    if row.rejection is not None:
+        details = json.loads(row.rejection)
+        rejection = LLMRejected(
             details["message"],
             status=details["status"],
             scope=RejectionScope(details["scope"]),
             no_such_model=details.get("no_such_model", False),
         )
-        wanted = line.state == "probe_wanted"
-        circuit.apply_rejection(model, refusal, age_s=line.probed_s, probe_wanted=wanted)
-    elif line.state == "answering":
-        circuit.apply_success(model, age_s=line.age_s)
+        circuit.apply_rejection(model, rejection, age_s=row.probed_s, probe_wanted=row.state == "probe_wanted")
+    elif row.state == "answering":
+        circuit.apply_success(model, age_s=row.age_s)

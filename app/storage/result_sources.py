@@ -67,7 +67,7 @@ def _row(found: dict[str, dict[str, Any]], result_id: str, url: str) -> dict[str
 
 
 def _leaves(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the leaves stack a node. Iterative, because the tree can be deeper than the recursion limit."""
+    """Yield the leaves below a node. Iterative, because the tree can be deeper than the recursion limit."""
     stack = [node]
     while stack:
         current = stack.pop()

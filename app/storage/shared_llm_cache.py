@@ -57,7 +57,7 @@ class SharedLLMCache:
         self._used: set[str] = set()
         self._wake = asyncio.Event()
         self._written = max_bytes  # so the first write checks the total size
-        self.told: Callable[[Event, int], None] = lambda event, count: None
+        self.on_event: Callable[[Event, int], None] = lambda event, count: None
         """Called with each event and its count, for metrics."""
 
     @asynccontextmanager
@@ -90,7 +90,7 @@ class SharedLLMCache:
     def offer(self, key: str, reply: LLMReply) -> None:
         """Queue a reply to be written."""
         if len(self._pending) >= MAX_WAITING:
-            self.told("lost", 1)
+            self.on_event("lost", 1)
             return
         self._pending[key] = reply
         self._wake.set()
@@ -112,9 +112,9 @@ class SharedLLMCache:
             self._failed("shared replies not looked up", error)
             return {}
         found = {key: reply for key, entry in entries.items() if (reply := _decode(key, entry)) is not None}
-        self.told("found", len(found))
-        self.told("missing", len(keys) - len(entries))
-        self.told("damaged", len(entries) - len(found))
+        self.on_event("found", len(found))
+        self.on_event("missing", len(keys) - len(entries))
+        self.on_event("damaged", len(entries) - len(found))
         self._used.update(found)
         return found
 
@@ -142,15 +142,15 @@ class SharedLLMCache:
                         await touch_entries(self._database, used)
             except (DatabaseUnavailable, TimeoutError) as error:
                 self._failed("shared replies not stored", error)
-                self.told("lost", len(batch))
+                self.on_event("lost", len(batch))
                 return
             except asyncio.CancelledError:
                 self._pending = batch | self._pending
                 raise
             used = set()
             self._written += sum(len(each.entry) for each in entries)
-            self.told("stored", len(entries))
-            self.told("lost", len(batch) - len(entries))
+            self.on_event("stored", len(entries))
+            self.on_event("lost", len(batch) - len(entries))
 
     async def _evict_if_full(self) -> None:
         if self._written < _SIZE_CHECK_SHARE * self._max_bytes:
@@ -167,7 +167,7 @@ class SharedLLMCache:
 
     def _failed(self, event: str, error: Exception) -> None:
         self._unavailable_until = time.monotonic() + _UNAVAILABLE_S
-        self.told("failed", 1)
+        self.on_event("failed", 1)
         _log.warning(event, error=str(error) or type(error).__name__)
 
 

@@ -22,7 +22,7 @@ class SharedState:
     """Access of one process to the shared state. ``replies`` is None on a single machine: its local cache suffices."""
 
     secret: bytes
-    lines: SharedProviderStatus
+    provider_status: SharedProviderStatus
     slots: SharedSlots
     replies: SharedLLMCache | None = None
 
@@ -41,18 +41,24 @@ async def open_shared_state(
     Raises:
         DatabaseUnavailable: The database cannot be reached.
     """
-    lines, slots = SharedProviderStatus(database, redact=redact), SharedSlots(database)
-    await lines.update_pauses()  # required before the first model request
-    listening = asyncio.create_task(lines.run(), name="model lines")
+    provider_status = SharedProviderStatus(database, redact=redact)
+    slots = SharedSlots(database)
+    await provider_status.update_pauses()  # required before the first model request
+    updating = asyncio.create_task(provider_status.run(), name="provider status")
     try:
         async with AsyncExitStack() as stack:
             replies = None
             if reply_bytes:
                 replies = await stack.enter_async_context(SharedLLMCache(database, max_bytes=reply_bytes).running())
-            yield SharedState(secret=await shared_secret(database, secret), lines=lines, slots=slots, replies=replies)
+            yield SharedState(
+                secret=await shared_secret(database, secret),
+                provider_status=provider_status,
+                slots=slots,
+                replies=replies,
+            )
     finally:
-        listening.cancel()
-        await asyncio.wait({listening})
+        updating.cancel()
+        await asyncio.wait({updating})
         await slots.aclose()
 
 

@@ -78,9 +78,16 @@ def scripted_runtime(
             )
             replies = None if kept is None else reply_store(_kept_in(settings, kept), sharing.replies)
             total = settings.max_llm_total
-            of_all = None if total is None else sharing.slots.places("llm", total)
-            limits = Limits.from_settings(settings, llm_of_all=of_all)
-            models = ModelClients(settings, limits, replies, policy=HURRIED, lines=sharing.lines, secret=sharing.secret)
+            shared_llm = None if total is None else sharing.slots.semaphore("llm", total)
+            limits = Limits.from_settings(settings, shared_llm=shared_llm)
+            models = ModelClients(
+                settings,
+                limits,
+                replies,
+                policy=HURRIED,
+                provider_status=sharing.provider_status,
+                secret=sharing.secret,
+            )
             stack.push_async_callback(models.aclose)
             cache = PageCache(PagesByUrl({} if pages is None else pages), blobs, index)
             stack.push_async_callback(cache.aclose)

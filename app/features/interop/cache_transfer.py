@@ -140,7 +140,7 @@ async def import_task(runtime: Runtime, cache: TaskCache) -> ImportSummary:
     Raises:
         CacheError: the local store cannot be written.
     """
-    return await PublicCache(cache.root).bring_in(runtime, cache.agent, cache.task_id, ())
+    return await PublicCache(cache.root).import_pages(runtime, cache.agent, cache.task_id, ())
 
 
 async def import_saved(runtime: Runtime, file: Path, *, url: str | None, now: datetime) -> Capture:
@@ -188,10 +188,10 @@ async def export_task(
     """
     public = PublicCache(to)
     try:
-        await public.keep(runtime, agent, task_id, cited)
+        await public.export_pages(runtime, agent, task_id, cited)
     except OSError as error:
         raise TransferRefused(f"Cannot write {to}: {error.strerror}") from error
-    return await public.lacking(agent, task_id, cited)
+    return await public.missing_pages(agent, task_id, cited)
 
 
 def zip_folder(folder: Path, target: Path) -> None:

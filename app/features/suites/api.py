@@ -347,8 +347,8 @@ async def _accepted(
         url = f"/v1/suites/{suite.value}/runs/{job_id}"
         return {"id": job_id, "suite": suite.value, "status": "queued", "url": url, "job_url": f"/v1/jobs/{job_id}"}
 
-    terms = JobOptions(priority=order.priority, budget_usd=order.budget_usd, kind=JobKind.SUITE)
-    accepted = await service.intake.accept([submission], owner=caller.owner, respond=receipt, key=key, terms=terms)
+    options = JobOptions(priority=order.priority, budget_usd=order.budget_usd, kind=JobKind.SUITE)
+    accepted = await service.intake.accept([submission], owner=caller.owner, respond=receipt, key=key, options=options)
     response.headers["Location"] = accepted["url"]
     return accepted
 

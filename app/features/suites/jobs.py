@@ -23,7 +23,7 @@ from app.progress import Progress, ProgressCallback, Stage
 from app.storage.database import Database
 from app.storage.jobs import is_fence_valid
 from app.storage.records import Fence, Job
-from app.storage.suite_steps import StepRow, begin_run, keep_steps, known_records
+from app.storage.suite_steps import StepRow, all_records, begin_run, store_steps
 from judges.llm.client import LLMClient
 from judges.suites.errors import SuiteError
 
@@ -51,7 +51,7 @@ async def run_suite(
     *,
     result_id: str,
     progress: ProgressCallback,
-    around: Callable[[LLMClient], LLMClient],
+    wrap_client: Callable[[LLMClient], LLMClient],
 ) -> dict[str, Any]:
     """Execute a run and return its result. Steps that an earlier attempt settled are reused.
 
@@ -64,7 +64,9 @@ async def run_suite(
     places = DataFolders(runtime.settings.suite_data)
     try:
         run = await asyncio.to_thread(suite_kinds()[job.task_id].opened, order, places, runtime.settings)
-        return await _execute(runtime, database, job, run, result_id=result_id, progress=progress, around=around)
+        return await _execute(
+            runtime, database, job, run, result_id=result_id, progress=progress, wrap_client=wrap_client
+        )
     except (SuiteError, PathNotAllowed) as error:
         raise SuiteError(places.hide_folders(str(error))) from error
 
@@ -77,9 +79,9 @@ async def _execute(
     *,
     result_id: str,
     progress: ProgressCallback,
-    around: Callable[[LLMClient], LLMClient],
+    wrap_client: Callable[[LLMClient], LLMClient],
 ) -> dict[str, Any]:
-    asking = _asking(runtime, job, around) if run.asks else SuiteModel.without_model()
+    asking = _asking(runtime, job, wrap_client) if run.asks else SuiteModel.without_model()
     journal = StepJournal(database, job.fence)
     await journal.begin(run.identity, run.plan.total)
     progress(_progress(0, run.plan.total))
@@ -92,11 +94,11 @@ async def _execute(
     return {"id": result_id, "kind": "suite", **figures, "final_score": run.score(figures), "pages": []}
 
 
-def _asking(runtime: Runtime, job: Job, around: Callable[[LLMClient], LLMClient]) -> SuiteModel:
+def _asking(runtime: Runtime, job: Job, wrap_client: Callable[[LLMClient], LLMClient]) -> SuiteModel:
     model = job.model or runtime.settings.model
     client, name = runtime.models.client(model)
     runtime.models.check(model)
-    return SuiteModel(client=around(client), model=name)
+    return SuiteModel(client=wrap_client(client), model=name)
 
 
 def _progress(done: int, total: int) -> Progress:
@@ -139,7 +141,7 @@ class StepJournal:
 
     async def known(self) -> Mapping[str, dict[str, Any]]:
         async with self._database.begin() as connection:
-            records = await known_records(connection, self._fence.job_id)
+            records = await all_records(connection, self._fence.job_id)
         return {record["id"]: record for record in records}
 
     async def keep(self, record: Record) -> None:
@@ -159,7 +161,7 @@ class StepJournal:
             async with self._database.begin() as connection:
                 if not await is_fence_valid(connection, self._fence):
                     raise JobSuperseded(self._fence.job_id)
-                await keep_steps(connection, self._fence.job_id, rows)
+                await store_steps(connection, self._fence.job_id, rows)
         except BaseException:  # re-raised; cancellation too puts the batch back
             # Put the batch back for the other waiters: possibly only this task was cancelled.
             self._waiting = [(record, stored) for record, stored in batch if not stored.done()] + self._waiting

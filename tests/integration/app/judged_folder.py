@@ -64,7 +64,7 @@ class Watched:
     def progress(self, planned: PlannedAnswer, progress: Progress) -> None:
         self.stages.append(progress.stage)
 
-    def done(self, evaluated: AnswerEvaluation) -> None:
+    def finished(self, evaluated: AnswerEvaluation) -> None:
         self.ended.append(evaluated.outcome.task_id)
 
 

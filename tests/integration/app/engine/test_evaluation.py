@@ -69,15 +69,15 @@ async def test_valid_result_is_reused(folder: Folder) -> None:
 async def test_changed_answer_judge_or_model_is_judged_again(folder: Folder) -> None:
     await folder.evaluate()
     settings = folder.settings()
-    assert [one.why for one in folder.plan(settings)] == ["its last result is still valid"]
-    assert [one.why for one in folder.plan(settings, model="gpt-6-luna")] == ["it was judged by lexical"]
+    assert [one.reason for one in folder.plan(settings)] == ["its last result is still valid"]
+    assert [one.reason for one in folder.plan(settings, model="gpt-6-luna")] == ["it was judged by lexical"]
 
     folder.judge("bridge", JUDGE + "\n# changed\n")
-    assert [one.why for one in folder.plan(settings)] == ["the judge changed"]
+    assert [one.reason for one in folder.plan(settings)] == ["the judge changed"]
 
     folder.answer("bridge", 1, ANSWER + " Really.")
     (planned,) = folder.plan(settings)
-    assert (planned.why, planned.to_judge) == ("the answer changed", True)
+    assert (planned.reason, planned.to_judge) == ("the answer changed", True)
 
 
 async def test_failing_judge_does_not_affect_others(folder: Folder) -> None:
@@ -125,8 +125,8 @@ async def test_pages_of_next_task_load_during_judging(folder: Folder, tmp_path: 
     mark = tmp_path / "pages are there"
 
     class MarkingCache(PublicCache):
-        async def bring_in(self, runtime: Runtime, agent: str, task_id: str, urls: Iterable[str]) -> ImportSummary:
-            done = await super().bring_in(runtime, agent, task_id, urls)
+        async def import_pages(self, runtime: Runtime, agent: str, task_id: str, urls: Iterable[str]) -> ImportSummary:
+            done = await super().import_pages(runtime, agent, task_id, urls)
             if task_id == "script":
                 mark.touch()
             return done
@@ -170,7 +170,7 @@ async def test_captures_are_exported_to_the_public_layout(folder: Folder, tmp_pa
     await folder.evaluate()
     elsewhere = PublicCache(tmp_path / "copy")
     async with open_runtime(folder.settings()) as runtime:
-        await elsewhere.keep(runtime, "otter", "bridge", {"https://towns.example/vellmar": ["answer_1.md"]})
+        await elsewhere.export_pages(runtime, "otter", "bridge", {"https://towns.example/vellmar": ["answer_1.md"]})
 
     copy = CacheFileSys(tmp_path / "copy" / "otter" / "bridge")
     assert copy.get_web("https://towns.example/vellmar")[0] == "The old bridge of Vellmar was built in 1764."
@@ -184,13 +184,13 @@ async def test_capture_counts_pages_once_and_skips_known_ones(folder: Folder) ->
     submissions = read_folder(folder.root / "answers", "otter")
     cited = cited_in(submissions)["otter", "bridge"]
     async with open_runtime(folder.settings()) as runtime:
-        await folder.public.bring_in(runtime, "otter", "bridge", cited)
+        await folder.public.import_pages(runtime, "otter", "bridge", cited)
         urls = [*cited, "https://towns.example/vellmar#history"]
         pages = await capture_pages(runtime, urls, seen.append, refresh=False)
 
     assert seen == pages
     assert sorted(page.url for page in pages) == sorted(cited)
-    assert all(page.known and page.settled for page in pages)
+    assert all(page.known and page.is_conclusive for page in pages)
 
 
 async def test_invalid_key_stops_after_one_call_without_result(folder: Folder) -> None:
@@ -216,7 +216,7 @@ async def test_incomplete_result_is_completed_by_the_next_run(folder: Folder, so
         server.fault_for = None
         server.calls.clear()
         (planned,) = folder.plan(folder.settings(**settings), model="gpt-6-luna")
-        assert (planned.why, planned.to_judge) == ("its last result is incomplete", True)
+        assert (planned.reason, planned.to_judge) == ("its last result is incomplete", True)
         (second,) = await folder.evaluate(**settings)
         asked = [call.claim for call in server.calls]
         (third,) = await folder.evaluate(**settings)

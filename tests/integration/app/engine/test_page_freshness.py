@@ -36,7 +36,7 @@ async def test_changed_page_in_public_cache_is_judged_again(folder: Folder) -> N
 
     (judged,) = await folder.evaluate()
 
-    assert judged.planned.why == "a page changed: https://towns.example/arches"
+    assert judged.planned.reason == "a page changed: https://towns.example/arches"
     assert judged.outcome.result is not None
     assert judged.outcome.result["score"]["value"] == 1.0
     (again,) = await folder.evaluate()
@@ -64,7 +64,7 @@ async def test_recaptured_page_with_new_text_is_judged_again(folder: Folder) -> 
             await runtime.pages.add(url, seen)
         pages = await CurrentPages.open(settings.data_dir / "captures", None)
         (planned,) = folder.plan(settings, pages=pages)
-        return planned.why
+        return planned.reason
 
     assert await planned_after("This page is about the town hall and its clock.") == "its last result is still valid"
     assert await planned_after("The old bridge of Vellmar has nine arches.") == f"a page changed: {url}"
@@ -90,7 +90,7 @@ async def test_rebuilt_index_gives_the_same_result(folder: Folder) -> None:
     captures = settings.data_dir / "captures"
     shutil.rmtree(captures)
     blobs = BlobStore.open((settings.data_dir / "blobs").absolute().as_uri())
-    assert (await rebuild(blobs, await FolderIndex.open(captures), check=True)).sound
+    assert (await rebuild(blobs, await FolderIndex.open(captures), check=True)).is_consistent
     (second,) = await folder.evaluate(overwrite=True)
     assert not second.reused
     assert stable_hash(second) == stable_hash(first)

@@ -51,8 +51,8 @@ async def test_checkpoint_restores_reply_with_usage_and_failed_attempts(
     before: dict[str, Any] = {"unusable": unusable, "shorter_page": shorter, "retried": ("429",) if shorter else ()}
     reply = LLMReply(text="{}", parsed=None, model="gpt-6-luna", usage=usage, **before)
     async with BudgetLedger(rig.database, limit_usd=None).running() as ledger:
-        await (await AttemptAccounting.opened(rig.database, ledger, await rig.job(job_id))).keep("ab", reply)
-        taken_over = await AttemptAccounting.opened(rig.database, ledger, await rig.job(job_id))
+        await (await AttemptAccounting.open(rig.database, ledger, await rig.job(job_id))).keep("ab", reply)
+        taken_over = await AttemptAccounting.open(rig.database, ledger, await rig.job(job_id))
     assert taken_over.recall("ab") == CheckpointedReply(
         text="{}", model="gpt-6-luna", usage=usage, cached=False, **before
     )
@@ -100,7 +100,7 @@ async def judge(backend: ScriptedBackend, account: AttemptAccounting) -> dict[st
 async def test_takeover_keeps_the_usage_of_each_leaf(rig: Rig):
     async def attempt(job_id: str, backend: ScriptedBackend, until: asyncio.Event | None = None) -> dict[str, Usage]:
         async with BudgetLedger(rig.database, limit_usd=None).running() as ledger:
-            account = await AttemptAccounting.opened(rig.database, ledger, await rig.job(job_id))
+            account = await AttemptAccounting.open(rig.database, ledger, await rig.job(job_id))
             judging = asyncio.create_task(judge(backend, account))
             if until is None:
                 return await judging

@@ -91,14 +91,14 @@ class RetentionStore:
                 for table in TABLES
             } | {"bodies": len(await self.blobs.hashes())}
 
-    async def prune(self, *, days: int = 90, rehearse: bool = False):
+    async def prune(self, *, days: int = 90, dry_run: bool = False):
         now = datetime.now(UTC)
         return await prune(
             self.database,
             self.blobs,
             before=now - timedelta(days=days),
             now=now,
-            rehearse=rehearse,
+            dry_run=dry_run,
             folder=self.folder.parent / "captures",
         )
 
@@ -155,7 +155,7 @@ async def test_rehearsal_reports_same_counts_and_changes_nothing(shelf: Retentio
     old = await shelf.judged("old", age=OLD)
     await shelf.page("https://example.org/old", age=OLD, shown_in=old)
     before = await shelf.counts()
-    rehearsed = await shelf.prune(rehearse=True)
+    rehearsed = await shelf.prune(dry_run=True)
     assert await shelf.counts() == before
     assert await shelf.prune() == rehearsed
     assert sum((await shelf.counts()).values()) == 0
@@ -200,7 +200,7 @@ async def test_prune_keeps_captures_of_commands_without_database(shelf: Retentio
         await shelf.run("DELETE FROM captures WHERE id = :id", id=page)
         await (records.record(capture) if in_folder else shelf.blobs.put_record(page, capture_to_bytes(capture)))
         kept.append(capture)
-    rehearsed = await shelf.prune(rehearse=True)
+    rehearsed = await shelf.prune(dry_run=True)
     done = await shelf.prune()
     assert (len(done.rows.captures), done.bodies) == (2, 1)
     assert rehearsed == done

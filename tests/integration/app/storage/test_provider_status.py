@@ -52,7 +52,7 @@ async def processes(database_url: str) -> AsyncIterator[list[Process]]:
             database = await stack.enter_async_context(connect_database(database_url))
             lines = SharedProviderStatus(database, redact=lambda said: said.replace("sk-canary", "[redacted]"))
             circuit = CircuitBreaker()
-            lines.join(KEY, circuit)
+            lines.register_circuit(KEY, circuit)
             listening = asyncio.create_task(lines.run())
             stack.callback(listening.cancel)
             found.append(Process(lines, circuit))
@@ -92,7 +92,7 @@ async def test_status_is_separate_per_key(processes: list[Process], database_url
         await Provider().ask(processes[0].circuit)
     async with connect_database(database_url) as database:
         other = CircuitBreaker()
-        SharedProviderStatus(database, redact=str).join("openai:other", other)
+        SharedProviderStatus(database, redact=str).register_circuit("openai:other", other)
         provider = Provider(works=True)
         await provider.ask(other)
     assert provider.calls == 1
@@ -105,7 +105,7 @@ async def test_recovery_is_probed_once_and_shared(processes: list[Process], data
         await wait_for_state(process, CircuitState.REFUSED)
     async with connect_database(database_url) as database, database.begin() as connection:
         await connection.execute(text("UPDATE provider_status SET probed_at = probed_at - interval '10 s'"))
-    processes[2].lines.probe_wanted("openai")
+    processes[2].lines.request_probe("openai")
     for process in processes[:2]:
         await wait_for_state(process, CircuitState.PROBE_DUE)
     working = Provider(works=True, seconds=0.02)
@@ -123,7 +123,7 @@ async def test_lost_database_leaves_local_status_in_effect(processes: list[Proce
     circuit = processes[0].circuit
     async with connect_database("postgresql://postgres@/nowhere?host=/nowhere") as lost:
         lines = SharedProviderStatus(lost, redact=str)
-        lines.join(KEY, circuit)
+        lines.register_circuit(KEY, circuit)
         provider = Provider(works=True)
         await provider.ask(circuit)
         await asyncio.sleep(0.1)

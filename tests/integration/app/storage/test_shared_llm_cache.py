@@ -38,7 +38,7 @@ class Process:
         self.replies = SharedLLMCache(database, max_bytes=max_bytes)
         self.events: Counter[str] = Counter()
         self.lookups = 0
-        self.replies.told = self._count_event
+        self.replies.on_event = self._count_event
 
     def _count_event(self, event: Event, count: int) -> None:
         self.events[event] += count
@@ -207,7 +207,7 @@ async def test_entries_are_listed_cleared_and_pruned_by_model_and_last_use(two_w
     await second.wait_for_event("stored")
     blobs = BlobStore.open("memory://")
     rehearsed, done = [
-        await prune(database, blobs, before=before, now=now, rehearse=rehearse) for rehearse in (True, False)
+        await prune(database, blobs, before=before, now=now, dry_run=dry_run) for dry_run in (True, False)
     ]
     assert (rehearsed.rows.replies, done.rows.replies) == (1, 1), "of two old ones one was used again"
     async with database.begin() as connection:

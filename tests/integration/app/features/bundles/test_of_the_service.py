@@ -180,12 +180,12 @@ async def test_prune_removes_call_log_with_its_result(service: Service, tmp_path
     [judged] = (await from_database(service.rig.database, "otter", [])).judged
     sha256 = judged.result["calls"]["sha256"]
     blobs, now = service.world.blobs, datetime.now(UTC)
-    await prune(service.rig.database, blobs, before=now - timedelta(days=1), now=now, rehearse=False)
+    await prune(service.rig.database, blobs, before=now - timedelta(days=1), now=now, dry_run=False)
     assert await blobs.get_from_area(BlobArea.CALLS, sha256)
     later = now + timedelta(days=2)
-    await prune(service.rig.database, blobs, before=later, now=later, rehearse=True)
+    await prune(service.rig.database, blobs, before=later, now=later, dry_run=True)
     assert await blobs.get_from_area(BlobArea.CALLS, sha256)
-    await prune(service.rig.database, blobs, before=later, now=later, rehearse=False)
+    await prune(service.rig.database, blobs, before=later, now=later, dry_run=False)
     with pytest.raises(BlobMissing):
         await blobs.get_from_area(BlobArea.CALLS, sha256)
     assert await blobs.get_from_area(BlobArea.SCRIPTS, judged.result["judge"]["script_sha256"])
