@@ -53,8 +53,8 @@ async def open_shared_state(
                 secret=await shared_secret(database, secret), provider_status=status, slots=slots, replies=replies
             )
     finally:
-        listening.cancel()
-        await asyncio.wait({listening})
+        updating.cancel()
+        await asyncio.wait({updating})
         await slots.aclose()
 
 

@@ -51,7 +51,7 @@ async def run_suite(
     *,
     result_id: str,
     progress: ProgressCallback,
-    around: Callable[[LLMClient], LLMClient],
+    wrap_client: Callable[[LLMClient], LLMClient],
 ) -> dict[str, Any]:
     """Execute a run and return its result. Steps that an earlier attempt settled are reused.
 
@@ -79,7 +79,7 @@ async def _judge_steps(
     *,
     result_id: str,
     progress: ProgressCallback,
-    around: Callable[[LLMClient], LLMClient],
+    wrap_client: Callable[[LLMClient], LLMClient],
 ) -> dict[str, Any]:
     suite_model = _suite_model(runtime, job, around) if run.needs_model else SuiteModel.without_model()
     journal = StepJournal(database, job.fence)
@@ -98,7 +98,7 @@ def _suite_model(runtime: Runtime, job: Job, around: Callable[[LLMClient], LLMCl
     model = job.model or runtime.settings.model
     client, name = runtime.models.client(model)
     runtime.models.check(model)
-    return SuiteModel(client=around(client), model=name)
+    return SuiteModel(client=wrap_client(client), model=name)
 
 
 def _progress(done: int, total: int) -> Progress:
@@ -141,7 +141,7 @@ class StepJournal:
 
     async def stored_records(self) -> Mapping[str, dict[str, Any]]:
         async with self._database.begin() as connection:
-            records = await known_records(connection, self._fence.job_id)
+            records = await all_records(connection, self._fence.job_id)
         return {record["id"]: record for record in records}
 
     async def store(self, record: Record) -> None:

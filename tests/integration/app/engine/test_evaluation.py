@@ -190,7 +190,7 @@ async def test_capture_counts_pages_once_and_skips_known_ones(folder: AnswerFold
 
     assert seen == pages
     assert sorted(page.url for page in pages) == sorted(cited)
-    assert all(page.known and page.settled for page in pages)
+    assert all(page.known and page.is_conclusive for page in pages)
 
 
 async def test_invalid_key_stops_after_one_call_without_result(folder: AnswerFolder) -> None:

@@ -29,7 +29,7 @@ async def running_events(rig: Rig) -> AsyncIterator[JobEvents]:
 async def follow_to_end(events: JobEvents, job_id: str) -> list[Job]:
     seen: list[Job] = []
     with events.follow(job_id) as follower:
-        while not seen or not seen[-1].ended:
+        while not seen or not seen[-1].has_ended:
             job = await follower.next(timeout_s=60.0)
             assert job is not None
             seen.append(job)

@@ -46,7 +46,7 @@ async def test_one_job_resumes_first_to_probe_the_provider(rig: Rig):
     evaluation = reject_first(3)
     async with rig.running_worker(evaluation):
         for job_id in job_ids:
-            await wait_until(rig, job_id, lambda job: job.paused)
+            await wait_until(rig, job_id, lambda job: job.is_paused)
         rig.models.states[None] = CircuitState.PROBE_DUE
         await rig.wait_for_job(job_ids[0])
         rig.models.states[None] = CircuitState.ANSWERING
@@ -59,10 +59,10 @@ async def test_next_job_resumes_only_after_the_probing_job_ended(rig: Rig):
     job_ids = await rig.submit("one", "two")
     async with rig.running_worker(reject_first(2)):
         for job_id in job_ids:
-            await wait_until(rig, job_id, lambda job: job.paused)
+            await wait_until(rig, job_id, lambda job: job.is_paused)
     rig.models.states[None] = CircuitState.UNTRIED
     assert [await rig.pausing.resume_ready_jobs() for _ in range(3)] == [1, 0, 0]
-    assert [(await rig.job(job_id)).paused for job_id in job_ids] == [False, True]
+    assert [(await rig.job(job_id)).is_paused for job_id in job_ids] == [False, True]
     await rig.control.cancel(job_ids[0])
     assert await rig.pausing.resume_ready_jobs() == 1
 
