@@ -114,7 +114,7 @@ async def evaluate(
     urls = unique_urls(answer.text)
     pages = AnswerPages(runtime.pages, near=answered_at)
     call_log = CallLog(runtime, pages, result_id)
-    meter = UsageMeter(call_log.wrap(around(client)))
+    meter = UsageMeter(call_log.wrap(wrap_client(client)))
     refusals = RejectionMonitor(meter, model_name)
     llm = ParameterizedLLM(refusals, parameters, provider=name.provider, model=model_name)
     reporter = _ProgressReporter(progress, pages=len(urls))

@@ -130,7 +130,7 @@ async def open_runtime(
             sharing = await stack.enter_async_context(_shared_state(database, settings, secret))
             secret = sharing.secret
         limits = _limits(settings, sharing)
-        index = await _index(settings, database, and_folder=and_folder)
+        index = await _index(settings, database, record_in_folder=record_in_folder)
         proxy = await stack.enter_async_context(EgressProxy(settings.egress_allow))
         pacing, locks = _capture_coordination(database)
         hosts = _shared_host_slots(settings, sharing)
@@ -268,14 +268,14 @@ def _capture_coordination(database: Database | None) -> tuple[HostPacing, Postgr
     return PostgresHostPacing(database), PostgresCaptureLocks(database)
 
 
-async def _index(settings: Settings, database: Database | None, *, and_folder: bool) -> CaptureIndex:
+async def _index(settings: Settings, database: Database | None, *, record_in_folder: bool) -> CaptureIndex:
     folder = settings.data_dir / "captures"
     if database is None:
         return await FolderIndex.open(folder)
     from app.storage.captures import PostgresCaptureIndex
 
     shared = PostgresCaptureIndex(database)
-    return CombinedIndex(shared, await FolderIndex.open(folder)) if and_folder else shared
+    return CombinedIndex(shared, await FolderIndex.open(folder)) if record_in_folder else shared
 
 
 def _archive(settings: Settings, limits: Limits, proxy: EgressProxy, pace: HostPacing, clock: Clock) -> Archive | None:
@@ -297,7 +297,7 @@ def _shared_host_slots(settings: Settings, sharing: SharedState | None) -> HostS
 
 
 def _capturer(
-    settings: Settings, limits: Limits, proxy: EgressProxy, pace: HostPacing, hosts: PlacesAtHosts | None
+    settings: Settings, limits: Limits, proxy: EgressProxy, pace: HostPacing, hosts: HostSlots | None
 ) -> Capturer:
     """Create the capturer: the headless shell first if it is installed, full Chromium as the fallback."""
     found = find_browser(settings.browser, downloads=(Path.home() / ".cache" / "ms-playwright",))

@@ -92,8 +92,8 @@ class AttemptAccounting:
             text_only=reply.text_only,
         )
         # Set before the write: an equal request that arrives during the write must not be sent again.
-        self._known[key] = kept
-        await self._ledger.store_checkpoint(Checkpoint(job_id=self._job_id, key=key, reply=_written(kept)))
+        self._checkpoints[key] = kept
+        await self._ledger.store_checkpoint(Checkpoint(job_id=self._job_id, key=key, reply=_to_json(kept)))
 
     async def reserve(self, estimate: Estimate) -> None:
         if not self._limited:

@@ -123,7 +123,7 @@ class SharedProviderStatus:
         values = {"key": key, "model": model, "after": _LEEWAY * after_s}
         return bool(await self._execute(query, values, default=[{}]))
 
-    def record_rejection(self, key: str, model: str, refusal: LLMRejected) -> None:
+    def record_rejection(self, key: str, model: str, rejection: LLMRejected) -> None:
         """Record a rejection, in the background."""
         details = {
             "message": self._redact(str(rejection)),

@@ -23,7 +23,7 @@ from app.progress import Progress, ProgressCallback, Stage
 from app.storage.database import Database
 from app.storage.jobs import is_fence_valid
 from app.storage.records import Fence, Job
-from app.storage.suite_steps import StepRow, begin_run, known_records, store_steps
+from app.storage.suite_steps import StepRow, all_records, begin_run, store_steps
 from judges.llm.client import LLMClient
 from judges.suites.errors import SuiteError
 
@@ -66,7 +66,9 @@ async def run_suite(
         run = await asyncio.to_thread(
             service_suites()[job.task_id].prepare_run, options_json, folders, runtime.settings
         )
-        return await _judge_steps(runtime, database, job, run, result_id=result_id, progress=progress, around=around)
+        return await _judge_steps(
+            runtime, database, job, run, result_id=result_id, progress=progress, wrap_client=wrap_client
+        )
     except (SuiteError, PathNotAllowed) as error:
         raise SuiteError(folders.hide_folders(str(error))) from error
 
@@ -81,7 +83,7 @@ async def _judge_steps(
     progress: ProgressCallback,
     wrap_client: Callable[[LLMClient], LLMClient],
 ) -> dict[str, Any]:
-    suite_model = _suite_model(runtime, job, around) if run.needs_model else SuiteModel.without_model()
+    suite_model = _suite_model(runtime, job, wrap_client) if run.needs_model else SuiteModel.without_model()
     journal = StepJournal(database, job.fence)
     await journal.begin_run(run.identity, run.plan.total)
     progress(_progress(0, run.plan.total))
@@ -94,7 +96,7 @@ async def _judge_steps(
     return {"id": result_id, "kind": "suite", **figures, "final_score": run.summary_score(figures), "pages": []}
 
 
-def _suite_model(runtime: Runtime, job: Job, around: Callable[[LLMClient], LLMClient]) -> SuiteModel:
+def _suite_model(runtime: Runtime, job: Job, wrap_client: Callable[[LLMClient], LLMClient]) -> SuiteModel:
     model = job.model or runtime.settings.model
     client, name = runtime.models.client(model)
     runtime.models.check(model)
