@@ -31,6 +31,6 @@ def escape_formula(cell: Cell) -> str | int | float | None:
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, str):
-        plain = cell.replace("\x00", "")
-        return f"'{plain}" if plain.lstrip(" ").startswith(_FORMULA_STARTS) else plain
+        text = cell.replace("\x00", "")
+        return f"'{text}" if text.lstrip(" ").startswith(_FORMULA_STARTS) else text
     return cell

@@ -28,7 +28,7 @@ from app.jobs.execution import EvaluateJob, JobExecutor
 from app.jobs.intake import Intake
 from app.jobs.pausing import JobPauser
 from app.jobs.queue import JobQueue, WorkerOptions
-from app.jobs.room import QueueLimit
+from app.jobs.queue_limit import QueueLimit
 from app.jobs.takeover import Takeover
 from app.jobs.worker import Worker
 from app.observability.metrics import Metrics
@@ -58,7 +58,7 @@ class JobRunner(Protocol):
         *,
         result_id: str,
         progress: ProgressCallback,
-        around: Callable[[LLMClient], LLMClient],
+        wrap_client: Callable[[LLMClient], LLMClient],
     ) -> dict[str, Any]: ...
 
 
@@ -125,8 +125,8 @@ async def open_service(
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings))
         keys = KeyAuthenticator(settings, database, SystemClock())
-        await keys.read()
-        check_bind(host, keys=keys.needed)
+        await keys.reload()
+        check_bind(host, keys=keys.required)
         opened = await stack.enter_async_context((runtime or open_runtime)(settings, database))
         if opened.replies is not None:
             opened.replies.on_event = metrics.count_shared_replies
@@ -216,13 +216,13 @@ def job_evaluator(
     async def evaluate(job: Job, answer: Answer, *, result_id: str, progress: ProgressCallback) -> dict[str, Any]:
         account = await AttemptAccounting.open(database, ledger, job)
 
-        def around(client: LLMClient) -> LLMClient:
+        def wrap_client(client: LLMClient) -> LLMClient:
             return MeteredClient(with_checkpoints(client, account, account), metrics)
 
         try:
             if job.kind is not JobKind.ANSWER:
                 result = await runners[job.kind.value](
-                    runtime, database, job, answer.text, result_id=result_id, progress=progress, around=around
+                    runtime, database, job, answer.text, result_id=result_id, progress=progress, wrap_client=wrap_client
                 )
             else:
                 async with database.begin() as connection:
@@ -235,16 +235,16 @@ def job_evaluator(
                     model=job.model,
                     result_id=result_id,
                     progress=progress,
-                    around=around,
+                    wrap_client=wrap_client,
                     answered_at=job.created_at,
                     earlier=None if earlier is None else await asyncio.to_thread(json.loads, earlier),
                 )
         except JudgeBug as error:
-            if account.empty is not None:  # the missing replies may be the cause of the judge's error
-                raise JobBudgetExhausted(account.empty, None) from error
+            if account.exhausted is not None:  # the missing replies may be the cause of the judge's error
+                raise JobBudgetExhausted(account.exhausted, None) from error
             raise
-        if account.empty is not None and result["status"] != "complete":
-            raise JobBudgetExhausted(account.empty, result)
+        if account.exhausted is not None and result["status"] != "complete":
+            raise JobBudgetExhausted(account.exhausted, result)
         return result
 
     return evaluate

@@ -123,11 +123,11 @@ class KeyAuthenticator:
         self._reading = asyncio.Lock()
 
     @property
-    def needed(self) -> bool:
+    def required(self) -> bool:
         """Whether requests need a key. Stays True after the last stored key was revoked."""
         return bool(self._configured or self._stored)
 
-    async def read(self) -> None:
+    async def reload(self) -> None:
         """Reload the keys from the database.
 
         Raises:
@@ -143,7 +143,7 @@ class KeyAuthenticator:
         while True:
             await cancellable_sleep(_REFRESH_S)
             try:
-                await self.read()
+                await self.reload()
             except DatabaseUnavailable as error:
                 _log.warning("API keys not reloaded", detail=str(error))
 
@@ -153,7 +153,7 @@ class KeyAuthenticator:
         Raises:
             DatabaseUnavailable: The cached keys are outdated and cannot be reloaded.
         """
-        if not self.needed:
+        if not self.required:
             return LOCAL_CALLER
         given = _digest(key or "")
         # Compare with every key, in constant time, to leak no timing information.
@@ -173,7 +173,7 @@ class KeyAuthenticator:
         """Reload the keys if the cache is outdated, or if the key may be newer than the cache."""
         age = float("inf") if self._read_at is None else time.monotonic() - self._read_at
         if age > MAX_CACHE_AGE_S or (key_id not in self._stored and age > _MIN_RELOAD_INTERVAL_S):
-            await self.read()
+            await self.reload()
 
 
 def _digest(key: str) -> str:

@@ -62,7 +62,7 @@ class StreamLimiter:
         self._max_open = max_open
         self._open: Counter[str] = Counter()
 
-    def full(self, owner: str) -> bool:
+    def is_full(self, owner: str) -> bool:
         """Return whether ``owner`` has the maximum number of streams open."""
         return self._open[owner] >= self._max_open
 

@@ -64,7 +64,7 @@ async def authorize(request: Request, needed: Scope) -> Caller:
             "for the keys of one owner"
         )
         raise Problem(429, "TOO_MANY_REQUESTS", detail, headers={"Retry-After": str(int(wait_s) + 1)})
-    if not caller.scope.opens(needed):
+    if not caller.scope.includes(needed):
         detail = f"this key has the scope {caller.scope.value!r}, but this request needs {needed.value!r}"
         raise Problem(403, "SCOPE", detail)
     return caller

@@ -170,7 +170,7 @@ async def _answer_questions(
         answers=[(answer.name, answer.text) for answer in body.answers or ()],
         model=body.model,
     )
-    if not service.runtime.knows_task(submission.task_id):
+    if not service.runtime.has_task(submission.task_id):
         detail = f"task {submission.task_id!r} does not exist; GET /v1/tasks lists all tasks"
         raise Problem(404, "UNKNOWN_TASK", "this task has no judge", errors=[("task_id", detail)])
     past = await _past(service, caller, submission.task_id, None)

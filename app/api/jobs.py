@@ -87,9 +87,9 @@ async def events(
     """Follow a job by server-sent events. Each event contains the whole job. The stream ends when the job has ended."""
     seen = int(last_event_id) if last_event_id and last_event_id.isdecimal() and len(last_event_id) < 19 else 0
     present = await _job(service, caller, job_id)
-    if present.ended and present.revision <= seen:
+    if present.has_ended and present.revision <= seen:
         return Response(status_code=204)
-    if service.streams.full(caller.owner):
+    if service.streams.is_full(caller.owner):
         detail = f"the keys of one owner can have at most {service.settings.max_streams} open event streams"
         raise Problem(429, "TOO_MANY_STREAMS", detail, headers={"Retry-After": "5"})
     return StreamingResponse(
@@ -103,7 +103,7 @@ async def _stream(service: Service, caller: Caller, job_id: str, seen: int) -> A
     """Yield an event for each change, named ``status``, ``stage`` or ``progress`` after what changed."""
     with service.streams.open_stream(caller.owner), service.events.follow(job_id) as follower:
         before: Job | None = None
-        while before is None or not before.ended:
+        while before is None or not before.has_ended:
             present = await follower.next(timeout_s=_QUIET_S)
             if present is None:
                 yield KEEPALIVE_COMMENT

@@ -81,10 +81,10 @@ def _hostname(host: str) -> str:
 class KeyGuard:
     """Rejects requests without a valid key before their body is read. The routes check the scope of the key."""
 
-    def __init__(self, app: ASGIApp, *, stranger: Callable[[str, str], Awaitable[Problem | None]]) -> None:
-        """``stranger`` returns the error for an ``Authorization`` header and a path, or None if access is allowed."""
+    def __init__(self, app: ASGIApp, *, find_problem: Callable[[str, str], Awaitable[Problem | None]]) -> None:
+        """``find_problem`` returns the problem with an ``Authorization`` header and a path; None: access is allowed."""
         self._app = app
-        self._stranger = stranger
+        self._find_problem = find_problem
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] in _WITH_BODY and scope["path"].startswith("/v1/"):
@@ -92,7 +92,7 @@ class KeyGuard:
             if scope["path"] == PAIRING_PATH:  # this client has a pairing code but no key yet; its body is small
                 problem = _not_small(headers)
             else:
-                problem = await self._stranger(headers.get("authorization", ""), scope["path"])
+                problem = await self._find_problem(headers.get("authorization", ""), scope["path"])
             if problem is not None:
                 await problem.response()(scope, receive, send)
                 return
@@ -111,21 +111,27 @@ class BodyLimit:
     """Rejects request bodies that exceed the size limit, whatever their Content-Length, or stop arriving."""
 
     def __init__(
-        self, app: ASGIApp, *, max_bytes: int, silence_s: float = 30.0, whole_s: float = 300.0, at_once: int = 16
+        self,
+        app: ASGIApp,
+        *,
+        max_bytes: int,
+        idle_timeout_s: float = 30.0,
+        timeout_s: float = 300.0,
+        max_full_bodies: int = 16,
     ) -> None:
         """Set the limits.
 
         Args:
             max_bytes: Maximum size of one body.
-            silence_s: Maximum time between two parts of a body.
-            whole_s: Maximum time for a whole body.
-            at_once: All requests together may buffer ``at_once * max_bytes``.
+            idle_timeout_s: Maximum time between two parts of a body.
+            timeout_s: Maximum time for a whole body.
+            max_full_bodies: All requests together may buffer this many bodies of the maximum size.
         """
         self._app = app
         self._max_bytes = max_bytes
-        self._silence_s = silence_s
-        self._whole_s = whole_s
-        self._room = at_once * max_bytes
+        self._idle_timeout_s = idle_timeout_s
+        self._timeout_s = timeout_s
+        self._free_bytes = max_full_bodies * max_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -135,7 +141,7 @@ class BodyLimit:
         if announced.isdigit() and (len(announced) > 15 or int(announced) > self._max_bytes):
             await self._too_large().response()(scope, receive, send)
             return
-        body = _Body(ends=time.monotonic() + self._whole_s)
+        body = _Body(ends=time.monotonic() + self._timeout_s)
 
         async def counted() -> Message:
             if body.complete:  # the only message that can follow is the disconnect
@@ -144,10 +150,10 @@ class BodyLimit:
             body.complete = not message.get("more_body", False)
             size = len(message.get("body", b""))
             body.received += size
-            self._room -= size
+            self._free_bytes -= size
             if body.received > self._max_bytes:
                 raise ProblemWhileReading(self._too_large())
-            if self._room < 0:
+            if self._free_bytes < 0:
                 headers = {"Retry-After": "2", **_CLOSE}
                 raise ProblemWhileReading(
                     Problem(503, "BUSY", "too many large requests at the same time; try again in 2 s", headers=headers)
@@ -157,11 +163,11 @@ class BodyLimit:
         try:
             await self._app(scope, counted, send)
         finally:
-            self._room += body.received
+            self._free_bytes += body.received
 
     async def _next_part(self, receive: Receive, body: _Body) -> Message:
         try:
-            async with asyncio.timeout(min(self._silence_s, max(0.0, body.ends - time.monotonic()))):
+            async with asyncio.timeout(min(self._idle_timeout_s, max(0.0, body.ends - time.monotonic()))):
                 return await receive()
         except TimeoutError:
             late = Problem(408, "TOO_SLOW", "the request body stopped arriving or took too long", headers=_CLOSE)

@@ -53,8 +53,8 @@ async def submit(
     submission = await _checked_async(body)
     _check_known(service, [submission])
     key = _key(caller.owner, idempotency_key, "submission", json.dumps(body.model_dump(), sort_keys=True).encode())
-    terms = JobOptions(priority=body.priority, budget_usd=body.budget_usd)
-    accepted = await service.intake.accept([submission], owner=caller.owner, respond=_one, key=key, terms=terms)
+    options = JobOptions(priority=body.priority, budget_usd=body.budget_usd)
+    accepted = await service.intake.accept([submission], owner=caller.owner, respond=_one, key=key, options=options)
     return JSONResponse(accepted, 202, {"Location": f"/v1/submissions/{accepted['id']}"})
 
 
@@ -74,8 +74,8 @@ async def submit_archive(
         submissions = [_with_model(submission, model) for submission in submissions]
     _check_known(service, submissions)
     key = _key(caller.owner, idempotency_key, "archive", f"{digest} {model} {priority} {budget_usd}".encode())
-    terms = JobOptions(priority=priority, budget_usd=budget_usd)
-    return await service.intake.accept(submissions, owner=caller.owner, respond=_many, key=key, terms=terms)
+    options = JobOptions(priority=priority, budget_usd=budget_usd)
+    return await service.intake.accept(submissions, owner=caller.owner, respond=_many, key=key, options=options)
 
 
 @router.get("/{submission_id}")
@@ -126,7 +126,7 @@ def _check_known(service: Service, submissions: Sequence[Submission]) -> None:
     many = len(submissions) > 1
     errors = []
     for submission in submissions:
-        if not service.runtime.knows_task(submission.task_id):
+        if not service.runtime.has_task(submission.task_id):
             where = f"{submission.agent}/{submission.task_id}" if many else "task_id"
             errors.append((where, f"task {submission.task_id!r} does not exist; GET /v1/tasks lists all tasks"))
     if errors:

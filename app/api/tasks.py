@@ -24,7 +24,7 @@ async def tasks(service: ServiceDep, _caller: ReaderDep) -> ListOut[TaskOut]:
 @router.get("/{task_id}")
 async def task(task_id: NamePath, service: ServiceDep, _caller: ReaderDep) -> TaskOut:
     """Return one task and its judge."""
-    if not service.runtime.knows_task(task_id):
+    if not service.runtime.has_task(task_id):
         raise not_found("task")
     return _task(service.runtime.catalogue, task_id)
 

@@ -81,7 +81,7 @@ def capture(
         raise Interrupted("interrupted. Finished captures are saved; run the same command to resume.") from None
     if as_json:
         print_json({"agent_name": agent, "pages": [_as_json(page) for page in pages]})
-    if not all(page.settled for page in pages):
+    if not all(page.is_conclusive for page in pages):
         raise typer.Exit(Exit.INCOMPLETE)
 
 
@@ -119,7 +119,7 @@ class CaptureTable:
         self._console = console
         self._total = total
         self._started = time.monotonic()
-        self._fine: Counter[str] = Counter()
+        self._usable: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
         self._new = 0
         self._live = Live(self._table(), console=console, auto_refresh=console.is_terminal)
@@ -137,21 +137,21 @@ class CaptureTable:
 
     def done(self, page: CapturedPage) -> None:
         gone = page.capture is not None and page.capture.gone
-        name = "captured before" if page.known and page.settled and not gone else "gone" if gone else page.outcome
-        (self._fine if page.settled else self._failed)[name] += 1
+        name = "captured before" if page.known and page.is_conclusive and not gone else "gone" if gone else page.outcome
+        (self._usable if page.is_conclusive else self._failed)[name] += 1
         self._new += not page.known
         detail = page.error or (page.capture.detail if page.capture is not None else "")
-        if not page.settled or not self._console.is_terminal:
+        if not page.is_conclusive or not self._console.is_terminal:
             self._console.print(f"{name:<15}  {escape(page.url)}  {escape(detail)}".rstrip(), soft_wrap=True)
         self._live.update(self._table(), refresh=self._console.is_terminal)
 
     def _table(self) -> Table:
-        done, failed = self._fine.total() + self._failed.total(), self._failed.total()
+        done, failed = self._usable.total() + self._failed.total(), self._failed.total()
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0), show_footer=True)
         table.add_column("", footer="done")
         table.add_column("pages", justify="right", footer=f"{done} of {self._total}")
         table.add_column("", footer=f"{failed} failed, {self._rate()}" if failed else self._rate())
-        for outcome, count in self._fine.most_common():
+        for outcome, count in self._usable.most_common():
             table.add_row(outcome, str(count), "")
         for outcome, count in self._failed.most_common():
             table.add_row(outcome, str(count), "failed", style="yellow")

@@ -206,7 +206,7 @@ class _BoardWatcher:
             step = Step(stage="judging", done=progress.leaves_done, total=progress.leaves_total, unit="checks")
         self._board.update(_label(planned), step)
 
-    def done(self, evaluated: AnswerEvaluation) -> None:
+    def finished(self, evaluated: AnswerEvaluation) -> None:
         from app.console.scorecard import finished_line
         from cache.capture import CaptureOutcome
 

@@ -42,7 +42,7 @@ def reindex(
     else:
         for name, rebuilt in found.items():
             _print_rebuilt(name, rebuilt)
-    if not all(rebuilt.sound for rebuilt in found.values()):
+    if not all(rebuilt.is_consistent for rebuilt in found.values()):
         raise typer.Exit(Exit.INCOMPLETE)
 
 

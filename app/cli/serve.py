@@ -36,14 +36,14 @@ def serve(
         url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         count = settings.max_tasks if workers is None else workers
 
-        def ready() -> None:
+        def print_ready() -> None:
             stderr_console().print(
                 f"assay serves at {url}: model {settings.model}, {count} worker(s), data in {settings.data_dir}",
                 markup=False,
                 soft_wrap=True,
             )
 
-        _run(serving.run_server(settings, listener, host=host, workers=workers, ready=ready))
+        _run(serving.run_server(settings, listener, host=host, workers=workers, on_ready=print_ready))
     stderr_console().print("assay has stopped")
 
 
@@ -56,12 +56,12 @@ def worker(
 
     settings = _prepared(isolate)
 
-    def ready() -> None:
+    def print_ready() -> None:
         stderr_console().print(
             f"assay worker is ready: {jobs} concurrent job(s), model {settings.model}", markup=False, soft_wrap=True
         )
 
-    _run(serving.run_worker(settings, jobs=jobs, ready=ready))
+    _run(serving.run_worker(settings, jobs=jobs, on_ready=print_ready))
     stderr_console().print("assay worker has stopped")
 
 

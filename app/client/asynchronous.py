@@ -59,17 +59,17 @@ class AsyncClient:
         """Submit (name, text) answers of one agent to one task. Returns immediately; each answer becomes a job."""
         body = wire.submission(agent, task_id, answers, model=model, run=run, metadata=metadata)
         extra = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
-        return wire.parse_as(Receipt.read, await self._call("POST", "/v1/submissions", json=body, headers=extra))
+        return wire.parse_as(Receipt.from_json, await self._call("POST", "/v1/submissions", json=body, headers=extra))
 
     async def job(self, job_id: str) -> Job:
-        return wire.parse_as(Job.read, await self._call("GET", f"/v1/jobs/{job_id}"))
+        return wire.parse_as(Job.from_json, await self._call("GET", f"/v1/jobs/{job_id}"))
 
     async def jobs(
         self, *, status: str | None = None, agent: str | None = None, task_id: str | None = None
     ) -> AsyncIterator[Job]:
         """Yield all matching jobs, newest first."""
         async for item in self._items("/v1/jobs", wire.query(status=status, agent=agent, task_id=task_id)):
-            yield wire.parse_as(Job.read, item)
+            yield wire.parse_as(Job.from_json, item)
 
     async def cancel(self, job_id: str) -> None:
         await self._call("POST", f"/v1/jobs/{job_id}/cancel")
@@ -96,7 +96,7 @@ class AsyncClient:
         while pending := waiting.pending():
             for job_id in pending:
                 try:
-                    waiting.seen(await self.job(job_id))
+                    waiting.update(await self.job(job_id))
                 except ApiError as busy:
                     await asyncio.sleep(waiting.retry_delay_s(busy))
             if waiting.pending():
@@ -113,7 +113,7 @@ class AsyncClient:
             async with self._http.stream("GET", path, headers=extra, timeout=None) as response:
                 if response.is_error:
                     await response.aread()
-                    wire.read(response)
+                    wire.read_json(response)
                 async for line in response.aiter_lines():
                     event = reader.feed(line)
                     if event is not None:
@@ -198,7 +198,7 @@ class AsyncClient:
 
     async def _call(self, method: str, path: str, **kw: Any) -> Any:
         with wire.transport_errors(self.url):
-            return wire.read(await self._http.request(method, path, **kw))
+            return wire.read_json(await self._http.request(method, path, **kw))
 
     async def _items(self, path: str, params: Mapping[str, str | int]) -> AsyncIterator[dict[str, Any]]:
         cursor: str | None = None

@@ -54,15 +54,15 @@ class Client:
         """Submit (name, text) answers of one agent to one task. Returns immediately; each answer becomes a job."""
         body = wire.submission(agent, task_id, answers, model=model, run=run, metadata=metadata)
         extra = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
-        return wire.parse_as(Receipt.read, self._call("POST", "/v1/submissions", json=body, headers=extra))
+        return wire.parse_as(Receipt.from_json, self._call("POST", "/v1/submissions", json=body, headers=extra))
 
     def job(self, job_id: str) -> Job:
-        return wire.parse_as(Job.read, self._call("GET", f"/v1/jobs/{job_id}"))
+        return wire.parse_as(Job.from_json, self._call("GET", f"/v1/jobs/{job_id}"))
 
     def jobs(self, *, status: str | None = None, agent: str | None = None, task_id: str | None = None) -> Iterator[Job]:
         """Yield all matching jobs, newest first."""
         for item in self._items("/v1/jobs", wire.query(status=status, agent=agent, task_id=task_id)):
-            yield wire.parse_as(Job.read, item)
+            yield wire.parse_as(Job.from_json, item)
 
     def cancel(self, job_id: str) -> None:
         self._call("POST", f"/v1/jobs/{job_id}/cancel")
@@ -89,7 +89,7 @@ class Client:
         while pending := waiting.pending():
             for job_id in pending:
                 try:
-                    waiting.seen(self.job(job_id))
+                    waiting.update(self.job(job_id))
                 except ApiError as busy:
                     time.sleep(waiting.retry_delay_s(busy))
             if waiting.pending():
@@ -105,7 +105,7 @@ class Client:
         with wire.transport_errors(self.url), self._http.stream("GET", path, headers=extra, timeout=None) as response:
             if response.is_error:
                 response.read()
-                wire.read(response)
+                wire.read_json(response)
             for line in response.iter_lines():
                 event = reader.feed(line)
                 if event is not None:
@@ -188,7 +188,7 @@ class Client:
 
     def _call(self, method: str, path: str, **kw: Any) -> Any:
         with wire.transport_errors(self.url):
-            return wire.read(self._http.request(method, path, **kw))
+            return wire.read_json(self._http.request(method, path, **kw))
 
     def _items(self, path: str, params: Mapping[str, str | int]) -> Iterator[dict[str, Any]]:
         cursor: str | None = None

@@ -20,7 +20,7 @@ class Progress:
     leaves_total: int = 0
 
     @classmethod
-    def read(cls, data: Mapping[str, Any]) -> Progress:
+    def from_json(cls, data: Mapping[str, Any]) -> Progress:
         return cls(
             pages_done=int(data.get("pages_done") or 0),
             pages_total=int(data.get("pages_total") or 0),
@@ -38,7 +38,7 @@ class JobError:
     traceback: str | None = None
 
     @classmethod
-    def read(cls, data: Mapping[str, Any]) -> JobError:
+    def from_json(cls, data: Mapping[str, Any]) -> JobError:
         return cls(code=str(data["code"]), detail=str(data.get("detail") or ""), traceback=data.get("traceback"))
 
 
@@ -66,7 +66,7 @@ class Receipt:
         return tuple(job.id for job in self.jobs)
 
     @classmethod
-    def read(cls, data: Mapping[str, Any]) -> Receipt:
+    def from_json(cls, data: Mapping[str, Any]) -> Receipt:
         jobs = tuple(
             JobRef(id=str(job["id"]), answer=str(job["answer"]), status=str(job["status"]), url=str(job["url"]))
             for job in data["jobs"]
@@ -95,16 +95,16 @@ class Job:
         return self.status in TERMINAL
 
     @classmethod
-    def read(cls, data: Mapping[str, Any]) -> Job:
+    def from_json(cls, data: Mapping[str, Any]) -> Job:
         error = data.get("error")
         result_id = data.get("result_id")
         return cls(
             id=str(data["id"]),
             status=str(data["status"]),
             stage=data.get("stage"),
-            progress=Progress.read(data.get("progress") or {}),
+            progress=Progress.from_json(data.get("progress") or {}),
             attempts=int(data.get("attempts") or 0),
-            error=None if error is None else JobError.read(error),
+            error=None if error is None else JobError.from_json(error),
             result_id=None if result_id is None else str(result_id),
             created_at=_parse_time(data.get("created_at")),
             started_at=_parse_time(data.get("started_at")),

@@ -22,7 +22,7 @@ class JobWait:
     def pending(self) -> list[str]:
         return [job_id for job_id, job in self._jobs.items() if job is None or not job.done]
 
-    def seen(self, job: Job) -> None:
+    def update(self, job: Job) -> None:
         self._jobs[job.id] = job
         if self._on_update is not None:
             self._on_update(job)

@@ -48,7 +48,7 @@ def query(**values: str | int | None) -> dict[str, str | int]:
     return {key: value for key, value in values.items() if value is not None}
 
 
-def read(response: httpx.Response) -> Any:
+def read_json(response: httpx.Response) -> Any:
     """Return the JSON of a successful response.
 
     Raises:

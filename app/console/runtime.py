@@ -25,7 +25,7 @@ async def open_command_runtime(settings: Settings, *, shared: bool) -> AsyncIter
         database = None
         if shared and has_database(settings):
             database = await stack.enter_async_context(open_database(settings))
-        yield await stack.enter_async_context(open_runtime(settings, database, and_folder=True))
+        yield await stack.enter_async_context(open_runtime(settings, database, record_in_folder=True))
 
 
 def has_database(settings: Settings) -> bool:

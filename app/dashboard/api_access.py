@@ -38,12 +38,12 @@ class Api:
 
     async def get(self, path: str, **params: str | int | None) -> Any:
         """Return the JSON at ``path``."""
-        return wire.read(await self.request("GET", path, params=wire.query(**params)))
+        return wire.read_json(await self.request("GET", path, params=wire.query(**params)))
 
     async def get_or_none(self, path: str, **params: str | int | None) -> Any | None:
         """Return the JSON at ``path``, or None if the API returns 404."""
         response = await self.request("GET", path, params=wire.query(**params))
-        return None if response.status_code == httpx.codes.NOT_FOUND else wire.read(response)
+        return None if response.status_code == httpx.codes.NOT_FOUND else wire.read_json(response)
 
     async def text(self, path: str) -> str | None:
         """Return the text at ``path``, or None if the API returns 404."""
@@ -51,18 +51,18 @@ class Api:
         if response.status_code == httpx.codes.NOT_FOUND:
             return None
         if response.is_error:
-            wire.read(response)
+            wire.read_json(response)
         return response.text
 
     async def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Send ``body`` as JSON and return the JSON of the response."""
-        return wire.read(await self.request("POST", path, body=body))
+        return wire.read_json(await self.request("POST", path, body=body))
 
     async def delete(self, path: str) -> Any:
-        return wire.read(await self.request("DELETE", path))
+        return wire.read_json(await self.request("DELETE", path))
 
     async def put_form(self, path: str, fields: Mapping[str, FormField]) -> Any:
-        return wire.read(await self.request("PUT", path, fields=fields))
+        return wire.read_json(await self.request("PUT", path, fields=fields))
 
     async def items(self, path: str, *, at_most: int, **params: str | int | None) -> list[dict[str, Any]]:
         """Return up to ``at_most`` items of a list, newest first."""
@@ -108,7 +108,7 @@ class Api:
             async with self._http.stream("GET", path, headers={"Accept": "text/event-stream"}) as response:
                 if response.is_error:
                     await response.aread()
-                    wire.read(response)
+                    wire.read_json(response)
                 async for line in response.aiter_lines():
                     event = reader.feed(line)
                     if event is not None:

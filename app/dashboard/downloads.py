@@ -22,8 +22,8 @@ class Format(StrEnum):
 
 async def csv_file(name: str, header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Response:
     """Return the table as a download named ``name``.csv."""
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
-    headers = HEADERS | {"Content-Disposition": f'attachment; filename="{plain}.csv"'}
+    safe_name = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
+    headers = HEADERS | {"Content-Disposition": f'attachment; filename="{safe_name}.csv"'}
     text = await asyncio.to_thread(to_csv, header, rows)
     body = text.encode("utf-8", "replace")
     return Response(body, media_type="text/csv; charset=utf-8", headers=headers)

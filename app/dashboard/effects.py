@@ -44,13 +44,13 @@ class Effect:
     share: float = 0.0
     gained: float = 0.0
     worth: float = 1.0
-    by: str | None = None
-    words: str
+    cause: str | None = None
+    text: str
 
 
 def effects(outline: Outline) -> Mapping[str, Effect]:
     """Return the effect of every node, by key."""
-    found = {outline.root.key: Effect(kind=EffectKind.TOP, share=1.0, gained=outline.root.score, words="the score")}
+    found = {outline.root.key: Effect(kind=EffectKind.TOP, share=1.0, gained=outline.root.score, text="the score")}
     open_leaves = _open(outline)
     pending = [outline.root]
     while pending:
@@ -75,7 +75,7 @@ def _of_children(parent: Node, worth: float, open_nodes: frozenset[str]) -> dict
         if unknown and kind in {EffectKind.ADDS, EffectKind.GATE_SHUT}:
             kind = EffectKind.UNKNOWN
         cause = None if by is None else by.key
-        found[child.key] = Effect(kind=kind, share=part, gained=gained, worth=at_stake, by=cause, words=words)
+        found[child.key] = Effect(kind=kind, share=part, gained=gained, worth=at_stake, cause=cause, text=words)
     return found
 
 

@@ -18,7 +18,7 @@ async def json_of(path: str, request: Request, viewer: ViewerDep) -> Response:
     """Return the JSON of ``GET /v1/{path}``."""
     found = await viewer.api.request("GET", f"/v1/{path}", params=dict(request.query_params))
     if found.is_error:
-        wire.read(found)
+        wire.read_json(found)
     if found.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise NotFound("This address has no JSON")
     return Response(found.content, media_type="application/json", headers=HEADERS)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from app.csv_tables import Cell
 from app.dashboard.charts import TrendPoint
-from app.dashboard.wording import moment
+from app.dashboard.wording import parse_time
 
 Interval: TypeAlias = Mapping[str, Any]
 """95 % interval over tasks from the API, with ``low``, ``high`` and ``method``."""
@@ -42,7 +42,7 @@ class AgentFigures:
     pass_interval: Interval | None
     warnings: Sequence[str]
     trend: tuple[TrendPoint, ...]
-    last: str | None
+    last_judged_at: str | None
 
     @property
     def not_judged_share(self) -> float | None:
@@ -74,7 +74,7 @@ def agent_figures(summary: Mapping[str, Any], history: Sequence[Mapping[str, Any
         pass_interval=_pass_interval(figures, k),
         warnings=figures.get("warnings") or (),
         trend=trend(history),
-        last=str(history[0]["created_at"]) if history else None,
+        last_judged_at=str(history[0]["created_at"]) if history else None,
     )
 
 
@@ -91,7 +91,7 @@ def trend(history: Sequence[Mapping[str, Any]]) -> tuple[TrendPoint, ...]:
     """Return the mean score of each run in the order of judging. Results without a run are grouped by day."""
     groups: dict[str, list[float]] = {}
     for origin in reversed(history):
-        made = moment(origin["created_at"])
+        made = parse_time(origin["created_at"])
         label = origin.get("run") or (f"{made:%Y-%m-%d}" if made else "?")
         groups.setdefault(str(label), []).append(float(origin["final_score"]))
     return tuple(TrendPoint(label, fmean(scores)) for label, scores in list(groups.items())[-MAX_POINTS:])

@@ -70,7 +70,7 @@ class Preview:
     dependents: Mapping[str, Any]
 
     @property
-    def cut(self) -> bool:
+    def is_truncated(self) -> bool:
         return self.text is not None and len(self.text) > MAX_TEXT_CHARS
 
     @property
@@ -276,7 +276,7 @@ async def judge_again(request: Request, viewer: ViewerDep, url: Annotated[list[U
     for one in found["items"]:
         answer = await viewer.api.request("POST", f"/v1/jobs/{one['job_id']}/retry")
         if answer.is_error and answer.status_code != _CONFLICT:
-            wire.read(answer)
+            wire.read_json(answer)
     if request.headers.get("HX-Request"):
         started, total = len(found["items"]), found["answers"]
         number = f"{started}" if started == total else f"{started} of {total}"
@@ -293,14 +293,14 @@ async def _forecast(viewer: Viewer, origins: list[dict[str, Any]]) -> dict[str, 
     answer = await viewer.api.request("POST", "/v1/forecasts", body={"jobs": jobs})
     if answer.is_error:
         return None
-    total: dict[str, Any] = wire.read(answer)["total"]
+    total: dict[str, Any] = wire.read_json(answer)["total"]
     return total
 
 
 async def _dependents(viewer: Viewer, urls: list[str]) -> Any:
     given = [("url", url) for url in urls]
     answer = await viewer.api.request("GET", f"/v1/pages/dependents?{urlencode(given)}")
-    return wire.read(answer)
+    return wire.read_json(answer)
 
 
 def _answer(request: Request, state: str, **outcome: Any) -> Response:

@@ -44,11 +44,11 @@ def pieces(text: str, spans: Iterable[tuple[int, int]], *, start: int = 0, end: 
     return found
 
 
-def passages(text: str, spans: Sequence[tuple[int, int]], *, around: int = AROUND) -> list[Passage]:
-    """Return the spans with ``around`` characters of context. Touching excerpts are merged."""
+def passages(text: str, spans: Sequence[tuple[int, int]], *, context_chars: int = AROUND) -> list[Passage]:
+    """Return the spans with ``context_chars`` characters of context. Touching excerpts are merged."""
     windows: list[tuple[int, int]] = []
     for begin, finish in sorted(spans):
-        low, high = _at_word(text, begin - around), min(len(text), finish + around)
+        low, high = _at_word(text, begin - context_chars), min(len(text), finish + context_chars)
         if windows and low <= windows[-1][1]:
             windows[-1] = (windows[-1][0], max(high, windows[-1][1]))
         else:

@@ -28,16 +28,16 @@ HEADERS = {
 _FILTERS = {
     "points": wording.points,
     "share": wording.share,
-    "bounded": wording.bounded,
+    "score_text": wording.score_text,
     "usd": wording.usd,
     "count": wording.count,
-    "many": wording.many,
+    "plural": wording.plural,
     "seconds": wording.seconds,
     "state": wording.state_words,
     "reason": wording.reason_words,
     "signal": wording.signal_words,
-    "when": wording.when,
-    "short": wording.short,
+    "utc_time": wording.utc_time,
+    "shorten": wording.shorten,
 }
 
 
@@ -58,7 +58,7 @@ class Renderer:
             "change_bar": charts.change_bar,
             "interval_bar": charts.interval_bar,
             "trend_line": charts.trend_line,
-            "lasted": wording.lasted,
+            "duration": wording.duration,
             "job_errors": wording.JOB_ERRORS,
         }
 

@@ -38,7 +38,7 @@ class Tree:
 
     outline: Outline
     effects: Mapping[str, Effect]
-    open: Sequence[OpenLeaf]
+    open_leaves: Sequence[OpenLeaf]
     counts: Mapping[str, int]
     overrides: ResultOverrides
 
@@ -71,7 +71,7 @@ class ResultCache:
     def __init__(self) -> None:
         self._cached: OrderedDict[str, CachedResult] = OrderedDict()
 
-    async def read(self, api: Api, result_id: str) -> CachedResult:
+    async def get(self, api: Api, result_id: str) -> CachedResult:
         """Return a result that the viewer may read.
 
         Raises:
@@ -90,7 +90,7 @@ class ResultCache:
 
 
 def _parse(answer: httpx.Response) -> CachedResult:
-    result = wire.read(answer)
+    result = wire.read_json(answer)
     if "eval_breakdown" not in result:
         raise NotFound(
             "This is the result of a suite run, which has steps and no tree. Its JSON is available from the API"
@@ -107,7 +107,7 @@ def _tree(result: Mapping[str, Any]) -> Tree:
     return Tree(
         outline=parsed,
         effects=changed,
-        open=open_leaves(parsed, changed, result.get("pages") or ()),
+        open_leaves=open_leaves(parsed, changed, result.get("pages") or ()),
         counts=counts,
         overrides=result_overrides(result),
     )

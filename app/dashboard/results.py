@@ -51,7 +51,7 @@ async def result(
     format: Format = Format.HTML,
 ) -> Response:
     """Show a result, with the panel of ``leaf``; as CSV, one of its tables."""
-    cached = await viewer.dashboard.results.read(viewer.api, result_id)
+    cached = await viewer.dashboard.results.get(viewer.api, result_id)
     found, tree = cached.result, cached.tree
     if format is Format.CSV:
         name = f"{found['agent_name']}-{found['task_id']}-{found['answer_name']}-{table}"
@@ -77,7 +77,7 @@ async def result(
 @router.get("/results/{result_id}/leaf")
 async def leaf(result_id: IdPath, viewer: ViewerDep, leaf: Annotated[str, Query(max_length=2000)]) -> Response:
     """Return the panel of one leaf. Panels are loaded on demand because a result can have hundreds of leaves."""
-    cached = await viewer.dashboard.results.read(viewer.api, result_id)
+    cached = await viewer.dashboard.results.get(viewer.api, result_id)
     if leaf not in cached.tree.outline.by_key:
         raise NotFound(f"This result has no leaf {leaf!r}")
     panel = await leaf_view(viewer.api, cached.result, cached.tree, leaf)
@@ -92,7 +92,7 @@ def _table(table: Table, found: Mapping[str, Any], tree: Tree) -> tuple[Sequence
         return _OPEN_CSV, (
             [one.leaf.key, one.reason, one.remedy, one.if_failed.low, one.if_failed.high, one.if_passed.low,
              one.if_passed.high]
-            for one in tree.open
+            for one in tree.open_leaves
         )  # fmt: skip
     overrides = tree.overrides.in_force
     return _CSV, (_csv_row(node, tree.effects[node.key], overrides.get(node.key)) for node in tree.outline.leaves)
@@ -102,7 +102,7 @@ def _csv_row(node: Node, effect: Effect, override: LeafOverride | None) -> list[
     facts = node.facts
     votes = [vote.get("result") for vote in facts.get("votes") or ()]
     return [
-        node.key, node.desc, node.outcome, facts.get("reason"), node.critical, node.weight, node.score, effect.words,
+        node.key, node.desc, node.outcome, facts.get("reason"), node.critical, node.weight, node.score, effect.text,
         round(effect.worth, 6), facts.get("claim"), facts.get("reasoning"), " ".join(facts.get("sources") or ()),
         " | ".join(quote["text"] for quote in facts.get("quotes") or ()), votes.count(True), votes.count(False),
         votes.count(None), facts.get("prompt"), facts.get("model"), (facts.get("usage") or {}).get("usd"),

@@ -55,7 +55,7 @@ async def review(
     return await viewer.page(
         "review.html", title="Review", here="review", tab="doubt", json=f"/review?{query}",
         csv=f"/review?format=csv&{query}",
-        found=found[:_MAX_SHOWN], total=len(found), looked_at=min(len(wanted), MAX_RESULTS), there_are=len(wanted),
+        found=found[:_MAX_SHOWN], total=len(found), examined=min(len(wanted), MAX_RESULTS), available=len(wanted),
         agents=sorted(agents), agent=agent, settled=settled, done=done,
     )  # fmt: skip
 

@@ -126,7 +126,7 @@ def share(value: float | None) -> str:
     return NONE if value is None else f"{100 * value:.3g} %"
 
 
-def bounded(score: Mapping[str, Any] | None) -> str:
+def score_text(score: Mapping[str, Any] | None) -> str:
     """Format a score, or its bounds if it is open."""
     if score is None:
         return NONE
@@ -145,9 +145,9 @@ def count(value: int | float | None) -> str:
     return NONE if value is None else f"{value:,.0f}"
 
 
-def many(number: int, one: str, more: str) -> str:
+def plural(number: int, one: str, many: str) -> str:
     """Format a number with a singular or plural noun."""
-    return f"{number:,} {one if number == 1 else more}"
+    return f"{number:,} {one if number == 1 else many}"
 
 
 def seconds(value: float | None) -> str:
@@ -172,7 +172,7 @@ def signal_words(code: str) -> str:
     return SIGNALS.get(code, code.replace("_", " "))
 
 
-def moment(value: str | datetime | None) -> datetime | None:
+def parse_time(value: str | datetime | None) -> datetime | None:
     """Parse a time of the API; None if it is invalid."""
     if value is None or isinstance(value, datetime):
         return value
@@ -183,18 +183,18 @@ def moment(value: str | datetime | None) -> datetime | None:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def when(value: str | datetime | None) -> str:
+def utc_time(value: str | datetime | None) -> str:
     """Format a time in UTC, to the minute."""
-    found = moment(value)
+    found = parse_time(value)
     return NONE if found is None else f"{found.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
-def lasted(start: str | datetime | None, end: str | datetime | None) -> str:
-    begun, ended = moment(start), moment(end)
-    return NONE if begun is None or ended is None else seconds((ended - begun).total_seconds())
+def duration(start: str | datetime | None, end: str | datetime | None) -> str:
+    begin, finish = parse_time(start), parse_time(end)
+    return NONE if begin is None or finish is None else seconds((finish - begin).total_seconds())
 
 
-def short(text: str, most: int = 90) -> str:
+def shorten(text: str, max_chars: int = 90) -> str:
     """Put a text on one line, truncated with an ellipsis."""
     line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
+    return line if len(line) <= max_chars else f"{line[: max_chars - 1].rstrip()}…"

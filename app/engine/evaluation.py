@@ -83,7 +83,7 @@ class EvaluationObserver(Protocol):
 
     def progress(self, planned: PlannedAnswer, progress: Progress) -> None: ...
 
-    def done(self, evaluated: AnswerEvaluation) -> None: ...
+    def finished(self, evaluated: AnswerEvaluation) -> None: ...
 
 
 def plan(
@@ -184,7 +184,7 @@ async def evaluate_all(
         async def answer(number: int, one: PlannedAnswer) -> None:
             async with slots:
                 done[number] = await _evaluate(runtime, one, watcher)
-            watcher.done(done[number])
+            watcher.finished(done[number])
 
         # Twice as many tasks as are judged at once: pages are imported and exported while other tasks wait for models.
         async with task_slots:

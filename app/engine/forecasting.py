@@ -83,8 +83,8 @@ class ForecastRequest:
     stored_reply: Callable[[str, LLMRequest], LLMReply | None] = field(default=lambda key, request: None)
 
 
-async def forecast(apart: Runtime, question: ForecastRequest) -> Forecast:
-    """Forecast the judging of one answer. ``apart`` is a runtime from ``forecast_runtime``."""
+async def forecast(runtime_copy: Runtime, question: ForecastRequest) -> Forecast:
+    """Forecast the judging of one answer. ``runtime_copy`` is a runtime from ``forecast_runtime``."""
     name = parse_model(question.model).model
     habits = past_results_of(
         question.past, script_sha256=question.judge.sha256, model=name, answer_sha256=question.answer.sha256
@@ -104,17 +104,17 @@ async def forecast(apart: Runtime, question: ForecastRequest) -> Forecast:
                 kept=kept,
                 key_of=key_of,
                 unknown_page=UNKNOWN_PAGE,
-                prices=apart.settings.prices,
+                prices=runtime_copy.settings.prices,
             )
 
         try:
             await pipeline.evaluate(
-                apart,
+                runtime_copy,
                 judge=question.judge,
                 agent=question.agent,
                 answer=question.answer,
                 model=question.model,
-                around=simulated,
+                wrap_client=simulated,
             )
         except (JudgeBug, JudgeError) as error:
             problems.append(str(error).partition("\n")[0])
@@ -128,14 +128,14 @@ async def forecast(apart: Runtime, question: ForecastRequest) -> Forecast:
         first = await run(variants[0])
     tallies = [first, *[await run(assumptions) for assumptions in variants[1:]]]
     found = forecast_from_runs(tallies[: len(LIKELY)], tallies[len(LIKELY) :])
-    unknown = [url for url in unique_urls(question.answer.text) if await _is_unknown(apart, url)]
+    unknown = [url for url in unique_urls(question.answer.text) if await _is_unknown(runtime_copy, url)]
     problem = problems[0] if problems else None
     found = replace(found, past_runs=habits.runs, unknown_pages=len(unknown), problem=problem)
     return _by_past_runs(found, habits)
 
 
-async def _is_unknown(apart: Runtime, url: str) -> bool:
-    known = await apart.index.find(canonical_key(url))
+async def _is_unknown(runtime_copy: Runtime, url: str) -> bool:
+    known = await runtime_copy.index.find(canonical_key(url))
     return known is None or known.backend == _UNSEEN
 
 
@@ -188,13 +188,13 @@ def checkpoint_lookup(replies: Mapping[str, CheckpointedReply]) -> Callable[[str
     return recall
 
 
-async def forecast_all(apart: Runtime, questions: Iterable[ForecastRequest]) -> list[Forecast]:
+async def forecast_all(runtime_copy: Runtime, questions: Iterable[ForecastRequest]) -> list[Forecast]:
     """Compute forecasts concurrently and return them in the order of the questions."""
     slots = asyncio.Semaphore(_MAX_CONCURRENT)
 
     async def one(question: ForecastRequest) -> Forecast:
         async with slots:
-            return await forecast(apart, question)
+            return await forecast(runtime_copy, question)
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one(question)) for question in questions]

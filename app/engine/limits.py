@@ -27,13 +27,13 @@ class Limits:
     max_pages_per_host: int
 
     @classmethod
-    def from_settings(cls, settings: Settings, *, llm_of_all: AbstractAsyncContextManager[Any] | None = None) -> Limits:
-        """Create the limits. ``llm_of_all`` is the model request limit that all workers share, if any."""
+    def from_settings(cls, settings: Settings, *, shared_llm: AbstractAsyncContextManager[Any] | None = None) -> Limits:
+        """Create the limits. ``shared_llm`` is the model request limit that all workers share, if any."""
         llm = asyncio.Semaphore(settings.max_llm)
         return cls(
             tasks=asyncio.Semaphore(settings.max_tasks),
             pages=asyncio.Semaphore(settings.max_pages),
-            llm=llm if llm_of_all is None else CombinedLimit(llm, llm_of_all),
+            llm=llm if shared_llm is None else CombinedLimit(llm, shared_llm),
             max_answers=settings.max_answers,
             max_pages_per_host=settings.max_pages_per_host,
         )

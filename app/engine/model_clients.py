@@ -85,7 +85,7 @@ class ModelClients:
         self._lists_models = lists_models
         self._model_lists: dict[str, ModelList] = {}
         self._clients: dict[str, LLMClient] = {}
-        self._opening = asyncio.Lock()
+        self._open_lock = asyncio.Lock()
         self._circuits: dict[str, CircuitBreaker] = {}
 
     def client(self, model: str) -> tuple[LLMClient, str]:
@@ -120,7 +120,7 @@ class ModelClients:
         Raises:
             ModelNotConfigured: See ``client``.
         """
-        async with self._opening:
+        async with self._open_lock:
             if parse_model(model).provider not in self._clients:
                 await asyncio.to_thread(self.client, model)
         return self.client(model)
@@ -217,19 +217,19 @@ def _policy(settings: Settings) -> RetryPolicy:
 
 
 def _access(settings: Settings) -> Access:
-    def plain(secret: SecretStr | None) -> str | None:
+    def secret_value(secret: SecretStr | None) -> str | None:
         return None if secret is None else secret.get_secret_value()
 
     optional = {"azure_api_version": settings.azure_api_version, "aws_region": settings.aws_region}
     return Access(
         images=settings.images,
         dialects=FormatFile(settings.data_dir / "dialects.json"),
-        openai_api_key=plain(settings.openai_api_key),
+        openai_api_key=secret_value(settings.openai_api_key),
         openai_base_url=settings.openai_base_url,
-        azure_api_key=plain(settings.azure_api_key),
+        azure_api_key=secret_value(settings.azure_api_key),
         azure_endpoint=settings.azure_endpoint,
-        aws_access_key=plain(settings.aws_access_key or settings.aws_access_key_id),
-        aws_secret_key=plain(settings.aws_secret_key or settings.aws_secret_access_key),
-        aws_session_token=plain(settings.aws_session_token),
+        aws_access_key=secret_value(settings.aws_access_key or settings.aws_access_key_id),
+        aws_secret_key=secret_value(settings.aws_secret_key or settings.aws_secret_access_key),
+        aws_session_token=secret_value(settings.aws_session_token),
         **{name: value for name, value in optional.items() if value is not None},
     )

@@ -84,7 +84,7 @@ async def evaluate(
     model: str | None = None,
     result_id: str | None = None,
     progress: ProgressCallback = ignore_progress,
-    around: Callable[[LLMClient], LLMClient] = lambda client: client,
+    wrap_client: Callable[[LLMClient], LLMClient] = lambda client: client,
     answered_at: datetime | None = None,
     earlier: Mapping[str, Any] | None = None,
     parameters: RunParameters | None = None,
@@ -93,7 +93,7 @@ async def evaluate(
 
     Args:
         model: ``provider/model`` (default: that of the settings).
-        around: Wraps the client of the model, for example with the checkpoints and the budget of a job.
+        wrap_client: Wraps the client of the model, for example with the checkpoints and the budget of a job.
         answered_at: Time at which the answer was given, if known. Web archive copies close to it are preferred.
         earlier: Previous result of the answer, to which the new result is compared.
         parameters: Parameters of the model requests (default: those of the settings).
@@ -114,7 +114,7 @@ async def evaluate(
     urls = unique_urls(answer.text)
     pages = AnswerPages(runtime.pages, near=answered_at)
     call_log = CallLog(runtime, pages, result_id)
-    meter = UsageMeter(call_log.wrap(around(client)))
+    meter = UsageMeter(call_log.wrap(wrap_client(client)))
     refusals = RejectionMonitor(meter, model_name)
     llm = ParameterizedLLM(refusals, parameters, provider=name.provider, model=model_name)
     reporter = _ProgressReporter(progress, pages=len(urls))

@@ -33,7 +33,7 @@ class CapturedPage:
         return "not stored" if self.capture is None else self.capture.outcome.value
 
     @property
-    def settled(self) -> bool:
+    def is_conclusive(self) -> bool:
         """Whether claims about the page can be judged: it is evidence, or it is known not to exist."""
         return self.capture is not None and (self.capture.is_evidence or self.capture.gone)
 

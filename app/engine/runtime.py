@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 _SECRET_BYTES = 32
 _PROBES_AT_ONCE = 4
-PlacesAtHosts: TypeAlias = Callable[[str], AbstractAsyncContextManager[object]]
+HostSlots: TypeAlias = Callable[[str], AbstractAsyncContextManager[object]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class Runtime:
     clock: Clock = field(default_factory=SystemClock)
     ids: IdGenerator = field(default_factory=lambda: SortableIdGenerator(SystemClock()))
 
-    def knows_task(self, task_id: str) -> bool:
+    def has_task(self, task_id: str) -> bool:
         """Return whether there is a judge file for this task, even one that does not load."""
         return task_id in self.catalogue.judges or task_id in self.catalogue.broken
 
@@ -108,13 +108,13 @@ async def open_runtime(
     settings: Settings,
     database: Database | None = None,
     *,
-    and_folder: bool = False,
+    record_in_folder: bool = False,
     catalogue: JudgeCatalogue | None = None,
 ) -> AsyncIterator[Runtime]:
     """Open a runtime and close it at the end of the block.
 
-    If there is a ``database``, captures are recorded in it. ``and_folder`` also records them in the data folder, for
-    commands that work without a server. ``catalogue`` contains judges that are already loaded.
+    If there is a ``database``, captures are recorded in it. ``record_in_folder`` records them also in the data folder,
+    for commands that work without a server. ``catalogue`` contains judges that are already loaded.
 
     Raises:
         InvalidSettings: A folder or store of the settings cannot be used.
@@ -130,7 +130,7 @@ async def open_runtime(
             sharing = await stack.enter_async_context(_shared_state(database, settings, secret))
             secret = sharing.secret
         limits = _limits(settings, sharing)
-        index = await _index(settings, database, and_folder=and_folder)
+        index = await _index(settings, database, record_in_folder=record_in_folder)
         proxy = await stack.enter_async_context(EgressProxy(settings.egress_allow))
         pacing, locks = _capture_coordination(database)
         hosts = _shared_host_slots(settings, sharing)
@@ -201,27 +201,27 @@ def load_catalogue(settings: Settings, check: ImportCheck | None = None) -> Judg
     """
     shipped = Path(judges.tasks.__file__).parent
     found = load_judges(settings.judges, importing=not settings.isolate)
-    ours = load_judges([shipped])
-    unseen = [judge for judge in found.judges.values() if judge.coroutine is None and judge.path is not None]
-    reports = (check or ImportCheck()).reports([judge.path for judge in unseen if judge.path is not None])
+    shipped_judges = load_judges([shipped])
+    unchecked = [judge for judge in found.judges.values() if judge.coroutine is None and judge.path is not None]
+    reports = (check or ImportCheck()).reports([judge.path for judge in unchecked if judge.path is not None])
     taken = found.judges.keys() | found.broken.keys()
-    sound = {**{task: judge for task, judge in ours.judges.items() if task not in taken}, **found.judges}
-    broken = {**{task: why for task, why in ours.broken.items() if task not in taken}, **found.broken}
-    for judge in unseen:
+    usable = {**{task: judge for task, judge in shipped_judges.judges.items() if task not in taken}, **found.judges}
+    broken = {**{task: error for task, error in shipped_judges.broken.items() if task not in taken}, **found.broken}
+    for judge in unchecked:
         report = reports.get(judge.path) if judge.path is not None else None
         if isinstance(report, str):
             broken[judge.task] = f"{judge.path}: {report}".rstrip()
-            del sound[judge.task]
+            del usable[judge.task]
         elif judge.kind is JudgeKind.NATIVE:
-            sound[judge.task] = with_description(judge, report or {})
-    return JudgeCatalogue(judges=sound, broken=broken)
+            usable[judge.task] = with_description(judge, report or {})
+    return JudgeCatalogue(judges=usable, broken=broken)
 
 
 def _limits(settings: Settings, sharing: SharedState | None) -> Limits:
     """Return the limits of this process, combined with the model request limit that all workers share, if any."""
     total = settings.max_llm_total
-    of_all = None if sharing is None or total is None else sharing.slots.places("llm", total)
-    return Limits.from_settings(settings, llm_of_all=of_all)
+    shared_llm = None if sharing is None or total is None else sharing.slots.semaphore("llm", total)
+    return Limits.from_settings(settings, shared_llm=shared_llm)
 
 
 def create_fork_server_pool(settings: Settings) -> ForkServerPool | None:
@@ -242,11 +242,11 @@ def create_fork_server_pool(settings: Settings) -> ForkServerPool | None:
 class NoBrowser:
     """``Capturer`` for a machine without a browser. Every capture raises ``BrowserUnavailable``."""
 
-    def __init__(self, why: str) -> None:
-        self._why = why
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
 
     async def capture(self, url: str) -> Observation:
-        raise BrowserUnavailable(self._why)
+        raise BrowserUnavailable(self._reason)
 
     async def aclose(self) -> None:
         """Do nothing: there is nothing to close."""
@@ -268,14 +268,14 @@ def _capture_coordination(database: Database | None) -> tuple[HostPacing, Postgr
     return PostgresHostPacing(database), PostgresCaptureLocks(database)
 
 
-async def _index(settings: Settings, database: Database | None, *, and_folder: bool) -> CaptureIndex:
+async def _index(settings: Settings, database: Database | None, *, record_in_folder: bool) -> CaptureIndex:
     folder = settings.data_dir / "captures"
     if database is None:
         return await FolderIndex.open(folder)
     from app.storage.captures import PostgresCaptureIndex
 
     shared = PostgresCaptureIndex(database)
-    return CombinedIndex(shared, await FolderIndex.open(folder)) if and_folder else shared
+    return CombinedIndex(shared, await FolderIndex.open(folder)) if record_in_folder else shared
 
 
 def _archive(settings: Settings, limits: Limits, proxy: EgressProxy, pace: HostPacing, clock: Clock) -> Archive | None:
@@ -288,16 +288,16 @@ def _archive(settings: Settings, limits: Limits, proxy: EgressProxy, pace: HostP
     return Wayback(fetch, pace, now=clock.now, availability=settings.wayback, archive=settings.wayback)
 
 
-def _shared_host_slots(settings: Settings, sharing: SharedState | None) -> PlacesAtHosts | None:
+def _shared_host_slots(settings: Settings, sharing: SharedState | None) -> HostSlots | None:
     """Return the limit of concurrent captures per host that all workers share; None without a shared database."""
     if sharing is None or settings.database_url is None:
         return None
     slots, total = sharing.slots, settings.max_pages_per_host_total or settings.max_pages_per_host
-    return lambda host: slots.places(f"host {host}", total, linger_s=0.0)
+    return lambda host: slots.semaphore(f"host {host}", total, linger_s=0.0)
 
 
 def _capturer(
-    settings: Settings, limits: Limits, proxy: EgressProxy, pace: HostPacing, hosts: PlacesAtHosts | None
+    settings: Settings, limits: Limits, proxy: EgressProxy, pace: HostPacing, hosts: HostSlots | None
 ) -> Capturer:
     """Create the capturer: the headless shell first if it is installed, full Chromium as the fallback."""
     found = find_browser(settings.browser, downloads=(Path.home() / ".cache" / "ms-playwright",))
@@ -346,19 +346,19 @@ def open_blobs(settings: Settings) -> BlobStore:
         "secret_access_key": settings.aws_secret_access_key,
         "session_token": settings.aws_session_token,
     }
-    plain = {"region": settings.aws_region, "endpoint": settings.aws_endpoint_url}
+    options = {"region": settings.aws_region, "endpoint": settings.aws_endpoint_url}
     given = {name: secret.get_secret_value() for name, secret in keys.items() if secret is not None}
-    return BlobStore.open(settings.blobs, s3=given | {name: value for name, value in plain.items() if value})
+    return BlobStore.open(settings.blobs, s3=given | {name: value for name, value in options.items() if value})
 
 
 def _installation_secret(data_dir: Path) -> bytes:
     """Return the random secret of this data folder. It is created once and survives restarts."""
-    place = data_dir / "secret"
+    path = data_dir / "secret"
     data_dir.mkdir(parents=True, exist_ok=True)
     # Write a temporary file and link it, so that no process reads an incomplete secret.
     with suppress(FileExistsError), NamedTemporaryFile(dir=data_dir, prefix=".secret-") as fresh:
         fresh.write(secrets.token_bytes(_SECRET_BYTES))
         fresh.flush()
         os.fsync(fresh.fileno())
-        place.hardlink_to(fresh.name)
-    return place.read_bytes()
+        path.hardlink_to(fresh.name)
+    return path.read_bytes()

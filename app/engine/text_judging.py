@@ -27,15 +27,15 @@ AGENT, ANSWER = "mutation-test", "answer_1.md"
 class TextCapturer:
     """``Capturer`` that serves given texts by URL.
 
-    All other URLs have the text ``otherwise``, or return 404 if it is None.
+    All other URLs have the text ``default_text``, or return 404 if it is None.
     """
 
-    def __init__(self, texts: Mapping[str, str], otherwise: str | None = None) -> None:
+    def __init__(self, texts: Mapping[str, str], default_text: str | None = None) -> None:
         self._texts = {canonical_key(url): text for url, text in texts.items()}
-        self._otherwise = otherwise
+        self._default_text = default_text
 
     async def capture(self, url: str) -> Observation:
-        text = self._texts.get(canonical_key(url), self._otherwise)
+        text = self._texts.get(canonical_key(url), self._default_text)
         return Observation(
             url=url,
             outcome=CaptureOutcome.HTTP_ERROR if text is None else CaptureOutcome.OK,
@@ -53,11 +53,11 @@ class TextCapturer:
 
 @asynccontextmanager
 async def runtime_with_pages(
-    runtime: Runtime, texts: Mapping[str, str], otherwise: str | None = None
+    runtime: Runtime, texts: Mapping[str, str], default_text: str | None = None
 ) -> AsyncIterator[Runtime]:
-    """Yield the runtime with these pages, stored in memory. ``otherwise`` as for ``TextCapturer``."""
+    """Yield the runtime with these pages, stored in memory. ``default_text`` as for ``TextCapturer``."""
     blobs, index = BlobStore.open("memory://"), MemoryIndex()
-    pages = PageCache(TextCapturer(texts, otherwise), blobs, index)
+    pages = PageCache(TextCapturer(texts, default_text), blobs, index)
     try:
         yield replace(runtime, pages=pages, blobs=blobs, index=index)
     finally:
@@ -65,7 +65,7 @@ async def runtime_with_pages(
 
 
 def text_judge(
-    runtime: Runtime, judge: Judge, model: str, around: Callable[[LLMClient], LLMClient] = lambda client: client
+    runtime: Runtime, judge: Judge, model: str, wrap_client: Callable[[LLMClient], LLMClient] = lambda client: client
 ) -> JudgeText:
     """Return a function that judges an answer text with the whole pipeline. It stores no result."""
 
@@ -78,7 +78,7 @@ def text_judge(
             answer=answer,
             model=model,
             result_id=runtime.ids.new("res"),
-            around=around,
+            wrap_client=wrap_client,
         )
 
     return judged

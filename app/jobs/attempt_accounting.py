@@ -40,13 +40,13 @@ class AttemptAccounting:
         """``known``: stored replies by request key. ``limits_usd``: limits in USD by budget ID."""
         self._ledger = ledger
         self._job_id = job.id
-        self._for = (job.owner, job.agent, job.task_id)
+        self._usage_fields = (job.owner, job.agent, job.task_id)
         self._budget_ids: Sequence[str] = (INSTALLATION_BUDGET, job.submission_id, INSTALLATION_TOKEN_BUDGET)
         self._usd_budget_ids = (INSTALLATION_BUDGET, job.submission_id)
-        self._known = dict(known)
+        self._checkpoints = dict(known)
         self._limits_usd = dict(limits_usd)
         self._limited = bool(limits_usd) or ledger.limit_tokens is not None
-        self.empty: BudgetExhausted | None = None
+        self.exhausted: BudgetExhausted | None = None
         """Set when a request did not fit into a budget: the first such error."""
 
     @classmethod
@@ -58,25 +58,25 @@ class AttemptAccounting:
             DatabaseUnavailable: The database cannot be reached.
         """
         async with database.begin() as connection:
-            kept = await checkpoints_of(connection, job.id)
+            stored = await checkpoints_of(connection, job.id)
             limits_usd = await limits_of(connection, [job.submission_id])
         if ledger.limit_usd is not None:
             limits_usd[INSTALLATION_BUDGET] = ledger.limit_usd
-        account = cls(ledger, job, {one.key: _read(one) for one in kept}, limits_usd=limits_usd)
-        if kept:
-            _log.info("job continues from checkpoints", replies=len(kept))
-        if account._limited and not kept:
+        account = cls(ledger, job, {one.key: _from_json(one) for one in stored}, limits_usd=limits_usd)
+        if stored:
+            _log.info("job continues from checkpoints", replies=len(stored))
+        if account._limited and not stored:
             try:
-                await ledger.left(account._budget_ids)
+                await ledger.check_not_exhausted(account._budget_ids)
             except BudgetExhausted as error:
                 raise JobBudgetExhausted(error, None) from error
         return account
 
     def stored_reply(self, key: str) -> CheckpointedReply | None:
         """Return the stored reply for ``key``. Its cost is counted only the first time."""
-        found = self._known.get(key)
+        found = self._checkpoints.get(key)
         if found is not None and not found.counted:
-            self._known[key] = replace(found, counted=True)
+            self._checkpoints[key] = replace(found, counted=True)
         return found
 
     async def store_reply(self, key: str, reply: LLMReply) -> None:
@@ -92,8 +92,8 @@ class AttemptAccounting:
             text_only=reply.text_only,
         )
         # Set before the write: an equal request that arrives during the write must not be sent again.
-        self._known[key] = kept
-        await self._ledger.store_checkpoint(Checkpoint(job_id=self._job_id, key=key, reply=_written(kept)))
+        self._checkpoints[key] = kept
+        await self._ledger.store_checkpoint(Checkpoint(job_id=self._job_id, key=key, reply=_to_json(kept)))
 
     async def reserve(self, estimate: Estimate) -> None:
         if not self._limited:
@@ -104,7 +104,7 @@ class AttemptAccounting:
                 raise BudgetExhausted(budget_id, limit, 0.0, problem=unknown_price_message(estimate.model))
             await self._ledger.reserve(self._amounts(estimate.usd, estimate.tokens))
         except BudgetExhausted as error:
-            self.empty = self.empty or error
+            self.exhausted = self.exhausted or error
             raise LLMBudgetExceeded(str(error)) from error
         except DatabaseUnavailable as error:
             raise LLMUnavailable(f"Cannot check the budget: {error}") from error
@@ -112,7 +112,7 @@ class AttemptAccounting:
     def settle(self, estimate: Estimate, usage: Usage, model: str, role: str) -> None:
         reserved = self._amounts(estimate.usd, estimate.tokens) if self._limited else {}
         self._ledger.settle(reserved, self._amounts(usage.usd, usage.input_tokens + usage.output_tokens))
-        self._ledger.used(UsageKey(*self._for, model, role), usage)
+        self._ledger.record_usage(UsageKey(*self._usage_fields, model, role), usage)
 
     def _amounts(self, usd: float | None, tokens: int) -> dict[str, float]:
         """Return the amount for each budget. If ``usd`` is unknown, only the token budget is charged."""
@@ -121,10 +121,10 @@ class AttemptAccounting:
 
 async def checkpointed_replies(connection: AsyncConnection, job: Job) -> dict[str, CheckpointedReply]:
     """Return the checkpoints of a job, by request key. Call inside a transaction."""
-    return {one.key: _read(one) for one in await checkpoints_of(connection, job.id)}
+    return {one.key: _from_json(one) for one in await checkpoints_of(connection, job.id)}
 
 
-def _written(reply: CheckpointedReply) -> str:
+def _to_json(reply: CheckpointedReply) -> str:
     values = asdict(reply)
     del values["counted"]
     for rare in ("unusable", "shorter_page", "retried", "text_only"):
@@ -133,14 +133,14 @@ def _written(reply: CheckpointedReply) -> str:
     return storable_text(json.dumps(values, ensure_ascii=False))
 
 
-def _read(checkpoint: Checkpoint) -> CheckpointedReply:
+def _from_json(checkpoint: Checkpoint) -> CheckpointedReply:
     values = json.loads(checkpoint.reply)
-    read: dict[str, Any] = {"usage": Usage(**values["usage"]), "unusable": _all_unusable(values)}
-    read["retried"] = tuple(values.get("retried", ()))
+    fields: dict[str, Any] = {"usage": Usage(**values["usage"]), "unusable": _all_unusable(values)}
+    fields["retried"] = tuple(values.get("retried", ()))
     if "shorter_page" in values:
         shorter = values["shorter_page"]
-        read["shorter_page"] = ShorterPage(**shorter | {"unusable": _all_unusable(shorter)})
-    return CheckpointedReply(**values | read, counted=checkpoint.counted)
+        fields["shorter_page"] = ShorterPage(**shorter | {"unusable": _all_unusable(shorter)})
+    return CheckpointedReply(**values | fields, counted=checkpoint.counted)
 
 
 def _all_unusable(values: Mapping[str, Any]) -> tuple[UnusableReply, ...]:
@@ -148,9 +148,9 @@ def _all_unusable(values: Mapping[str, Any]) -> tuple[UnusableReply, ...]:
 
 
 def _unusable(values: Mapping[str, Any]) -> UnusableReply:
-    read = {
+    fields = {
         "kind": UnusableKind(values["kind"]),
         "usage": Usage(**values["usage"]),
         "then": tuple(values["then"]),
     }
-    return UnusableReply(**{**values, **read})
+    return UnusableReply(**{**values, **fields})

@@ -51,11 +51,11 @@ class _Batch:
     reservations: list[_Reservation] = field(default_factory=list)
     spent: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     released: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    used: dict[UsageKey, UsageTotals] = field(default_factory=dict)
+    usage: dict[UsageKey, UsageTotals] = field(default_factory=dict)
 
     @property
-    def empty(self) -> bool:
-        return not (self.checkpoints or self.reservations or self.spent or self.released or self.used)
+    def is_empty(self) -> bool:
+        return not (self.checkpoints or self.reservations or self.spent or self.released or self.usage)
 
 
 class BudgetLedger:
@@ -85,7 +85,7 @@ class BudgetLedger:
             writing.cancel()
             await asyncio.wait({writing})
             with suppress(DatabaseUnavailable):
-                await self._write(self._take())
+                await self._write(self._take_batch())
 
     async def store_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Store a reply. Return when it is committed, or when the database was unavailable for too long."""
@@ -119,13 +119,13 @@ class BudgetLedger:
             self._next.spent[budget_id] += spent.get(budget_id, 0.0)
         self._wake.set()
 
-    def used(self, account: UsageKey, usage: Usage) -> None:
+    def record_usage(self, account: UsageKey, usage: Usage) -> None:
         """Add a request to the usage statistics."""
         if usage.calls:
-            self._next.used[account] = self._next.used.get(account, UsageTotals()) + UsageTotals.of(usage)
+            self._next.usage[account] = self._next.usage.get(account, UsageTotals()) + UsageTotals.of(usage)
             self._wake.set()
 
-    async def left(self, budget_ids: Sequence[str]) -> None:
+    async def check_not_exhausted(self, budget_ids: Sequence[str]) -> None:
         """Check that no budget is spent.
 
         Raises:
@@ -143,12 +143,12 @@ class BudgetLedger:
                 async with asyncio.timeout(_WAITING_INTERVAL_S if self._waiting else _RESERVATION_TTL_S / 3):
                     await self._wake.wait()
             self._wake.clear()
-            batch = self._take()
-            if not batch.empty or self._reserved:
+            batch = self._take_batch()
+            if not batch.is_empty or self._reserved:
                 await self._retry_write(batch)
             await cancellable_sleep(0.0)
 
-    def _take(self) -> _Batch:
+    def _take_batch(self) -> _Batch:
         """Return the collected entries together with the waiting reservations, and start a new batch."""
         batch, self._next = self._next, _Batch()
         batch.reservations = [one for one in (*self._waiting, *batch.reservations) if not one.granted.done()]
@@ -181,8 +181,8 @@ class BudgetLedger:
             self._next.spent[budget_id] += amount
         for budget_id, amount in batch.released.items():
             self._next.released[budget_id] += amount
-        for account, spent in batch.used.items():
-            self._next.used[account] = self._next.used.get(account, UsageTotals()) + spent
+        for account, spent in batch.usage.items():
+            self._next.usage[account] = self._next.usage.get(account, UsageTotals()) + spent
 
     async def _write(self, batch: _Batch) -> None:
         """Write a batch in one transaction. Notify the callers after the commit."""
@@ -199,15 +199,15 @@ class BudgetLedger:
                 if batch.reservations:
                     decided = await self._decide(connection, batch.reservations, spent, reserved_here)
             if reserved_here:
-                await rows.set_reservations(connection, reserved_here, holder=self._holder, for_s=_RESERVATION_TTL_S)
-            await add_usage(connection, batch.used, day=datetime.now(UTC).date())
+                await rows.set_reservations(connection, reserved_here, holder=self._holder, ttl_s=_RESERVATION_TTL_S)
+            await add_usage(connection, batch.usage, day=datetime.now(UTC).date())
             if batch.checkpoints:
                 await insert_checkpoints(connection, [checkpoint for checkpoint, _ in batch.checkpoints])
         self._reserved = {budget_id: amount for budget_id, amount in reserved_here.items() if amount > _MIN_AMOUNT}
         answered = [one for one, _ in decided]
         self._waiting = [one for one in batch.reservations if one not in answered]
         for one, error in decided:
-            self._answer(one, error)
+            self._notify(one, error)
         for _, written in batch.checkpoints:
             _resolve(written)
 
@@ -227,7 +227,7 @@ class BudgetLedger:
         decided: list[tuple[_Reservation, BudgetExhausted | None]] = []
         for one in reservations:
             limited = [budget_id for budget_id in one.amounts if budget_id in limits]
-            empty = next(
+            exhausted = next(
                 (
                     budget_id
                     for budget_id in limited
@@ -235,8 +235,8 @@ class BudgetLedger:
                 ),
                 None,
             )
-            if empty is not None:
-                decided.append((one, BudgetExhausted(empty, limits[empty], spent[empty])))
+            if exhausted is not None:
+                decided.append((one, BudgetExhausted(exhausted, limits[exhausted], spent[exhausted])))
                 continue
             taken = {
                 budget_id: spent[budget_id] + reserved_elsewhere.get(budget_id, 0.0) + reserved_here.get(budget_id, 0.0)
@@ -256,7 +256,7 @@ class BudgetLedger:
             limits[rows.INSTALLATION_TOKEN_BUDGET] = self.limit_tokens
         return limits
 
-    def _answer(self, one: _Reservation, error: BudgetExhausted | None) -> None:
+    def _notify(self, one: _Reservation, error: BudgetExhausted | None) -> None:
         if one.granted.done():  # the caller was cancelled
             if error is None:
                 self.settle(one.amounts, {})

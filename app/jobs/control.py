@@ -72,10 +72,10 @@ class JobControl:
             job = await rows.get_job(connection, job_id, owner=owner, lock=True)
             if job is None:
                 raise JobNotFound(job_id)
-            if job.paused:
+            if job.is_paused:
                 self._allow_probe(job.model)
                 return await resume_job(connection, self._queue, job_id) or job
-            if not job.ended:
+            if not job.has_ended:
                 raise JobStateConflict(f"The job is {job.status}: cancel it first")
             [queue_id] = await self._queue.enqueue(connection, [job_id], priority=job.priority)
             restarted = await rows.restart(connection, job_id, queue_id=queue_id, attempts=self._attempts_allowed)

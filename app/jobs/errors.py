@@ -49,10 +49,10 @@ class BudgetExhausted(JobsError):
 class JobBudgetExhausted(JobsError):
     """A job skipped model requests because a budget is exhausted. ``result`` is the incomplete result, if any."""
 
-    def __init__(self, empty: BudgetExhausted, result: dict[str, Any] | None) -> None:
-        super().__init__(str(empty))
-        self.budget_id = empty.budget_id
-        self.limit_usd = empty.limit_usd
+    def __init__(self, exhausted: BudgetExhausted, result: dict[str, Any] | None) -> None:
+        super().__init__(str(exhausted))
+        self.budget_id = exhausted.budget_id
+        self.limit_usd = exhausted.limit_usd
         self.result = result
 
 

@@ -31,23 +31,23 @@ class Follower:
     def __init__(self, job_id: str) -> None:
         self.job_id = job_id
         self._latest: Job | None = None
-        self._news = asyncio.Event()
+        self._has_new = asyncio.Event()
 
     async def next(self, *, timeout_s: float) -> Job | None:
         """Wait for a state that was not returned yet and return the newest one; None after ``timeout_s``."""
         try:
             async with asyncio.timeout(timeout_s):
-                await self._news.wait()
+                await self._has_new.wait()
         except TimeoutError:
             return None
-        self._news.clear()
+        self._has_new.clear()
         return self._latest
 
     def notify(self, job: Job) -> None:
         """Publish a state. Ignore it if its revision is not newer than the last one."""
         if self._latest is None or job.revision > self._latest.revision:
             self._latest = job
-            self._news.set()
+            self._has_new.set()
 
 
 class JobEvents:

@@ -16,7 +16,7 @@ from typing import Any
 from answers.submission import Answer, Submission
 from app.clock import Clock, IdGenerator
 from app.jobs.queue import QUEUE, TASK
-from app.jobs.room import QueueLimit
+from app.jobs.queue_limit import QueueLimit
 from app.storage.database import Database
 from app.storage.direct_pool import DirectConnection
 from app.storage.idempotency import IdempotencyKey, find_response, store_response
@@ -42,7 +42,7 @@ async def insert_submission(
     # A fixed order of the texts prevents deadlocks between submissions with the same answers.
     texts = sorted({job.answer.sha256: job.answer.text for job in jobs}.items())
     await connection.execute(
-        _FILE,
+        _INSERT,
         {
             "id": submission.id,
             "owner": submission.owner,
@@ -75,12 +75,12 @@ def _json(rows: Iterable[Mapping[str, Any]]) -> str:
 
 # All parts of the statement see the tables as they were before it. PostgreSQL checks the foreign keys between the new
 # rows at its end. procrastinate returns the queue entries in the order of its input.
-_FILE = """
-WITH filed_answers AS (
+_INSERT = """
+WITH new_answers AS (
     INSERT INTO answers (sha256, text, words)
     SELECT * FROM json_to_recordset(%(texts)s::json) AS new (sha256 text, text text, words int)
     ON CONFLICT DO NOTHING
-), filed_submission AS (
+), new_submission AS (
     INSERT INTO submissions (id, owner, agent, task_id, model, run, metadata, created_at, priority, budget_usd)
     VALUES (%(id)s, %(owner)s, %(agent)s, %(task_id)s, %(model)s, %(run)s, %(metadata)s, %(created_at)s, %(priority)s,
             %(budget_usd)s)
@@ -134,10 +134,10 @@ class Intake:
     """Writer of validated submissions."""
 
     def __init__(
-        self, database: Database, room: QueueLimit, *, clock: Clock, ids: IdGenerator, attempts_allowed: int
+        self, database: Database, queue_limit: QueueLimit, *, clock: Clock, ids: IdGenerator, attempts_allowed: int
     ) -> None:
         self._database = database
-        self._room = room
+        self._queue_limit = queue_limit
         self._clock = clock
         self._ids = ids
         self._attempts_allowed = attempts_allowed
@@ -149,7 +149,7 @@ class Intake:
         owner: str,
         respond: Callable[[Sequence[SubmissionReceipt]], dict[str, Any]],
         key: IdempotencyKey | None = None,
-        terms: JobOptions | None = None,
+        options: JobOptions | None = None,
     ) -> dict[str, Any]:
         """Store and queue all submissions, and return ``respond(receipts)``.
 
@@ -161,10 +161,12 @@ class Intake:
             DatabaseUnavailable: The outcome is unknown. A retry with the same key is safe.
         """
         now = self._clock.now()
-        filings = [self._filing(submission, terms or JobOptions(), owner=owner, now=now) for submission in submissions]
-        response = respond([receipt for _, _, receipt in filings])
+        prepared = [
+            self._prepare(submission, options or JobOptions(), owner=owner, now=now) for submission in submissions
+        ]
+        response = respond([receipt for _, _, receipt in prepared])
         # A single statement is atomic. Only several statements need an explicit transaction.
-        needs_transaction = key is not None or len(filings) > 1
+        needs_transaction = key is not None or len(prepared) > 1
         async with (
             self._database.pooled_connection() as connection,
             connection.transaction() if needs_transaction else nullcontext(),
@@ -172,15 +174,15 @@ class Intake:
             if key is not None and (known := await find_response(connection, key)) is not None:
                 replayed: dict[str, Any] = json.loads(known)
                 return replayed
-            await self._room.admit(connection, sum(len(jobs) for _, jobs, _ in filings))
-            for record, jobs, _ in filings:
+            await self._queue_limit.admit(connection, sum(len(jobs) for _, jobs, _ in prepared))
+            for record, jobs, _ in prepared:
                 await insert_submission(connection, record, jobs, attempts_allowed=self._attempts_allowed)
             if key is not None:
                 await store_response(connection, key, json.dumps(response), now=now)
         return response
 
-    def _filing(
-        self, submission: Submission, terms: JobOptions, *, owner: str, now: datetime
+    def _prepare(
+        self, submission: Submission, options: JobOptions, *, owner: str, now: datetime
     ) -> tuple[SubmissionRecord, list[NewJob], SubmissionReceipt]:
         """Return the record and the jobs to store for a submission, and its receipt."""
         record = SubmissionRecord(
@@ -192,9 +194,9 @@ class Intake:
             run=submission.run,
             metadata=dict(submission.metadata),
             created_at=now,
-            priority=terms.priority,
-            budget_usd=terms.budget_usd,
-            kind=terms.kind,
+            priority=options.priority,
+            budget_usd=options.budget_usd,
+            kind=options.kind,
         )
         jobs = [NewJob(id=self._ids.new("job"), answer=answer) for answer in submission.answers]
         named = tuple((job.id, job.answer.name) for job in jobs)

@@ -56,7 +56,7 @@ _log = structlog.get_logger(__name__)
 async def resume_job(connection: AsyncConnection, queue: JobQueue, job_id: str) -> Job | None:
     """Queue a paused job again in the caller's transaction. Return None if the job is not paused."""
     job = await rows.get_job(connection, job_id, lock=True)
-    if job is None or not job.paused:
+    if job is None or not job.is_paused:
         return None
     [queue_id] = await queue.enqueue(connection, [job_id], priority=job.priority)
     return await rows.resume(connection, job_id, queue_id=queue_id)
@@ -76,13 +76,13 @@ class JobPauser:
         state: Callable[[str | None], CircuitState],
         budget_usd: float | None = None,
         budget_tokens: int | None = None,
-        round_s: float = _INTERVAL_S,
+        interval_s: float = _INTERVAL_S,
     ) -> None:
         self._database = database
         self._queue = queue
         self._state = state
         self._budgets = {INSTALLATION_BUDGET: budget_usd, INSTALLATION_TOKEN_BUDGET: budget_tokens}
-        self._round_s = round_s
+        self._interval_s = interval_s
         self._probes: dict[str | None, str] = {}
         """The job that was resumed as a probe, by model."""
 
@@ -93,7 +93,7 @@ class JobPauser:
                 await self.resume_ready_jobs()
             except DatabaseUnavailable as error:
                 _log.warning("cannot check paused jobs", detail=str(error))
-            await cancellable_sleep(self._round_s)
+            await cancellable_sleep(self._interval_s)
 
     async def pause(self, fence: Fence, error: LLMRejected | ModelNotConfigured, detail: str) -> bool:
         """Pause a running job. Return False if its fencing token is no longer valid.
@@ -157,7 +157,7 @@ class JobPauser:
             return False
         async with self._database.begin() as connection:
             job = await rows.get_job(connection, job_id)
-        return job is not None and not job.ended and not job.paused
+        return job is not None and not job.has_ended and not job.is_paused
 
     async def _resume(self, job: Job) -> bool:
         async with self._database.begin() as connection:

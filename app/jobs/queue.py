@@ -99,7 +99,7 @@ class JobQueue:
         with _database_errors():
             await self._app.job_manager.prune_stalled_workers(0)
 
-    async def run_worker(self, handle: Callable[[str, int], Awaitable[None]], pace: WorkerOptions) -> None:
+    async def run_worker(self, handle: Callable[[str, int], Awaitable[None]], options: WorkerOptions) -> None:
         """Call ``handle(job_id, queue_id)`` for each entry, until cancelled or the database is lost.
 
         On cancellation, take no new entries, wait ``drain_s`` for the running ones and then cancel them.
@@ -120,17 +120,17 @@ class JobQueue:
         self._app.task(name=TASK, queue=QUEUE, pass_context=True)(judge_answer)
         working = self._app.run_worker_async(
             queues=[QUEUE],
-            concurrency=pace.concurrency,
+            concurrency=options.concurrency,
             install_signal_handlers=False,
             delete_jobs="always",
-            update_heartbeat_interval=pace.heartbeat_s,
-            stalled_worker_timeout=pace.stalled_s,
-            shutdown_graceful_timeout=pace.drain_s,
-            fetch_job_polling_interval=pace.poll_s,
-            abort_job_polling_interval=pace.poll_s,
+            update_heartbeat_interval=options.heartbeat_s,
+            stalled_worker_timeout=options.stalled_s,
+            shutdown_graceful_timeout=options.drain_s,
+            fetch_job_polling_interval=options.poll_s,
+            abort_job_polling_interval=options.poll_s,
         )
         with _database_errors():
-            await run_cancellable(working, drains=lambda: bool(running))
+            await run_cancellable(working, is_draining=lambda: bool(running))
 
 
 async def _driver(connection: AsyncConnection) -> Any:
@@ -149,19 +149,19 @@ def _database_errors() -> Iterator[None]:
 RECANCEL_INTERVAL_S = 1.0
 
 
-async def run_cancellable(working: Coroutine[Any, Any, None], *, drains: Callable[[], bool]) -> None:
+async def run_cancellable(working: Coroutine[Any, Any, None], *, is_draining: Callable[[], bool]) -> None:
     """Run procrastinate's worker so that cancelling this call always stops it.
 
     In Python 3.11 ``asyncio.wait_for`` drops a cancellation that arrives together with its result. The worker can lose
     a cancellation in this way while it gets a connection during startup. It is therefore cancelled again every
-    ``RECANCEL_INTERVAL_S`` seconds, unless ``drains`` returns True: then it has started and waits for its running
+    ``RECANCEL_INTERVAL_S`` seconds, unless ``is_draining`` returns True: then it has started and waits for its running
     entries. A second cancellation would interrupt them.
     """
     running = asyncio.create_task(working, name="queue worker")
     try:
         await asyncio.wait({running})
     except asyncio.CancelledError:
-        has_work = drains()
+        has_work = is_draining()
         running.cancel()
         while not running.done():
             try:

@@ -47,8 +47,8 @@ class Takeover:
         Raises:
             DatabaseUnavailable: The database cannot be reached.
         """
-        async with self._database.begin() as guard:
-            taken = await guard.execute(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": _LOCK})
+        async with self._database.begin() as lock:
+            taken = await lock.execute(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": _LOCK})
             if not taken.scalar_one():
                 return 0
             count = 0
@@ -71,7 +71,7 @@ class Takeover:
         """
         async with self._database.begin() as connection:
             job = await rows.get_job(connection, fence.job_id, lock=True)
-            if job is None or job.fence != fence or job.ended:
+            if job is None or job.fence != fence or job.has_ended:
                 return False
             [queue_id] = await self._queue.enqueue(connection, [job.id], priority=job.priority)
             return await rows.requeue(connection, fence, queue_id=queue_id, extra_attempts=1)
@@ -79,7 +79,7 @@ class Takeover:
     async def _take_over(self, abandoned: Job) -> bool:
         async with self._database.begin() as connection:
             job = await rows.get_job(connection, abandoned.id, lock=True)
-            if job is None or job.fence != abandoned.fence or job.ended:
+            if job is None or job.fence != abandoned.fence or job.has_ended:
                 return False
             if job.status is JobStatus.RUNNING and job.attempts >= job.attempts_allowed:
                 detail = f"The worker was lost in each of {job.attempts} attempts"

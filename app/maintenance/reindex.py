@@ -56,11 +56,11 @@ class RebuildReport:
     drafts: int
 
     @property
-    def sound(self) -> bool:
+    def is_consistent(self) -> bool:
         return not (self.missing or self.corrupt or self.unreadable)
 
     def as_json(self) -> dict[str, Any]:
-        return {"sound": self.sound, **asdict(self)}
+        return {"sound": self.is_consistent, **asdict(self)}
 
 
 async def rebuild(blobs: BlobStore, index: Rebuildable, *, check: bool) -> RebuildReport:
@@ -96,7 +96,7 @@ async def rebuild(blobs: BlobStore, index: Rebuildable, *, check: bool) -> Rebui
         unnamed=len(stored - needed.keys()),
         drafts=await blobs.remove_drafts(),
     )
-    _log.info("captures_reindexed", captures=rebuilt.captures, rows=rows, records=records, sound=rebuilt.sound)
+    _log.info("captures_reindexed", captures=rebuilt.captures, rows=rows, records=records, sound=rebuilt.is_consistent)
     return rebuilt
 
 

@@ -111,7 +111,7 @@ def create_app(
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
     token_checks = {prefix: check for feature in features for prefix, check in feature.token_checks().items()}
     app.add_middleware(
-        KeyGuard, stranger=lambda authorization, path: _credentials_problem(app, authorization, path, token_checks)
+        KeyGuard, find_problem=lambda authorization, path: _credentials_problem(app, authorization, path, token_checks)
     )
     app.add_middleware(ExtensionOrigin)
     app.add_middleware(OriginGuard, loopback_only=lambda: not _has_keys(app))

@@ -27,18 +27,18 @@ _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 async def run_server(
-    settings: Settings, listener: socket.socket, *, host: str, workers: int | None, ready: Callable[[], None]
+    settings: Settings, listener: socket.socket, *, host: str, workers: int | None, on_ready: Callable[[], None]
 ) -> None:
     """Serve HTTP on ``listener``, with embedded workers, until SIGTERM or SIGINT.
 
-    ``ready`` is called when the server accepts requests.
+    ``on_ready`` is called when the server accepts requests.
 
     Raises:
         InvalidSettings, StorageError, CacheError, JudgeError: The service cannot start.
     """
     port = int(listener.getsockname()[1])
     app = create_app(settings, host=host, workers=workers)
-    web = _Server(server_config(app, host=host, port=port), ready)
+    web = _Server(server_config(app, host=host, port=port), on_ready)
     async with _stop_signal() as stop, app.router.lifespan_context(app):
         freeze_loaded_objects()
         serving = asyncio.create_task(web.serve(sockets=[listener]), name="http")
@@ -53,7 +53,7 @@ async def run_server(
             await serving
 
 
-async def run_worker(settings: Settings, *, jobs: int, ready: Callable[[], None]) -> None:
+async def run_worker(settings: Settings, *, jobs: int, on_ready: Callable[[], None]) -> None:
     """Run a worker with up to ``jobs`` concurrent jobs until SIGTERM or SIGINT.
 
     Raises:
@@ -67,7 +67,7 @@ async def run_worker(settings: Settings, *, jobs: int, ready: Callable[[], None]
             open_service(settings, concurrency=jobs, metrics=metrics, runners=runners) as service,
         ):
             freeze_loaded_objects()
-            ready()
+            on_ready()
             await stop.wait()
             await service.drain()
 
@@ -114,15 +114,15 @@ async def _stop_signal() -> AsyncIterator[asyncio.Event]:
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn server that does not handle signals and calls ``ready`` after startup."""
+    """Uvicorn server that does not handle signals and calls ``on_ready`` after startup."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
-        self._ready = ready
+        self._on_ready = on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._ready()
+        self._on_ready()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

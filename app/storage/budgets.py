@@ -62,16 +62,16 @@ async def reserved_by_others(connection: AsyncConnection, ids: Iterable[str], *,
 
 
 async def set_reservations(
-    connection: AsyncConnection, amounts: Mapping[str, float], *, holder: str, for_s: float
+    connection: AsyncConnection, amounts: Mapping[str, float], *, holder: str, ttl_s: float
 ) -> None:
-    """Set the reservations of ``holder``, which expire after ``for_s`` seconds. An amount of 0 removes one."""
+    """Set the reservations of ``holder``, which expire after ``ttl_s`` seconds. An amount of 0 removes one."""
     kept = [budget_id for budget_id in sorted(amounts) if amounts[budget_id] > 0]
     removed = [budget_id for budget_id in amounts if budget_id not in kept]
     if removed:
         query = text("DELETE FROM budget_reservations WHERE holder = :holder AND budget_id = ANY(CAST(:ids AS text[]))")
         await connection.execute(query, {"holder": holder, "ids": removed})
     if kept:
-        until = func.clock_timestamp() + func.make_interval(0, 0, 0, 0, 0, 0, for_s)
+        until = func.clock_timestamp() + func.make_interval(0, 0, 0, 0, 0, 0, ttl_s)
         rows = [
             {"budget_id": budget_id, "holder": holder, "amount": amounts[budget_id], "expires_at": until}
             for budget_id in kept

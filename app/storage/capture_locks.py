@@ -34,10 +34,10 @@ _log = structlog.get_logger(__name__)
 class PostgresCaptureLocks:
     """Locks of page captures. Implements ``cache.capture_locks.CaptureLocks`` for all processes on one database."""
 
-    def __init__(self, database: Database, *, turn_s: float = LOCK_TTL_S, renew_s: float = RENEW_S) -> None:
-        """``turn_s``: time to live of a lock. It is renewed every ``renew_s`` while it is held."""
+    def __init__(self, database: Database, *, ttl_s: float = LOCK_TTL_S, renew_s: float = RENEW_S) -> None:
+        """``ttl_s``: time to live of a lock. It is renewed every ``renew_s`` while it is held."""
         self._database = database
-        self._turn_s = turn_s
+        self._ttl_s = ttl_s
         self._renew_s = renew_s
 
     @asynccontextmanager
@@ -78,7 +78,7 @@ class PostgresCaptureLocks:
             raise IndexFailed(str(absent)) from absent
 
     async def _try_acquire(self, hashed: str, holder: str) -> bool:
-        until = func.clock_timestamp() + _interval(self._turn_s)
+        until = func.clock_timestamp() + _interval(self._ttl_s)
         row = {"key_sha256": hashed, "holder": holder, "expires_at": until}
         take = (
             insert(capture_locks)
@@ -93,7 +93,7 @@ class PostgresCaptureLocks:
             return (await connection.execute(take.returning(capture_locks.c.holder))).first() is not None
 
     async def _renew(self, hashed: str, holder: str) -> None:
-        until = func.clock_timestamp() + _interval(self._turn_s)
+        until = func.clock_timestamp() + _interval(self._ttl_s)
         owned = capture_locks.c.key_sha256 == hashed, capture_locks.c.holder == holder
         while True:
             await cancellable_sleep(self._renew_s)

@@ -64,7 +64,7 @@ class Database:
             DatabaseUnavailable: The server cannot be reached, or the connection was lost.
             StorageFull: The server's disk is full.
         """
-        async with self.direct.one() as connection:
+        async with self.direct.connection() as connection:
             yield connection
 
     async def ping(self) -> None:

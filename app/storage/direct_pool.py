@@ -50,7 +50,7 @@ class DirectPool:
                 await self._idle.pop().close()
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[DirectConnection]:
+    async def connection(self) -> AsyncIterator[DirectConnection]:
         """Yield a connection for the block.
 
         Raises:

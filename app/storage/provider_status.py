@@ -111,7 +111,7 @@ class SharedProviderStatus:
             " RETURNING 1"
         )
         values = {"key": key, "model": model, "asking": _FIRST_REQUEST_S, "fresh": _FRESH_S}
-        return bool(await self._execute(query, values, otherwise=[{}]))
+        return bool(await self._execute(query, values, default=[{}]))
 
     async def may_probe(self, key: str, model: str, *, after_s: float) -> bool:
         """Return whether the caller may send a probe. At most one process gets True per interval of ``after_s``."""
@@ -121,23 +121,23 @@ class SharedProviderStatus:
             " OR (state = 'refused' AND probed_at <= clock_timestamp() - make_interval(secs => :after))) RETURNING 1"
         )
         values = {"key": key, "model": model, "after": _LEEWAY * after_s}
-        return bool(await self._execute(query, values, otherwise=[{}]))
+        return bool(await self._execute(query, values, default=[{}]))
 
-    def record_rejection(self, key: str, model: str, refusal: LLMRejected) -> None:
+    def record_rejection(self, key: str, model: str, rejection: LLMRejected) -> None:
         """Record a rejection, in the background."""
         details = {
-            "message": self._redact(str(refusal)),
-            "status": refusal.status,
-            "scope": refusal.scope.value,
-            "no_such_model": refusal.no_such_model,
+            "message": self._redact(str(rejection)),
+            "status": rejection.status,
+            "scope": rejection.scope.value,
+            "no_such_model": rejection.no_such_model,
         }
         query = (
             "INSERT INTO provider_status (credential_id, model, state, rejection, changed_at, probed_at)"
-            " VALUES (:key, :model, 'refused', :refusal, clock_timestamp(), clock_timestamp())"
+            " VALUES (:key, :model, 'refused', :rejection, clock_timestamp(), clock_timestamp())"
             " ON CONFLICT (credential_id, model) DO UPDATE SET state = 'refused', rejection = excluded.rejection,"
             " changed_at = clock_timestamp(), probed_at = clock_timestamp()"
         )
-        self._in_background(query, {"key": key, "model": model, "refusal": json.dumps(details)})
+        self._in_background(query, {"key": key, "model": model, "rejection": json.dumps(details)})
 
     def record_success(self, key: str, model: str) -> None:
         """Record that the provider accepts the key and the model, in the background."""
@@ -167,9 +167,9 @@ class SharedProviderStatus:
         await self._execute(query, values)
 
     async def _execute(
-        self, query: str, values: Mapping[str, Any], *, otherwise: list[Mapping[str, Any]] | None = None
+        self, query: str, values: Mapping[str, Any], *, default: list[Mapping[str, Any]] | None = None
     ) -> list[Mapping[str, Any]]:
-        """Run a query and return its rows, or ``otherwise`` if the database is unavailable.
+        """Run a query and return its rows, or ``default`` if the database is unavailable.
 
         Without the database each process relies on its own circuit state.
         """
@@ -179,7 +179,7 @@ class SharedProviderStatus:
                 return [dict(row) for row in found.mappings()] if found.returns_rows else []
         except DatabaseUnavailable as error:
             _log.warning("provider status not shared", detail=str(error))
-            return otherwise or []
+            return default or []
 
 
 def _provider(key: str) -> str:

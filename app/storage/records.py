@@ -77,11 +77,11 @@ class Job:
     kind: JobKind = JobKind.ANSWER
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         return self.status in TERMINAL
 
     @property
-    def paused(self) -> bool:
+    def is_paused(self) -> bool:
         return self.status is JobStatus.QUEUED and self.stage == PAUSED
 
     @property
@@ -157,7 +157,7 @@ class Scope(StrEnum):
     ADMIN = "admin"
     """Access the data of all owners and the metrics."""
 
-    def opens(self, needed: Scope) -> bool:
+    def includes(self, needed: Scope) -> bool:
         """Return whether this scope includes ``needed``."""
         order = list(Scope)
         return order.index(self) >= order.index(needed)

@@ -109,7 +109,7 @@ async def answers_of(
         select(*place, jobs.c.error, answers.c.words, results.c.body)
         .join(answers, answers.c.sha256 == jobs.c.answer_sha256)
         .outerjoin(results, results.c.id == jobs.c.result_id)
-        .where(jobs.c.agent == agent, *_of_run(run), *_ended(owner))
+        .where(jobs.c.agent == agent, *_of_run(run), *_finished(owner))
         .order_by(*place, jobs.c.id.desc())
         .ext(distinct_on(*place))
     )
@@ -148,7 +148,7 @@ async def unfinished_answers(
 
 async def judged_agents(connection: AsyncConnection, *, owner: str | None = None) -> list[str]:
     """Return all agents that have a finished job, sorted."""
-    query = select(jobs.c.agent).where(*_ended(owner)).distinct().order_by(jobs.c.agent)
+    query = select(jobs.c.agent).where(*_finished(owner)).distinct().order_by(jobs.c.agent)
     return list((await connection.execute(query)).scalars())
 
 
@@ -164,9 +164,9 @@ def _of_run(run: str | None) -> list[ColumnElement[bool]]:
     return [jobs.c.submission_id.in_(select(submissions.c.id).where(submissions.c.run == run))]
 
 
-def _ended(owner: str | None) -> list[ColumnElement[bool]]:
-    ended = and_(jobs.c.kind == JobKind.ANSWER, jobs.c.status.in_([JobStatus.SUCCEEDED, JobStatus.FAILED]))
-    return [ended] if owner is None else [ended, jobs.c.owner == owner]
+def _finished(owner: str | None) -> list[ColumnElement[bool]]:
+    finished = and_(jobs.c.kind == JobKind.ANSWER, jobs.c.status.in_([JobStatus.SUCCEEDED, JobStatus.FAILED]))
+    return [finished] if owner is None else [finished, jobs.c.owner == owner]
 
 
 def _record(row: RowMapping) -> ResultRecord:

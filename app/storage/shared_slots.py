@@ -40,7 +40,7 @@ class SharedSlots:
         self.holder = secrets.token_hex(8)
         self._semaphores: dict[str, SharedSemaphore] = {}
 
-    def places(self, name: str, total: int, *, linger_s: float = _LINGER_S) -> SharedSemaphore:
+    def semaphore(self, name: str, total: int, *, linger_s: float = _LINGER_S) -> SharedSemaphore:
         """Return the semaphore ``name`` with ``total`` slots over all processes.
 
         All processes must pass the same ``total``. ``linger_s``: time for which unused slots are kept.
@@ -50,14 +50,14 @@ class SharedSlots:
             found = self._semaphores[name] = SharedSemaphore(self, name, total, linger_s=linger_s)
         return found
 
-    def register(self, places: SharedSemaphore) -> None:
+    def register(self, semaphore: SharedSemaphore) -> None:
         """Register a semaphore that holds or requests slots."""
-        self._semaphores[places.name] = places
+        self._semaphores[semaphore.name] = semaphore
 
-    def forget(self, places: SharedSemaphore) -> None:
+    def unregister(self, semaphore: SharedSemaphore) -> None:
         """Remove an idle semaphore."""
-        if self._semaphores.get(places.name) is places:
-            del self._semaphores[places.name]
+        if self._semaphores.get(semaphore.name) is semaphore:
+            del self._semaphores[semaphore.name]
 
     async def aclose(self) -> None:
         """Return all slots."""
@@ -78,7 +78,7 @@ class SharedSemaphore:
         self._idle_since = 0.0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._changed = asyncio.Event()
-        self._keeper: asyncio.Task[None] | None = None
+        self._lease_task: asyncio.Task[None] | None = None
 
     @property
     def idle(self) -> bool:
@@ -90,7 +90,7 @@ class SharedSemaphore:
             return self
         slot = asyncio.get_running_loop().create_future()
         self._waiting.append(slot)
-        self._wake_keeper()
+        self._wake_lease_task()
         try:
             await slot
         except asyncio.CancelledError:
@@ -105,16 +105,16 @@ class SharedSemaphore:
         self._release()
 
     async def aclose(self) -> None:
-        if self._keeper is not None:
-            self._keeper.cancel()
-            await asyncio.wait({self._keeper})
+        if self._lease_task is not None:
+            self._lease_task.cancel()
+            await asyncio.wait({self._lease_task})
         self._waiting.clear()
         if self._held:
             self._in_use, self._idle_since = 0, float("-inf")
             with suppress(DatabaseUnavailable):
                 await self._renew()
 
-    def _keeps_unused(self) -> bool:
+    def _keeps_idle_slots(self) -> bool:
         return time.monotonic() - self._idle_since < self._linger_s
 
     def _usable(self) -> int:
@@ -126,7 +126,7 @@ class SharedSemaphore:
         if not self._in_use and not self._waiting:
             self._idle_since = time.monotonic()
             if not self._linger_s:
-                self._wake_keeper()
+                self._wake_lease_task()
 
     def _assign(self) -> None:
         while self._waiting and self._in_use < self._usable():
@@ -135,11 +135,11 @@ class SharedSemaphore:
                 slot.set_result(None)
                 self._in_use += 1
 
-    def _wake_keeper(self) -> None:
+    def _wake_lease_task(self) -> None:
         self._changed.set()
-        if self._keeper is None or self._keeper.done():
+        if self._lease_task is None or self._lease_task.done():
             self._slots.register(self)
-            self._keeper = asyncio.create_task(self._maintain_lease(), name=f"places {self.name}")
+            self._lease_task = asyncio.create_task(self._maintain_lease(), name=f"slots {self.name}")
 
     async def _maintain_lease(self) -> None:
         """Renew the lease periodically, and request or return slots, until no slot is held or wanted."""
@@ -151,7 +151,7 @@ class SharedSemaphore:
             except DatabaseUnavailable as error:
                 _log.warning("shared slots not renewed", name=self.name, detail=str(error))
             if self.idle:
-                self._slots.forget(self)
+                self._slots.unregister(self)
                 return
             wait_s = min(_RENEW_INTERVAL_S, 2 * wait_s) if self._waiting else _FIRST_RETRY_S
             with suppress(TimeoutError):
@@ -168,15 +168,15 @@ class SharedSemaphore:
             values = {"name": self.name, "holder": self._slots.holder}
             others = [(row.held, row.wanted) for row in await connection.execute(_OTHERS, values)]
             wanted = self._in_use + len(self._waiting)
-            kept = self._held if wanted or self._keeps_unused() else 0
+            kept = self._held if wanted or self._keeps_idle_slots() else 0
             held = slot_share(self.total, in_use=self._in_use, wanted=wanted, kept=kept, others=others)
             # Stop assigning returned slots before the transaction commits.
             self._held = min(self._held, held)
             if held or wanted:
                 ttl = {"held": held, "wanted": wanted, "ttl": self._slots.ttl_s}
-                await connection.execute(_HOLD, values | ttl)
+                await connection.execute(_SET_LEASE, values | ttl)
             else:
-                await connection.execute(_LEAVE, values)
+                await connection.execute(_DELETE_LEASE, values)
         self._held, self._valid_until = held, started + 0.8 * self._slots.ttl_s
         self._assign()
 
@@ -215,7 +215,7 @@ _LOCK = text("SELECT pg_advisory_xact_lock(hashtext('assay shared slots'), hasht
 _OTHERS = text(
     "SELECT held, wanted FROM shared_slots WHERE name = :name AND holder <> :holder AND expires_at > clock_timestamp()"
 )
-_HOLD = text(
+_SET_LEASE = text(
     "WITH expired AS (DELETE FROM shared_slots WHERE name = :name AND holder <> :holder"
     " AND expires_at <= clock_timestamp())"
     " INSERT INTO shared_slots (name, holder, held, wanted, expires_at)"
@@ -223,4 +223,4 @@ _HOLD = text(
     " ON CONFLICT (name, holder) DO UPDATE"
     " SET held = excluded.held, wanted = excluded.wanted, expires_at = excluded.expires_at"
 )
-_LEAVE = text("DELETE FROM shared_slots WHERE name = :name AND holder = :holder")
+_DELETE_LEASE = text("DELETE FROM shared_slots WHERE name = :name AND holder = :holder")

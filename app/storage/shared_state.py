@@ -43,7 +43,7 @@ async def open_shared_state(
     """
     status, slots = SharedProviderStatus(database, redact=redact), SharedSlots(database)
     await status.update_pauses()  # required before the first model request
-    listening = asyncio.create_task(status.run(), name="provider status")
+    updating = asyncio.create_task(status.run(), name="provider status")
     try:
         async with AsyncExitStack() as stack:
             replies = None
@@ -53,8 +53,8 @@ async def open_shared_state(
                 secret=await shared_secret(database, secret), provider_status=status, slots=slots, replies=replies
             )
     finally:
-        listening.cancel()
-        await asyncio.wait({listening})
+        updating.cancel()
+        await asyncio.wait({updating})
         await slots.aclose()
 
 

@@ -31,7 +31,7 @@ class StepRow:
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> StepRow:
         """Convert a step record to a row. The ``trace`` is stored in a separate column."""
-        plain = {name: value for name, value in record.items() if name != "trace"}
+        fields = {name: value for name, value in record.items() if name != "trace"}
         return cls(
             position=record["position"],
             task_id=storable_text(record["task_id"]),
@@ -39,7 +39,7 @@ class StepRow:
             element_acc=record["element_acc"],
             action_f1=record["action_f1"],
             step_acc=record["step_acc"],
-            record=storable_text(json.dumps(plain, ensure_ascii=False)),
+            record=storable_text(json.dumps(fields, ensure_ascii=False)),
             trace=storable_text(json.dumps(record.get("trace") or {}, ensure_ascii=False)),
         )
 
@@ -66,7 +66,7 @@ async def begin_run(connection: AsyncConnection, job_id: str, *, identity: str, 
     await connection.execute(query.on_conflict_do_update(index_elements=["job_id"], set_=values))
 
 
-async def known_records(connection: AsyncConnection, job_id: str) -> list[dict[str, Any]]:
+async def all_records(connection: AsyncConnection, job_id: str) -> list[dict[str, Any]]:
     """Return the records of all steps, without traces."""
     query = select(suite_steps.c.record).where(suite_steps.c.job_id == job_id)
     return [json.loads(text) for text in (await connection.execute(query)).scalars()]

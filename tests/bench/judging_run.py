@@ -94,7 +94,7 @@ class _Silent:
     def progress(self, planned: PlannedAnswer, progress: Progress) -> None:
         pass
 
-    def done(self, evaluated: AnswerEvaluation) -> None:
+    def finished(self, evaluated: AnswerEvaluation) -> None:
         pass
 
 

@@ -141,7 +141,7 @@ class InMemoryJudging:
                 agent="otter",
                 answer=answer,
                 result_id=result_id,
-                around=lambda _: self.llm,
+                wrap_client=lambda _: self.llm,
             )
         finally:
             await runtime.models.aclose()

@@ -80,8 +80,8 @@ def scripted_runtime(
                 None if data_folder is None else reply_store(_with_data_folder(settings, data_folder), sharing.replies)
             )
             total = settings.max_llm_total
-            of_all = None if total is None else sharing.slots.places("llm", total)
-            limits = Limits.from_settings(settings, llm_of_all=of_all)
+            of_all = None if total is None else sharing.slots.semaphore("llm", total)
+            limits = Limits.from_settings(settings, shared_llm=of_all)
             models = ModelClients(
                 settings,
                 limits,

@@ -15,7 +15,7 @@ from app.jobs.execution import EvaluateJob, JobExecutor
 from app.jobs.intake import Intake
 from app.jobs.pausing import JobPauser
 from app.jobs.queue import JobQueue, WorkerOptions
-from app.jobs.room import QueueLimit
+from app.jobs.queue_limit import QueueLimit
 from app.jobs.takeover import Takeover
 from app.jobs.worker import Worker
 from app.observability.metrics import Metrics
@@ -64,7 +64,7 @@ class Rig:
                     database, queue, clock=clock, attempts_allowed=attempts, allow_probe=models.probed.append
                 ),
                 takeover=Takeover(database, queue, clock=clock, stalled_s=STALLED_S),
-                pausing=JobPauser(database, queue, state=models.states.__getitem__, round_s=0.05),
+                pausing=JobPauser(database, queue, state=models.states.__getitem__, interval_s=0.05),
                 models=models,
             )
 
@@ -124,6 +124,6 @@ class Rig:
     async def wait_for_job(self, job_id: str, *, within_s: float = 120.0) -> Job:
         """Wait until the job has ended, and return it."""
         async with asyncio.timeout(within_s):
-            while not (job := await self.job(job_id)).ended:  # noqa: ASYNC110 - the state is in the database
+            while not (job := await self.job(job_id)).has_ended:  # noqa: ASYNC110 - the state is in the database
                 await asyncio.sleep(0.02)
         return job

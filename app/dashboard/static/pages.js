@@ -14,7 +14,7 @@ export function startPanels(panels) {
   const help = document.getElementById("keys-help");
   const token = panels.dataset.formToken;
   const state = { task: panels.dataset.task, show: panels.dataset.show, view: panels.dataset.view };
-  const done = bar.dataset.done ? [bar.dataset.done] : []; // ids of changes that can be undone, newest last
+  const undoableChanges = bar.dataset.done ? [bar.dataset.done] : []; // ids of changes that can be undone, newest last
   const repaired = new Set();
   let url = preview.querySelector("[data-url]")?.dataset.url ?? "";
   let previewRequest = 0;
@@ -38,20 +38,20 @@ export function startPanels(panels) {
   }
 
   async function request(address, options = {}) {
-    let answer;
+    let response;
     try {
-      answer = await fetch(address, { ...options, headers: HEADERS });
+      response = await fetch(address, { ...options, headers: HEADERS });
     } catch {
       throw new Error("The service does not respond.");
     }
-    if (answer.headers.get("HX-Redirect")) {
-      location.assign(answer.headers.get("HX-Redirect"));
+    if (response.headers.get("HX-Redirect")) {
+      location.assign(response.headers.get("HX-Redirect"));
       throw new Error("You are not signed in.");
     }
-    if (answer.ok) return answer;
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (response.ok) return response;
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
     const lines = [...page.querySelectorAll("main h1, main h1 ~ p, main .notice")].map((line) => line.textContent.trim());
-    throw new Error(lines.find(Boolean) ?? `The service returned HTTP ${answer.status}.`);
+    throw new Error(lines.find(Boolean) ?? `The service returned HTTP ${response.status}.`);
   }
 
   const html = async (address) => (await request(address)).text();
@@ -65,10 +65,10 @@ export function startPanels(panels) {
   }
 
   // Run an action; show its error as a message.
-  async function attempt(act) {
+  async function attempt(action) {
     panels.setAttribute("aria-busy", "true");
     try {
-      return await act();
+      return await action();
     } catch (error) {
       showMessage(error.message);
       return null;
@@ -94,7 +94,7 @@ export function startPanels(panels) {
     const text = await html(`/pages/preview?${query({ url })}`);
     if (current !== previewRequest) return; // another URL was selected meanwhile
     preview.innerHTML = text;
-    readyPreview();
+    connectPreview();
   }
 
   async function select(target, { focus = true } = {}) {
@@ -107,7 +107,7 @@ export function startPanels(panels) {
 
   async function refresh() {
     lists.innerHTML = await html(`/pages/lists?${query({ url })}`);
-    readyLists();
+    connectLists();
     if (url && !row() && state.show !== "deleted") url = rows()[0]?.dataset.url ?? "";
     markSelected();
     await showPreview();
@@ -115,11 +115,11 @@ export function startPanels(panels) {
 
   // Show the cost of the last judging first, which is available immediately, then the slower forecast of the service.
   async function showForecast() {
-    const wanted = [...repaired].slice(-100);
+    const urls = [...repaired].slice(-100);
     const current = ++forecastRequest;
     for (const exact of ["false", "true"]) {
-      if (wanted.length === 0) return;
-      const query = new URLSearchParams([...wanted.map((one) => ["url", one]), ["exact", exact]]);
+      if (urls.length === 0) return;
+      const query = new URLSearchParams([...urls.map((one) => ["url", one]), ["exact", exact]]);
       const text = await html(`/pages/forecast?${query}`).catch(() => null);
       if (text === null || current !== forecastRequest || repaired.size === 0) return;
       forecast.innerHTML = text;
@@ -129,19 +129,19 @@ export function startPanels(panels) {
     }
   }
 
-  async function applyOutcome(answer) {
-    if (answer.done) done.push(answer.done);
-    if (answer.repaired) repaired.add(answer.url || url);
-    if (answer.url) url = answer.url;
+  async function applyOutcome(outcome) {
+    if (outcome.done) undoableChanges.push(outcome.done);
+    if (outcome.repaired) repaired.add(outcome.url || url);
+    if (outcome.url) url = outcome.url;
     await refresh();
-    showMessage(answer.message, answer.done);
+    showMessage(outcome.message, outcome.done);
     showForecast();
   }
 
   const submit = (target) => attempt(async () => applyOutcome(await send(target.getAttribute("action"), new FormData(target))));
 
   async function undoLast() {
-    const last = done.pop();
+    const last = undoableChanges.pop();
     if (!last) {
       showMessage("There is nothing to undo. Earlier changes of a URL are listed below its preview.");
       return;
@@ -154,22 +154,22 @@ export function startPanels(panels) {
       event.preventDefault();
       if (target.dataset.judgeAgain === undefined) submit(target);
       else attempt(async () => {
-        const answer = await send(target.getAttribute("action"), new FormData(target));
+        const outcome = await send(target.getAttribute("action"), new FormData(target));
         repaired.clear();
         forecast.replaceChildren();
-        showMessage(answer.message);
+        showMessage(outcome.message);
       });
     });
   }
 
-  function readyLists() {
+  function connectLists() {
     for (const target of lists.querySelectorAll("form[data-change]")) interceptForm(target);
     const button = lists.querySelector("[data-recapture-flagged]");
     button.hidden = !lists.querySelector("[data-needs-work]");
     button.addEventListener("click", captureFlagged);
   }
 
-  function readyPreview() {
+  function connectPreview() {
     for (const target of preview.querySelectorAll("form")) interceptForm(target);
     const upload = preview.querySelector("[data-upload]");
     if (!upload) return;
@@ -199,8 +199,8 @@ export function startPanels(panels) {
         while (waiting.length && !stopped) {
           const one = waiting.shift();
           try {
-            const answer = await send(`/pages/${one.page}/recapture`, form({}));
-            if (answer.repaired) { count.repaired += 1; repaired.add(one.url); }
+            const outcome = await send(`/pages/${one.page}/recapture`, form({}));
+            if (outcome.repaired) { count.repaired += 1; repaired.add(one.url); }
           } catch { count.failed += 1; }
           count.done += 1;
           showProgress();
@@ -215,20 +215,20 @@ export function startPanels(panels) {
     });
   }
 
-  // Return the URL of the next or previous row; with ``work``, of the next row that needs work; null if there is none.
-  function neighbour(by, work) {
+  // Return the URL of the next or previous row; with ``needsWork``, of the next row that needs work; null if there is none.
+  function neighbour(offset, needsWork) {
     const all = rows();
     const at = all.findIndex((one) => one.dataset.url === url);
     for (let step = 1; step <= all.length; step += 1) {
-      const one = all[(((at < 0 && by < 0 ? 0 : at) + by * step) % all.length + all.length) % all.length];
-      if (!work || one.dataset.needsWork !== undefined) return one.dataset.url;
+      const one = all[(((at < 0 && offset < 0 ? 0 : at) + offset * step) % all.length + all.length) % all.length];
+      if (!needsWork || one.dataset.needsWork !== undefined) return one.dataset.url;
     }
     return null;
   }
 
-  function step(by, work) {
-    const target = neighbour(by, work);
-    if (target === null) showMessage(work ? "No URL needs work." : "The list is empty.");
+  function step(offset, needsWork) {
+    const target = neighbour(offset, needsWork);
+    if (target === null) showMessage(needsWork ? "No URL needs work." : "The list is empty.");
     else select(target);
   }
 
@@ -303,6 +303,6 @@ export function startPanels(panels) {
   for (const target of bar.querySelectorAll("form")) {
     target.addEventListener("submit", (event) => { event.preventDefault(); undoLast(); });
   }
-  readyLists();
-  readyPreview();
+  connectLists();
+  connectPreview();
 }

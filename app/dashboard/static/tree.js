@@ -95,7 +95,7 @@ export function startTree(tree) {
     }
   }
 
-  const acts = {
+  const actions = {
     failures: (button) => failuresFirst(toggled(button)),
     missed: (button) => tree.classList.toggle("missed", toggled(button)),
     open: () => foldAll(true),
@@ -103,12 +103,12 @@ export function startTree(tree) {
   };
 
   // Select the next or previous visible leaf; with ``missed``, the next one that did not pass.
-  function step(by, missed) {
+  function step(offset, missesOnly) {
     const here = selected()?.closest(".leaf");
-    const all = leaves().filter((row) => !missed || row === here || row.parentElement.dataset.state !== "passed");
+    const all = leaves().filter((row) => !missesOnly || row === here || row.parentElement.dataset.state !== "passed");
     if (all.length === 0) return;
     const at = all.indexOf(here);
-    const next = linkOf(all[at < 0 ? 0 : (at + by + all.length) % all.length]);
+    const next = linkOf(all[at < 0 ? 0 : (at + offset + all.length) % all.length]);
     next.focus({ preventScroll: true });
     select(next.dataset.leaf);
   }
@@ -122,7 +122,7 @@ export function startTree(tree) {
     select(link.dataset.leaf);
   });
   for (const button of document.querySelectorAll("[data-tree]")) {
-    button.addEventListener("click", () => acts[button.dataset.tree](button));
+    button.addEventListener("click", () => actions[button.dataset.tree](button));
   }
   document.addEventListener("keydown", (event) => {
     if (!keysOn.checked || event.target.closest("input, select, textarea") || event.metaKey || event.ctrlKey || event.altKey) return;

@@ -342,7 +342,7 @@ async def _accept_run(
 
     job_options = JobOptions(priority=options.priority, budget_usd=options.budget_usd, kind=JobKind.SUITE)
     accepted = await service.intake.accept(
-        [submission], owner=caller.owner, respond=receipt, key=key, terms=job_options
+        [submission], owner=caller.owner, respond=receipt, key=key, options=job_options
     )
     response.headers["Location"] = accepted["url"]
     return accepted

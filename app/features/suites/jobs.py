@@ -23,7 +23,7 @@ from app.progress import Progress, ProgressCallback, Stage
 from app.storage.database import Database
 from app.storage.jobs import is_fence_valid
 from app.storage.records import Fence, Job
-from app.storage.suite_steps import StepRow, begin_run, known_records, store_steps
+from app.storage.suite_steps import StepRow, all_records, begin_run, store_steps
 from judges.llm.client import LLMClient
 from judges.suites.errors import SuiteError
 
@@ -51,7 +51,7 @@ async def run_suite(
     *,
     result_id: str,
     progress: ProgressCallback,
-    around: Callable[[LLMClient], LLMClient],
+    wrap_client: Callable[[LLMClient], LLMClient],
 ) -> dict[str, Any]:
     """Execute a run and return its result. Steps that an earlier attempt settled are reused.
 
@@ -66,7 +66,9 @@ async def run_suite(
         run = await asyncio.to_thread(
             service_suites()[job.task_id].prepare_run, options_json, folders, runtime.settings
         )
-        return await _judge_steps(runtime, database, job, run, result_id=result_id, progress=progress, around=around)
+        return await _judge_steps(
+            runtime, database, job, run, result_id=result_id, progress=progress, wrap_client=wrap_client
+        )
     except (SuiteError, PathNotAllowed) as error:
         raise SuiteError(folders.hide_folders(str(error))) from error
 
@@ -79,9 +81,9 @@ async def _judge_steps(
     *,
     result_id: str,
     progress: ProgressCallback,
-    around: Callable[[LLMClient], LLMClient],
+    wrap_client: Callable[[LLMClient], LLMClient],
 ) -> dict[str, Any]:
-    suite_model = _suite_model(runtime, job, around) if run.needs_model else SuiteModel.without_model()
+    suite_model = _suite_model(runtime, job, wrap_client) if run.needs_model else SuiteModel.without_model()
     journal = StepJournal(database, job.fence)
     await journal.begin_run(run.identity, run.plan.total)
     progress(_progress(0, run.plan.total))
@@ -94,11 +96,11 @@ async def _judge_steps(
     return {"id": result_id, "kind": "suite", **figures, "final_score": run.summary_score(figures), "pages": []}
 
 
-def _suite_model(runtime: Runtime, job: Job, around: Callable[[LLMClient], LLMClient]) -> SuiteModel:
+def _suite_model(runtime: Runtime, job: Job, wrap_client: Callable[[LLMClient], LLMClient]) -> SuiteModel:
     model = job.model or runtime.settings.model
     client, name = runtime.models.client(model)
     runtime.models.check(model)
-    return SuiteModel(client=around(client), model=name)
+    return SuiteModel(client=wrap_client(client), model=name)
 
 
 def _progress(done: int, total: int) -> Progress:
@@ -141,7 +143,7 @@ class StepJournal:
 
     async def stored_records(self) -> Mapping[str, dict[str, Any]]:
         async with self._database.begin() as connection:
-            records = await known_records(connection, self._fence.job_id)
+            records = await all_records(connection, self._fence.job_id)
         return {record["id"]: record for record in records}
 
     async def store(self, record: Record) -> None:

@@ -59,13 +59,13 @@ class RecordingObserver:
 
     def __init__(self) -> None:
         self.stages: list[Stage] = []
-        self.finished: list[str] = []
+        self.finished_tasks: list[str] = []
 
     def progress(self, planned: PlannedAnswer, progress: Progress) -> None:
         self.stages.append(progress.stage)
 
-    def done(self, evaluated: AnswerEvaluation) -> None:
-        self.finished.append(evaluated.outcome.task_id)
+    def finished(self, evaluated: AnswerEvaluation) -> None:
+        self.finished_tasks.append(evaluated.outcome.task_id)
 
 
 class AnswerFolder:

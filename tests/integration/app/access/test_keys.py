@@ -25,7 +25,7 @@ pytestmark = pytest.mark.postgres
 
 async def authenticator_on(database: Database, **settings) -> KeyAuthenticator:
     authenticator = KeyAuthenticator(settings_for_tests(**settings), database, SystemClock())
-    await authenticator.read()
+    await authenticator.reload()
     return authenticator
 
 
@@ -35,7 +35,7 @@ def now() -> datetime:
 
 async def test_local_caller_is_accepted_without_any_keys(database: Database):
     authenticator = await authenticator_on(database)
-    assert not authenticator.needed
+    assert not authenticator.required
     assert await authenticator.authenticate(None) == LOCAL_CALLER
 
 
@@ -84,7 +84,7 @@ async def test_keys_are_required_after_last_key_is_revoked(database: Database):
     _, record = await create_key(database, "otter", Scope.ADMIN, now=now())
     await revoke_stored_key(database, record.id, now=now())
     authenticator = await authenticator_on(database)
-    assert authenticator.needed
+    assert authenticator.required
     assert await authenticator.authenticate(None) is None
 
 

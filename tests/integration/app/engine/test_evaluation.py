@@ -93,7 +93,7 @@ async def test_failing_judge_does_not_affect_others(folder: AnswerFolder) -> Non
     assert codes == {"raises": "JUDGE_BUG", "unreadable": "JUDGE_BUG", "unheard_of": "UNKNOWN_TASK"}
     assert "my own bug" in (ended["raises"].error or "")
     assert "ZeroDivisionError" in (ended["raises"].error or "")
-    assert sorted(folder.observer.finished) == sorted(ended)
+    assert sorted(folder.observer.finished_tasks) == sorted(ended)
     assert not (folder.out / "otter" / "raises").exists()
 
 
@@ -141,7 +141,7 @@ async def test_pages_of_next_task_load_during_judging(folder: AnswerFolder, tmp_
     async with asyncio.timeout(120):
         ended = await folder.evaluate(max_tasks=1)
 
-    assert folder.observer.finished == ["bridge", "script"]
+    assert folder.observer.finished_tasks == ["bridge", "script"]
     assert all(one.outcome.complete for one in ended)
 
 
@@ -190,7 +190,7 @@ async def test_capture_counts_pages_once_and_skips_known_ones(folder: AnswerFold
 
     assert seen == pages
     assert sorted(page.url for page in pages) == sorted(cited)
-    assert all(page.known and page.settled for page in pages)
+    assert all(page.known and page.is_conclusive for page in pages)
 
 
 async def test_invalid_key_stops_after_one_call_without_result(folder: AnswerFolder) -> None:

@@ -90,7 +90,7 @@ async def test_rebuilt_index_gives_the_same_result(folder: AnswerFolder) -> None
     captures = settings.data_dir / "captures"
     shutil.rmtree(captures)
     blobs = BlobStore.open((settings.data_dir / "blobs").absolute().as_uri())
-    assert (await rebuild(blobs, await FolderIndex.open(captures), check=True)).sound
+    assert (await rebuild(blobs, await FolderIndex.open(captures), check=True)).is_consistent
     (second,) = await folder.evaluate(overwrite=True)
     assert not second.reused
     assert stable_hash(second) == stable_hash(first)

@@ -98,8 +98,8 @@ async def test_configured_judges_override_shipped_ones(tmp_path: Path, judges: P
 
 async def test_broken_and_unknown_tasks_raise_different_errors(tmp_path: Path, judges: Path):
     async with open_runtime(settings(tmp_path)) as runtime:
-        assert runtime.knows_task("broken")
-        assert not runtime.knows_task("unknown")
+        assert runtime.has_task("broken")
+        assert not runtime.has_task("unknown")
         with pytest.raises(JudgeNotLoadable) as broken:
             runtime.judge("broken")
         assert "cannot be parsed" in broken.value.traceback

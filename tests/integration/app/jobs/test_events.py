@@ -29,7 +29,7 @@ async def running_events(rig: Rig) -> AsyncIterator[JobEvents]:
 async def follow_to_end(events: JobEvents, job_id: str) -> list[Job]:
     seen: list[Job] = []
     with events.follow(job_id) as follower:
-        while not seen or not seen[-1].ended:
+        while not seen or not seen[-1].has_ended:
             job = await follower.next(timeout_s=60.0)
             assert job is not None
             seen.append(job)
@@ -43,7 +43,7 @@ async def test_follower_gets_current_state_and_all_later_states(rig: Rig):
         with events.follow(job_id) as follower:
             seen = [await follower.next(timeout_s=60.0)]
             async with rig.running_worker(ScriptedEvaluation(gate=gate)):
-                while seen[-1] is not None and not seen[-1].ended:
+                while seen[-1] is not None and not seen[-1].has_ended:
                     seen.append(await follower.next(timeout_s=60.0))
                     if seen[-1] is not None and seen[-1].stage == "capturing":
                         gate.set()

@@ -30,7 +30,7 @@ def reject_first(times: int) -> ScriptedEvaluation:
 async def test_rejected_job_is_paused_with_remedy_and_without_attempt(rig: Rig):
     [job_id] = await rig.submit("one")
     async with rig.running_worker(reject_first(1)):
-        job = await wait_until(rig, job_id, lambda job: job.paused)
+        job = await wait_until(rig, job_id, lambda job: job.is_paused)
         await asyncio.sleep(0.3)
         assert await rig.takeover.sweep() == 0
     assert await rig.job(job_id) == job
@@ -46,7 +46,7 @@ async def test_one_job_resumes_first_to_probe_the_provider(rig: Rig):
     evaluation = reject_first(3)
     async with rig.running_worker(evaluation):
         for job_id in job_ids:
-            await wait_until(rig, job_id, lambda job: job.paused)
+            await wait_until(rig, job_id, lambda job: job.is_paused)
         rig.models.states[None] = CircuitState.PROBE_DUE
         await rig.wait_for_job(job_ids[0])
         rig.models.states[None] = CircuitState.ANSWERING
@@ -59,10 +59,10 @@ async def test_next_job_resumes_only_after_the_probing_job_ended(rig: Rig):
     job_ids = await rig.submit("one", "two")
     async with rig.running_worker(reject_first(2)):
         for job_id in job_ids:
-            await wait_until(rig, job_id, lambda job: job.paused)
+            await wait_until(rig, job_id, lambda job: job.is_paused)
     rig.models.states[None] = CircuitState.UNTRIED
     assert [await rig.pausing.resume_ready_jobs() for _ in range(3)] == [1, 0, 0]
-    assert [(await rig.job(job_id)).paused for job_id in job_ids] == [False, True]
+    assert [(await rig.job(job_id)).is_paused for job_id in job_ids] == [False, True]
     await rig.control.cancel(job_ids[0])
     assert await rig.pausing.resume_ready_jobs() == 1
 
@@ -70,7 +70,7 @@ async def test_next_job_resumes_only_after_the_probing_job_ended(rig: Rig):
 async def test_retry_resumes_paused_job_and_requests_probe(rig: Rig):
     [job_id] = await rig.submit("one")
     async with rig.running_worker(reject_first(1)):
-        await wait_until(rig, job_id, lambda job: job.paused)
+        await wait_until(rig, job_id, lambda job: job.is_paused)
         resumed = await rig.control.retry(job_id)
         assert (resumed.status, resumed.stage, resumed.error) == (JobStatus.QUEUED, None, None)
         job = await rig.wait_for_job(job_id)
@@ -81,7 +81,7 @@ async def test_retry_resumes_paused_job_and_requests_probe(rig: Rig):
 async def test_paused_job_can_be_cancelled(rig: Rig):
     [job_id] = await rig.submit("one")
     async with rig.running_worker(reject_first(1)):
-        await wait_until(rig, job_id, lambda job: job.paused)
+        await wait_until(rig, job_id, lambda job: job.is_paused)
         assert (await rig.control.cancel(job_id)).status is JobStatus.CANCELLED
         rig.models.states[None] = CircuitState.ANSWERING
         await asyncio.sleep(0.2)
@@ -92,7 +92,7 @@ async def test_job_without_key_waits_for_configured_worker(rig: Rig):
     [job_id] = await rig.submit("one")
     missing = ModelNotConfigured(f"openai/gpt-6-luna needs OPENAI_API_KEY {CANARY}")
     async with rig.running_worker(ScriptedEvaluation(error=lambda nth: missing if nth == 0 else None)):
-        job = await wait_until(rig, job_id, lambda job: job.paused)
+        job = await wait_until(rig, job_id, lambda job: job.is_paused)
         assert (job.attempts, job.error and job.error.code) == (0, "MODEL_NOT_CONFIGURED")
         assert job.error is not None and CANARY not in job.error.detail
         rig.models.states[None] = CircuitState.UNTRIED  # state of a worker that was started with the key

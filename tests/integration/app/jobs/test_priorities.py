@@ -18,7 +18,7 @@ async def submit(rig: Rig, priority: int, *names: str) -> list[str]:
         [Submission(agent="demo", task_id="task", answers=answers)],
         owner="local",
         respond=lambda receipts: receipts[0].as_json(),
-        terms=JobOptions(priority=priority),
+        options=JobOptions(priority=priority),
     )
     return [job["id"] for job in accepted["jobs"]]
 

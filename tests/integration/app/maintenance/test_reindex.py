@@ -78,7 +78,7 @@ async def test_damaged_file_index_is_rebuilt(store: Store, damage: str) -> None:
     elif damage == "stale":
         file.write_bytes(file.read_bytes().replace(b'"key": "https', b'"key": "hppts'))
     found = await rebuild(store.blobs, await store.index(), check=True)
-    assert (found.captures, found.sound, found.unnamed) == (2, True, 0)
+    assert (found.captures, found.is_consistent, found.unnamed) == (2, True, 0)
     assert found.rows == {"deleted": 2, "torn": 1, "stale": 1, "whole": 0}[damage]
     index = await store.index()
     assert [await index.find(capture.key) for capture in captures] == captures
@@ -89,7 +89,7 @@ async def test_lost_records_are_restored_from_the_index(store: Store) -> None:
     [capture] = await store.captured(URL)
     shutil.rmtree(store.folder / "blobs" / "records")
     found = await rebuild(store.blobs, await store.index(), check=False)
-    assert (found.rows, found.records, found.sound) == (0, 1, True)
+    assert (found.rows, found.records, found.is_consistent) == (0, 1, True)
     assert [name async for name, _ in store.blobs.records()] == [capture.id]
 
 
@@ -99,7 +99,7 @@ async def test_missing_and_corrupt_bodies_are_reported_with_their_pages(store: S
     store.body(changed).write_bytes(b"other words")
     orphan = await store.blobs.put(b"of no page", "text/plain")
     found = await rebuild(store.blobs, await store.index(), check=True)
-    assert not found.sound
+    assert not found.is_consistent
     assert found.missing == {gone.blobs["text"].sha256: [gone.id]}
     assert found.corrupt == {changed.blobs["text"].sha256: [changed.id]}
     assert found.unnamed == 1
@@ -136,7 +136,7 @@ async def test_capture_of_process_killed_before_row_is_adopted(
     index = await store.index()
     assert [capture async for capture in index.captures()] == []
     found = await rebuild(store.blobs, index, check=True)
-    assert (found.captures, found.rows, found.unnamed, found.sound) == (1, 1, 0, True)
+    assert (found.captures, found.rows, found.unnamed, found.is_consistent) == (1, 1, 0, True)
     adopted = await PageCache(StaticCapturer(), store.blobs, await store.index()).evidence_for(URL)
     assert adopted.text == f"Benches of {URL}"
 
@@ -151,7 +151,7 @@ async def test_missing_and_stale_database_rows_are_rebuilt(store: Store, databas
         connection.execute("UPDATE captures SET key_sha256 = 'x', outcome = 'blocked' WHERE id = %s", [captures[1].id])
     assert await index.find(captures[0].key) is None
     found = await rebuild(store.blobs, index, check=True)
-    assert (found.captures, found.rows, found.sound) == (3, 2, True)
+    assert (found.captures, found.rows, found.is_consistent) == (3, 2, True)
     assert [await index.find(capture.key) for capture in captures] == captures
     assert {capture.id async for capture in index.captures()} == {capture.id for capture in captures}
     assert (await rebuild(store.blobs, index, check=False)).rows == 0

@@ -205,7 +205,7 @@ async def test_lock_of_killed_process_expires_within_ten_seconds(
 
 
 async def test_lock_is_renewed_during_the_capture(database: Database) -> None:
-    turns = PostgresCaptureLocks(database, turn_s=0.6, renew_s=0.1)
+    turns = PostgresCaptureLocks(database, ttl_s=0.6, renew_s=0.1)
     async with turns.lock("k"):
         for _ in range(15):
             await asyncio.sleep(0.1)

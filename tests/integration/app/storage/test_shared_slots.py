@@ -51,7 +51,7 @@ async def test_processes_share_the_limit_fairly(processes: list[SharedSlots]):
     async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         for nth, slots in enumerate(processes):
             for _ in range(40):
-                group.create_task(counter.visit(slots.places("llm", 5), str(nth)))
+                group.create_task(counter.visit(slots.semaphore("llm", 5), str(nth)))
     assert len(counter.done) == 120
     assert 2 <= counter.most <= 5
     # No process waited until the others had finished.
@@ -62,18 +62,18 @@ async def test_single_process_uses_all_slots(processes: list[SharedSlots]):
     counter = ConcurrencyCounter()
     async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         for _ in range(40):
-            group.create_task(counter.visit(processes[0].places("llm", 8), "it"))
+            group.create_task(counter.visit(processes[0].semaphore("llm", 8), "it"))
     assert counter.most == 8
 
 
 async def test_slots_are_separate_per_name(processes: list[SharedSlots]):
-    async with processes[0].places("host a", 1, linger_s=0), processes[1].places("host b", 1, linger_s=0):
+    async with processes[0].semaphore("host a", 1, linger_s=0), processes[1].semaphore("host b", 1, linger_s=0):
         pass
 
 
 async def test_slots_without_linger_are_released_immediately(processes: list[SharedSlots]):
     for slots in processes:
-        async with asyncio.timeout(120), slots.places("host", 1, linger_s=0):
+        async with asyncio.timeout(120), slots.semaphore("host", 1, linger_s=0):
             pass
     async with asyncio.timeout(120):
         while await rows(processes[0].database):  # noqa: ASYNC110 - the state is in the database
@@ -83,9 +83,9 @@ async def test_slots_without_linger_are_released_immediately(processes: list[Sha
 @asynccontextmanager
 async def stalled_process(slots: SharedSlots, name: str) -> AsyncIterator[None]:
     """Hold every slot without renewing or releasing it, like a stalled process."""
-    places = slots.places(name, 2)
+    places = slots.semaphore(name, 2)
     async with places, places:
-        keeper = places._keeper
+        keeper = places._lease_task
         assert keeper is not None
         keeper.cancel()
         await asyncio.wait({keeper})
@@ -93,7 +93,7 @@ async def stalled_process(slots: SharedSlots, name: str) -> AsyncIterator[None]:
 
 
 async def test_slots_of_stalled_process_expire(processes: list[SharedSlots]):
-    async with stalled_process(processes[0], "llm"), asyncio.timeout(120), processes[1].places("llm", 2):
+    async with stalled_process(processes[0], "llm"), asyncio.timeout(120), processes[1].semaphore("llm", 2):
         pass
 
 
@@ -101,9 +101,9 @@ async def test_stalled_process_loses_its_slots(processes: list[SharedSlots]):
     counter = ConcurrencyCounter()
     async with stalled_process(processes[0], "llm"):
         await asyncio.sleep(1.1)
-        others = processes[1].places("llm", 2)
+        others = processes[1].semaphore("llm", 2)
         async with asyncio.timeout(120), others, others:
-            late = asyncio.create_task(counter.visit(processes[0].places("llm", 2), "late"))
+            late = asyncio.create_task(counter.visit(processes[0].semaphore("llm", 2), "late"))
             await asyncio.sleep(0.5)
             assert counter.done == []
     async with asyncio.timeout(120):
@@ -111,7 +111,7 @@ async def test_stalled_process_loses_its_slots(processes: list[SharedSlots]):
 
 
 async def test_cancelled_wait_releases_its_slot(processes: list[SharedSlots]):
-    places = processes[0].places("llm", 1)
+    places = processes[0].semaphore("llm", 1)
     async with asyncio.timeout(120), places:
         waiting = asyncio.create_task(ConcurrencyCounter().visit(places, "it"))
         await asyncio.sleep(0.05)

@@ -36,7 +36,7 @@ def test_keys_are_unique():
     [(Scope.READ, [True, False, False]), (Scope.SUBMIT, [True, True, False]), (Scope.ADMIN, [True, True, True])],
 )
 def test_each_scope_includes_the_ones_before(scope: Scope, opens: list[bool]):
-    assert [scope.opens(needed) for needed in (Scope.READ, Scope.SUBMIT, Scope.ADMIN)] == opens
+    assert [scope.includes(needed) for needed in (Scope.READ, Scope.SUBMIT, Scope.ADMIN)] == opens
 
 
 def test_key_is_usable_until_it_expires():

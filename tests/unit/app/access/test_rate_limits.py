@@ -53,6 +53,6 @@ def test_allowed_requests_never_exceed_burst_and_rate(per_s: float, steps: list[
 def test_closed_stream_frees_its_place():
     streams = StreamLimiter(1)
     with streams.open_stream("one"):
-        assert streams.full("one")
-        assert not streams.full("two")
-    assert not streams.full("one")
+        assert streams.is_full("one")
+        assert not streams.is_full("two")
+    assert not streams.is_full("one")

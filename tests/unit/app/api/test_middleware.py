@@ -55,24 +55,24 @@ async def test_content_length_beyond_the_limit_is_rejected_without_reading():
 
 
 async def test_stalled_body_ends_the_request():
-    async with client(silence_s=0.05) as api:
+    async with client(idle_timeout_s=0.05) as api:
         response = await api.post("/read", content=chunks(10, 10, pause_s=1.0))
     assert (response.status_code, response.headers["content-type"]) == (408, "application/problem+json")
 
 
 async def test_slow_response_to_a_complete_body_is_allowed():
-    async with client(silence_s=0.05) as api:
+    async with client(idle_timeout_s=0.05) as api:
         assert (await api.post("/read", content=b"x" * 10)).json() == 10
 
 
 async def test_slow_body_ends_the_request():
-    async with client(whole_s=0.1) as api:
+    async with client(timeout_s=0.1) as api:
         response = await api.post("/read", content=chunks(*[1] * 50, pause_s=0.02))
     assert (response.status_code, response.json()["code"]) == (408, "TOO_SLOW")
 
 
 async def test_concurrent_bodies_share_a_limit_and_release_it():
-    async with client(at_once=1) as api:
+    async with client(max_full_bodies=1) as api:
         async with asyncio.TaskGroup() as group:
             slow = group.create_task(api.post("/read", content=chunks(40, 40, pause_s=0.2)))
             await asyncio.sleep(0.1)

@@ -62,8 +62,8 @@ def test_only_failures_are_listed_on_a_terminal() -> None:
 
 
 def test_page_is_settled_if_a_judge_can_use_it() -> None:
-    assert page("u", CaptureOutcome.OK).settled
-    assert page("u", CaptureOutcome.PARTIAL).settled
-    assert page("u", CaptureOutcome.HTTP_ERROR, gone=True).settled
-    assert not page("u", CaptureOutcome.HTTP_ERROR).settled
-    assert not CapturedPage(url="u", capture=None, error="the disk is full").settled
+    assert page("u", CaptureOutcome.OK).is_conclusive
+    assert page("u", CaptureOutcome.PARTIAL).is_conclusive
+    assert page("u", CaptureOutcome.HTTP_ERROR, gone=True).is_conclusive
+    assert not page("u", CaptureOutcome.HTTP_ERROR).is_conclusive
+    assert not CapturedPage(url="u", capture=None, error="the disk is full").is_conclusive

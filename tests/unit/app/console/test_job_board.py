@@ -11,7 +11,7 @@ from app.console.progress import JobBoard, ProgressBoard
 
 
 def job(status: str, **more: Any) -> Job:
-    return Job.read({"id": "j1", "status": status, "progress": {"pages_total": 3, "pages_done": 1}, **more})
+    return Job.from_json({"id": "j1", "status": status, "progress": {"pages_total": 3, "pages_done": 1}, **more})
 
 
 def printed_lines(*jobs: Job) -> list[str]:

@@ -19,7 +19,7 @@ def outline_and_effects(*children, **more):
 def test_leaf_adds_its_share_by_weight():
     _, found = outline_and_effects(leaf("a", weight=3), leaf("b", FAILED))
     assert (found["a"].kind, found["a"].gained, found["a"].share) == (EffectKind.ADDS, 0.75, 0.75)
-    assert found["b"].words == "adds 0.00 of 0.25 (25 %)"
+    assert found["b"].text == "adds 0.00 of 0.25 (25 %)"
 
 
 def test_gains_of_children_add_up_to_the_score():
@@ -31,8 +31,8 @@ def test_failed_gate_zeroes_its_siblings():
     _, found = outline_and_effects(leaf("gate", FAILED, critical=True), leaf("fine"))
     assert found["gate"].kind is EffectKind.GATE_SHUT
     assert found["gate"].worth == 1.0
-    assert (found["fine"].kind, found["fine"].by, found["fine"].gained) == (EffectKind.GATED, "gate", 0.0)
-    assert found["fine"].words == "gated by gate: counts 0"
+    assert (found["fine"].kind, found["fine"].cause, found["fine"].gained) == (EffectKind.GATED, "gate", 0.0)
+    assert found["fine"].text == "gated by gate: counts 0"
 
 
 def test_passed_gate_adds_nothing():
@@ -45,7 +45,7 @@ def test_steps_after_a_failed_one_count_nothing():
         leaf("one"), leaf("two", FAILED), leaf("three", SKIPPED, blocked_by="two"), sequential=True
     )
     assert found["one"].kind is EffectKind.ADDS
-    assert (found["three"].kind, found["three"].by) == (EffectKind.TOO_LATE, "two")
+    assert (found["three"].kind, found["three"].cause) == (EffectKind.TOO_LATE, "two")
 
 
 def test_worth_is_the_share_of_the_total_score():

@@ -22,7 +22,7 @@ def test_quote_is_a_separate_piece():
 
 def test_quotes_close_to_each_other_share_a_passage():
     text = "a " * 500
-    near, far = passages(text, [(100, 110), (150, 160), (900, 910)], around=50)
+    near, far = passages(text, [(100, 110), (150, 160), (900, 910)], context_chars=50)
     assert [piece.quote for piece in near.pieces if piece.quote is not None] == [0, 1]
     assert (near.cut_before, near.cut_after, far.cut_after) == (True, True, True)
     assert passages("short", [(0, 5)])[0].cut_before is False

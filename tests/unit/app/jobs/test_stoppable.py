@@ -38,14 +38,14 @@ async def test_task_that_suppressed_its_cancellation_is_cancelled_again():
             await asyncio.sleep(60)
         await asyncio.sleep(60)
 
-    running = asyncio.create_task(run_cancellable(suppress_first_cancellation(), drains=lambda: False))
+    running = asyncio.create_task(run_cancellable(suppress_first_cancellation(), is_draining=lambda: False))
     await cancel_and_wait(running)
     assert running.cancelled()
 
 
 async def test_draining_task_is_cancelled_once_and_awaited():
     events: list[str] = []
-    running = asyncio.create_task(run_cancellable(draining(events, for_s=0.1), drains=lambda: True))
+    running = asyncio.create_task(run_cancellable(draining(events, for_s=0.1), is_draining=lambda: True))
     await cancel_and_wait(running)
     assert running.cancelled()
     assert events == ["once", "finished"]
@@ -53,7 +53,7 @@ async def test_draining_task_is_cancelled_once_and_awaited():
 
 async def test_second_cancellation_does_not_wait_for_draining():
     events: list[str] = []
-    running = asyncio.create_task(run_cancellable(draining(events, for_s=60), drains=lambda: True))
+    running = asyncio.create_task(run_cancellable(draining(events, for_s=60), is_draining=lambda: True))
     await asyncio.sleep(0.01)
     running.cancel()
     await asyncio.sleep(0.02)
@@ -67,4 +67,4 @@ async def test_own_error_of_the_task_is_raised():
         raise ConnectionError("the database went away")
 
     with pytest.raises(ConnectionError):
-        await run_cancellable(lost(), drains=lambda: False)
+        await run_cancellable(lost(), is_draining=lambda: False)
