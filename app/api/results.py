@@ -1,33 +1,66 @@
-"""Routes for results.
+"""Routes for results, their origin, and the result history of an agent.
 
-The stored JSON stays unchanged, byte for byte; the added fields follow it.
+The stored JSON of a result stays unchanged, byte for byte; the added fields follow it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from importlib import resources
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Response
+from pydantic import BaseModel
 
 from app.api.access import ReaderDep, ServiceDep
 from app.api.models import LintFindingOut, ListOut
 from app.api.overrides import override_fields, time_json
-from app.api.paging import IdPath, NameFilter, PageRequestDep
+from app.api.paging import IdPath, NameFilter, NamePath, PageRequestDep
 from app.api.problems import not_found
 from app.storage import results as rows
-from app.storage.bundle_roots import BundleRoot, roots_by_result
 from app.storage.overrides import Override, overrides_of
+from app.storage.results import BundleRoot, roots_by_result
 from judges.analysis.result_lint import finding_json, lint_of_result
 
 router = APIRouter(prefix="/v1", tags=["results"])
 
 _JSON = "application/json"
+_MARKDOWN = "text/markdown; charset=utf-8"
+
+
+class OriginOut(BaseModel):
+    """A result without its tree: the answer that it judges, and its job and submission."""
+
+    result_id: str
+    job_id: str
+    submission_id: str
+    agent: str
+    task_id: str
+    answer_name: str
+    answer_sha256: str
+    run: str | None
+    model: str | None
+    status: str
+    final_score: float
+    created_at: datetime
+
+    @classmethod
+    def of(cls, origin: rows.ResultOrigin) -> OriginOut:
+        return cls(**dataclasses.asdict(origin))
+
+
+class BundleOut(BaseModel):
+    """One evidence bundle. ``content``: whether it contains the content of the pages."""
+
+    root_sha256: str
+    content: bool
+    created_at: datetime
 
 
 @router.get("/results", responses={200: {"content": {_JSON: {}}}}, response_class=Response)
@@ -86,6 +119,47 @@ async def lint(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> Lis
 
 async def _served(body: str, added: Additions) -> str:
     return body if added.none else await asyncio.to_thread(added.append_to, body)
+
+
+@router.get("/agents/{agent}/history")
+async def history(agent: NamePath, service: ServiceDep, caller: ReaderDep, part: PageRequestDep) -> ListOut[OriginOut]:
+    """List the results of an agent without their trees, newest first."""
+    async with service.database.begin() as connection:
+        found = await rows.list_origins(
+            connection, agent, limit=part.limit + 1, owner=caller.visible_owner, before=part.cursor
+        )
+    page, following = part.cut(found, lambda origin: origin.result_id)
+    return ListOut(items=[OriginOut.of(origin) for origin in page], next_cursor=following)
+
+
+@router.get("/results/{result_id}/origin")
+async def origin(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> OriginOut:
+    """Return the job and submission of a result."""
+    async with service.database.begin() as connection:
+        found = await rows.origin_of(connection, result_id, owner=caller.visible_owner)
+    if found is None:
+        raise not_found("result")
+    return OriginOut.of(found)
+
+
+@router.get("/results/{result_id}/bundles")
+async def bundles(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ListOut[BundleOut]:
+    """List the evidence bundles that contain a result, oldest first."""
+    async with service.database.begin() as connection:
+        found = await rows.roots_of(connection, result_id, owner=caller.visible_owner)
+    if found is None:
+        raise not_found("result")
+    return ListOut(items=[BundleOut(**dataclasses.asdict(root)) for root in found], next_cursor=None)
+
+
+@router.get("/results/{result_id}/answer", response_class=Response, responses={200: {"content": {"text/markdown": {}}}})
+async def answer(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> Response:
+    """Return the judged answer unchanged, byte for byte."""
+    async with service.database.begin() as connection:
+        text = await rows.judged_text(connection, result_id, owner=caller.visible_owner)
+    if text is None:
+        raise not_found("result")
+    return Response(text, media_type=_MARKDOWN)
 
 
 @router.get("/schema/result.json")

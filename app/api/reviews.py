@@ -1,4 +1,4 @@
-"""Routes for overrides: add, list and withdraw them, and compare them with the verdicts of the judge.
+"""Routes for overrides: add, list, withdraw and export them, and compare them with the verdicts of the judge.
 
 Rows are added and never changed. The verdicts and scores of a result do not change; the scores with overrides are
 reported next to them.
@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import APIRouter, Path, Query, Response
+from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.access.keys import Caller
@@ -26,9 +27,10 @@ from app.api.request_fields import NOT_BLANK
 from app.api.strict_json import StrictJsonRoute
 from app.service import Service
 from app.storage import overrides as rows
-from app.storage.overrides import Override, Review
+from app.storage.overrides import Override, Review, ReviewedResult
 from app.storage.results import get_result
 from app.storage.text_cleanup import storable_text
+from judges.analysis.labels import HumanDecision, label_from_leaf, label_line
 from judges.analysis.overrides import JudgedNode, judged_leaves, overrides_in_force
 from judges.analysis.statistics.agreement import Agreement, Estimate, confusion_of
 from judges.analysis.statistics.agreement import agreement as agreement_of
@@ -211,6 +213,9 @@ MAX_OVERRIDES_PER_RESULT = 5000
 MAX_OVERRIDES_COUNTED = 100_000
 """Agreement is computed over at most this many of the newest overrides."""
 _LISTED_LEAVES = 5
+_LABELS_MEDIA_TYPE = "application/x-ndjson"
+_EXPORT_BATCH = 20
+"""Number of results read at once for the export."""
 _MODEL_CHARS = 200
 
 OverridePath = Annotated[str, Path(pattern=ID_PATTERN)]
@@ -322,6 +327,16 @@ async def agreement(
     return await asyncio.to_thread(_agreement, found, model)
 
 
+@router.get("/reviews/export", response_class=StreamingResponse, responses={200: {"content": {_LABELS_MEDIA_TYPE: {}}}})
+async def export(
+    service: ServiceDep, caller: ReaderDep, agent: NameFilter = None, task_id: NameFilter = None
+) -> StreamingResponse:
+    """Export the newest override of each person on each leaf as JSON Lines. docs/meta-eval.md describes the format."""
+    labels = _labels(service, owner=caller.visible_owner, agent=agent, task_id=task_id)
+    headers = {"Content-Disposition": 'attachment; filename="labels.jsonl"'}
+    return StreamingResponse(labels, media_type=_LABELS_MEDIA_TYPE, headers=headers)
+
+
 def _agreement(found: Sequence[Review], model: str | None) -> AgreementOut:
     in_force_rows = [one for one in _in_force(found) if model is None or one.override.model == model]
     groups: dict[tuple[str, str], list[Override]] = defaultdict(list)
@@ -409,3 +424,41 @@ async def _overrides_of(service: Service, caller: Caller, result_id: str) -> Seq
         if await get_result(connection, result_id, owner=caller.visible_owner) is None:
             raise not_found("result")
         return (await rows.overrides_of(connection, [result_id])).get(result_id, ())
+
+
+async def _labels(
+    service: Service, *, owner: str | None, agent: str | None, task_id: str | None
+) -> AsyncIterator[bytes]:
+    after = ""
+    while True:
+        async with service.database.begin() as connection:
+            found = await rows.list_reviewed(
+                connection, limit=_EXPORT_BATCH, owner=owner, after=after, agent=agent, task_id=task_id
+            )
+            overrides = await rows.overrides_of(connection, [one.id for one in found])
+        for one in found:
+            yield await asyncio.to_thread(_label_lines, one, overrides.get(one.id, ()))
+        if len(found) < _EXPORT_BATCH:
+            return
+        after = found[-1].id
+
+
+def _label_lines(reviewed: ReviewedResult, overrides: Sequence[Override]) -> bytes:
+    result = json.loads(reviewed.body)
+    leaves = judged_leaves(result)
+    lines = [
+        label_line(
+            label_from_leaf(
+                result,
+                leaves[row.leaf].data,
+                key=row.leaf,
+                human=HumanDecision(str(row.outcome)),
+                reviewer=row.by,
+                reason=row.reason,
+                at=row.created_at,
+                answer=reviewed.answer,
+            )
+        )
+        for row in rows.by_person(overrides)
+    ]
+    return "".join(lines).encode()

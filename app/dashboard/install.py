@@ -1,27 +1,43 @@
-"""Installation of the dashboard in the web application."""
+"""Installation of the dashboard in the web application: its pages, and the JSON of the API for browsers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, FastAPI, Request, Response
 
-from app.dashboard import captures, home, jobs, json_pages, override_forms, page_panels, results, review, sign_in
+from app.client import wire
+from app.dashboard import captures, home, jobs, page_panels, results, review, sign_in
 from app.dashboard.assets import Assets
-from app.dashboard.rendering import Renderer
+from app.dashboard.errors import NotFound
+from app.dashboard.html_route import HtmlRoute
+from app.dashboard.rendering import HEADERS, Renderer
 from app.dashboard.result_cache import ResultCache
 from app.dashboard.sessions import Sessions
-from app.dashboard.viewer import Dashboard
+from app.dashboard.viewer import Dashboard, ViewerDep
+
+_json_router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
+
+
+@_json_router.get("/json/v1/{path:path}")
+async def json_of(path: str, request: Request, viewer: ViewerDep) -> Response:
+    """Return the JSON of ``GET /v1/{path}``. Browsers sign in with a cookie, which the API itself does not accept."""
+    found = await viewer.api.request("GET", f"/v1/{path}", params=dict(request.query_params))
+    if found.is_error:
+        wire.read_json(found)
+    if found.headers.get("content-type", "").partition(";")[0] != "application/json":
+        raise NotFound("This address has no JSON")
+    return Response(found.content, media_type="application/json", headers=HEADERS)
+
 
 _ROUTERS = (
     home.router,
     jobs.router,
     results.router,
-    override_forms.router,
     review.router,
     page_panels.router,
     captures.router,
-    json_pages.router,
+    _json_router,
     sign_in.router,
 )
 

@@ -1,4 +1,4 @@
-"""Dashboard page of a result: scores with bounds, answer, tree, and the evidence of each leaf."""
+"""Dashboard page of a result: scores with bounds, answer, tree, the evidence of each leaf, and forms for overrides."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Form, Query, Response
+from fastapi.responses import RedirectResponse
 
 from app.csv_tables import Cell
 from app.dashboard.answer_html import RenderedAnswer, render_answer
@@ -19,12 +21,14 @@ from app.dashboard.jobs import IdPath
 from app.dashboard.leaf_overrides import LeafOverride
 from app.dashboard.leaf_view import leaf_view
 from app.dashboard.outline import Node
+from app.dashboard.rendering import HEADERS
 from app.dashboard.result_cache import Tree
-from app.dashboard.viewer import ViewerDep
+from app.dashboard.viewer import FormCheck, ViewerDep
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
 LeafQuery = Annotated[str | None, Query(max_length=2000)]
+FormText = Annotated[str, Form()]
 _CSV = ("id", "description", "outcome", "reason", "critical", "weight", "score", "effect", "worth", "claim",
         "reasoning", "sources", "quotes", "votes_for", "votes_against", "votes_lost", "prompt", "model", "usd",
         "blocked_by", "grounded", "signals", "settled", "settled_by", "settled_reason")  # fmt: skip
@@ -82,6 +86,39 @@ async def leaf(result_id: IdPath, viewer: ViewerDep, leaf: Annotated[str, Query(
         raise NotFound(f"This result has no leaf {leaf!r}")
     panel = await leaf_view(viewer.api, cached.result, cached.tree, leaf)
     return await viewer.fragment("leaf.html", panel=panel, result=cached.result, tree=cached.tree)
+
+
+@router.post("/results/{result_id}/overrides", dependencies=[FormCheck])
+async def override(
+    result_id: IdPath,
+    viewer: ViewerDep,
+    leaf: FormText = "",
+    outcome: FormText = "",
+    reason: FormText = "",
+    by: FormText = "",
+) -> Response:
+    """Override a leaf, then redirect to it. The API validates the fields."""
+    body = {"leaf": leaf, "outcome": outcome, "reason": reason, "by": by}
+    await viewer.api.post(f"/v1/results/{result_id}/overrides", body)
+    return _redirect_to_leaf(result_id, leaf)
+
+
+@router.post("/results/{result_id}/overrides/{override_id}/withdraw", dependencies=[FormCheck])
+async def withdraw(
+    result_id: IdPath,
+    override_id: IdPath,
+    viewer: ViewerDep,
+    leaf: FormText = "",
+    reason: FormText = "",
+    by: FormText = "",
+) -> Response:
+    """Withdraw an override, then redirect to its leaf."""
+    await viewer.api.post(f"/v1/results/{result_id}/overrides/{override_id}/withdraw", {"reason": reason, "by": by})
+    return _redirect_to_leaf(result_id, leaf)
+
+
+def _redirect_to_leaf(result_id: str, leaf: str) -> Response:
+    return RedirectResponse(f"/results/{result_id}?{urlencode({'leaf': leaf})}#detail", 303, headers=HEADERS)
 
 
 def _table(table: Table, found: Mapping[str, Any], tree: Tree) -> tuple[Sequence[str], Iterable[list[Cell]]]:

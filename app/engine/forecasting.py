@@ -65,6 +65,7 @@ _PLACEHOLDER_SCREENSHOT: Final = b"\xff\xd8 not a picture"
 _UNSEEN: Final = "unseen"
 _NEVER_EXPIRES_S: Final = 1e12
 _MAX_CONCURRENT: Final = 4
+_MAX_PAST_RESULTS: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +200,57 @@ async def forecast_all(runtime_copy: Runtime, questions: Iterable[ForecastReques
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one(question)) for question in questions]
     return [task.result() for task in tasks]
+
+
+async def forecast_plan(
+    settings: Settings,
+    catalogue: JudgeCatalogue,
+    planned: Sequence[PlannedAnswer],
+    *,
+    out: Path,
+    public: PublicCache | None,
+) -> list[Forecast | None]:
+    """Return one forecast per planned answer, None for answers that need no judging. Writes nothing."""
+    found: dict[int, Forecast] = {}
+    by_task: dict[tuple[str, str], list[int]] = {}
+    for number, one in enumerate(planned):
+        if one.to_judge:
+            by_task.setdefault((one.folder.agent, one.folder.task_id), []).append(number)
+    if not by_task:
+        return [None] * len(planned)
+    async with open_forecast_runtime(settings, catalogue) as opened:
+        for (agent, task_id), numbers in by_task.items():
+            runtime_copy = forecast_runtime(opened)  # one per task, so that the pages of earlier tasks leave the memory
+            if public is not None:
+                await public.import_pages(
+                    runtime_copy, agent, task_id, [url for number in numbers for url in planned[number].urls]
+                )
+            past = await asyncio.to_thread(past_results, out, task_id)
+            questions = [_plan_request(planned[number], settings.model, past) for number in numbers]
+            found |= zip(numbers, await forecast_all(runtime_copy, questions), strict=True)
+    return [found.get(number) for number in range(len(planned))]
+
+
+def past_results(out: Path, task_id: str) -> list[dict[str, Any]]:
+    """Return the newest results of a task for all agents. Unreadable results are skipped. Blocks on disk reads."""
+    agents = sorted(path.name for path in out.iterdir() if path.is_dir()) if out.is_dir() else []
+    folders = [folder for agent in agents for folder in judged_answers(out, agent, task_id)]
+    read = [newest_result(folder, damaged_ok=True) for folder in folders[-_MAX_PAST_RESULTS:]]
+    return [result for result in read if result is not None]
+
+
+def _plan_request(planned: PlannedAnswer, model: str, past: Sequence[Mapping[str, Any]]) -> ForecastRequest:
+    if planned.judge is None:
+        raise ValueError(f"{planned.answer.name} has no judge")
+    # The newest result of this answer comes last, because later results take precedence.
+    mine = [] if planned.earlier is None else [planned.earlier]
+    return ForecastRequest(
+        judge=planned.judge,
+        agent=planned.folder.agent,
+        answer=planned.answer,
+        model=model,
+        past=[one for one in past if one not in mine] + mine,
+    )
 
 
 @asynccontextmanager
@@ -342,57 +394,3 @@ class _UnconfiguredClient:
 
     async def aclose(self) -> None:
         """Do nothing: there is nothing to close."""
-
-
-MAX_PAST_RUNS = 50
-
-
-async def forecast_plan(
-    settings: Settings,
-    catalogue: JudgeCatalogue,
-    planned: Sequence[PlannedAnswer],
-    *,
-    out: Path,
-    public: PublicCache | None,
-) -> list[Forecast | None]:
-    """Return one forecast per planned answer, None for answers that need no judging. Writes nothing."""
-    found: dict[int, Forecast] = {}
-    by_task: dict[tuple[str, str], list[int]] = {}
-    for number, one in enumerate(planned):
-        if one.to_judge:
-            by_task.setdefault((one.folder.agent, one.folder.task_id), []).append(number)
-    if not by_task:
-        return [None] * len(planned)
-    async with open_forecast_runtime(settings, catalogue) as opened:
-        for (agent, task_id), numbers in by_task.items():
-            apart = forecast_runtime(opened)  # one per task, so that the pages of earlier tasks leave the memory
-            if public is not None:
-                await public.import_pages(
-                    apart, agent, task_id, [url for number in numbers for url in planned[number].urls]
-                )
-            past = await asyncio.to_thread(past_results, out, task_id)
-            questions = [_question(planned[number], settings.model, past) for number in numbers]
-            found |= zip(numbers, await forecast_all(apart, questions), strict=True)
-    return [found.get(number) for number in range(len(planned))]
-
-
-def past_results(out: Path, task_id: str) -> list[dict[str, Any]]:
-    """Return the newest results of a task for all agents. Unreadable results are skipped. Blocks on disk reads."""
-    agents = sorted(path.name for path in out.iterdir() if path.is_dir()) if out.is_dir() else []
-    folders = [folder for agent in agents for folder in judged_answers(out, agent, task_id)]
-    read = [newest_result(folder, damaged_ok=True) for folder in folders[-MAX_PAST_RUNS:]]
-    return [result for result in read if result is not None]
-
-
-def _question(planned: PlannedAnswer, model: str, past: Sequence[Mapping[str, Any]]) -> ForecastRequest:
-    if planned.judge is None:
-        raise ValueError(f"{planned.answer.name} has no judge")
-    # The newest result of this answer comes last, because later results take precedence.
-    mine = [] if planned.earlier is None else [planned.earlier]
-    return ForecastRequest(
-        judge=planned.judge,
-        agent=planned.folder.agent,
-        answer=planned.answer,
-        model=model,
-        past=[one for one in past if one not in mine] + mine,
-    )

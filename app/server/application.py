@@ -12,15 +12,12 @@ from fastapi import FastAPI
 from app.api import (
     forecasts,
     health,
-    history,
     jobs,
     page_changes,
     page_uploads,
     pages,
-    pages_by_url,
     providers,
     results,
-    review_export,
     reviews,
     submissions,
     tasks,
@@ -44,11 +41,8 @@ _ROUTERS = (
     submissions.router,
     jobs.router,
     results.router,
-    review_export.router,
     reviews.router,
-    history.router,
     tasks.router,
-    pages_by_url.router,
     page_changes.router,
     pages.router,
     page_uploads.router,
@@ -126,7 +120,7 @@ def create_app(
 def _has_keys(app: FastAPI) -> bool:
     """Return whether requests need a key. False before the service has started; then every call fails anyway."""
     service = getattr(app.state, "service", None)
-    return service is not None and service.keys.needed
+    return service is not None and service.keys.required
 
 
 async def _credentials_problem(

@@ -1,24 +1,32 @@
-"""Queries for results, which are immutable. Call every function inside a transaction."""
+"""Queries for results, which are immutable: their JSON, their origin, the URLs they cite and the bundles they are in.
+
+The cited URLs are extracted from the JSON when a result is stored, so lists of URLs need not parse whole results. Call
+every function inside a transaction.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, and_, func, insert, or_, select
+from sqlalchemy import ColumnElement, RowMapping, Select, and_, func, insert, or_, select, true
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.captures import key_digest
 from app.storage.records import Job, JobKind, JobStatus, JudgedAnswer, NewResult, ResultRecord
-from app.storage.tables import answers, jobs, result_pages, result_sources, results, submissions
+from app.storage.tables import answers, bundle_roots, jobs, result_pages, result_sources, results, submissions
 from app.storage.text_cleanup import storable_text
 from cache.urls import canonical_key
 
 _COLUMNS = (results.c.id, results.c.job_id, results.c.body, results.c.created_at)
+_OPEN_OUTCOMES = frozenset({"not_judged", "undecided"})
 
 
 async def insert_result(connection: AsyncConnection, job: Job, result: NewResult, *, now: datetime) -> None:
@@ -43,7 +51,7 @@ async def insert_result(connection: AsyncConnection, job: Job, result: NewResult
         pages = [{"result_id": result.id, "capture_id": page} for page in sorted(set(result.page_ids))]
         await connection.execute(insert(result_pages), pages)
     if job.kind is JobKind.ANSWER:
-        await insert_sources(connection, result.id, result.body)
+        await _insert_sources(connection, result.id, result.body)
 
 
 async def get_result(connection: AsyncConnection, result_id: str, *, owner: str | None = None) -> ResultRecord | None:
@@ -173,7 +181,72 @@ def _record(row: RowMapping) -> ResultRecord:
     return ResultRecord(**row)
 
 
-_OPEN = frozenset({"not_judged", "undecided"})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultOrigin:
+    """Result without its body. ``run`` is the label that the owner gave to the submission."""
+
+    result_id: str
+    job_id: str
+    submission_id: str
+    agent: str
+    task_id: str
+    answer_name: str
+    answer_sha256: str
+    run: str | None
+    model: str | None
+    status: str
+    final_score: float
+    created_at: datetime
+
+
+async def origin_of(connection: AsyncConnection, result_id: str, *, owner: str | None = None) -> ResultOrigin | None:
+    """Return the origin of one result, or None. ``owner`` limits the query to one owner."""
+    row = (await connection.execute(_origins().where(results.c.id == result_id, *owned_by(owner)))).mappings().first()
+    return None if row is None else ResultOrigin(**row)
+
+
+async def list_origins(
+    connection: AsyncConnection, agent: str, *, limit: int, owner: str | None = None, before: str | None = None
+) -> list[ResultOrigin]:
+    """Return the results of an agent, newest first. ``before`` is the ID of the last one of the previous page."""
+    earlier = true() if before is None else results.c.id < before
+    answers_only = results.c.kind == JobKind.ANSWER
+    wanted = _origins().where(results.c.agent == agent, answers_only, earlier, *owned_by(owner))
+    query = wanted.order_by(results.c.id.desc()).limit(limit)
+    return [ResultOrigin(**row) for row in (await connection.execute(query)).mappings()]
+
+
+async def judged_text(connection: AsyncConnection, result_id: str, *, owner: str | None = None) -> str | None:
+    """Return the submitted text of the answer that a result judges, or None if there is no such result."""
+    query = (
+        select(answers.c.text)
+        .join(jobs, jobs.c.answer_sha256 == answers.c.sha256)
+        .join(results, results.c.job_id == jobs.c.id)
+        .where(results.c.id == result_id, *owned_by(owner))
+    )
+    return (await connection.execute(query)).scalar_one_or_none()
+
+
+def _origins() -> Select[tuple[object, ...]]:
+    return (
+        select(
+            results.c.id.label("result_id"),
+            results.c.job_id,
+            jobs.c.submission_id,
+            results.c.agent,
+            results.c.task_id,
+            results.c.answer_name,
+            jobs.c.answer_sha256,
+            submissions.c.run,
+            jobs.c.model,
+            results.c.status,
+            results.c.final_score,
+            results.c.created_at,
+        )
+        .join(jobs, jobs.c.id == results.c.job_id)
+        .join(submissions, submissions.c.id == jobs.c.submission_id)
+        .where(results.c.kind == JobKind.ANSWER)
+    )
 
 
 def result_source_rows(result_id: str, body: str) -> list[dict[str, Any]]:
@@ -184,29 +257,29 @@ def result_source_rows(result_id: str, body: str) -> list[dict[str, Any]]:
     result = json.loads(body)
     found: dict[str, dict[str, Any]] = {}
     for page in result.get("pages") or ():
-        _row(found, result_id, str(page["url"]))
+        _source_row(found, result_id, str(page["url"]))
     for part in result.get("eval_breakdown") or ():
         for leaf in _leaves(part["verification_tree"]):
             usage = leaf.get("usage") or {}
             # Two spellings of the same URL in one leaf count once.
             for url in {canonical_key(url): url for url in map(str, leaf.get("sources") or ())}.values():
-                row = _row(found, result_id, url)
+                row = _source_row(found, result_id, url)
                 row["leaves"] += 1
-                row["open_leaves"] += leaf.get("outcome") in _OPEN
+                row["open_leaves"] += leaf.get("outcome") in _OPEN_OUTCOMES
                 row["calls"] += int(usage.get("calls") or 0)
                 usd = usage.get("usd") if usage else 0.0
                 row["usd"] = None if usd is None or row["usd"] is None else row["usd"] + float(usd)
     return list(found.values())
 
 
-async def insert_sources(connection: AsyncConnection, result_id: str, body: str) -> None:
+async def _insert_sources(connection: AsyncConnection, result_id: str, body: str) -> None:
     """Store the cited URLs of a result. Call in the transaction that stores the result."""
     rows = await asyncio.to_thread(result_source_rows, result_id, body)
     if rows:
         await connection.execute(insert(result_sources), rows)
 
 
-def _row(found: dict[str, dict[str, Any]], result_id: str, url: str) -> dict[str, Any]:
+def _source_row(found: dict[str, dict[str, Any]], result_id: str, url: str) -> dict[str, Any]:
     digest = key_digest(canonical_key(url))
     if digest not in found:
         found[digest] = {
@@ -231,3 +304,53 @@ def _leaves(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             stack.extend(children)
         else:
             yield current
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleRoot:
+    """Bundle that contains a result.
+
+    ``content``: whether the bundle includes page contents. ``created_at``: time of the first export.
+    """
+
+    root_sha256: str
+    content: bool
+    created_at: datetime
+
+
+async def record_bundle_root(connection: AsyncConnection, result_ids: Iterable[str], root: BundleRoot) -> None:
+    """Record that a bundle contains these results. Skip results that have been removed."""
+    found = await connection.execute(select(results.c.id).where(results.c.id.in_(list(result_ids))))
+    rows = [
+        {
+            "result_id": result_id,
+            "root_sha256": root.root_sha256,
+            "content": root.content,
+            "created_at": root.created_at,
+        }
+        for result_id in found.scalars()
+    ]
+    if rows:
+        await connection.execute(postgresql.insert(bundle_roots).on_conflict_do_nothing(), rows)
+
+
+async def roots_by_result(connection: AsyncConnection, result_ids: Iterable[str]) -> Mapping[str, Sequence[BundleRoot]]:
+    """Return the bundles by result ID, oldest first. Results without a bundle are omitted."""
+    found: dict[str, list[BundleRoot]] = defaultdict(list)
+    query = (
+        select(bundle_roots)
+        .where(bundle_roots.c.result_id.in_(list(result_ids)))
+        .order_by(bundle_roots.c.created_at, bundle_roots.c.root_sha256)
+    )
+    for row in (await connection.execute(query)).mappings():
+        fields = dict(row)
+        found[fields.pop("result_id")].append(BundleRoot(**fields))
+    return found
+
+
+async def roots_of(connection: AsyncConnection, result_id: str, *, owner: str | None = None) -> list[BundleRoot] | None:
+    """Return the bundles of one result, oldest first. Return None if ``owner`` has no such result."""
+    known = select(results.c.id).where(results.c.id == result_id, *owned_by(owner))
+    if (await connection.execute(known)).first() is None:
+        return None
+    return list((await roots_by_result(connection, [result_id])).get(result_id, ()))

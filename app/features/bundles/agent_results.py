@@ -15,9 +15,8 @@ from app.engine.result_folder import ResultUnreadable
 from app.features.bundles.errors import NothingToBundle
 from app.features.bundles.recorded_roots import without_roots
 from app.storage.database import Database
-from app.storage.history import judged_text
 from app.storage.overrides import Override, overrides_of
-from app.storage.results import answers_of
+from app.storage.results import answers_of, judged_text
 from judges import result_files
 
 

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from app.api.overrides import time_json
-from app.storage.bundle_roots import BundleRoot, record_bundle_root
 from app.storage.database import Database
+from app.storage.results import BundleRoot, record_bundle_root
 from judges.result_files import write_atomic
 
 if TYPE_CHECKING:

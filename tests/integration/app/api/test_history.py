@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 from openapi_schema_validator import OAS31Validator
 
-from app.storage.bundle_roots import BundleRoot, record_bundle_root
 from app.storage.database import Database
+from app.storage.results import BundleRoot, record_bundle_root
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.integration.app.api.conftest import OpenApi
 

@@ -18,9 +18,9 @@ from app.features.bundles.replaying import first_difference, replay
 from app.features.bundles.verifying import verify
 from app.maintenance.retention import prune
 from app.progress import ProgressCallback
-from app.storage.bundle_roots import roots_of
 from app.storage.overrides import Override, insert_override
 from app.storage.records import Job
+from app.storage.results import roots_of
 from cache.blobs import BlobArea
 from cache.errors import BlobMissing
 from judges.errors import JudgeBug
