@@ -22,7 +22,7 @@ async def service_of(request: Request) -> Service:
     """Return the running service of the application."""
     service = getattr(request.app.state, "service", None)
     if not isinstance(service, Service):
-        raise unavailable("the service is starting or stopping; try again in a few seconds")
+        raise unavailable("The service is starting or stopping; try again in a few seconds")
     return service
 
 
@@ -42,7 +42,7 @@ async def authenticate(service: Service, authorization: str) -> Caller:
         raise Problem(
             401,
             "UNAUTHORIZED",
-            "the API key is missing or invalid; send it as Authorization: Bearer KEY",
+            "The API key is missing or invalid; send it as Authorization: Bearer KEY",
             headers=_CHALLENGE,
         )
     return caller
@@ -60,12 +60,12 @@ async def authorize(request: Request, needed: Scope) -> Caller:
     wait_s = service.rate_limiter.wait_s(caller.owner)
     if wait_s > 0:
         detail = (
-            f"rate limit exceeded: at most {service.settings.rate_per_s:g} requests per second "
+            f"Rate limit exceeded: at most {service.settings.rate_per_s:g} requests per second "
             "for the keys of one owner"
         )
         raise Problem(429, "TOO_MANY_REQUESTS", detail, headers={"Retry-After": str(int(wait_s) + 1)})
     if not caller.scope.includes(needed):
-        detail = f"this key has the scope {caller.scope.value!r}, but this request needs {needed.value!r}"
+        detail = f"This key has the scope {caller.scope.value!r}, but this request needs {needed.value!r}"
         raise Problem(403, "SCOPE", detail)
     return caller
 

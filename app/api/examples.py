@@ -75,7 +75,7 @@ _NAMED_IN: Mapping[tuple[str, str], Any] = {
     ("ProblemOut", "title"): "Unprocessable Entity",
     ("ProblemOut", "status"): 422,
     ("ProblemOut", "code"): "INVALID",
-    ("ProblemOut", "detail"): "the request has invalid fields; see errors",
+    ("ProblemOut", "detail"): "The request has invalid fields; see errors",
     ("ProblemErrorOut", "path"): "answers.0.text",
     ("ProblemErrorOut", "message"): "is empty",
 }

@@ -107,7 +107,7 @@ class ForecastOut(BaseModel):
 async def forecast(body: ForecastIn, service: ServiceDep, caller: SubmitterDep) -> ForecastOut:
     """Estimate calls, tokens and cost in US dollars. Calls no model, captures no page and stores nothing."""
     if service.forecasts.locked():
-        detail = "the service is already computing a forecast; try again later"
+        detail = "The service is already computing a forecast; try again later"
         raise Problem(429, "BUSY", detail, headers={"Retry-After": "5"})
     async with service.forecasts:
         questions = await (
@@ -117,7 +117,7 @@ async def forecast(body: ForecastIn, service: ServiceDep, caller: SubmitterDep) 
             async with asyncio.timeout(_TIMEOUT_S):
                 found = await forecast_all(forecast_runtime(service.runtime), [question for _, question in questions])
         except TimeoutError as late:
-            detail = "the forecast took too long; request fewer answers at once"
+            detail = "The forecast took too long; request fewer answers at once"
             raise Problem(503, "TOO_SLOW", detail, headers={"Retry-After": "5"}) from late
     items = [
         ForecastItemOut(
@@ -172,7 +172,7 @@ async def _answer_questions(
     )
     if not service.runtime.has_task(submission.task_id):
         detail = f"task {submission.task_id!r} does not exist; GET /v1/tasks lists all tasks"
-        raise Problem(404, "UNKNOWN_TASK", "this task has no judge", errors=[("task_id", detail)])
+        raise Problem(404, "UNKNOWN_TASK", "This task has no judge", errors=[("task_id", detail)])
     past = await _past(service, caller, submission.task_id, None)
     model = str(parse_model(submission.model or service.settings.model))
     judge = service.runtime.judge(submission.task_id)

@@ -65,7 +65,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._read_of_head = 0 if self._head_ended or not self._in_head else self._read_of_head + len(part)
             if self._read_of_head > self.max_head_bytes:
                 self._refuse(
-                    Problem(431, "HEAD_TOO_LARGE", f"the request head is larger than {self.max_head_bytes} bytes")
+                    Problem(431, "HEAD_TOO_LARGE", f"The request head is larger than {self.max_head_bytes} bytes")
                 )
                 return
 
@@ -79,7 +79,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(Problem(400, "NOT_HTTP", "the request is not valid HTTP"))
+        self._refuse(Problem(400, "NOT_HTTP", "The request is not valid HTTP"))
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -103,7 +103,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if not self._read_of_head:
             self.transport.close()  # an idle keep-alive connection
         elif not self.transport.is_closing():
-            self._refuse(Problem(408, "TOO_SLOW", f"the request head did not arrive within {self.head_s:g} s"))
+            self._refuse(Problem(408, "TOO_SLOW", f"The request head did not arrive within {self.head_s:g} s"))
 
     def _refuse(self, problem: Problem) -> None:
         body = json.dumps(problem.body()).encode()

@@ -90,7 +90,7 @@ async def events(
     if present.has_ended and present.revision <= seen:
         return Response(status_code=204)
     if service.streams.is_full(caller.owner):
-        detail = f"the keys of one owner can have at most {service.settings.max_streams} open event streams"
+        detail = f"The keys of one owner can have at most {service.settings.max_streams} open event streams"
         raise Problem(429, "TOO_MANY_STREAMS", detail, headers={"Retry-After": "5"})
     return StreamingResponse(
         _stream(service, caller, job_id, seen),

@@ -59,14 +59,13 @@ class OriginGuard:
             return Problem(
                 421,
                 "WRONG_HOST",
-                "a service without API keys accepts loopback host "
-                "names only; use http://127.0.0.1 or create an API key",
+                "Without API keys, only loopback host names are accepted; use http://127.0.0.1 or create an API key",
             )
         origin = headers.get("origin")
         if origin is not None and from_extension(origin, path):
             return None
         if origin is not None and origin.partition("://")[2].lower() != host.lower():
-            return Problem(403, "FOREIGN_ORIGIN", "requests from other web sites are not accepted")
+            return Problem(403, "FOREIGN_ORIGIN", "Requests from other web sites are not accepted")
         return None
 
 
@@ -103,7 +102,7 @@ def _not_small(headers: Headers) -> Problem | None:
     announced = headers.get("content-length", "")
     if announced.isdigit() and len(announced) <= 4 and int(announced) <= _SMALL_BYTES:
         return None
-    detail = f"this request needs a Content-Length header of at most {_SMALL_BYTES} bytes"
+    detail = f"This request needs a Content-Length header of at most {_SMALL_BYTES} bytes"
     return Problem(413, "TOO_LARGE", detail, headers=_CLOSE)
 
 
@@ -156,7 +155,7 @@ class BodyLimit:
             if self._free_bytes < 0:
                 headers = {"Retry-After": "2", **_CLOSE}
                 raise ProblemWhileReading(
-                    Problem(503, "BUSY", "too many large requests at the same time; try again in 2 s", headers=headers)
+                    Problem(503, "BUSY", "Too many large requests at the same time; try again in 2 s", headers=headers)
                 )
             return message
 
@@ -170,11 +169,11 @@ class BodyLimit:
             async with asyncio.timeout(min(self._idle_timeout_s, max(0.0, body.ends - time.monotonic()))):
                 return await receive()
         except TimeoutError:
-            late = Problem(408, "TOO_SLOW", "the request body stopped arriving or took too long", headers=_CLOSE)
+            late = Problem(408, "TOO_SLOW", "The request body stopped arriving or took too long", headers=_CLOSE)
             raise ProblemWhileReading(late) from None
 
     def _too_large(self) -> Problem:
-        detail = f"the request body is larger than {self._max_bytes} bytes"
+        detail = f"The request body is larger than {self._max_bytes} bytes"
         return Problem(413, "TOO_LARGE", detail, headers=_CLOSE)
 
 

@@ -39,7 +39,7 @@ from cache.urls import MAX_URL_CHARS, canonical_key, unfetchable_reason
 router = APIRouter(prefix="/v1/pages/changes", tags=["pages"], route_class=StrictJsonRoute)
 
 _log = structlog.get_logger(__name__)
-_INVALID = "the request has invalid fields; see errors"
+_INVALID = "The request has invalid fields; see errors"
 
 
 @router.get("")
@@ -97,7 +97,7 @@ async def undo(
         if before is None or caller.visible_owner not in (None, before.key_owner):
             raise not_found("change")
         if before.action is ChangeAction.UNDO:
-            raise Problem(409, "NOT_UNDOABLE", "an undo cannot be undone; make the change again")
+            raise Problem(409, "NOT_UNDOABLE", "An undo cannot be undone; make the change again")
         made = PageChange(
             id=service.runtime.ids.new("chg"),
             action=ChangeAction.UNDO,
@@ -113,7 +113,7 @@ async def undo(
             undoes=before.id,
         )
         if not await insert_undo(connection, made):
-            raise Problem(409, "UNDONE_ALREADY", "this change was already undone")
+            raise Problem(409, "UNDONE_ALREADY", "This change was already undone")
     _log.info("page_change", action="undo", url=made.url, by=made.by, change_id=made.id)
     return PageChangeOut.of(made)
 
@@ -157,7 +157,7 @@ def _change(service: Service, caller: Caller, body: PageChangeIn) -> PageChange:
 async def _add(service: Service, made: PageChange, there: CitedUrl | None) -> PageChange:
     """Add a URL to a task, and capture it unless it has a capture."""
     if there is not None and made.task_id in there.tasks and not there.deleted:
-        raise Problem(409, "LISTED_ALREADY", "the task already has this URL")
+        raise Problem(409, "LISTED_ALREADY", "The task already has this URL")
     seen = await service.runtime.pages.get(made.url)
     made = _with_page(made, seen)
     async with service.database.begin() as connection:
@@ -170,7 +170,7 @@ async def _edit(service: Service, made: PageChange) -> PageChange:
     correct_page = await service.runtime.pages.get(str(made.to_url))
     if not correct_page.is_evidence:
         detail = f"its capture ended with {correct_page.outcome.value}: {correct_page.detail}".rstrip(": ")
-        raise Problem(409, "NO_EVIDENCE", "the page at the corrected URL is not evidence", errors=[("to", detail)])
+        raise Problem(409, "NO_EVIDENCE", "The page at the corrected URL is not evidence", errors=[("to", detail)])
     async with service.database.begin() as connection:
         before = await captures_answering(connection, made.key_sha256)
     used = await service.runtime.pages.add_alias(made.url, correct_page, provenance_of(made))
@@ -183,7 +183,7 @@ async def _edit(service: Service, made: PageChange) -> PageChange:
 async def _mark_or_delete(service: Service, made: PageChange, cited: CitedUrl) -> PageChange:
     shown = cited.latest or cited.page
     if made.action is ChangeAction.REVIEW and shown is None:
-        raise Problem(409, "NOT_CAPTURED", "this URL has no capture to review; capture it first")
+        raise Problem(409, "NOT_CAPTURED", "This URL has no capture to review; capture it first")
     made = made if shown is None else _with_page(made, shown)
     async with service.database.begin() as connection:
         deleting = made.action is ChangeAction.DELETE

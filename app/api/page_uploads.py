@@ -184,7 +184,7 @@ def _check_fields(form: FormData) -> None:
 
 
 def _invalid(path: str, message: str) -> Problem:
-    return Problem(422, "INVALID", "the uploaded page is invalid; see errors", errors=[(path, message)])
+    return Problem(422, "INVALID", "The uploaded page is invalid; see errors", errors=[(path, message)])
 
 
 def _rejected_upload(rejected: DocumentRejected) -> Problem:
@@ -192,5 +192,5 @@ def _rejected_upload(rejected: DocumentRejected) -> Problem:
         return Problem(413, "TOO_LARGE", rejected.detail)
     message = f"{rejected.outcome.value}: {rejected.detail}"
     return Problem(
-        422, "DOCUMENT_REJECTED", "the uploaded content is not a usable page; see errors", errors=[("", message)]
+        422, "DOCUMENT_REJECTED", "The uploaded content is not a usable page; see errors", errors=[("", message)]
     )

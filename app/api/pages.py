@@ -204,4 +204,4 @@ async def _body(
 def _lost(page_id: str, role: str, error: BlobError) -> Problem:
     """Return the error for a body that was stored but is missing or damaged."""
     remedy = f"capture the page again with POST /v1/pages/{page_id}/recapture"
-    return Problem(404, "NOT_FOUND", f"the stored {role} of this page is missing or damaged ({error.detail}); {remedy}")
+    return Problem(404, "NOT_FOUND", f"The stored {role} of this page is missing or damaged ({error.detail}); {remedy}")

@@ -89,7 +89,7 @@ class ProblemWhileReading(HTTPException):
 
 
 def not_found(what: str) -> Problem:
-    return Problem(404, "NOT_FOUND", f"{what} not found")
+    return Problem(404, "NOT_FOUND", f"{what[0].upper()}{what[1:]} not found")
 
 
 def unavailable(detail: str) -> Problem:
@@ -97,7 +97,7 @@ def unavailable(detail: str) -> Problem:
 
 
 def _full(detail: str) -> Problem:
-    _log.error("no space left", detail=detail)
+    _log.error("storage full", detail=detail)
     return Problem(507, "STORAGE_FULL", detail, headers={"Retry-After": str(_FULL_RETRY_S)})
 
 
@@ -170,17 +170,17 @@ def as_problem(error: Exception) -> Problem:
         case StorageFull():
             return _full(str(error))
         case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return _full("no space left on the disk")
+            return _full("The disk of the service is full: free some space")
         case DatabaseUnavailable():
             _log.warning("database unavailable", detail=str(error))
-            return unavailable("the database is not available")
+            return unavailable("The database is unavailable")
         case BlobStoreFull():
-            return _full("no space left in the evidence store")
+            return _full("The evidence store is full: free some space")
         case CacheError():
             _log.warning("evidence unavailable", detail=str(error))
-            return unavailable("the evidence store is not available")
+            return unavailable("The evidence store is unavailable")
         case _:
-            return Problem(500, "INTERNAL", "internal error; see the log of the service")
+            return Problem(500, "INTERNAL", "Internal error; see the log of the service")
 
 
 def _invalid_request(error: RequestValidationError) -> Problem:
@@ -194,12 +194,12 @@ def _invalid_request(error: RequestValidationError) -> Problem:
             continue
         message = str(part["msg"]).removeprefix("Value error, ")
         errors.append((".".join(map(str, path)) or ("" if place == "body" else str(place)), message))
-    return Problem(422, "INVALID", "the request has invalid fields; see errors", errors=errors)
+    return Problem(422, "INVALID", "The request has invalid fields; see errors", errors=errors)
 
 
 def _invalid_submission(error: InvalidSubmission) -> Problem:
     too_large = all(problem.code in _LIMITS for problem in error.problems)
     errors = [(problem.path, problem.message) for problem in error.problems]
     if too_large:
-        return Problem(413, "TOO_LARGE", "the request exceeds a limit; see errors", errors=errors)
-    return Problem(422, "INVALID", "the request has invalid fields; see errors", errors=errors)
+        return Problem(413, "TOO_LARGE", "The request exceeds a limit; see errors", errors=errors)
+    return Problem(422, "INVALID", "The request has invalid fields; see errors", errors=errors)

@@ -235,7 +235,7 @@ async def override(
         existing = (await rows.overrides_of(connection, [result_id])).get(result_id, ())
         if len(existing) >= MAX_OVERRIDES_PER_RESULT:
             raise Problem(
-                409, "CONFLICT", f"this result has {MAX_OVERRIDES_PER_RESULT} overrides and withdrawals, the maximum"
+                409, "CONFLICT", f"This result has {MAX_OVERRIDES_PER_RESULT} overrides and withdrawals, the maximum"
             )
         row = _new_row(
             service,
@@ -276,7 +276,7 @@ async def withdraw(
         if withdrawn is None:
             raise not_found("override of this result")
         if any(row.withdraws == override_id for row in existing):
-            raise Problem(409, "CONFLICT", "this override was already withdrawn")
+            raise Problem(409, "CONFLICT", "This override was already withdrawn")
         row = _new_row(
             service,
             caller,
@@ -382,7 +382,7 @@ def _leaf(body: str, key: str) -> JudgedNode:
     some = ", ".join(list(leaves)[:_LISTED_LEAVES])
     more = f" and {len(leaves) - _LISTED_LEAVES} more" if len(leaves) > _LISTED_LEAVES else ""
     message = f"is not a leaf of this result; its leaves are {some}{more}" if leaves else "this result has no tree"
-    raise Problem(404, "UNKNOWN_LEAF", "unknown leaf", errors=[("leaf", message)])
+    raise Problem(404, "UNKNOWN_LEAF", "Unknown leaf", errors=[("leaf", message)])
 
 
 def _new_row(

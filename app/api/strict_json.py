@@ -42,7 +42,7 @@ class StrictJsonRoute(APIRoute):
         async def strict(request: Request) -> Response:
             media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
             if takes_json and media_type != "application/json":
-                raise Problem(415, "UNSUPPORTED_MEDIA_TYPE", "send the body with Content-Type: application/json")
+                raise Problem(415, "UNSUPPORTED_MEDIA_TYPE", "Send the body with Content-Type: application/json")
             return await handle(StrictJsonRequest(request.scope, request.receive))
 
         return strict

@@ -130,7 +130,7 @@ def _check_known(service: Service, submissions: Sequence[Submission]) -> None:
             where = f"{submission.agent}/{submission.task_id}" if many else "task_id"
             errors.append((where, f"task {submission.task_id!r} does not exist; GET /v1/tasks lists all tasks"))
     if errors:
-        raise Problem(404, "UNKNOWN_TASK", "this task has no judge", errors=errors)
+        raise Problem(404, "UNKNOWN_TASK", "This task has no judge", errors=errors)
 
 
 def _read(upload: UploadFile) -> tuple[Sequence[Submission], str]:

@@ -4,8 +4,8 @@ JobsError (app.errors.AppError)
 ├── JobNotFound          no such job
 ├── JobStateConflict     the operation is not allowed in the job's state
 ├── QueueFull            the maximum number of queued jobs is reached
-├── BudgetExhausted           a model request does not fit into the remaining budget
-├── JobBudgetExhausted        a job cannot be finished until a budget is raised
+├── BudgetExhausted      a model request does not fit into the remaining budget
+├── JobBudgetExhausted   a job cannot be finished until a budget is raised
 └── JobSuperseded        the job was cancelled or taken over by another attempt
 """
 

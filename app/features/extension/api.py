@@ -174,7 +174,7 @@ async def pair(body: CodeIn, request: Request, service: ServiceDep) -> TokenOut:
             expires_at=now + TOKEN_LIFETIME,
         )
     if paired is None or paired.expires_at is None:
-        detail = "the pairing code is wrong, used or older than five minutes: get a new one in the dashboard"
+        detail = "The pairing code is wrong, used or older than five minutes: get a new one in the dashboard"
         raise Problem(403, "WRONG_CODE", detail)
     _log.info("browser_paired", pairing_id=paired.id, by=paired.owner)
     return TokenOut(token=token, pairing_id=paired.id, expires_at=paired.expires_at, by=paired.owner)
@@ -233,7 +233,7 @@ async def _check_needs_work(service: Service, browser: Pairing, url: str) -> Non
     async with service.database.begin() as connection:
         matches = await list_urls(connection, limit=1, owner=_owner_filter(browser), key=key_digest(canonical_key(url)))
     if not matches or not matches[0].needs_work:
-        raise Problem(409, "NOT_FLAGGED", "this URL needs no work: first flag it in the dashboard under Pages")
+        raise Problem(409, "NOT_FLAGGED", "This URL needs no work: first flag it in the dashboard under Pages")
 
 
 async def _parse_form(form: FormData, browser: Pairing, service: Service) -> UploadedPage:
@@ -268,7 +268,7 @@ def _parse_places(submitted: str) -> SubmittedBoxes | None:
     try:
         return parse_submitted_boxes(submitted) if submitted else None
     except ValueError as error:
-        detail = "invalid page"
+        detail = "Invalid page"
         raise Problem(422, "INVALID", detail, errors=[("places", str(error)[:300])]) from error
 
 
@@ -289,4 +289,4 @@ def _check_fields(form: FormData) -> None:
             wrong.append((name, f"must be an integer from 0 to {_MAX_COUNT}"))
     wrong += [(name, "is missing") for name in ("url", "text") if not form.get(name)]
     if wrong:
-        raise Problem(422, "INVALID", "invalid page", errors=wrong)
+        raise Problem(422, "INVALID", "Invalid page", errors=wrong)

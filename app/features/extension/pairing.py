@@ -106,7 +106,7 @@ async def authenticate_browser(service: Service, authorization: str) -> Pairing:
         async with service.database.begin() as connection:
             pairing = await find_pairing(connection, token_digest(token.strip()))
     if pairing is None or not pairing.usable(service.runtime.clock.now()):
-        detail = "this browser is not paired, or its pairing has ended: get a code in the dashboard under Pages"
+        detail = "This browser is not paired, or its pairing has ended: get a code in the dashboard under Pages"
         raise Problem(401, "NOT_PAIRED", detail, headers=_CHALLENGE)
     return pairing
 
@@ -128,6 +128,6 @@ def too_many_requests(wait_s: float) -> Problem:
     return Problem(
         429,
         "TOO_MANY_REQUESTS",
-        "too many requests: retry after the time in Retry-After",
+        "Too many requests: retry after the time in Retry-After",
         headers={"Retry-After": str(int(wait_s) + 1)},
     )

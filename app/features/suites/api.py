@@ -358,7 +358,7 @@ def _check_paths(options: SuiteRunIn, folders: DataFolders) -> None:
             errors.append((name, str(error)))
     if errors:
         raise Problem(
-            404, "DATA_NOT_FOUND", "a data file does not exist in the folders that this service may read", errors=errors
+            404, "DATA_NOT_FOUND", "A data file does not exist in the folders that this service may read", errors=errors
         )
 
 
