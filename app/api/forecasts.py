@@ -74,9 +74,9 @@ class ForecastIn(BaseModel):
 
     @model_validator(mode="after")
     def _either(self) -> ForecastIn:
-        handed_in = (self.agent, self.task_id, self.answers)
-        wanted = (None, None, None) if self.jobs is not None else handed_in
-        if handed_in == wanted and (self.jobs is not None or None not in handed_in):
+        answer_fields = (self.agent, self.task_id, self.answers)
+        required = (None, None, None) if self.jobs is not None else answer_fields
+        if answer_fields == required and (self.jobs is not None or None not in answer_fields):
             return self
         raise ValueError("send either jobs, or agent, task_id and answers")
 
@@ -110,33 +110,31 @@ async def forecast(body: ForecastIn, service: ServiceDep, caller: SubmitterDep) 
         detail = "The service is already computing a forecast; try again later"
         raise Problem(429, "BUSY", detail, headers={"Retry-After": "5"})
     async with service.forecasts:
-        questions = await (
-            _job_questions(service, caller, body) if body.jobs is not None else _answer_questions(service, caller, body)
+        requests = await (
+            _job_requests(service, caller, body) if body.jobs is not None else _answer_requests(service, caller, body)
         )
         try:
             async with asyncio.timeout(_TIMEOUT_S):
-                found = await forecast_all(forecast_runtime(service.runtime), [question for _, question in questions])
+                found = await forecast_all(forecast_runtime(service.runtime), [request for _, request in requests])
         except TimeoutError as late:
             detail = "The forecast took too long; request fewer answers at once"
             raise Problem(503, "TOO_SLOW", detail, headers={"Retry-After": "5"}) from late
     items = [
         ForecastItemOut(
             job_id=job_id,
-            agent=question.agent,
-            task_id=question.judge.task,
-            answer=question.answer.name,
-            model=question.model,
+            agent=request.agent,
+            task_id=request.judge.task,
+            answer=request.answer.name,
+            model=request.model,
             forecast=one.as_json(),
         )
-        for (job_id, question), one in zip(questions, found, strict=True)
+        for (job_id, request), one in zip(requests, found, strict=True)
     ]
     return ForecastOut(items=items, total=sum(found, EMPTY_FORECAST).as_json(), prices_as_of=prices_as_of())
 
 
-async def _job_questions(
-    service: Service, caller: Caller, body: ForecastIn
-) -> list[tuple[str | None, ForecastRequest]]:
-    questions: list[tuple[str | None, ForecastRequest]] = []
+async def _job_requests(service: Service, caller: Caller, body: ForecastIn) -> list[tuple[str | None, ForecastRequest]]:
+    requests: list[tuple[str | None, ForecastRequest]] = []
     for job_id in dict.fromkeys(body.jobs or ()):
         async with service.database.begin() as connection:
             job = await get_job(connection, job_id, owner=caller.visible_owner)
@@ -148,7 +146,7 @@ async def _job_questions(
         answer = Answer(name=job.answer_name, text=text)
         past = await _past(service, caller, job.task_id, last)
         model = body.model or job.model or service.settings.model
-        question = ForecastRequest(
+        request = ForecastRequest(
             judge=service.runtime.judge(job.task_id),
             agent=job.agent,
             answer=answer,
@@ -156,11 +154,11 @@ async def _job_questions(
             past=past,
             stored_reply=checkpoint_lookup(replies),
         )
-        questions.append((job.id, question))
-    return questions
+        requests.append((job.id, request))
+    return requests
 
 
-async def _answer_questions(
+async def _answer_requests(
     service: Service, caller: Caller, body: ForecastIn
 ) -> list[tuple[str | None, ForecastRequest]]:
     submission = await asyncio.to_thread(

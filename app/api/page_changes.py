@@ -68,17 +68,17 @@ async def changes(
 @router.post("", status_code=201)
 async def change(body: PageChangeIn, service: ServiceDep, caller: AdminDep) -> PageChangeOut:
     """Add, edit, delete, flag, unflag, review or unreview a cited URL."""
-    _check(body)
-    made = _change(service, caller, body)
-    cited = await _find_cited(service, caller, made)
+    _check_fields(body)
+    new_change = _new_change(service, caller, body)
+    cited = await _find_cited(service, caller, new_change)
     if body.action == "add":
-        stored = await _add(service, made, cited)
+        stored = await _add(service, new_change, cited)
     elif cited is None or cited.deleted:
         raise not_found("cited URL")
     elif body.action == "edit":
-        stored = await _edit(service, made)
+        stored = await _edit(service, new_change)
     else:
-        stored = await _mark_or_delete(service, made, cited)
+        stored = await _mark_or_delete(service, new_change, cited)
     _log.info("page_change", action=stored.action.value, url=stored.url, by=stored.by, change_id=stored.id)
     return PageChangeOut.of(stored)
 
@@ -93,53 +93,53 @@ async def undo(
 ) -> PageChangeOut:
     """Undo a change. The undo is stored as a further change."""
     async with service.database.begin() as connection:
-        before = await find_change(connection, change_id)
-        if before is None or caller.visible_owner not in (None, before.key_owner):
+        undone = await find_change(connection, change_id)
+        if undone is None or caller.visible_owner not in (None, undone.key_owner):
             raise not_found("change")
-        if before.action is ChangeAction.UNDO:
+        if undone.action is ChangeAction.UNDO:
             raise Problem(409, "NOT_UNDOABLE", "An undo cannot be undone; make the change again")
-        made = PageChange(
+        new_change = PageChange(
             id=service.runtime.ids.new("chg"),
             action=ChangeAction.UNDO,
-            key_sha256=before.key_sha256,
-            url=before.url,
-            to_url=before.to_url,
-            task_id=before.task_id,
-            page_id=before.page_id,
+            key_sha256=undone.key_sha256,
+            url=undone.url,
+            to_url=undone.to_url,
+            task_id=undone.task_id,
+            page_id=undone.page_id,
             reason=storable_text(why.strip()),
             by=storable_text(by.strip()) or caller.owner,
             key_owner=caller.owner,
             created_at=service.runtime.clock.now(),
-            undoes=before.id,
+            undoes=undone.id,
         )
-        if not await insert_undo(connection, made):
+        if not await insert_undo(connection, new_change):
             raise Problem(409, "UNDONE_ALREADY", "This change was already undone")
-    _log.info("page_change", action="undo", url=made.url, by=made.by, change_id=made.id)
-    return PageChangeOut.of(made)
+    _log.info("page_change", action="undo", url=new_change.url, by=new_change.by, change_id=new_change.id)
+    return PageChangeOut.of(new_change)
 
 
-def _check(body: PageChangeIn) -> None:
+def _check_fields(body: PageChangeIn) -> None:
     """Check that the fields match the action and that new URLs can be captured.
 
     Raises:
         Problem: At least one field is invalid.
     """
-    wrong: list[tuple[str, str]] = []
+    errors: list[tuple[str, str]] = []
     if (body.to is not None) != (body.action == "edit"):
-        wrong.append(("to", "is the correct URL: required for the action edit, not allowed for others"))
+        errors.append(("to", "is the correct URL: required for the action edit, not allowed for others"))
     if (body.task_id is not None) != (body.action == "add"):
-        wrong.append(("task_id", "is the task to add the URL to: required for the action add, not allowed for others"))
+        errors.append(("task_id", "is the task to add the URL to: required for the action add, not allowed for others"))
     for name, url in (("url", body.url if body.action == "add" else None), ("to", body.to)):
         refusal = None if url is None else unfetchable_reason(url.strip())
         if refusal is not None:
-            wrong.append((name, refusal))
+            errors.append((name, refusal))
     if body.to is not None and canonical_key(body.to) == canonical_key(body.url):
-        wrong.append(("to", "is another spelling of url: both have the same page"))
-    if wrong:
-        raise Problem(422, "INVALID", _INVALID, errors=wrong)
+        errors.append(("to", "is another spelling of url: both have the same page"))
+    if errors:
+        raise Problem(422, "INVALID", _INVALID, errors=errors)
 
 
-def _change(service: Service, caller: Caller, body: PageChangeIn) -> PageChange:
+def _new_change(service: Service, caller: Caller, body: PageChangeIn) -> PageChange:
     return PageChange(
         id=service.runtime.ids.new("chg"),
         action=ChangeAction(body.action),
@@ -154,48 +154,48 @@ def _change(service: Service, caller: Caller, body: PageChangeIn) -> PageChange:
     )
 
 
-async def _add(service: Service, made: PageChange, there: CitedUrl | None) -> PageChange:
+async def _add(service: Service, new_change: PageChange, cited: CitedUrl | None) -> PageChange:
     """Add a URL to a task, and capture it unless it has a capture."""
-    if there is not None and made.task_id in there.tasks and not there.deleted:
+    if cited is not None and new_change.task_id in cited.tasks and not cited.deleted:
         raise Problem(409, "LISTED_ALREADY", "The task already has this URL")
-    seen = await service.runtime.pages.get(made.url)
-    made = _with_page(made, seen)
+    capture = await service.runtime.pages.get(new_change.url)
+    new_change = _with_capture(new_change, capture)
     async with service.database.begin() as connection:
-        await insert_change(connection, made)
-    return made
+        await insert_change(connection, new_change)
+    return new_change
 
 
-async def _edit(service: Service, made: PageChange) -> PageChange:
+async def _edit(service: Service, new_change: PageChange) -> PageChange:
     """Correct a URL: from now on, the page at ``to_url`` is used for all answers that cite it."""
-    correct_page = await service.runtime.pages.get(str(made.to_url))
+    correct_page = await service.runtime.pages.get(str(new_change.to_url))
     if not correct_page.is_evidence:
         detail = f"its capture ended with {correct_page.outcome.value}: {correct_page.detail}".rstrip(": ")
         raise Problem(409, "NO_EVIDENCE", "The page at the corrected URL is not evidence", errors=[("to", detail)])
     async with service.database.begin() as connection:
-        before = await captures_answering(connection, made.key_sha256)
-    used = await service.runtime.pages.add_alias(made.url, correct_page, provenance_of(made))
-    made = _with_page(made, used)
+        before = await captures_answering(connection, new_change.key_sha256)
+    used = await service.runtime.pages.add_alias(new_change.url, correct_page, provenance_of(new_change))
+    new_change = _with_capture(new_change, used)
     async with service.database.begin() as connection:
-        await insert_change(connection, made, hides=before, shows=[used.id])
-    return made
+        await insert_change(connection, new_change, hides=before, shows=[used.id])
+    return new_change
 
 
-async def _mark_or_delete(service: Service, made: PageChange, cited: CitedUrl) -> PageChange:
+async def _mark_or_delete(service: Service, new_change: PageChange, cited: CitedUrl) -> PageChange:
     shown = cited.latest or cited.page
-    if made.action is ChangeAction.REVIEW and shown is None:
+    if new_change.action is ChangeAction.REVIEW and shown is None:
         raise Problem(409, "NOT_CAPTURED", "This URL has no capture to review; capture it first")
-    made = made if shown is None else _with_page(made, shown)
+    new_change = new_change if shown is None else _with_capture(new_change, shown)
     async with service.database.begin() as connection:
-        deleting = made.action is ChangeAction.DELETE
-        hides = await captures_answering(connection, made.key_sha256) if deleting else ()
-        await insert_change(connection, made, hides=hides)
-    return made
+        deleting = new_change.action is ChangeAction.DELETE
+        hides = await captures_answering(connection, new_change.key_sha256) if deleting else ()
+        await insert_change(connection, new_change, hides=hides)
+    return new_change
 
 
-async def _find_cited(service: Service, caller: Caller, made: PageChange) -> CitedUrl | None:
+async def _find_cited(service: Service, caller: Caller, new_change: PageChange) -> CitedUrl | None:
     """Return the state of the URL, or None if the caller has no access to it."""
     async with service.database.begin() as connection:
-        found = await list_urls(connection, limit=1, key=made.key_sha256, owner=caller.visible_owner)
+        found = await list_urls(connection, limit=1, key=new_change.key_sha256, owner=caller.visible_owner)
     return found[0] if found else None
 
 
@@ -209,5 +209,5 @@ def provenance_of(edit: PageChange) -> dict[str, str]:
     return provenance | ({"corrected_why": edit.reason} if edit.reason else {})
 
 
-def _with_page(made: PageChange, capture: Capture) -> PageChange:
-    return replace(made, page_id=capture.id)
+def _with_capture(new_change: PageChange, capture: Capture) -> PageChange:
+    return replace(new_change, page_id=capture.id)

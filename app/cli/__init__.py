@@ -2,14 +2,14 @@
 
 import gc
 
-from app.cli.malloc import give_back_large_blocks
+from app.cli.malloc import set_mmap_threshold
 from judges.gc_tuning import raise_gc_thresholds
 
 
 def main() -> None:
     """Run the command in the arguments of this process and exit with its code."""
     raise_gc_thresholds()
-    give_back_large_blocks()
+    set_mmap_threshold()
     from app.cli.program import run
 
     try:

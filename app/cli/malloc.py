@@ -16,7 +16,7 @@ _M_MMAP_THRESHOLD: Final = -3
 LARGE_BYTES: Final = 256 * 1024
 
 
-def give_back_large_blocks() -> bool:
+def set_mmap_threshold() -> bool:
     """Set a fixed threshold for this process. Return False if the C library does not support it."""
     if not sys.platform.startswith("linux"):
         return False

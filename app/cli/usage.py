@@ -56,11 +56,11 @@ def _of_files(out: Path, groups: Sequence[str], agent: str | None, task: str | N
     sums: dict[tuple[str, ...], dict[str, Any]] = {}
     for row in _rows(out, agent, task):
         key = tuple(str(row[name]) for name in groups)
-        into = sums.setdefault(key, {**dict.fromkeys(_SUMS, 0), "usd_known": 0.0, "unpriced_calls": 0})
+        group_sums = sums.setdefault(key, {**dict.fromkeys(_SUMS, 0), "usd_known": 0.0, "unpriced_calls": 0})
         for name in _SUMS:
-            into[name] += row[name]
-        into["usd_known"] += row["usd"] or 0.0
-        into["unpriced_calls"] += row["calls"] if row["usd"] is None else 0
+            group_sums[name] += row[name]
+        group_sums["usd_known"] += row["usd"] or 0.0
+        group_sums["unpriced_calls"] += row["calls"] if row["usd"] is None else 0
     items = [{**dict(zip(groups, key, strict=True)), **_priced(values)} for key, values in sums.items()]
     items.sort(key=lambda item: (-item["usd_known"], *(item[name] for name in groups)))
     total = {name: sum(item[name] for item in items) for name in (*_SUMS, "usd_known", "unpriced_calls")}

@@ -80,7 +80,7 @@ def results_folder(settings: Settings) -> Path:
     return settings.data_dir / "demo" / "eval_results"
 
 
-async def run_demo(settings: Settings, watcher: DemoObserver) -> DemoRun:
+async def run_demo(settings: Settings, observer: DemoObserver) -> DemoRun:
     """Start a service, judge the shipped answers with it, and stop it.
 
     Raises:
@@ -89,16 +89,16 @@ async def run_demo(settings: Settings, watcher: DemoObserver) -> DemoRun:
     """
     submissions = shipped_submissions()
     key = settings.api_keys[0].get_secret_value() if settings.api_keys else None
-    watcher.stage("starting the demo website")
+    observer.stage("starting the demo website")
     async with DemoSite() as site:
-        watcher.stage("starting the service: PostgreSQL, browser, workers")
+        observer.stage("starting the service: PostgreSQL, browser, workers")
         environment = _service_environment(settings, site)
         log = settings.data_dir / "demo" / "serve.log"
         async with running_service(environment, log, api_key=key) as url, AsyncClient(url, api_key=key) as client:
-            watcher.stage(f"submitting {sum(len(one.answers) for one in submissions)} answers to {url}")
-            judged = await _judge(client, submissions, watcher)
-            watcher.stage("stopping the service and the website")
-    answers = await asyncio.to_thread(_written, results_folder(settings), judged)
+            observer.stage(f"submitting {sum(len(one.answers) for one in submissions)} answers to {url}")
+            judged = await _judge(client, submissions, observer)
+            observer.stage("stopping the service and the website")
+    answers = await asyncio.to_thread(_write_results, results_folder(settings), judged)
     lines = (await asyncio.to_thread(log.read_text, encoding="utf-8", errors="replace")).splitlines()
     return DemoRun(answers=tuple(answers), sandboxed=browsers_sandboxed(lines))
 
@@ -131,7 +131,7 @@ def _service_environment(settings: Settings, site: DemoSite) -> dict[str, str]:
 
 
 async def _judge(
-    client: AsyncClient, submissions: Sequence[Submission], watcher: DemoObserver
+    client: AsyncClient, submissions: Sequence[Submission], observer: DemoObserver
 ) -> list[tuple[Submission, Job, dict[str, Any] | None]]:
     """Submit the answers, wait, and return the jobs with their results in the order of ``submissions``."""
     by_job: dict[str, Submission] = {}
@@ -142,14 +142,14 @@ async def _judge(
         for job in receipt.jobs:
             by_job[job.id] = submission
             labels[job.id] = f"{submission.agent} {submission.task_id}"
-    watcher.submitted(labels)
-    jobs = await client.wait(by_job, timeout_s=WAIT_S, poll_s=POLL_S, on_update=watcher.polled)
+    observer.submitted(labels)
+    jobs = await client.wait(by_job, timeout_s=WAIT_S, poll_s=POLL_S, on_update=observer.polled)
     return [
         (by_job[job.id], job, None if job.result_id is None else await client.result(job.result_id)) for job in jobs
     ]
 
 
-def _written(out: Path, judged: Sequence[tuple[Submission, Job, dict[str, Any] | None]]) -> list[DemoAnswer]:
+def _write_results(out: Path, judged: Sequence[tuple[Submission, Job, dict[str, Any] | None]]) -> list[DemoAnswer]:
     """Write results and summaries in the public layout. Blocks on the disk."""
     found: list[DemoAnswer] = []
     for submission, job, result in judged:

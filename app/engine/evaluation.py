@@ -139,13 +139,13 @@ def _planned(
         )
     last = newest_result(folder, damaged_ok=overwrite)
     if last is None or overwrite:
-        why = "overwrite" if overwrite else "no result yet"
-        return PlannedAnswer(folder=folder, answer=answer, urls=urls, judge=judge, reason=why, earlier=last)
+        reason = "overwrite" if overwrite else "no result yet"
+        return PlannedAnswer(folder=folder, answer=answer, urls=urls, judge=judge, reason=reason, earlier=last)
     parameters_by_role = None if parameters is None else parameters.as_json(model)
-    basis = ResultInputs(
+    inputs = ResultInputs(
         answer_sha256=answer.sha256, script_sha256=judge.sha256, model=model, parameters=parameters_by_role
     )
-    again = rejudge_reason(last, basis)
+    again = rejudge_reason(last, inputs)
     if again is None and pages is not None:
         again = pages.changed_page(submission.agent, task_id, last)
     return PlannedAnswer(
@@ -160,7 +160,7 @@ def _planned(
 
 
 async def evaluate_all(
-    runtime: Runtime, planned: Sequence[PlannedAnswer], watcher: EvaluationObserver, *, cache: PublicCache | None
+    runtime: Runtime, planned: Sequence[PlannedAnswer], observer: EvaluationObserver, *, cache: PublicCache | None
 ) -> list[AnswerEvaluation]:
     """Execute a plan: tasks, and the answers of a task, concurrently within the limits. Outcomes are in plan order.
 
@@ -178,13 +178,13 @@ async def evaluate_all(
 
     task_slots, import_slot = asyncio.Semaphore(2 * runtime.settings.max_tasks), asyncio.Semaphore(1)
 
-    async def task(answers: Sequence[tuple[int, PlannedAnswer]]) -> None:
+    async def judge_task(answers: Sequence[tuple[int, PlannedAnswer]]) -> None:
         slots = runtime.limits.answers()
 
-        async def answer(number: int, one: PlannedAnswer) -> None:
+        async def judge_answer(number: int, one: PlannedAnswer) -> None:
             async with slots:
-                done[number] = await _evaluate(runtime, one, watcher)
-            watcher.finished(done[number])
+                done[number] = await _evaluate(runtime, one, observer)
+            observer.finished(done[number])
 
         # Twice as many tasks as are judged at once: pages are imported and exported while other tasks wait for models.
         async with task_slots:
@@ -197,7 +197,7 @@ async def evaluate_all(
                     imported = await cache.import_pages(runtime, folder.agent, folder.task_id, urls)
             async with runtime.limits.tasks, asyncio.TaskGroup() as group:
                 for number, one in answers:
-                    group.create_task(answer(number, one))
+                    group.create_task(judge_answer(number, one))
             if cache is not None:
                 cited, judged = _cited(one for _, one in answers), _judged_pages(done[number] for number, _ in answers)
                 await cache.export_pages(runtime, folder.agent, folder.task_id, cited, judged, imported=imported)
@@ -206,7 +206,7 @@ async def evaluate_all(
     try:
         async with asyncio.TaskGroup() as group:
             for answers in by_task.values():
-                group.create_task(task(answers))
+                group.create_task(judge_task(answers))
     except* (ModelNotConfigured, LLMRejected, BrowserUnavailable) as errors:
         failed = first_exception(errors)
     if failed is not None:
@@ -214,7 +214,7 @@ async def evaluate_all(
     return [done[number] for number in sorted(done)]
 
 
-async def _evaluate(runtime: Runtime, planned: PlannedAnswer, watcher: EvaluationObserver) -> AnswerEvaluation:
+async def _evaluate(runtime: Runtime, planned: PlannedAnswer, observer: EvaluationObserver) -> AnswerEvaluation:
     """Judge one answer and write its result."""
     if planned.judge is None:
         code, error = planned.problem or (NO_JUDGE, planned.reason)
@@ -233,7 +233,7 @@ async def _evaluate(runtime: Runtime, planned: PlannedAnswer, watcher: Evaluatio
             agent=planned.folder.agent,
             answer=planned.answer,
             result_id=runtime.ids.new("res"),
-            progress=lambda progress: watcher.progress(planned, progress),
+            progress=lambda progress: observer.progress(planned, progress),
             earlier=planned.earlier,
         )
     except JudgeBug as error:

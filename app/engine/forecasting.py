@@ -84,11 +84,14 @@ class ForecastRequest:
     stored_reply: Callable[[str, LLMRequest], LLMReply | None] = field(default=lambda key, request: None)
 
 
-async def forecast(runtime_copy: Runtime, question: ForecastRequest) -> Forecast:
+async def forecast(runtime_copy: Runtime, forecast_request: ForecastRequest) -> Forecast:
     """Forecast the judging of one answer. ``runtime_copy`` is a runtime from ``forecast_runtime``."""
-    name = parse_model(question.model).model
+    name = parse_model(forecast_request.model).model
     habits = past_results_of(
-        question.past, script_sha256=question.judge.sha256, model=name, answer_sha256=question.answer.sha256
+        forecast_request.past,
+        script_sha256=forecast_request.judge.sha256,
+        model=name,
+        answer_sha256=forecast_request.answer.sha256,
     )
     memo, problems = LexicalReplies(), list[str]()
 
@@ -96,13 +99,13 @@ async def forecast(runtime_copy: Runtime, question: ForecastRequest) -> Forecast
         tally = UsageByRole()
 
         def simulated(client: LLMClient) -> LLMClient:
-            kept, key_of = _kept(client, question)
+            cached_reply, key_of = _reply_lookup(client, forecast_request)
             return SimulatedLLM(
                 habits=habits,
                 assumptions=assumptions,
                 memo=memo,
                 tally=tally,
-                kept=kept,
+                kept=cached_reply,
                 key_of=key_of,
                 unknown_page=UNKNOWN_PAGE,
                 prices=runtime_copy.settings.prices,
@@ -111,10 +114,10 @@ async def forecast(runtime_copy: Runtime, question: ForecastRequest) -> Forecast
         try:
             await pipeline.evaluate(
                 runtime_copy,
-                judge=question.judge,
-                agent=question.agent,
-                answer=question.answer,
-                model=question.model,
+                judge=forecast_request.judge,
+                agent=forecast_request.agent,
+                answer=forecast_request.answer,
+                model=forecast_request.model,
                 wrap_client=simulated,
             )
         except (JudgeBug, JudgeError) as error:
@@ -129,7 +132,7 @@ async def forecast(runtime_copy: Runtime, question: ForecastRequest) -> Forecast
         first = await run(variants[0])
     tallies = [first, *[await run(assumptions) for assumptions in variants[1:]]]
     found = forecast_from_runs(tallies[: len(LIKELY)], tallies[len(LIKELY) :])
-    unknown = [url for url in unique_urls(question.answer.text) if await _is_unknown(runtime_copy, url)]
+    unknown = [url for url in unique_urls(forecast_request.answer.text) if await _is_unknown(runtime_copy, url)]
     problem = problems[0] if problems else None
     found = replace(found, past_runs=habits.runs, unknown_pages=len(unknown), problem=problem)
     return _by_past_runs(found, habits)
@@ -159,20 +162,20 @@ def _by_past_runs(found: Forecast, habits: PastResults) -> Forecast:
     return scale_to_calls(found, found.expected.calls * usual / forecast_calls)
 
 
-def _kept(client: LLMClient, question: ForecastRequest) -> tuple[CachedReply, KeyOf]:
+def _reply_lookup(client: LLMClient, forecast_request: ForecastRequest) -> tuple[CachedReply, KeyOf]:
     """Return the lookup function for cached replies, and the function that computes the key of a request."""
     if not isinstance(client, CachedLLM):
 
-        async def nothing(request: LLMRequest) -> LLMReply | None:
+        async def no_reply(request: LLMRequest) -> LLMReply | None:
             return None
 
-        return nothing, _key_without_client
+        return no_reply, _key_without_client
 
-    async def kept(request: LLMRequest) -> LLMReply | None:
+    async def cached_reply(request: LLMRequest) -> LLMReply | None:
         key = await asyncio.to_thread(client.key_of, request)
-        return question.stored_reply(key, request) or await client.cached_reply(request)
+        return forecast_request.stored_reply(key, request) or await client.cached_reply(request)
 
-    return kept, client.key_of
+    return cached_reply, client.key_of
 
 
 def _key_without_client(request: LLMRequest) -> str:
@@ -189,16 +192,16 @@ def checkpoint_lookup(replies: Mapping[str, CheckpointedReply]) -> Callable[[str
     return recall
 
 
-async def forecast_all(runtime_copy: Runtime, questions: Iterable[ForecastRequest]) -> list[Forecast]:
-    """Compute forecasts concurrently and return them in the order of the questions."""
+async def forecast_all(runtime_copy: Runtime, requests: Iterable[ForecastRequest]) -> list[Forecast]:
+    """Compute forecasts concurrently and return them in the order of the requests."""
     slots = asyncio.Semaphore(_MAX_CONCURRENT)
 
-    async def one(question: ForecastRequest) -> Forecast:
+    async def one(forecast_request: ForecastRequest) -> Forecast:
         async with slots:
-            return await forecast(runtime_copy, question)
+            return await forecast(runtime_copy, forecast_request)
 
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(question)) for question in questions]
+        tasks = [group.create_task(one(forecast_request)) for forecast_request in requests]
     return [task.result() for task in tasks]
 
 
@@ -218,16 +221,18 @@ async def forecast_plan(
             by_task.setdefault((one.folder.agent, one.folder.task_id), []).append(number)
     if not by_task:
         return [None] * len(planned)
-    async with open_forecast_runtime(settings, catalogue) as opened:
+    async with open_forecast_runtime(settings, catalogue) as base_runtime:
         for (agent, task_id), numbers in by_task.items():
-            runtime_copy = forecast_runtime(opened)  # one per task, so that the pages of earlier tasks leave the memory
+            runtime_copy = forecast_runtime(
+                base_runtime
+            )  # one per task, so that the pages of earlier tasks leave the memory
             if public is not None:
                 await public.import_pages(
                     runtime_copy, agent, task_id, [url for number in numbers for url in planned[number].urls]
                 )
             past = await asyncio.to_thread(past_results, out, task_id)
-            questions = [_plan_request(planned[number], settings.model, past) for number in numbers]
-            found |= zip(numbers, await forecast_all(runtime_copy, questions), strict=True)
+            requests = [_plan_request(planned[number], settings.model, past) for number in numbers]
+            found |= zip(numbers, await forecast_all(runtime_copy, requests), strict=True)
     return [found.get(number) for number in range(len(planned))]
 
 
@@ -243,13 +248,13 @@ def _plan_request(planned: PlannedAnswer, model: str, past: Sequence[Mapping[str
     if planned.judge is None:
         raise ValueError(f"{planned.answer.name} has no judge")
     # The newest result of this answer comes last, because later results take precedence.
-    mine = [] if planned.earlier is None else [planned.earlier]
+    earlier = [] if planned.earlier is None else [planned.earlier]
     return ForecastRequest(
         judge=planned.judge,
         agent=planned.folder.agent,
         answer=planned.answer,
         model=model,
-        past=[one for one in past if one not in mine] + mine,
+        past=[one for one in past if one not in earlier] + earlier,
     )
 
 
@@ -262,8 +267,8 @@ async def open_forecast_runtime(settings: Settings, catalogue: JudgeCatalogue) -
         index = await FolderIndex.open(data / "captures")
     has_blobs = bool(settings.blobs) or await asyncio.to_thread((data / "blobs").is_dir)
     blobs = await asyncio.to_thread(open_blobs, settings) if has_blobs else BlobStore.open("memory://")
-    place = data / "secret"
-    secret = await asyncio.to_thread(lambda: place.read_bytes() if place.is_file() else secrets.token_bytes(32))
+    path = data / "secret"
+    secret = await asyncio.to_thread(lambda: path.read_bytes() if path.is_file() else secrets.token_bytes(32))
     limits = Limits.from_settings(settings)
     models = ModelClients(settings, limits, reply_store(settings))
     block_builder, process_pool = BlockBuilder(secret), create_fork_server_pool(settings)
@@ -350,19 +355,19 @@ class _OverlayIndex:
 
     def __init__(self, base: CaptureIndex) -> None:
         self._base = base
-        self._own = MemoryIndex()
+        self._memory = MemoryIndex()
 
     async def find(self, key: str) -> Capture | None:
-        return await self._own.find(key) or await self._base.find(key)
+        return await self._memory.find(key) or await self._base.find(key)
 
     async def newest(self, key: str) -> Capture | None:
-        return await self._own.newest(key) or await self._base.newest(key)
+        return await self._memory.newest(key) or await self._base.newest(key)
 
     async def get(self, capture_id: str) -> Capture | None:
-        return await self._own.get(capture_id) or await self._base.get(capture_id)
+        return await self._memory.get(capture_id) or await self._base.get(capture_id)
 
     async def record(self, capture: Capture) -> None:
-        await self._own.record(capture)
+        await self._memory.record(capture)
 
 
 class _OfflineModels(ModelClients):

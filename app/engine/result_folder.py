@@ -37,22 +37,22 @@ class ResultInputs:
     """Parameters of model requests by role, in the format of results. None: not compared."""
 
 
-def rejudge_reason(result: Result, basis: ResultInputs) -> str | None:
+def rejudge_reason(result: Result, inputs: ResultInputs) -> str | None:
     """Return why an answer with this ``result`` must be judged again; None if the result is still valid.
 
     Results of the public toolkit do not record their inputs. They count as valid.
     """
     if result.get("status", "complete") != "complete":
         return "its last result is incomplete"
-    if result.get("answer_sha256", basis.answer_sha256) != basis.answer_sha256:
+    if result.get("answer_sha256", inputs.answer_sha256) != inputs.answer_sha256:
         return "the answer changed"
-    script = (result.get("judge") or {}).get("script_sha256", basis.script_sha256)
-    if script != basis.script_sha256:
+    script = (result.get("judge") or {}).get("script_sha256", inputs.script_sha256)
+    if script != inputs.script_sha256:
         return "the judge changed"
-    if result.get("model", basis.model) != basis.model:
+    if result.get("model", inputs.model) != inputs.model:
         return f"it was judged by {result['model']}"
-    asked_with = (result.get("judge") or {}).get("parameters", basis.parameters)
-    if basis.parameters is not None and asked_with != basis.parameters:
+    asked_with = (result.get("judge") or {}).get("parameters", inputs.parameters)
+    if inputs.parameters is not None and asked_with != inputs.parameters:
         return "the reasoning effort, temperature or maximum output changed"
     return None
 

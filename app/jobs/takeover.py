@@ -47,8 +47,8 @@ class Takeover:
         Raises:
             DatabaseUnavailable: The database cannot be reached.
         """
-        async with self._database.begin() as lock:
-            taken = await lock.execute(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": _LOCK})
+        async with self._database.begin() as lock_connection:
+            taken = await lock_connection.execute(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": _LOCK})
             if not taken.scalar_one():
                 return 0
             count = 0

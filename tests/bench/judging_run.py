@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from answers.bundle import read_folder
-from app.cli.malloc import give_back_large_blocks
+from app.cli.malloc import set_mmap_threshold
 from app.console import event_loop
 from app.console.judging_options import quiet_logging
 from app.engine.evaluation import AnswerEvaluation, PlannedAnswer, evaluate_all, plan
@@ -41,7 +41,7 @@ async def _service(run: Run, answers: Path, work: Path) -> AsyncIterator[Judging
     settings = load_settings(data_dir=work / "data", judges=(SCRIPTS,), model=f"openai/{MODEL}", **limits, **flags)
     quiet_logging(settings)
     raise_gc_thresholds()
-    give_back_large_blocks()
+    set_mmap_threshold()
     async with open_runtime(settings) as runtime:
         planned = plan(read_folder(answers, AGENT), runtime.catalogue, out=work / "out", model=MODEL, overwrite=True)
 

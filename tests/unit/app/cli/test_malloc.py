@@ -10,14 +10,14 @@ import pytest
 _RISES = """
 import sys
 from pathlib import Path
-from app.cli.malloc import give_back_large_blocks
+from app.cli.malloc import set_mmap_threshold
 
 def resident():
     lines = Path("/proc/self/status").read_text("ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
 
 if sys.argv[1] == "given back":
-    assert give_back_large_blocks()
+    assert set_mmap_threshold()
 bytes(8_000_000)  # the first one that is freed teaches the allocator to keep blocks of this size
 before = resident()
 kept, small = [], []
