@@ -56,7 +56,7 @@ class LLMError(JudgeError):
     shorter_page: ShorterPage | None = None
     retried: tuple[str, ...] = ()
     key: str = ""
-    form: Any = None
+    request_format: Any = None
     """Request format (a ``judges.llm.request_formats.RequestFormat``), if the provider has several."""
 
     def __init__(self, message: str, *, usage: Usage | None = None) -> None:
@@ -181,7 +181,7 @@ class UnusableReply:
     model: str
     usage: Usage
     then: tuple[Mapping[str, Any], ...] = ()
-    form: str = ""
+    request_format: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +203,7 @@ class ShorterPage:
     unusable: tuple[UnusableReply, ...] = ()
     text: str | None = None
     model: str = ""
-    form: str = ""
+    request_format: str = ""
 
 
 class LLMOutputUnusable(LLMError):

@@ -223,7 +223,7 @@ def _access(settings: Settings) -> Access:
     optional = {"azure_api_version": settings.azure_api_version, "aws_region": settings.aws_region}
     return Access(
         images=settings.images,
-        dialects=FormatFile(settings.data_dir / "dialects.json"),
+        format_file=FormatFile(settings.data_dir / "dialects.json"),
         openai_api_key=secret_value(settings.openai_api_key),
         openai_base_url=settings.openai_base_url,
         azure_api_key=secret_value(settings.azure_api_key),

@@ -244,7 +244,7 @@ async def probe_model(settings: Settings, model: str) -> Check:
     finally:
         await models.aclose()
     images = "accepts images" if found.images else "accepts no images: pages are judged on their text"
-    detail = f"{model} uses {found.form}; {images}. Stored in {settings.data_dir / 'dialects.json'}"
+    detail = f"{model} uses {found.request_format}; {images}. Stored in {settings.data_dir / 'dialects.json'}"
     if not found.right:
         remedy = "Its replies have the right format but wrong content: try a more capable model."
         return Check(name="model server", state=State.WARNING, detail=detail, remedy=remedy, facts=found.facts)

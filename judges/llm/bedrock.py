@@ -46,7 +46,7 @@ class BedrockAdapter:
     """
 
     provider = "bedrock"
-    dialects: LearnedFormats | None = None
+    learned_formats: LearnedFormats | None = None
 
     def __init__(self, *, client: Any, sdk: Any, region: str, images: Images = Images.AUTO) -> None:
         self.endpoint = region

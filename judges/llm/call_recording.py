@@ -333,8 +333,8 @@ def reply_outcome(reply: LLMReply, mask: Mask) -> dict[str, Any]:
     counted = {"reply": text, "by": reply.model}
     if reply.text_only:
         outcome["text_only"] = True
-    if reply.form:
-        outcome["form"] = reply.form
+    if reply.request_format:
+        outcome["form"] = reply.request_format
     return outcome | _optional_keys(reply.unusable, reply.shorter_page, reply.retried, counted, mask)
 
 
@@ -382,8 +382,8 @@ def _optional_keys(
     if shorter is None:
         return found | _unusable(unusable, mask)
     second = {"refusal": mask(shorter.refusal), "page_chars": shorter.page_chars, **last}
-    if shorter.form:
-        second["refused_form"] = shorter.form
+    if shorter.request_format:
+        second["refused_form"] = shorter.request_format
     return found | _unusable(shorter.unusable, mask) | {"shortened": second | _unusable(unusable, mask)}
 
 
@@ -401,7 +401,7 @@ def _unusable(unusable: Sequence[UnusableReply], mask: Mask) -> dict[str, Any]:
                 "usage": asdict(each.usage),
                 "then": [dict(message) for message in each.then],
             }
-            | ({"form": each.form} if each.form else {})
+            | ({"form": each.request_format} if each.request_format else {})
             for each in unusable
         ]
     }

@@ -17,28 +17,28 @@ from judges.llm.request_formats import RequestFormat, RequestParts, SchemaMode
 from judges.prompting.prompts.library import load_prompt
 
 
-def chat_body(request: LLMRequest, params: Mapping[str, Any], dialect: RequestFormat) -> dict[str, Any]:
+def chat_body(request: LLMRequest, params: Mapping[str, Any], request_format: RequestFormat) -> dict[str, Any]:
     """Return the JSON body."""
-    messages = list((request if dialect.shows_images else without_images(request)).messages)
-    if request.schema is not None and dialect.in_words:
+    messages = list((request if request_format.shows_images else without_images(request)).messages)
+    if request.schema is not None and request_format.schema_in_words:
         messages = _with_schema_in_words(messages, _words(request.schema))
-    if dialect.one_message:
+    if request_format.one_message:
         messages = _one_user_message(messages)
     messages = [{**message, "content": _content_as_string(message.get("content"))} for message in messages]
-    body: dict[str, Any] = {"model": request.model, "messages": messages, **dialect.parameters(params)}
+    body: dict[str, Any] = {"model": request.model, "messages": messages, **request_format.parameters(params)}
     if request.schema is not None:
-        body |= _structure(request.schema, dialect.rung)
+        body |= _structure(request.schema, request_format.schema_mode)
     return body
 
 
-def sent_parts(
-    request: LLMRequest, body: Mapping[str, Any], dialect: RequestFormat, *, may_drop_images: bool
+def request_parts(
+    request: LLMRequest, body: Mapping[str, Any], request_format: RequestFormat, *, may_drop_images: bool
 ) -> RequestParts:
     """Return the parts of ``body`` that a server may reject."""
     return RequestParts(
         params=[name for name in body if name not in ("model", "messages", "response_format", "tools", "tool_choice")],
         has_schema=request.schema is not None,
-        has_images=dialect.shows_images and has_images(request),
+        has_images=request_format.shows_images and has_images(request),
         has_system=len(body["messages"]) > 1 or any(message["role"] != "user" for message in body["messages"]),
         may_drop_images=may_drop_images,
     )
@@ -60,17 +60,17 @@ def _is_image(part: Any) -> bool:
     return isinstance(part, Mapping) and "image_url" in part
 
 
-def _structure(schema: type[BaseModel], rung: SchemaMode) -> dict[str, Any]:
+def _structure(schema: type[BaseModel], schema_mode: SchemaMode) -> dict[str, Any]:
     strict = response_format(schema)
     described = strict["json_schema"]
     plain = {"name": described["name"], "schema": described["schema"]}
-    if rung is SchemaMode.STRICT:
+    if schema_mode is SchemaMode.STRICT:
         return {"response_format": strict}
-    if rung is SchemaMode.SCHEMA:
+    if schema_mode is SchemaMode.SCHEMA:
         return {"response_format": {"type": "json_schema", "json_schema": plain}}
-    if rung is SchemaMode.OBJECT:
+    if schema_mode is SchemaMode.OBJECT:
         return {"response_format": {"type": "json_object"}}
-    if rung is SchemaMode.PROMPT:
+    if schema_mode is SchemaMode.PROMPT:
         return {}
     function = {"name": plain["name"], "description": "Give your reply.", "parameters": plain["schema"]}
     return {

@@ -32,7 +32,7 @@ class LLMRequest:
 
     The last three fields do not affect the reply. ``budget`` is the budget that pays (None: the client's own budget).
     With ``cache_only``, the client sends nothing and raises ``ReplyNotCached`` if the reply is not in its cache.
-    ``form`` is the request format (None: the format learned for the server).
+    ``request_format`` is None for the format learned for the server.
     """
 
     model: str
@@ -46,7 +46,7 @@ class LLMRequest:
     evidence: tuple[str, ...] = ()
     budget: RequestBudget | None = field(default=None, compare=False, repr=False)
     cache_only: bool = field(default=False, compare=False, repr=False)
-    form: RequestFormat | None = field(default=None, compare=False, repr=False)
+    request_format: RequestFormat | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +57,8 @@ class LLMReply:
     sent again. Both are empty for replies from the cache; the next two fields are stored with the reply.
     ``shorter_page`` is set if the provider rejected the whole page and replied to a shortened one. ``text_only`` is
     true if the screenshots were left out because the model takes no images.
-    ``form`` is the request format for the call log, if it is not the default. ``key`` is the cache key of the request,
-    empty if the client computes none.
+    ``request_format`` is the name of the request format, empty for the default. ``key`` is the cache key of the
+    request, empty if the client computes none.
     """
 
     text: str
@@ -70,7 +70,7 @@ class LLMReply:
     shorter_page: ShorterPage | None = None
     retried: tuple[str, ...] = ()
     text_only: bool = False
-    form: str = ""
+    request_format: str = ""
     key: str = ""
 
 

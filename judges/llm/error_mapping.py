@@ -102,70 +102,72 @@ class ErrorResponse:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def error_for_response(fault: ErrorResponse, *, now: float) -> LLMError:
+def error_for_response(response: ErrorResponse, *, now: float) -> LLMError:
     """Return the error for a response. ``now`` is the wall clock in seconds since the epoch, for dates in headers."""
-    code = fault.code.lower()
-    text = f"{fault.provider}: {fault.status} {fault.message}"[:MAX_MESSAGE_CHARS]
-    if is_quota_exhausted(fault):
-        return LLMQuotaExhausted(text, status=fault.status, scope=RejectionScope.ENDPOINT)
-    if fault.status != 401 and is_missing_model_error(fault.status, code, fault.message):
-        return LLMRejected(text, status=fault.status, scope=RejectionScope.MODEL, no_such_model=True)
-    if is_key_rejected(fault):
-        return LLMRejected(f"{text} ({_REMEDIES[401]})", status=fault.status, scope=RejectionScope.ENDPOINT)
-    too_long = is_too_long(fault)
-    if fault.status in TRANSIENT_STATUSES or (fault.status >= 500 and not too_long):
-        return LLMUnavailable(text, status=fault.status, retry_after_s=_retry_after(fault.headers, now=now))
-    if is_filtered(fault):
+    code = response.code.lower()
+    text = f"{response.provider}: {response.status} {response.message}"[:MAX_MESSAGE_CHARS]
+    if is_quota_exhausted(response):
+        return LLMQuotaExhausted(text, status=response.status, scope=RejectionScope.ENDPOINT)
+    if response.status != 401 and is_missing_model_error(response.status, code, response.message):
+        return LLMRejected(text, status=response.status, scope=RejectionScope.MODEL, no_such_model=True)
+    if is_key_rejected(response):
+        return LLMRejected(f"{text} ({_REMEDIES[401]})", status=response.status, scope=RejectionScope.ENDPOINT)
+    too_long = is_too_long(response)
+    if response.status in TRANSIENT_STATUSES or (response.status >= 500 and not too_long):
+        return LLMUnavailable(text, status=response.status, retry_after_s=_retry_after(response.headers, now=now))
+    if is_filtered(response):
         return LLMOutputUnusable(UnusableKind.FILTERED, text)
-    remedy = _REMEDIES.get(fault.status)
+    remedy = _REMEDIES.get(response.status)
     return LLMRejected(
         f"{text} ({remedy})" if remedy else text,
-        status=fault.status,
-        scope=_scope(fault, code),
+        status=response.status,
+        scope=_scope(response, code),
         too_long=too_long,
     )
 
 
-def images_rejected(fault: ErrorResponse) -> LLMRejected:
+def images_rejected(response: ErrorResponse) -> LLMRejected:
     """Return the error for images that ``ASSAY_IMAGES=on`` sends to a model that takes none.
 
     Its scope is the request, because requests without images still succeed.
     """
-    text = f"{fault.provider}: {fault.status} {fault.message}"[:MAX_MESSAGE_CHARS]
+    text = f"{response.provider}: {response.status} {response.message}"[:MAX_MESSAGE_CHARS]
     remedy = "ASSAY_IMAGES=on sends images to a model that takes none: set ASSAY_IMAGES=auto or off"
-    return LLMRejected(f"{text} ({remedy})", status=fault.status, scope=RejectionScope.REQUEST)
+    return LLMRejected(f"{text} ({remedy})", status=response.status, scope=RejectionScope.REQUEST)
 
 
-def is_quota_exhausted(fault: ErrorResponse) -> bool:
+def is_quota_exhausted(response: ErrorResponse) -> bool:
     """Return whether the account has no credit left."""
-    return fault.code.lower() in _QUOTA_CODES
+    return response.code.lower() in _QUOTA_CODES
 
 
-def is_filtered(fault: ErrorResponse) -> bool:
+def is_filtered(response: ErrorResponse) -> bool:
     """Return whether a content filter rejected the prompt."""
-    return fault.status == 400 and fault.code.lower() in _FILTER_CODES
+    return response.status == 400 and response.code.lower() in _FILTER_CODES
 
 
-def is_key_rejected(fault: ErrorResponse) -> bool:
+def is_key_rejected(response: ErrorResponse) -> bool:
     """Return whether the key was rejected. Proxies may report this with a status other than 401."""
-    names_key_problem = fault.code.lower() in _ACCESS_CODES or _ACCESS.search(fault.message.lower()) is not None
-    return fault.status == 401 or (fault.status in _ACCESS_STATUSES and names_key_problem)
+    names_key_problem = response.code.lower() in _ACCESS_CODES or _ACCESS.search(response.message.lower()) is not None
+    return response.status == 401 or (response.status in _ACCESS_STATUSES and names_key_problem)
 
 
-def is_unknown_model(fault: ErrorResponse) -> bool:
+def is_unknown_model(response: ErrorResponse) -> bool:
     """Return whether the message names an unknown model. Status 404 alone is not enough, because servers also reject
     request formats with it.
     """
-    return is_missing_model_error(400 if fault.status == 404 else fault.status, fault.code, fault.message)
+    return is_missing_model_error(400 if response.status == 404 else response.status, response.code, response.message)
 
 
-def is_too_long(fault: ErrorResponse) -> bool:
+def is_too_long(response: ErrorResponse) -> bool:
     """Return whether the request was rejected because it is too long."""
-    message = fault.message.lower()
-    if fault.status == _TOO_LARGE or fault.code.lower() in _TOO_LONG_CODES:
-        return fault.status in _TOO_LONG_STATUSES
+    message = response.message.lower()
+    if response.status == _TOO_LARGE or response.code.lower() in _TOO_LONG_CODES:
+        return response.status in _TOO_LONG_STATUSES
     return (
-        fault.status in _TOO_LONG_STATUSES and bool(_TOO_LONG.search(message)) and not _OUTPUT_TOO_LONG.search(message)
+        response.status in _TOO_LONG_STATUSES
+        and bool(_TOO_LONG.search(message))
+        and not _OUTPUT_TOO_LONG.search(message)
     )
 
 
@@ -177,13 +179,13 @@ def timeout_error(provider: str) -> LLMTimeout:
     return LLMTimeout(f"{provider}: no reply in time")
 
 
-def _scope(fault: ErrorResponse, code: str) -> RejectionScope:
-    about_this = code in _THIS_REQUEST_CODES or is_too_long(fault) or "response_format" in fault.message.lower()
-    if fault.status in (400, 500) and about_this:
+def _scope(response: ErrorResponse, code: str) -> RejectionScope:
+    about_this = code in _THIS_REQUEST_CODES or is_too_long(response) or "response_format" in response.message.lower()
+    if response.status in (400, 500) and about_this:
         return RejectionScope.REQUEST
-    if fault.status in _MODEL_SCOPE:
+    if response.status in _MODEL_SCOPE:
         return RejectionScope.MODEL
-    return _SCOPES.get(fault.status, RejectionScope.REQUEST)
+    return _SCOPES.get(response.status, RejectionScope.REQUEST)
 
 
 def _retry_after(headers: Mapping[str, str], *, now: float) -> float | None:

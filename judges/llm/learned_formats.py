@@ -28,10 +28,10 @@ FIRST_REQUEST_WAIT_S: Final = 1.0
 FORMAT_SEARCH_WAIT_S: Final = 20.0
 """Seconds that they wait while the first request tries other formats."""
 MAX_AGE_S: Final = 24 * 3600.0
-_AFTER_ERRORS: Final = (SchemaMode.OBJECT, SchemaMode.TOOL, SchemaMode.PROMPT)
-"""Rungs to try after two errors 500 that name no cause."""
-_ERRORS_BEFORE: Final = 2
-_TIMES_HELPED: Final = 2
+_MODES_AFTER_ERRORS: Final = (SchemaMode.OBJECT, SchemaMode.TOOL, SchemaMode.PROMPT)
+"""Schema modes to try after two errors 500 that name no cause."""
+_MAX_ERRORS: Final = 2
+_MIN_SUCCESSES: Final = 2
 
 
 class Images(StrEnum):
@@ -45,24 +45,28 @@ class Images(StrEnum):
 
 @dataclass(slots=True)
 class ModelFormat:
-    """Learned format of one model.
+    """What is known of the format of one model.
 
-    ``settled``: a reply in this format was usable. ``trial`` is a format that worked after errors 500. Because they may
-    have been an outage, the next request uses the previous format once more.
+    ``is_final``: a reply in this format was usable. ``candidate`` is a format that worked after errors 500. Because
+    they may have been an outage, the next request uses the previous format once more.
     """
 
-    dialect: RequestFormat
-    settled: bool = False
-    proven: set[str] = field(default_factory=set)
+    request_format: RequestFormat
+    is_final: bool = False
+    working_purposes: set[str] = field(default_factory=set)
     """Purposes of the requests whose replies were usable."""
-    by_schema: dict[str, RequestFormat] = field(default_factory=dict)
+    format_by_schema: dict[str, RequestFormat] = field(default_factory=dict)
     """Formats of the schemas for which the server rejects its usual format."""
-    helped: int = 0
+    explicit_successes: int = 0
+    """Usable replies to requests that were sent once more with the schema in the prompt."""
     errors: int = 0
-    trial: RequestFormat | None = None
-    climbing: bool = False
-    tried: bool = False
-    first: asyncio.Event | None = None
+    """Errors 500 that named no cause."""
+    candidate: RequestFormat | None = None
+    is_searching: bool = False
+    """A request is trying other formats."""
+    was_searched: bool = False
+    """The first request ended, whether it found a format or not."""
+    first_request_done: asyncio.Event | None = None
 
 
 class FormatFile:
@@ -76,18 +80,18 @@ class FormatFile:
         """Return the format of a model; None if there is none, or it has expired or is unreadable."""
         try:
             entry = self._entries()[_entry_name(server, model)]
-            return from_json(entry["dialect"]) if self._is_new(entry) else None
+            return from_json(entry["request_format"]) if self._is_new(entry) else None
         except (LookupError, TypeError, ValueError):
             return None
 
-    def write(self, server: str, model: str, dialect: RequestFormat) -> None:
+    def write(self, server: str, model: str, request_format: RequestFormat) -> None:
         """Store the format of a model and remove expired entries. Blocks. Write errors are ignored."""
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.with_suffix(".lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 entries = {name: entry for name, entry in self._entries().items() if self._is_new(entry)}
-                found = {"found_at": self._clock(), "dialect": to_json(dialect)}
+                found = {"found_at": self._clock(), "request_format": to_json(request_format)}
                 entries[_entry_name(server, model)] = found
                 fresh = self._path.with_suffix(".new")
                 fresh.write_text(json.dumps(entries, indent=1, sort_keys=True), "utf-8")
@@ -124,10 +128,10 @@ class LearnedFormats:
         """Return the learned format of a model. Reads the file on first use."""
         if model not in self._models:
             start = RequestFormat(images=self.images is not Images.OFF)
-            kept = None if self._file is None else self._file.read(self._server, model)
-            if kept is not None and self.images is not Images.AUTO:
-                kept = replace(kept, images=start.images)
-            self._models[model] = ModelFormat(kept or start, settled=kept is not None)
+            stored = None if self._file is None else self._file.read(self._server, model)
+            if stored is not None and self.images is not Images.AUTO:
+                stored = replace(stored, images=start.images)
+            self._models[model] = ModelFormat(stored or start, is_final=stored is not None)
         return self._models[model]
 
     def forget(self, model: str) -> None:
@@ -137,121 +141,139 @@ class LearnedFormats:
     def format_for(self, request: LLMRequest) -> RequestFormat:
         """Return the format for a request."""
         known = self.known(request.model)
-        own = request.form or known.by_schema.get(_schema_name(request))
+        own = request.request_format or known.format_by_schema.get(_schema_name(request))
         if own is not None:
-            return replace(own, images=own.images and known.dialect.images)
-        if not known.settled and known.trial is None and known.errors >= _ERRORS_BEFORE and request.schema is not None:
-            place = min(known.errors - _ERRORS_BEFORE, len(_AFTER_ERRORS) - 1)
-            return known.dialect.lower(to=_AFTER_ERRORS[place]) or known.dialect
-        return known.dialect
+            return replace(own, images=own.images and known.request_format.images)
+        if (
+            not known.is_final
+            and known.candidate is None
+            and known.errors >= _MAX_ERRORS
+            and request.schema is not None
+        ):
+            place = min(known.errors - _MAX_ERRORS, len(_MODES_AFTER_ERRORS) - 1)
+            return known.request_format.lower(to=_MODES_AFTER_ERRORS[place]) or known.request_format
+        return known.request_format
 
     @asynccontextmanager
     async def exclusive_probe(self, model: str) -> AsyncIterator[None]:
         """Run one request inside this context. While the format is unknown, the first request is sent before others."""
         known = self.known(model)
-        if not known.settled and known.first is not None:
-            await _wait(known, known.first)
-        if known.settled or known.tried or known.first is not None:
+        if not known.is_final and known.first_request_done is not None:
+            await _wait(known, known.first_request_done)
+        if known.is_final or known.was_searched or known.first_request_done is not None:
             yield
             return
-        known.first = asyncio.Event()
+        known.first_request_done = asyncio.Event()
         try:
             yield
         finally:
-            known.first.set()
-            known.first, known.climbing, known.tried = None, False, True
+            known.first_request_done.set()
+            known.first_request_done, known.is_searching, known.was_searched = None, False, True
 
-    def refused(self, request: LLMRequest, following: RequestFormat) -> None:
-        """Record that the server named a part of the format that it rejects. ``following`` is the format without it."""
+    def record_rejected(self, request: LLMRequest, next_format: RequestFormat) -> None:
+        """Record that the server rejects a part of the format. ``next_format`` is the format without this part."""
         known = self.known(request.model)
-        known.climbing = True
-        if not known.settled and request.form is None:
-            known.dialect = replace(following, oversized=False)
+        known.is_searching = True
+        if not known.is_final and request.request_format is None:
+            known.request_format = replace(next_format, oversized=False)
 
-    def failed(self, request: LLMRequest) -> RequestFormat | None:
+    def record_failed(self, request: LLMRequest) -> RequestFormat | None:
         """Record an error 500 without a cause. Return the trial format if this error confirms it."""
         known = self.known(request.model)
-        if known.settled:
+        if known.is_final:
             return None
-        known.climbing = True
-        if known.trial is not None and request.form is None:
-            found, known.trial = known.trial, None
+        known.is_searching = True
+        if known.candidate is not None and request.request_format is None:
+            found, known.candidate = known.candidate, None
             self._learn(request, found)
             return found
         known.errors += 1
         return None
 
-    def record_accepted(self, request: LLMRequest, form: RequestFormat) -> None:
+    def record_accepted(self, request: LLMRequest, request_format: RequestFormat) -> None:
         """Record that the server replied to a request in this format."""
-        form = replace(form, oversized=False)
+        request_format = replace(request_format, oversized=False)
         known = self.known(request.model)
-        if known.settled and form != self.format_for(request) and request.form is None:
-            if replace(form, rung=known.dialect.rung, in_words=known.dialect.in_words) == known.dialect:
-                known.by_schema[_schema_name(request)] = form
+        if known.is_final and request_format != self.format_for(request) and request.request_format is None:
+            if (
+                replace(
+                    request_format,
+                    schema_mode=known.request_format.schema_mode,
+                    schema_in_words=known.request_format.schema_in_words,
+                )
+                == known.request_format
+            ):
+                known.format_by_schema[_schema_name(request)] = request_format
             else:
-                self._learn(request, form)
-        elif known.settled and not form.images and known.dialect.images:
-            self._learn(request, replace(known.dialect, images=False))
-        elif not known.settled and known.errors >= _ERRORS_BEFORE and form != known.dialect and known.trial is None:
-            known.trial = form
-        elif not known.settled and form == known.dialect:
-            known.errors, known.trial = 0, None
+                self._learn(request, request_format)
+        elif known.is_final and not request_format.images and known.request_format.images:
+            self._learn(request, replace(known.request_format, images=False))
+        elif (
+            not known.is_final
+            and known.errors >= _MAX_ERRORS
+            and request_format != known.request_format
+            and known.candidate is None
+        ):
+            known.candidate = request_format
+        elif not known.is_final and request_format == known.request_format:
+            known.errors, known.candidate = 0, None
 
-    def usable(self, request: LLMRequest, form: RequestFormat) -> None:
+    def record_usable(self, request: LLMRequest, request_format: RequestFormat) -> None:
         """Record that a reply in this format was usable."""
-        own = None if request.form is None else replace(request.form, oversized=False)
-        form = replace(form, oversized=False)
+        own = None if request.request_format is None else replace(request.request_format, oversized=False)
+        request_format = replace(request_format, oversized=False)
         known = self.known(request.model)
-        is_first = request.purpose not in known.proven
-        known.proven.add(request.purpose)
-        if known.trial == form:
+        is_first = request.purpose not in known.working_purposes
+        known.working_purposes.add(request.purpose)
+        if known.candidate == request_format:
             return
-        if request.schema is not None and not known.settled:
-            self._learn(request, form)
-        elif own is not None and own == form and not known.dialect.in_words:
+        if request.schema is not None and not known.is_final:
+            self._learn(request, request_format)
+        elif own is not None and own == request_format and not known.request_format.schema_in_words:
             # Only the format with the schema in words led to a usable reply. A single success may be chance.
-            known.helped += 1
-            if is_first or known.helped >= _TIMES_HELPED:
-                self._learn(request, form)
+            known.explicit_successes += 1
+            if is_first or known.explicit_successes >= _MIN_SUCCESSES:
+                self._learn(request, request_format)
 
-    def next_format(self, request: LLMRequest, form: RequestFormat) -> RequestFormat | None:
+    def next_format(self, request: LLMRequest, request_format: RequestFormat) -> RequestFormat | None:
         """Return the format to try after an unusable reply; None if there is none left.
 
         If the format is known to work for this purpose, or the formats were tried before, only the schema in words is
         added.
         """
         known = self.known(request.model)
-        is_known = request.purpose in known.proven or known.tried
-        if is_known and form.in_words:
+        is_known = request.purpose in known.working_purposes or known.was_searched
+        if is_known and request_format.schema_in_words:
             return None
-        following = form.more_explicit()
-        known.climbing = True
-        return following
+        next_format = request_format.more_explicit()
+        known.is_searching = True
+        return next_format
 
-    def set_output_limit(self, request: LLMRequest, form: RequestFormat, cap: int) -> None:
+    def set_output_limit(self, request: LLMRequest, request_format: RequestFormat, cap: int) -> None:
         """Request ``cap`` output tokens from now on, because the server's default limit truncates replies."""
         known = self.known(request.model)
-        known.dialect = replace(known.dialect, cap=cap)
-        if known.settled:
-            self._learn(request, known.dialect)
+        known.request_format = replace(known.request_format, cap=cap)
+        if known.is_final:
+            self._learn(request, known.request_format)
 
-    def _learn(self, request: LLMRequest, dialect: RequestFormat) -> None:
+    def _learn(self, request: LLMRequest, request_format: RequestFormat) -> None:
         known = self.known(request.model)
-        if known.settled and known.dialect == dialect:
+        if known.is_final and known.request_format == request_format:
             return
-        known.dialect, known.settled, known.errors, known.trial = dialect, True, 0, None
-        if dialect != RequestFormat():
+        known.request_format, known.is_final, known.errors, known.candidate = request_format, True, 0, None
+        if request_format != RequestFormat():
             log.info(
-                "model server wants requests in another form", extra={"model": request.model, "form": str(dialect)}
+                "model server wants requests in another form",
+                extra={"model": request.model, "form": str(request_format)},
             )
         if self._file is not None:
-            self._file.write(self._server, request.model, dialect)
+            self._file.write(self._server, request.model, request_format)
 
 
 async def _wait(known: ModelFormat, first: asyncio.Event) -> None:
     with suppress(TimeoutError):
         await asyncio.wait_for(first.wait(), FIRST_REQUEST_WAIT_S)
-    if known.climbing and not first.is_set():
+    if known.is_searching and not first.is_set():
         with suppress(TimeoutError):
             await asyncio.wait_for(first.wait(), FORMAT_SEARCH_WAIT_S - FIRST_REQUEST_WAIT_S)
 

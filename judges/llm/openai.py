@@ -23,7 +23,7 @@ import aiohttp
 import openai
 
 from judges.errors import LLMError, LLMRejected, LLMUnavailable
-from judges.llm.chat_body import chat_body, has_images, sent_parts
+from judges.llm.chat_body import chat_body, has_images, request_parts
 from judges.llm.client import LLMRequest
 from judges.llm.encoding import JsonBody
 from judges.llm.error_mapping import (
@@ -56,16 +56,16 @@ MAX_FORMATS = 12
 _TOO_LARGE = 413
 _OVERSIZED_SHARE = 0.9
 """A body of at least this share of a rejected size is treated as too large."""
-_NO_STATUS = 500
+_DEFAULT_ERROR_STATUS = 500
 """Status to assume for an error that was sent with status 200."""
 
 
-class _Refused(Exception):
+class _ErrorReturned(Exception):
     """The server responded with an error."""
 
-    def __init__(self, fault: ErrorResponse) -> None:
-        super().__init__(fault.message)
-        self.fault = fault
+    def __init__(self, response: ErrorResponse) -> None:
+        super().__init__(response.message)
+        self.response = response
 
 
 def open_openai(
@@ -74,11 +74,11 @@ def open_openai(
     base_url: str | None = None,
     timeout_s: float = SDK_TIMEOUT_S,
     images: Images = Images.AUTO,
-    dialects: FormatFile | None = None,
+    format_file: FormatFile | None = None,
 ) -> OpenAIAdapter:
     """Return the adapter for OpenAI, or for the compatible server at ``base_url``.
 
-    ``dialects`` is the file for learned request formats.
+    ``learned_formats`` is the file for learned request formats.
     """
     endpoint = (base_url or OPENAI_BASE_URL).rstrip("/")
     client = openai.AsyncOpenAI(
@@ -89,7 +89,7 @@ def open_openai(
         http_client=openai.DefaultAioHttpClient(),
     )
     return OpenAIAdapter(
-        client, provider="openai", endpoint=endpoint, dialects=LearnedFormats(endpoint, images=images, file=dialects)
+        client, provider="openai", endpoint=endpoint, formats=LearnedFormats(endpoint, images=images, file=format_file)
     )
 
 
@@ -100,7 +100,7 @@ def open_azure(
     api_version: str,
     timeout_s: float = SDK_TIMEOUT_S,
     images: Images = Images.AUTO,
-    dialects: FormatFile | None = None,
+    format_file: FormatFile | None = None,
 ) -> OpenAIAdapter:
     """Return the adapter for Azure OpenAI. The model name is the deployment in the URL path."""
     endpoint = base_url.rstrip("/")
@@ -116,7 +116,7 @@ def open_azure(
         client,
         provider="azure",
         endpoint=endpoint,
-        dialects=LearnedFormats(endpoint, images=images, file=dialects),
+        formats=LearnedFormats(endpoint, images=images, file=format_file),
         path="/deployments/{model}/chat/completions",
     )
 
@@ -130,106 +130,111 @@ class OpenAIAdapter:
         *,
         provider: str,
         endpoint: str,
-        dialects: LearnedFormats,
+        formats: LearnedFormats,
         path: str = "/chat/completions",
     ) -> None:
         self.provider = provider
         self.endpoint = endpoint
-        self.dialects = dialects
+        self.learned_formats = formats
         self._client = client
         self._path = path
-        self._turn = asyncio.Lock()
-        self._refused_bytes: dict[str, int] = {}
+        self._encoding_lock = asyncio.Lock()
+        self._rejected_bytes: dict[str, int] = {}
         """By model: the smallest size of a body with images that was rejected as too large."""
 
     async def send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
         """Send a request. If the server rejects its format, try other formats; these errors are not faults."""
-        form = self.dialects.format_for(request)
-        vague: ErrorResponse | None = None
+        request_format = self.learned_formats.format_for(request)
+        ambiguous: ErrorResponse | None = None
         for _ in range(MAX_FORMATS):
-            body = chat_body(request, params, form)
-            if self._is_oversized(request, body, form):
-                form = replace(form, oversized=True)
-                body = chat_body(request, params, form)
+            body = chat_body(request, params, request_format)
+            if self._is_oversized(request, body, request_format):
+                request_format = replace(request_format, oversized=True)
+                body = chat_body(request, params, request_format)
             try:
                 reply = await self._post(request, body)
-            except _Refused as refused:
-                if self._found_oversized(request, refused.fault, body, form):
+            except _ErrorReturned as error:
+                response = error.response
+                if self._record_oversized(request, response, body, request_format):
                     continue
-                following = self._next_format(request, refused.fault, form, body, is_searching=vague is not None)
-                if following is None:
-                    error = self._error(vague or refused.fault, self._sent(request, body, form))
-                    error.form = form
-                    raise error from refused
-                if (
-                    is_ambiguous(refused.fault)
-                    and adapt_format(form, refused.fault, self._sent(request, body, form)) is None
-                ):
-                    vague = vague or refused.fault
-                form = following
+                is_searching = ambiguous is not None
+                next_format = self._next_format(request, response, request_format, body, is_searching=is_searching)
+                parts = self._parts(request, body, request_format)
+                if next_format is None:
+                    raised = self._error(ambiguous or response, parts)
+                    raised.request_format = request_format
+                    raise raised from error
+                if is_ambiguous(response) and adapt_format(request_format, response, parts) is None:
+                    ambiguous = ambiguous or response
+                request_format = next_format
                 continue
-            self.dialects.record_accepted(request, form)
-            return replace(reply, form=form, text_only=not form.shows_images and has_images(request))
+            self.learned_formats.record_accepted(request, request_format)
+            return replace(
+                reply, request_format=request_format, text_only=not request_format.shows_images and has_images(request)
+            )
         raise error_for_response(
-            vague or ErrorResponse(provider=self.provider, status=400, message="the server accepts no request format"),
+            ambiguous
+            or ErrorResponse(provider=self.provider, status=400, message="the server accepts no request format"),
             now=time.time(),
         )
 
-    def _is_oversized(self, request: LLMRequest, body: Mapping[str, Any], form: RequestFormat) -> bool:
+    def _is_oversized(self, request: LLMRequest, body: Mapping[str, Any], request_format: RequestFormat) -> bool:
         """Return whether a body with images is about as large as one that was rejected for its size."""
-        refused = self._refused_bytes.get(request.model)
+        rejected = self._rejected_bytes.get(request.model)
         return (
-            refused is not None
-            and self._sent(request, body, form).has_images
-            and len(JsonBody(body)) >= _OVERSIZED_SHARE * refused
+            rejected is not None
+            and self._parts(request, body, request_format).has_images
+            and len(JsonBody(body)) >= _OVERSIZED_SHARE * rejected
         )
 
-    def _found_oversized(
-        self, request: LLMRequest, fault: ErrorResponse, body: Mapping[str, Any], form: RequestFormat
+    def _record_oversized(
+        self, request: LLMRequest, response: ErrorResponse, body: Mapping[str, Any], request_format: RequestFormat
     ) -> bool:
         """Record the size of a rejected body. Return whether leaving out its images can help."""
-        sent = self._sent(request, body, form)
-        if fault.status != _TOO_LARGE or not (sent.has_images and sent.may_drop_images):
+        parts = self._parts(request, body, request_format)
+        if response.status != _TOO_LARGE or not (parts.has_images and parts.may_drop_images):
             return False
         size = len(JsonBody(body))
-        self._refused_bytes[request.model] = min(size, self._refused_bytes.get(request.model, size))
+        self._rejected_bytes[request.model] = min(size, self._rejected_bytes.get(request.model, size))
         return True
 
-    def _error(self, fault: ErrorResponse, sent: RequestParts) -> LLMError:
+    def _error(self, response: ErrorResponse, parts: RequestParts) -> LLMError:
         """Return the error to raise after a rejection that no other format resolves."""
-        if sent.has_images and not sent.may_drop_images and says_no_images(fault):
-            return images_rejected(fault)
-        return error_for_response(fault, now=time.time())
+        if parts.has_images and not parts.may_drop_images and says_no_images(response):
+            return images_rejected(response)
+        return error_for_response(response, now=time.time())
 
     def _next_format(
         self,
         request: LLMRequest,
-        fault: ErrorResponse,
-        form: RequestFormat,
+        response: ErrorResponse,
+        request_format: RequestFormat,
         body: Mapping[str, Any],
         *,
         is_searching: bool,
     ) -> RequestFormat | None:
         """Return the format to try after a rejection; None if it is not about the format."""
-        sent = self._sent(request, body, form)
-        following = adapt_format(form, fault, sent)
-        if following is None and sent.has_images and not sent.may_drop_images and says_no_images(fault):
+        parts = self._parts(request, body, request_format)
+        next_format = adapt_format(request_format, response, parts)
+        if next_format is None and parts.has_images and not parts.may_drop_images and says_no_images(response):
             return None
-        if following is not None:
+        if next_format is not None:
             if not is_searching:
-                self.dialects.refused(request, following)
-            return following
-        if fault.status == _NO_STATUS and not isinstance(error_for_response(fault, now=0.0), LLMRejected):
-            return self.dialects.failed(request)
-        if is_ambiguous(fault) and not self.dialects.known(request.model).settled:
-            return next_untried_format(form, sent)
+                self.learned_formats.record_rejected(request, next_format)
+            return next_format
+        if response.status == _DEFAULT_ERROR_STATUS and not isinstance(
+            error_for_response(response, now=0.0), LLMRejected
+        ):
+            return self.learned_formats.record_failed(request)
+        if is_ambiguous(response) and not self.learned_formats.known(request.model).is_final:
+            return next_untried_format(request_format, parts)
         return None
 
-    def _sent(self, request: LLMRequest, body: Mapping[str, Any], form: RequestFormat) -> RequestParts:
-        return sent_parts(request, body, form, may_drop_images=self.dialects.images is Images.AUTO)
+    def _parts(self, request: LLMRequest, body: Mapping[str, Any], request_format: RequestFormat) -> RequestParts:
+        return request_parts(request, body, request_format, may_drop_images=self.learned_formats.images is Images.AUTO)
 
     async def _post(self, request: LLMRequest, body: Mapping[str, Any]) -> RawReply:
-        async with self._turn:
+        async with self._encoding_lock:
             # Encoding a page takes a millisecond or two. One per loop iteration, so that thirty do not block the loop.
             await asyncio.sleep(0)
         sent = JsonBody(body)
@@ -241,13 +246,13 @@ class OpenAIAdapter:
                 options={"headers": {"Content-Type": "application/json", "Content-Length": str(len(sent))}},
             )
         except openai.APIConnectionError as error:
-            raise self._fault(error) from error
+            raise self._connection_error(error) from error
         except openai.APIStatusError as error:
             body_error = read_error_body(error.response.text)
             message = self._masked(body_error.message or error.message)
             if body_error.failed_generation is not None:
                 return RawReply(text=body_error.failed_generation, finish=FinishReason.STOP, model="", detail=message)
-            raise _Refused(
+            raise _ErrorReturned(
                 ErrorResponse(
                     provider=self.provider,
                     status=error.status_code,
@@ -262,10 +267,10 @@ class OpenAIAdapter:
             return read_completion(reply)
         body_error = read_error(failed)
         code = str(failed.get("code") or failed.get("type") or "")
-        raise _Refused(
+        raise _ErrorReturned(
             ErrorResponse(
                 provider=self.provider,
-                status=int(code) if code.isdigit() and 400 <= int(code) < 600 else _NO_STATUS,
+                status=int(code) if code.isdigit() and 400 <= int(code) < 600 else _DEFAULT_ERROR_STATUS,
                 code=body_error.code,
                 message=self._masked(body_error.message or str(failed)),
                 param=body_error.param,
@@ -286,7 +291,7 @@ class OpenAIAdapter:
     async def aclose(self) -> None:
         await self._client.close()
 
-    def _fault(self, error: openai.APIConnectionError) -> LLMUnavailable:
+    def _connection_error(self, error: openai.APIConnectionError) -> LLMUnavailable:
         """Return the error for a timeout or a failed connection.
 
         The root cause decides, because the SDK reports a refused connection of aiohttp as a timeout.

@@ -29,12 +29,12 @@ class Probe(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeResult:
-    """Result of a probe. ``form`` is the name of the request format, ``facts`` its JSON value.
+    """Result of a probe. ``request_format`` is the name of the request format, ``facts`` its JSON value.
 
     ``right``: the model filled in the correct values.
     """
 
-    form: str
+    request_format: str
     right: bool
     images: bool
     facts: dict[str, Any]
@@ -47,10 +47,10 @@ async def probe(client: object, model: str) -> ProbeResult:
         ModelNotConfigured: the provider has only one request format.
         LLMError: the server accepts the first request in no format.
     """
-    if not isinstance(client, CachedLLM) or client.remote.dialects is None:
+    if not isinstance(client, CachedLLM) or client.remote.learned_formats is None:
         raise ModelNotConfigured("this provider has only one request format, so it cannot be probed")
-    remote, dialects = client.remote, client.remote.dialects
-    dialects.forget(model)
+    remote, formats = client.remote, client.remote.learned_formats
+    formats.forget(model)
     reply = await remote.complete(
         LLMRequest(
             model=model,
@@ -61,15 +61,15 @@ async def probe(client: object, model: str) -> ProbeResult:
     right = isinstance(reply.parsed, Probe) and reply.parsed.word.strip().lower() == _WORD and reply.parsed.holds
     image = image_part(await asyncio.to_thread(_white_image))
     shown = _user_message([image, {"type": "text", "text": _ASK}])
-    images = dialects.known(model).dialect.images
+    images = formats.known(model).request_format.images
     if images:
         try:
             images = not (await remote.complete(LLMRequest(model=model, messages=(shown,), schema=Probe))).text_only
         except LLMError:
             images = False
-    dialect = dialects.known(model).dialect
-    facts = {**to_json(dialect), "images": images, "calls": reply.usage.calls}
-    return ProbeResult(form=str(dialect), right=right, images=images, facts=facts)
+    request_format = formats.known(model).request_format
+    facts = {**to_json(request_format), "images": images, "calls": reply.usage.calls}
+    return ProbeResult(request_format=str(request_format), right=right, images=images, facts=facts)
 
 
 def _user_message(content: Any) -> dict[str, Any]:

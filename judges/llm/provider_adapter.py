@@ -32,8 +32,8 @@ class RawReply:
 
     ``text`` also contains the text of a refusal, or the beginning of an invalid body, for the call log; no verdict is
     read from these. ``input_tokens`` includes ``cached_tokens``, read from the provider's prompt cache, and
-    ``cache_write_tokens``, written to it. Token counts are None if the provider does not report them. ``form`` is the
-    request format (None: the provider has only one). ``text_only``: images were left out.
+    ``cache_write_tokens``, written to it. Token counts are None if the provider does not report them. ``text_only``:
+    images were left out. ``request_format`` is None if the provider has only one.
     """
 
     text: str
@@ -44,7 +44,7 @@ class RawReply:
     output_tokens: int | None = None
     cached_tokens: int = 0
     cache_write_tokens: int = 0
-    form: RequestFormat | None = None
+    request_format: RequestFormat | None = None
     text_only: bool = False
 
 
@@ -63,7 +63,7 @@ class ProviderAdapter(Protocol):
         ...
 
     @property
-    def dialects(self) -> LearnedFormats | None:
+    def learned_formats(self) -> LearnedFormats | None:
         """Return the request formats of the server's models; None if there is only one format."""
         ...
 

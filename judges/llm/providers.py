@@ -47,7 +47,7 @@ class Access:
     aws_region: str = "us-east-1"
     images: Images = Images.AUTO
     """Whether requests include the screenshots of pages."""
-    dialects: FormatFile | None = None
+    format_file: FormatFile | None = None
     """File for the learned request formats; None: in memory only."""
 
 
@@ -61,7 +61,7 @@ def _open_openai(access: Access) -> ProviderAdapter:
         api_key=access.openai_api_key,
         base_url=access.openai_base_url,
         images=access.images,
-        dialects=access.dialects,
+        format_file=access.format_file,
     )
 
 
@@ -73,7 +73,7 @@ def _open_azure(access: Access) -> ProviderAdapter:
         base_url=str(access.azure_endpoint),
         api_version=access.azure_api_version,
         images=access.images,
-        dialects=access.dialects,
+        format_file=access.format_file,
     )
 
 

@@ -85,12 +85,12 @@ class RemoteLLM:
     def images(self) -> Images:
         """Return whether requests include screenshots."""
         own: Images = getattr(self._backend, "images", Images.AUTO)
-        return own if self.dialects is None else self.dialects.images
+        return own if self.learned_formats is None else self.learned_formats.images
 
     @property
-    def dialects(self) -> LearnedFormats | None:
+    def learned_formats(self) -> LearnedFormats | None:
         """Return the request formats of the server; None if the provider has only one format."""
-        return self._backend.dialects
+        return self._backend.learned_formats
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         """Send a request; repair an unusable reply once, and shorten a page that is too long.
@@ -123,7 +123,10 @@ class RemoteLLM:
         """Send the request with the beginning of the page. Its reply counts only if it supports the claim."""
         log.info("page shortened for the model", extra={"model": request.model, "prompt": request.prompt})
         shorter = ShorterPage(
-            refusal=str(refusal), page_chars=page_chars, unusable=refusal.unusable, form=format_name(refusal.form)
+            refusal=str(refusal),
+            page_chars=page_chars,
+            unusable=refusal.unusable,
+            request_format=format_name(refusal.request_format),
         )
         with_less = with_shortened_page(request, page_chars)
         try:
@@ -146,10 +149,10 @@ class RemoteLLM:
         raise unseen from refusal
 
     async def _complete_in_turn(self, request: LLMRequest, on_retry: OnRetry) -> LLMReply:
-        dialects = self._backend.dialects
-        if dialects is None:
+        formats = self._backend.learned_formats
+        if formats is None:
             return await self._usable_reply(request, on_retry)
-        async with dialects.exclusive_probe(request.model):
+        async with formats.exclusive_probe(request.model):
             return await self._usable_reply(request, on_retry)
 
     async def _usable_reply(self, request: LLMRequest, on_retry: OnRetry) -> LLMReply:
@@ -167,14 +170,14 @@ class RemoteLLM:
                 raise
             if isinstance(reply, LLMReply):
                 return replace(reply, unusable=tuple(before))
-            following = self._next_request(request, asked, reply, is_first=not before)
-            if following is None:
+            next_format = self._next_request(request, asked, reply, is_first=not before)
+            if next_format is None:
                 reply.unusable = (*before, *reply.unusable)
                 raise reply
             log.info("llm reply unusable", extra={"kind": reply.kind, "model": request.model, "prompt": request.prompt})
-            added = following.messages[len(request.messages) :] if not before else ()
+            added = next_format.messages[len(request.messages) :] if not before else ()
             before += [replace(each, then=added) for each in reply.unusable]
-            asked, usage = following, reply.usage
+            asked, usage = next_format, reply.usage
 
     def _next_request(
         self, request: LLMRequest, asked: LLMRequest, reply: LLMOutputUnusable, *, is_first: bool
@@ -184,16 +187,16 @@ class RemoteLLM:
         None: do not send another request.
         """
         again = repair_request(request, reply.kind) if is_first else asked
-        dialects, form = self._backend.dialects, reply.form
-        if dialects is None or form is None or request.schema is None:
+        formats, request_format = self._backend.learned_formats, reply.request_format
+        if formats is None or request_format is None or request.schema is None:
             return again if is_first else None
-        if reply.kind is UnusableKind.TRUNCATED and form.cap is None and is_first:
-            dialects.set_output_limit(request, form, DEFAULT_OUTPUT_LIMIT)
-            return replace(again, form=replace(form, cap=DEFAULT_OUTPUT_LIMIT))
-        following = dialects.next_format(request, form) if reply.kind in _FORM_FAULTS else None
-        if following is None:
+        if reply.kind is UnusableKind.TRUNCATED and request_format.cap is None and is_first:
+            formats.set_output_limit(request, request_format, DEFAULT_OUTPUT_LIMIT)
+            return replace(again, request_format=replace(request_format, cap=DEFAULT_OUTPUT_LIMIT))
+        next_format = formats.next_format(request, request_format) if reply.kind in _FORM_FAULTS else None
+        if next_format is None:
             return again if is_first else None
-        return replace(again, form=following)
+        return replace(again, request_format=next_format)
 
     async def aclose(self) -> None:
         await self._models.aclose()
@@ -238,7 +241,10 @@ class RemoteLLM:
             # A verdict must be a boolean. Extractions are as strict as the classes of the script.
             parsed = read_reply(raw, request.schema, strict=request.purpose == "verify")
         except LLMOutputUnusable as error:
-            error.usage, error.form = before + used, None if raw.finish is FinishReason.BROKEN else raw.form
+            error.usage, error.request_format = (
+                before + used,
+                None if raw.finish is FinishReason.BROKEN else raw.request_format,
+            )
             error.unusable = (
                 UnusableReply(
                     kind=error.kind,
@@ -246,19 +252,19 @@ class RemoteLLM:
                     detail=raw.detail,
                     model=model,
                     usage=used,
-                    form=format_name(raw.form),
+                    request_format=format_name(raw.request_format),
                 ),
             )
             return error
-        if self._backend.dialects is not None and raw.form is not None:
-            self._backend.dialects.usable(request, raw.form)
+        if self._backend.learned_formats is not None and raw.request_format is not None:
+            self._backend.learned_formats.record_usable(request, raw.request_format)
         return LLMReply(
             text=raw.text,
             parsed=parsed,
             model=model,
             usage=before + used,
             text_only=raw.text_only,
-            form=format_name(raw.form),
+            request_format=format_name(raw.request_format),
         )
 
     async def _send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
@@ -279,9 +285,9 @@ def sent_params(request: LLMRequest) -> dict[str, Any]:
     return {name: value for name, value in params.items() if value is not None}
 
 
-def format_name(form: RequestFormat | None) -> str:
+def format_name(request_format: RequestFormat | None) -> str:
     """Return the name of a request format for the call log; empty for the default format (OpenAI's own)."""
-    return "" if form in (None, RequestFormat()) else str(form)
+    return "" if request_format in (None, RequestFormat()) else str(request_format)
 
 
 def usage_of(raw: RawReply, model: str, prices: Prices) -> Usage:

@@ -49,12 +49,12 @@ _KEPT: Final = frozenset({"model", "messages", "response_format", "tools", "tool
 class RequestFormat:
     """Request format.
 
-    ``in_words``: the prompt contains the schema, too. ``dropped`` parameters are not sent. ``cap_name`` is the
+    ``schema_in_words``: the prompt contains the schema, too. ``dropped`` parameters are not sent. ``cap_name`` is the
     parameter for the output limit, and ``cap`` its value for requests that set none.
     """
 
-    rung: SchemaMode = SchemaMode.STRICT
-    in_words: bool = False
+    schema_mode: SchemaMode = SchemaMode.STRICT
+    schema_in_words: bool = False
     dropped: frozenset[str] = frozenset()
     cap_name: str | None = None
     cap: int | None = None
@@ -82,38 +82,51 @@ class RequestFormat:
         return {name: value for name, value in sent.items() if name not in self.dropped}
 
     def lower(self, *, to: SchemaMode | None = None) -> RequestFormat | None:
-        """Return the format with the next rung (or ``to``); None after the last rung.
+        """Return the format with the next schema mode of the ladder (or ``to``); None after the last one.
 
         From ``json_object`` on, the prompt contains the schema.
         """
-        place = LADDER.index(self.rung) + 1 if to is None else LADDER.index(to)
+        place = LADDER.index(self.schema_mode) + 1 if to is None else LADDER.index(to)
         if place >= len(LADDER):
             return None
-        return replace(self, rung=LADDER[place], in_words=self.in_words or place >= LADDER.index(SchemaMode.OBJECT))
+        return replace(
+            self,
+            schema_mode=LADDER[place],
+            schema_in_words=self.schema_in_words or place >= LADDER.index(SchemaMode.OBJECT),
+        )
 
     def more_explicit(self) -> RequestFormat | None:
-        """Return the format to try after a reply that does not match the schema: schema in words, then a lower rung."""
-        if not self.in_words:
-            return replace(self, in_words=True)
-        return self.lower(to=SchemaMode.OBJECT) if self.rung is SchemaMode.STRICT else self.lower()
+        """Return the format to try after a reply that does not match the schema.
+
+        The first such format has the schema in words; the next ones have a less strict schema mode.
+        """
+        if not self.schema_in_words:
+            return replace(self, schema_in_words=True)
+        return self.lower(to=SchemaMode.OBJECT) if self.schema_mode is SchemaMode.STRICT else self.lower()
 
     def __str__(self) -> str:
-        notes = [SCHEMA_IN_WORDS] if self.in_words else []
+        notes = [SCHEMA_IN_WORDS] if self.schema_in_words else []
         notes += [f"without {', '.join(sorted(self.dropped))}"] if self.dropped else []
         notes += [f"{self.cap_name or 'max_tokens'} {self.cap or ''}".strip()] if self.cap or self.cap_name else []
         notes += ["one message"] if self.one_message else []
         notes += [] if self.shows_images else ["without pictures"]
         notes += ["streamed"] if self.stream else []
-        return "; ".join([self.rung.value, *notes])
+        return "; ".join([self.schema_mode.value, *notes])
 
 
-def to_json(dialect: RequestFormat) -> dict[str, Any]:
-    return {**asdict(dialect), "rung": dialect.rung.value, "dropped": sorted(dialect.dropped)}
+def to_json(request_format: RequestFormat) -> dict[str, Any]:
+    return {
+        **asdict(request_format),
+        "schema_mode": request_format.schema_mode.value,
+        "dropped": sorted(request_format.dropped),
+    }
 
 
 def from_json(values: Mapping[str, Any]) -> RequestFormat:
     """Raises ValueError, TypeError or LookupError if ``values`` were not written by ``to_json``."""
-    return RequestFormat(**{**values, "rung": SchemaMode(values["rung"]), "dropped": frozenset(values["dropped"])})
+    return RequestFormat(
+        **{**values, "schema_mode": SchemaMode(values["schema_mode"]), "dropped": frozenset(values["dropped"])}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,74 +186,74 @@ _TEMPLATE_TRACE = re.compile(r"(?:while executing|jinja|template).*\berror: ", r
 """The part of an error message in which a server quotes its chat template, up to the error itself."""
 
 
-def adapt_format(dialect: RequestFormat, fault: ErrorResponse, sent: RequestParts) -> RequestFormat | None:
+def adapt_format(request_format: RequestFormat, response: ErrorResponse, parts: RequestParts) -> RequestFormat | None:
     """Return the format to try next if the error names a part of the request format; else None."""
-    text = _text(fault)
-    if fault.status not in REJECTING_STATUSES or _is_about_something_else(fault):
+    text = _text(response)
+    if response.status not in REJECTING_STATUSES or _is_about_something_else(response):
         return None
-    if sent.has_images and says_no_images(fault):
-        return replace(dialect, images=False) if sent.may_drop_images else None
-    if not dialect.stream and _STREAM.search(text):
-        return replace(dialect, stream=True)
-    if fault.status == 404 and "parameter" not in text and "response_format" not in text and "tool" not in text:
+    if parts.has_images and says_no_images(response):
+        return replace(request_format, images=False) if parts.may_drop_images else None
+    if not request_format.stream and _STREAM.search(text):
+        return replace(request_format, stream=True)
+    if response.status == 404 and "parameter" not in text and "response_format" not in text and "tool" not in text:
         return None
     return (
-        _without_parameters(dialect, fault, text, sent)
-        or _without_roles(dialect, text, sent)
-        or _with_other_structure(dialect, text, sent)
+        _without_parameters(request_format, response, text, parts)
+        or _without_roles(request_format, text, parts)
+        or _with_other_structure(request_format, text, parts)
     )
 
 
-def next_untried_format(dialect: RequestFormat, sent: RequestParts) -> RequestFormat | None:
+def next_untried_format(request_format: RequestFormat, parts: RequestParts) -> RequestFormat | None:
     """Return the format to try after an error that names no part of the request; None if all were tried."""
-    if sent.has_schema and dialect.rung is not SchemaMode.PROMPT:
-        return dialect.lower()
-    optional = frozenset(sent.params) - _KEPT - ({"stream"} if dialect.stream else set())
+    if parts.has_schema and request_format.schema_mode is not SchemaMode.PROMPT:
+        return request_format.lower()
+    optional = frozenset(parts.params) - _KEPT - ({"stream"} if request_format.stream else set())
     if optional:
-        return replace(dialect, dropped=dialect.dropped | optional)
-    if sent.has_system and not dialect.one_message:
-        return replace(dialect, one_message=True)
-    if sent.has_images and sent.may_drop_images:
-        return replace(dialect, images=False)
+        return replace(request_format, dropped=request_format.dropped | optional)
+    if parts.has_system and not request_format.one_message:
+        return replace(request_format, one_message=True)
+    if parts.has_images and parts.may_drop_images:
+        return replace(request_format, images=False)
     return None
 
 
-def says_no_images(fault: ErrorResponse) -> bool:
+def says_no_images(response: ErrorResponse) -> bool:
     """Return whether the error for a request with images means that the model takes no images."""
-    text = _text(fault)
-    is_form = fault.status in REJECTING_STATUSES and not _is_about_something_else(fault)
+    text = _text(response)
+    is_form = response.status in REJECTING_STATUSES and not _is_about_something_else(response)
     return is_form and bool(_IMAGES.search(text)) and not _BAD_IMAGE.search(text)
 
 
-def is_ambiguous(fault: ErrorResponse) -> bool:
+def is_ambiguous(response: ErrorResponse) -> bool:
     """Return whether an error may be about the request format although its message does not say so."""
-    return fault.status in AMBIGUOUS_STATUSES and not _is_about_something_else(fault)
+    return response.status in AMBIGUOUS_STATUSES and not _is_about_something_else(response)
 
 
-def _text(fault: ErrorResponse) -> str:
+def _text(response: ErrorResponse) -> str:
     """Return message, code and parameter of an error in lower case, without a quoted chat template."""
-    return _TEMPLATE_TRACE.sub("", f"{fault.message} {fault.code} {fault.param}".lower())
+    return _TEMPLATE_TRACE.sub("", f"{response.message} {response.code} {response.param}".lower())
 
 
-def _is_about_something_else(fault: ErrorResponse) -> bool:
+def _is_about_something_else(response: ErrorResponse) -> bool:
     tests = (is_key_rejected, is_filtered, is_quota_exhausted, is_unknown_model, is_too_long)
-    return any(test(fault) for test in tests)
+    return any(test(response) for test in tests)
 
 
 def _without_parameters(
-    dialect: RequestFormat, fault: ErrorResponse, text: str, sent: RequestParts
+    request_format: RequestFormat, response: ErrorResponse, text: str, parts: RequestParts
 ) -> RequestFormat | None:
-    if "max_completion_tokens" in text and "max_tokens" in sent.params and dialect.cap_name is None:
-        return replace(dialect, cap_name="max_completion_tokens")
-    if dialect.cap is None and not any(name in sent.params for name in _CAPS) and _CAP_WANTED.search(text):
-        return replace(dialect, cap=DEFAULT_OUTPUT_LIMIT)
-    own = [name for name in sent.params if name not in _KEPT and name != "stream"]
-    named = [name for name in own if fault.param == name] or [name for name in own if _names(text, name)]
+    if "max_completion_tokens" in text and "max_tokens" in parts.params and request_format.cap_name is None:
+        return replace(request_format, cap_name="max_completion_tokens")
+    if request_format.cap is None and not any(name in parts.params for name in _CAPS) and _CAP_WANTED.search(text):
+        return replace(request_format, cap=DEFAULT_OUTPUT_LIMIT)
+    own = [name for name in parts.params if name not in _KEPT and name != "stream"]
+    named = [name for name in own if response.param == name] or [name for name in own if _names(text, name)]
     if not named:
         return None
-    if "max_completion_tokens" in named and dialect.cap_name is None:
-        return replace(dialect, cap_name="max_tokens")
-    return replace(dialect, dropped=dialect.dropped | set(named))
+    if "max_completion_tokens" in named and request_format.cap_name is None:
+        return replace(request_format, cap_name="max_tokens")
+    return replace(request_format, dropped=request_format.dropped | set(named))
 
 
 def _names(text: str, name: str) -> bool:
@@ -249,20 +262,24 @@ def _names(text: str, name: str) -> bool:
     return re.search(rf"{before}{re.escape(name)}\b", text) is not None
 
 
-def _without_roles(dialect: RequestFormat, text: str, sent: RequestParts) -> RequestFormat | None:
-    if dialect.one_message or not _ROLES.search(text):
+def _without_roles(request_format: RequestFormat, text: str, parts: RequestParts) -> RequestFormat | None:
+    if request_format.one_message or not _ROLES.search(text):
         return None
-    return replace(dialect, one_message=True)
+    return replace(request_format, one_message=True)
 
 
-def _with_other_structure(dialect: RequestFormat, text: str, sent: RequestParts) -> RequestFormat | None:
-    if not sent.has_schema or not _STRUCTURE.search(text):
+def _with_other_structure(request_format: RequestFormat, text: str, parts: RequestParts) -> RequestFormat | None:
+    if not parts.has_schema or not _STRUCTURE.search(text):
         return None
-    if dialect.rung in (SchemaMode.STRICT, SchemaMode.SCHEMA):
+    if request_format.schema_mode in (SchemaMode.STRICT, SchemaMode.SCHEMA):
         if _NO_SCHEMA.search(text):
-            return dialect.lower(to=SchemaMode.OBJECT)
+            return request_format.lower(to=SchemaMode.OBJECT)
         if _NO_FORMAT.search(text) and not _STRICT.search(text):
-            return dialect.lower(to=SchemaMode.TOOL)
-    if dialect.rung is SchemaMode.OBJECT and "json_schema" in text and re.search(r"must be|expected|one of|only", text):
-        return dialect.lower(to=SchemaMode.TOOL)
-    return dialect.lower()
+            return request_format.lower(to=SchemaMode.TOOL)
+    if (
+        request_format.schema_mode is SchemaMode.OBJECT
+        and "json_schema" in text
+        and re.search(r"must be|expected|one of|only", text)
+    ):
+        return request_format.lower(to=SchemaMode.TOOL)
+    return request_format.lower()

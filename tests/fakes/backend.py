@@ -30,7 +30,7 @@ class ScriptedBackend:
 
     provider = "scripted"
     endpoint = "memory"
-    dialects: LearnedFormats | None = None
+    learned_formats: LearnedFormats | None = None
 
     def __init__(self, *script: RawReply | Exception, gate: asyncio.Event | None = None) -> None:
         self._script = list(script) or [raw()]

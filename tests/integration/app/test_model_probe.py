@@ -25,7 +25,7 @@ async def test_probe_detects_and_stores_the_request_format(tmp_path: Path, diale
     async with StandInLLM(dialect=dialect, extractions={"Probe": FILLED}) as server:
         check = await probe_model(settings(server, tmp_path), "openai/llama-9")
     assert check.state is State.OK, check
-    assert (check.facts["rung"], check.facts["images"]) == (form, images)
+    assert (check.facts["schema_mode"], check.facts["images"]) == (form, images)
     assert form in (tmp_path / "dialects.json").read_text("utf-8")
 
 

@@ -59,9 +59,9 @@ async def server() -> AsyncIterator[StandInLLM]:
 async def connect(server: StandInLLM) -> AsyncIterator[Connect]:
     made: list[RemoteLLM] = []
 
-    def make(*, images: Images = Images.AUTO, dialects: FormatFile | None = None) -> RemoteLLM:
+    def make(*, images: Images = Images.AUTO, format_file: FormatFile | None = None) -> RemoteLLM:
         clock, slots = FakeClock(), asyncio.Semaphore(30)
-        backend = open_openai(api_key="sk-test", base_url=server.base_url, images=images, dialects=dialects)
+        backend = open_openai(api_key="sk-test", base_url=server.base_url, images=images, format_file=format_file)
         retrier = Retrier(RetryPolicy(), slots, clock=clock, sleep=clock.sleep, jitter=lambda seconds: seconds)
         made.append(RemoteLLM(backend, semaphore=slots, retrier=retrier))
         return made[-1]
@@ -249,14 +249,14 @@ async def test_request_format_is_cached_until_max_age(server: StandInLLM, connec
     found: list[int] = []
     for now in (0.0, MAX_AGE_S - 1, MAX_AGE_S + 1):
         before = len(server.calls)
-        await connect(dialects=FormatFile(path, clock=lambda now=now: now)).complete(PLAIN)  # type: ignore[misc]
+        await connect(format_file=FormatFile(path, clock=lambda now=now: now)).complete(PLAIN)  # type: ignore[misc]
         found.append(len(server.calls) - before)
     assert found == [2, 1, 2]
 
 
 async def test_concurrent_writers_lose_no_entry(tmp_path: Path):
     path = tmp_path / "dialects.json"
-    forms = {f"model-{nth}": RequestFormat(rung=list(SchemaMode)[nth % 5]) for nth in range(40)}
+    forms = {f"model-{nth}": RequestFormat(schema_mode=list(SchemaMode)[nth % 5]) for nth in range(40)}
     writes = [asyncio.to_thread(FormatFile(path).write, "server", name, form) for name, form in forms.items()]
     await asyncio.gather(*writes)
     assert {name: FormatFile(path).read("server", name) for name in forms} == forms
@@ -268,8 +268,8 @@ def test_unreadable_format_file_is_rewritten(tmp_path: Path, broken: str):
     path.write_text(broken)
     file = FormatFile(path)
     assert file.read("server", "model-1") is None
-    file.write("server", "model-1", RequestFormat(in_words=True))
-    assert file.read("server", "model-1") == RequestFormat(in_words=True)
+    file.write("server", "model-1", RequestFormat(schema_in_words=True))
+    assert file.read("server", "model-1") == RequestFormat(schema_in_words=True)
 
 
 def test_expired_entries_are_removed(tmp_path: Path):
