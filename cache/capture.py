@@ -10,7 +10,7 @@ from typing import Protocol
 
 from cache.urls import canonical_key
 
-SCREENSHOT_ROLE = "screenshot-"
+SCREENSHOT_PREFIX = "screenshot-"
 ALT_TEXT_HEADING = "[alternative texts of pictures]"
 """Heading of the section with image alternative texts. It is the last section of a page's hidden text."""
 
@@ -150,7 +150,7 @@ class Capture:
     Attributes:
         id: Identifies the attempt (``page_id`` in results).
         key: Canonical form of the URL.
-        blobs: Stored body by role: text, hidden_text, screenshot-0.., places, original, html, pdf, links.
+        blobs: Stored body by name: text, hidden_text, screenshot-0.., places, original, html, pdf, links.
         alias_of: Id of the capture of another URL that this record refers to.
         hidden_words: Number of words that are in the document but not visible.
     """
@@ -182,10 +182,10 @@ class Capture:
         return self.outcome in EVIDENCE_OUTCOMES
 
     @property
-    def screenshot_roles(self) -> tuple[str, ...]:
+    def screenshot_names(self) -> tuple[str, ...]:
         """Roles of the screenshots, top to bottom."""
-        found = (role for role in self.blobs if role.startswith(SCREENSHOT_ROLE))
-        return tuple(sorted(found, key=lambda role: int(role.removeprefix(SCREENSHOT_ROLE))))
+        found = (name for name in self.blobs if name.startswith(SCREENSHOT_PREFIX))
+        return tuple(sorted(found, key=lambda name: int(name.removeprefix(SCREENSHOT_PREFIX))))
 
     @property
     def final_key(self) -> str | None:

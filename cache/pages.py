@@ -22,7 +22,7 @@ from uuid import uuid4
 import structlog
 
 from cache.blobs import BlobStore
-from cache.capture import SCREENSHOT_ROLE, Blob, Capture, CaptureOutcome, Capturer, Evidence, Observation, PageKind
+from cache.capture import SCREENSHOT_PREFIX, Blob, Capture, CaptureOutcome, Capturer, Evidence, Observation, PageKind
 from cache.capture_index import CaptureIndex, capture_to_bytes
 from cache.errors import BlobCorrupt, BlobMissing, NoEvidence
 from cache.lru import LRUCache
@@ -45,8 +45,8 @@ class CaptureRecorder:
             BlobStoreFailed, IndexFailed: the capture cannot be stored.
         """
         blobs: dict[str, Blob] = {}
-        for role, (data, media_type) in _bodies_to_store(observation).items():
-            blobs[role] = await self._blobs.put(data, media_type)
+        for name, (data, media_type) in _bodies_to_store(observation).items():
+            blobs[name] = await self._blobs.put(data, media_type)
         capture = Capture(
             id=self._new_id(),
             url=url,
@@ -104,7 +104,7 @@ class CaptureRecorder:
 
 
 def _bodies_to_store(observation: Observation) -> dict[str, tuple[bytes, str]]:
-    """Return the bodies to store, by role, with their media types."""
+    """Return the bodies to store, by name, with their media types."""
     bodies: dict[str, tuple[bytes, str]] = {}
     if observation.text or observation.is_evidence:
         bodies["text"] = (_utf8(observation.text), "text/plain; charset=utf-8")
@@ -122,7 +122,7 @@ def _bodies_to_store(observation: Observation) -> dict[str, tuple[bytes, str]]:
     if observation.pdf is not None:
         bodies["pdf"] = (observation.pdf, "application/pdf")
     for number, shot in enumerate(observation.screenshots):
-        bodies[f"{SCREENSHOT_ROLE}{number}"] = (shot, "image/jpeg")
+        bodies[f"{SCREENSHOT_PREFIX}{number}"] = (shot, "image/jpeg")
     return bodies
 
 
@@ -355,21 +355,21 @@ class PageCache:
     async def _load(self, capture: Capture) -> Evidence:
         text = await self._body(capture, "text")
         links = await self._body(capture, "links")
-        shots = capture.screenshot_roles
-        roles = [role for role in ("text", "links", *shots) if role in capture.blobs]
+        shots = capture.screenshot_names
+        names = [name for name in ("text", "links", *shots) if name in capture.blobs]
         # The hidden text of web pages mostly repeats visible text. Only that of PDFs is useful for a judge.
         hidden = await self._body(capture, "hidden_text") if capture.kind is PageKind.PDF else b""
         evidence = Evidence(
             capture=capture,
             text=text.decode("utf-8"),
             links=tuple((label, target) for label, target in json.loads(links or b"[]")),
-            screenshots=tuple([await self._body(capture, role) for role in shots]),
-            digests=tuple(capture.blobs[role].sha256 for role in roles),
+            screenshots=tuple([await self._body(capture, name) for name in shots]),
+            digests=tuple(capture.blobs[name].sha256 for name in names),
             hidden_text=hidden.decode("utf-8"),
         )
         self._evidence_cache.put(evidence.page_id, evidence, evidence.size)
         return evidence
 
-    async def _body(self, capture: Capture, role: str) -> bytes:
-        blob = capture.blobs.get(role)
+    async def _body(self, capture: Capture, name: str) -> bytes:
+        blob = capture.blobs.get(name)
         return b"" if blob is None else await self._blobs.get(blob.sha256)

@@ -19,7 +19,7 @@ from app.api.problems import Problem, not_found
 from app.service import Service
 from app.storage.captures import key_digest, list_captures, may_see
 from app.storage.cited_urls import dependents_of, list_tasks, list_urls
-from cache.capture import SCREENSHOT_ROLE, Capture, CaptureOutcome
+from cache.capture import SCREENSHOT_PREFIX, Capture, CaptureOutcome
 from cache.errors import BlobCorrupt, BlobError, BlobMissing
 from cache.urls import MAX_URL_CHARS, canonical_key
 
@@ -135,7 +135,7 @@ async def screenshot(
     known: KnownHeader = None,
 ) -> Response:
     """Return screenshot ``n`` of the page, counted from the top."""
-    return await _body(service, caller, page_id, f"{SCREENSHOT_ROLE}{n}", known, media_type="image/jpeg")
+    return await _body(service, caller, page_id, f"{SCREENSHOT_PREFIX}{n}", known, media_type="image/jpeg")
 
 
 @router.get("/{page_id}/places", response_class=Response, responses=_bytes_of("application/json"))
@@ -179,29 +179,29 @@ async def _body(
     service: Service,
     caller: Caller,
     page_id: str,
-    role: str,
+    name: str,
     known: str | None,
     *,
     media_type: str,
     suffix: str | None = None,
 ) -> Response:
     """Return a stored body after checking its hash; with a ``suffix``, as a download. Clients may cache it forever."""
-    blob = (await capture_of(service, caller, page_id)).blobs.get(role)
+    blob = (await capture_of(service, caller, page_id)).blobs.get(name)
     if blob is None:
-        raise not_found(f"{role} of this page")
+        raise not_found(f"{name} of this page")
     headers = {"ETag": f'"{blob.sha256}"', "Cache-Control": _NEVER_CHANGES}
     if known is not None and (known.strip() == "*" or headers["ETag"] in known):
         return Response(status_code=304, headers=headers)
     try:
         data = await service.runtime.blobs.get(blob.sha256)
     except (BlobMissing, BlobCorrupt) as error:
-        raise _lost(page_id, role, error) from error
+        raise _lost(page_id, name, error) from error
     if suffix is not None:
         headers["Content-Disposition"] = f'attachment; filename="{page_id}.{suffix}"'
     return Response(data, media_type=media_type, headers=headers)
 
 
-def _lost(page_id: str, role: str, error: BlobError) -> Problem:
+def _lost(page_id: str, name: str, error: BlobError) -> Problem:
     """Return the error for a body that was stored but is missing or damaged."""
     remedy = f"capture the page again with POST /v1/pages/{page_id}/recapture"
-    return Problem(404, "NOT_FOUND", f"The stored {role} of this page is missing or damaged ({error.detail}); {remedy}")
+    return Problem(404, "NOT_FOUND", f"The stored {name} of this page is missing or damaged ({error.detail}); {remedy}")

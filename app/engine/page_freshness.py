@@ -57,7 +57,7 @@ class CurrentPages:
         known = None if self._index is None else self._index.find_sync(canonical_key(url))
         if known is None or not known.is_evidence or known.id == page.get("page_id"):
             return False
-        now = {role: blob.sha256 for role, blob in known.blobs.items()}
+        now = {name: blob.sha256 for name, blob in known.blobs.items()}
         return _shown(now) != _shown(page["bodies"])
 
     def _folder(self, agent: str, task_id: str) -> CacheFileSys | None:
@@ -71,4 +71,4 @@ class CurrentPages:
 
 def _shown(bodies: Mapping[str, str]) -> dict[str, str]:
     """Return the bodies of a capture that a judge reads."""
-    return {role: sha256 for role, sha256 in bodies.items() if role.startswith(_SHOWN)}
+    return {name: sha256 for name, sha256 in bodies.items() if name.startswith(_SHOWN)}

@@ -170,12 +170,12 @@ def _open(folder: Path) -> CacheFileSys | None:
 async def _export(runtime: Runtime, stored: CacheFileSys, url: str, capture: Capture) -> None:
     """Copy the bodies of one capture into the folder. A capture with unavailable bodies is skipped."""
 
-    async def body(role: str) -> bytes | None:
-        return None if role not in capture.blobs else await runtime.blobs.get(capture.blobs[role].sha256)
+    async def body(name: str) -> bytes | None:
+        return None if name not in capture.blobs else await runtime.blobs.get(capture.blobs[name].sha256)
 
     try:
         text, pdf, original = await body("text"), await body("pdf"), await body("original")
-        tiles = [await body(role) or b"" for role in capture.screenshot_roles]
+        tiles = [await body(name) or b"" for name in capture.screenshot_names]
     except CacheError:
         return
 

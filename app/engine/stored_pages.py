@@ -13,7 +13,7 @@ from pathlib import Path
 from w3lib.url import safe_url_string
 
 from cache.backends.documents import read_document
-from cache.capture import SCREENSHOT_ROLE, Capture, CaptureOutcome, CaptureSource, Observation, PageKind
+from cache.capture import SCREENSHOT_PREFIX, Capture, CaptureOutcome, CaptureSource, Observation, PageKind
 from cache.errors import DocumentRejected
 from cache.page_text.tiles import split_tall
 from mind2web2.page_keys import layout_key
@@ -124,7 +124,7 @@ def _cited_urls(overview: Path) -> list[str]:
 
 
 def stored_bodies(stored: CacheFileSys, url: str) -> dict[str, str] | None:
-    """Return the SHA-256 of the stored bodies of a page by role; None if the page is missing or incomplete."""
+    """Return the SHA-256 of the stored bodies of a page by name; None if the page is missing or incomplete."""
     try:
         if stored.has(url) == "pdf":
             return {"pdf": _sha256(stored.get_pdf(url))}
@@ -144,7 +144,7 @@ def same_bodies(there: Mapping[str, str], shown: Mapping[str, str]) -> bool:
     if there.get("text") != shown.get("text"):
         return False
     picture = there.get("original")
-    return picture is None or picture in (shown.get("original"), shown.get(f"{SCREENSHOT_ROLE}0"))
+    return picture is None or picture in (shown.get("original"), shown.get(f"{SCREENSHOT_PREFIX}0"))
 
 
 def equals_capture(stored: CacheFileSys, url: str, capture: Capture) -> bool:
@@ -152,12 +152,12 @@ def equals_capture(stored: CacheFileSys, url: str, capture: Capture) -> bool:
     there = stored_bodies(stored, url)
     if there is None:
         return False
-    if same_bodies(there, {role: blob.sha256 for role, blob in capture.blobs.items()}):
+    if same_bodies(there, {name: blob.sha256 for name, blob in capture.blobs.items()}):
         return True
     facts = stored.facts(url)
     if facts is None or facts.captured_at != capture.captured_at.isoformat():
         return False
-    written = {suffix: there.get(role) for suffix, role in (("txt", "text"), ("jpg", "original"), ("pdf", "pdf"))}
+    written = {suffix: there.get(name) for suffix, name in (("txt", "text"), ("jpg", "original"), ("pdf", "pdf"))}
     return all(written[suffix] == digest for suffix, digest in facts.sha256.items())
 
 

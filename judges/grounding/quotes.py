@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 from judges.grounding.folding import FoldedText, fold, fold_marks
-from judges.grounding.source_signals import address_texts
+from judges.grounding.source_signals import url_texts
 from rubrics.verdict import Quote
 
 MAX_QUOTES: Final = 3
@@ -79,12 +79,12 @@ def find_quote(page: FoldedText, quote: str, *, url: str = "") -> tuple[Span, ..
     """
     if len(quote) > MAX_QUOTE_CHARS:
         return ()
-    folded, url_texts = fold(quote), address_texts([url])
+    folded, own_texts = fold(quote), url_texts([url])
     # The page itself may contain an ellipsis, so the whole quote is searched first.
     for parts in dict.fromkeys(((_trimmed(folded.text, 0, len(folded.text)),), _parts(folded.text))):
         texts = [folded.text[start:end] for start, end in parts]
         if not 0 < len(texts) <= MAX_PARTS or any(
-            not text or any(text in each for each in url_texts) for text in texts
+            not text or any(text in each for each in own_texts) for text in texts
         ):
             continue
         is_enough = is_substantial if len(parts) == 1 else _is_long_in_any_script

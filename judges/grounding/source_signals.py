@@ -1,6 +1,6 @@
-"""Signals from the addresses of a source: who can publish there, and whether a link leads where it seems to.
+"""Signals from the URLs of a source: who can publish there, and whether a link leads where it seems to.
 
-Pure functions of the addresses; nothing is looked up. In the strict score, a page with a signal in
+Pure functions of the URLs; nothing is looked up. In the strict score, a page with a signal in
 ``DISQUALIFYING_SIGNALS`` cannot support a claim. Every signal is attached to the leaf. Those in
 ``SUSPICIOUS_SIGNALS`` require that the quotes cover the terms of the claim.
 """
@@ -19,7 +19,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, unquote_plus, urlsplit
 from cache.capture import Capture
 from judges.grounding.folding import fold
 
-MIN_ECHO_CHARS: Final = 12
+_MIN_CHARS: Final = 12
 
 _LATIN_CONFUSABLES = frozenset(
     "\u0430\u0441\u0501\u0435\u04bb\u0456\u0458\u04cf\u043e\u0440\u051b\u0455\u051d\u0445\u0443\u03bf\u03bd\u0251\u0261\u0131"
@@ -35,9 +35,9 @@ class SourceSignal(StrEnum):
     PASTE = "source_is_paste"
     """Anyone can publish there instantly and anonymously."""
     SHORTENER = "source_is_shortener"
-    """The address does not show its target, and its owner can change the target."""
+    """The URL does not show its target, and its owner can change the target."""
     OPEN_REDIRECT = "source_is_open_redirect"
-    """The cited site only redirects to an address given in the citation."""
+    """The cited site only redirects to a URL given in the citation."""
     LOOK_ALIKE = "source_host_looks_like_another"
     """The host name imitates a Latin name with letters of other scripts."""
     USER_CONTENT = "source_is_user_content"
@@ -65,7 +65,7 @@ _SECOND_LEVEL = frozenset({"ac", "co", "com", "edu", "go", "gob", "gouv", "gov",
 
 
 def source_signals(capture: Capture) -> frozenset[SourceSignal]:
-    """Return the signals of a capture's addresses: cited, final, and the redirects between."""
+    """Return the signals of a capture's URLs: cited, final, and the redirects between."""
     cited, reached = _parts(capture.url), _parts(capture.final_url or capture.url)
     if cited is None or reached is None:
         return frozenset()
@@ -88,7 +88,7 @@ def source_signals(capture: Capture) -> frozenset[SourceSignal]:
     return frozenset(signals)
 
 
-def address_texts(urls: Iterable[str]) -> tuple[str, ...]:
+def url_texts(urls: Iterable[str]) -> tuple[str, ...]:
     """Return the text that these URLs carry in query, fragment or search path, folded. Short values are omitted.
 
     >>> address_texts(["https://a.org/search/ida-norrstad-was-director", "https://a.org/?q=Ida+N&x=was+it+the+director"])
@@ -104,7 +104,7 @@ def address_texts(urls: Iterable[str]) -> tuple[str, ...]:
         if not parse_qsl(parts.query):
             values.append(unquote_plus(parts.query))
         found += [fold(value).text.strip(" \"'") for value in values]
-    return tuple(dict.fromkeys(value for value in found if len(value) >= MIN_ECHO_CHARS))
+    return tuple(dict.fromkeys(value for value in found if len(value) >= _MIN_CHARS))
 
 
 def looks_like_another(host: str) -> bool:
@@ -162,6 +162,6 @@ def _site(parts: SplitResult) -> str:
 
 
 def _contains_host(cited: SplitResult, reached: SplitResult) -> bool:
-    """Return whether the cited address contains the host of the final address."""
+    """Return whether the cited URL contains the host of the final one."""
     text = unquote(unquote(f"{cited.path}?{cited.query}#{cited.fragment}")).lower()
     return bool(reached.hostname) and str(reached.hostname).removeprefix("www.") in text

@@ -1,7 +1,7 @@
 """Grounds of a supported verdict: whether its quotes prove it, or only the judge's word does.
 
 The quotes were already found in the page (``judges.grounding.quotes``). They do not count as grounds if the source
-cannot support any claim, or if a quote is itself an injected instruction, an echo of the address or part of a flood. If
+cannot support any claim, or if a quote is itself an injected instruction, an echo of the URL or part of a flood. If
 any text that the judge read contains injected instructions, the quotes must also cover the claim's terms. No model is
 involved and no outcome changes: the result only decides whether the verdict counts as grounded.
 """
@@ -131,9 +131,9 @@ class ClaimGrounds:
             return None
         pieces = re.split(r"(?<=[.!?])\s+|\n+", " ".join(_without_orders(quote, page)))
         rest = " ".join(piece for piece in pieces if not (_is_flood(page, piece) or _is_unrendered(page, piece)))
-        for echo in page.address_texts:
+        for echo in page.url_texts:
             without = " ".join(fold(rest).text.split(echo))
-            if len(without) < len(fold(rest).text) and not _adds(without, self.claim, page.address_texts):
+            if len(without) < len(fold(rest).text) and not _adds(without, self.claim, page.url_texts):
                 return None
         if not is_substantial(rest):
             return None
@@ -186,7 +186,7 @@ def _is_denied(page: PreparedPage, quote: Quote) -> bool:
 
 
 def _adds(rest: str, claim: str, echoed: Iterable[str]) -> bool:
-    """Return whether a text contains terms of the claim that the address does not carry."""
+    """Return whether a text contains terms of the claim that the URL does not contain."""
     asked = {word for echo in echoed for word in terms(echo).all}
     fresh = {word.lower() for word in terms(claim).all} - asked
     return bool(fresh & terms(rest).all)

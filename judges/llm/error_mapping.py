@@ -82,7 +82,7 @@ _TOO_LONG_STATUSES = frozenset({400, 413, 422, 500})
 _ACCESS_STATUSES = frozenset({400, 403, 500})
 _SCOPES = {401: RejectionScope.ENDPOINT, 402: RejectionScope.ENDPOINT}
 _MODEL_SCOPE = frozenset({400, 403, 404})
-_REMEDIES = {
+_CAUSES = {
     401: "the key is wrong or revoked",
     402: "the account must be paid for",
     403: "the key has no access to this",
@@ -111,15 +111,15 @@ def error_for_response(response: ErrorResponse, *, now: float) -> LLMError:
     if response.status != 401 and is_missing_model_error(response.status, code, response.message):
         return LLMRejected(text, status=response.status, scope=RejectionScope.MODEL, no_such_model=True)
     if is_key_rejected(response):
-        return LLMRejected(f"{text} ({_REMEDIES[401]})", status=response.status, scope=RejectionScope.ENDPOINT)
+        return LLMRejected(f"{text} ({_CAUSES[401]})", status=response.status, scope=RejectionScope.ENDPOINT)
     too_long = is_too_long(response)
     if response.status in TRANSIENT_STATUSES or (response.status >= 500 and not too_long):
         return LLMUnavailable(text, status=response.status, retry_after_s=_retry_after(response.headers, now=now))
     if is_filtered(response):
         return LLMOutputUnusable(UnusableKind.FILTERED, text)
-    remedy = _REMEDIES.get(response.status)
+    cause = _CAUSES.get(response.status)
     return LLMRejected(
-        f"{text} ({remedy})" if remedy else text,
+        f"{text} ({cause})" if cause else text,
         status=response.status,
         scope=_scope(response, code),
         too_long=too_long,
@@ -195,7 +195,7 @@ def _retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
     return parse_retry_after(headers.get("retry-after"), now=now)
 
 
-MAX_CHARS: Final = 4_000
+MAX_BODY_CHARS: Final = 4_000
 _MAX_DEPTH: Final = 4
 _MESSAGE_KEYS: Final = ("message", "msg", "detail", "details", "error", "errors", "error_description", "title")
 _TAGS = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.IGNORECASE)
@@ -220,13 +220,13 @@ def read_error_body(text: str) -> ErrorBody:
     try:
         body = json.loads(text)
     except (ValueError, RecursionError):
-        return ErrorBody(message=" ".join(_TAGS.sub(" ", text[:MAX_CHARS]).split()))
+        return ErrorBody(message=" ".join(_TAGS.sub(" ", text[:MAX_BODY_CHARS]).split()))
     return read_error(body)
 
 
 def read_error(body: Any) -> ErrorBody:
     """Read an error from a JSON value."""
-    message = "; ".join(dict.fromkeys(_messages(body, _MAX_DEPTH)))[:MAX_CHARS]
+    message = "; ".join(dict.fromkeys(_messages(body, _MAX_DEPTH)))[:MAX_BODY_CHARS]
     error = _innermost(body)
     code = str(error.get("code") or error.get("type") or error.get("status") or "")
     if code.isdigit():

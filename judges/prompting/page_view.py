@@ -19,7 +19,7 @@ from cache.lru import LRUCache
 from cache.single_flight import SingleFlight
 from judges.grounding.injection import Scan, scan_url
 from judges.grounding.page_index import PageIndex
-from judges.grounding.source_signals import SourceSignal, address_texts, source_signals
+from judges.grounding.source_signals import SourceSignal, source_signals, url_texts
 from judges.llm.images import DataURI
 from judges.prompting.blocks import BlockBuilder, neutralise
 
@@ -43,14 +43,14 @@ class PreparedPage:
     """Page prepared for prompts.
 
     Attributes:
-        blocks: Address and text as prompt blocks.
+        blocks: URL and text as prompt blocks.
         nonces: Nonces of the tags in ``blocks``.
         text: Original text, to which offsets refer.
-        links: One ``words<TAB>address`` per line.
+        links: One ``words<TAB>URL`` per line.
         index: Index of the text shown, for grounding checks.
-        url_scan: Injection scan of the address.
-        source_signals: Source signals of the addresses.
-        address_texts: Search terms and other text carried by the addresses, folded.
+        url_scan: Injection scan of the URL.
+        source_signals: Source signals of the URLs.
+        address_texts: Search terms and other text in the URLs, folded.
     """
 
     page_id: str
@@ -64,7 +64,7 @@ class PreparedPage:
     index: PageIndex
     url_scan: Scan
     source_signals: frozenset[SourceSignal]
-    address_texts: tuple[str, ...]
+    url_texts: tuple[str, ...]
 
     @property
     def size(self) -> int:
@@ -142,7 +142,7 @@ def prepare_page(evidence: Evidence, block_builder: BlockBuilder, *, use_screens
         ),
         url_scan=scan_url(url),
         source_signals=source_signals(capture),
-        address_texts=address_texts([url, capture.final_url or url]),
+        url_texts=url_texts([url, capture.final_url or url]),
     )
 
 
@@ -155,7 +155,7 @@ def _images(evidence: Evidence) -> tuple[DataURI, ...]:
 
 
 def page_blocks(url: str, text: str, block_builder: BlockBuilder, *, beside: Sequence[str] = ()) -> str:
-    """Return the blocks of a page's address and text. ``beside`` are the other texts of the prompt, neutralised."""
+    """Return the blocks of a page's URL and text. ``beside`` are the other texts of the prompt, neutralised."""
     page = block_builder.block("page", cut_text(text), beside=(neutralise(url).text, *beside))
     return f"{block_builder.block('url', url, beside=(page, *beside))}\n\n{page}"
 
@@ -184,7 +184,7 @@ def shown_chars(text: str) -> int:
 
 
 def link_lines(links: Sequence[tuple[str, str]]) -> str:
-    """Return links as lines of ``words<TAB>address``, as many whole lines as ``MAX_LINKS_CHARS`` allows."""
+    """Return links as lines of ``words<TAB>URL``, as many whole lines as ``MAX_LINKS_CHARS`` allows."""
     lines: list[str] = []
     room = MAX_LINKS_CHARS
     for words, target in links:

@@ -332,19 +332,19 @@ class _Export:
         capture = await self._stores.captures.get(page_id)
         if capture is None:
             self._mark_absent(capture_path(page_id), "the record of this capture has been removed")
-            media_types = {role: _MEDIA_TYPES.get(role, _DEFAULT_MEDIA_TYPE) for role in page.get("bodies") or {}}
-            bodies = {role: (sha256, media_types[role]) for role, sha256 in (page.get("bodies") or {}).items()}
+            media_types = {name: _MEDIA_TYPES.get(name, _DEFAULT_MEDIA_TYPE) for name in page.get("bodies") or {}}
+            bodies = {name: (sha256, media_types[name]) for name, sha256 in (page.get("bodies") or {}).items()}
         else:
             self._captures[page_id] = capture
             await self._put(capture_path(page_id), json_bytes(capture_to_json(capture)), maskable=True)
-            bodies = {role: (blob.sha256, blob.media_type) for role, blob in capture.blobs.items()}
+            bodies = {name: (blob.sha256, blob.media_type) for name, blob in capture.blobs.items()}
         if not self._content:
             return
         page_bodies: dict[str, bytes] = {}
-        for role, (sha256, media_type) in sorted(bodies.items()):
+        for name, (sha256, media_type) in sorted(bodies.items()):
             data = await self._put_evidence(sha256, media_type)
-            if data is not None and role in ("text", "html", "pdf"):
-                page_bodies[role] = data
+            if data is not None and name in ("text", "html", "pdf"):
+                page_bodies[name] = data
         if self._archive is not None and capture is not None:
             await asyncio.to_thread(self._archive.add, capture, page_bodies)
 

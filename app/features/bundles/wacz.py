@@ -47,7 +47,7 @@ class CapturesArchive:
 
     def add(self, capture: Capture, bodies: Mapping[str, bytes]) -> None:
         """Add a capture with its stored bodies (``text``, ``html``, ``pdf``). A capture without any is skipped."""
-        main_body = next(((bodies[role], media) for role, media in _BODIES if role in bodies), None)
+        main_body = next(((bodies[name], media) for name, media in _BODIES if name in bodies), None)
         if main_body is None or urlsplit(capture.url).scheme not in ("http", "https"):
             return
         body, media_type = main_body

@@ -186,7 +186,7 @@ class HostedCache(CacheFileSys):
         if capture is None or _type_of(capture) != "web":
             return super().get_web(url, get_screenshot)
         text = self._body(capture, "text") or b""
-        roles = capture.screenshot_roles if get_screenshot else ()
+        roles = capture.screenshot_names if get_screenshot else ()
         return text.decode("utf-8"), join_tiles([self._body(capture, role) or b"" for role in roles])
 
     def get_pdf(self, url: str) -> bytes:

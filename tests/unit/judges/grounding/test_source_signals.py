@@ -8,9 +8,9 @@ from cache.capture import Capture, CaptureOutcome
 from judges.grounding.source_signals import (
     DISQUALIFYING_SIGNALS,
     SourceSignal,
-    address_texts,
     looks_like_another,
     source_signals,
+    url_texts,
 )
 
 
@@ -97,4 +97,4 @@ def test_look_alike_host_is_detected(host: str, imitates: bool):
     ],
 )
 def test_text_that_the_requester_put_into_the_url_is_extracted(url: str, carried: tuple[str, ...]):
-    assert address_texts([url]) == carried
+    assert url_texts([url]) == carried

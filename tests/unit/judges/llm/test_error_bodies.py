@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from judges.llm.error_mapping import MAX_CHARS, ErrorBody, read_error_body
+from judges.llm.error_mapping import MAX_BODY_CHARS, ErrorBody, read_error_body
 
 
 @pytest.mark.parametrize(
@@ -49,4 +49,4 @@ def test_failed_generation_is_read_only_for_its_error_code():
 
 @pytest.mark.parametrize("body", ["", "[" * 100_000, '{"error":' * 50 + "1" + "}" * 50, "x" * 100_000])
 def test_any_body_is_accepted(body: str):
-    assert len(read_error_body(body).message) <= MAX_CHARS
+    assert len(read_error_body(body).message) <= MAX_BODY_CHARS

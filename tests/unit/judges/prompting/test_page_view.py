@@ -5,7 +5,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cache.capture import SCREENSHOT_ROLE, Blob
+from cache.capture import SCREENSHOT_PREFIX, Blob
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import (
     MAX_LINKS_CHARS,
@@ -61,7 +61,7 @@ async def test_pictures_are_omitted_if_not_wanted():
 
 async def test_picture_hashes_come_from_the_digests_and_not_from_the_capture():
     evidence = page(screenshots=(b"jpeg", b"more"))
-    blobs = {f"{SCREENSHOT_ROLE}{place}": Blob(sha256="ef" * 32, size=4, media_type="image/jpeg") for place in "01"}
+    blobs = {f"{SCREENSHOT_PREFIX}{place}": Blob(sha256="ef" * 32, size=4, media_type="image/jpeg") for place in "01"}
     evidence = replace(evidence, capture=replace(evidence.capture, blobs=blobs))
     for digests, known in (((), ["", ""]), (("11" * 32, "ab" * 32, "cd" * 32), ["ab" * 32, "cd" * 32])):
         prepared = await PagePreparer(BlockBuilder(SECRET)).prepare(replace(evidence, digests=digests))
