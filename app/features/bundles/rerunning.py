@@ -79,8 +79,8 @@ from mind2web2.local_services import LocalServices
 from rubrics.verdict import Reason, Usage
 
 UNKNOWN_REQUEST_TIMEOUT_S: Final = 2.0
-"""Seconds before a request without a recorded reply fails. The original request may have been cancelled because another
-page supported the claim. The replay cancels it as well within this time, and nothing counts as missing."""
+"""Seconds before a request that is not in the bundle fails. The original request may have been cancelled because another
+page supported the claim. The rerun cancels it as well within this time, and nothing counts as missing."""
 
 _SHOWN_CHARS = 160
 
@@ -103,13 +103,19 @@ class RecordedCall(BaseModel):
 
 
 class MissingRequests:
-    """Requests that the bundle could not answer, in order of first occurrence."""
+    """Requests that the bundle cannot answer, in order of first occurrence."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, timeout_s: float) -> None:
         self.descriptions: dict[str, None] = {}
+        self._timeout_s = timeout_s
 
     def add(self, description: str) -> None:
         self.descriptions.setdefault(description)
+
+    async def add_unless_cancelled(self, description: str) -> None:
+        """Wait for the timeout, then add a request. See ``UNKNOWN_REQUEST_TIMEOUT_S``."""
+        await asyncio.sleep(self._timeout_s)
+        self.add(description)
 
 
 class ReplayLLM:
@@ -118,17 +124,15 @@ class ReplayLLM:
     A repeated request gets the next recorded reply, and the last one again when none is left.
     """
 
-    def __init__(self, calls: Mapping[str, list[RecordedCall]], missing: MissingRequests, *, timeout_s: float) -> None:
+    def __init__(self, calls: Mapping[str, list[RecordedCall]], missing: MissingRequests) -> None:
         self._remaining = {key: deque(recorded) for key, recorded in calls.items()}
         self._missing = missing
-        self._timeout_s = timeout_s
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         key = await asyncio.to_thread(portable_request_key, request)
         recorded = self._remaining.get(key)
         if not recorded:
-            await asyncio.sleep(self._timeout_s)
-            self._missing.add(f"a request to {request.model}: {_describe(request)}")
+            await self._missing.add_unless_cancelled(f"a request to {request.model}: {_describe(request)}")
             raise LLMUnavailable("not in the bundle")
         call = recorded.popleft() if len(recorded) > 1 else recorded[0]
         if call.fault is not None:
@@ -160,7 +164,7 @@ class OfflineCapturer:
         self._missing = missing
 
     async def capture(self, url: str) -> Observation:
-        return _missing_page(url, self._missing)
+        return await _missing_page(url, self._missing)
 
     async def aclose(self) -> None:
         """Do nothing: no connection was opened."""
@@ -177,7 +181,7 @@ class OfflineTools:
         self._missing = missing
 
     async def fetch(self, url: str, *, deadline_s: float = 0.0) -> Observation:
-        return _missing_page(url, self._missing)
+        return await _missing_page(url, self._missing)
 
     async def read_document(self, data: bytes, content_type: str, *, deadline_s: float) -> Document:
         return await read_document(data, content_type, deadline_s=deadline_s)
@@ -198,7 +202,7 @@ class _OfflineBrowser:
         self._missing = missing
 
     async def observe(self, url: str) -> Observation:
-        return _missing_page(url, self._missing)
+        return await _missing_page(url, self._missing)
 
     async def open(self) -> None:
         """Do nothing: there is no browser to open."""
@@ -207,8 +211,8 @@ class _OfflineBrowser:
         """Do nothing: no connection was opened."""
 
 
-def _missing_page(url: str, missing: MissingRequests) -> Observation:
-    missing.add(f"the page {url}")
+async def _missing_page(url: str, missing: MissingRequests) -> Observation:
+    await missing.add_unless_cancelled(f"the page {url}")
     return Observation(
         url=url,
         outcome=CaptureOutcome.EGRESS_DENIED,
@@ -411,7 +415,7 @@ class _Rerun:
         )
 
     def _replay_runtime(self, indexed: IndexedResultIn, recorded: Mapping[str, Any]) -> _ReplayRuntime:
-        missing = MissingRequests()
+        missing = MissingRequests(timeout_s=self._timeout_s)
         index = MemoryIndex()
         for page_id in indexed.pages:
             capture = self._capture(page_id)
@@ -435,7 +439,7 @@ class _Rerun:
         )
         return _ReplayRuntime(
             runtime=runtime,
-            model=ReplayLLM(group_by_key(self._calls(indexed)), missing, timeout_s=self._timeout_s),
+            model=ReplayLLM(group_by_key(self._calls(indexed)), missing),
             missing=missing,
         )
 

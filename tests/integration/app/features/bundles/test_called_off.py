@@ -44,4 +44,4 @@ async def test_cancelled_requests_are_recorded_and_not_needed_for_replay(tmp_pat
     assert len(cancelled) == len(llm.cancelled)
     assert all("reply" not in call and "fault" not in call and call["messages"] for call in cancelled)
     found = replay(bundle)
-    assert first_difference(await rerun(bundle, found, world.settings, timeout_s=0.2)) is None
+    assert first_difference(await rerun(bundle, found, world.settings)) is None

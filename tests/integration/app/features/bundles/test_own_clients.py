@@ -72,5 +72,5 @@ async def test_bundle_contains_requests_of_both_client_kinds(world: InMemoryJudg
     assert all("reply" in call for call in own)
     await model.stop()
     found = replay(bundle)
-    again = await rerun(bundle, found, world.settings, timeout_s=0.2)
+    again = await rerun(bundle, found, world.settings)
     assert first_difference(again) is None

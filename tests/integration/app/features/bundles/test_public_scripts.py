@@ -29,5 +29,5 @@ async def test_public_scripts_are_replayed_and_rerun(tmp_path: Path):
     assert not any(each.differences for each in found)
     # One script builds its result without a tree, so its score can only be checked by running it.
     assert [each.task_id for each in found if each.unchecked] == ["pages"]
-    again = await rerun(bundle, found, world.settings, timeout_s=0.2)
+    again = await rerun(bundle, found, world.settings)
     assert first_difference(again) is None

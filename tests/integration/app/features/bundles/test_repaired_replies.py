@@ -92,7 +92,7 @@ async def test_bundle_is_sound_and_replays_with_and_without_scripts(world: InMem
     assert verify(bundle).valid
     found = replay(bundle)
     assert first_difference(found) is None
-    assert first_difference(await rerun(bundle, found, world.settings, timeout_s=0.2)) is None
+    assert first_difference(await rerun(bundle, found, world.settings)) is None
 
 
 async def test_replies_are_shortened_without_content(world: InMemoryJudging):

@@ -218,7 +218,7 @@ async def test_changed_page_text_fails_its_quotes(world: InMemoryJudging, tmp_pa
 
 async def test_rerun_of_scripts_gives_the_same_results(world: InMemoryJudging):
     bundle, _ = await world.bundle()
-    again = await rerun(bundle, replay(bundle), world.settings, timeout_s=0.2)
+    again = await rerun(bundle, replay(bundle), world.settings)
     assert first_difference(again) is None
 
 

@@ -176,7 +176,7 @@ async def test_bundle_is_sound_and_reruns_without_a_model(
     found = replay(bundle)
     assert first_difference(found) is None
     await model.stop()
-    assert first_difference(await rerun(bundle, found, world.settings, timeout_s=0.2)) is None
+    assert first_difference(await rerun(bundle, found, world.settings)) is None
 
 
 async def test_isolated_judge_records_shortened_pages(world: InMemoryJudging):
@@ -188,7 +188,7 @@ async def test_isolated_judge_records_shortened_pages(world: InMemoryJudging):
     assert all("shortened" in call for call in calls_in(bundle, world))
     found = replay(bundle)
     confined = world.settings.model_copy(update={"isolate": True})
-    assert first_difference(await rerun(bundle, found, confined, timeout_s=0.2)) is None
+    assert first_difference(await rerun(bundle, found, confined)) is None
 
 
 async def test_cached_reply_is_recorded_for_the_shortened_page(world: InMemoryJudging, model: StandInLLM):
@@ -202,7 +202,7 @@ async def test_cached_reply_is_recorded_for_the_shortened_page(world: InMemoryJu
     assert {call["cached"] for call in second} == {True}
     assert [call["shortened"] for call in second] == [call["shortened"] for call in first]
     found = replay(bundle)
-    assert first_difference(await rerun(bundle, found, world.settings, timeout_s=0.2)) is None
+    assert first_difference(await rerun(bundle, found, world.settings)) is None
 
 
 async def test_shortened_page_is_omitted_without_content(world: InMemoryJudging):
