@@ -79,8 +79,8 @@ from mind2web2.local_services import LocalServices
 from rubrics.verdict import Reason, Usage
 
 UNKNOWN_REQUEST_TIMEOUT_S: Final = 2.0
-"""Seconds before a request that is not in the bundle fails. The original request may have been cancelled because another
-page supported the claim. The rerun cancels it as well within this time, and nothing counts as missing."""
+"""Seconds before a request that is not in the bundle fails. The original request may have been cancelled because
+another page supported the claim. The rerun cancels it as well within this time, and nothing counts as missing."""
 
 _SHOWN_CHARS = 160
 

@@ -24,7 +24,7 @@ from app.api.problems import not_found
 from app.features.comparison.figures import full_summary
 from app.features.comparison.flips import Cause, ComparableResult, Flip, add_flips, comparable_result, flips
 from app.features.comparison.paired_comparison import ComparisonSide, comparison_json
-from app.features.comparison.sensitivity_json import consistency_json, flips_json, order_json
+from app.features.comparison.sensitivity_json import consistency_json, inversions_json, order_json
 from app.service import Service
 from app.storage import results as rows
 from app.storage.records import JudgedAnswer
@@ -212,7 +212,7 @@ async def result_sensitivity(result_id: IdPath, service: ServiceDep, caller: Rea
     if judged_answer is None or judged_answer.body is None:
         raise not_found("result")
     body = judged_answer.body
-    return await asyncio.to_thread(lambda: flips_json(json.loads(body)))
+    return await asyncio.to_thread(lambda: inversions_json(json.loads(body)))
 
 
 @router.get("/compare/sensitivity")
@@ -269,7 +269,7 @@ def examples() -> Mapping[str, Any]:
         "GET /v1/compare": comparison,
         "GET /v1/compare/flips": {"items": [_EXAMPLE_FLIP.to_json()], "next_cursor": None},
         "GET /v1/compare/sensitivity": sensitivity,
-        "GET /v1/results/{result_id}/sensitivity": flips_json(EXAMPLE_RESULT),
+        "GET /v1/results/{result_id}/sensitivity": inversions_json(EXAMPLE_RESULT),
         "GET /v1/tasks/{task_id}/consistency": consistency,
     }
 

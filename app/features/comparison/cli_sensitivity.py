@@ -33,11 +33,11 @@ def result(
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
-    """Flip each leaf of a result, one at a time, and show the changes of its score."""
+    """Invert the outcome of each leaf of a result, one at a time, and show the change of its score."""
     if is_folder(result_id) or result_id.endswith(".json"):
-        from app.features.comparison.sensitivity_json import flips_json
+        from app.features.comparison.sensitivity_json import inversions_json
 
-        document = flips_json(_read(Path(result_id)))
+        document = inversions_json(_read(Path(result_id)))
     else:
         with connect(url) as client:
             document = client.sensitivity(result_id)
@@ -46,19 +46,19 @@ def result(
         return
     from rich.markup import escape
 
-    table = plain_table("leaf", "votes", "flip", "change", "score then")
-    for flip in document["flips"][:_MAX_SHOWN]:
-        change = {"low": flip["change"]["least"], "high": flip["change"]["greatest"]}
-        votes = f"{flip['votes']['yes']}:{flip['votes']['no']}" if any(flip["votes"].values()) else "-"
-        transition = f"{flip['outcome']} -> {flip['to']}"
+    table = plain_table("leaf", "votes", "inversion", "change", "new score")
+    for inversion in document["flips"][:_MAX_SHOWN]:
+        change = {"low": inversion["change"]["least"], "high": inversion["change"]["greatest"]}
+        votes = f"{inversion['votes']['yes']}:{inversion['votes']['no']}" if any(inversion["votes"].values()) else "-"
+        transition = f"{inversion['outcome']} -> {inversion['to']}"
         table.add_row(
-            escape(flip["leaf"]), votes, transition, bounds_text(change, sign="+"), bounds_text(flip["score"])
+            escape(inversion["leaf"]), votes, transition, bounds_text(change, sign="+"), bounds_text(inversion["score"])
         )
     console = stdout_console()
     console.print(table)
     more = len(document["flips"]) - _MAX_SHOWN
     line = f"score {bounds_text(document['score'])}; {document['without_effect']} leaves have no effect"
-    console.print(line + (f"; {more} more flips: --json" if more > 0 else ""))
+    console.print(line + (f"; {more} more with --json" if more > 0 else ""))
 
 
 def order(

@@ -11,7 +11,7 @@ from app.features.comparison.paired_comparison import ComparisonSide
 from judges.analysis.overrides import JudgedNode, judged_tree
 from judges.analysis.sensitivity.answers import FACTOR
 from judges.analysis.sensitivity.consistency import Consistency, consistency
-from judges.analysis.sensitivity.flips import flips
+from judges.analysis.sensitivity.inversions import invert_leaves
 from judges.analysis.sensitivity.robustness import RandomChanges, ScoreDifference, SingleChanges, robustness
 from judges.result import score_json
 
@@ -20,9 +20,9 @@ MAX_FLAKY = 200
 SCHEME = f"each weight times a factor from 1/{FACTOR:g} to {FACTOR:g}, log-uniform, the same for a node in all answers"
 
 
-def flips_json(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the leaves of a result by the change of its score if the leaf were flipped."""
-    report = flips(result)
+def inversions_json(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the leaves of a result by the change of its score if the outcome of the leaf were the opposite."""
+    report = invert_leaves(result)
     names = {"result_id": result.get("id"), "task_id": result.get("task_id"), "answer_name": result.get("answer_name")}
     if report is None:
         return {**names, "score": None, "flips": [], "without_effect": 0, "left_out": 0}
@@ -31,15 +31,15 @@ def flips_json(result: Mapping[str, Any]) -> dict[str, Any]:
         "score": score_json(report.score),
         "flips": [
             {
-                "leaf": flip.key,
-                "desc": flip.desc,
-                "outcome": flip.outcome.value,
-                "to": flip.to.value,
-                "score": score_json(flip.score),
-                "change": {"least": flip.least, "greatest": flip.greatest},
-                "votes": {"yes": flip.yes, "no": flip.no},
+                "leaf": inversion.key,
+                "desc": inversion.desc,
+                "outcome": inversion.outcome.value,
+                "to": inversion.to.value,
+                "score": score_json(inversion.score),
+                "change": {"least": inversion.low_change, "greatest": inversion.high_change},
+                "votes": {"yes": inversion.yes, "no": inversion.no},
             }
-            for flip in report.flips
+            for inversion in report.inversions
         ],
         "without_effect": report.without_effect,
         "left_out": report.left_out,

@@ -1,7 +1,7 @@
 """Lowest and highest possible score of one result under many variants. Pure; needs numpy.
 
-``judges.analysis.overrides`` defines the effect of a flipped or removed leaf on other leaves: behind a gate that opens
-they are unknown, behind a failed prerequisite they count 0.
+``judges.analysis.overrides`` defines the effect of an inverted or removed leaf on other leaves: behind a gate that
+opens they are unknown, behind a failed prerequisite they count 0.
 
 The rules are those of ``rubrics.scoring``, which scores one tree. Here every number is an array with one element per
 variant, because a thousand resamples of hundreds of trees would take minutes in a loop. Tests check that both give

@@ -1,4 +1,4 @@
-"""Effect of one flipped verdict on the score, including gates."""
+"""Effect of one inverted verdict on the score, including gates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from judges.analysis.overrides import judged_tree
-from judges.analysis.sensitivity.flips import MAX_LEAVES, flips
+from judges.analysis.sensitivity.inversions import MAX_LEAVES, invert_leaves
 from rubrics.tree import leaves_below
 from rubrics.verdict import Outcome
 from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, group, leaf, result_of, rubric_of
@@ -16,9 +16,9 @@ pytestmark = pytest.mark.slow
 
 
 def changes(*children, sequential: bool = False) -> dict[tuple[str, str], tuple[float, float]]:
-    found = flips(result_of(rubric_of(*children, sequential=sequential)))
+    found = invert_leaves(result_of(rubric_of(*children, sequential=sequential)))
     assert found is not None
-    return {(one.key, one.to.value): (round(one.least, 6), round(one.greatest, 6)) for one in found.flips}
+    return {(one.key, one.to.value): (round(one.low_change, 6), round(one.high_change, 6)) for one in found.inversions}
 
 
 def test_leaf_changes_the_score_by_its_share():
@@ -38,7 +38,7 @@ def test_passing_critical_leaf_opens_the_score():
 
 
 def test_flipping_one_of_two_failed_critical_leaves_changes_nothing():
-    found = flips(
+    found = invert_leaves(
         result_of(
             rubric_of(
                 leaf("g", FAILED, critical=True), leaf("h", FAILED, critical=True), leaf("a", SKIPPED, blocked_by="g")
@@ -46,7 +46,7 @@ def test_flipping_one_of_two_failed_critical_leaves_changes_nothing():
         )
     )
     assert found is not None
-    assert (found.flips, found.without_effect) == ((), 3)
+    assert (found.inversions, found.without_effect) == ((), 3)
 
 
 def test_failing_step_zeroes_the_later_steps():
@@ -65,9 +65,9 @@ def test_not_judged_leaf_is_flipped_both_ways():
 def test_failing_prerequisite_also_zeroes_its_dependent_leaf():
     rubric = rubric_of(leaf("needed"), group("part", leaf("a"), leaf("b")))
     rubric.require(rubric.find("part/a"), "needed")
-    found = flips(result_of(rubric))
+    found = invert_leaves(result_of(rubric))
     assert found is not None
-    assert {one.key: round(one.greatest, 6) for one in found.flips} == {
+    assert {one.key: round(one.high_change, 6) for one in found.inversions} == {
         "needed": -0.75,
         "part/a": -0.25,
         "part/b": -0.25,
@@ -75,26 +75,26 @@ def test_failing_prerequisite_also_zeroes_its_dependent_leaf():
 
 
 def test_flips_are_sorted_by_effect_and_include_votes():
-    found = flips(
+    found = invert_leaves(
         result_of(
             rubric_of(leaf("small", claim="x", votes=(True, False, True)), leaf("big", FAILED, claim="y", weight=5))
         )
     )
     assert found is not None
-    assert [(one.key, one.yes, one.no) for one in found.flips] == [("big", 2, 0), ("small", 2, 1)]
+    assert [(one.key, one.yes, one.no) for one in found.inversions] == [("big", 2, 0), ("small", 2, 1)]
 
 
 @settings(max_examples=40, deadline=None)
 @given(results())
 def test_flipped_score_equals_that_of_the_changed_tree(result):
-    """Compare each flip with the score of the edited tree. These results have no skipped leaf."""
-    found = flips(result)
+    """Compare each inversion with the score of the edited tree. These results have no skipped leaf."""
+    found = invert_leaves(result)
     assert found is not None
     assert (found.score.low, found.score.high) == (result["score"]["low"], result["score"]["high"])
-    for flip in found.flips[:5]:
-        low, high = rescored(result, flip.key, flip.to)
-        assert (flip.score.low, flip.score.high) == (pytest.approx(low), pytest.approx(high))
-        assert flip.most > 0
+    for inversion in found.inversions[:5]:
+        low, high = rescored(result, inversion.key, inversion.to)
+        assert (inversion.score.low, inversion.score.high) == (pytest.approx(low), pytest.approx(high))
+        assert inversion.largest_change > 0
 
 
 def rescored(result, key: str, to: Outcome) -> tuple[float, float]:
@@ -110,21 +110,21 @@ def rescored(result, key: str, to: Outcome) -> tuple[float, float]:
 
 def test_huge_tree_is_limited_to_the_leaves_with_the_largest_effect():
     many = [leaf(f"n{nth}", weight=1.0) for nth in range(MAX_LEAVES)]
-    found = flips(result_of(rubric_of(leaf("heavy", weight=500), *many)))
+    found = invert_leaves(result_of(rubric_of(leaf("heavy", weight=500), *many)))
     assert found is not None
     assert found.left_out == 1
-    assert found.flips[0].key == "heavy"
+    assert found.inversions[0].key == "heavy"
 
 
 def test_result_without_a_tree_has_no_flips():
-    assert flips(result_of(rubric_of(leaf("a")), eval_breakdown=[])) is None
+    assert invert_leaves(result_of(rubric_of(leaf("a")), eval_breakdown=[])) is None
 
 
 def test_result_of_the_public_toolkit_is_read_by_its_statuses():
     node = {"id": "a", "desc": "", "critical": False, "score": 1.0, "status": "passed", "children": []}
     root = {**node, "id": "root", "strategy": "parallel", "children": [node, {**node, "id": "b", "status": "failed"}]}
-    found = flips({"final_score": 0.5, "eval_breakdown": [{"info": [], "verification_tree": root}]})
+    found = invert_leaves({"final_score": 0.5, "eval_breakdown": [{"info": [], "verification_tree": root}]})
     assert found is not None
-    assert [(one.key, one.greatest) for one in found.flips] == [("a", -0.5), ("b", 0.5)]
+    assert [(one.key, one.high_change) for one in found.inversions] == [("a", -0.5), ("b", 0.5)]
     tree = judged_tree({"eval_breakdown": [{"verification_tree": root}]})
     assert tree is not None and len(list(leaves_below(tree))) == 2

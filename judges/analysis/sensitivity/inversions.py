@@ -1,6 +1,6 @@
 """Effect of one verdict: the score of a result if one leaf had the opposite outcome. Pure; needs numpy.
 
-Scores follow the rules of the rubric, including gates. If a flipped leaf opens a gate, the outcome of the
+Scores follow the rules of the rubric, including gates. If the inverted leaf opens a gate, the outcome of the
 leaves that the gate skipped is unknown, so the score has bounds.
 """
 
@@ -17,17 +17,17 @@ from rubrics.tree import leaves_below, walk
 from rubrics.verdict import Outcome
 
 MAX_LEAVES = 1_000
-"""In a larger tree only the leaves with the largest possible effect are flipped."""
+"""In a larger tree only the leaves with the largest possible effect are inverted."""
 _BATCH = 250
-"""Flips computed at a time; bounds the memory."""
+"""Inversions computed at a time; bounds the memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flip:
-    """Effect of flipping one leaf from ``outcome`` to ``to``. ``yes`` and ``no`` count its votes.
+class Inversion:
+    """Effect of changing one leaf from ``outcome`` to ``to``. ``yes`` and ``no`` count its votes.
 
-    ``least`` and ``greatest`` are the changes of the score if every unknown leaf fails, and if every one passes, in
-    ascending order.
+    ``low_change`` and ``high_change`` are the changes of the score if every unknown leaf fails, and if every one
+    passes, in ascending order.
     """
 
     key: str
@@ -35,32 +35,32 @@ class Flip:
     outcome: Outcome
     to: Outcome
     score: Score
-    least: float
-    greatest: float
+    low_change: float
+    high_change: float
     yes: int
     no: int
 
     @property
-    def most(self) -> float:
+    def largest_change(self) -> float:
         """The largest absolute change."""
-        return max(abs(self.least), abs(self.greatest))
+        return max(abs(self.low_change), abs(self.high_change))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flips:
-    """Score of a result, the flips that change it (largest change first), and the number of leaves without effect.
+class Inversions:
+    """Score of a result, the inversions that change it (largest change first), and the number of leaves without effect.
 
     ``left_out`` counts leaves that were not tried.
     """
 
     score: Score
-    flips: tuple[Flip, ...]
+    inversions: tuple[Inversion, ...]
     without_effect: int
     left_out: int
 
 
-def flips(result: Mapping[str, Any]) -> Flips | None:
-    """Flip every leaf of a result, one at a time. Returns None if the result has no tree.
+def invert_leaves(result: Mapping[str, Any]) -> Inversions | None:
+    """Invert the outcome of every leaf, one at a time. Returns None if the result has no tree.
 
     Raises:
         InvalidNode: a weight is not a finite number above zero.
@@ -71,13 +71,16 @@ def flips(result: Mapping[str, Any]) -> Flips | None:
     stakes = _stakes(root)
     leaves = sorted(leaves_below(root), key=lambda leaf: -stakes[leaf.key])
     tried = [(leaf, to) for leaf in leaves[:MAX_LEAVES] for to in _OPPOSITES[leaf.outcome]]
-    now, *scores = _scores(root, [{}, *({leaf.key: to is Outcome.PASSED} for leaf, to in tried)])
-    all_flips = [_flip(leaf, to, score, now) for (leaf, to), score in zip(tried, scores, strict=True)]
-    effective = sorted((flip for flip in all_flips if flip.most > 0), key=lambda flip: (-flip.most, flip.key))
-    return Flips(
-        score=now,
-        flips=tuple(effective),
-        without_effect=min(len(leaves), MAX_LEAVES) - len({flip.key for flip in effective}),
+    current, *scores = _scores(root, [{}, *({leaf.key: to is Outcome.PASSED} for leaf, to in tried)])
+    all_inversions = [_inversion(leaf, to, score, current) for (leaf, to), score in zip(tried, scores, strict=True)]
+    effective = sorted(
+        (inversion for inversion in all_inversions if inversion.largest_change > 0),
+        key=lambda inversion: (-inversion.largest_change, inversion.key),
+    )
+    return Inversions(
+        score=current,
+        inversions=tuple(effective),
+        without_effect=min(len(leaves), MAX_LEAVES) - len({inversion.key for inversion in effective}),
         left_out=max(0, len(leaves) - MAX_LEAVES),
     )
 
@@ -89,7 +92,7 @@ _OPPOSITES = {
     Outcome.SKIPPED: (Outcome.PASSED, Outcome.FAILED),
     Outcome.NOT_JUDGED: (Outcome.PASSED, Outcome.FAILED),
 }
-"""Outcomes that a leaf is flipped to: the opposite one, or both if it was not judged. ``undecided`` counts as failed.
+"""Outcomes to try for a leaf: the opposite one, or both if it was not judged. ``undecided`` counts as failed.
 """
 
 
@@ -101,17 +104,17 @@ def _scores(root: JudgedNode, overrides: Sequence[Mapping[str, bool]]) -> Iterat
             yield Score(value=low if low == high else None, low=low, high=high)
 
 
-def _flip(leaf: JudgedNode, to: Outcome, score: Score, now: Score) -> Flip:
-    least, greatest = sorted((score.low - now.low, score.high - now.high))
+def _inversion(leaf: JudgedNode, to: Outcome, score: Score, current: Score) -> Inversion:
+    low_change, high_change = sorted((score.low - current.low, score.high - current.high))
     yes, no = vote_counts(leaf)
-    return Flip(
+    return Inversion(
         key=leaf.key,
         desc=str(leaf.data.get("desc") or ""),
         outcome=leaf.outcome,
         to=to,
         score=score,
-        least=least,
-        greatest=greatest,
+        low_change=low_change,
+        high_change=high_change,
         yes=yes,
         no=no,
     )
