@@ -1,8 +1,8 @@
 """Base classes of the application's errors.
 
 AppError
-├── InvalidSettings            a setting in the environment or .env is invalid
-├── UnknownTask              no judge exists for this task
+├── InvalidSettings
+├── UnknownTask
 ├── StorageError             (app/storage/errors.py)
 │   ├── DatabaseUnavailable
 │   │   └── StorageFull

@@ -106,24 +106,24 @@ class ClaimJudge(ABC):
         if not claim.sources:
             return no_source_verdict()
 
-        async def on_page(url: str, *, kept: bool = False) -> Verdict | None:
+        async def on_page(url: str, *, from_cache: bool = False) -> Verdict | None:
             try:
                 evidence = await evidence_for(url)
             except CacheError as error:
                 return verdict_without_evidence(error)
-            judge = self.judge_from_cache if kept else self.judge
+            judge = self.judge_from_cache if from_cache else self.judge
             return await judge(
                 claim, task=task, answer=answer, evidence=evidence, trials=trials, use_screenshot=use_screenshot
             )
 
-        places = dict(enumerate(claim.sources))
-        settled: dict[int, Verdict] = {}
-        if len(places) > 1:
-            settled = await _until_supported(places, lambda url: on_page(url, kept=True))
-        if not any(verdict.outcome is Outcome.PASSED for verdict in settled.values()):
-            left = {place: url for place, url in places.items() if place not in settled}
-            settled |= await _until_supported(left, on_page)
-        return combine_verdicts([settled[place] for place in sorted(settled)])
+        urls = dict(enumerate(claim.sources))
+        verdicts: dict[int, Verdict] = {}
+        if len(urls) > 1:
+            verdicts = await _until_supported(urls, lambda url: on_page(url, from_cache=True))
+        if not any(verdict.outcome is Outcome.PASSED for verdict in verdicts.values()):
+            remaining = {index: url for index, url in urls.items() if index not in verdicts}
+            verdicts |= await _until_supported(remaining, on_page)
+        return combine_verdicts([verdicts[index] for index in sorted(verdicts)])
 
 
 class Verifier(ClaimJudge):
@@ -158,7 +158,7 @@ class Verifier(ClaimJudge):
     ) -> Verdict:
         page = None if evidence is None else await self._pages.prepare(evidence, use_screenshot=use_screenshot)
         question = Question(task=task, answer=answer, claim=claim.text, instruction=claim.instruction, page=page)
-        return await self._settled(question, trials, kept_only=False)
+        return await self._judge_question(question, trials, cache_only=False)
 
     async def judge_from_cache(
         self,
@@ -173,11 +173,11 @@ class Verifier(ClaimJudge):
         page = None if evidence is None else await self._pages.prepare(evidence, use_screenshot=use_screenshot)
         question = Question(task=task, answer=answer, claim=claim.text, instruction=claim.instruction, page=page)
         try:
-            return await self._settled(question, trials, kept_only=True)
+            return await self._judge_question(question, trials, cache_only=True)
         except ReplyNotCached:
             return None
 
-    async def _settled(self, question: Question, trials: int, *, kept_only: bool) -> Verdict:
+    async def _judge_question(self, question: Question, trials: int, *, cache_only: bool) -> Verdict:
         """Return the verdict on a question.
 
         Raises:
@@ -187,47 +187,51 @@ class Verifier(ClaimJudge):
         rendered = await run_cpu_bound(
             lambda: render_claim(question, self._block_builder, self._style), question.answer, question.task
         )
-        cast = await self._votes(rendered, page, trials, kept_only=kept_only)
-        read = self._needs_reading(cast, trials)
+        votes = await self._votes(rendered, page, trials, cache_only=cache_only)
+        search_page = self._needs_quotes(votes, trials)
 
         def ground() -> tuple[ClaimGrounds, Verdict]:
-            asked = ClaimGrounds.of(question.claim, task=question.task, answer=question.answer, page=page, read=read)
-            return asked, self._verdict(cast, trials, rendered, asked)
+            grounds = ClaimGrounds.of(
+                question.claim, task=question.task, answer=question.answer, page=page, search_page=search_page
+            )
+            return grounds, self._verdict(votes, trials, rendered, grounds)
 
         texts = (question.claim, question.task, question.answer)
-        asked, verdict = await (self._pages.run_page_check(ground) if read else run_cpu_bound(ground, *texts))
+        grounds, verdict = await (self._pages.run_page_check(ground) if search_page else run_cpu_bound(ground, *texts))
         if self._style is Style.NATIVE and page is not None and lacks_quote(verdict) and is_all_picture(page):
-            verdict = await self._transcribed(verdict, question, asked, kept_only=kept_only)
-        log.info("verdict reached", extra={"outcome": verdict.outcome, "reason": verdict.reason, "votes": len(cast)})
+            verdict = await self._transcribed(verdict, question, grounds, cache_only=cache_only)
+        log.info("verdict reached", extra={"outcome": verdict.outcome, "reason": verdict.reason, "votes": len(votes)})
         return verdict
 
     async def _votes(
-        self, rendered: Rendered, page: PreparedPage | None, trials: int, *, kept_only: bool
+        self, rendered: Rendered, page: PreparedPage | None, trials: int, *, cache_only: bool
     ) -> list[_VoteRecord]:
         """Collect votes until they decide. Votes that are needed in any case are requested concurrently."""
-        cast: list[_VoteRecord] = []
-        while count := votes_needed([each.vote.result for each in cast], trials):
-            indices = range(len(cast), len(cast) + count)
-            if kept_only:
+        votes: list[_VoteRecord] = []
+        while count := votes_needed([each.vote.result for each in votes], trials):
+            indices = range(len(votes), len(votes) + count)
+            if cache_only:
                 # Sequential, because cached replies need no waiting. The ExceptionGroup of a TaskGroup would create a
                 # reference cycle that keeps the page in memory until the next garbage collection.
-                cast += [await self._vote(rendered, page, index, kept_only=True) for index in indices]
+                votes += [await self._vote(rendered, page, index, cache_only=True) for index in indices]
                 continue
             async with asyncio.TaskGroup() as group:
-                asked = [group.create_task(self._vote(rendered, page, index, kept_only=False)) for index in indices]
-            cast += [task.result() for task in asked]
-        return cast
+                tasks = [group.create_task(self._vote(rendered, page, index, cache_only=False)) for index in indices]
+            votes += [task.result() for task in tasks]
+        return votes
 
-    def _needs_reading(self, cast: Sequence[_VoteRecord], trials: int) -> bool:
+    def _needs_quotes(self, votes: Sequence[_VoteRecord], trials: int) -> bool:
         """Whether code must search the page for quotes. It need not if the verdict relies on no quote.
 
         The native prompt asks for quotes, so their absence must be examined. The public toolkit's reply has no quotes.
         """
-        if decide_votes([each.vote.result for each in cast], trials) is not True:
+        if decide_votes([each.vote.result for each in votes], trials) is not True:
             return False
-        return self._style is Style.NATIVE or any(each.reply is not None and each.reply.quotes for each in cast)
+        return self._style is Style.NATIVE or any(each.reply is not None and each.reply.quotes for each in votes)
 
-    async def _vote(self, rendered: Rendered, page: PreparedPage | None, index: int, *, kept_only: bool) -> _VoteRecord:
+    async def _vote(
+        self, rendered: Rendered, page: PreparedPage | None, index: int, *, cache_only: bool
+    ) -> _VoteRecord:
         request = LLMRequest(
             model=self.model,
             messages=rendered.messages,
@@ -238,25 +242,25 @@ class Verifier(ClaimJudge):
             parts=rendered.parts,
             params=self._params,
             evidence=rendered.evidence,
-            cache_only=kept_only,
+            cache_only=cache_only,
         )
         try:
             reply = await self._llm.complete(request)
         except LLMError as fault:
             log.warning("vote lost", extra={"reason": fault.reason, "error": str(fault)})
-            lost = Vote(result=None, model=self.model, fault=fault.reason, request=fault.key)
-            return _VoteRecord(lost, fault.usage, fault=fault)
-        parsed = _read(reply)
+            lost_vote = Vote(result=None, model=self.model, fault=fault.reason, request=fault.key)
+            return _VoteRecord(lost_vote, fault.usage, fault=fault)
+        parsed = _binary_result(reply)
         if reply.text_only and not parsed.result and page is not None and is_all_picture(page):
             # The evidence may be in the pictures, which this model cannot see.
-            unseen = LLMRejected(f"{self.model} does not accept images, and this page has almost no text")
-            lost = Vote(result=None, model=reply.model, cached=reply.cached, fault=unseen.reason, request=reply.key)
-            return _VoteRecord(lost, reply.usage, fault=unseen, text_only=True)
+            error = LLMRejected(f"{self.model} does not accept images, and this page has almost no text")
+            lost_vote = Vote(result=None, model=reply.model, cached=reply.cached, fault=error.reason, request=reply.key)
+            return _VoteRecord(lost_vote, reply.usage, fault=error, text_only=True)
         vote = Vote(result=parsed.result, model=reply.model, cached=reply.cached, request=reply.key)
         return _VoteRecord(vote, reply.usage, parsed, text_only=reply.text_only)
 
     async def _transcribed(
-        self, verdict: Verdict, question: Question, asked: ClaimGrounds, *, kept_only: bool
+        self, verdict: Verdict, question: Question, grounds: ClaimGrounds, *, cache_only: bool
     ) -> Verdict:
         """Return the verdict with quotes that one extra request transcribed from the screenshots.
 
@@ -271,7 +275,7 @@ class Verifier(ClaimJudge):
             parts=rendered.parts,
             params=self._params,
             evidence=rendered.evidence,
-            cache_only=kept_only,
+            cache_only=cache_only,
         )
         try:
             reply = await self._llm.complete(request)
@@ -279,39 +283,39 @@ class Verifier(ClaimJudge):
             log.warning("picture not transcribed", extra={"reason": fault.reason, "error": str(fault)})
             return _with_request(verdict, fault.key, fault.usage)
         passages = reply.parsed.passages if isinstance(reply.parsed, Transcription) else ()
-        quotes = picture_quotes(passages, asked)
-        verdict = replace(verdict, quotes=quotes, grounded=asked.grounded(quotes))
+        quotes = picture_quotes(passages, grounds)
+        verdict = replace(verdict, quotes=quotes, grounded=grounds.grounded(quotes))
         return _with_request(verdict, reply.key, reply.usage)
 
-    def _verdict(self, cast: Sequence[_VoteRecord], trials: int, rendered: Rendered, asked: ClaimGrounds) -> Verdict:
-        page = asked.page
+    def _verdict(self, votes: Sequence[_VoteRecord], trials: int, rendered: Rendered, grounds: ClaimGrounds) -> Verdict:
+        page = grounds.page
         base = Verdict(
             outcome=Outcome.NOT_JUDGED,
-            votes=tuple(each.vote for each in cast),
+            votes=tuple(each.vote for each in votes),
             evidence=() if page is None else page.digests,
             prompt=rendered.prompt,
             model=self.model,
-            usage=sum((each.usage for each in cast), Usage()),
-            requests=tuple(ModelRequest(key=each.vote.request, usage=each.usage) for each in cast),
-            signals=_signals(cast, asked),
+            usage=sum((each.usage for each in votes), Usage()),
+            requests=tuple(ModelRequest(key=each.vote.request, usage=each.usage) for each in votes),
+            signals=_signals(votes, grounds),
         )
-        result = decide_votes([each.vote.result for each in cast], trials)
+        result = decide_votes([each.vote.result for each in votes], trials)
         if result is None or result is NO_MAJORITY:
-            reason, reasoning = _loss_reason(cast)
+            reason, reasoning = _loss_reason(votes)
             return replace(base, reason=reason, reasoning=reasoning)
-        replies = [each.reply for each in cast if each.reply is not None and each.reply.result is result]
+        replies = [each.reply for each in votes if each.reply is not None and each.reply.result is result]
         reasoning = replies[0].reasoning[:MAX_REASONING_CHARS]
         if not result:
             return replace(base, outcome=Outcome.FAILED, reason=Reason.REFUTED, reasoning=reasoning)
-        quotes = _grounds(replies, asked)
-        grounded = asked.grounded(quotes)
+        quotes = _supporting_quotes(replies, grounds)
+        grounded = grounds.grounded(quotes)
         return replace(base, outcome=Outcome.PASSED, reasoning=reasoning, quotes=quotes, grounded=grounded)
 
 
-def _signals(cast: Sequence[_VoteRecord], asked: ClaimGrounds) -> tuple[str, ...]:
+def _signals(votes: Sequence[_VoteRecord], grounds: ClaimGrounds) -> tuple[str, ...]:
     """Return the signals of the material, plus ``PICTURES_NOT_SHOWN`` if a vote saw text only."""
-    found = asked.signals()
-    return tuple(sorted({*found, PICTURES_NOT_SHOWN})) if any(each.text_only for each in cast) else found
+    found = grounds.signals()
+    return tuple(sorted({*found, PICTURES_NOT_SHOWN})) if any(each.text_only for each in votes) else found
 
 
 def _with_request(verdict: Verdict, key: str, usage: Usage) -> Verdict:
@@ -320,30 +324,30 @@ def _with_request(verdict: Verdict, key: str, usage: Usage) -> Verdict:
     return replace(verdict, usage=verdict.usage + usage, requests=requests)
 
 
-def _read(reply: LLMReply) -> BinaryEvalResult:
+def _binary_result(reply: LLMReply) -> BinaryEvalResult:
     """Return the reply as a vote. A reply with only the public toolkit's two fields is accepted too."""
     if isinstance(reply.parsed, BinaryEvalResult):
         return reply.parsed
     return BinaryEvalResult.model_validate(reply.parsed, from_attributes=True)
 
 
-def _loss_reason(cast: Sequence[_VoteRecord]) -> tuple[Reason, str]:
+def _loss_reason(votes: Sequence[_VoteRecord]) -> tuple[Reason, str]:
     """Return the common reason of all lost votes, or ``NO_MAJORITY`` if there is none, and the messages."""
-    faults = [each.fault for each in cast if each.fault is not None]
+    faults = [each.fault for each in votes if each.fault is not None]
     reasons = {fault.reason for fault in faults}
     reasoning = "\n".join(dict.fromkeys(str(fault) for fault in faults))
-    only = reasons.pop() if len(faults) == len(cast) and len(reasons) == 1 else None
+    only = reasons.pop() if len(faults) == len(votes) and len(reasons) == 1 else None
     return only or Reason.NO_MAJORITY, reasoning
 
 
-def _grounds(replies: Sequence[BinaryEvalResult], asked: ClaimGrounds) -> tuple[Quote, ...]:
+def _supporting_quotes(replies: Sequence[BinaryEvalResult], grounds: ClaimGrounds) -> tuple[Quote, ...]:
     """Return the quotes of the first supporting vote whose quotes are in the page and count as grounds."""
-    page = asked.page
-    if page is None or not asked.read:
+    page = grounds.page
+    if page is None or not grounds.search_page:
         return ()
     for reply in replies:
         found = find_quotes(page.index.folded, page.text, reply.quotes, page_id=page.page_id, url=page.url)
-        quotes = asked.grounds(found)
+        quotes = grounds.usable_quotes(found)
         if quotes:
             return quotes
     return ()
@@ -354,7 +358,7 @@ async def _until_supported(
 ) -> dict[int, Verdict]:
     """Judge all sources concurrently until one supports the claim. Return the verdicts reached, by place."""
     async with asyncio.TaskGroup() as group:
-        tasks = {place: group.create_task(_without_traceback(judge(url))) for place, url in urls.items()}
+        tasks = {index: group.create_task(_without_traceback(judge(url))) for index, url in urls.items()}
         pending: set[asyncio.Task[Verdict | None]] = set(tasks.values())
         supported = False
         while pending and not supported:
@@ -362,8 +366,8 @@ async def _until_supported(
             supported = any(not task.cancelled() and _supports(task) for task in done)
         for task in pending:
             task.cancel()
-    found = {place: task.result() for place, task in tasks.items() if not task.cancelled()}
-    return {place: verdict for place, verdict in found.items() if verdict is not None}
+    found = {index: task.result() for index, task in tasks.items() if not task.cancelled()}
+    return {index: verdict for index, verdict in found.items() if verdict is not None}
 
 
 async def _without_traceback(judging: Coroutine[Any, Any, Verdict | None]) -> Verdict | None:

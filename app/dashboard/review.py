@@ -31,8 +31,8 @@ _PER_PAGE = 50
 _MAX_CSV = 10_000
 _CSV = ("agent", "task_id", "answer_name", "leaf", "description", "outcome", "doubt", "worth", "why", "settled",
         "settled_by", "result_id")  # fmt: skip
-_SETTLED_CSV = ("id", "result_id", "agent", "task_id", "answer_name", "leaf", "outcome", "verdict", "model", "in_force",
-                "reason", "by", "key_owner", "withdraws", "created_at")  # fmt: skip
+_OVERRIDES_CSV = ("id", "result_id", "agent", "task_id", "answer_name", "leaf", "outcome", "verdict", "model",
+                  "in_force", "reason", "by", "key_owner", "withdraws", "created_at")  # fmt: skip
 FIGURES = ("raw", "kappa", "ac1", "tpr", "tnr")
 _COUNTS = ("leaves", "left_out", "true_positive", "false_positive", "false_negative", "true_negative")
 _AGREEMENT_CSV = ("task_id", "model", *_COUNTS, *(f"{name}{end}" for name in FIGURES for end in ("", "_low", "_high")))
@@ -68,7 +68,7 @@ async def review_json(viewer: ViewerDep, agent: AgentQuery = "", settled: bool =
     return JSONResponse({"items": [dict(zip(_CSV, _row(one), strict=True)) for one in found]}, headers=HEADERS)
 
 
-@router.get("/review/settled")
+@router.get("/review/overrides")
 async def settled(
     viewer: ViewerDep, agent: AgentQuery = "", cursor: IdQuery = None, format: Format = Format.HTML
 ) -> Response:
@@ -76,12 +76,12 @@ async def settled(
     chosen = agent or None
     if format is Format.CSV:
         found = await viewer.api.items("/v1/reviews", at_most=_MAX_CSV, agent=chosen)
-        return await csv_file("settled", _SETTLED_CSV, ([one[name] for name in _SETTLED_CSV] for one in found))
+        return await csv_file("overrides", _OVERRIDES_CSV, ([one[name] for name in _OVERRIDES_CSV] for one in found))
     listed = await viewer.api.get("/v1/reviews", limit=_PER_PAGE, cursor=cursor, agent=chosen)
     return await viewer.page(
-        "overrides_list.html", title="Overrides", here="review", tab="settled",
+        "overrides_list.html", title="Overrides", here="review", tab="overrides",
         json=f"/v1/reviews?{query_of({'agent': agent})}",
-        csv=f"/review/settled?format=csv&agent={agent}", found=listed["items"], following=listed["next_cursor"],
+        csv=f"/review/overrides?format=csv&agent={agent}", found=listed["items"], following=listed["next_cursor"],
         agents=sorted(await agents_of(viewer)), agent=agent,
     )  # fmt: skip
 

@@ -27,7 +27,7 @@ class MeteredClient:
             self._metrics.llm_requests.labels(request.model, type(error).__name__).inc()
             raise
         if reply.cached:
-            self._metrics.llm_requests.labels(request.model, "stored").inc()
+            self._metrics.llm_requests.labels(request.model, "cached").inc()
         else:
             self._metrics.llm_requests.labels(request.model, "answered").inc()
             self._metrics.llm_seconds.labels(request.model).observe(time.monotonic() - began)

@@ -86,7 +86,8 @@ def _metrics_server(metrics: Metrics, bind: str) -> Iterator[None]:
     try:
         end = metrics.serve(host, int(port))
     except OSError as error:
-        raise InvalidSettings(f"ASSAY_METRICS_BIND: Cannot listen on {bind}: {error.strerror}") from error
+        message = f"ASSAY_METRICS_BIND: cannot listen on {bind}: {error.strerror}; choose a free port of this machine"
+        raise InvalidSettings(message) from error
     try:
         yield
     finally:

@@ -41,29 +41,31 @@ scan_once = lru_cache(maxsize=64)(scan)
 class ClaimGrounds:
     """Question with the checks of its texts.
 
-    ``page`` is None for a claim on the answer alone. ``read`` is False if the page was not searched; then nothing
-    counts as grounds.
+    ``page`` is None for a claim on the answer alone. ``search_page`` is False if the page is not searched; then
+    no quote is usable.
     """
 
     claim: str
     answer_scan: Scan
     claim_scan: Scan
     page: PreparedPage | None
-    read: bool = True
+    search_page: bool = True
     lacking: tuple[str, ...] = ()
     restates_task: bool = False
 
     @classmethod
-    def of(cls, claim: str, *, task: str, answer: str, page: PreparedPage | None, read: bool = True) -> ClaimGrounds:
+    def of(
+        cls, claim: str, *, task: str, answer: str, page: PreparedPage | None, search_page: bool = True
+    ) -> ClaimGrounds:
         """Check the texts. Takes time for long texts; call it in a thread."""
         return cls(
             claim=claim,
             answer_scan=scan_once(answer),
             claim_scan=scan_once(claim),
             page=page,
-            read=read,
-            lacking=() if page is None or not read else missing_terms(claim, page.index.stems),
-            restates_task=page is not None and read and restates(page.index.folded.text, task),
+            search_page=search_page,
+            lacking=() if page is None or not search_page else missing_terms(claim, page.index.stems),
+            restates_task=page is not None and search_page and restates(page.index.folded.text, task),
         )
 
     def signals(self) -> tuple[str, ...]:
@@ -85,12 +87,12 @@ class ClaimGrounds:
         )
         return False if is_suspect else None
 
-    def grounds(self, quotes: Sequence[Quote]) -> tuple[Quote, ...]:
-        """Return the found quotes that count as grounds; none if together they are not enough."""
+    def usable_quotes(self, quotes: Sequence[Quote]) -> tuple[Quote, ...]:
+        """Return the found quotes that support the claim; none if together they are not enough."""
         page = self.page
         if (
             page is None
-            or not self.read
+            or not self.search_page
             or page.source_signals & DISQUALIFYING_SIGNALS
             or self.restates_task
             or self.lacking
@@ -109,9 +111,9 @@ class ClaimGrounds:
             yield "answer_says_nothing"
         if self.page is None:
             return
-        if self.read and self.page.index.scan.orders:
+        if self.search_page and self.page.index.scan.orders:
             yield "orders_in_page"
-        if self.read and self.page.index.scan.is_flood:
+        if self.search_page and self.page.index.scan.is_flood:
             yield "page_is_flooded"
         if self.page.url_scan.orders:
             yield "orders_in_url"

@@ -48,7 +48,7 @@ def test_ordinary_pages_still_support_their_claims(sample: dict[str, str]):
     shown = prepare_page(page(text=sample["text"]), BLOCK_BUILDER)
     quotes = find_quotes(shown.index.folded, shown.text, [sample["proof"]], page_id=shown.page_id)
     asked = ClaimGrounds.of(sample["claim"], task="Find out what is asked.", answer="It is so.", page=shown)
-    assert [quote.text for quote in asked.grounds(quotes)] == [sample["proof"].rstrip(".")]
+    assert [quote.text for quote in asked.usable_quotes(quotes)] == [sample["proof"].rstrip(".")]
 
 
 def test_few_ordinary_pages_are_reported_as_injection():

@@ -32,8 +32,8 @@ class VerifyOptions:
 class StrictVerifier(Verifier):
     """Verifier that gives no verdict if a vote is lost, as in the public toolkit."""
 
-    async def _settled(self, question: Question, trials: int, *, kept_only: bool) -> Verdict:
-        verdict = await super()._settled(question, trials, kept_only=kept_only)
+    async def _judge_question(self, question: Question, trials: int, *, cache_only: bool) -> Verdict:
+        verdict = await super()._judge_question(question, trials, cache_only=cache_only)
         lost = [vote for vote in verdict.votes if vote.result is None]
         if not lost or verdict.outcome is Outcome.NOT_JUDGED:
             return verdict

@@ -37,11 +37,11 @@ async def screens(served: Served, known: dict[str, str]) -> dict[str, str]:
             "result": f"/results/{result}",
             "leaf": f"/results/{result}?leaf=river/through",
             "compare": "/compare?a=walker&b=other",
-            "settled leaf": f"/results/{result}?leaf=river/length",
+            "overridden leaf": f"/results/{result}?leaf=river/length",
             "withdrawn leaf": f"/results/{result}?leaf=town",
             "review": "/review",
-            "review with settled": "/review?settled=true",
-            "settled": "/review/settled",
+            "review with overridden": "/review?settled=true",
+            "overrides": "/review/overrides",
             "agreement": "/review/agreement",
             "suites": "/suites",
             "pages": "/pages",
@@ -62,7 +62,7 @@ async def settle(served: Served, result: str) -> None:
     await served.http.post(f"/v1/results/{result}/overrides/{word['id']}/withdraw", json=said)
 
 
-EMPTY = ("/", "/jobs", "/compare", "/review", "/review/settled", "/review/agreement", "/pages", "/suites")
+EMPTY = ("/", "/jobs", "/compare", "/review", "/review/overrides", "/review/agreement", "/pages", "/suites")
 
 
 async def test_empty_screens_are_accessible_and_fit_the_window(open_dashboard: OpenDashboard, chromium: Browser):

@@ -18,7 +18,7 @@ FIELDS = {
     "/jobs": ("agent", "task_id", "cursor", "status"),
     "/compare": ("a", "b", "table"),
     "/review": ("agent",),
-    "/review/settled": ("agent", "cursor"),
+    "/review/overrides": ("agent", "cursor"),
     "/pages": ("url", "task", "done"),
     "/pages/captures": ("agent", "task_id", "problem"),
     "/results/res_nothing": ("leaf",),

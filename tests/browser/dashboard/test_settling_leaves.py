@@ -111,7 +111,7 @@ async def test_overrides_are_listed_and_exported_as_labels(served: Served, reade
     result = await judged(served, "labeller")
     body = {"leaf": "fine", "outcome": "passed", "reason": WHY, "by": "Ada"}
     await served.http.post(f"/v1/results/{result}/overrides", json=body)
-    await reader.go("/review/settled?agent=labeller")
+    await reader.go("/review/overrides?agent=labeller")
     row = await reader.text("tbody tr")
     assert row.startswith("fine") and WHY in row and "Ada" in row
     async with reader.page.expect_download() as started:

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loo
 TABLES = """[...document.querySelectorAll("main table:not(.prose table)")].map((table) =>
   [...table.tBodies[0].rows].map((row) => row.cells[0].innerText.trim().split(/\\s/)[0]))"""
 WITH_TABLES = {
-    "home", "agent", "jobs", "submission", "result", "compare", "review with settled", "settled", "agreement",
+    "home", "agent", "jobs", "submission", "result", "compare", "review with overridden", "overrides", "agreement",
     "captures", "browsers", "page",
 }  # fmt: skip
 

@@ -39,7 +39,7 @@ async def test_requests_are_timed_and_counted_by_outcome():
         await client.complete(request)
     figures = metrics.expose().decode()
     assert 'assay_llm_requests_total{model="m",outcome="answered"} 1.0' in figures
-    assert 'assay_llm_requests_total{model="m",outcome="stored"} 1.0' in figures
+    assert 'assay_llm_requests_total{model="m",outcome="cached"} 1.0' in figures
     assert 'assay_llm_requests_total{model="m",outcome="LLMUnavailable"} 1.0' in figures
     assert 'assay_llm_seconds_count{model="m"} 1.0' in figures
 

@@ -33,7 +33,7 @@ def grounds(
 ) -> list[str]:
     asked = ClaimGrounds.of(claim, task=task, answer=answer, page=prepared)
     found = find_quotes(prepared.index.folded, prepared.text, quotes, page_id=prepared.page_id, url=prepared.url)
-    return [quote.text for quote in asked.grounds(found)]
+    return [quote.text for quote in asked.usable_quotes(found)]
 
 
 def test_quote_of_an_ordinary_page_is_valid():
