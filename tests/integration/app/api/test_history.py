@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import httpx
-from openapi_schema_validator import OAS31Validator
+from jsonschema_rs import Draft202012Validator
 
 from app.storage.database import Database
 from app.storage.results import BundleRoot, record_bundle_root
@@ -108,7 +108,7 @@ async def test_new_bundles_change_result_and_etag(working_api: httpx.AsyncClient
     assert found.text.startswith(stored.text.rstrip().removesuffix("}"))
     assert found.json()["bundles"] == (await working_api.get(f"{path}/bundles")).json()["items"]
     assert (await working_api.get("/v1/results")).json()["items"] == [found.json()]
-    OAS31Validator((await working_api.get("/v1/schema/result.json")).json()["properties"]["bundles"]).validate(
+    Draft202012Validator((await working_api.get("/v1/schema/result.json")).json()["properties"]["bundles"]).validate(
         found.json()["bundles"]
     )
 

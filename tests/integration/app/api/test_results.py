@@ -5,7 +5,7 @@ import json
 
 import httpx
 import pytest
-from openapi_schema_validator import OAS31Validator
+from jsonschema_rs import Draft202012Validator
 
 from judges.errors import JudgeBug
 from tests.fakes.evaluating import ScriptedEvaluation
@@ -34,7 +34,7 @@ async def test_pipeline_result_matches_published_schema(open_api: OpenApi):
         schema = (await api.get("/v1/schema/result.json")).json()
         [page] = result["pages"]
         assert (await api.get(f"/v1/pages/{page['page_id']}/text")).text == PAGE
-    OAS31Validator(schema).validate(result)
+    Draft202012Validator(schema).validate(result)
     assert (result["status"], result["score"]["value"], result["final_score"]) == ("complete", 1.0, 1.0)
     assert (result["agent_name"], result["answer_name"], result["task_id"]) == ("demo", "answer_1.md", "capital")
     assert (result["model"], result["judge"]["version"]) == ("lexical", "3")
@@ -135,4 +135,4 @@ async def test_listed_results_match_published_schema(working_api: httpx.AsyncCli
     await wait_for_job(working_api, (await submit(working_api))[0])
     schema = (await working_api.get("/v1/schema/result.json")).json()
     for result in json.loads((await working_api.get("/v1/results")).text)["items"]:
-        OAS31Validator(schema).validate(result)
+        Draft202012Validator(schema).validate(result)

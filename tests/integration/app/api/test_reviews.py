@@ -7,7 +7,7 @@ import json
 import httpx
 import psycopg
 import pytest
-from openapi_schema_validator import OAS31Validator
+from jsonschema_rs import Draft202012Validator
 
 from judges.analysis.labels import parse_labels
 from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, JudgedByText, leaf, rubric_of
@@ -61,7 +61,7 @@ async def test_override_keeps_the_verdict_and_adds_a_second_score(open_api: Open
     )
     assert now.text.startswith(stored.text.rstrip().removesuffix("}"))
     found = now.json()
-    OAS31Validator(schema).validate(found)
+    Draft202012Validator(schema).validate(found)
     assert found["score"] == {"value": 0.0, "low": 0.0, "high": 0.0}
     assert found["overrides"] == [created]
     # The override opens the gate, but the leaf behind it was never judged.
