@@ -172,7 +172,7 @@ class UnusableReply:
         detail: The provider's explanation of a reply without text.
         usage: Cost of the reply.
         then: Messages added to the request when it was sent again.
-        form: Request format, as in ``LLMReply.form``.
+        request_format: Request format, as in ``LLMReply.request_format``.
     """
 
     kind: UnusableKind
@@ -195,7 +195,7 @@ class ShorterPage:
         unusable: Unusable replies to the full request, before it was rejected.
         text: Reply to the shorter request that does not count because the rest of the page was not shown.
         model: Model that sent ``text``.
-        form: Request format of the rejected request.
+        request_format: Format of the rejected request.
     """
 
     refusal: str

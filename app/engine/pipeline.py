@@ -264,7 +264,7 @@ async def _run_script(case: _Case) -> _Judged:
         captures=case.pages.seen,
         progress=case.reporter.judged,
         deadline_s=case.deadline_s,
-        ahead=case.runtime.pages if case.runtime.settings.look_ahead else None,
+        look_ahead_pages=case.runtime.pages if case.runtime.settings.look_ahead else None,
         process_pool=case.runtime.process_pool,
     )
     usage = summary.pop("usage", None)

@@ -31,25 +31,25 @@ from judges.isolation.supervisor import COUNT_INTERVAL_S, SupervisedProcess, Sup
 _FIRST_FD: Final = 3
 
 
-def run_script_process(order: Mapping[str, Any], parent: int, talk_fd: int, ask_fd: int, printed: int) -> NoReturn:
+def run_script_process(order: Mapping[str, Any], parent: int, main_fd: int, side_fd: int, output: int) -> NoReturn:
     """Run a job in this process and exit.
 
     ``order`` contains ``entry`` (``module:function``, called with the two RPC sockets), ``limits`` (fields of
-    ``ScriptLimits``) and ``folder`` (for temporary files). Standard output and error go to the pipe ``printed``. This
+    ``ScriptLimits``) and ``folder`` (for temporary files). Standard output and error go to the pipe ``output``. This
     process is killed when ``parent`` exits.
     """
     try:
         os.setsid()
         exit_with_parent(parent)
         null_fd = os.open(os.devnull, os.O_RDONLY)
-        for source, place in ((null_fd, 0), (printed, 1), (printed, 2)):
+        for source, place in ((null_fd, 0), (output, 1), (output, 2)):
             os.dup2(source, place)
-        _close_all_but(talk_fd, ask_fd)
+        _close_all_but(main_fd, side_fd)
         tempfile.tempdir = str(order["folder"])
         module, _, function = str(order["entry"]).partition(":")
         entry = getattr(importlib.import_module(module), function)
         apply_limits(ScriptLimits(**order["limits"]))
-        entry(socket.socket(fileno=talk_fd), socket.socket(fileno=ask_fd))
+        entry(socket.socket(fileno=main_fd), socket.socket(fileno=side_fd))
         sys.stdout.flush()
         os._exit(0)
     finally:
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str]) -> None:
 class _Server:
     def __init__(self, control: socket.socket) -> None:
         self._control = control
-        self._watch = Supervisor()
+        self._supervisor = Supervisor()
         self._guardians: set[int] = set()
         self._is_open = True
         self._can_forbid_processes = _seccomp_is_supported()
@@ -104,9 +104,9 @@ class _Server:
 
         Judge files that still run are then killed with their parent.
         """
-        self._watch.beside(self._control, self._handle_request)
+        self._supervisor.watch(self._control, self._handle_request)
         while self._is_open:
-            self._watch.turn(1.0 if self._guardians else None)
+            self._supervisor.handle_events(1.0 if self._guardians else None)
             self._guardians -= {pid for pid in self._guardians if os.waitpid(pid, os.WNOHANG)[0] == pid}
 
     def _handle_request(self) -> None:
@@ -115,15 +115,15 @@ class _Server:
             self._is_open = False
             return
         order = json.loads(message)
-        life_fd, talk_fd, ask_fd = descriptors
+        life_fd, main_fd, side_fd = descriptors
         limits = ScriptLimits(**order["limits"])
         if limits.processes == 0 and self._can_forbid_processes:
-            self._watch.take(start_script(order, limits, life_fd, talk_fd, ask_fd))
+            self._supervisor.supervise(start_script(order, limits, life_fd, main_fd, side_fd))
             return
         server = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _run_and_exit(lambda: _guard(order, limits, server, life_fd, talk_fd, ask_fd))
+            _run_and_exit(lambda: _guard(order, limits, server, life_fd, main_fd, side_fd))
         self._guardians.add(pid)
         for descriptor in descriptors:
             os.close(descriptor)
@@ -139,35 +139,35 @@ def _seccomp_is_supported() -> bool:
 
 
 def start_script(
-    order: Mapping[str, Any], limits: ScriptLimits, life_fd: int, talk_fd: int, ask_fd: int
+    order: Mapping[str, Any], limits: ScriptLimits, life_fd: int, main_fd: int, side_fd: int
 ) -> SupervisedProcess:
-    """Fork the process of a judge file. The returned ward owns ``life_fd``; the other descriptors are closed here."""
+    """Fork the process of a judge file. The returned process owns ``life_fd``; other descriptors are closed here."""
     output_end, output = os.pipe()
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        run_script_process(order, parent, talk_fd, ask_fd, output)
-    for descriptor in (talk_fd, ask_fd, output):
+        run_script_process(order, parent, main_fd, side_fd, output)
+    for descriptor in (main_fd, side_fd, output):
         os.close(descriptor)
     return SupervisedProcess(pid, limits, socket.socket(fileno=life_fd), output_end)
 
 
 def _guard(
-    order: Mapping[str, Any], limits: ScriptLimits, server: int, life_fd: int, talk_fd: int, ask_fd: int
+    order: Mapping[str, Any], limits: ScriptLimits, server: int, life_fd: int, main_fd: int, side_fd: int
 ) -> None:
     """Run one judge file and kill every process that it leaves behind."""
     os.setsid()
     exit_with_parent(server)
     become_subreaper()
-    ward = start_script(order, limits, life_fd, talk_fd, ask_fd)
-    watch = Supervisor()
-    watch.take(ward, before_report=lambda: kill_descendants(spared=ward.pid))
-    while not watch.is_over:
-        watch.turn(COUNT_INTERVAL_S)
+    process = start_script(order, limits, life_fd, main_fd, side_fd)
+    supervisor = Supervisor()
+    supervisor.supervise(process, before_report=lambda: kill_descendants(except_pid=process.pid))
+    while not supervisor.is_over:
+        supervisor.handle_events(COUNT_INTERVAL_S)
         if len(descendants()) - 1 > limits.processes:
-            ward.stop("processes")
+            process.stop("processes")
             with suppress(ProcessLookupError):
-                kill_descendants(spared=ward.pid)
+                kill_descendants(except_pid=process.pid)
 
 
 def _run_and_exit(work: Callable[[], None]) -> NoReturn:

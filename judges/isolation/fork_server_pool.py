@@ -56,9 +56,9 @@ class ProcessExit:
 class JudgeProcess:
     """Process of one judge file: the RPC sockets, and the ``life`` socket that keeps it alive."""
 
-    def __init__(self, *, life: socket.socket, talk: socket.socket, ask: socket.socket) -> None:
-        self.talk = talk
-        self.ask = ask
+    def __init__(self, *, life: socket.socket, main_socket: socket.socket, side_socket: socket.socket) -> None:
+        self.main_socket = main_socket
+        self.side_socket = side_socket
         self._life = life
         self._ending: ProcessExit | None = None
 
@@ -99,7 +99,7 @@ class JudgeProcess:
         except IsolationFailed as error:
             _log.warning("a judge file's process may still be running", detail=str(error))
         finally:
-            for each in (self._life, self.talk, self.ask):
+            for each in (self._life, self.main_socket, self.side_socket):
                 each.close()
 
 
@@ -185,10 +185,10 @@ class ForkServerPool:
             finally:
                 for theirs, _ in pairs:
                     theirs.close()
-            life, talk, ask = (ours for _, ours in pairs)
-            for each in (life, talk, ask):
+            life, main_socket, side_socket = (ours for _, ours in pairs)
+            for each in (life, main_socket, side_socket):
                 each.setblocking(False)
-            return JudgeProcess(talk=talk, ask=ask, life=life)
+            return JudgeProcess(main_socket=main_socket, side_socket=side_socket, life=life)
         raise IsolationFailed("the fork server for judge files died twice in a row")
 
     async def _warm(self) -> None:

@@ -67,7 +67,9 @@ async def run_isolated(process_pool: ForkServerPool, judge_job: JudgeJob) -> Any
             "log": lambda what: _take_log(judge_job.logger, what),
             "progress": lambda what: _take_progress(judge_job.progress, what),
         }
-        connection = RpcConnection(child.talk, child.ask, handlers=judge_job.handlers, on_notification=on_notification)
+        connection = RpcConnection(
+            child.main_socket, child.side_socket, handlers=judge_job.handlers, on_notification=on_notification
+        )
         if judge_job.on_open is not None:
             judge_job.on_open(connection.notify)
         limit = asyncio.timeout(None if judge_job.deadline_s is None else judge_job.deadline_s + DEADLINE_GRACE_S)

@@ -42,14 +42,14 @@ JobFunction: TypeAlias = Callable[[RpcClient, JobMessage], Awaitable[Any]]
 _LIMITS: Final = {errno.EFBIG: "file size", errno.EMFILE: "open files"}
 
 
-def run_native_judge(talk: socket.socket, ask: socket.socket) -> None:
+def run_native_judge(main_socket: socket.socket, side_socket: socket.socket) -> None:
     """Run a native judge file. Entry point of ``fork_server.run_script_process``."""
-    run_job(talk, ask, _judge)
+    run_job(main_socket, side_socket, _judge)
 
 
-def run_job(talk: socket.socket, ask: socket.socket, work: JobFunction) -> None:
+def run_job(main_socket: socket.socket, side_socket: socket.socket, work: JobFunction) -> None:
     """Run one job and send its result."""
-    asyncio.run(_serve(RpcClient(talk, ask), work))
+    asyncio.run(_serve(RpcClient(main_socket, side_socket), work))
 
 
 async def _serve(rpc: RpcClient, work: JobFunction) -> None:

@@ -28,15 +28,22 @@ def _ignore() -> None:
 
 
 class RpcClient:
-    """RPC client of a process, opened once in its single event loop."""
+    """RPC client of a process, opened once in its event loop.
+
+    Calls from that loop go over ``main_socket``; those from other event loops go over ``side_socket``, one at a time.
+    """
 
     def __init__(
-        self, talk: socket.socket, ask: socket.socket, *, when_left: Callable[[], None] = _exit_process
+        self,
+        main_socket: socket.socket,
+        side_socket: socket.socket,
+        *,
+        on_disconnect: Callable[[], None] = _exit_process,
     ) -> None:
-        """``when_left`` is called when the service has closed the connection. By default, the process exits."""
-        self._talk = talk
-        self._ask = ask
-        self._when_left = when_left
+        """``on_disconnect`` is called when the service has closed the connection. By default, the process exits."""
+        self._main_socket = main_socket
+        self._side_socket = side_socket
+        self._on_disconnect = on_disconnect
         self._lock = threading.Lock()
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._number = 0
@@ -53,7 +60,7 @@ class RpcClient:
             EOFError: the service has closed the connection.
         """
         self._loop = asyncio.get_running_loop()
-        reader, self._writer = await asyncio.open_connection(sock=self._talk)
+        reader, self._writer = await asyncio.open_connection(sock=self._main_socket)
         order = await read_frame(reader)
         if order is None:
             raise EOFError("the service has closed the connection")
@@ -93,8 +100,8 @@ class RpcClient:
             JudgeError, CacheError: raised by the service.
         """
         with self._lock:
-            send_blocking(self._ask, {"id": 0, "call": name, "with": what})
-            return _result_of(receive_blocking(self._ask))
+            send_blocking(self._side_socket, {"id": 0, "call": name, "with": what})
+            return _result_of(receive_blocking(self._side_socket))
 
     def notify(self, name: str, /, **what: Any) -> None:
         """Send a notification. Thread-safe."""
@@ -122,7 +129,7 @@ class RpcClient:
         data = encode(frame)
         if self._writer is None or self._reading is None:
             return
-        self._when_left = _ignore
+        self._on_disconnect = _ignore
         self._writer.write(data)
         await self._writer.drain()
         await asyncio.wait({self._reading})
@@ -145,7 +152,7 @@ class RpcClient:
                 answer.set_exception(error_from_json(frame["error"]))
             else:
                 answer.set_result(frame["ok"])
-        self._when_left()
+        self._on_disconnect()
 
 
 def _result_of(frame: Frame) -> Any:

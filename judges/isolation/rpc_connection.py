@@ -33,13 +33,13 @@ class RpcConnection:
 
     def __init__(
         self,
-        talk: socket.socket,
-        ask: socket.socket,
+        main_socket: socket.socket,
+        side_socket: socket.socket,
         *,
         handlers: Mapping[str, RpcHandler],
         on_notification: Mapping[str, NotificationHandler],
     ) -> None:
-        self._sockets = (talk, ask)
+        self._sockets = (main_socket, side_socket)
         self._handlers = handlers
         self._on_notification = on_notification
         self._free = asyncio.Semaphore(MAX_CALLS)

@@ -31,32 +31,32 @@ EventHandler = Callable[[], None]
 
 
 class SupervisedProcess:
-    """Supervised process. ``heard`` is the read end of the pipe for its output."""
+    """Supervised process. ``output_fd`` is the read end of the pipe for its output."""
 
-    def __init__(self, pid: int, limits: ScriptLimits, life: socket.socket, heard: int) -> None:
+    def __init__(self, pid: int, limits: ScriptLimits, life: socket.socket, output_fd: int) -> None:
         self.pid = pid
         self.limits = limits
         self.life = life
-        self.heard = heard
+        self.output_fd = output_fd
         self.pidfd = os.pidfd_open(pid)
         self.stopped: str | None = None
         self.is_over = False
         self._tail = b""
         self._output_bytes = 0
-        os.set_blocking(heard, False)
+        os.set_blocking(output_fd, False)
 
-    def stop(self, why: str) -> None:
+    def stop(self, reason: str) -> None:
         """Kill the process and its process group. If called again, the first reason is reported."""
-        self.stopped = self.stopped or why
+        self.stopped = self.stopped or reason
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 
-    def drain(self) -> bool:
+    def read_output(self) -> bool:
         """Read available output. Return False at end of file, or if nothing is available."""
         try:
-            data = os.read(self.heard, READ_BYTES)
+            data = os.read(self.output_fd, READ_BYTES)
         except BlockingIOError:
             return False
         self._output_bytes += len(data)
@@ -68,13 +68,13 @@ class SupervisedProcess:
     def report_exit(self) -> None:
         """Reap the process, send the exit report and close all descriptors."""
         _, status, used = os.wait4(self.pid, 0)
-        while self.drain():
+        while self.read_output():
             pass
         with suppress(OSError):
             self.life.settimeout(1.0)
             self.life.sendall(json.dumps(self._report(status, used)).encode("ascii"))
         self.life.close()
-        os.close(self.heard)
+        os.close(self.output_fd)
         os.close(self.pidfd)
 
     def _report(self, status: int, used: resource.struct_rusage) -> dict[str, Any]:
@@ -94,52 +94,52 @@ class Supervisor:
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
-        self._wards = 0
+        self._process_count = 0
 
     @property
     def is_over(self) -> bool:
-        return self._wards == 0
+        return self._process_count == 0
 
-    def beside(self, what: socket.socket, turn: EventHandler) -> None:
-        """Call ``turn`` whenever ``what`` is readable."""
-        self._selector.register(what, selectors.EVENT_READ, turn)
+    def watch(self, source: socket.socket, handler: EventHandler) -> None:
+        """Call ``handler`` whenever ``source`` is readable."""
+        self._selector.register(source, selectors.EVENT_READ, handler)
 
-    def take(self, ward: SupervisedProcess, *, before_report: EventHandler | None = None) -> None:
+    def supervise(self, process: SupervisedProcess, *, before_report: EventHandler | None = None) -> None:
         """Supervise a process until it ends. ``before_report`` is called after its death and before the exit report."""
-        self._wards += 1
+        self._process_count += 1
         events: dict[socket.socket | int, EventHandler] = {
-            ward.life: lambda: self._on_closed(ward),
-            ward.heard: lambda: self._on_output(ward),
-            ward.pidfd: lambda: self._on_exit(ward, before_report),
+            process.life: lambda: self._on_closed(process),
+            process.output_fd: lambda: self._on_output(process),
+            process.pidfd: lambda: self._on_exit(process, before_report),
         }
-        for what, turn in events.items():
-            self._selector.register(what, selectors.EVENT_READ, turn)
+        for watched, handler in events.items():
+            self._selector.register(watched, selectors.EVENT_READ, handler)
 
-    def turn(self, wait_s: float | None = None) -> None:
+    def handle_events(self, wait_s: float | None = None) -> None:
         """Wait for events and handle them."""
         for key, _ in self._selector.select(wait_s):
             key.data()
 
-    def _on_closed(self, ward: SupervisedProcess) -> None:
-        if not ward.is_over:  # it may have ended in the same round of events
-            self._selector.unregister(ward.life)
-            ward.stop("told")
+    def _on_closed(self, process: SupervisedProcess) -> None:
+        if not process.is_over:  # it may have ended in the same round of events
+            self._selector.unregister(process.life)
+            process.stop("told")
 
-    def _on_output(self, ward: SupervisedProcess) -> None:
-        if not ward.is_over and not ward.drain():
-            self._selector.unregister(ward.heard)
+    def _on_output(self, process: SupervisedProcess) -> None:
+        if not process.is_over and not process.read_output():
+            self._selector.unregister(process.output_fd)
 
-    def _on_exit(self, ward: SupervisedProcess, before_report: EventHandler | None) -> None:
-        for what in (ward.life, ward.heard, ward.pidfd):
+    def _on_exit(self, process: SupervisedProcess, before_report: EventHandler | None) -> None:
+        for watched in (process.life, process.output_fd, process.pidfd):
             with suppress(KeyError):
-                self._selector.unregister(what)
+                self._selector.unregister(watched)
         with suppress(ProcessLookupError):
-            os.killpg(ward.pid, signal.SIGKILL)
+            os.killpg(process.pid, signal.SIGKILL)
         if before_report is not None:
             before_report()
-        ward.is_over = True
-        ward.report_exit()
-        self._wards -= 1
+        process.is_over = True
+        process.report_exit()
+        self._process_count -= 1
 
 
 def descendants() -> list[psutil.Process]:
@@ -149,13 +149,13 @@ def descendants() -> list[psutil.Process]:
     return []
 
 
-def kill_descendants(spared: int) -> None:
-    """Kill and reap all descendants except ``spared``, which is dead already and reaped elsewhere.
+def kill_descendants(except_pid: int) -> None:
+    """Kill and reap all descendants except ``except_pid``, which is dead already and reaped elsewhere.
 
     Requires ``process_limits.become_subreaper``, which makes orphaned descendants children of this process.
     """
     give_up_at = time.monotonic() + KILL_TIMEOUT_S
-    while (left := [each for each in descendants() if each.pid != spared]) and time.monotonic() < give_up_at:
+    while (left := [each for each in descendants() if each.pid != except_pid]) and time.monotonic() < give_up_at:
         for each in left:
             with suppress(psutil.Error):
                 each.kill()

@@ -50,7 +50,7 @@ class PreparedPage:
         index: Index of the text shown, for grounding checks.
         url_scan: Injection scan of the URL.
         source_signals: Source signals of the URLs.
-        address_texts: Search terms and other text in the URLs, folded.
+        url_texts: Search terms and other text in the URLs, folded.
     """
 
     page_id: str

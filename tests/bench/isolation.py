@@ -29,9 +29,9 @@ class Children:
     cpu_ms_each: float
 
 
-def call(talk: socket.socket, ask: socket.socket) -> None:
+def call(main_socket: socket.socket, side_socket: socket.socket) -> None:
     """Run in the child: make concurrent calls."""
-    asyncio.run(_call(RpcClient(talk, ask)))
+    asyncio.run(_call(RpcClient(main_socket, side_socket)))
 
 
 async def _call(client: RpcClient) -> None:
@@ -74,7 +74,9 @@ async def round_trips_per_s() -> float:
     try:
         await process_pool.wait_until_running()
         async with process_pool.spawn(ENTRY) as child:
-            connection = RpcConnection(child.talk, child.ask, handlers={"echo": echo}, on_notification={})
+            connection = RpcConnection(
+                child.main_socket, child.side_socket, handlers={"echo": echo}, on_notification={}
+            )
             began = time.perf_counter()
             last = await connection.run({"calls": ROUND_TRIPS})
             took_s = time.perf_counter() - began

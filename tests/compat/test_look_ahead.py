@@ -22,8 +22,8 @@ from judges.llm.client import LLMReply, LLMRequest
 from judges.loader import load_judge
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from mind2web2.asked_once import Answers, ask_once, share_replies
 from mind2web2.host import run_script
+from mind2web2.tool_replies import Answers, request_once, share_replies
 from rubrics.verdict import Usage
 from tests.compat.fixed_pages import FixedPages
 from tests.compat.script_cases import CASES, PAGES, Case
@@ -143,7 +143,7 @@ async def run(
             pages=PAGE_CACHE,
             blobs=BLOBS,
             captures=captures,
-            ahead=PAGE_CACHE if look_ahead else None,
+            look_ahead_pages=PAGE_CACHE if look_ahead else None,
             process_pool=process_pool,
         )
     finally:
@@ -245,11 +245,11 @@ async def test_external_tool_requests_are_sent_once_and_replies_are_copied():
 
     answers: Answers = {}
     with share_replies(answers):
-        first, second = await asyncio.gather(ask_once("far", ask), ask_once("far", ask))
+        first, second = await asyncio.gather(request_once("far", ask), request_once("far", ask))
         first["metres"].append(2)
-        assert (second, await ask_once("far", ask)) == ({"metres": [1]}, {"metres": [1]})
+        assert (second, await request_once("far", ask)) == ({"metres": [1]}, {"metres": [1]})
     assert asked == ["once"]
-    await ask_once("far", ask)
+    await request_once("far", ask)
     assert len(asked) == 2
 
 
@@ -264,5 +264,5 @@ async def test_failed_external_tool_request_is_sent_again():
 
     with share_replies({}):
         with pytest.raises(ConnectionError):
-            await ask_once("far", ask)
-        assert await ask_once("far", ask) == 7
+            await request_once("far", ask)
+        assert await request_once("far", ask) == 7

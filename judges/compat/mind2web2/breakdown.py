@@ -22,12 +22,12 @@ NO_INFO: Mapping[str, Any] = {"no_info": "No information recorded"}
 class Breakdown:
     """Tree with the verdicts of its leaves at the time of creation."""
 
-    def __init__(self, root: VerificationNode, ledger: Decisions) -> None:
+    def __init__(self, root: VerificationNode, decisions: Decisions) -> None:
         self._root = root
-        self._ledger = ledger
+        self._decisions = decisions
         missed = missed_steps(root)
-        views = {id(leaf): ledger.view(leaf, missed.get(id(leaf))) for leaf in leaves_below(root)}
-        charged = assign_usage_in_tree_order([view.verdict for view in views.values()], ledger.requests)
+        views = {id(leaf): decisions.view(leaf, missed.get(id(leaf))) for leaf in leaves_below(root)}
+        charged = assign_usage_in_tree_order([view.verdict for view in views.values()], decisions.requests)
         self._views = {
             leaf: replace(view, verdict=verdict) for (leaf, view), verdict in zip(views.items(), charged, strict=True)
         }
@@ -45,17 +45,17 @@ class Breakdown:
             "status": self.status,
             "score": asdict(self.score),
             "score_strict": asdict(self.score_strict),
-            "extraction_error": self._ledger.extraction_error,
-            "cut_short": self._ledger.ended,
-            "usage": asdict(self._ledger.usage),
-            "prompts": sorted(self._ledger.prompts),
+            "extraction_error": self._decisions.extraction_error,
+            "cut_short": self._decisions.stop_reason,
+            "usage": asdict(self._decisions.usage),
+            "prompts": sorted(self._decisions.prompts),
         }
 
     @property
     def status(self) -> str:
         """``incomplete`` if a leaf is not judged, an extraction failed, or the script was stopped."""
         missing = any(view.verdict.outcome is Outcome.NOT_JUDGED for view in self._views.values())
-        return INCOMPLETE if missing or not self._ledger.is_whole else COMPLETE
+        return INCOMPLETE if missing or not self._decisions.is_complete else COMPLETE
 
     @property
     def score(self) -> Score:
@@ -75,7 +75,7 @@ class Breakdown:
             return view.low, view.high
 
         found = bounds(self._root, interval)
-        if self._ledger.is_whole or found.value is None or self._is_closed():
+        if self._decisions.is_complete or found.value is None or self._is_closed():
             return found
         # With all values, or more time, the script could have built another tree.
         return Score(value=None, low=0.0, high=1.0)

@@ -51,7 +51,7 @@ class Decisions:
     """All requests behind verdicts, including verdicts that are no longer in a node."""
     extraction_error: str | None = None
     """Reason of the first failed extraction, if any. Decisions made after it say nothing about the answer."""
-    ended: str | None = None
+    stop_reason: str | None = None
     """Reason that the script was stopped before it returned, if it was. Open leaves are then not judged."""
     prompts: set[str] = field(default_factory=set)
     on_decision: Callable[[], None] | None = None
@@ -59,7 +59,7 @@ class Decisions:
     _entries: dict[int, Decision] = field(default_factory=dict)
     _decided_before: dict[int, tuple[VerificationNode, tuple[float, NodeStatus]]] = field(default_factory=dict)
 
-    def enter(
+    def record(
         self, node: VerificationNode, verdict: Verdict, claim: Claim | None = None, *, unknown: bool | None = None
     ) -> None:
         """Record a decision and store it in the node's public fields.
@@ -68,15 +68,15 @@ class Decisions:
         """
         score, status = compatible_score(verdict)
         node.decide(score, status.value)
-        self.keep(node, verdict, claim, unknown=unknown)
+        self.record_existing(node, verdict, claim, unknown=unknown)
 
-    def keep(
+    def record_existing(
         self, node: VerificationNode, verdict: Verdict, claim: Claim | None = None, *, unknown: bool | None = None
     ) -> None:
         """Record a decision that is already in the public fields."""
         if self.extraction_error is not None and verdict.outcome in (Outcome.PASSED, Outcome.FAILED):
             verdict = _without_extraction(verdict, self.extraction_error)
-        self.note_verdict(verdict)
+        self.add_verdict(verdict)
         self._entries[id(node)] = Decision(
             node=node,
             verdict=verdict,
@@ -87,18 +87,18 @@ class Decisions:
         if self.on_decision is not None:
             self.on_decision()
 
-    def note_verdict(self, verdict: Verdict) -> None:
+    def add_verdict(self, verdict: Verdict) -> None:
         """Count what a verdict cost."""
-        self.note(verdict.spent, verdict.prompt, (*verdict.requests, *verdict.unneeded))
+        self.add_usage(verdict.spent, verdict.prompt, (*verdict.requests, *verdict.unneeded))
 
-    def note(self, usage: Usage, prompt: str | None, requests: Iterable[ModelRequest] = ()) -> None:
+    def add_usage(self, usage: Usage, prompt: str | None, requests: Iterable[ModelRequest] = ()) -> None:
         """Add the usage and the prompt of model requests."""
         self.usage += usage
         self.requests += requests
         if prompt is not None:
             self.prompts.add(prompt)
 
-    def extraction_failed(self, why: str) -> None:
+    def record_failed_extraction(self, why: str) -> None:
         """Record a failed extraction. Later decisions are not judged; earlier ones are unchanged."""
         if self.extraction_error is None and self.root is not None:
             self._decided_before = {
@@ -107,9 +107,9 @@ class Decisions:
         self.extraction_error = self.extraction_error or why
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the script built its tree without a failed extraction and without being stopped."""
-        return self.extraction_error is None and self.ended is None
+        return self.extraction_error is None and self.stop_reason is None
 
     def is_unknown(self, node: VerificationNode) -> bool:
         """Return whether a leaf's status is due to a fault."""
@@ -143,8 +143,8 @@ class Decisions:
             and verdict.outcome in (Outcome.PASSED, Outcome.FAILED)
         ):
             verdict = _without_extraction(verdict, self.extraction_error)
-        if self.ended is not None and verdict.outcome is Outcome.UNDECIDED:
-            verdict = not_judged(Reason.TIMEOUT, self.ended)
+        if self.stop_reason is not None and verdict.outcome is Outcome.UNDECIDED:
+            verdict = not_judged(Reason.TIMEOUT, self.stop_reason)
         # A leaf may be open because the script worked with default values.
         unknown = verdict.outcome is Outcome.NOT_JUDGED or (is_after_failure and verdict.outcome is Outcome.UNDECIDED)
         return Decision(node=node, verdict=verdict, claim=None, written=(score, status), unknown=unknown)

@@ -76,7 +76,7 @@ class Evaluator(TreeBuilder):
         """
         kwargs.setdefault("task_description", f"Evaluation for {task_id}")
         self._extractor, self._verifier = create_evaluator(**kwargs)
-        self._extractor.session.ledger = self._ledger
+        self._extractor.session.decisions = self._decisions
         self.agent_name = agent_name or UNKNOWN_AGENT
         self.answer_name = answer_name or UNKNOWN_ANSWER
         default_model = kwargs.get("default_model", DEFAULT_MODEL)
@@ -93,11 +93,11 @@ class Evaluator(TreeBuilder):
             client.evaluators.append(self)
         progress = client.progress
         if progress is not None:
-            self._ledger.on_decision = lambda: progress(*self.leaves_done_and_known())
+            self._decisions.on_decision = lambda: progress(*self.leaves_done_and_known())
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Stop reporting progress."""
-        self._ledger.on_decision = None
+        self._decisions.on_decision = None
 
     @property
     def extractor(self) -> Extractor:
@@ -199,7 +199,7 @@ class Evaluator(TreeBuilder):
         if blocker is None:
             return False
         known = first_blocker(needed, self._known_status)
-        self._ledger.enter(node, gated_verdict(blocker), unknown=known is None)
+        self._decisions.record(node, gated_verdict(blocker), unknown=known is None)
         if self.verifier.session.scouted_by is not None:
             self.verifier.session.scouted_by.cancel(node.id)
         self.verifier.logger.info("claim skipped, blocked by %s: %s", blocker.id, node.desc)
@@ -207,12 +207,12 @@ class Evaluator(TreeBuilder):
 
     def _known_status(self, leaf: VerificationNode) -> Status:
         """Return the status of a leaf. A failure that is due to a fault does not block with certainty."""
-        return Status.INITIALIZED if self._ledger.is_unknown(leaf) else as_status(leaf)
+        return Status.INITIALIZED if self._decisions.is_unknown(leaf) else as_status(leaf)
 
     def _refuse(self, node: Any, error: str) -> bool:
         self.verifier.logger.error("claim failed: %s", error)
         if isinstance(node, VerificationNode):
-            self._ledger.enter(node, Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE, reasoning=error))
+            self._decisions.record(node, Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE, reasoning=error))
         return False
 
     def add_ground_truth(self, info: dict[str, Any], gt_type: str = "ground_truth") -> None:
@@ -226,11 +226,11 @@ class Evaluator(TreeBuilder):
     @property
     def extraction_failed(self) -> bool:
         """Whether an extraction has failed."""
-        return self._ledger.extraction_error is not None
+        return self._decisions.extraction_error is not None
 
-    def cut_short(self, why: str) -> None:
+    def interrupt(self, why: str) -> None:
         """End the run: leaves that are still open are not judged, for this reason. For the host."""
-        self._ledger.ended = why
+        self._decisions.stop_reason = why
 
     def score(self) -> float:
         """Return the compatible score. The first call fixes it."""
@@ -248,7 +248,7 @@ class Evaluator(TreeBuilder):
         }
         if self.root is None:
             return summary | {"status": COMPLETE, "score": {"value": 0.0, "low": 0.0, "high": 0.0}}
-        breakdown = Breakdown(self.root, self._ledger)
+        breakdown = Breakdown(self.root, self._decisions)
         infos = [*self._extractions, *self._ground_truths, *self._custom_infos]
         return summary | breakdown.public(infos) | breakdown.ours() | {"pages": self._pages()}
 

@@ -94,7 +94,7 @@ class Session:
         config: EvaluatorConfig,
         browser_manager: Any,
     ) -> None:
-        self.ledger = Decisions()
+        self.decisions = Decisions()
         self._host = client if isinstance(client, HostedClient) else None
         self._llm: LLMClient = (
             ForeignClient(client, lambda: slot(semaphore, "llm")) if self._host is None else self._host.llm
@@ -127,7 +127,7 @@ class Session:
 
     def extractor(self, model: str) -> ExtractorBase:
         """Return an extractor for ``model``. Needs a running event loop."""
-        return self._judging().value_reader(model)
+        return self._judging().extractor_for(model)
 
     def _judging(self) -> JudgeFactory:
         if self._host is not None:

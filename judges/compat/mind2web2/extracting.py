@@ -74,7 +74,7 @@ class Extractor(BaseEvaluator):
         page: Evidence | None = None,
         use_screenshot: bool = True,
     ) -> S:
-        ledger = self.session.ledger
+        decisions = self.session.decisions
         if not issubclass(template_class, BaseModel):
             self._failed(f"extraction failed: {template_class.__name__} is not a pydantic 2 model")
             return template_class()
@@ -89,13 +89,13 @@ class Extractor(BaseEvaluator):
                 use_screenshot=use_screenshot,
             )
         except ExtractionFailed as error:
-            ledger.note(error.usage, None)
+            decisions.add_usage(error.usage, None)
             self._failed(str(error))
             return template_class()
         except PydanticUserError as error:
             self._failed(f"extraction failed: {template_class.__name__} has no JSON schema: {error.message}")
             return template_class()
-        ledger.note(found.usage, found.prompt)
+        decisions.add_usage(found.usage, found.prompt)
         return found.value
 
     def _without_page(self, error: CacheError) -> None:
@@ -107,7 +107,7 @@ class Extractor(BaseEvaluator):
 
     def _failed(self, why: str) -> None:
         self.logger.error(why)
-        self.session.ledger.extraction_failed(why)
+        self.session.decisions.record_failed_extraction(why)
 
 
 def as_recorded(value: Any) -> Any:

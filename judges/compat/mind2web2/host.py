@@ -49,7 +49,7 @@ async def run_script(
     logger: logging.Logger | None = None,
     progress: Progress | None = None,
     deadline_s: float | None = None,
-    ahead: EvidenceSource | None = None,
+    look_ahead_pages: EvidenceSource | None = None,
     process_pool: ForkServerPool | None = None,
 ) -> dict[str, Any]:
     """Run a script on an answer and return its summary as JSON values, with ``status`` and ``score``.
@@ -60,7 +60,7 @@ async def run_script(
         llm: Model client; applies its own limits, as ``pages`` does.
         progress: Called with the numbers of settled and known leaves.
         deadline_s: Leaves that are not settled in time are not judged, and the result is incomplete.
-        ahead: Pages for the scouting run; enables look-ahead.
+        look_ahead_pages: Pages for the scouting run; enables look-ahead.
         process_pool: Runs the script in a child process. Faults of the script then affect only that process.
 
     Raises:
@@ -70,37 +70,37 @@ async def run_script(
         JudgeError: the script did not catch an error of the model.
     """
     replies = SharedReplies(llm)
-    play = ScriptArguments(
+    arguments = ScriptArguments(
         task_id=judge.task,
         answer=answer,
         agent_name=agent_name,
         model=model,
         blobs=blobs,
         captures=tuple(captures),
-        outside=None if ahead is None else {},
+        outside=None if look_ahead_pages is None else {},
     )
     if process_pool is not None:
         confinement = IsolatedScriptRun(
             judge=judge,
-            arguments=play,
+            arguments=arguments,
             llm=llm,
             replies=replies,
             block_builder=block_builder,
             preparer=preparer,
             pages=pages,
-            look_ahead_pages=ahead,
+            look_ahead_pages=look_ahead_pages,
         )
         result = await confinement.run(process_pool, logger=logger or _log, progress=progress, deadline_s=deadline_s)
         return _with_unused(result, replies.unused())
     result = await run_with_look_ahead(
-        play,
+        arguments,
         partial(_load_in_thread, judge),
         client_for=_ClientFor(
             llm=llm, replies=replies, block_builder=block_builder, preparer=preparer, progress=progress
         ),
         replies=replies,
         pages=pages,
-        ahead=ahead,
+        look_ahead_pages=look_ahead_pages,
         logger=logger or _log,
         deadline_s=deadline_s,
     )

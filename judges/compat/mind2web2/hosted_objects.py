@@ -46,7 +46,7 @@ class JudgeFactory(Protocol):
 
     def claim_judge(self, model: str) -> ClaimJudge: ...
 
-    def value_reader(self, model: str) -> ExtractorBase: ...
+    def extractor_for(self, model: str) -> ExtractorBase: ...
 
     def shown(self, pages: EvidenceSource) -> EvidenceSource:
         """Return ``pages`` as these judges need them: complete, or only references to pages in the service."""
@@ -65,7 +65,7 @@ class LocalJudgeFactory:
             self.llm, model, block_builder=self.block_builder, pages=self.preparer, style=Style.COMPAT
         )
 
-    def value_reader(self, model: str) -> ExtractorBase:
+    def extractor_for(self, model: str) -> ExtractorBase:
         return Extractor(self.llm, model, block_builder=self.block_builder, pages=self.preparer, style=Style.COMPAT)
 
     def shown(self, pages: EvidenceSource) -> EvidenceSource:
@@ -81,7 +81,7 @@ class Bodies(Protocol):
 class HostedEvaluator(Protocol):
     """Interface that the host needs of a script's evaluators."""
 
-    def cut_short(self, why: str) -> None:
+    def interrupt(self, why: str) -> None:
         """End the run: leaves that are still open are not judged, for this reason."""
 
     @property
@@ -89,7 +89,7 @@ class HostedEvaluator(Protocol):
 
     def get_summary(self) -> dict[str, Any]: ...
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Drop references to the host after the run."""
 
 
@@ -142,13 +142,13 @@ class HostedClient:
         """Object in place of the provider's own client."""
         return HostedProvider(self)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Drop the evaluators after the run. They reference this client and the pages they have read.
 
         Otherwise the reference cycle would keep the pages in memory until the next garbage collection.
         """
         for evaluator in self.evaluators:
-            evaluator.let_go()
+            evaluator.release()
         self.evaluators.clear()
 
     def response(self, **_: Any) -> Response:

@@ -35,15 +35,15 @@ from mind2web2.utils.load_eval_script import EvaluateAnswer, script_in
 _log = logging.getLogger("mind2web2.host")
 
 
-def run_script(talk: socket.socket, ask: socket.socket) -> None:
+def run_script(main_socket: socket.socket, side_socket: socket.socket) -> None:
     """Run a public judge script. Entry point of ``fork_server.run_script_process``."""
-    run_job(talk, ask, _run)
+    run_job(main_socket, side_socket, _run)
 
 
 async def _run(rpc: RpcClient, order: JobMessage) -> Any:
     use_services(RemoteServices(rpc))
     text = str(order["answer"]["text"])
-    play = ScriptArguments(
+    arguments = ScriptArguments(
         task_id=str(order["task"]),
         answer=Answer(name=str(order["answer"]["name"]), text=text),
         agent_name=str(order["agent"]),
@@ -55,18 +55,18 @@ async def _run(rpc: RpcClient, order: JobMessage) -> Any:
     code, path = code_in(order), Path(order["path"])
 
     async def load() -> EvaluateAnswer:
-        with judge_import(f"loading the judge script of {play.task_id!r} failed"):
+        with judge_import(f"loading the judge script of {arguments.task_id!r} failed"):
             return script_in(code, path)
 
     replies = _RemoteReplies()
     rpc.on_notification = replies.count
     return await run_with_look_ahead(
-        play,
+        arguments,
         load,
         client_for=_ClientFor(rpc, text),
         replies=replies,
         pages=RemotePages(rpc, REAL_RUN),
-        ahead=RemotePages(rpc, SCOUTING_RUN) if order["look_ahead"] else None,
+        look_ahead_pages=RemotePages(rpc, SCOUTING_RUN) if order["look_ahead"] else None,
         logger=_log,
         deadline_s=order["deadline_s"],
     )
@@ -97,7 +97,7 @@ class _RemoteJudging:
     def claim_judge(self, model: str) -> ClaimJudge:
         return RemoteClaimJudge(self.rpc, self.run, model, answer=self.answer)
 
-    def value_reader(self, model: str) -> ExtractorBase:
+    def extractor_for(self, model: str) -> ExtractorBase:
         return RemoteExtractor(self.rpc, self.run, model, answer=self.answer, style=Style.COMPAT)
 
     def shown(self, pages: EvidenceSource) -> EvidenceSource:

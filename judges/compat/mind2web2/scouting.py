@@ -15,10 +15,10 @@ from answers.submission import Answer
 from cache.capture import Capture
 from judges.errors import JudgeBug, JudgeError
 from judges.source_code import judge_code
-from mind2web2.asked_once import Answers, cancel_pending, share_replies
 from mind2web2.hosted_objects import Bodies, EvidenceSource, HostedCache, HostedClient
 from mind2web2.look_ahead import Scout
 from mind2web2.semaphores import DualSemaphore
+from mind2web2.tool_replies import Answers, cancel_pending, share_replies
 from mind2web2.utils.load_eval_script import EvaluateAnswer
 
 _UNBOUNDED = 1_000_000
@@ -79,7 +79,7 @@ class ScriptArguments:
 
 @asynccontextmanager
 async def scouting_run(
-    play: ScriptArguments,
+    arguments: ScriptArguments,
     load: Callable[[], Awaitable[EvaluateAnswer]],
     client: HostedClient,
     *,
@@ -93,15 +93,15 @@ async def scouting_run(
     of the scouting run are ignored.
     """
 
-    async def ahead() -> None:
+    async def run_ahead() -> None:
         try:
-            await play.run(await load(), client, pages, _silent_log)
+            await arguments.run(await load(), client, pages, _silent_log)
         except (JudgeBug, JudgeError) as error:
-            _log.debug("the scouting run of %s ended early: %s", play.task_id, error)
+            _log.debug("the scouting run of %s ended early: %s", arguments.task_id, error)
         finally:
-            client.let_go()
+            client.release()
 
-    task = asyncio.create_task(ahead())
+    task = asyncio.create_task(run_ahead())
     try:
         yield
     finally:
@@ -109,4 +109,4 @@ async def scouting_run(
         await asyncio.wait({task})
         await scout.aclose()
         await replies.aclose()
-        await cancel_pending(play.outside or {})
+        await cancel_pending(arguments.outside or {})

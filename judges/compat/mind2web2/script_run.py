@@ -27,17 +27,17 @@ class ClientFor(Protocol):
 
 
 async def run_with_look_ahead(
-    play: ScriptArguments,
+    arguments: ScriptArguments,
     load: Load,
     *,
     client_for: ClientFor,
     replies: Replies,
     pages: EvidenceSource,
-    ahead: EvidenceSource | None,
+    look_ahead_pages: EvidenceSource | None,
     logger: logging.Logger,
     deadline_s: float | None,
 ) -> dict[str, Any]:
-    """Run the script and return its result as JSON values. ``ahead`` are the pages of a scouting run, if there is one.
+    """Run the script and return its result as JSON values. ``look_ahead_pages`` enables a scouting run.
 
     Raises:
         JudgeBug: the script cannot be loaded, raised (except after a failed extraction), returned no dict, or had no
@@ -45,28 +45,30 @@ async def run_with_look_ahead(
         JudgeError: the script did not catch an error of the model.
     """
     script = await load()
-    scout = None if ahead is None else Scout(replies)
+    scout = None if look_ahead_pages is None else Scout(replies)
     client = client_for(scouted_by=scout)
     limit = asyncio.timeout(deadline_s)
     async with AsyncExitStack() as stack:
-        stack.callback(client.let_go)
-        if scout is not None and ahead is not None:
-            scouting = scouting_run(play, load, client_for(scout=scout), replies=replies, scout=scout, pages=ahead)
+        stack.callback(client.release)
+        if scout is not None and look_ahead_pages is not None:
+            scouting = scouting_run(
+                arguments, load, client_for(scout=scout), replies=replies, scout=scout, pages=look_ahead_pages
+            )
             await stack.enter_async_context(scouting)
         try:
             async with limit:
-                returned = await play.run(script, client, pages, logger)
+                returned = await arguments.run(script, client, pages, logger)
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            why = f"the judge script of {play.task_id!r} did not return within {deadline_s:g} s"
+            why = f"the judge script of {arguments.task_id!r} did not return within {deadline_s:g} s"
             returned = _partial_summary(client, why, error)
         except JudgeBug as error:
             if not any(evaluator.extraction_failed for evaluator in client.evaluators):
                 raise
             # Caused by the empty values after a failed extraction, so it is not the script's fault.
             returned = _partial_summary(client, str(error), error)
-    return _with_defaults(checked_result(returned, play.task_id))
+    return _with_defaults(checked_result(returned, arguments.task_id))
 
 
 def checked_result(returned: Any, task_id: str) -> dict[str, Any]:
@@ -91,7 +93,7 @@ def _partial_summary(client: HostedClient, why: str, error: Exception) -> dict[s
     if not client.evaluators:
         raise JudgeBug(why) from error
     evaluator = client.evaluators[-1]
-    evaluator.cut_short(why)
+    evaluator.interrupt(why)
     return evaluator.get_summary()
 
 

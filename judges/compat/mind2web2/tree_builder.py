@@ -42,12 +42,12 @@ class TreeBuilder:
     def __init__(self) -> None:
         self.root: VerificationNode | None = None
         self._ids = NodeIds()
-        self._ledger = Decisions()
+        self._decisions = Decisions()
 
     def create_root(self, desc: str, strategy: AggregationStrategy) -> VerificationNode:
         """Create a new root."""
         self._ids.take(ROOT_ID)
-        self.root = self._ledger.root = VerificationNode(id=ROOT_ID, desc=desc, strategy=strategy)
+        self.root = self._decisions.root = VerificationNode(id=ROOT_ID, desc=desc, strategy=strategy)
         return self.root
 
     def add_parallel(
@@ -91,7 +91,7 @@ class TreeBuilder:
         fields = {"critical": critical, "score": score, "status": status, **node_fields}
         leaf = self._add(unique, desc, parent, **fields)
         if status in ("passed", "failed"):
-            self._ledger.keep(leaf, checked(status == "passed"))
+            self._decisions.record_existing(leaf, checked(status == "passed"))
         return leaf
 
     def add_custom_node(

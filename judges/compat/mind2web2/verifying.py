@@ -97,9 +97,9 @@ class Verifier(BaseEvaluator):
             raise
         self.logger.info("claim %s: %s", verdict.outcome.value, asked.text)
         if node is None:
-            self.session.ledger.note_verdict(verdict)
+            self.session.decisions.add_verdict(verdict)
         else:
-            self.session.ledger.enter(node, verdict, asked)
+            self.session.decisions.record(node, verdict, asked)
         return verdict.outcome is Outcome.PASSED
 
     async def _judge(self, claim: Claim, asking: VerifyOptions) -> Verdict:
@@ -115,4 +115,6 @@ class Verifier(BaseEvaluator):
     def _record_cancellation(self, node: VerificationNode | None, claim: Claim) -> None:
         if node is not None:
             node.decide(0.0, "skipped")
-            self.session.ledger.keep(node, not_judged(Reason.TIMEOUT, "the judge script cancelled this claim"), claim)
+            self.session.decisions.record_existing(
+                node, not_judged(Reason.TIMEOUT, "the judge script cancelled this claim"), claim
+            )

@@ -174,7 +174,7 @@ async def _judged(
         if kind != "native":
             scouted = PageCache(FixedPages({PAGE: TEXT}), BlobStore.open("memory://"), MemoryIndex())
             ahead = scouted if kind == "script with look-ahead" else None
-            result = await run_public_script(script(folder, SCRIPT), process_pool, llm=llm, ahead=ahead)
+            result = await run_public_script(script(folder, SCRIPT), process_pool, llm=llm, look_ahead_pages=ahead)
             return result, Usage(**result["usage"])
         path = folder / "lamp.py"
         path.write_text(dedent(NATIVE), "utf-8")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from mind2web2.asked_once import ask_once
 from mind2web2.external_services import external_services
+from mind2web2.tool_replies import request_once
 
 __all__ = ["GoogleMapsTool"]
 
@@ -47,7 +47,9 @@ class GoogleMapsTool:
 
     async def get_address_information(self, address: str) -> list[Any]:
         """Return the results of the geocoding API for an address, best first."""
-        found: list[Any] = await ask_once(("geocode", address), lambda: asyncio.to_thread(self.client.geocode, address))
+        found: list[Any] = await request_once(
+            ("geocode", address), lambda: asyncio.to_thread(self.client.geocode, address)
+        )
         return found
 
     async def calculate_distance(self, address1: str, address2: str, mode: str = "driving") -> int | str:
@@ -68,7 +70,7 @@ class GoogleMapsTool:
 
     async def _route(self, start: str, end: str, mode: str, field: str, not_found: str) -> int | str:
         _check(mode, _MODES, "mode")
-        matrix = await ask_once(
+        matrix = await request_once(
             ("distance_matrix", start, end, mode),
             lambda: asyncio.to_thread(self.client.distance_matrix, start, end, mode=mode),
         )

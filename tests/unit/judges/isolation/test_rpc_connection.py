@@ -38,7 +38,7 @@ class ServiceEnd:
     """The service's end of a connection and the sockets of the other end."""
 
     def __init__(self) -> None:
-        (self.talk, talk), (self.ask, ask) = socket.socketpair(), socket.socketpair()
+        (self.main_socket, main_socket), (self.side_socket, side_socket) = socket.socketpair(), socket.socketpair()
         self.notifications: list[Any] = []
         self.cancelled = asyncio.Event()
         answers: dict[str, Callable[[Mapping[str, Any]], Awaitable[Any]]] = {
@@ -49,7 +49,7 @@ class ServiceEnd:
             "wait": self.wait,
         }
         self.connection = RpcConnection(
-            talk, ask, handlers=answers, on_notification={"progress": self.notifications.append}
+            main_socket, side_socket, handlers=answers, on_notification={"progress": self.notifications.append}
         )
 
     async def wait(self, what: Mapping[str, Any]) -> Any:
@@ -63,7 +63,7 @@ class ServiceEnd:
 @asynccontextmanager
 async def open_connection() -> AsyncIterator[tuple[ServiceEnd, RpcClient, asyncio.Task[Any]]]:
     ends = ServiceEnd()
-    rpc = RpcClient(ends.talk, ends.ask, when_left=lambda: None)
+    rpc = RpcClient(ends.main_socket, ends.side_socket, on_disconnect=lambda: None)
     running = asyncio.create_task(ends.connection.run({"task": "t"}))
     try:
         assert await rpc.open() == {"task": "t"}
@@ -74,7 +74,7 @@ async def open_connection() -> AsyncIterator[tuple[ServiceEnd, RpcClient, asynci
             rpc._reading.cancel()
         if rpc._writer is not None:
             rpc._writer.close()
-        ends.ask.close()
+        ends.side_socket.close()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         ends.connection.close()
@@ -152,12 +152,12 @@ async def test_notifications_reach_the_client():
 async def test_invalid_message_raises_judge_bug(data: bytes):
     ends = ServiceEnd()
     running = asyncio.create_task(ends.connection.run({}))
-    await asyncio.to_thread(ends.talk.sendall, data)
+    await asyncio.to_thread(ends.main_socket.sendall, data)
     with pytest.raises(JudgeBug, match="process sent"):
         await asyncio.wait_for(running, 120)
     ends.connection.close()
-    ends.talk.close()
-    ends.ask.close()
+    ends.main_socket.close()
+    ends.side_socket.close()
     await asyncio.sleep(0)
 
 
@@ -165,10 +165,10 @@ async def test_closed_connection_has_no_result():
     ends = ServiceEnd()
     running = asyncio.create_task(ends.connection.run({}))
     await asyncio.sleep(0.05)
-    ends.talk.close()
+    ends.main_socket.close()
     assert await asyncio.wait_for(running, 120) is None
     ends.connection.close()
-    ends.ask.close()
+    ends.side_socket.close()
     await asyncio.sleep(0)
 
 
@@ -181,11 +181,11 @@ def test_frame_is_a_length_and_json():
 
 
 async def test_late_messages_of_the_service_do_not_lose_the_final_message():
-    (talk, service), (ask, unused) = socket.socketpair(), socket.socketpair()
+    (main_socket, service), (side_socket, unused) = socket.socketpair(), socket.socketpair()
     service.settimeout(5.0)
     rpc_framing.send_blocking(service, {"task": "t"})
     left: list[None] = []
-    rpc = RpcClient(talk, ask, when_left=lambda: left.append(None))
+    rpc = RpcClient(main_socket, side_socket, on_disconnect=lambda: left.append(None))
     await rpc.open()
     ending = asyncio.create_task(rpc.end({"done": 1}))
     assert not (await asyncio.wait({ending}, timeout=0.2))[0]
@@ -195,6 +195,6 @@ async def test_late_messages_of_the_service_do_not_lose_the_final_message():
     assert rpc_framing.receive_blocking(service) == {"done": 1}
     service.close()
     await asyncio.wait_for(ending, 120)
-    for each in (ask, unused):
+    for each in (side_socket, unused):
         each.close()
     assert left == []

@@ -27,7 +27,7 @@ def share_replies(answers: Answers | None) -> Iterator[None]:
         _answers.reset(before)
 
 
-async def ask_once(question: Hashable, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
+async def request_once(question: Hashable, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Return the reply to ``question``, as a copy for each run. Failed requests are retried."""
     answers = _answers.get()
     if answers is None:
