@@ -23,29 +23,29 @@ _LINGER_S = 2.0
 class LimitedHttpProtocol(HttpToolsProtocol):
     """One client connection."""
 
-    head_s: ClassVar[float] = 15.0
+    head_timeout_s: ClassVar[float] = 15.0
     """Seconds for a request head, from its first byte or from the opening of the connection."""
     max_head_bytes: ClassVar[int] = 64 * 1024
-    unread_s: ClassVar[float] = 60.0
+    write_timeout_s: ClassVar[float] = 60.0
     """Seconds after which a client that does not read its response is disconnected."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self._read_of_head = 0
+        self._head_bytes = 0
         self._in_head = True
-        self._head_ended = False
-        self._head_ends: asyncio.TimerHandle | None = None
-        self._unread: asyncio.TimerHandle | None = None
+        self._has_head_ended = False
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         lingering = _LingeringTransport(transport, self.loop, still_sending=lambda: not self._in_head)
         super().connection_made(cast(asyncio.Transport, lingering))
-        self._expect_head()
+        self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._end_head()
-        if self._unread is not None:
-            self._unread.cancel()
+        self._stop_head_timer()
+        if self._write_timer is not None:
+            self._write_timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -56,22 +56,22 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             return
         # In chunks, so that a head without end is detected before all of it is buffered.
         for start in range(0, len(data), _CHUNK_BYTES):
-            if self._in_head and self._head_ends is None:
-                self._expect_head()
-            part, self._head_ended = data[start : start + _CHUNK_BYTES], False
+            if self._in_head and self._head_timer is None:
+                self._start_head_timer()
+            part, self._has_head_ended = data[start : start + _CHUNK_BYTES], False
             super().data_received(part)
             if self.transport.is_closing():
                 return
-            self._read_of_head = 0 if self._head_ended or not self._in_head else self._read_of_head + len(part)
-            if self._read_of_head > self.max_head_bytes:
+            self._head_bytes = 0 if self._has_head_ended or not self._in_head else self._head_bytes + len(part)
+            if self._head_bytes > self.max_head_bytes:
                 self._refuse(
                     Problem(431, "HEAD_TOO_LARGE", f"The request head is larger than {self.max_head_bytes} bytes")
                 )
                 return
 
     def on_headers_complete(self) -> None:
-        self._in_head, self._head_ended = False, True
-        self._end_head()
+        self._in_head, self._has_head_ended = False, True
+        self._stop_head_timer()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -83,27 +83,27 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._unread = self.loop.call_later(self.unread_s, self.transport.abort)
+        self._write_timer = self.loop.call_later(self.write_timeout_s, self.transport.abort)
 
     def resume_writing(self) -> None:
-        if self._unread is not None:
-            self._unread.cancel()
+        if self._write_timer is not None:
+            self._write_timer.cancel()
         super().resume_writing()
 
-    def _expect_head(self) -> None:
-        self._head_ends = self.loop.call_later(self.head_s, self._too_slow)
+    def _start_head_timer(self) -> None:
+        self._head_timer = self.loop.call_later(self.head_timeout_s, self._on_head_timeout)
 
-    def _end_head(self) -> None:
-        if self._head_ends is not None:
-            self._head_ends.cancel()
-            self._head_ends = None
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
-    def _too_slow(self) -> None:
-        self._head_ends = None
-        if not self._read_of_head:
+    def _on_head_timeout(self) -> None:
+        self._head_timer = None
+        if not self._head_bytes:
             self.transport.close()  # an idle keep-alive connection
         elif not self.transport.is_closing():
-            self._refuse(Problem(408, "TOO_SLOW", f"The request head did not arrive within {self.head_s:g} s"))
+            self._refuse(Problem(408, "TOO_SLOW", f"The request head did not arrive within {self.head_timeout_s:g} s"))
 
     def _refuse(self, problem: Problem) -> None:
         body = json.dumps(problem.body()).encode()

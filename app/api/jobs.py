@@ -21,7 +21,7 @@ from app.storage.records import Job, JobStatus
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
-_QUIET_S = 15.0
+_KEEPALIVE_S = 15.0
 
 
 @router.get("")
@@ -44,7 +44,7 @@ async def list_jobs(
             agent=agent,
             task_id=task_id,
         )
-    page, following = part.cut(found, lambda job: job.id)
+    page, following = part.split(found, lambda job: job.id)
     return ListOut(items=[JobOut.of(job) for job in page], next_cursor=following)
 
 
@@ -104,7 +104,7 @@ async def _stream(service: Service, caller: Caller, job_id: str, seen: int) -> A
     with service.streams.open_stream(caller.owner), service.events.follow(job_id) as follower:
         before: Job | None = None
         while before is None or not before.has_ended:
-            present = await follower.next(timeout_s=_QUIET_S)
+            present = await follower.next(timeout_s=_KEEPALIVE_S)
             if present is None:
                 yield KEEPALIVE_COMMENT
                 continue

@@ -202,20 +202,20 @@ class PageOut(BaseModel):
     id: str
     url: str
     final_url: str | None
-    outcome: str
-    problem: bool
-    detail: str
+    outcome: str = Field(description="Outcome of the capture, such as ok, blocked or timeout")
+    problem: bool = Field(description="The capture is not evidence: claims that cite it are not judged")
+    detail: str = Field(description="Explanation of the outcome")
     http_status: int | None
     kind: str
     title: str
     captured_at: datetime
     duration_s: float
-    backend: str
-    chain: list[str]
+    backend: str = Field(description="Capture backend, such as browser:chromium or http")
+    chain: list[str] = Field(description="URLs of the redirects that were followed")
     headers: dict[str, str]
-    versions: dict[str, str]
-    hidden_words: int
-    gone: bool
+    versions: dict[str, str] = Field(description="Versions of the browser and its driver")
+    hidden_words: int = Field(description="Words in the document that are not visible; they are no evidence")
+    gone: bool = Field(description="The source is known not to exist: 404, 410 or no such host")
     source: str = Field(description="web, wayback, upload or import")
     provenance: dict[str, str] = Field(
         description="Details for every source but web: the uploader, or the date of the archived copy"
@@ -224,13 +224,13 @@ class PageOut(BaseModel):
         description="The capture that this one refers to: another URL led "
         "to the same page, or a person corrected the URL"
     )
-    blobs: dict[str, BlobOut]
+    blobs: dict[str, BlobOut] = Field(description="Stored bodies by name, such as text, screenshot-0 or pdf")
 
     @classmethod
     def of(cls, capture: Capture) -> PageOut:
         blobs = {
-            role: BlobOut(sha256=blob.sha256, size=blob.size, media_type=blob.media_type)
-            for role, blob in capture.blobs.items()
+            name: BlobOut(sha256=blob.sha256, size=blob.size, media_type=blob.media_type)
+            for name, blob in capture.blobs.items()
         }
         return cls(
             id=capture.id,

@@ -61,7 +61,7 @@ async def changes(
             task_id=task_id,
             owner=caller.visible_owner,
         )
-    page, following = part.cut(found, lambda change: change.id)
+    page, following = part.split(found, lambda change: change.id)
     return ListOut(items=[PageChangeOut.of(change) for change in page], next_cursor=following)
 
 

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.api.paging import NAME
+from app.api.paging import NAME_PATTERN
 from app.api.request_fields import FETCHABLE_URL
 from app.storage.cited_urls import CitedUrl, DependentResult, TaskUrlCounts
 from app.storage.page_changes import PageChange
@@ -171,7 +171,7 @@ class PageChangeIn(BaseModel):
     action: Action
     url: str = Field(min_length=1, max_length=MAX_URL_CHARS)
     to: str | None = Field(None, min_length=1, max_length=MAX_URL_CHARS, description="For edit: the correct URL")
-    task_id: str | None = Field(None, pattern=NAME, description="For add: the task to add the URL to")
+    task_id: str | None = Field(None, pattern=NAME_PATTERN, description="For add: the task to add the URL to")
     why: str = Field("", max_length=1000)
     by: str = Field("", max_length=100, description="Your name (default: the owner of the API key)")
 

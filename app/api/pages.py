@@ -59,7 +59,7 @@ async def urls(
             after=part.cursor,
             key=None if url is None else key_digest(canonical_key(url)),
         )
-    page, following = part.cut(found, lambda cited: cited.key)
+    page, following = part.split(found, lambda cited: cited.key)
     return ListOut(items=[CitedUrlOut.of(cited) for cited in page], next_cursor=following)
 
 
@@ -110,7 +110,7 @@ async def pages(
             problem=problem if isinstance(problem, bool) else None,
             outcome=problem if isinstance(problem, CaptureOutcome) else None,
         )
-    page, following = part.cut(found, lambda capture: capture.id)
+    page, following = part.split(found, lambda capture: capture.id)
     return ListOut(items=[PageOut.of(capture) for capture in page], next_cursor=following)
 
 

@@ -12,11 +12,11 @@ T = TypeVar("T")
 MAX_LIMIT = 200
 ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
 POSITION_PATTERN = r"^[0-9]{1,9}$"
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 
 IdPath = Annotated[str, Path(pattern=ID_PATTERN)]
-NamePath = Annotated[str, Path(pattern=NAME)]
-NameFilter = Annotated[str | None, Query(pattern=NAME)]
+NamePath = Annotated[str, Path(pattern=NAME_PATTERN)]
+NameFilter = Annotated[str | None, Query(pattern=NAME_PATTERN)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class PageRequest:
     cursor: str | None
     limit: int
 
-    def cut(self, found: Sequence[T], name: Callable[[T], str]) -> tuple[Sequence[T], str | None]:
+    def split(self, found: Sequence[T], name: Callable[[T], str]) -> tuple[Sequence[T], str | None]:
         """Return the page and the next cursor from up to ``limit + 1`` items."""
         page = found[: self.limit]
         return page, name(page[-1]) if len(found) > self.limit else None

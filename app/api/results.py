@@ -77,7 +77,7 @@ async def list_results(
             agent=agent,
             task_id=task_id,
         )
-        page, following = part.cut(found, lambda result: result.id)
+        page, following = part.split(found, lambda result: result.id)
         ids = [result.id for result in page]
         overrides, roots = await overrides_of(connection, ids), await roots_by_result(connection, ids)
     # The stored JSON is concatenated without parsing; it was validated when it was stored.
@@ -128,7 +128,7 @@ async def history(agent: NamePath, service: ServiceDep, caller: ReaderDep, part:
         found = await rows.list_origins(
             connection, agent, limit=part.limit + 1, owner=caller.visible_owner, before=part.cursor
         )
-    page, following = part.cut(found, lambda origin: origin.result_id)
+    page, following = part.split(found, lambda origin: origin.result_id)
     return ListOut(items=[OriginOut.of(origin) for origin in page], next_cursor=following)
 
 

@@ -305,7 +305,7 @@ async def reviews(
             agent=agent,
             task_id=task_id,
         )
-        page, following = part.cut(found, lambda review: review.override.id)
+        page, following = part.split(found, lambda review: review.override.id)
         existing = await rows.overrides_of(connection, {one.override.result_id for one in page})
     in_force_ids = {row.id for every in existing.values() for row in overrides_in_force(every).values()}
     return ListOut(items=[_review_out(one, in_force_ids) for one in page], next_cursor=following)

@@ -19,7 +19,7 @@ from app.agent_summary import AnswerOutcome
 from app.api.access import ReaderDep, ServiceDep
 from app.api.examples import EXAMPLE_ID, EXAMPLE_RESULT
 from app.api.models import ListOut
-from app.api.paging import NAME, IdPath, NameFilter, NamePath, PositionPageRequestDep
+from app.api.paging import NAME_PATTERN, IdPath, NameFilter, NamePath, PositionPageRequestDep
 from app.api.problems import not_found
 from app.features.comparison.figures import full_summary
 from app.features.comparison.flips import Cause, ComparableResult, Flip, add_flips, comparable_result, flips
@@ -35,10 +35,10 @@ SEPARATOR = "@"
 """Separates agent and run. Neither name can contain it."""
 _RESULT = "res_"
 _SCORES = ("status", "score", "final_score")
-_NAME = NAME.removeprefix("^").removesuffix("$")
+_NAME = NAME_PATTERN.removeprefix("^").removesuffix("$")
 SIDE = f"^{_NAME}({SEPARATOR}{_NAME})?$"
 SideQuery = Annotated[str, Query(pattern=SIDE, description="agent, agent@run or result id")]
-RunQuery = Annotated[str | None, Query(pattern=NAME, description="Only this run")]
+RunQuery = Annotated[str | None, Query(pattern=NAME_PATTERN, description="Only this run")]
 
 
 def _parse_answer(answer: JudgedAnswer, *, trees: bool) -> tuple[AnswerOutcome, dict[str, Any] | None]:

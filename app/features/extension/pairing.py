@@ -59,7 +59,7 @@ async def pairings(service: ServiceDep, caller: AdminDep, part: PageRequestDep) 
     """List paired browsers and unused codes, newest first."""
     async with service.database.begin() as connection:
         newest = await list_pairings(connection, limit=part.limit + 1, before=part.cursor, owner=caller.visible_owner)
-    page, following = part.cut(newest, lambda pairing: pairing.id)
+    page, following = part.split(newest, lambda pairing: pairing.id)
     now = service.runtime.clock.now()
     return ListOut(items=[PairingOut.of(pairing, now) for pairing in page], next_cursor=following)
 

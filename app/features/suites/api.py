@@ -242,7 +242,7 @@ async def runs(suite: SuiteName, service: ServiceDep, caller: ReaderDep, part: P
             agent=suite.value,
             kind=JobKind.SUITE,
         )
-        page, following = part.cut(newest, lambda job: job.id)
+        page, following = part.split(newest, lambda job: job.id)
         items = [await _run_out(connection, job) for job in page]
     return ListOut(items=items, next_cursor=following)
 
@@ -279,7 +279,7 @@ async def steps(
             task_id=None if task_id is None else task_id.replace("\0", ""),
             success=success,
         )
-    page, following = part.cut(selected, lambda record: str(record["position"]))
+    page, following = part.split(selected, lambda record: str(record["position"]))
     return ListOut(items=[StepSummaryOut.of(record) for record in page], next_cursor=following)
 
 

@@ -20,8 +20,8 @@ from app.api.http_limits import LimitedHttpProtocol
 class ShortTimeouts(LimitedHttpProtocol):
     """HTTP protocol with short timeouts for tests."""
 
-    head_s = 0.3
-    unread_s = 0.3
+    head_timeout_s = 0.3
+    write_timeout_s = 0.3
 
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
