@@ -120,7 +120,7 @@ class ExtractorBase(ABC):
         Raises:
             ExtractionFailed: see ``extract``.
         """
-        reading = await self.ask(
+        extraction_reply = await self.ask(
             schema,
             prompt,
             task=task,
@@ -129,21 +129,21 @@ class ExtractorBase(ABC):
             instruction=instruction,
             use_screenshot=use_screenshot,
         )
-        reply = reading.reply
-        value = _of_class(reply, schema)
+        reply = extraction_reply.reply
+        value = _parsed_as(reply, schema)
         dropped: tuple[str, ...] = ()
         if self.style is Style.NATIVE:
-            value, dropped = await asyncio.to_thread(_checked, value, answer, evidence, reply.usage)
+            value, dropped = await asyncio.to_thread(_without_invented_urls, value, answer, evidence, reply.usage)
         if dropped:
             log.warning("invented values dropped", extra={"dropped": dropped, "schema": schema.__name__})
         return Extraction(
             value=value,
-            prompt=reading.prompt,
+            prompt=extraction_reply.prompt,
             model=reply.model,
             usage=reply.usage,
             cached=reply.cached,
             dropped=dropped,
-            evidence=reading.evidence,
+            evidence=extraction_reply.evidence,
         )
 
 
@@ -209,7 +209,7 @@ class Extractor(ExtractorBase):
         return ExtractionReply(reply=reply, prompt=rendered.prompt, evidence=() if page is None else page.digests)
 
 
-def _of_class(reply: LLMReply, schema: type[S]) -> S:
+def _parsed_as(reply: LLMReply, schema: type[S]) -> S:
     if isinstance(reply.parsed, schema):
         return reply.parsed
     raise ExtractionFailed(
@@ -219,7 +219,7 @@ def _of_class(reply: LLMReply, schema: type[S]) -> S:
     )
 
 
-def _checked(value: S, answer: str, evidence: Evidence | None, usage: Usage) -> tuple[S, tuple[str, ...]]:
+def _without_invented_urls(value: S, answer: str, evidence: Evidence | None, usage: Usage) -> tuple[S, tuple[str, ...]]:
     """Return the value without invented URLs, and those URLs.
 
     A URL is accepted if it occurs in the shown text, in the page's links, or is the page's own.
@@ -228,8 +228,8 @@ def _checked(value: S, answer: str, evidence: Evidence | None, usage: Usage) -> 
         known = KnownUrls(answer)
     else:
         capture = evidence.capture
-        own = [url for url in (capture.url, capture.final_url) if url]
-        known = KnownUrls(evidence.text, [*own, *(target for _, target in evidence.links)])
+        own_urls = [url for url in (capture.url, capture.final_url) if url]
+        known = KnownUrls(evidence.text, [*own_urls, *(target for _, target in evidence.links)])
     try:
         return drop_invented(value, known)
     except ValidationError as error:

@@ -46,37 +46,37 @@ def score_nodes(root: N, leaf: Callable[[N], tuple[float, Status]]) -> dict[int,
     Raises:
         InvalidNode: A weight is not a finite number above 0.
     """
-    settled: dict[int, NodeScore] = {}
-    _settle(root, leaf, settled)
-    return settled
+    scores: dict[int, NodeScore] = {}
+    _score_node(root, leaf, scores)
+    return scores
 
 
-def _settle(node: N, leaf: Callable[[N], tuple[float, Status]], settled: dict[int, NodeScore]) -> None:
+def _score_node(node: N, leaf: Callable[[N], tuple[float, Status]], scores: dict[int, NodeScore]) -> None:
     if not node.children:
-        settled[id(node)] = NodeScore(*leaf(node))
+        scores[id(node)] = NodeScore(*leaf(node))
         return
     for child in node.children:
-        _settle(child, leaf, settled)
+        _score_node(child, leaf, scores)
     if node.strategy == Strategy.SEQUENTIAL:
-        _skip_after_first_miss(node, settled)
-    score = _inner_score(node.children, settled)
-    settled[id(node)] = NodeScore(score, _inner_status(score, [settled[id(each)].status for each in node.children]))
+        _skip_after_first_miss(node, scores)
+    score = _inner_score(node.children, scores)
+    scores[id(node)] = NodeScore(score, _inner_status(score, [scores[id(each)].status for each in node.children]))
 
 
-def _skip_after_first_miss(node: N, settled: dict[int, NodeScore]) -> None:
+def _skip_after_first_miss(node: N, scores: dict[int, NodeScore]) -> None:
     """Set each step after the first one below 1.0 to 0. The nodes below such a step keep their scores."""
     missed = False
     for child in node.children:
         if missed:
-            settled[id(child)] = NodeScore(0.0, Status.SKIPPED)
-        missed = missed or settled[id(child)].score < 1.0
+            scores[id(child)] = NodeScore(0.0, Status.SKIPPED)
+        missed = missed or scores[id(child)].score < 1.0
 
 
-def _inner_score(children: Sequence[TreeNode], settled: Mapping[int, NodeScore]) -> float:
-    if any(child.critical and settled[id(child)].score < 1.0 for child in children):
+def _inner_score(children: Sequence[TreeNode], scores: Mapping[int, NodeScore]) -> float:
+    if any(child.critical and scores[id(child)].score < 1.0 for child in children):
         return 0.0
     counted = [child for child in children if not child.critical]
-    return _weighted_mean([(_weight(child), settled[id(child)].score) for child in counted])
+    return _weighted_mean([(_weight(child), scores[id(child)].score) for child in counted])
 
 
 def _weight(node: TreeNode) -> float:

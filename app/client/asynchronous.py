@@ -58,8 +58,8 @@ class AsyncClient:
     ) -> Receipt:
         """Submit (name, text) answers of one agent to one task. Returns immediately; each answer becomes a job."""
         body = wire.submission(agent, task_id, answers, model=model, run=run, metadata=metadata)
-        extra = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
-        return wire.parse_as(Receipt.from_json, await self._call("POST", "/v1/submissions", json=body, headers=extra))
+        headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
+        return wire.parse_as(Receipt.from_json, await self._call("POST", "/v1/submissions", json=body, headers=headers))
 
     async def job(self, job_id: str) -> Job:
         return wire.parse_as(Job.from_json, await self._call("GET", f"/v1/jobs/{job_id}"))
@@ -92,25 +92,25 @@ class AsyncClient:
         Raises:
             WaitTimeout: ``timeout_s`` passed before all jobs ended.
         """
-        waiting = JobWait(job_ids, timeout_s=timeout_s, on_update=on_update)
-        while pending := waiting.pending():
+        job_wait = JobWait(job_ids, timeout_s=timeout_s, on_update=on_update)
+        while pending := job_wait.pending():
             for job_id in pending:
                 try:
-                    waiting.update(await self.job(job_id))
-                except ApiError as busy:
-                    await asyncio.sleep(waiting.retry_delay_s(busy))
-            if waiting.pending():
-                waiting.check_deadline()
+                    job_wait.update(await self.job(job_id))
+                except ApiError as error:
+                    await asyncio.sleep(job_wait.retry_delay_s(error))
+            if job_wait.pending():
+                job_wait.check_deadline()
                 await asyncio.sleep(poll_s)
-        return waiting.jobs()
+        return job_wait.jobs()
 
     async def events(self, job_id: str, *, after: str | None = None) -> AsyncIterator[Event]:
         """Yield the events of a job until it ends; with ``after``, only those after the event with this id."""
-        extra = {"Accept": "text/event-stream"} | ({} if after is None else {"Last-Event-ID": after})
+        headers = {"Accept": "text/event-stream"} | ({} if after is None else {"Last-Event-ID": after})
         reader = wire.EventReader()
         path = f"/v1/jobs/{job_id}/events"
         with wire.transport_errors(self.url):
-            async with self._http.stream("GET", path, headers=extra, timeout=None) as response:
+            async with self._http.stream("GET", path, headers=headers, timeout=None) as response:
                 if response.is_error:
                     await response.aread()
                     wire.read_json(response)
@@ -150,7 +150,7 @@ class AsyncClient:
         return self._items("/v1/compare/flips", {"a": first, "b": second})
 
     async def sensitivity(self, result_id: str) -> dict[str, Any]:
-        """Return the leaves of a result whose flip would change its score most."""
+        """Return the leaves of a result whose inversion would change its score most."""
         return wire.parse_as(dict, await self._call("GET", f"/v1/results/{result_id}/sensitivity"))
 
     async def order_sensitivity(self, first: str, second: str) -> dict[str, Any]:
@@ -196,9 +196,9 @@ class AsyncClient:
         with wire.transport_errors(self.url):
             return (await self._http.get("/readyz")).is_success
 
-    async def _call(self, method: str, path: str, **kw: Any) -> Any:
+    async def _call(self, method: str, path: str, **options: Any) -> Any:
         with wire.transport_errors(self.url):
-            return wire.read_json(await self._http.request(method, path, **kw))
+            return wire.read_json(await self._http.request(method, path, **options))
 
     async def _items(self, path: str, params: Mapping[str, str | int]) -> AsyncIterator[dict[str, Any]]:
         cursor: str | None = None

@@ -53,8 +53,8 @@ class Client:
     ) -> Receipt:
         """Submit (name, text) answers of one agent to one task. Returns immediately; each answer becomes a job."""
         body = wire.submission(agent, task_id, answers, model=model, run=run, metadata=metadata)
-        extra = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
-        return wire.parse_as(Receipt.from_json, self._call("POST", "/v1/submissions", json=body, headers=extra))
+        headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
+        return wire.parse_as(Receipt.from_json, self._call("POST", "/v1/submissions", json=body, headers=headers))
 
     def job(self, job_id: str) -> Job:
         return wire.parse_as(Job.from_json, self._call("GET", f"/v1/jobs/{job_id}"))
@@ -85,24 +85,24 @@ class Client:
         Raises:
             WaitTimeout: ``timeout_s`` passed before all jobs ended.
         """
-        waiting = JobWait(job_ids, timeout_s=timeout_s, on_update=on_update)
-        while pending := waiting.pending():
+        job_wait = JobWait(job_ids, timeout_s=timeout_s, on_update=on_update)
+        while pending := job_wait.pending():
             for job_id in pending:
                 try:
-                    waiting.update(self.job(job_id))
-                except ApiError as busy:
-                    time.sleep(waiting.retry_delay_s(busy))
-            if waiting.pending():
-                waiting.check_deadline()
+                    job_wait.update(self.job(job_id))
+                except ApiError as error:
+                    time.sleep(job_wait.retry_delay_s(error))
+            if job_wait.pending():
+                job_wait.check_deadline()
                 time.sleep(poll_s)
-        return waiting.jobs()
+        return job_wait.jobs()
 
     def events(self, job_id: str, *, after: str | None = None) -> Iterator[Event]:
         """Yield the events of a job until it ends; with ``after``, only those after the event with this id."""
-        extra = {"Accept": "text/event-stream"} | ({} if after is None else {"Last-Event-ID": after})
+        headers = {"Accept": "text/event-stream"} | ({} if after is None else {"Last-Event-ID": after})
         reader = wire.EventReader()
         path = f"/v1/jobs/{job_id}/events"
-        with wire.transport_errors(self.url), self._http.stream("GET", path, headers=extra, timeout=None) as response:
+        with wire.transport_errors(self.url), self._http.stream("GET", path, headers=headers, timeout=None) as response:
             if response.is_error:
                 response.read()
                 wire.read_json(response)
@@ -142,7 +142,7 @@ class Client:
         return self._items("/v1/compare/flips", {"a": first, "b": second})
 
     def sensitivity(self, result_id: str) -> dict[str, Any]:
-        """Return the leaves of a result whose flip would change its score most."""
+        """Return the leaves of a result whose inversion would change its score most."""
         return wire.parse_as(dict, self._call("GET", f"/v1/results/{result_id}/sensitivity"))
 
     def order_sensitivity(self, first: str, second: str) -> dict[str, Any]:
@@ -186,9 +186,9 @@ class Client:
         with wire.transport_errors(self.url):
             return self._http.get("/readyz").is_success
 
-    def _call(self, method: str, path: str, **kw: Any) -> Any:
+    def _call(self, method: str, path: str, **options: Any) -> Any:
         with wire.transport_errors(self.url):
-            return wire.read_json(self._http.request(method, path, **kw))
+            return wire.read_json(self._http.request(method, path, **options))
 
     def _items(self, path: str, params: Mapping[str, str | int]) -> Iterator[dict[str, Any]]:
         cursor: str | None = None

@@ -36,7 +36,7 @@ class ProgressBoard:
 
     def __init__(self, console: Console, total: int, *, unit: str = "answers") -> None:
         self._console = console
-        self._live = console.is_terminal
+        self._is_live = console.is_terminal
         self._stages: dict[str, str] = {}
         self._bars: dict[str, TaskID] = {}
         self._finished: set[str] = set()
@@ -49,7 +49,7 @@ class ProgressBoard:
             TextColumn("{task.fields[count]}"),
             TimeElapsedColumn(),
             console=console,
-            disable=not self._live,
+            disable=not self._is_live,
             transient=True,
         )
         self._overall = self._progress.add_task("all", total=total, stage="", count=f"0/{total} {unit}")
@@ -65,13 +65,13 @@ class ProgressBoard:
         """Show the current step of an answer."""
         if label in self._finished:
             return
-        if not self._live:
+        if not self._is_live:
             if self._stages.get(label) != step.stage:
                 self._console.print(f"{escape(label)}  {step.stage}", soft_wrap=True)
             self._stages[label] = step.stage
             return
         if label not in self._bars:
-            self._bars[label] = self._progress.add_task(_short(label), total=None, stage="", count="")
+            self._bars[label] = self._progress.add_task(_fitted(label), total=None, stage="", count="")
         self._progress.update(
             self._bars[label],
             stage=step.stage,
@@ -103,7 +103,7 @@ class _Bars(Progress):
         yield self.make_tasks_table([*self.tasks[1:], *self.tasks[:1]])
 
 
-def _short(label: str) -> str:
+def _fitted(label: str) -> str:
     """Pad or shorten a label to LABEL_WIDTH characters. It is shortened in the middle, to keep the end readable."""
     if len(label) <= LABEL_WIDTH:
         return escape(label.ljust(LABEL_WIDTH))
@@ -121,7 +121,7 @@ class JobBoard:
     def show(self, job: Job) -> None:
         label = self._labels[job.id]
         if job.done:
-            self._board.finish(label, _end(label, job))
+            self._board.finish(label, _final_line(label, job))
         elif job.status == "running":
             self._board.update(label, _step(job))
 
@@ -135,7 +135,7 @@ def _step(job: Job) -> Step:
     return Step(stage=job.stage or "starting")
 
 
-def _end(label: str, job: Job) -> str:
+def _final_line(label: str, job: Job) -> str:
     """Return the final line of a job, with markup."""
     if job.status == "succeeded":
         return f"{escape(label)}  [green]judged[/]"
