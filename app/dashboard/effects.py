@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from app.dashboard.outline import Node, Outline
-from app.dashboard.wording import points, share
+from app.dashboard.wording import percent, points
 from rubrics.node import Strategy
 
 
@@ -116,7 +116,7 @@ def _words(
         case _ if unknown:
             return f"adds {points(gained)}, open up to {points(part)}"
         case _:
-            return f"adds {points(gained)} of {points(part)} ({share(part)})"
+            return f"adds {points(gained)} of {points(part)} ({percent(part)})"
 
 
 def _open(outline: Outline) -> frozenset[str]:

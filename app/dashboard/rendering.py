@@ -27,7 +27,7 @@ HEADERS = {
 
 _FILTERS = {
     "points": wording.points,
-    "share": wording.share,
+    "percent": wording.percent,
     "score_text": wording.score_text,
     "usd": wording.usd,
     "count": wording.count,
@@ -41,26 +41,32 @@ _FILTERS = {
 }
 
 
+def create_environment(assets: Assets) -> Environment:
+    """Return the Jinja2 environment with the filters and functions of the templates."""
+    environment = Environment(
+        loader=PackageLoader("app.dashboard"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= _FILTERS
+    environment.globals |= {
+        "asset": assets.url,
+        "change_bar": charts.change_bar,
+        "interval_bar": charts.interval_bar,
+        "trend_line": charts.trend_line,
+        "duration": wording.duration,
+        "job_errors": wording.JOB_ERRORS,
+    }
+    return environment
+
+
 class Renderer:
-    """Jinja2 environment of the dashboard. All values are escaped except ``Markup`` created by the dashboard."""
+    """Renders the dashboard's templates. All values are escaped except ``Markup`` created by the dashboard."""
 
     def __init__(self, assets: Assets) -> None:
-        self._environment = Environment(
-            loader=PackageLoader("app.dashboard"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._environment.filters |= _FILTERS
-        self._environment.globals |= {
-            "asset": assets.url,
-            "change_bar": charts.change_bar,
-            "interval_bar": charts.interval_bar,
-            "trend_line": charts.trend_line,
-            "duration": wording.duration,
-            "job_errors": wording.JOB_ERRORS,
-        }
+        self._environment = create_environment(assets)
 
     def fragment(self, template: str, /, **values: Any) -> Markup:
         """Return the HTML of a template for use inside a page."""

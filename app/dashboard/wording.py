@@ -121,7 +121,7 @@ def points(value: float | None) -> str:
     return NONE if value is None else f"{value:.2f}"
 
 
-def share(value: float | None) -> str:
+def percent(value: float | None) -> str:
     """Format a fraction as a percentage."""
     return NONE if value is None else f"{100 * value:.3g} %"
 
