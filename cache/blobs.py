@@ -31,9 +31,9 @@ import structlog
 from obstore.exceptions import BaseError as ObstoreError
 from obstore.store import LocalStore, MemoryStore, ObjectStore, S3Store
 
+from cache.atomic_files import sync_file, sync_folders
 from cache.capture import Blob
 from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed, BlobStoreFull
-from cache.fsync import sync_file, sync_folders
 
 _log = structlog.get_logger(__name__)
 _HASH_INLINE_BYTES = 256 * 1024

@@ -17,9 +17,9 @@ from typing import Any, Protocol
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
+from cache.atomic_files import write_atomic
 from cache.capture import Capture
 from cache.errors import IndexFailed
-from cache.fsync import write_synced
 
 _log = structlog.get_logger(__name__)
 
@@ -128,7 +128,9 @@ class FolderIndex:
 
     async def record(self, capture: Capture) -> None:
         try:
-            await asyncio.to_thread(write_synced, self._folder / f"{capture.id}.json", capture_to_bytes(capture))
+            await asyncio.to_thread(
+                write_atomic, self._folder / f"{capture.id}.json", capture_to_bytes(capture), synced=True
+            )
         except OSError as fault:
             raise IndexFailed(f"writing the record of {capture.url} failed: {fault}") from fault
         await self._memory.record(capture)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+
+from cache.atomic_files import write_atomic
 
 STAMP_FORMAT = "%Y%m%d_%H%M%S"
 DEBUG_MARK = "_debug"
@@ -90,14 +91,6 @@ def write_json(path: Path, document: Any) -> None:
     """Write JSON. Values that JSON does not support are converted with ``str``; lone surrogates become ``?``."""
     text = json.dumps(document, ensure_ascii=False, indent=2, default=str) + "\n"
     write_atomic(path, text.encode("utf-8", errors="replace"))
-
-
-def write_atomic(path: Path, data: bytes) -> None:
-    """Write a file atomically. Create its folder if necessary."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{uuid4().hex}.tmp")
-    draft.write_bytes(data)
-    draft.replace(path)
 
 
 def _folders(parent: Path) -> list[str]:

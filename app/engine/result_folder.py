@@ -15,9 +15,10 @@ from typing import Any
 from answers.submission import Answer
 from app.agent_summary import AnswerOutcome, agent_summary, scored_answers
 from app.errors import AppError
+from cache.atomic_files import write_atomic
 from judges import result_files
 from judges.public_summary import task_summary, word_count
-from judges.result_files import AnswerFolder, write_atomic, write_json
+from judges.result_files import AnswerFolder, write_json
 
 Result = Mapping[str, Any]
 

@@ -18,6 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+from cache.atomic_files import write_atomic
 from judges.llm.client import LLMRequest
 from judges.llm.request_formats import RequestFormat, SchemaMode, from_json, to_json
 
@@ -93,9 +94,7 @@ class FormatFile:
                 entries = {name: entry for name, entry in self._entries().items() if self._is_new(entry)}
                 found = {"found_at": self._clock(), "request_format": to_json(request_format)}
                 entries[_entry_name(server, model)] = found
-                fresh = self._path.with_suffix(".new")
-                fresh.write_text(json.dumps(entries, indent=1, sort_keys=True), "utf-8")
-                fresh.replace(self._path)
+                write_atomic(self._path, json.dumps(entries, indent=1, sort_keys=True).encode())
 
     def _is_new(self, entry: Any) -> bool:
         try:

@@ -284,7 +284,7 @@ def sign(
     """Sign the root hash of a bundle and write a separate signature file."""
     from app.features.bundles.signing import sign as sign_root
     from app.features.bundles.verifying import verify as verify_bundle
-    from judges.result_files import write_atomic
+    from cache.atomic_files import write_atomic
 
     report = verify_bundle(file, repacked=True)
     if not report.valid:

@@ -49,11 +49,11 @@ from app.features.bundles.layout import (
 )
 from app.features.bundles.wacz import CapturesArchive
 from app.observability.redaction import Redactor
+from cache.atomic_files import sync_file
 from cache.blobs import BlobArea, BlobStore
 from cache.capture import Capture
 from cache.capture_index import capture_to_json
 from cache.errors import BlobCorrupt, BlobMissing
-from cache.fsync import sync_file
 from judges.llm.call_log_reader import CallLogUnreadable, ParsedCallLog, read_calls
 from judges.registry import JudgeKind
 

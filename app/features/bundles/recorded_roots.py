@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from app.api.overrides import time_json
 from app.storage.database import Database
 from app.storage.results import BundleRoot, record_bundle_root
-from judges.result_files import write_atomic
+from cache.atomic_files import write_atomic
 
 if TYPE_CHECKING:
     from app.features.bundles.agent_results import AgentResults

@@ -20,6 +20,7 @@ from answers.archive import ArchiveLimits, read_members
 from app.engine.public_cache import ImportSummary, PublicCache
 from app.engine.runtime import Runtime
 from app.errors import AppError
+from cache.atomic_files import atomic_path
 from cache.capture import Capture, CaptureSource
 from cache.errors import DocumentRejected
 from cache.sources.mhtml import is_mhtml, read_mhtml
@@ -196,15 +197,12 @@ async def export_task(
 
 def zip_folder(folder: Path, target: Path) -> None:
     """Write a deterministic zip of a folder, atomically. Blocks."""
-    draft = target.with_name(f".{target.name}.tmp")
     try:
-        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
+        with atomic_path(target) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in sorted(path for path in folder.rglob("*") if path.is_file()):
                 info = zipfile.ZipInfo(path.relative_to(folder).as_posix(), _ZIP_TIME)
                 info.compress_type = zipfile.ZIP_DEFLATED
                 info.external_attr = 0o644 << 16
                 archive.writestr(info, path.read_bytes())
-        draft.replace(target)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise TransferRefused(f"Cannot write {target}: {error.strerror}") from error

@@ -102,7 +102,7 @@ def _is_agent(path: Path) -> bool:
 
 def _write(submissions: Sequence[Submission], to: Path, *, overwrite: bool) -> dict[str, object]:
     """Write the answers. Nothing is written unless all of them can be."""
-    from judges.result_files import write_atomic
+    from cache.atomic_files import write_atomic
 
     files: dict[Path, Answer] = {}
     for submission in submissions:

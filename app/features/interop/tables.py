@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias
 from app.agent_summary import leaves, seconds_of, usage_of
 from app.csv_tables import Cell, to_csv
 from app.features.interop.exported_results import ExportedResult
+from cache.atomic_files import write_atomic
 from judges.public_summary import is_success, word_count
-from judges.result_files import write_atomic
 
 Value: TypeAlias = str | int | float | bool | tuple[str, ...] | None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -12,6 +11,7 @@ from typing import Any, TextIO
 
 from app.features.suites.errors import RunUnwritable
 from app.features.suites.records import TRACE, Record, StepStatus
+from cache.atomic_files import atomic_path
 
 METRICS_FILE = "mind2web_metrics.json"
 PREDICTIONS_FILE = "mind2web_predictions.json"
@@ -71,14 +71,11 @@ def atomic_text_file(path: Path) -> Iterator[TextIO]:
     Raises:
         RunUnwritable: the file cannot be written.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with partial.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-                yield file
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with (
+            atomic_path(path) as draft,
+            draft.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file,
+        ):
+            yield file
     except OSError as error:
         raise RunUnwritable(f"{path}: {error.strerror}") from error

@@ -15,8 +15,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from cache.atomic_files import write_atomic
 from judges.errors import JudgeBug, JudgeError
-from judges.result_files import AnswerFolder, write_atomic, write_json
+from judges.result_files import AnswerFolder, write_json
 from judges.source_code import judge_code
 from mind2web2.script_run import checked_result
 from mind2web2.utils.cache_filesys import CacheFileSys

@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cache.atomic_files import atomic_path
 from judges.suites.errors import DataMissing, DataUnreadable
 from judges.suites.mind2web import scores_child
 from judges.suites.mind2web.errors import ScoresRejected
@@ -96,13 +96,8 @@ def convert_pickle(pickle: Path, target: Path, *, sha256: str | None = None) -> 
     digest = file_sha256(pickle)
     if sha256 is not None and digest != sha256.lower():
         raise ScoresRejected(f"{pickle.name}: SHA-256 is {digest}, expected {sha256.lower()}")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    place = Path(tempfile.mkstemp(dir=target.parent, prefix=".scores-", suffix=".part")[1])
-    try:
-        report = _run_child(pickle, place, digest)
-        place.replace(target)
-    finally:
-        place.unlink(missing_ok=True)
+    with atomic_path(target) as draft:
+        report = _run_child(pickle, draft, digest)
     return ConvertedScores(path=target, sha256=digest, steps=report["steps"], candidates=report["candidates"])
 
 

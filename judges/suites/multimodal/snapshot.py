@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from lxml import etree
 
+from cache.atomic_files import atomic_path
 from judges.prompting.prompts.library import load_prompt
 from judges.suites.errors import DataUnreadable, SuiteError
 from judges.suites.mind2web.errors import PageUnusable
@@ -244,17 +244,14 @@ def open_writer(path: Path) -> Iterator[RowWriter]:
     """
     if path.suffix not in SUFFIXES:
         raise SnapshotUnwritable(f"{path} must end in .parquet or .jsonl")
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        writer = _ParquetWriter(partial) if path.suffix == ".parquet" else _JsonLinesWriter(partial)
-        try:
-            yield writer
-            writer.close()
-            partial.replace(path)
-        finally:
-            writer.abandon()
-            partial.unlink(missing_ok=True)
+        with atomic_path(path) as draft:
+            writer = _ParquetWriter(draft) if path.suffix == ".parquet" else _JsonLinesWriter(draft)
+            try:
+                yield writer
+                writer.close()
+            finally:
+                writer.abandon()
     except (OSError, pa.ArrowException) as error:
         raise SnapshotUnwritable(f"{path} cannot be written: {error}") from error
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from obstore.store import LocalStore
 
+from cache.atomic_files import sync_file
 from cache.blobs import BlobStore
 from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed, BlobStoreFull
-from cache.fsync import sync_file
 
 
 @pytest.fixture(params=["memory", "file"])

@@ -1,0 +1,51 @@
+"""Files that appear completely or not at all, and durable writes: files and folders synced to disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+
+@contextmanager
+def atomic_path(target: Path, *, synced: bool = False) -> Iterator[Path]:
+    """Yield the path of a temporary file that replaces ``target`` unless the block raises. Raises OSError.
+
+    The folder is created if necessary. ``synced``: the file survives a crash of the machine.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{uuid4().hex}.tmp")
+    try:
+        yield draft
+        if synced:
+            sync_file(draft)
+        draft.replace(target)
+        if synced:
+            sync_file(target.parent)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def write_atomic(target: Path, data: bytes, *, synced: bool = False) -> None:
+    """Write a file atomically, see ``atomic_path``. Raises OSError."""
+    with atomic_path(target, synced=synced) as draft:
+        draft.write_bytes(data)
+
+
+def sync_file(path: Path) -> None:
+    """Sync the content of a file to disk. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_folders(folder: Path, top: Path) -> None:
+    """Sync a folder and its parents up to ``top``. A new folder is durable only after its parent is synced."""
+    for place in (folder, *folder.parents):
+        sync_file(place)
+        if place == top:
+            return
