@@ -2,9 +2,9 @@
 
 PYTHON ?= python3
 BIN    := .venv/bin
-PYTEST := $(BIN)/python -m pytest -q --dist worksteal
-QUICK  := $(PYTEST) -n logical --hypothesis-profile quick -m "not slow" tests/unit
-REST   := $(PYTEST) -n auto -m "slow or hypothesis or not unit"
+PYTEST := $(BIN)/python -m pytest -q
+QUICK  := $(PYTEST) -n logical --dist worksteal --hypothesis-profile quick -m "not slow" tests/unit
+REST   := $(PYTEST) -n auto --dist loadfile --no-loadscope-reorder -m "slow or hypothesis or not unit"
 
 # Tests start hundreds of Python processes. Without bytecode files, each of them would compile every library again.
 unexport PYTHONDONTWRITEBYTECODE

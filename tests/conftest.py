@@ -36,6 +36,12 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return cpus if config.option.numprocesses == "logical" else min(2 * cpus, 12)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the slow files first, so that no worker is busy with one of them when the others are done."""
+    slow_folders = ("acceptance", "faults", "browser")
+    items.sort(key=lambda item: not item.nodeid.startswith(tuple(f"tests/{name}/" for name in slow_folders)))
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Check for the browser sandbox before any event loop runs. Tests read the result inside an event loop."""
     gc.freeze()  # the garbage collector need not visit the collected tests, which live until the end

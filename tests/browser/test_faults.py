@@ -139,7 +139,7 @@ async def test_f22_million_nodes_or_thousands_of_requests_stay_within_time_and_m
     requests = PROSE + "".join(f"<img src='/i/{n}'>" for n in range(5_000))
     rig.site.pages |= {"/nodes": Reply.html(nodes), "/requests": Reply.html(requests)}
     most = 0
-    async with EgressProxy(frozenset({rig.site.host_port})) as proxy, _capturing(rig, proxy, deadline_s=40) as capturer:
+    async with EgressProxy(frozenset({rig.site.host_port})) as proxy, _capturing(rig, proxy, deadline_s=20) as capturer:
         for path in ("/nodes", "/requests"):
             looking = asyncio.create_task(capturer.capture(rig.site.url(path)))
             while not looking.done():
@@ -149,7 +149,7 @@ async def test_f22_million_nodes_or_thousands_of_requests_stay_within_time_and_m
             assert seen.outcome in (
                 CaptureOutcome.OK, CaptureOutcome.PARTIAL, CaptureOutcome.TIMEOUT, CaptureOutcome.TOO_LARGE
             ), (path, seen.outcome, seen.detail)  # fmt: skip
-            assert seen.duration_s < 50
+            assert seen.duration_s < 45  # the deadline, and time to stop the browser on a slow machine
     assert most < 1500 * MIB
 
 

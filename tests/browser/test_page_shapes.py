@@ -27,7 +27,7 @@ ALL: Mapping[str, Shape] = {
     **SHORT, **EMPTY, **OVERLAYS, **COVERED, **NOTED, **ARTICLES, **VARIED, **DOWN,
 }  # fmt: skip
 # `python -m tests.page_shapes` captures all pages of this kind. Each of them keeps a processor busy for seconds.
-FAILING_LOOPS = {name: LOOPS[name] for name in ("sync-to-private", "fetch-to-private")}
+FAILING_LOOPS = {name: LOOPS[name] for name in ("sync-to-private",)}
 BLOCKING = {"endless-at-once": ENDLESS["endless-at-once"]}
 
 

@@ -48,9 +48,11 @@ def _local(url: str, port: int) -> str:
     return parts._replace(scheme="http", netloc=f"{parts.hostname}:{port}", fragment="").geturl()
 
 
-async def capture_labelled_pages(make: Callable[[EgressProxy], Capturer]) -> Mapping[str, Observation]:
-    """Return the captures of all pages by the capturer that ``make`` creates, by name."""
-    pages = labelled_pages()
+async def capture_labelled_pages(
+    make: Callable[[EgressProxy], Capturer], *, every: int = 1
+) -> Mapping[str, Observation]:
+    """Return the captures of the pages (only of each ``every``-th one) by the capturer of ``make``, by name."""
+    pages = labelled_pages()[::every]
     async with _served(pages) as (proxy, port):
         capturer = make(proxy)
         try:

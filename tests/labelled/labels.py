@@ -75,8 +75,8 @@ class Detection:
 
 
 def compare_with_labels(outcomes: Mapping[str, CaptureOutcome]) -> Detection:
-    """Compare outcomes, by name of page, with the labels."""
-    pages = labelled_pages()
+    """Compare outcomes, by name of page, with the labels of these pages."""
+    pages = [page for page in labelled_pages() if page.name in outcomes]
     bad = [page for page in pages if not page.is_good]
     found = [page for page in bad if outcomes[page.name] not in EVIDENCE_OUTCOMES]
     return Detection(

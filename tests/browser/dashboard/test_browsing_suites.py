@@ -179,8 +179,7 @@ async def test_suite_pages_do_not_scroll_horizontally_on_phones(runs: Runs, chro
         assert await overflowing_elements(reader, {path: path for path in pages}) == {}
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["wide", "narrow"])
+@pytest.mark.parametrize(("size", "dark"), [(LAPTOP, False), (PHONE, True)], ids=["wide-light", "narrow-dark"])
 async def test_suite_pages_are_accessible_and_fit_the_window(runs: Runs, chromium: Browser, size, dark: bool):
     async with open_reader(chromium, runs.served.url, size=size, dark=dark) as reader:
         for path in ("/suites", runs.plain, f"{runs.plain}/steps/0", f"{runs.pictured}/steps/2"):

@@ -75,8 +75,7 @@ async def test_empty_screens_are_accessible_and_fit_the_window(open_dashboard: O
     assert found == {path: [] for path in EMPTY}
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["wide", "narrow"])
+@pytest.mark.parametrize(("size", "dark"), [(LAPTOP, False), (PHONE, True)], ids=["wide-light", "narrow-dark"])
 async def test_screens_are_accessible(served: Served, chromium: Browser, known: dict[str, str], size, dark: bool):
     async with open_reader(chromium, served.url, size=size, dark=dark) as reader:
         found = {}

@@ -38,8 +38,7 @@ async def test_panels_work_without_scripts(shop, chromium: Browser):
         assert not (await page_state(served, FEW))["deleted"]
 
 
-@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(("size", "dark"), [(LAPTOP, False), (PHONE, True)], ids=["wide-light", "narrow-dark"])
 async def test_panels_are_accessible_and_fit_the_window(shop, chromium: Browser, size: tuple[int, int], dark: bool):
     served, _, _ = shop
     async with open_reader(chromium, served.url, size=size, dark=dark) as reader:

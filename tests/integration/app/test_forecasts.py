@@ -222,7 +222,7 @@ async def test_forecast_matches_bench_scripts(tmp_path: Path):
         )
         workspace = Workspace(tmp_path, settings, public)
         for past_runs in (0, 1):
-            planned = workspace.planned(answers_folder(ANSWERS), AGENT)
+            planned = workspace.planned(answers_folder(ANSWERS), AGENT)[::5]
             foreseen = await workspace.forecast(planned)
             assert model.asked.total() == 0
             await workspace.judge(planned)
