@@ -12,7 +12,7 @@ from answers.submission import MAX_ANSWER_BYTES, Submission, checked_submission
 MAX_LINES = 50_000
 MAX_LINE_BYTES = 8 * MAX_ANSWER_BYTES
 """Room for an answer of the maximum size with every character escaped, and the other fields."""
-MOST_PROBLEMS = 20
+MAX_PROBLEMS = 20
 _TEXTS = ("text", "answer")
 _KNOWN = frozenset({"agent", "task_id", "name", "model", "run", "metadata", *_TEXTS})
 _Group: TypeAlias = tuple[str, str, str | None, str | None, str]
@@ -34,7 +34,7 @@ def read_jsonl(file: BinaryIO, *, agent: str | None = None) -> tuple[Submission,
             group, name, text = _read(line, f"line {number}", agent)
         except InvalidSubmission as error:
             problems += error.problems
-            if len(problems) >= MOST_PROBLEMS:
+            if len(problems) >= MAX_PROBLEMS:
                 break
             continue
         groups.setdefault(group, []).append((number, name, text))
@@ -47,7 +47,7 @@ def read_jsonl(file: BinaryIO, *, agent: str | None = None) -> tuple[Submission,
     if not problems and not submissions:
         problems.append(Problem(path="", message="contains no answer", code=ProblemCode.EMPTY))
     if problems:
-        raise InvalidSubmission(problems[:MOST_PROBLEMS])
+        raise InvalidSubmission(problems[:MAX_PROBLEMS])
     return tuple(submissions)
 
 

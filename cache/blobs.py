@@ -148,7 +148,7 @@ class BlobStore:
             try:
                 yield name, await self._read(path, sha256)
             except (BlobMissing, BlobCorrupt) as damage:
-                _log.warning("capture_record_unreadable", record=name, error=damage.detail)
+                _log.warning("capture record unreadable", record=name, error=damage.detail)
 
     async def hashes(self, *, older_than: timedelta = timedelta(0)) -> set[str]:
         """Return the hashes of all bodies older than ``older_than`` without reading them. Raises BlobStoreFailed."""
@@ -208,7 +208,7 @@ class BlobStore:
             # After a failed fsync, the kernel may have dropped the dirty pages. A later success proves nothing.
             if fault.errno not in (errno.ENOSPC, errno.EDQUOT):
                 self._read_only_reason = f"the disk failed ({fault}); the store is read-only until the process restarts"
-                _log.critical("blob_store_read_only", error=str(fault))
+                _log.critical("blob store read only", error=str(fault))
             raise
 
     async def _write_confirmed(self, path: str, data: bytes) -> None:
@@ -238,11 +238,11 @@ class BlobStore:
         return data
 
     async def _quarantine(self, path: str, sha256: str) -> None:
-        _log.error("blob_corrupt", sha256=sha256)
+        _log.error("blob damaged", sha256=sha256)
         try:
             await obstore.rename_async(self._store, path, f"quarantine/{sha256}")
         except _STORE_FAULTS as fault:
-            _log.error("blob_quarantine_failed", sha256=sha256, error=str(fault))
+            _log.error("damaged blob not moved", sha256=sha256, error=str(fault))
 
     async def _has_size(self, path: str, size: int) -> bool:
         """Return whether an object of this size exists. False on errors, so that it is written again."""
@@ -269,7 +269,7 @@ class BlobStore:
             await obstore.delete_async(self._store, path)
         except _STORE_FAULTS as fault:
             if not isinstance(fault, FileNotFoundError):
-                _log.warning("blob_delete_failed", path=path, error=str(fault))
+                _log.warning("blob not deleted", path=path, error=str(fault))
 
 
 def _s3_store(url: str, settings: dict[str, Any]) -> S3Store:

@@ -186,7 +186,7 @@ def _read_records(folder: Path) -> list[Capture]:
         try:
             found.append(capture_from_bytes(file.read_bytes()))
         except (IndexFailed, OSError) as damage:
-            _log.warning("capture_record_unreadable", file=file.name, error=str(damage))
+            _log.warning("capture record unreadable", file=file.name, error=str(damage))
     return found
 
 

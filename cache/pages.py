@@ -71,7 +71,7 @@ class CaptureRecorder:
         )
         await self._record(capture)
         _log.info(
-            "page_captured",
+            "page captured",
             url=url,
             outcome=capture.outcome.value,
             http_status=capture.http_status,
@@ -95,7 +95,7 @@ class CaptureRecorder:
         if provenance is not None:
             capture = replace(capture, provenance={**target.provenance, **provenance})
         await self._record(capture)
-        _log.info("page_alias", url=url, page_id=capture.id, alias_of=capture.alias_of, cited_as=target.url)
+        _log.info("page stored as alias", url=url, page_id=capture.id, alias_of=capture.alias_of, cited_as=target.url)
         return capture
 
     async def _record(self, capture: Capture) -> None:
@@ -266,7 +266,7 @@ class PageCache:
         try:
             return await self.evidence(stored)
         except (BlobMissing, BlobCorrupt) as damage:
-            _log.warning("evidence_damaged", url=url, sha256=damage.sha256, page_id=stored.id)
+            _log.warning("evidence damaged", url=url, sha256=damage.sha256, page_id=stored.id)
         again = await self._recapture(url, near)
         try:
             return await self.evidence(again)

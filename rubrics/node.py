@@ -29,7 +29,7 @@ class Status(StrEnum):
 class RubricNode:
     """Node of a rubric. A node without children is a leaf.
 
-    A leaf has either a ``claim`` (for a model) or a ``check`` (decided by code), and a ``verdict`` after it is settled.
+    A leaf has either a ``claim`` (for a model) or a ``check`` (decided by code), and a ``verdict`` after it is judged.
     ``requires`` contains the ids of additional prerequisites.
     """
 

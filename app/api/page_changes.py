@@ -79,7 +79,7 @@ async def change(body: PageChangeIn, service: ServiceDep, caller: AdminDep) -> P
         stored = await _edit(service, new_change)
     else:
         stored = await _mark_or_delete(service, new_change, cited)
-    _log.info("page_change", action=stored.action.value, url=stored.url, by=stored.by, change_id=stored.id)
+    _log.info("page changed", action=stored.action.value, url=stored.url, by=stored.by, change_id=stored.id)
     return PageChangeOut.of(stored)
 
 
@@ -114,7 +114,7 @@ async def undo(
         )
         if not await insert_undo(connection, new_change):
             raise Problem(409, "UNDONE_ALREADY", "This change was already undone")
-    _log.info("page_change", action="undo", url=new_change.url, by=new_change.by, change_id=new_change.id)
+    _log.info("page changed", action="undo", url=new_change.url, by=new_change.by, change_id=new_change.id)
     return PageChangeOut.of(new_change)
 
 

@@ -101,28 +101,28 @@ async def put_content(
 ) -> PageOut:
     """Upload the content of the page: PDF, MHTML, HTML, text, an image, or text and an image."""
     cited = await capture_of(service, caller, page_id)
-    given = await _read_upload(request, url=cited.url, by=caller.owner, service=service)
-    seen = await check_upload(given)
+    upload = await _read_upload(request, url=cited.url, by=caller.owner, service=service)
+    seen = await check_upload(upload)
     capture = await store_upload(service, cited.url, seen, owner=caller.owner, by=caller.owner)
     return await _created(service, response, capture)
 
 
-async def check_upload(given: UploadedPage) -> Observation:
+async def check_upload(upload: UploadedPage) -> Observation:
     """Check uploaded content like a capture.
 
     Raises:
         Problem: The content was rejected.
     """
     try:
-        return await observe_upload(given)
-    except DocumentRejected as rejected:
-        raise _rejected_upload(rejected) from rejected
+        return await observe_upload(upload)
+    except DocumentRejected as error:
+        raise _rejected_upload(error) from error
 
 
 async def store_upload(service: Service, url: str, seen: Observation, *, owner: str, by: str) -> Capture:
     """Store uploaded content as a capture of a URL. If it is evidence, remove a flag of the URL."""
     capture = await service.runtime.pages.add(url, seen)
-    _log.info("page_handed_in", page_id=capture.id, url=url, by=by, outcome=capture.outcome.value)
+    _log.info("page uploaded", page_id=capture.id, url=url, by=by, outcome=capture.outcome.value)
     async with service.database.begin() as connection:
         flag = await active_flag(connection, key_digest(capture.key))
         if flag is not None and capture.is_evidence:
@@ -187,10 +187,10 @@ def _invalid(path: str, message: str) -> Problem:
     return Problem(422, "INVALID", "The uploaded page is invalid; see errors", errors=[(path, message)])
 
 
-def _rejected_upload(rejected: DocumentRejected) -> Problem:
-    if rejected.outcome is CaptureOutcome.TOO_LARGE:
-        return Problem(413, "TOO_LARGE", rejected.detail)
-    message = f"{rejected.outcome.value}: {rejected.detail}"
+def _rejected_upload(error: DocumentRejected) -> Problem:
+    if error.outcome is CaptureOutcome.TOO_LARGE:
+        return Problem(413, "TOO_LARGE", error.detail)
+    message = f"{error.outcome.value}: {error.detail}"
     return Problem(
         422, "DOCUMENT_REJECTED", "The uploaded content is not a usable page; see errors", errors=[("", message)]
     )

@@ -39,8 +39,8 @@ class JobWait:
         """
         if error.retry_after_s is None:
             raise error
-        left = float("inf") if self._deadline is None else self._deadline - time.monotonic()
-        if error.retry_after_s > left:
+        remaining_s = float("inf") if self._deadline is None else self._deadline - time.monotonic()
+        if error.retry_after_s > remaining_s:
             raise error
         return error.retry_after_s
 

@@ -34,22 +34,22 @@ def connect(url: str) -> Iterator[Client]:
     settings = load_settings()
     key = settings.api_key or next(iter(settings.api_keys), None)
     try:
-        with Client(_checked(url), api_key=None if key is None else key.get_secret_value()) as client:
+        with Client(_checked_url(url), api_key=None if key is None else key.get_secret_value()) as client:
             yield client
     except ServerUnreachable as error:
         raise ToolFailed(
             f"no server answers at {error.url} ({error.detail})",
-            hint="Start one with `assay serve`, or set its address with --url.",
+            hint="Start one with `assay serve`, or set its URL with --url.",
         ) from error
     except UnexpectedReply as error:
         raise ToolFailed(f"{url} is not an assay server: {error}") from error
     except WaitTimeout as error:
         raise ToolFailed(str(error)) from error
     except ApiError as error:
-        raise _refused(error) from error
+        raise _command_error(error) from error
 
 
-def _refused(error: ApiError) -> CliError:
+def _command_error(error: ApiError) -> CliError:
     """Map an error response of the server to an error of the command."""
     if error.status in (401, 403):
         return WrongUsage(str(error), hint="Set ASSAY_API_KEY to a key of that server.")
@@ -58,7 +58,7 @@ def _refused(error: ApiError) -> CliError:
     return WrongUsage(str(error))
 
 
-def _checked(url: str) -> str:
+def _checked_url(url: str) -> str:
     if not url.startswith(("http://", "https://")):
         raise WrongUsage(f"--url {url}: must start with http:// or https://")
     return url

@@ -42,7 +42,7 @@ async def find_certificate(result: Mapping[str, Any], folder: Path, *, model: st
     except CertificateUnreadable as error:
         known, problems = [], [str(error)]
     for problem in problems:
-        _log.warning("certificate_unreadable", detail=problem)
+        _log.warning("certificate unreadable", detail=problem)
     found = applicable_certificate(known, model=model, prompts=prompts)
     return None if found is None else dict(found.document)
 

@@ -308,7 +308,7 @@ async def check_access(settings: Settings) -> Check:
     return Check(name="access", state=State.OK, detail=detail)
 
 
-STARTED = "browser_started"
+STARTED = "browser started"
 
 
 def browsers_sandboxed(log_lines: Iterable[str]) -> bool | None:

@@ -96,7 +96,7 @@ async def rebuild(blobs: BlobStore, index: Rebuildable, *, check: bool) -> Rebui
         unnamed=len(stored - needed.keys()),
         drafts=await blobs.remove_drafts(),
     )
-    _log.info("captures_reindexed", captures=rebuilt.captures, rows=rows, records=records, sound=rebuilt.is_consistent)
+    _log.info("captures reindexed", captures=rebuilt.captures, rows=rows, records=records, sound=rebuilt.is_consistent)
     return rebuilt
 
 
@@ -108,7 +108,7 @@ async def _records(blobs: BlobStore) -> tuple[dict[str, Capture], set[str], int]
         try:
             captures[name] = capture_from_bytes(data)
         except IndexFailed as damage:
-            _log.warning("capture_record_unreadable", record=name, error=str(damage))
+            _log.warning("capture record unreadable", record=name, error=str(damage))
             unreadable += 1
     return captures, set(captures), unreadable
 

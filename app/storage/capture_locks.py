@@ -104,7 +104,7 @@ class PostgresCaptureLocks:
                 continue  # retry before the lock expires
             if not renewed.rowcount:
                 # The lock has expired. The worst case is a second capture of the page.
-                _log.warning("capture_lock_lost", key_sha256=hashed)
+                _log.warning("capture lock lost", key_sha256=hashed)
                 return
 
     async def _release(self, hashed: str, holder: str) -> None:
@@ -114,7 +114,7 @@ class PostgresCaptureLocks:
             async with self._database.begin() as connection:
                 await connection.execute(delete(capture_locks).where(or_(owned, forgotten)))
         except DatabaseUnavailable:
-            _log.warning("capture_lock_not_released", key_sha256=hashed)  # the lock expires
+            _log.warning("capture lock not released", key_sha256=hashed)  # the lock expires
 
 
 class PostgresHostPacing:

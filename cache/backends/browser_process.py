@@ -56,7 +56,7 @@ class Driver:
             await asyncio.wait({stopping}, timeout=_STOP_S)
         finally:
             if not stopping.done():
-                _log.info("browser_driver_killed")
+                _log.info("browser driver killed")
                 self._kill()
                 await _wait_until_done(stopping)
 
@@ -262,7 +262,7 @@ class MemoryLimiter:
                 if size > self._max_bytes:
                     process.kill()
                     killed += 1
-                    _log.warning("browser_process_killed", pid=process.pid, bytes=size)
+                    _log.warning("browser process killed", pid=process.pid, bytes=size)
             except psutil.Error:
                 continue
         return killed

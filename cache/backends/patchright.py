@@ -194,7 +194,7 @@ class BrowserCapturer:
         except SandboxUnavailable as refused:
             if not self._allow_unsandboxed:
                 raise
-            _log.warning("browser_unsandboxed", why=str(refused))
+            _log.warning("browser unsandboxed", why=str(refused))
             return await self._launch(sandboxed=False)
 
     async def _launch(self, *, sandboxed: bool) -> _RunningBrowser:
@@ -227,7 +227,7 @@ class BrowserCapturer:
             if isinstance(failed, Error):
                 raise _launch_error(self.executable, failed) from failed
             raise
-        _log.info("browser_started", executable=str(self.executable), version=browser.version, sandboxed=sandboxed)
+        _log.info("browser started", executable=str(self.executable), version=browser.version, sandboxed=sandboxed)
         return _RunningBrowser(driver, browser, launch, MemoryLimiter(launch.browser_pid()), sandboxed, user_agent)
 
 

@@ -70,7 +70,7 @@ class RoutedCapturer:
         if self._second is None or observation.outcome not in FULL_BROWSER_OUTCOMES:
             return observation
         again = await self._second.capture(url)
-        _log.info("page_recaptured", url=url, first=observation.outcome.value, second=again.outcome.value)
+        _log.info("page recaptured", url=url, first=observation.outcome.value, second=again.outcome.value)
         return again if again.is_evidence or observation.outcome is CaptureOutcome.CRASH else observation
 
     @property

@@ -119,7 +119,7 @@ class SiblingProbe:
             result = _ProbeResult(description="did not answer in time")
         outcome = _decide(observation, result)
         _log.info(
-            "page_sibling_probed",
+            "page sibling probed",
             url=observation.url,
             sibling=sibling,
             result=result.description,

@@ -219,11 +219,23 @@ class ProxyPort:
         """Record a refusal, and log the first one per host."""
         self._refusals.append(Refusal(host=host_port[0], port=host_port[1], reason=reason, detail=detail))
         if self._max_bytes is None or reason in _LIMIT_REASONS:
-            _log.info("egress_refused", host=host_port[0], port=host_port[1], reason=reason.value, detail=detail)
+            _log.info(
+                "request refused by the egress proxy",
+                host=host_port[0],
+                port=host_port[1],
+                reason=reason.value,
+                detail=detail,
+            )
             return
         self._refused[host_port] += 1
         if self._refused[host_port] == 1:
-            _log.info("egress_refused", host=host_port[0], port=host_port[1], reason=reason.value, detail=detail)
+            _log.info(
+                "request refused by the egress proxy",
+                host=host_port[0],
+                port=host_port[1],
+                reason=reason.value,
+                detail=detail,
+            )
         elif self._refused[host_port] == MAX_REFUSALS_PER_HOST:
             self._mark_flooded(host_port)
 
@@ -232,7 +244,12 @@ class ProxyPort:
         if self.flooded_at is None:
             self.flooded_at = time.monotonic()
             self.flooded.set()
-            _log.info("egress_flood", host=host_port[0], port=host_port[1], refusals=self._refused[host_port])
+            _log.info(
+                "too many requests to a refused host",
+                host=host_port[0],
+                port=host_port[1],
+                refusals=self._refused[host_port],
+            )
 
     async def _relay(self, request: Request, client: Stream, server: Stream) -> None:
         try:

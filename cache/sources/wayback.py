@@ -66,7 +66,7 @@ class Wayback:
                 return _add_note(live, "never seen by the web archive either", {"wayback": "never seen"})
             return await self._fetch_copy(url, stamp, live)
         except ArchiveUnavailable as failed:
-            _log.warning("archive_unavailable", url=url, detail=str(failed))
+            _log.warning("web archive unavailable", url=url, detail=str(failed))
             return _add_note(live, f"the web archive did not answer: {failed}", {"wayback": "no answer"})
 
     async def _query_availability(self, url: str, wanted: datetime) -> str | None:

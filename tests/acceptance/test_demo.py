@@ -183,7 +183,7 @@ def test_second_run_uses_captured_pages_and_prints_a_scorecard(home: Path) -> No
     assert len(paths) == 9
     assert all((home / path).is_file() for path in paths)
     assert "/v1/results/res_" in again.stdout
-    assert "browser_started" not in (home / "data" / "demo" / "serve.log").read_text()
+    assert "browser started" not in (home / "data" / "demo" / "serve.log").read_text()
     assert max(map(len, (line for line in again.stdout.splitlines() if "eval_results" not in line))) <= 80
 
 

@@ -25,7 +25,7 @@ from tests.standin.llm import StandInLLM
 
 pytestmark = [pytest.mark.postgres, pytest.mark.browser, pytest.mark.timeout(400)]
 
-SHORTEST_CANARY = 16
+MIN_CANARY_CHARS = 16
 """Minimum length of a canary; shorter texts can occur by chance."""
 MODEL_KEY = "sk-canary4f1e9c77ab0253d6e8"
 CONFIGURED = "canary-configured-55c0e1d9b3"
@@ -83,7 +83,7 @@ class Search:
     """Searches for canaries and records where they occur."""
 
     def __init__(self, *canaries: str) -> None:
-        assert all(len(canary) >= SHORTEST_CANARY for canary in canaries)
+        assert all(len(canary) >= MIN_CANARY_CHARS for canary in canaries)
         self._canaries = [canary.encode() for canary in canaries]
         self.searched = 0
         self.found: list[str] = []

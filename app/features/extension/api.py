@@ -176,7 +176,7 @@ async def pair(body: CodeIn, request: Request, service: ServiceDep) -> TokenOut:
     if paired is None or paired.expires_at is None:
         detail = "The pairing code is wrong, used or older than five minutes: get a new one in the dashboard"
         raise Problem(403, "WRONG_CODE", detail)
-    _log.info("browser_paired", pairing_id=paired.id, by=paired.owner)
+    _log.info("browser paired", pairing_id=paired.id, by=paired.owner)
     return TokenOut(token=token, pairing_id=paired.id, expires_at=paired.expires_at, by=paired.owner)
 
 

@@ -50,7 +50,7 @@ async def make(service: ServiceDep, caller: AdminDep) -> NewPairingOut:
     )
     async with service.database.begin() as connection:
         await insert_pairing(connection, pairing)
-    _log.info("pairing_code_made", pairing_id=pairing.id, by=caller.owner)
+    _log.info("pairing code created", pairing_id=pairing.id, by=caller.owner)
     return NewPairingOut(**PairingOut.of(pairing, now).model_dump(), code=f"{code[:4]}-{code[4:]}")
 
 
@@ -72,7 +72,7 @@ async def revoke(pairing_id: IdPath, service: ServiceDep, caller: AdminDep) -> P
         revoked = await revoke_pairing(connection, pairing_id, now=now, owner=caller.visible_owner)
     if revoked is None:
         raise not_found("pairing")
-    _log.info("pairing_revoked", pairing_id=revoked.id, by=caller.owner)
+    _log.info("pairing revoked", pairing_id=revoked.id, by=caller.owner)
     return PairingOut.of(revoked, now)
 
 

@@ -18,7 +18,7 @@ _NAME = re.compile(r"\b[^\W\d_a-z][^\W\d_]+(?:[ \u00a0][^\W\d_a-z][^\W\d_]+)*")
 _CALENDAR = frozenset(each.casefold() for each in (*calendar.month_name[1:], *calendar.day_name))
 _LEADING = re.compile(r"^(?:(?:The|An?|On|In|At|Of|For|By|From|To|Its?|This|That|And|But)(?:\s|$))+")
 """Capitalized words that may precede a name at the start of a sentence."""
-_SHORTEST_NAME = 4
+_MIN_NAME_CHARS = 4
 _TITLE_CHARS = 60
 _CACHED_TEXTS = 64
 """Cache size: all leaves use the same few texts."""
@@ -60,7 +60,7 @@ def names(text: str) -> tuple[str, ...]:
     found = (_LEADING.sub("", each[0]) for each in _NAME.finditer(text))
     return tuple(
         dict.fromkeys(
-            each for each in found if len(each) >= _SHORTEST_NAME and not _CALENDAR & set(each.casefold().split())
+            each for each in found if len(each) >= _MIN_NAME_CHARS and not _CALENDAR & set(each.casefold().split())
         )
     )
 

@@ -153,7 +153,7 @@ OPS = frozenset({"CLICK", "TYPE", "SELECT"})
 _CHUNK_BYTES = 1 << 20
 _ACTION = re.compile(rb'"action_uid"\s*:')
 """Cannot match inside a JSON string, because quotes are escaped there."""
-_LONGEST_MATCH = 64
+_MAX_MATCH_CHARS = 64
 _BOX = re.compile(r'"bounding_box_rect"\s*:\s*"([^"\\]*)"')
 
 
@@ -184,7 +184,7 @@ def count_steps(file: Path) -> int:
                 ends = [found.end() for found in _ACTION.finditer(text)]
                 count += len(ends)
                 # The kept tail must not contain a match that was already counted.
-                tail = text[max(ends[-1] if ends else 0, len(text) - _LONGEST_MATCH) :]
+                tail = text[max(ends[-1] if ends else 0, len(text) - _MAX_MATCH_CHARS) :]
     except OSError as error:
         raise DataUnreadable(str(file), f"cannot be read: {error.strerror}") from error
     return count

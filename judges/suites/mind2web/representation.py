@@ -34,7 +34,7 @@ SALIENT = (
 )
 """Shown attributes, in this order."""
 MEANINGLESS = frozenset({"hidden", "none", "presentation", "null", "undefined"})
-LONGEST_WORD = 14
+MAX_WORD_CHARS = 14
 MAX_ATTRIBUTE_WORDS = 5
 MAX_WORDS = 20
 """Limit for all attributes of an element together, and for a text."""
@@ -146,7 +146,7 @@ def _salient_words(values: tuple[str, ...]) -> str:
         lowered = value.lower()
         if not value or lowered in MEANINGLESS or lowered.startswith("http"):
             continue
-        words = [word for word in lowered.split() if len(word) <= LONGEST_WORD][:MAX_ATTRIBUTE_WORDS]
+        words = [word for word in lowered.split() if len(word) <= MAX_WORD_CHARS][:MAX_ATTRIBUTE_WORDS]
         if words:
             taken[" ".join(words)] = None
     return " ".join(" ".join(taken).split()[:MAX_WORDS])

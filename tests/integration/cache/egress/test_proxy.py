@@ -221,10 +221,10 @@ async def test_repeated_requests_to_blocked_host_are_delayed() -> None:
             )
     logged = [(entry["event"], entry["host"]) for entry in logs]
     assert logged == [
-        ("egress_refused", "127.0.0.1"),
-        ("egress_flood", "127.0.0.1"),
-        ("egress_refused", "127.0.0.2"),
-        ("egress_refused", "127.0.0.1"),  # on the other port
+        ("request refused", "127.0.0.1"),
+        ("too many refused requests", "127.0.0.1"),
+        ("request refused", "127.0.0.2"),
+        ("request refused", "127.0.0.1"),  # on the other port
     ]
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from app.maintenance.doctor import browsers_sandboxed
 
-INSIDE = json.dumps({"event": "browser_started", "sandboxed": True})
-OUTSIDE = json.dumps({"event": "browser_started", "sandboxed": False})
+INSIDE = json.dumps({"event": "browser started", "sandboxed": True})
+OUTSIDE = json.dumps({"event": "browser started", "sandboxed": False})
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ OUTSIDE = json.dumps({"event": "browser_started", "sandboxed": False})
         ([INSIDE], True),
         ([INSIDE, OUTSIDE], False),
         ([OUTSIDE, INSIDE], False),
-        (['{"event": "x", "why": "browser_started"}', "browser_started, cut off {"], None),
+        (['{"event": "x", "why": "browser started"}', "browser started, cut off {"], None),
     ],
     ids=["empty", "no browser", "inside", "second outside", "first outside", "only the word"],
 )
