@@ -28,7 +28,7 @@ _KEEPALIVE_S = 15.0
 async def list_jobs(
     service: ServiceDep,
     caller: ReaderDep,
-    part: PageRequestDep,
+    paging: PageRequestDep,
     status: JobStatus | None = None,
     agent: NameFilter = None,
     task_id: NameFilter = None,
@@ -37,15 +37,15 @@ async def list_jobs(
     async with service.database.begin() as connection:
         found = await rows.list_jobs(
             connection,
-            limit=part.limit + 1,
+            limit=paging.limit + 1,
             owner=caller.visible_owner,
-            before=part.cursor,
+            before=paging.cursor,
             status=status,
             agent=agent,
             task_id=task_id,
         )
-    page, following = part.split(found, lambda job: job.id)
-    return ListOut(items=[JobOut.of(job) for job in page], next_cursor=following)
+    page, next_cursor = paging.split(found, lambda job: job.id)
+    return ListOut(items=[JobOut.of(job) for job in page], next_cursor=next_cursor)
 
 
 @router.get("/{job_id}")

@@ -46,7 +46,7 @@ _INVALID = "The request has invalid fields; see errors"
 async def changes(
     service: ServiceDep,
     caller: AdminDep,
-    part: PageRequestDep,
+    paging: PageRequestDep,
     task_id: NameFilter = None,
     url: Annotated[str | None, Query(min_length=1, max_length=MAX_URL_CHARS)] = None,
 ) -> ListOut[PageChangeOut]:
@@ -55,14 +55,14 @@ async def changes(
     async with service.database.begin() as connection:
         found = await list_changes(
             connection,
-            limit=part.limit + 1,
-            before=part.cursor,
+            limit=paging.limit + 1,
+            before=paging.cursor,
             key_sha256=key,
             task_id=task_id,
             owner=caller.visible_owner,
         )
-    page, following = part.split(found, lambda change: change.id)
-    return ListOut(items=[PageChangeOut.of(change) for change in page], next_cursor=following)
+    page, next_cursor = paging.split(found, lambda change: change.id)
+    return ListOut(items=[PageChangeOut.of(change) for change in page], next_cursor=next_cursor)
 
 
 @router.post("", status_code=201)

@@ -37,7 +37,7 @@ _UrlText = Annotated[str, Query(min_length=1, max_length=MAX_URL_CHARS)]
 async def urls(
     service: ServiceDep,
     caller: ReaderDep,
-    part: PageRequestDep,
+    paging: PageRequestDep,
     task_id: NameFilter = None,
     agent: NameFilter = None,
     needs_work: bool | None = None,
@@ -50,17 +50,17 @@ async def urls(
     async with service.database.begin() as connection:
         found = await list_urls(
             connection,
-            limit=part.limit + 1,
+            limit=paging.limit + 1,
             owner=caller.visible_owner,
             agent=agent,
             task_id=task_id,
             needs_work=needs_work,
             deleted=deleted,
-            after=part.cursor,
+            after=paging.cursor,
             key=None if url is None else key_digest(canonical_key(url)),
         )
-    page, following = part.split(found, lambda cited: cited.key)
-    return ListOut(items=[CitedUrlOut.of(cited) for cited in page], next_cursor=following)
+    page, next_cursor = paging.split(found, lambda cited: cited.key)
+    return ListOut(items=[CitedUrlOut.of(cited) for cited in page], next_cursor=next_cursor)
 
 
 @router.get("/tasks")
@@ -91,7 +91,7 @@ def _bytes_of(media_type: str) -> dict[int | str, dict[str, Any]]:
 async def pages(
     service: ServiceDep,
     caller: ReaderDep,
-    part: PageRequestDep,
+    paging: PageRequestDep,
     task_id: NameFilter = None,
     agent: NameFilter = None,
     problem: Annotated[
@@ -102,16 +102,16 @@ async def pages(
     async with service.database.begin() as connection:
         found = await list_captures(
             connection,
-            limit=part.limit + 1,
+            limit=paging.limit + 1,
             owner=caller.visible_owner,
-            before=part.cursor,
+            before=paging.cursor,
             agent=agent,
             task_id=task_id,
             problem=problem if isinstance(problem, bool) else None,
             outcome=problem if isinstance(problem, CaptureOutcome) else None,
         )
-    page, following = part.split(found, lambda capture: capture.id)
-    return ListOut(items=[PageOut.of(capture) for capture in page], next_cursor=following)
+    page, next_cursor = paging.split(found, lambda capture: capture.id)
+    return ListOut(items=[PageOut.of(capture) for capture in page], next_cursor=next_cursor)
 
 
 @router.get("/{page_id}")

@@ -65,25 +65,25 @@ class BundleOut(BaseModel):
 
 @router.get("/results", responses={200: {"content": {_JSON: {}}}}, response_class=Response)
 async def list_results(
-    service: ServiceDep, caller: ReaderDep, part: PageRequestDep, agent: NameFilter = None, task_id: NameFilter = None
+    service: ServiceDep, caller: ReaderDep, paging: PageRequestDep, agent: NameFilter = None, task_id: NameFilter = None
 ) -> Response:
     """List results, newest first."""
     async with service.database.begin() as connection:
         found = await rows.list_results(
             connection,
-            limit=part.limit + 1,
+            limit=paging.limit + 1,
             owner=caller.visible_owner,
-            before=part.cursor,
+            before=paging.cursor,
             agent=agent,
             task_id=task_id,
         )
-        page, following = part.split(found, lambda result: result.id)
+        page, next_cursor = paging.split(found, lambda result: result.id)
         ids = [result.id for result in page]
         overrides, roots = await overrides_of(connection, ids), await roots_by_result(connection, ids)
     # The stored JSON is concatenated without parsing; it was validated when it was stored.
     bodies = [await _served(one.body, Additions.to(one.id, overrides, roots)) for one in page]
     items = ",".join(bodies)
-    return Response(f'{{"items":[{items}],"next_cursor":{json.dumps(following)}}}', media_type=_JSON)
+    return Response(f'{{"items":[{items}],"next_cursor":{json.dumps(next_cursor)}}}', media_type=_JSON)
 
 
 @router.get("/results/{result_id}", responses={200: {"content": {_JSON: {}}}}, response_class=Response)
@@ -122,14 +122,16 @@ async def _served(body: str, added: Additions) -> str:
 
 
 @router.get("/agents/{agent}/history")
-async def history(agent: NamePath, service: ServiceDep, caller: ReaderDep, part: PageRequestDep) -> ListOut[OriginOut]:
+async def history(
+    agent: NamePath, service: ServiceDep, caller: ReaderDep, paging: PageRequestDep
+) -> ListOut[OriginOut]:
     """List the results of an agent without their trees, newest first."""
     async with service.database.begin() as connection:
         found = await rows.list_origins(
-            connection, agent, limit=part.limit + 1, owner=caller.visible_owner, before=part.cursor
+            connection, agent, limit=paging.limit + 1, owner=caller.visible_owner, before=paging.cursor
         )
-    page, following = part.split(found, lambda origin: origin.result_id)
-    return ListOut(items=[OriginOut.of(origin) for origin in page], next_cursor=following)
+    page, next_cursor = paging.split(found, lambda origin: origin.result_id)
+    return ListOut(items=[OriginOut.of(origin) for origin in page], next_cursor=next_cursor)
 
 
 @router.get("/results/{result_id}/origin")

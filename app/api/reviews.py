@@ -293,22 +293,22 @@ async def withdraw(
 
 @router.get("/reviews")
 async def reviews(
-    service: ServiceDep, caller: ReaderDep, part: PageRequestDep, agent: NameFilter = None, task_id: NameFilter = None
+    service: ServiceDep, caller: ReaderDep, paging: PageRequestDep, agent: NameFilter = None, task_id: NameFilter = None
 ) -> ListOut[ReviewOut]:
     """List overrides, newest first."""
     async with service.database.begin() as connection:
         found = await rows.list_reviews(
             connection,
-            limit=part.limit + 1,
+            limit=paging.limit + 1,
             owner=caller.visible_owner,
-            before=part.cursor,
+            before=paging.cursor,
             agent=agent,
             task_id=task_id,
         )
-        page, following = part.split(found, lambda review: review.override.id)
+        page, next_cursor = paging.split(found, lambda review: review.override.id)
         existing = await rows.overrides_of(connection, {one.override.result_id for one in page})
     in_force_ids = {row.id for every in existing.values() for row in overrides_in_force(every).values()}
-    return ListOut(items=[_review_out(one, in_force_ids) for one in page], next_cursor=following)
+    return ListOut(items=[_review_out(one, in_force_ids) for one in page], next_cursor=next_cursor)
 
 
 @router.get("/reviews/agreement")

@@ -51,10 +51,14 @@ async def submit(
 ) -> Response:
     """Submit the answers of one agent to one task. Each answer becomes a job."""
     submission = await _checked_async(body)
-    _check_known(service, [submission])
-    key = _key(caller.owner, idempotency_key, "submission", json.dumps(body.model_dump(), sort_keys=True).encode())
+    _check_tasks_exist(service, [submission])
+    key = _idempotency_key(
+        caller.owner, idempotency_key, "submission", json.dumps(body.model_dump(), sort_keys=True).encode()
+    )
     options = JobOptions(priority=body.priority, budget_usd=body.budget_usd)
-    accepted = await service.intake.accept([submission], owner=caller.owner, respond=_one, key=key, options=options)
+    accepted = await service.intake.accept(
+        [submission], owner=caller.owner, respond=_receipt_json, key=key, options=options
+    )
     return JSONResponse(accepted, 202, {"Location": f"/v1/submissions/{accepted['id']}"})
 
 
@@ -69,19 +73,23 @@ async def submit_archive(
     idempotency_key: KeyHeader = None,
 ) -> dict[str, Any]:
     """Submit the answers of many tasks in one archive: all of them or none. The budget applies to each submission."""
-    submissions, digest = await asyncio.to_thread(_read, file)
+    submissions, digest = await asyncio.to_thread(_read_upload, file)
     if model is not None:
         submissions = [_with_model(submission, model) for submission in submissions]
-    _check_known(service, submissions)
-    key = _key(caller.owner, idempotency_key, "archive", f"{digest} {model} {priority} {budget_usd}".encode())
+    _check_tasks_exist(service, submissions)
+    key = _idempotency_key(
+        caller.owner, idempotency_key, "archive", f"{digest} {model} {priority} {budget_usd}".encode()
+    )
     options = JobOptions(priority=priority, budget_usd=budget_usd)
-    return await service.intake.accept(submissions, owner=caller.owner, respond=_many, key=key, options=options)
+    return await service.intake.accept(
+        submissions, owner=caller.owner, respond=_receipts_json, key=key, options=options
+    )
 
 
 @router.get("/{submission_id}")
 async def submission(submission_id: IdPath, service: ServiceDep, caller: ReaderDep) -> SubmissionOut:
     """Return a submission with the status of its jobs."""
-    return await _present(service, submission_id, caller)
+    return await _submission_out(service, submission_id, caller)
 
 
 @router.patch("/{submission_id}")
@@ -91,10 +99,10 @@ async def change(
     """Change the budget. If it is raised, jobs that are paused for this budget continue within 2 seconds."""
     async with service.database.begin() as connection:
         await set_budget(connection, submission_id, body.budget_usd, owner=caller.visible_owner)
-    return await _present(service, submission_id, caller)
+    return await _submission_out(service, submission_id, caller)
 
 
-async def _present(service: Service, submission_id: str, caller: Caller) -> SubmissionOut:
+async def _submission_out(service: Service, submission_id: str, caller: Caller) -> SubmissionOut:
     async with service.database.begin() as connection:
         record = await get_submission(connection, submission_id, owner=caller.visible_owner)
         if record is None:
@@ -121,19 +129,19 @@ def _checked(body: SubmissionIn) -> Submission:
     )
 
 
-def _check_known(service: Service, submissions: Sequence[Submission]) -> None:
+def _check_tasks_exist(service: Service, submissions: Sequence[Submission]) -> None:
     """Raise Problem for tasks without a judge file. A broken judge file counts: its job reports the error."""
-    many = len(submissions) > 1
+    has_several = len(submissions) > 1
     errors = []
     for submission in submissions:
         if not service.runtime.has_task(submission.task_id):
-            where = f"{submission.agent}/{submission.task_id}" if many else "task_id"
+            where = f"{submission.agent}/{submission.task_id}" if has_several else "task_id"
             errors.append((where, f"task {submission.task_id!r} does not exist; GET /v1/tasks lists all tasks"))
     if errors:
         raise Problem(404, "UNKNOWN_TASK", "This task has no judge", errors=errors)
 
 
-def _read(upload: UploadFile) -> tuple[Sequence[Submission], str]:
+def _read_upload(upload: UploadFile) -> tuple[Sequence[Submission], str]:
     data = upload.file.read()
     return read_archive(io.BytesIO(data)), hashlib.sha256(data).hexdigest()
 
@@ -147,16 +155,16 @@ def _with_model(submission: Submission, model: str) -> Submission:
     )
 
 
-def _key(owner: str, key: str | None, kind: str, request: bytes) -> IdempotencyKey | None:
+def _idempotency_key(owner: str, key: str | None, kind: str, request: bytes) -> IdempotencyKey | None:
     if key is None:
         return None
     fingerprint = hashlib.sha256(kind.encode() + b"\0" + request).hexdigest()
     return IdempotencyKey(owner=owner, key=key, fingerprint=fingerprint)
 
 
-def _one(receipts: Sequence[SubmissionReceipt]) -> dict[str, Any]:
+def _receipt_json(receipts: Sequence[SubmissionReceipt]) -> dict[str, Any]:
     return receipts[0].as_json()
 
 
-def _many(receipts: Sequence[SubmissionReceipt]) -> dict[str, Any]:
+def _receipts_json(receipts: Sequence[SubmissionReceipt]) -> dict[str, Any]:
     return {"submissions": [receipt.as_json() for receipt in receipts]}

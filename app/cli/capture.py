@@ -102,7 +102,7 @@ async def _run(
             for (agent, task_id), by_url in cited.items():
                 await public.import_pages(runtime, agent, task_id, by_url)
         with CaptureTable(stderr_console(), len(urls)) as table:
-            pages = await capture_pages(runtime, urls, table.done, refresh=refresh, near=near)
+            pages = await capture_pages(runtime, urls, table.add_page, refresh=refresh, near=near)
         if public is not None:
             for (agent, task_id), by_url in cited.items():
                 await public.export_pages(runtime, agent, task_id, by_url)
@@ -135,7 +135,7 @@ class CaptureTable:
         elif exc is None:
             self._console.print(self._table())
 
-    def done(self, page: CapturedPage) -> None:
+    def add_page(self, page: CapturedPage) -> None:
         gone = page.capture is not None and page.capture.gone
         name = "captured before" if page.known and page.is_conclusive and not gone else "gone" if gone else page.outcome
         (self._usable if page.is_conclusive else self._failed)[name] += 1

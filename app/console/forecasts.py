@@ -65,8 +65,8 @@ def print_server_forecast(found: dict[str, Any]) -> None:
 def print_total(total: dict[str, Any], model: str) -> None:
     """Print a total as sentences, to stderr."""
     console = stderr_console()
-    console.print(f"{model}: {_spread(total['calls'], count_text, 'calls')}", markup=False)
-    console.print(f"cost: {_spread(total['usd'], usd_text, 'usd')}{_by_batch(total)}", markup=False)
+    console.print(f"{model}: {_range_text(total['calls'], count_text, 'calls')}", markup=False)
+    console.print(f"cost: {_range_text(total['usd'], usd_text, 'usd')}{_by_batch(total)}", markup=False)
     reused = (total["cached_calls"] or {}).get("expected")
     if reused:
         console.print(f"{reused:.0f} replies are in the reply cache and cost nothing", markup=False)
@@ -89,11 +89,11 @@ def usd_text(figure: dict[str, float] | None) -> str:
     return "unknown" if figure is None else f"{figure['expected']:.4f}"
 
 
-def _spread(figure: dict[str, float] | None, written: Any, unit: str) -> str:
+def _range_text(figure: dict[str, float] | None, format_value: Any, unit: str) -> str:
     if figure is None:
         return "unknown"
-    ends = [written({"expected": figure[end]}) for end in ("low", "high")]
-    return f"{written(figure)} {unit} expected, {ends[0]} to {ends[1]}"
+    ends = [format_value({"expected": figure[end]}) for end in ("low", "high")]
+    return f"{format_value(figure)} {unit} expected, {ends[0]} to {ends[1]}"
 
 
 def _by_batch(total: dict[str, Any]) -> str:

@@ -186,14 +186,14 @@ async def compare(a: SideQuery, b: Others, service: ServiceDep, caller: ReaderDe
 
 @router.get("/compare/flips")
 async def flipped_leaves(
-    a: SideQuery, b: SideQuery, service: ServiceDep, caller: ReaderDep, part: PositionPageRequestDep
+    a: SideQuery, b: SideQuery, service: ServiceDep, caller: ReaderDep, paging: PositionPageRequestDep
 ) -> ListOut[FlipOut]:
     """List all leaves whose outcome differs between the two sides, with the causes. The cursor is an offset."""
-    start = 0 if part.cursor is None else int(part.cursor)
+    start = 0 if paging.cursor is None else int(paging.cursor)
     first = await _load_side(service, caller, a, leaves=True)
     second = await _load_side(service, caller, b, leaves=True)
     all_flips = await asyncio.to_thread(flips, first.judged, second.judged)
-    end = start + part.limit
+    end = start + paging.limit
     return ListOut(
         items=[FlipOut.of(flip) for flip in all_flips[start:end]],
         next_cursor=str(end) if end < len(all_flips) else None,

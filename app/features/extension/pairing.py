@@ -55,13 +55,15 @@ async def make(service: ServiceDep, caller: AdminDep) -> NewPairingOut:
 
 
 @router.get("")
-async def pairings(service: ServiceDep, caller: AdminDep, part: PageRequestDep) -> ListOut[PairingOut]:
+async def pairings(service: ServiceDep, caller: AdminDep, paging: PageRequestDep) -> ListOut[PairingOut]:
     """List paired browsers and unused codes, newest first."""
     async with service.database.begin() as connection:
-        newest = await list_pairings(connection, limit=part.limit + 1, before=part.cursor, owner=caller.visible_owner)
-    page, following = part.split(newest, lambda pairing: pairing.id)
+        newest = await list_pairings(
+            connection, limit=paging.limit + 1, before=paging.cursor, owner=caller.visible_owner
+        )
+    page, next_cursor = paging.split(newest, lambda pairing: pairing.id)
     now = service.runtime.clock.now()
-    return ListOut(items=[PairingOut.of(pairing, now) for pairing in page], next_cursor=following)
+    return ListOut(items=[PairingOut.of(pairing, now) for pairing in page], next_cursor=next_cursor)
 
 
 @router.delete("/{pairing_id}")

@@ -231,20 +231,20 @@ async def run_mm_mind2web(
 
 
 @router.get("/{suite}/runs")
-async def runs(suite: SuiteName, service: ServiceDep, caller: ReaderDep, part: PageRequestDep) -> ListOut[RunOut]:
+async def runs(suite: SuiteName, service: ServiceDep, caller: ReaderDep, paging: PageRequestDep) -> ListOut[RunOut]:
     """List the runs of a suite, newest first."""
     async with service.database.begin() as connection:
         newest = await rows.list_jobs(
             connection,
-            limit=part.limit + 1,
+            limit=paging.limit + 1,
             owner=caller.visible_owner,
-            before=part.cursor,
+            before=paging.cursor,
             agent=suite.value,
             kind=JobKind.SUITE,
         )
-        page, following = part.split(newest, lambda job: job.id)
+        page, next_cursor = paging.split(newest, lambda job: job.id)
         items = [await _run_out(connection, job) for job in page]
-    return ListOut(items=items, next_cursor=following)
+    return ListOut(items=items, next_cursor=next_cursor)
 
 
 @router.get("/{suite}/runs/{run_id}")
@@ -260,7 +260,7 @@ async def steps(
     run_id: IdPath,
     service: ServiceDep,
     caller: ReaderDep,
-    part: PositionPageRequestDep,
+    paging: PositionPageRequestDep,
     status: StepStatus | None = None,
     task_id: Annotated[str | None, Query(max_length=200)] = None,
     success: Annotated[
@@ -273,14 +273,14 @@ async def steps(
         selected = await suite_steps.list_steps(
             connection,
             job.id,
-            limit=part.limit + 1,
-            after=None if part.cursor is None else int(part.cursor),
+            limit=paging.limit + 1,
+            after=None if paging.cursor is None else int(paging.cursor),
             status=None if status is None else status.value,
             task_id=None if task_id is None else task_id.replace("\0", ""),
             success=success,
         )
-    page, following = part.split(selected, lambda record: str(record["position"]))
-    return ListOut(items=[StepSummaryOut.of(record) for record in page], next_cursor=following)
+    page, next_cursor = paging.split(selected, lambda record: str(record["position"]))
+    return ListOut(items=[StepSummaryOut.of(record) for record in page], next_cursor=next_cursor)
 
 
 @router.get("/{suite}/runs/{run_id}/steps/{position}")

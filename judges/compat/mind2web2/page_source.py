@@ -28,7 +28,7 @@ from mind2web2.external_services import external_services
 from mind2web2.foreign_client import foreign_object
 from mind2web2.page_keys import address_of, file_stems, layout_key
 from mind2web2.page_metadata import PageMetadata
-from mind2web2.screenshots import shown_jpeg
+from mind2web2.screenshots import prompt_jpeg
 from mind2web2.utils.misc import normalize_url_markdown
 
 KEPT_BYTES = 16 * 1024 * 1024
@@ -194,7 +194,7 @@ class StoredPages(ABC):
     def _shown(self, shots: Sequence[bytes]) -> tuple[bytes, ...]:
         config = self._config
         prepared = (
-            shown_jpeg(
+            prompt_jpeg(
                 shot,
                 max_width=config.image_max_width,
                 max_height=config.image_max_height,

@@ -31,7 +31,7 @@ def image_bytes(screenshot: bytes | str) -> bytes:
         raise ValueError(f"the screenshot is not valid base64: {error}") from error
 
 
-def stored_jpeg(data: bytes) -> bytes:
+def storable_jpeg(data: bytes) -> bytes:
     """Return an image as JPEG on a white background. Data that is not an image is returned unchanged."""
     try:
         with Image.open(io.BytesIO(data)) as image:
@@ -40,7 +40,7 @@ def stored_jpeg(data: bytes) -> bytes:
         return data
 
 
-def shown_jpeg(
+def prompt_jpeg(
     data: bytes, *, max_width: int = MAX_WIDTH_PX, max_height: int = MAX_HEIGHT_PX, quality: int = JPEG_QUALITY
 ) -> bytes | None:
     """Return an image scaled to ``max_width`` and cropped to ``max_height`` pixels; None if it is not an image.

@@ -19,7 +19,7 @@ from uuid import uuid4
 from cache.urls import canonical_key
 from mind2web2.page_keys import file_stems, forgiving_key, layout_key
 from mind2web2.page_metadata import FACTS_FILE, PageMetadata, facts_text, read_facts
-from mind2web2.screenshots import image_bytes, stored_jpeg
+from mind2web2.screenshots import image_bytes, storable_jpeg
 
 __all__ = ["CacheFileSys"]
 
@@ -60,7 +60,7 @@ class CacheFileSys:
         """
         files = {"txt": text.encode("utf-8", errors="replace")}
         if screenshot is not None:
-            files["jpg"] = image_bytes(screenshot) if as_is else stored_jpeg(image_bytes(screenshot))
+            files["jpg"] = image_bytes(screenshot) if as_is else storable_jpeg(image_bytes(screenshot))
         facts = self._new_facts(url, files, status, final_url, headers, captured_at)
         self._put(url, "web", files, facts)
 

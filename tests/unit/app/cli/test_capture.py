@@ -31,11 +31,11 @@ def test_pages_are_counted_by_outcome_and_failures_listed_without_a_terminal() -
     written = StringIO()
 
     with CaptureTable(Console(file=written, width=80), 6) as table:
-        table.done(page("https://a.example/1", CaptureOutcome.OK))
-        table.done(page("https://a.example/2", CaptureOutcome.OK))
-        table.done(page("https://a.example/3", CaptureOutcome.OK, known=True))
-        table.done(page("https://a.example/4", CaptureOutcome.TIMEOUT, detail="nothing in 60 s"))
-        table.done(page("https://a.example/5", CaptureOutcome.HTTP_ERROR, gone=True))
+        table.add_page(page("https://a.example/1", CaptureOutcome.OK))
+        table.add_page(page("https://a.example/2", CaptureOutcome.OK))
+        table.add_page(page("https://a.example/3", CaptureOutcome.OK, known=True))
+        table.add_page(page("https://a.example/4", CaptureOutcome.TIMEOUT, detail="nothing in 60 s"))
+        table.add_page(page("https://a.example/5", CaptureOutcome.HTTP_ERROR, gone=True))
 
     text = written.getvalue()
     assert "timeout          https://a.example/4  nothing in 60 s" in text
@@ -52,9 +52,9 @@ def test_only_failures_are_listed_on_a_terminal() -> None:
     written = StringIO()
 
     with CaptureTable(Console(file=written, width=80, force_terminal=True), 3) as table:
-        table.done(page("https://a.example/fine", CaptureOutcome.OK))
-        table.done(page("https://a.example/gone", CaptureOutcome.HTTP_ERROR, gone=True))
-        table.done(page("https://a.example/wall", CaptureOutcome.LOGIN_WALL))
+        table.add_page(page("https://a.example/fine", CaptureOutcome.OK))
+        table.add_page(page("https://a.example/gone", CaptureOutcome.HTTP_ERROR, gone=True))
+        table.add_page(page("https://a.example/wall", CaptureOutcome.LOGIN_WALL))
 
     assert "https://a.example/wall" in written.getvalue()
     assert "https://a.example/fine" not in written.getvalue()
