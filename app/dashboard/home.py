@@ -15,8 +15,8 @@ from app.dashboard.viewer import Viewer, ViewerDep
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
-NamePath = Annotated[str, Path(pattern=NAME)]
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+NamePath = Annotated[str, Path(pattern=NAME_PATTERN)]
 _MAX_AGENTS = 100
 _MAX_OPEN_JOBS = 200
 _HISTORY = 400

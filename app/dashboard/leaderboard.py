@@ -91,8 +91,8 @@ def trend(history: Sequence[Mapping[str, Any]]) -> tuple[TrendPoint, ...]:
     """Return the mean score of each run in the order of judging. Results without a run are grouped by day."""
     groups: dict[str, list[float]] = {}
     for origin in reversed(history):
-        made = parse_time(origin["created_at"])
-        label = origin.get("run") or (f"{made:%Y-%m-%d}" if made else "?")
+        created_at = parse_time(origin["created_at"])
+        label = origin.get("run") or (f"{created_at:%Y-%m-%d}" if created_at else "?")
         groups.setdefault(str(label), []).append(float(origin["final_score"]))
     return tuple(TrendPoint(label, fmean(scores)) for label, scores in list(groups.items())[-MAX_POINTS:])
 

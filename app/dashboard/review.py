@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from app.csv_tables import Cell
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.effects import Effect, effects
-from app.dashboard.home import NAME
+from app.dashboard.home import NAME_PATTERN
 from app.dashboard.html_route import HtmlRoute
 from app.dashboard.jobs import IdQuery
 from app.dashboard.leaf_overrides import LeafOverride, result_overrides
@@ -36,7 +36,7 @@ _OVERRIDES_CSV = ("id", "result_id", "agent", "task_id", "answer_name", "leaf", 
 FIGURES = ("raw", "kappa", "ac1", "tpr", "tnr")
 _COUNTS = ("leaves", "left_out", "true_positive", "false_positive", "false_negative", "true_negative")
 _AGREEMENT_CSV = ("task_id", "model", *_COUNTS, *(f"{name}{end}" for name in FIGURES for end in ("", "_low", "_high")))
-AgentQuery = Annotated[str, Query(pattern=f"^$|{NAME}")]
+AgentQuery = Annotated[str, Query(pattern=f"^$|{NAME_PATTERN}")]
 
 
 @router.get("/review")

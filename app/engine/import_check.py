@@ -78,22 +78,22 @@ class ImportCheck:
             ImportCheckCancelled: ``cancel`` was called.
         """
         found: dict[Path, ImportReport] = {}
-        left, give_up_at = list(scripts), time.monotonic() + self._total_s
-        while left:
-            report = self._in_child(left, give_up_at) if time.monotonic() < give_up_at else None
+        remaining, give_up_at = list(scripts), time.monotonic() + self._total_s
+        while remaining:
+            report = self._run_child(remaining, give_up_at) if time.monotonic() < give_up_at else None
             if self._is_cancelled:
                 raise ImportCheckCancelled
             if report is None:
-                _log.warning("judge scripts not checked", scripts=[path.stem for path in left])
+                _log.warning("judge scripts not checked", scripts=[path.stem for path in remaining])
                 break
             reports, ending = report
-            found |= dict(zip(left, reports, strict=False))
-            left = left[len(reports) :]
-            if ending is not None and left:
-                found[left.pop(0)] = ending
+            found |= dict(zip(remaining, reports, strict=False))
+            remaining = remaining[len(reports) :]
+            if ending is not None and remaining:
+                found[remaining.pop(0)] = ending
         return found
 
-    def _in_child(self, scripts: Sequence[Path], give_up_at: float) -> tuple[list[ImportReport], str | None] | None:
+    def _run_child(self, scripts: Sequence[Path], give_up_at: float) -> tuple[list[ImportReport], str | None] | None:
         """Return the child's reports on the first files, and how the next file ended it (None: all were reported).
 
         Return None if the child did not start, which is not the fault of a file.
@@ -104,11 +104,11 @@ class ImportCheck:
             reports: list[ImportReport] = []
             for _ in scripts:
                 allowed_s = max(0.1, min(self._script_s, give_up_at - time.monotonic()))
-                began = time.monotonic()
+                started_at = time.monotonic()
                 line = _line(child, allowed_s)
                 if not line.endswith(b"\n"):
-                    late = time.monotonic() - began >= allowed_s
-                    ending = f"takes longer than {self._script_s:g} s" if late else "ends the process"
+                    is_late = time.monotonic() - started_at >= allowed_s
+                    ending = f"takes longer than {self._script_s:g} s" if is_late else "ends the process"
                     return reports, f"importing it {ending}"
                 reports.append(json.loads(line))
             return reports, None

@@ -52,12 +52,12 @@ def cited_in(submissions: Iterable[Submission]) -> dict[tuple[str, str], dict[st
 async def capture_pages(
     runtime: Runtime,
     urls: Iterable[str],
-    done: Callable[[CapturedPage], None],
+    on_page: Callable[[CapturedPage], None],
     *,
     refresh: bool,
     near: datetime | None = None,
 ) -> list[CapturedPage]:
-    """Capture each page once, concurrently within the limits. ``done`` is called for each page.
+    """Capture each page once, concurrently within the limits. ``on_page`` is called for each page.
 
     Unless ``refresh`` is set, pages with evidence are not captured again, so an interrupted run can be resumed.
     ``near`` is the time at which the pages were cited.
@@ -68,15 +68,15 @@ async def capture_pages(
     first_spelling = {canonical_key(url): url for url in reversed(list(urls))}
     pages: list[CapturedPage] = []
 
-    async def one(key: str, url: str) -> None:
+    async def capture_one(key: str, url: str) -> None:
         pages.append(await _page(runtime, key, url, refresh=refresh, near=near))
-        done(pages[-1])
+        on_page(pages[-1])
 
     unavailable: BaseException | None = None
     try:
         async with asyncio.TaskGroup() as group:
             for key, url in reversed(first_spelling.items()):
-                group.create_task(one(key, url))
+                group.create_task(capture_one(key, url))
     except* BrowserUnavailable as errors:
         unavailable = errors.exceptions[0]
     if unavailable is not None:

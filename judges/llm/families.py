@@ -20,14 +20,14 @@ DEFAULT_EFFORT: Final = "max"
 class Family:
     """Models whose name matches ``pattern`` from its start, and their parameters.
 
-    The name is compared in lower case, without provider and vendor. ``is_reasoning_model``: the model generates
+    The name is compared in lower case, without provider and vendor. ``is_reasoning``: the model generates
     reasoning tokens before its reply, which count as output.
     """
 
     name: str
     pattern: str
     params: Mapping[str, Any] = field(default_factory=dict)
-    reasons: bool = False
+    is_reasoning: bool = False
 
 
 _DETERMINISTIC: Mapping[str, Any] = {"temperature": 0.0}
@@ -38,23 +38,23 @@ FAMILIES: tuple[Family, ...] = (
         name="openai-default",
         pattern=re.escape(DEFAULT_MODEL) + r"(-\d|$)",
         params={"reasoning_effort": DEFAULT_EFFORT},
-        reasons=True,
+        is_reasoning=True,
     ),
-    Family(name="openai-reasoning", pattern=r"o[1-9](-|$)", reasons=True),
+    Family(name="openai-reasoning", pattern=r"o[1-9](-|$)", is_reasoning=True),
     Family(name="openai-gpt-5-chat", pattern=r"gpt-5(\.\d+)?-chat", params=_DETERMINISTIC),
-    Family(name="openai-gpt-5", pattern=r"gpt-[5-9]|gpt-oss", reasons=True),
+    Family(name="openai-gpt-5", pattern=r"gpt-[5-9]|gpt-oss", is_reasoning=True),
     Family(name="openai-search", pattern=r"gpt-4o(-mini)?-search"),
     Family(name="openai-chat", pattern=r"gpt-4|gpt-3\.5|chatgpt", params=_DETERMINISTIC),
     Family(name="claude-4", pattern=_CLAUDE + r"-([123]|\w+-4(-[0-6])?(-\d{8}|-v\d|@|$))", params=_DETERMINISTIC),
-    Family(name="claude", pattern=_CLAUDE, reasons=True),
+    Family(name="claude", pattern=_CLAUDE, is_reasoning=True),
     Family(name="gemini-2", pattern=r"gemini-[12]|gemma", params=_DETERMINISTIC),
-    Family(name="gemini", pattern=r"gemini", reasons=True),
+    Family(name="gemini", pattern=r"gemini", is_reasoning=True),
     Family(name="llama", pattern=r"(meta-)?llama|codellama", params=_DETERMINISTIC),
-    Family(name="qwen-reasoning", pattern=r"qwq|qwen3.*thinking", reasons=True),
+    Family(name="qwen-reasoning", pattern=r"qwq|qwen3.*thinking", is_reasoning=True),
     Family(name="qwen", pattern=r"qwen", params=_DETERMINISTIC),
-    Family(name="mistral-reasoning", pattern=r"magistral", reasons=True),
+    Family(name="mistral-reasoning", pattern=r"magistral", is_reasoning=True),
     Family(name="mistral", pattern=r"(open-)?mi[sx]tral|ministral|pixtral", params=_DETERMINISTIC),
-    Family(name="deepseek-reasoning", pattern=r"deepseek-(r1|reasoner)", reasons=True),
+    Family(name="deepseek-reasoning", pattern=r"deepseek-(r1|reasoner)", is_reasoning=True),
     Family(name="deepseek", pattern=r"deepseek", params=_DETERMINISTIC),
 )
 """The first matching row applies."""
@@ -79,4 +79,4 @@ def params_for(model: str) -> Mapping[str, Any]:
 def is_reasoning_model(model: str) -> bool:
     """Return whether ``model`` is known to generate reasoning tokens before its reply."""
     family = family_of(model)
-    return family is not None and family.reasons
+    return family is not None and family.is_reasoning
