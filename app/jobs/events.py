@@ -79,9 +79,9 @@ class JobEvents:
 
     async def run(self) -> None:
         """Listen for changes and notify followers until cancelled."""
-        async with asyncio.TaskGroup() as both:
-            both.create_task(self._listen(), name="job events: listen")
-            both.create_task(self._notify(), name="job events: notify")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._listen(), name="job events: listen")
+            group.create_task(self._notify(), name="job events: notify")
 
     def _mark_changed(self, job_id: str) -> None:
         if job_id in self._followers:

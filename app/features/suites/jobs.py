@@ -53,7 +53,7 @@ async def run_suite(
     progress: ProgressCallback,
     wrap_client: Callable[[LLMClient], LLMClient],
 ) -> dict[str, Any]:
-    """Execute a run and return its result. Steps that an earlier attempt settled are reused.
+    """Execute a run and return its result. Final records of an earlier attempt are reused.
 
     Raises:
         SuiteError: the data cannot be used.

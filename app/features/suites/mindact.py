@@ -90,9 +90,9 @@ class MindActPlan:
 
     async def judge(self, step: PreparedStep, suite_model: SuiteModel) -> Record:
         """Judge one step. A fault of the data makes it ``not_judged``; errors of the model are raised."""
-        settled = self.score(step)
-        if settled is not None:
-            return settled
+        fixed_record = self.score(step)
+        if fixed_record is not None:
+            return fixed_record
         player = StepPlayer(
             client=suite_model.client,
             model=suite_model.model,

@@ -34,7 +34,7 @@ def without_trace(record: Record) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name != TRACE}
 
 
-def is_settled(record: Record) -> bool:
+def is_final(record: Record) -> bool:
     """Return whether the step needs no further attempt."""
     return bool(record["status"] != StepStatus.NOT_JUDGED)
 

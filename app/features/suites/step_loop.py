@@ -16,7 +16,7 @@ from app.async_tools import first_exception
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients, reply_store
 from app.errors import AppError
-from app.features.suites.records import Record, is_settled, without_trace
+from app.features.suites.records import Record, is_final, without_trace
 from app.settings import Settings
 from judges.errors import JudgeError, LLMError, LLMRejected, ModelNotConfigured
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
@@ -100,7 +100,7 @@ class _RunRecords:
 async def run_steps(
     plan: Plan[S], journal: Journal, suite_model: SuiteModel, *, max_concurrent: int, watcher: StepWatcher
 ) -> list[dict[str, Any]]:
-    """Judge every unsettled step. Return all records without traces, by position.
+    """Judge every step without a final record. Return all records without traces, by position.
 
     Raises:
         LLMRejected: the provider refuses every request. Steps judged before are journalled.
@@ -128,7 +128,7 @@ async def run_steps(
                 if step is None:
                     break
                 before = known.get(plan.step_id(step))
-                if before is not None and is_settled(before):
+                if before is not None and is_final(before):
                     run.add(before, reused=True)
                     free_slots.release()
                     continue

@@ -71,7 +71,7 @@ async def lineage(ctx: JudgeContext) -> None:
     ctx.verify("plain", "The answer names a person")
 
 
-async def test_every_declared_leaf_is_settled():
+async def test_every_declared_leaf_is_final():
     judgement = await judged(lineage)
     assert outcomes(judgement) == {
         "who/given": ("passed", None),

@@ -77,7 +77,7 @@ async def test_steps_of_a_sequence_are_settled_in_order():
     assert tree.outcomes()["d"] == "skipped"
 
 
-async def test_gate_is_settled_before_the_leaves_it_gates():
+async def test_gate_is_final_before_the_leaves_it_gates():
     tree, judge = Tree(), Judge()
     tree.claim("a")
     tree.claim("n gate", critical=True)

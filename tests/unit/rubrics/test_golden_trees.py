@@ -218,7 +218,7 @@ def test_16_partial_gate_skips_its_parent_and_does_not_fail_it() -> None:
     assert tree["p"] == tree["root"] == (0.0, "skipped")
 
 
-def test_18_siblings_checked_before_either_is_settled_are_both_judged() -> None:
+def test_18_siblings_checked_before_either_is_final_are_both_judged() -> None:
     gate, other = leaf("k", critical=True), leaf("l")
     root = parallel("root", gate, other)
     assert [blocker(root, node) for node in (gate, other)] == [None, None]

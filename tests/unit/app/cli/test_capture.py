@@ -61,7 +61,7 @@ def test_only_failures_are_listed_on_a_terminal() -> None:
     assert "https://a.example/gone" not in written.getvalue()
 
 
-def test_page_is_settled_if_a_judge_can_use_it() -> None:
+def test_page_is_final_if_a_judge_can_use_it() -> None:
     assert page("u", CaptureOutcome.OK).is_conclusive
     assert page("u", CaptureOutcome.PARTIAL).is_conclusive
     assert page("u", CaptureOutcome.HTTP_ERROR, gone=True).is_conclusive

@@ -67,7 +67,7 @@ def test_open_leaf_shows_the_score_for_both_outcomes():
     assert first.if_passed == Score(value=None, low=0.5, high=0.75)
 
 
-def test_gated_leaf_is_settled_with_its_gate():
+def test_gated_leaf_is_final_with_its_gate():
     drawn, found = outline_and_effects(leaf("gate", NOT_JUDGED, critical=True), leaf("b", SKIPPED, blocked_by="gate"))
     [only] = open_leaves(drawn, found)
     assert only.if_failed == Score(value=0.0, low=0.0, high=0.0)

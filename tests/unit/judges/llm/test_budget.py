@@ -98,7 +98,7 @@ async def test_budget_of_the_request_replaces_that_of_the_client():
     assert own.spent_usd == 0
 
 
-async def test_reservation_is_settled_after_cancellation_and_errors():
+async def test_reservation_is_final_after_cancellation_and_errors():
     budget = RecordingBudget()
     gate = asyncio.Event()
     backend = ScriptedBackend(gate=gate)
