@@ -345,7 +345,7 @@ async def test_document_that_never_ends_is_partial_within_the_deadline(rig: Rig)
         rig.capturer.executable,
         rig.proxy,
         semaphore=asyncio.Semaphore(2),
-        deadline_s=6,
+        deadline_s=12,
         allow_unsandboxed=is_sandbox_missing(),
     )
     try:
