@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from PIL import Image, UnidentifiedImageError
 
 MAX_TILE_PX = 6000
-MAX_PAGE_PX = 10_000
 JPEG_QUALITY = 85
 _UNREADABLE = (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError)
 

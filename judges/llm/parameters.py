@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final, Literal, Self, TypeAlias, get_args
+from typing import Any, Final, Literal, Self, TypeAlias
 
 from judges.errors import ModelNotConfigured
 from judges.llm.client import OWN_ROLE, LLMClient, LLMReply, LLMRequest, role_of
 from judges.llm.families import DEFAULT_MODEL, family_of, is_reasoning_model, params_for
 
 Effort: TypeAlias = Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
-EFFORTS: Final = get_args(Effort)
 PROVIDER_DEFAULT: Final = "default"
 """Effort that is not sent, so that the provider's default applies."""
 LONG_EFFORTS: Final = frozenset({"high", "xhigh", "max"})

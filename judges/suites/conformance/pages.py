@@ -20,7 +20,6 @@ from judges.suites.mind2web.tournament import Prediction, Tournament, score_pred
 _FORMS = {"html_brackets": True, "round_brackets": False}
 _BETWEEN_TAGS = re.compile(r">\s+<")
 _PAGE_KEYS = ("cleaned_html", "page_html", "html")
-NO_GOLD = -1
 
 
 def dom_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from judges.suites.step_metrics import token_f1
 
 NONE_LETTER = "A"
-LETTERS = "ABCDEF"
 CLICK = "CLICK"
 
 _LETTER = re.compile(r"Answer: ([A-F])")

@@ -37,7 +37,6 @@ from judges.suites.multimodal.source_rows import COLUMNS, Candidate, SourceStep,
 
 PROMPTS = ("step_navigator", "step_look", "step_choose", "step_answer")
 DISTRACTORS = 20
-MAX_DISTRACTORS = 500
 SEED = 42
 _SPLIT = re.compile(r"train|test_(?:task|website|domain)")
 _OWN_ID = re.compile(rf"(\s){ID}(?=\s*=)")
