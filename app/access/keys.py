@@ -83,9 +83,9 @@ async def create_key(
 
 
 async def replace_key(
-    database: Database, key_id: str, *, now: datetime, old_ends: datetime, expires_at: datetime | None = None
+    database: Database, key_id: str, *, now: datetime, old_expires_at: datetime, expires_at: datetime | None = None
 ) -> tuple[str, KeyRecord] | None:
-    """Generate a key with the owner and scope of an existing one, which expires at ``old_ends``.
+    """Generate a key with the owner and scope of an existing one, which expires at ``old_expires_at``.
 
     Return None if there is no such valid key.
     """
@@ -93,7 +93,7 @@ async def replace_key(
         old = await find_key(connection, key_id)
         if old is None or not old.usable(now):
             return None
-        await expire_key(connection, key_id, at=old_ends)
+        await expire_key(connection, key_id, at=old_expires_at)
         key, record = new_key(old.owner, old.scope, now=now, expires_at=expires_at)
         await insert_key(connection, record)
     return key, record

@@ -111,25 +111,21 @@ class WithdrawalIn(BaseModel):
 
 
 class OverrideOut(BaseModel):
-    """An override, or the withdrawal of one: then ``outcome`` is null and ``withdraws`` is the id of the override.
-
-    ``verdict`` is the outcome by the judge, ``model`` its model (null: decided by code). ``in_force``: it is the newest
-    override of its leaf that was not withdrawn.
-    """
+    """An override, or the withdrawal of one."""
 
     model_config = ConfigDict(json_schema_extra={"example": _OVERRIDE_EXAMPLE})
 
     id: str
     result_id: str
     leaf: str
-    outcome: Literal["passed", "failed"] | None
-    verdict: str
-    model: str | None
+    outcome: Literal["passed", "failed"] | None = Field(description="Outcome by the person; null for a withdrawal")
+    verdict: str = Field(description="Outcome by the judge")
+    model: str | None = Field(description="Model of the verdict; null if code decided it")
     reason: str
     by: str
     key_owner: str
-    withdraws: str | None
-    in_force: bool
+    withdraws: str | None = Field(description="ID of the withdrawn override; null for an override")
+    in_force: bool = Field(description="It is the newest override of its leaf and not withdrawn")
     created_at: datetime
 
 
@@ -144,16 +140,16 @@ class ReviewOut(OverrideOut):
 
 
 class FigureOut(BaseModel):
-    """A figure with its 95 % interval. If a value is missing, ``reason`` contains the cause."""
+    """A figure with its 95 % interval."""
 
     model_config = ConfigDict(json_schema_extra={"example": _FIGURE})
 
     value: float | None
     low: float | None
     high: float | None
-    n: int
-    method: str
-    reason: str | None
+    n: int = Field(description="Number of leaves behind the figure")
+    method: str = Field(description="Method of the interval")
+    reason: str | None = Field(description="Why the value is missing")
 
     @classmethod
     def of(cls, estimate: Estimate) -> FigureOut:
@@ -161,22 +157,19 @@ class FigureOut(BaseModel):
 
 
 class AgreementFiguresOut(BaseModel):
-    """Agreement of the judge and people on overridden leaves. Positive is "passed".
-
-    ``left_out`` counts overridden leaves without a verdict of the judge: not judged, skipped or undecided.
-    """
+    """Agreement of the judge and people on overridden leaves. Positive is "passed"."""
 
     leaves: int
-    left_out: int
+    left_out: int = Field(description="Overridden leaves that the judge did not judge, skipped or left undecided")
     true_positive: int
     false_positive: int
     false_negative: int
     true_negative: int
-    raw: FigureOut
-    kappa: FigureOut
-    ac1: FigureOut
-    tpr: FigureOut
-    tnr: FigureOut
+    raw: FigureOut = Field(description="Share of leaves on which both agree")
+    kappa: FigureOut = Field(description="Cohen's kappa")
+    ac1: FigureOut = Field(description="Gwet's AC1")
+    tpr: FigureOut = Field(description="True positive rate of the judge")
+    tnr: FigureOut = Field(description="True negative rate of the judge")
 
     @staticmethod
     def fields(found: Agreement, *, left_out: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from app.api.access import ReaderDep, ServiceDep
 from app.api.paging import NameFilter
@@ -28,10 +28,7 @@ class By(StrEnum):
 
 
 class UsageOut(BaseModel):
-    """Sums of one group.
-
-    ``usd`` is null if calls without a known price exist; ``usd_known`` is the cost of the others.
-    """
+    """Sums of one group."""
 
     agent: str | None = None
     task_id: str | None = None
@@ -41,9 +38,9 @@ class UsageOut(BaseModel):
     calls: int
     input_tokens: int
     output_tokens: int
-    usd: float | None
-    usd_known: float
-    unpriced_calls: int
+    usd: float | None = Field(description="Cost; null if the price of a call is unknown")
+    usd_known: float = Field(description="Cost of the calls with a known price")
+    unpriced_calls: int = Field(description="Calls without a known price")
 
 
 class UsageListOut(BaseModel):

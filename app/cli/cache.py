@@ -107,11 +107,11 @@ def _is_shared(cache: Path | None) -> bool:
 def _shared_by_model() -> tuple[CachedModelReplies, ...]:
     from app.storage.llm_cache import cache_size_by_model
 
-    async def listed(settings: Settings, database: Database) -> tuple[CachedModelReplies, ...]:
+    async def list_replies(settings: Settings, database: Database) -> tuple[CachedModelReplies, ...]:
         async with database.begin() as connection:
             return await cache_size_by_model(connection)
 
-    return run_in_database(listed)
+    return run_in_database(list_replies)
 
 
 def _clear_shared(model: str | None, used_before: float | None) -> CacheSize:
@@ -119,11 +119,11 @@ def _clear_shared(model: str | None, used_before: float | None) -> CacheSize:
 
     before = None if used_before is None else _time(used_before)
 
-    async def cleared(settings: Settings, database: Database) -> CacheSize:
+    async def clear_replies(settings: Settings, database: Database) -> CacheSize:
         async with database.begin() as connection:
             return await clear_cache(connection, model=model, used_before=before)
 
-    return run_in_database(cleared)
+    return run_in_database(clear_replies)
 
 
 def _stores(cache: Path | None) -> list[FolderReplyCache]:

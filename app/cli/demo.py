@@ -36,7 +36,7 @@ def demo(as_json: JsonOption = False) -> None:
         f"'{MODEL}' judges every claim by comparing words. Needs no API key and no internet."
     )
     try:
-        finished = asyncio.run(_watched(settings, console))
+        finished = asyncio.run(_run_with_progress(settings, console))
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise Interrupted("interrupted; all processes of the demo have stopped") from None
     except ClientError as error:
@@ -48,7 +48,7 @@ def demo(as_json: JsonOption = False) -> None:
     _end(console, finished)
 
 
-async def _watched(settings: Settings, console: Console) -> DemoRun:
+async def _run_with_progress(settings: Settings, console: Console) -> DemoRun:
     """Run the demo and show its progress. SIGTERM stops it like Ctrl-C, so that no process is left running."""
     from app.demo.run import run_demo
 
@@ -146,18 +146,18 @@ def _end(console: Console, finished: DemoRun) -> None:
             "opens only its own pages. assay serve does not run without a sandbox unless "
             "ASSAY_BROWSER_UNSANDBOXED=true is set."
         )
-    strange = score_differences(finished.answers)
-    if not strange:
+    problems = score_differences(finished.answers)
+    if not problems:
         console.print("All scores are as expected, including the one that is open.")
         return
     if all(one.outcome.complete for one in finished.answers):
-        raise ToolFailed("some scores are not as expected", hint="\n".join(strange))
+        raise ToolFailed("some scores are not as expected", hint="\n".join(problems))
     if any(page["outcome"] == CaptureOutcome.EGRESS_DENIED for page in _pages(finished)):
-        strange.append(
+        problems.append(
             "The egress proxy denied pages of the demo. If another `assay serve` or `assay worker` uses the same data\n"
             "folder, it judged some of the answers. Stop it, or set another folder in ASSAY_DATA_DIR."
         )
-    raise Incomplete("some answers could not be judged as expected", hint="\n".join(strange))
+    raise Incomplete("some answers could not be judged as expected", hint="\n".join(problems))
 
 
 def _pages(finished: DemoRun) -> list[Any]:

@@ -31,14 +31,14 @@ def doctor(model: ModelOption = None, as_json: JsonOption = False) -> None:
     from app.maintenance.doctor import State
     from app.settings import load_settings
 
-    checks = asyncio.run(_examined(load_settings(), model, quiet=as_json))
+    checks = asyncio.run(_run_checks(load_settings(), model, quiet=as_json))
     if as_json:
         print_json({"checks": [_as_json(check) for check in checks]})
     if any(check.state is State.FAILED for check in checks):
         raise typer.Exit(Exit.FAILED)
 
 
-async def _examined(settings: Settings, model: str | None, *, quiet: bool) -> Sequence[Check]:
+async def _run_checks(settings: Settings, model: str | None, *, quiet: bool) -> Sequence[Check]:
     from app.maintenance.doctor import run_checks
 
     console = stdout_console()

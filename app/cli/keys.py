@@ -46,9 +46,11 @@ def create(
     if not _OWNER.fullmatch(owner):
         raise WrongUsage(f"--owner {owner!r}: use 1 to 100 letters, digits, . _ or -, starting with a letter or digit")
     now = datetime.now(UTC)
-    ends = None if expires is None else now + duration(expires, option="--expires")
+    expires_at = None if expires is None else now + duration(expires, option="--expires")
     key_scope = _scope(scope)
-    key, record = run_in_database(lambda _, database: create_key(database, owner, key_scope, now=now, expires_at=ends))
+    key, record = run_in_database(
+        lambda _, database: create_key(database, owner, key_scope, now=now, expires_at=expires_at)
+    )
     _show_new(key, record, as_json=as_json)
 
 
@@ -79,16 +81,16 @@ def rotate(
     from app.access.keys import replace_key
 
     now = datetime.now(UTC)
-    ends = None if expires is None else now + duration(expires, option="--expires")
-    old_ends = now + duration(overlap, option="--overlap")
-    made = run_in_database(
-        lambda _, database: replace_key(database, key_id, now=now, old_ends=old_ends, expires_at=ends)
+    expires_at = None if expires is None else now + duration(expires, option="--expires")
+    old_expires_at = now + duration(overlap, option="--overlap")
+    replaced = run_in_database(
+        lambda _, database: replace_key(database, key_id, now=now, old_expires_at=old_expires_at, expires_at=expires_at)
     )
-    if made is None:
+    if replaced is None:
         raise WrongUsage(f"no valid key {key_id!r}; `assay keys list` lists all keys")
-    key, record = made
+    key, record = replaced
     stderr_console().print(
-        f"key {key_id} expires {old_ends.isoformat(timespec='minutes')}", markup=False, soft_wrap=True
+        f"key {key_id} expires {old_expires_at.isoformat(timespec='minutes')}", markup=False, soft_wrap=True
     )
     _show_new(key, record, as_json=as_json)
 
@@ -122,9 +124,9 @@ def _show_new(key: str, record: KeyRecord, *, as_json: bool) -> None:
     # Only the key goes to stdout, so that it can be piped.
     stdout_console().print(key, markup=False, soft_wrap=True)
     at = record.expires_at
-    ends = "does not expire" if at is None else f"expires {at.isoformat(timespec='minutes')}"
+    expires_at = "does not expire" if at is None else f"expires {at.isoformat(timespec='minutes')}"
     stderr_console().print(
-        f"key {record.id} of {record.owner}, {record.scope}, {ends}; it is not shown again", markup=False
+        f"key {record.id} of {record.owner}, {record.scope}, {expires_at}; it is not shown again", markup=False
     )
 
 

@@ -36,8 +36,8 @@ class EffectKind(StrEnum):
 class Effect:
     """Effect of one node: ``gained`` out of ``share``, both as parts of the parent's score.
 
-    ``worth`` is the part of the whole score at stake. ``by`` is the key of the sibling because of which the node counts
-    0.
+    ``worth`` is the part of the whole score at stake. ``cause`` is the key of the sibling because of which the node
+    counts 0.
     """
 
     kind: EffectKind
@@ -55,53 +55,53 @@ def effects(outline: Outline) -> Mapping[str, Effect]:
     pending = [outline.root]
     while pending:
         parent = pending.pop()
-        found |= _of_children(parent, found[parent.key].worth, open_leaves)
+        found |= _effects_of_children(parent, found[parent.key].worth, open_leaves)
         pending.extend(parent.children)
     return found
 
 
-def _of_children(parent: Node, worth: float, open_nodes: frozenset[str]) -> dict[str, Effect]:
-    shut = next((child for child in parent.children if child.critical and child.score < 1.0), None)
-    missed = _first_miss(parent)
+def _effects_of_children(parent: Node, worth: float, open_nodes: frozenset[str]) -> dict[str, Effect]:
+    failed_gate = next((child for child in parent.children if child.critical and child.score < 1.0), None)
+    first_failed_step = _first_failed_step(parent)
     total = sum(child.weight for child in parent.children if not child.critical)
     found: dict[str, Effect] = {}
-    for place, child in enumerate(parent.children):
-        part = 0.0 if child.critical or not total else child.weight / total
-        at_stake = worth if child.critical else worth * part
-        by, kind = _kind(child, place, shut, missed, parent.children)
-        gained = part * child.score if kind is EffectKind.ADDS else 0.0
+    for position, child in enumerate(parent.children):
+        share = 0.0 if child.critical or not total else child.weight / total
+        at_stake = worth if child.critical else worth * share
+        cause_node, kind = _cause_and_kind(child, position, failed_gate, first_failed_step, parent.children)
+        gained = share * child.score if kind is EffectKind.ADDS else 0.0
         unknown = child.key in open_nodes
-        words = _words(kind, parent, by, part, gained, unknown=unknown, alone=not total)
+        words = _description(kind, parent, cause_node, share, gained, unknown=unknown, alone=not total)
         if unknown and kind in {EffectKind.ADDS, EffectKind.GATE_SHUT}:
             kind = EffectKind.UNKNOWN
-        cause = None if by is None else by.key
-        found[child.key] = Effect(kind=kind, share=part, gained=gained, worth=at_stake, cause=cause, text=words)
+        cause = None if cause_node is None else cause_node.key
+        found[child.key] = Effect(kind=kind, share=share, gained=gained, worth=at_stake, cause=cause, text=words)
     return found
 
 
-def _kind(
-    child: Node, place: int, shut: Node | None, missed: int | None, siblings: Sequence[Node]
+def _cause_and_kind(
+    child: Node, position: int, failed_gate: Node | None, first_failed_step: int | None, siblings: Sequence[Node]
 ) -> tuple[Node | None, EffectKind]:
-    if missed is not None and place > missed:
-        return siblings[missed], EffectKind.TOO_LATE
+    if first_failed_step is not None and position > first_failed_step:
+        return siblings[first_failed_step], EffectKind.TOO_LATE
     if child.critical:
         return None, EffectKind.GATE_OPEN if child.score == 1.0 else EffectKind.GATE_SHUT
-    if shut is not None:
-        return shut, EffectKind.GATED
+    if failed_gate is not None:
+        return failed_gate, EffectKind.GATED
     return None, EffectKind.ADDS
 
 
-def _first_miss(parent: Node) -> int | None:
+def _first_failed_step(parent: Node) -> int | None:
     """Return the position of the first step of a sequence with a score below 1."""
     if parent.strategy != Strategy.SEQUENTIAL:
         return None
-    return next((place for place, child in enumerate(parent.children) if child.score < 1.0), None)
+    return next((position for position, child in enumerate(parent.children) if child.score < 1.0), None)
 
 
-def _words(
-    kind: EffectKind, parent: Node, by: Node | None, part: float, gained: float, *, unknown: bool, alone: bool
+def _description(
+    kind: EffectKind, parent: Node, cause_node: Node | None, share: float, gained: float, *, unknown: bool, alone: bool
 ) -> str:
-    behind = by.name if by is not None else ""
+    cause_name = cause_node.name if cause_node is not None else ""
     match kind:
         case EffectKind.GATE_OPEN:
             return "gate open" if not alone else "gate open; there are no other children"
@@ -110,13 +110,13 @@ def _words(
         case EffectKind.GATE_SHUT:
             return f"gate shut: {parent.name} counts 0"
         case EffectKind.GATED:
-            return f"gated by {behind}: counts 0"
+            return f"gated by {cause_name}: counts 0"
         case EffectKind.TOO_LATE:
-            return f"after {behind}, which missed: counts 0"
+            return f"after {cause_name}, which did not pass: counts 0"
         case _ if unknown:
-            return f"adds {points(gained)}, open up to {points(part)}"
+            return f"adds {points(gained)}, open up to {points(share)}"
         case _:
-            return f"adds {points(gained)} of {points(part)} ({percent(part)})"
+            return f"adds {points(gained)} of {points(share)} ({percent(share)})"
 
 
 def _open(outline: Outline) -> frozenset[str]:

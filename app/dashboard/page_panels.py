@@ -153,7 +153,7 @@ Task = Annotated[str | None, Query(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,99})?
 Show = Annotated[str, Query(pattern="^(all|work|deleted)$")]
 UrlText = Annotated[str, Query(max_length=4096)]
 UrlField = Annotated[str, Form(max_length=4096)]
-Short = Annotated[str, Form(max_length=1000)]
+ShortText = Annotated[str, Form(max_length=1000)]
 
 
 @router.get("/pages")
@@ -242,10 +242,10 @@ async def change(
     action: Annotated[str, Form(pattern="^[a-z]{1,10}$")],
     url: UrlField,
     to: UrlField = "",
-    task_id: Short = "",
-    why: Short = "",
-    by: Short = "",
-    state: Short = "",
+    task_id: ShortText = "",
+    why: ShortText = "",
+    by: ShortText = "",
+    state: ShortText = "",
 ) -> Response:
     """Make a page change."""
     body: dict[str, Any] = {"action": action, "url": url, "why": why, "by": by[:100]}
@@ -260,7 +260,7 @@ async def change(
 
 
 @router.post("/pages/changes/{change_id}/undo", dependencies=[FormCheck])
-async def undo(request: Request, change_id: IdPath, viewer: ViewerDep, state: Short = "") -> Response:
+async def undo(request: Request, change_id: IdPath, viewer: ViewerDep, state: ShortText = "") -> Response:
     """Undo a page change."""
     made = await viewer.api.post(f"/v1/pages/changes/{change_id}/undo")
     return _answer(request, state, url=made["url"], message=f"Undone: {made['url']}")

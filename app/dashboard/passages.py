@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-AROUND = 420
+CONTEXT_CHARS = 420
 """Characters of context before and after a quote."""
 
 
@@ -44,7 +44,7 @@ def pieces(text: str, spans: Iterable[tuple[int, int]], *, start: int = 0, end: 
     return found
 
 
-def passages(text: str, spans: Sequence[tuple[int, int]], *, context_chars: int = AROUND) -> list[Passage]:
+def passages(text: str, spans: Sequence[tuple[int, int]], *, context_chars: int = CONTEXT_CHARS) -> list[Passage]:
     """Return the spans with ``context_chars`` characters of context. Touching excerpts are merged."""
     windows: list[tuple[int, int]] = []
     for begin, finish in sorted(spans):

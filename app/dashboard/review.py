@@ -69,7 +69,7 @@ async def review_json(viewer: ViewerDep, agent: AgentQuery = "", settled: bool =
 
 
 @router.get("/review/overrides")
-async def settled(
+async def overrides(
     viewer: ViewerDep, agent: AgentQuery = "", cursor: IdQuery = None, format: Format = Format.HTML
 ) -> Response:
     """List overrides, newest first."""

@@ -102,7 +102,7 @@ export function startTree(tree) {
     close: () => foldAll(false),
   };
 
-  // Select the next or previous visible leaf; with ``missed``, the next one that did not pass.
+  // Select the next or previous visible leaf; with ``missesOnly``, the next one that did not pass.
   function step(offset, missesOnly) {
     const here = selected()?.closest(".leaf");
     const all = leaves().filter((row) => !missesOnly || row === here || row.parentElement.dataset.state !== "passed");

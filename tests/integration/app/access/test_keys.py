@@ -95,7 +95,7 @@ async def test_expired_key_is_rejected(database: Database):
 
 async def test_old_and_new_key_overlap_during_replacement(database: Database):
     old, record = await create_key(database, "otter", Scope.SUBMIT, now=now())
-    made = await replace_key(database, record.id, now=now(), old_ends=now() + timedelta(hours=1))
+    made = await replace_key(database, record.id, now=now(), old_expires_at=now() + timedelta(hours=1))
     assert made is not None
     new, replacing = made
     authenticator = await authenticator_on(database)
@@ -107,7 +107,7 @@ async def test_old_and_new_key_overlap_during_replacement(database: Database):
 async def test_key_can_be_replaced_immediately(database: Database):
     old, record = await create_key(database, "otter", Scope.SUBMIT, now=now())
     moment = now()
-    made = await replace_key(database, record.id, now=moment, old_ends=moment)
+    made = await replace_key(database, record.id, now=moment, old_expires_at=moment)
     assert made is not None
     authenticator = await authenticator_on(database)
     assert await authenticator.authenticate(old) is None
@@ -117,8 +117,8 @@ async def test_key_can_be_replaced_immediately(database: Database):
 async def test_revoked_key_cannot_be_replaced(database: Database):
     _, record = await create_key(database, "otter", Scope.SUBMIT, now=now())
     await revoke_stored_key(database, record.id, now=now())
-    assert await replace_key(database, record.id, now=now(), old_ends=now()) is None
-    assert await replace_key(database, "nothing", now=now(), old_ends=now()) is None
+    assert await replace_key(database, record.id, now=now(), old_expires_at=now()) is None
+    assert await replace_key(database, "nothing", now=now(), old_expires_at=now()) is None
     assert len(await load_keys(database)) == 1
 
 
