@@ -220,7 +220,7 @@ class ProxyPort:
         self._refusals.append(Refusal(host=host_port[0], port=host_port[1], reason=reason, detail=detail))
         if self._max_bytes is None or reason in _LIMIT_REASONS:
             _log.info(
-                "request refused by the egress proxy",
+                "request refused",
                 host=host_port[0],
                 port=host_port[1],
                 reason=reason.value,
@@ -230,7 +230,7 @@ class ProxyPort:
         self._refused[host_port] += 1
         if self._refused[host_port] == 1:
             _log.info(
-                "request refused by the egress proxy",
+                "request refused",
                 host=host_port[0],
                 port=host_port[1],
                 reason=reason.value,
@@ -245,7 +245,7 @@ class ProxyPort:
             self.flooded_at = time.monotonic()
             self.flooded.set()
             _log.info(
-                "too many requests to a refused host",
+                "too many refused requests",
                 host=host_port[0],
                 port=host_port[1],
                 refusals=self._refused[host_port],
