@@ -27,7 +27,7 @@ def prune(
 
     now = datetime.now(UTC)
     before = now - duration(older_than, option="--older-than")
-    done = run_in_database(
+    report = run_in_database(
         lambda settings, database: prune_all(
             database,
             open_blobs(settings),
@@ -37,23 +37,23 @@ def prune(
             folder=settings.data_dir / "captures",
         )
     )
-    counts = _counts(done)
+    counts = _counts(report)
     if as_json:
         print_json({"removed": yes, "before": before.isoformat(), **counts})
         return
-    listed = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in counts.items())
+    counts_text = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in counts.items())
     action = "removed" if yes else "would remove (nothing is removed without --yes)"
-    stdout_console().print(f"{action}: {listed}", markup=False, soft_wrap=True)
+    stdout_console().print(f"{action}: {counts_text}", markup=False, soft_wrap=True)
 
 
-def _counts(done: PruneReport) -> dict[str, Any]:
+def _counts(report: PruneReport) -> dict[str, Any]:
     return {
-        "jobs": done.rows.jobs,
-        "results": done.rows.results,
-        "submissions": done.rows.submissions,
-        "answers": done.rows.answers,
-        "captures": len(done.rows.captures),
-        "stored_pages": done.bodies,
-        "idempotency_keys": done.rows.idempotency_keys,
-        "shared_replies": done.rows.replies,
+        "jobs": report.rows.jobs,
+        "results": report.rows.results,
+        "submissions": report.rows.submissions,
+        "answers": report.rows.answers,
+        "captures": len(report.rows.captures),
+        "stored_pages": report.bodies,
+        "idempotency_keys": report.rows.idempotency_keys,
+        "shared_replies": report.rows.replies,
     }

@@ -50,22 +50,27 @@ def places_of(known: Mapping[str, Any] | None, spans: Sequence[tuple[int, int]])
     starts = [line[0] for line in lines]
     found: dict[int, list[Box]] = {}
     for low, high in spans:
-        at = max(0, bisect_right(starts, low) - 1)
-        for start, end, screenshot, *box in lines[at : at + _MAX_BOXES]:
+        first_line = max(0, bisect_right(starts, low) - 1)
+        for start, end, screenshot, *box in lines[first_line : first_line + _MAX_BOXES]:
             if start >= high:
                 break
             if end > low:
-                found.setdefault(screenshot, []).append(_cut(start, end, box, low, high))
+                found.setdefault(screenshot, []).append(_box_of_part(start, end, box, low, high))
     first = min(found, default=None)
     top = None if first is None else (first, min(box.top for box in found[first]) / unit)
     return Places(unit=unit, boxes=found, top=top)
 
 
-def _cut(start: int, end: int, box: Sequence[int], low: int, high: int) -> Box:
+def _box_of_part(start: int, end: int, box: Sequence[int], low: int, high: int) -> Box:
     left, top, width, height = box
-    each = width / max(1, end - start)
-    begins, ends = max(start, low) - start, min(end, high) - start
-    return Box(left=left + round(begins * each), top=top, width=max(1, round((ends - begins) * each)), height=height)
+    char_width = width / max(1, end - start)
+    start_offset, end_offset = max(start, low) - start, min(end, high) - start
+    return Box(
+        left=left + round(start_offset * char_width),
+        top=top,
+        width=max(1, round((end_offset - start_offset) * char_width)),
+        height=height,
+    )
 
 
 _SCREENSHOT = "screenshot-"
@@ -154,5 +159,5 @@ async def _quoted_page(api: Api, page_id: str, quotes: Sequence[Mapping[str, Any
 
 def screenshot_numbers(page: Mapping[str, Any]) -> list[int]:
     """Return the numbers of a page's screenshots, from the top."""
-    roles = (role for role in page.get("blobs") or () if role.startswith(_SCREENSHOT))
-    return sorted(int(role.removeprefix(_SCREENSHOT)) for role in roles if role.removeprefix(_SCREENSHOT).isdigit())
+    names = (name for name in page.get("blobs") or () if name.startswith(_SCREENSHOT))
+    return sorted(int(name.removeprefix(_SCREENSHOT)) for name in names if name.removeprefix(_SCREENSHOT).isdigit())

@@ -79,9 +79,9 @@ class ResultCache:
             NotFound: The result is not that of an answer.
         """
         cached = self._cached.get(result_id)
-        answer = await api.request("GET", f"/v1/results/{result_id}", tag=None if cached is None else cached.tag)
-        if cached is None or answer.status_code != httpx.codes.NOT_MODIFIED:
-            cached = await asyncio.to_thread(_parse, answer)
+        response = await api.request("GET", f"/v1/results/{result_id}", tag=None if cached is None else cached.tag)
+        if cached is None or response.status_code != httpx.codes.NOT_MODIFIED:
+            cached = await asyncio.to_thread(_parse, response)
             self._cached[result_id] = cached
         self._cached.move_to_end(result_id)
         while len(self._cached) > MAX_CACHED:
@@ -89,25 +89,25 @@ class ResultCache:
         return cached
 
 
-def _parse(answer: httpx.Response) -> CachedResult:
-    result = wire.read_json(answer)
+def _parse(response: httpx.Response) -> CachedResult:
+    result = wire.read_json(response)
     if "eval_breakdown" not in result:
         raise NotFound(
             "This is the result of a suite run, which has steps and no tree. Its JSON is available from the API"
         )
-    return CachedResult(result=result, tag=answer.headers.get("etag"), tree=_tree(result))
+    return CachedResult(result=result, tag=response.headers.get("etag"), tree=_tree(result))
 
 
 def _tree(result: Mapping[str, Any]) -> Tree:
-    parsed = outline(result)
-    changed = effects(parsed)
+    parsed_outline = outline(result)
+    node_effects = effects(parsed_outline)
     counts: dict[str, int] = {}
-    for node in parsed.leaves:
+    for node in parsed_outline.leaves:
         counts[node.state] = counts.get(node.state, 0) + 1
     return Tree(
-        outline=parsed,
-        effects=changed,
-        open_leaves=open_leaves(parsed, changed, result.get("pages") or ()),
+        outline=parsed_outline,
+        effects=node_effects,
+        open_leaves=open_leaves(parsed_outline, node_effects, result.get("pages") or ()),
         counts=counts,
         overrides=result_overrides(result),
     )

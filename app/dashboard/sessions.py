@@ -63,8 +63,8 @@ class Sessions:
         """Return the CSRF token that forms must contain. Other web sites cannot read it."""
         return hmac.new(self._secret, (token or "").encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
-    def is_form_token(self, token: str | None, given: str) -> bool:
-        return hmac.compare_digest(self.form_token(token).encode(), given.encode("utf-8", "replace"))
+    def is_form_token(self, token: str | None, candidate: str) -> bool:
+        return hmac.compare_digest(self.form_token(token).encode(), candidate.encode("utf-8", "replace"))
 
 
 def _digest(token: str) -> str:

@@ -20,13 +20,13 @@ def aggregate_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     for number, given in enumerate(golden["steps"]):
         case = GoldenCase(f"step {number} ({given.get('annotation_id')}_{given.get('action_uid')})")
         with case.running():
-            scores.append(_scored(case, given))
+            scores.append(_step_score(case, given))
         yield case
     found = _results(scores, golden["results"])
-    for name, wanted in golden["results"].items():
+    for name, expected in golden["results"].items():
         case = GoldenCase(f"results.{name}")
         with case.running():
-            case.expect(name, wanted, found.get(name))
+            case.expect(name, expected, found.get(name))
         yield case
     if "task_success_rate" in golden:
         case = GoldenCase("task_success_rate")
@@ -35,7 +35,7 @@ def aggregate_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
         yield case
 
 
-def _scored(case: GoldenCase, given: Mapping[str, Any]) -> StepScore:
+def _step_score(case: GoldenCase, given: Mapping[str, Any]) -> StepScore:
     """Return the score of a step, computed from its prediction if the case contains one."""
     element, f1, success = given.get("element_acc"), given.get("op_f1"), given.get("step_success")
     positives = given.get("gold_ids_in_topk")
@@ -64,17 +64,17 @@ def _scored(case: GoldenCase, given: Mapping[str, Any]) -> StepScore:
     )
 
 
-def _results(scores: Sequence[StepScore], wanted: Mapping[str, Any]) -> dict[str, Any]:
+def _results(scores: Sequence[StepScore], expected: Mapping[str, Any]) -> dict[str, Any]:
     """Return the aggregate.
 
     The result with ``compat_trailing`` is used if the data ends with unplayed steps and it matches the reference.
     """
-    plain = official_results(scores)
+    results = official_results(scores)
     if scores and not scores[-1].played and any(score.played for score in scores):
-        quirk = official_results(scores, compat_trailing=True)
-        if not any(True for name in wanted for _ in differences(wanted[name], quirk.get(name), name)):
-            return quirk
-    return plain
+        trailing_results = official_results(scores, compat_trailing=True)
+        if not any(True for name in expected for _ in differences(expected[name], trailing_results.get(name), name)):
+            return trailing_results
+    return results
 
 
 def trailing_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
