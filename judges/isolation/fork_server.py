@@ -31,10 +31,10 @@ from judges.isolation.supervisor import COUNT_INTERVAL_S, SupervisedProcess, Sup
 _FIRST_FD: Final = 3
 
 
-def run_script_process(order: Mapping[str, Any], parent: int, main_fd: int, side_fd: int, output: int) -> NoReturn:
+def run_script_process(job: Mapping[str, Any], parent: int, main_fd: int, side_fd: int, output: int) -> NoReturn:
     """Run a job in this process and exit.
 
-    ``order`` contains ``entry`` (``module:function``, called with the two RPC sockets), ``limits`` (fields of
+    ``job`` contains ``entry`` (``module:function``, called with the two RPC sockets), ``limits`` (fields of
     ``ScriptLimits``) and ``folder`` (for temporary files). Standard output and error go to the pipe ``output``. This
     process is killed when ``parent`` exits.
     """
@@ -45,10 +45,10 @@ def run_script_process(order: Mapping[str, Any], parent: int, main_fd: int, side
         for source, place in ((null_fd, 0), (output, 1), (output, 2)):
             os.dup2(source, place)
         _close_all_but(main_fd, side_fd)
-        tempfile.tempdir = str(order["folder"])
-        module, _, function = str(order["entry"]).partition(":")
+        tempfile.tempdir = str(job["folder"])
+        module, _, function = str(job["entry"]).partition(":")
         entry = getattr(importlib.import_module(module), function)
-        apply_limits(ScriptLimits(**order["limits"]))
+        apply_limits(ScriptLimits(**job["limits"]))
         entry(socket.socket(fileno=main_fd), socket.socket(fileno=side_fd))
         sys.stdout.flush()
         os._exit(0)
@@ -114,16 +114,16 @@ class _Server:
         if not message:
             self._is_open = False
             return
-        order = json.loads(message)
+        job = json.loads(message)
         life_fd, main_fd, side_fd = descriptors
-        limits = ScriptLimits(**order["limits"])
+        limits = ScriptLimits(**job["limits"])
         if limits.processes == 0 and self._can_forbid_processes:
-            self._supervisor.supervise(start_script(order, limits, life_fd, main_fd, side_fd))
+            self._supervisor.supervise(start_script(job, limits, life_fd, main_fd, side_fd))
             return
         server = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _run_and_exit(lambda: _guard(order, limits, server, life_fd, main_fd, side_fd))
+            _run_and_exit(lambda: _guard(job, limits, server, life_fd, main_fd, side_fd))
         self._guardians.add(pid)
         for descriptor in descriptors:
             os.close(descriptor)
@@ -139,27 +139,25 @@ def _seccomp_is_supported() -> bool:
 
 
 def start_script(
-    order: Mapping[str, Any], limits: ScriptLimits, life_fd: int, main_fd: int, side_fd: int
+    job: Mapping[str, Any], limits: ScriptLimits, life_fd: int, main_fd: int, side_fd: int
 ) -> SupervisedProcess:
     """Fork the process of a judge file. The returned process owns ``life_fd``; other descriptors are closed here."""
     output_end, output = os.pipe()
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        run_script_process(order, parent, main_fd, side_fd, output)
+        run_script_process(job, parent, main_fd, side_fd, output)
     for descriptor in (main_fd, side_fd, output):
         os.close(descriptor)
     return SupervisedProcess(pid, limits, socket.socket(fileno=life_fd), output_end)
 
 
-def _guard(
-    order: Mapping[str, Any], limits: ScriptLimits, server: int, life_fd: int, main_fd: int, side_fd: int
-) -> None:
+def _guard(job: Mapping[str, Any], limits: ScriptLimits, server: int, life_fd: int, main_fd: int, side_fd: int) -> None:
     """Run one judge file and kill every process that it leaves behind."""
     os.setsid()
     exit_with_parent(server)
     become_subreaper()
-    process = start_script(order, limits, life_fd, main_fd, side_fd)
+    process = start_script(job, limits, life_fd, main_fd, side_fd)
     supervisor = Supervisor()
     supervisor.supervise(process, before_report=lambda: kill_descendants(except_pid=process.pid))
     while not supervisor.is_over:

@@ -53,10 +53,10 @@ def run_job(main_socket: socket.socket, side_socket: socket.socket, work: JobFun
 
 
 async def _serve(rpc: RpcClient, work: JobFunction) -> None:
-    order = await rpc.open()
-    _install_log_handler(rpc, int(order["log_level"]))
+    job = await rpc.open()
+    _install_log_handler(rpc, int(job["log_level"]))
     try:
-        last = _result(await work(rpc, order))
+        last = _result(await work(rpc, job))
     except JudgeBug as error:
         last = {"failed": error_to_json(_limit_error(error))}
     except (JudgeError, CacheError) as error:
@@ -85,10 +85,10 @@ def _result(value: Any) -> Frame:
     raise ScriptStopped(f"the result is larger than {MAX_RESULT_BYTES} bytes", limit="result")
 
 
-async def _judge(rpc: RpcClient, order: JobMessage) -> Any:
-    text, model = str(order["answer"]["text"]), str(order["model"])
-    task, path = str(order["task"]), str(order["path"])
-    judge = run_native_file(code_in(order), path, task)
+async def _judge(rpc: RpcClient, job: JobMessage) -> Any:
+    text, model = str(job["answer"]["text"]), str(job["model"])
+    task, path = str(job["task"]), str(job["path"])
+    judge = run_native_file(code_in(job), path, task)
     tools = JudgeTools(
         verifier=RemoteClaimJudge(rpc, REAL_RUN, model, answer=text),
         extractor=RemoteExtractor(rpc, REAL_RUN, model, answer=text, style=Style.NATIVE),
@@ -96,24 +96,24 @@ async def _judge(rpc: RpcClient, order: JobMessage) -> Any:
     )
     judgement = await run_judge(
         judge,
-        Answer(name=str(order["answer"]["name"]), text=text),
+        Answer(name=str(job["answer"]["name"]), text=text),
         tools,
         progress=lambda done, total: rpc.notify("progress", done=done, total=total),
-        deadline_s=order["deadline_s"],
+        deadline_s=job["deadline_s"],
     )
     with judge_code(f"the declarations of the judge of {task!r} cannot be written as JSON"):
-        summary = native_summary(judgement, agent_name=str(order["agent"]))
+        summary = native_summary(judgement, agent_name=str(job["agent"]))
     return {"summary": summary, "prompts": list(judgement.prompts), "usage": to_json_value(judgement.usage, Usage)}
 
 
-def code_in(order: JobMessage) -> CodeType:
+def code_in(job: JobMessage) -> CodeType:
     """Return the code that the service compiled from the bytes whose digest it knows."""
     try:
-        code = marshal.loads(base64.b64decode(order["code"]))  # noqa: S302 - sent by the service, same Python version
+        code = marshal.loads(base64.b64decode(job["code"]))  # noqa: S302 - sent by the service, same Python version
     except (ValueError, EOFError, TypeError, binascii.Error) as error:
-        raise JudgeBug(f"the code of {Path(order['path']).name} was not received") from error
+        raise JudgeBug(f"the code of {Path(job['path']).name} was not received") from error
     if not isinstance(code, CodeType):
-        raise JudgeBug(f"the code of {Path(order['path']).name} was not received")
+        raise JudgeBug(f"the code of {Path(job['path']).name} was not received")
     return code
 
 

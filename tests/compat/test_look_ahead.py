@@ -23,7 +23,7 @@ from judges.loader import load_judge
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from mind2web2.host import run_script
-from mind2web2.tool_replies import Answers, request_once, share_replies
+from mind2web2.tool_replies import ToolReplies, request_once, share_replies
 from rubrics.verdict import Usage
 from tests.compat.fixed_pages import FixedPages
 from tests.compat.script_cases import CASES, PAGES, Case
@@ -243,7 +243,7 @@ async def test_external_tool_requests_are_sent_once_and_replies_are_copied():
         await asyncio.sleep(0)
         return {"metres": [1]}
 
-    answers: Answers = {}
+    answers: ToolReplies = {}
     with share_replies(answers):
         first, second = await asyncio.gather(request_once("far", ask), request_once("far", ask))
         first["metres"].append(2)

@@ -55,7 +55,7 @@ class AnswerEvaluation:
         try:
             result = await self._run(folder, data, logger)
         except JudgeError as error:
-            self._note_failure(folder, error)
+            self._record_failure(folder, error)
             return None
         finally:
             cleanup_logger(logger)
@@ -97,7 +97,7 @@ class AnswerEvaluation:
         if result is None or result.get("status", "complete") != "complete":
             return None
         dependencies = self._dependencies(data)
-        changed = [name for name, value in dependencies.items() if name in result and _differs(result[name], value)]
+        changed = [name for name, value in dependencies.items() if name in result and _has_changed(result[name], value)]
         changed += [str(page.get("url")) for page in result.get("pages", ()) if self._page_changed(page)]
         return None if changed else result
 
@@ -109,17 +109,17 @@ class AnswerEvaluation:
         text, _ = self.cache.get_web(url, get_screenshot=False)
         return str(known) != hashlib.sha256(text.encode("utf-8", errors="replace")).hexdigest()
 
-    def _note_failure(self, folder: AnswerFolder, error: JudgeError) -> None:
+    def _record_failure(self, folder: AnswerFolder, error: JudgeError) -> None:
         trace = error.traceback if isinstance(error, JudgeBug) else ""
         self.logger.error("%s has no result: %s\n%s", folder.answer_name, error, trace)
         note = {"answer_name": folder.answer_name, "error": str(error), "traceback": trace}
         write_json(folder.path / FAILURE_FILE, note)
 
 
-def _differs(kept: Any, now: Any) -> bool:
-    if isinstance(now, dict):
-        return any(kept.get(name, value) != value for name, value in now.items())
-    is_other: bool = kept != now
+def _has_changed(stored: Any, current: Any) -> bool:
+    if isinstance(current, dict):
+        return any(stored.get(name, value) != value for name, value in current.items())
+    is_other: bool = stored != current
     return is_other
 
 

@@ -39,7 +39,7 @@ class Breakdown:
             "tree_statistics": asdict(statistics(self._root)),
         }
 
-    def ours(self) -> dict[str, Any]:
+    def additional(self) -> dict[str, Any]:
         """Return the additional keys."""
         return {
             "status": self.status,

@@ -1,6 +1,6 @@
 """Verdicts behind the public fields of a tree.
 
-The public fields have no third state: a fault is stored as ``failed`` with score 0. The ledger stores the verdict of
+The public fields have no third state: a fault is stored as ``failed`` with score 0. ``Decisions`` stores the verdict of
 each node outside the node. It derives an outcome for every leaf, whether the script set it by ``verify``, by a custom
 node or by assigning to fields.
 """
@@ -98,13 +98,13 @@ class Decisions:
         if prompt is not None:
             self.prompts.add(prompt)
 
-    def record_failed_extraction(self, why: str) -> None:
+    def record_failed_extraction(self, explanation: str) -> None:
         """Record a failed extraction. Later decisions are not judged; earlier ones are unchanged."""
         if self.extraction_error is None and self.root is not None:
             self._decided_before = {
                 id(node): (node, node.decision) for node in self.root.walk() if node.decision[1] != "initialized"
             }
-        self.extraction_error = self.extraction_error or why
+        self.extraction_error = self.extraction_error or explanation
 
     @property
     def is_complete(self) -> bool:
@@ -162,9 +162,9 @@ def checked(result: bool) -> Verdict:
     return Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE)
 
 
-def not_judged(reason: Reason, why: str) -> Verdict:
+def not_judged(reason: Reason, explanation: str) -> Verdict:
     """Return the verdict of a leaf that could not be judged."""
-    return Verdict(outcome=Outcome.NOT_JUDGED, reason=reason, reasoning=why)
+    return Verdict(outcome=Outcome.NOT_JUDGED, reason=reason, reasoning=explanation)
 
 
 def missed_steps(root: VerificationNode) -> dict[int, VerificationNode]:
@@ -189,11 +189,11 @@ def _as_written(score: float, status: str) -> Verdict:
     return checked(score == 1.0)
 
 
-def _without_extraction(verdict: Verdict, why: str) -> Verdict:
+def _without_extraction(verdict: Verdict, explanation: str) -> Verdict:
     return replace(
         verdict,
         outcome=Outcome.NOT_JUDGED,
         reason=Reason.EXTRACTION_FAILED,
-        reasoning=f"{why} {verdict.reasoning}".strip(),
+        reasoning=f"{explanation} {verdict.reasoning}".strip(),
         grounded=None,
     )

@@ -29,7 +29,7 @@ def create_evaluator(
     config: EvaluatorConfig | None = None,
     browser_manager: Any = None,
 ) -> tuple[Extractor, Verifier]:
-    """Return an extractor and a verifier that share pages and ledger."""
+    """Return an extractor and a verifier that share pages and decisions."""
     shared: dict[str, Any] = {
         "client": client,
         "task_description": task_description,

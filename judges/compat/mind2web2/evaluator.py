@@ -181,12 +181,12 @@ class Evaluator(TreeBuilder):
 
         Return results or exceptions in order.
         """
-        asked = [
+        calls = [
             self.verify(claim, node, sources, additional_instruction=instruction, **kwargs)
             for claim, sources, node, instruction in claims_and_sources
         ]
         # The public toolkit returns exceptions in the list.
-        return await asyncio.gather(*asked, return_exceptions=True)
+        return await asyncio.gather(*calls, return_exceptions=True)
 
     def _prerequisites(
         self, node: VerificationNode, extra: Sequence[VerificationNode]
@@ -228,9 +228,9 @@ class Evaluator(TreeBuilder):
         """Whether an extraction has failed."""
         return self._decisions.extraction_error is not None
 
-    def interrupt(self, why: str) -> None:
+    def interrupt(self, explanation: str) -> None:
         """End the run: leaves that are still open are not judged, for this reason. For the host."""
-        self._decisions.stop_reason = why
+        self._decisions.stop_reason = explanation
 
     def score(self) -> float:
         """Return the compatible score. The first call fixes it."""
@@ -250,7 +250,7 @@ class Evaluator(TreeBuilder):
             return summary | {"status": COMPLETE, "score": {"value": 0.0, "low": 0.0, "high": 0.0}}
         breakdown = Breakdown(self.root, self._decisions)
         infos = [*self._extractions, *self._ground_truths, *self._custom_infos]
-        return summary | breakdown.public(infos) | breakdown.ours() | {"pages": self._pages()}
+        return summary | breakdown.public(infos) | breakdown.additional() | {"pages": self._pages()}
 
     def _pages(self) -> list[dict[str, Any]]:
         return [_page_json(capture) for capture in self.extractor.session.pages.used()]

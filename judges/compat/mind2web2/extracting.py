@@ -21,7 +21,7 @@ S = TypeVar("S", bound=BaseModel)
 class Extractor(BaseEvaluator):
     """Fills a script's pydantic class.
 
-    If that fails, the script gets an empty object and the ledger records the failure.
+    If that fails, the script gets an empty object and the decisions record the failure.
     """
 
     async def simple_extract(
@@ -105,9 +105,9 @@ class Extractor(BaseEvaluator):
         else:
             self._failed(f"extraction failed: {error}")
 
-    def _failed(self, why: str) -> None:
-        self.logger.error(why)
-        self.session.decisions.record_failed_extraction(why)
+    def _failed(self, explanation: str) -> None:
+        self.logger.error(explanation)
+        self.session.decisions.record_failed_extraction(explanation)
 
 
 def as_recorded(value: Any) -> Any:

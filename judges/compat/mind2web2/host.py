@@ -77,10 +77,10 @@ async def run_script(
         model=model,
         blobs=blobs,
         captures=tuple(captures),
-        outside=None if look_ahead_pages is None else {},
+        tool_replies=None if look_ahead_pages is None else {},
     )
     if process_pool is not None:
-        confinement = IsolatedScriptRun(
+        isolated_run = IsolatedScriptRun(
             judge=judge,
             arguments=arguments,
             llm=llm,
@@ -90,7 +90,7 @@ async def run_script(
             pages=pages,
             look_ahead_pages=look_ahead_pages,
         )
-        result = await confinement.run(process_pool, logger=logger or _log, progress=progress, deadline_s=deadline_s)
+        result = await isolated_run.run(process_pool, logger=logger or _log, progress=progress, deadline_s=deadline_s)
         return _with_unused(result, replies.unused())
     result = await run_with_look_ahead(
         arguments,

@@ -81,7 +81,7 @@ class Bodies(Protocol):
 class HostedEvaluator(Protocol):
     """Interface that the host needs of a script's evaluators."""
 
-    def interrupt(self, why: str) -> None:
+    def interrupt(self, explanation: str) -> None:
         """End the run: leaves that are still open are not judged, for this reason."""
 
     @property
@@ -122,7 +122,7 @@ class HostedClient:
         self.scouted_by = scouted_by
         self.progress = progress
         self.evaluators: list[HostedEvaluator] = []
-        self._asked: Counter[str] = Counter()
+        self._request_counts: Counter[str] = Counter()
 
     async def async_response(self, *, count_token: bool = False, **keywords: Any) -> Response:
         """Send a request with the arguments of a chat completion, like ``LLMClient.async_response``.
@@ -133,8 +133,8 @@ class HostedClient:
         request = as_request(**keywords)
         # Equal calls of one run are numbered, so that a rerun finds the same cached replies.
         key = f"{request.model} {request.schema} {request.messages} {request.params}"
-        number = self._asked[key]
-        self._asked[key] += 1
+        number = self._request_counts[key]
+        self._request_counts[key] += 1
         return await respond(self.llm, replace(request, vote=number), count_token=count_token)
 
     @property

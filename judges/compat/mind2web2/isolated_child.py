@@ -40,19 +40,19 @@ def run_script(main_socket: socket.socket, side_socket: socket.socket) -> None:
     run_job(main_socket, side_socket, _run)
 
 
-async def _run(rpc: RpcClient, order: JobMessage) -> Any:
+async def _run(rpc: RpcClient, job: JobMessage) -> Any:
     use_services(RemoteServices(rpc))
-    text = str(order["answer"]["text"])
+    text = str(job["answer"]["text"])
     arguments = ScriptArguments(
-        task_id=str(order["task"]),
-        answer=Answer(name=str(order["answer"]["name"]), text=text),
-        agent_name=str(order["agent"]),
-        model=str(order["model"]),
+        task_id=str(job["task"]),
+        answer=Answer(name=str(job["answer"]["name"]), text=text),
+        agent_name=str(job["agent"]),
+        model=str(job["model"]),
         blobs=_Bodies(rpc),
-        captures=from_json_value(order["captures"], tuple[Capture, ...]),
-        outside={} if order["look_ahead"] else None,
+        captures=from_json_value(job["captures"], tuple[Capture, ...]),
+        tool_replies={} if job["look_ahead"] else None,
     )
-    code, path = code_in(order), Path(order["path"])
+    code, path = code_in(job), Path(job["path"])
 
     async def load() -> EvaluateAnswer:
         with judge_import(f"loading the judge script of {arguments.task_id!r} failed"):
@@ -66,9 +66,9 @@ async def _run(rpc: RpcClient, order: JobMessage) -> Any:
         client_for=_ClientFor(rpc, text),
         replies=replies,
         pages=RemotePages(rpc, REAL_RUN),
-        look_ahead_pages=RemotePages(rpc, SCOUTING_RUN) if order["look_ahead"] else None,
+        look_ahead_pages=RemotePages(rpc, SCOUTING_RUN) if job["look_ahead"] else None,
         logger=_log,
-        deadline_s=order["deadline_s"],
+        deadline_s=job["deadline_s"],
     )
 
 
@@ -76,11 +76,11 @@ class _RemoteReplies:
     """Number of shared replies, as reported by the service, which shares them between the runs."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.request_count = 0
 
-    def count(self, asked: Any) -> None:
+    def count(self, request_count: Any) -> None:
         """Set the number of requests, as notified by the service."""
-        self.asked = int(asked)
+        self.request_count = int(request_count)
 
     async def aclose(self) -> None:
         """Do nothing: the service cancels the requests of this process."""

@@ -59,7 +59,7 @@ class LiveCapture:
         """``max_pages`` is the maximum number of concurrent captures."""
         self._max_pages = max_pages
         self._running: _CaptureThread | None = None
-        self._keeper: asyncio.Task[None] | None = None
+        self._closing_task: asyncio.Task[None] | None = None
 
     async def observe(self, url: str) -> Observation:
         """Capture a URL now.
@@ -79,20 +79,20 @@ class LiveCapture:
 
     async def aclose(self) -> None:
         """Stop the browser. A later use starts it again."""
-        running, keeper = self._running, self._keeper
-        self._running = self._keeper = None
-        if keeper is not None and keeper.get_loop() is asyncio.get_running_loop():
-            keeper.cancel()
-            await asyncio.wait([keeper])
+        running, closing_task = self._running, self._closing_task
+        self._running = self._closing_task = None
+        if closing_task is not None and closing_task.get_loop() is asyncio.get_running_loop():
+            closing_task.cancel()
+            await asyncio.wait([closing_task])
         if running is not None:
             await running.stop()
 
     async def _started(self) -> _CaptureThread:
         loop = asyncio.get_running_loop()
-        if self._running is None or self._keeper is None or self._keeper.get_loop() is not loop:
+        if self._running is None or self._closing_task is None or self._closing_task.get_loop() is not loop:
             await self.aclose()
             self._running = _CaptureThread(self._max_pages)
-            self._keeper = close_with_loop(self._running.stop)
+            self._closing_task = close_with_loop(self._running.stop)
         return self._running
 
 

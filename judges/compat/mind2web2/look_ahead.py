@@ -34,7 +34,7 @@ class RequestCounter(Protocol):
     """Counter of requests sent for either run."""
 
     @property
-    def asked(self) -> int: ...
+    def request_count(self) -> int: ...
 
 
 class Scout:
@@ -105,7 +105,7 @@ class Scout:
             claim: waits for claim, waits in self._at_risk.items() if any(not task.done() for task in waits)
         }
         expected_waste = MISS_RATE * CALLS_PER_CLAIM * (len(self._at_risk) + 1)
-        if self._wasted + expected_waste > WASTE_SHARE * self._replies.asked:
+        if self._wasted + expected_waste > WASTE_SHARE * self._replies.request_count:
             return False
         claim = asyncio.current_task()
         if claim is not None:

@@ -136,8 +136,8 @@ class StoredPages(ABC):
 
     def _read_cache(self, url: str) -> _Stored | None:
         def no_evidence(error: Exception) -> Exception:
-            why = f"the cache raised {type(error).__name__}: {error}"
-            return NoEvidence(url, CaptureOutcome.DAMAGED, why, gone=False, capture=None)
+            explanation = f"the cache raised {type(error).__name__}: {error}"
+            return NoEvidence(url, CaptureOutcome.DAMAGED, explanation, gone=False, capture=None)
 
         try:
             with foreign_object(no_evidence, passing=KeyError):

@@ -18,7 +18,7 @@ from judges.source_code import judge_code
 from mind2web2.hosted_objects import Bodies, EvidenceSource, HostedCache, HostedClient
 from mind2web2.look_ahead import Scout
 from mind2web2.semaphores import DualSemaphore
-from mind2web2.tool_replies import Answers, cancel_pending, share_replies
+from mind2web2.tool_replies import ToolReplies, cancel_pending, share_replies
 from mind2web2.utils.load_eval_script import EvaluateAnswer
 
 _UNBOUNDED = 1_000_000
@@ -32,7 +32,7 @@ class Replies(Protocol):
     """Model replies of both runs of a script."""
 
     @property
-    def asked(self) -> int:
+    def request_count(self) -> int:
         """Number of requests sent for either run."""
 
     async def aclose(self) -> None:
@@ -49,7 +49,7 @@ class ScriptArguments:
     model: str
     blobs: Bodies
     captures: tuple[Capture, ...]
-    outside: Answers | None
+    tool_replies: ToolReplies | None
     """Requests that the script's tools have sent, shared by its runs; None if there is only one run."""
 
     async def run(
@@ -63,7 +63,7 @@ class ScriptArguments:
         """
         with tempfile.TemporaryDirectory(prefix="mind2web2-") as folder:
             cache = HostedCache(Path(folder), pages=pages, blobs=self.blobs, captures=self.captures)
-            with judge_code(f"the judge script of {self.task_id!r} raised"), share_replies(self.outside):
+            with judge_code(f"the judge script of {self.task_id!r} raised"), share_replies(self.tool_replies):
                 return await script(
                     client=client,
                     answer=self.answer.text,
@@ -109,4 +109,4 @@ async def scouting_run(
         await asyncio.wait({task})
         await scout.aclose()
         await replies.aclose()
-        await cancel_pending(arguments.outside or {})
+        await cancel_pending(arguments.tool_replies or {})

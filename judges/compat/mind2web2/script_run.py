@@ -61,8 +61,8 @@ async def run_with_look_ahead(
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            why = f"the judge script of {arguments.task_id!r} did not return within {deadline_s:g} s"
-            returned = _partial_summary(client, why, error)
+            explanation = f"the judge script of {arguments.task_id!r} did not return within {deadline_s:g} s"
+            returned = _partial_summary(client, explanation, error)
         except JudgeBug as error:
             if not any(evaluator.extraction_failed for evaluator in client.evaluators):
                 raise
@@ -88,12 +88,12 @@ def checked_result(returned: Any, task_id: str) -> dict[str, Any]:
     return plain
 
 
-def _partial_summary(client: HostedClient, why: str, error: Exception) -> dict[str, Any]:
+def _partial_summary(client: HostedClient, explanation: str, error: Exception) -> dict[str, Any]:
     """Return the summary of the script's last evaluator, with open leaves not judged."""
     if not client.evaluators:
-        raise JudgeBug(why) from error
+        raise JudgeBug(explanation) from error
     evaluator = client.evaluators[-1]
-    evaluator.interrupt(why)
+    evaluator.interrupt(explanation)
     return evaluator.get_summary()
 
 

@@ -24,11 +24,13 @@ _Key: TypeAlias = tuple[str, int]
 
 @dataclass(slots=True)
 class _Entry:
-    """Request, pending or done. ``waiting`` counts the callers; ``told`` is set when the real run has got the reply."""
+    """Request, pending or done."""
 
     task: asyncio.Task[LLMReply]
     waiting: int = 0
-    told: bool = False
+    """Number of callers that wait for the reply."""
+    received_by_real: bool = False
+    """The real run has got the reply."""
 
 
 class SharedReplies:
@@ -37,10 +39,10 @@ class SharedReplies:
     def __init__(self, llm: LLMClient) -> None:
         self._llm = llm
         self.on_request: Callable[[int], None] | None = None
-        """Called with ``asked`` whenever it increases."""
+        """Called with ``request_count`` whenever it increases."""
         self._entries: dict[_Key, _Entry] = {}
         self._cancelled: list[asyncio.Task[LLMReply]] = []
-        self.asked = 0
+        self.request_count = 0
         """Number of requests sent for either run."""
 
     def view(self, *, real: bool) -> LLMClient:
@@ -55,16 +57,16 @@ class SharedReplies:
         entry = self._entries.get(key)
         if entry is None:
             entry = self._entries[key] = _Entry(asyncio.create_task(self._ask(request)))
-            self.asked += 1
+            self.request_count += 1
             if self.on_request is not None:
-                self.on_request(self.asked)
+                self.on_request(self.request_count)
         entry.waiting += 1
         try:
             reply = await asyncio.shield(entry.task)
         finally:
             entry.waiting -= 1
             if entry.task.done():
-                entry.told = entry.told or real
+                entry.received_by_real = entry.received_by_real or real
             elif entry.waiting == 0:
                 entry.task.cancel()
                 self._cancelled.append(entry.task)
@@ -73,7 +75,7 @@ class SharedReplies:
 
     def unused(self) -> Usage:
         """Return the usage of replies that the real run did not request."""
-        done = (entry.task for entry in self._entries.values() if entry.task.done() and not entry.told)
+        done = (entry.task for entry in self._entries.values() if entry.task.done() and not entry.received_by_real)
         return sum(_paid([*done, *self._cancelled]), Usage())
 
     async def aclose(self) -> None:
@@ -105,15 +107,15 @@ class _View:
     def __init__(self, replies: SharedReplies, *, real: bool) -> None:
         self._replies = replies
         self._real = real
-        self._asked: Counter[str] = Counter()
+        self._request_counts: Counter[str] = Counter()
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         if request.cache_only:
             raise ReplyNotCached  # the other run may have a pending request, so the cache is not consulted
-        question = request_key(request, provider="", endpoint="", params=request.params)
-        number = self._asked[question]
-        self._asked[question] += 1
-        reply = await self._replies.reply((question, number), request, real=self._real)
+        request_digest = request_key(request, provider="", endpoint="", params=request.params)
+        number = self._request_counts[request_digest]
+        self._request_counts[request_digest] += 1
+        reply = await self._replies.reply((request_digest, number), request, real=self._real)
         return _parsed_copy(reply, request)
 
     async def aclose(self) -> None:
