@@ -6,6 +6,8 @@ they run.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -89,6 +91,11 @@ def _options(
     """Check the cited answers of research agents. Every score can be verified."""
 
 
+@functools.cache
+def _command() -> Callable[..., object]:
+    return typer.main.get_command(program())
+
+
 def run(arguments: list[str] | None = None) -> None:
     """Run one command. Always raises SystemExit.
 
@@ -96,7 +103,7 @@ def run(arguments: list[str] | None = None) -> None:
     their traceback.
     """
     try:
-        program()(args=arguments, prog_name="assay")
+        _command()(args=arguments, prog_name="assay")
     except CliError as error:
         print_error(str(error), error.hint)
         raise SystemExit(error.exit_code) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from fastapi import APIRouter, FastAPI, Request, Response
 
@@ -30,7 +30,7 @@ async def json_of(path: str, request: Request, viewer: ViewerDep) -> Response:
     return Response(found.content, media_type="application/json", headers=HEADERS)
 
 
-_ROUTERS = (
+PAGES = (
     home.router,
     jobs.router,
     results.router,
@@ -42,15 +42,13 @@ _ROUTERS = (
 )
 
 
-def install_dashboard(app: FastAPI, *, keys: Callable[[], bool], feature_pages: Sequence[APIRouter]) -> None:
-    """Add the dashboard to ``app``, which has the API.
+def install_dashboard(app: FastAPI, *, keys: Callable[[], bool]) -> None:
+    """Add the state and the assets of the dashboard to ``app``, which has the routes of the API and of ``PAGES``.
 
-    ``keys``: whether the service requires API keys, so that people must sign in. ``feature_pages``: pages of features.
+    ``keys``: whether the service requires API keys, so that people must sign in.
     """
     assets = Assets()
     app.state.dashboard = Dashboard(
         api=app, renderer=Renderer(assets), sessions=Sessions(), results=ResultCache(), keys=keys
     )
     app.include_router(assets.router())
-    for router in (*feature_pages, *_ROUTERS):
-        app.include_router(router)

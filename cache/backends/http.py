@@ -7,6 +7,7 @@ scripts would add is missing, and there is no screenshot.
 from __future__ import annotations
 
 import asyncio
+import functools
 import ssl
 import time
 import zlib
@@ -89,7 +90,6 @@ class HttpCapturer:
         self._deadline_s = deadline_s
         self._user_agent = f"{USER_AGENT} (+{contact})" if contact else USER_AGENT
         self._clock = clock
-        self._tls: ssl.SSLContext | None = None
 
     async def capture(self, url: str) -> Observation:
         async with self._semaphore:
@@ -147,15 +147,14 @@ class HttpCapturer:
         return seen
 
     async def _get(self, url: str, proxy_port: ProxyPort) -> _Response:
-        if self._tls is None:
-            self._tls = await asyncio.to_thread(ssl.create_default_context)
+        tls = await asyncio.to_thread(_tls_context)
         headers = {"User-Agent": self._user_agent, "Accept-Encoding": ACCEPT_ENCODING, "Accept": "*/*"}
         timeout = httpx.Timeout(self._deadline_s)
         chain: list[str] = []
         async with httpx.AsyncClient(
             proxy=proxy_port.url,
             trust_env=False,
-            verify=self._tls,
+            verify=tls,
             headers=headers,
             timeout=timeout,
             event_hooks={"response": [_hide_location]},
@@ -174,6 +173,12 @@ class HttpCapturer:
                 if target is None:
                     return response
                 url = _check_redirect(target, chain)
+
+
+@functools.cache
+def _tls_context() -> ssl.SSLContext:
+    """Return the TLS context of this process. Reading the CA certificates is slow."""
+    return ssl.create_default_context()
 
 
 async def _get_once(client: httpx.AsyncClient, url: str, chain: tuple[str, ...], max_bytes: int | None) -> _Response:

@@ -12,7 +12,9 @@ stream it although the request does not ask for a stream. The parser converts al
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
+import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +22,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 import aiohttp
+import httpx2
 import openai
 
 from judges.errors import LLMError, LLMRejected, LLMUnavailable
@@ -86,7 +89,7 @@ def open_openai(
         base_url=endpoint,
         max_retries=0,
         timeout=timeout_s,
-        http_client=openai.DefaultAioHttpClient(),
+        http_client=openai.DefaultAioHttpClient(verify=tls_context()),
     )
     return OpenAIAdapter(
         client, provider="openai", endpoint=endpoint, formats=LearnedFormats(endpoint, images=images, file=format_file)
@@ -110,7 +113,7 @@ def open_azure(
         api_version=api_version,
         max_retries=0,
         timeout=timeout_s,
-        http_client=openai.DefaultAioHttpClient(),
+        http_client=openai.DefaultAioHttpClient(verify=tls_context()),
     )
     return OpenAIAdapter(
         client,
@@ -119,6 +122,12 @@ def open_azure(
         formats=LearnedFormats(endpoint, images=images, file=format_file),
         path="/deployments/{model}/chat/completions",
     )
+
+
+@functools.cache
+def tls_context() -> ssl.SSLContext:
+    """Return the TLS context of all clients of this process. Reading the CA certificates is slow."""
+    return httpx2.create_ssl_context()
 
 
 class OpenAIAdapter:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import io
+import struct
+import zlib
 from typing import Any
 
 from PIL import Image, ImageDraw
@@ -103,6 +105,13 @@ def image_bytes(width: int, height: int, *, mode: str = "RGB", kind: str = "PNG"
     buffer = io.BytesIO()
     Image.new(mode, (width, height)).save(buffer, kind)
     return buffer.getvalue()
+
+
+def png_of_size(width: int, height: int) -> bytes:
+    """Return a PNG whose header claims a size and whose pixels are missing."""
+    png = image_bytes(1, 1, mode="L")
+    header = png[12:16] + struct.pack(">II", width, height) + png[24:29]
+    return png[:12] + header + struct.pack(">I", zlib.crc32(header)) + png[33:]
 
 
 def image_size(jpeg: bytes) -> tuple[int, int]:

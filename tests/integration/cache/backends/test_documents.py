@@ -34,6 +34,7 @@ from tests.standin.documents import (
     pdf_with_a_layer_switched_off,
     pdf_with_pages,
     pdf_without_contents,
+    png_of_size,
 )
 
 
@@ -232,8 +233,8 @@ async def test_page_images_have_limited_size(width: float, height: float) -> Non
         (pdf_with_pages(30)[:3000], "unreadable"),
         (b"%PDF-1.7 and then nothing of use", "unreadable"),
         (pdf_of_many_pages(100_000), "unreadable: code=7: Invalid number of pages"),
-        (image_bytes(50_000, 50_000, mode="1"), "bomb"),
-        (image_bytes(9_000, 9_000, mode="L"), "bomb"),
+        (png_of_size(50_000, 50_000), "bomb"),
+        (png_of_size(9_000, 9_000), "bomb"),
         (image_bytes(100, 100)[:40], "unreadable"),
     ],
 )
