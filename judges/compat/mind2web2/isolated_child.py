@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import googlemaps  # type: ignore[import-untyped]
-
 from answers.submission import Answer
 from cache.backends.documents import Document
 from cache.capture import Capture, Observation, PageKind
@@ -213,6 +211,8 @@ class RemoteMaps:
         found = self._rpc.call_blocking("maps", method=method, args=list(args), keywords=keywords, **self._which)
         if "raised" not in found:
             return found["result"]
+        from googlemaps import exceptions  # type: ignore[import-untyped]  # here, because it loads slowly
+
         kinds = {"ValueError": ValueError, "TypeError": TypeError}
-        kind = kinds.get(found["raised"]) or getattr(googlemaps.exceptions, found["raised"])
+        kind = kinds.get(found["raised"]) or getattr(exceptions, found["raised"])
         raise kind(*found["args"])

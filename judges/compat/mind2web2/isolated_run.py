@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
-
-import googlemaps  # type: ignore[import-untyped]
 
 from cache.backends.documents import Document
 from cache.capture import Capture
@@ -226,27 +224,33 @@ class ToolsRpcServer:
 
     async def _call_maps(self, params: Mapping[str, Any]) -> Any:
         """Return the reply of the Maps API, or the error. Without ``method``, only check that there is a key."""
+        method = params.get("method")
+        if method is not None and method not in MAPS_METHODS:
+            raise JudgeBug(f"{method!r} is not an allowed method of the Maps API")
+        return await asyncio.to_thread(
+            self._maps_reply,
+            from_json_value(params.get("base_url"), str),
+            from_json_value(params.get("timeout_s"), float),
+            method,
+            from_json_value(params.get("args"), list[Any]),
+            from_json_value(params.get("keywords"), dict[str, Any]),
+        )
+
+    def _maps_reply(
+        self, base_url: str, timeout_s: float, method: str | None, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> Any:
+        from googlemaps import exceptions  # type: ignore[import-untyped]  # here, because it loads slowly
+
         try:
-            client = self._maps_client(
-                from_json_value(params.get("base_url"), str), from_json_value(params.get("timeout_s"), float)
-            )
-            method = params.get("method")
-            if method is None:
-                return {"result": None}
-            if method not in MAPS_METHODS:
-                raise JudgeBug(f"{method!r} is not an allowed method of the Maps API")
-            args, keywords = (
-                from_json_value(params.get("args"), list[Any]),
-                from_json_value(params.get("keywords"), dict[str, Any]),
-            )
-            return {"result": await asyncio.to_thread(getattr(client, method), *args, **keywords)}
-        except googlemaps.exceptions.ApiError as error:
+            client = self._maps_client(base_url, timeout_s)
+            return {"result": None if method is None else getattr(client, method)(*args, **keywords)}
+        except exceptions.ApiError as error:
             return _raised("ApiError", error.status, error.message)
-        except googlemaps.exceptions.HTTPError as error:
+        except exceptions.HTTPError as error:
             return _raised("HTTPError", error.status_code)
-        except googlemaps.exceptions.Timeout:
+        except exceptions.Timeout:
             return _raised("Timeout")
-        except googlemaps.exceptions.TransportError as error:
+        except exceptions.TransportError as error:
             # Its message contains the requested URL, and with it the key.
             return _raised("TransportError", type(error.base_exception).__name__)
         except (ValueError, TypeError) as error:

@@ -12,8 +12,6 @@ from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from typing import Any
 
-import googlemaps  # type: ignore[import-untyped]
-
 from cache.backends.browser_search import find_browser
 from cache.backends.documents import Document, read_document
 from cache.backends.http import HttpCapturer
@@ -43,6 +41,8 @@ class LocalServices:
         return LiveCapture(max_pages=max_pages)
 
     def maps(self, *, base_url: str, timeout_s: float) -> Any:
+        import googlemaps  # type: ignore[import-untyped]  # here, because it loads slowly
+
         # Retries after API faults at most double the time.
         return googlemaps.Client(
             key=required_key("GOOGLE_MAPS_API_KEY"), timeout=timeout_s, retry_timeout=2 * timeout_s, base_url=base_url
