@@ -52,7 +52,7 @@ async def capture_labelled_pages(
     make: Callable[[EgressProxy], Capturer], *, every: int = 1
 ) -> Mapping[str, Observation]:
     """Return the captures of the pages (only of each ``every``-th one) by the capturer of ``make``, by name."""
-    pages = labelled_pages()[::every]
+    pages = labelled_pages()[every // 2 :: every]
     async with _served(pages) as (proxy, port):
         capturer = make(proxy)
         try:

@@ -36,12 +36,12 @@ PAGE = f"""<!doctype html><title>The tower</title><style>body {{ margin: 30px }}
 b {{ font-weight: normal; background: red; color: white }} header {{ position: fixed; top: 0; right: 0 }}</style>
 <header>News of the day</header><h1>The <b>HEADING</b> of it</h1>{LINE}
 <p style="width: 500px">Words before it, <b>{WRAPPED}</b>, and after.</p>
-<table><tr><th>Name<th>Born<tr><td>Ada<td><b>CELL</b> 1815</table><div style="height: 3000px"></div>
-<p>Far below <b>BELOW the fold</b> it is.</p><div style="height: 4500px"></div>
+<table><tr><th>Name<th>Born<tr><td>Ada<td><b>CELL</b> 1815</table><div style="height: 1400px"></div>
+<p>Far below <b>BELOW the fold</b> it is.</p><div style="height: 1600px"></div>
 <p>And the <b>FOOT of the page</b> at last.</p>{LINE}"""
 WORDS = ("HEADING", WRAPPED, "CELL", "BELOW the fold", "FOOT of the page")
 MOVING = f"""<!doctype html><title>The tower</title><p>Before it stands this.</p>{LINE}<div id=late></div>
-<div style="height: 2500px"></div><p>And <b>MOVED words</b> here.</p>{LINE}<div style="height: 2000px"></div><script>
+<div style="height: 1300px"></div><p>And <b>MOVED words</b> here.</p>{LINE}<div style="height: 900px"></div><script>
 addEventListener("scroll", () => {{ if (scrollY > 900) late.style.height = "700px"; }});</script>"""
 
 
@@ -71,14 +71,15 @@ class Tab(Person):
         return places_of(known.json() if known.status_code == 200 else None, [(start, start + len(words))])
 
 
-@pytest_asyncio.fixture(params=[1.0, 2.0, 1.25], ids=["plain", "dense", "between"], loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="module")
 async def tab(open_dashboard: OpenDashboard, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Tab]:
+    """Tab with a device pixel ratio, 1 unless a test sets it."""
     program = find_browser(None).full
     assert program is not None, "no whole Chromium on this machine; `make setup` installs one"
     write_files(tmp_path / "extension")
     async with (
         open_dashboard() as served,
-        toolbar(program, tmp_path / "extension", tmp_path / "profile", dense=request.param) as bar,
+        toolbar(program, tmp_path / "extension", tmp_path / "profile", dense=getattr(request, "param", 1.0)) as bar,
     ):
         added = {"action": "add", "url": URL, "task_id": "towers"}
         assert (await served.http.post("/v1/pages/changes", json=added)).status_code == 201
@@ -105,6 +106,7 @@ async def red_in_box(tab: Tab, page: dict[str, Any], words: str) -> tuple[float,
     return red_in(shot, (int(left * across) - 4, int(top * down) - 3, int(right * across) + 4, int(bottom * down) + 3))
 
 
+@pytest.mark.parametrize("tab", [1.0, 2.0, 1.25], ids=["plain", "dense", "between"], indirect=True)
 async def test_quoted_words_have_a_box_in_the_uploaded_screenshot(tab: Tab):
     page = await tab.captured(PAGE, scrolled=1200)
     shares = {words: await red_in_box(tab, page, words) for words in WORDS}
