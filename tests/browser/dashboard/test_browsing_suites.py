@@ -12,8 +12,8 @@ import pytest_asyncio
 from patchright.async_api import Browser
 
 from tests.browser.dashboard.conftest import LAPTOP, PHONE, OpenDashboard, Reader, Served, open_reader
+from tests.browser.dashboard.test_fit import problems_of
 from tests.browser.dashboard.test_hostile_text import PAYLOADS, clean
-from tests.browser.dashboard.test_narrow import overflowing_elements
 from tests.browser.dashboard.test_tables import find_tables_in_downloads
 from tests.fakes.mind2web import mind2web_reply, nine_steps, ranks_of_nine_steps, write_scores, write_split
 from tests.fakes.multimodal import picture, source_row, write_rows
@@ -173,19 +173,8 @@ async def test_hostile_suite_data_runs_no_script_and_sends_no_request(runs: Runs
     assert reader.page_errors == []
 
 
-async def test_suite_pages_do_not_scroll_horizontally_on_phones(runs: Runs, chromium: Browser):
-    pages = ("/suites", runs.plain, f"{runs.plain}/steps/0", runs.pictured, f"{runs.pictured}/steps/2")
-    async with open_reader(chromium, runs.served.url, size=PHONE) as reader:
-        assert await overflowing_elements(reader, {path: path for path in pages}) == {}
-
-
 @pytest.mark.parametrize(("size", "dark"), [(LAPTOP, False), (PHONE, True)], ids=["wide-light", "narrow-dark"])
 async def test_suite_pages_are_accessible_and_fit_the_window(runs: Runs, chromium: Browser, size, dark: bool):
     async with open_reader(chromium, runs.served.url, size=size, dark=dark) as reader:
         for path in ("/suites", runs.plain, f"{runs.plain}/steps/0", f"{runs.pictured}/steps/2"):
-            await reader.go(path)
-            assert await reader.violations() == [], path
-            for width in (390, 834, 1280, 1920):
-                await reader.page.set_viewport_size({"width": width, "height": 800})
-                wide = await reader.page.evaluate("document.documentElement.scrollWidth > innerWidth")
-                assert not wide, (path, width)
+            assert await problems_of(reader, path, size) == [], path
