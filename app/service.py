@@ -17,7 +17,7 @@ from app.access.keys import KeyAuthenticator
 from app.access.rate_limits import GuessLimiter, RateLimiter, StreamLimiter
 from app.clock import SystemClock
 from app.engine import pipeline
-from app.engine.metering import MeteredClient
+from app.engine.metering import RequestMetrics
 from app.engine.runtime import Runtime, open_runtime
 from app.jobs.attempt_accounting import AttemptAccounting
 from app.jobs.budget_ledger import BudgetLedger
@@ -40,6 +40,7 @@ from app.storage.results import earlier_result
 from judges.errors import JudgeBug
 from judges.llm.checkpointed import with_checkpoints
 from judges.llm.client import LLMClient
+from judges.llm.observed import ObservedLLM
 
 _log = structlog.get_logger(__name__)
 
@@ -213,16 +214,24 @@ def job_evaluator(
         JobBudgetExhausted: A model request did not fit into the budget.
     """
 
+    request_metrics = RequestMetrics(metrics)
+
     async def evaluate(job: Job, answer: Answer, *, result_id: str, progress: ProgressCallback) -> dict[str, Any]:
         account = await AttemptAccounting.open(database, ledger, job)
 
         def wrap_client(client: LLMClient) -> LLMClient:
-            return MeteredClient(with_checkpoints(client, account, account), metrics)
+            return with_checkpoints(client, account, account)
 
         try:
             if job.kind is not JobKind.ANSWER:
                 result = await runners[job.kind.value](
-                    runtime, database, job, answer.text, result_id=result_id, progress=progress, wrap_client=wrap_client
+                    runtime,
+                    database,
+                    job,
+                    answer.text,
+                    result_id=result_id,
+                    progress=progress,
+                    wrap_client=lambda client: ObservedLLM(wrap_client(client), (request_metrics,)),
                 )
             else:
                 async with database.begin() as connection:
@@ -236,6 +245,7 @@ def job_evaluator(
                     result_id=result_id,
                     progress=progress,
                     wrap_client=wrap_client,
+                    observers=(request_metrics,),
                     answered_at=job.created_at,
                     earlier=None if earlier is None else await asyncio.to_thread(json.loads, earlier),
                 )

@@ -87,7 +87,7 @@ class ForecastRequest:
 async def forecast(runtime_copy: Runtime, forecast_request: ForecastRequest) -> Forecast:
     """Forecast the judging of one answer. ``runtime_copy`` is a runtime from ``forecast_runtime``."""
     name = parse_model(forecast_request.model).model
-    habits = past_results_of(
+    past = past_results_of(
         forecast_request.past,
         script_sha256=forecast_request.judge.sha256,
         model=name,
@@ -101,7 +101,7 @@ async def forecast(runtime_copy: Runtime, forecast_request: ForecastRequest) -> 
         def simulated(client: LLMClient) -> LLMClient:
             cached_reply, key_of = _reply_lookup(client, forecast_request)
             return SimulatedLLM(
-                habits=habits,
+                past=past,
                 assumptions=assumptions,
                 memo=memo,
                 tally=tally,
@@ -134,8 +134,8 @@ async def forecast(runtime_copy: Runtime, forecast_request: ForecastRequest) -> 
     found = forecast_from_runs(tallies[: len(LIKELY)], tallies[len(LIKELY) :])
     unknown = [url for url in unique_urls(forecast_request.answer.text) if await _is_unknown(runtime_copy, url)]
     problem = problems[0] if problems else None
-    found = replace(found, past_runs=habits.runs, unknown_pages=len(unknown), problem=problem)
-    return _by_past_runs(found, habits)
+    found = replace(found, past_runs=past.runs, unknown_pages=len(unknown), problem=problem)
+    return _by_past_runs(found, past)
 
 
 async def _is_unknown(runtime_copy: Runtime, url: str) -> bool:
@@ -143,7 +143,7 @@ async def _is_unknown(runtime_copy: Runtime, url: str) -> bool:
     return known is None or known.backend == _UNSEEN
 
 
-def _by_past_runs(found: Forecast, habits: PastResults) -> Forecast:
+def _by_past_runs(found: Forecast, past: PastResults) -> Forecast:
     """Scale the forecast to the past runs if it is far from all of them.
 
     It is far if it has more than twice the calls of the largest past run or less than half of the smallest. Runs on the
@@ -152,8 +152,8 @@ def _by_past_runs(found: Forecast, habits: PastResults) -> Forecast:
     requests are not among their calls.
     """
     forecast_calls = found.expected.calls + found.expected.cached_calls
-    calls = habits.calls_for_answer or habits.calls
-    least = min(calls, default=0) / (1 if habits.calls_for_answer else 2)
+    calls = past.calls_for_answer or past.calls
+    least = min(calls, default=0) / (1 if past.calls_for_answer else 2)
     if not calls or least <= forecast_calls <= 2 * max(calls):
         return found
     usual = sum(calls) / len(calls)

@@ -19,6 +19,7 @@ from judges.llm.circuit import CircuitBreaker, CircuitState, not_sent_error
 from judges.llm.client import LLMClient
 from judges.llm.learned_formats import FormatFile
 from judges.llm.missing_models import ListedModel, ModelList, shutdown_of, shutdown_warning
+from judges.llm.observed import rejects_all_requests
 from judges.llm.provider_adapter import ProviderAdapter
 from judges.llm.providers import (
     LEXICAL,
@@ -29,7 +30,6 @@ from judges.llm.providers import (
     make_client,
     parse_model,
 )
-from judges.llm.rejections import rejects_all_requests
 from judges.llm.response_cache import FolderReplyCache, ReplyCache, SharedReplyCache, TwoLevelReplyCache
 from judges.llm.retry import RetryPolicy
 

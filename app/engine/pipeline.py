@@ -32,12 +32,11 @@ from judges.errors import JudgeBug
 from judges.extractor import Extractor
 from judges.isolation.native import judge_isolated
 from judges.llm.cached import CachedLLM
-from judges.llm.call_recording import CallRecorder, RecordingLLM, recording_calls
+from judges.llm.call_recording import CallRecorder, recording_calls
 from judges.llm.client import LLMClient, LLMRequest
-from judges.llm.parameters import TOOLKIT_DEFAULTS, ParameterizedLLM, RunParameters
+from judges.llm.observed import ObservedLLM, RejectionMonitor, RequestObserver, UsageMeter
+from judges.llm.parameters import TOOLKIT_DEFAULTS, RequestParameters, RunParameters
 from judges.llm.providers import parse_model
-from judges.llm.rejections import RejectionMonitor
-from judges.llm.usage_meter import UsageMeter
 from judges.registry import Judge, JudgeKind
 from judges.result import build_result, native_summary
 from judges.runner import JudgeTools, run_judge
@@ -85,6 +84,7 @@ async def evaluate(
     result_id: str | None = None,
     progress: ProgressCallback = ignore_progress,
     wrap_client: Callable[[LLMClient], LLMClient] = lambda client: client,
+    observers: Sequence[RequestObserver] = (),
     answered_at: datetime | None = None,
     earlier: Mapping[str, Any] | None = None,
     parameters: RunParameters | None = None,
@@ -94,6 +94,7 @@ async def evaluate(
     Args:
         model: ``provider/model`` (default: that of the settings).
         wrap_client: Wraps the client of the model, for example with the checkpoints and the budget of a job.
+        observers: Further observers of the model requests, for example metrics.
         answered_at: Time at which the answer was given, if known. Web archive copies close to it are preferred.
         earlier: Previous result of the answer, to which the new result is compared.
         parameters: Parameters of the model requests (default: those of the settings).
@@ -114,9 +115,11 @@ async def evaluate(
     urls = unique_urls(answer.text)
     pages = AnswerPages(runtime.pages, near=answered_at)
     call_log = CallLog(runtime, pages, result_id)
-    meter = UsageMeter(call_log.wrap(wrap_client(client)))
-    refusals = RejectionMonitor(meter, model_name)
-    llm = ParameterizedLLM(refusals, parameters, provider=name.provider, model=model_name)
+    meter, refusals = UsageMeter(), RejectionMonitor(model_name)
+    request_parameters = RequestParameters(parameters, provider=name.provider, model=model_name)
+    llm = ObservedLLM(
+        wrap_client(client), (*observers, meter, refusals, call_log.recorder), prepare=request_parameters.add_to
+    )
     reporter = _ProgressReporter(progress, pages=len(urls))
     await pages.capture_all(urls, reporter.captured)
     watch.lap("capture_s")
@@ -141,7 +144,7 @@ async def evaluate(
     result["usage_by"] = meter.rows()
     result["judge"] |= _model_parameters(parameters, model_name)
     result["asked_in"] = (
-        client.configuration_hash(llm.parameterized(replace(_VERIFY_REQUEST, model=model_name)))
+        client.configuration_hash(request_parameters.add_to(replace(_VERIFY_REQUEST, model=model_name)))
         if isinstance(client, CachedLLM)
         else None
     )
@@ -392,33 +395,29 @@ class CallLog:
         self._runtime = runtime
         self._pages = pages
         self._stack = ExitStack()
-        self._recorder = CallRecorder(result_id, kept=self._is_page_body, mask=runtime.redactor.redact)
-
-    def wrap(self, client: LLMClient) -> LLMClient:
-        """Return a client that records the requests to ``client``."""
-        return RecordingLLM(client, self._recorder)
+        self.recorder = CallRecorder(result_id, kept=self._is_page_body, mask=runtime.redactor.redact)
 
     async def store(self, judge: Judge) -> dict[str, Any] | None:
         """Store the log. Return its entry in the result, or None if the store fails, which does not fail the job."""
         try:
             if judge.source is not None:
                 await self._runtime.blobs.put_in_area(BlobArea.SCRIPTS, judge.source)
-            record = await self._recorder.finish()
+            record = await self.recorder.finish()
             sha256 = await self._runtime.blobs.put_in_area(BlobArea.CALLS, record)
         except BlobStoreFailed as error:
             _log.warning("call log not stored", task_id=judge.task, error=str(error))
             return None
-        return {"sha256": sha256, "bytes": len(record), "count": self._recorder.calls}
+        return {"sha256": sha256, "bytes": len(record), "count": self.recorder.calls}
 
     def _is_page_body(self, sha256: str) -> bool:
         return any(blob.sha256 == sha256 for capture in self._pages.seen for blob in capture.blobs.values())
 
     def __enter__(self) -> Self:
-        self._stack.enter_context(recording_calls(self._recorder))
+        self._stack.enter_context(recording_calls(self.recorder))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
-        self._recorder.close()
+        self.recorder.close()

@@ -190,13 +190,13 @@ class _SharedServer:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._owner = 0
+        self._owner_pid = 0
         self._server = DocumentServer()
 
     def get(self) -> DocumentServer:
         with self._lock:
-            if self._owner != os.getpid():
-                self._owner, self._server = os.getpid(), DocumentServer()
+            if self._owner_pid != os.getpid():
+                self._owner_pid, self._server = os.getpid(), DocumentServer()
                 atexit.register(self._server.close)
             return self._server
 

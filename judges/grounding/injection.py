@@ -35,7 +35,7 @@ REACH_CHARS: Final = 500
 STRIDE_CHARS: Final = 20_000
 PRIMARY_SIGNS: Final = SUFFICIENT_SIGNS | REQUIRED_COMPANIONS.keys()
 WORDINGS: Final = (*ENGLISH_PATTERNS, *MULTILINGUAL_PATTERNS)
-_TELLING: Final = PatternSearch(wording for wording in WORDINGS if wording.sign in PRIMARY_SIGNS)
+_PRIMARY_WORDINGS: Final = PatternSearch(wording for wording in WORDINGS if wording.sign in PRIMARY_SIGNS)
 _OTHERS: Final = PatternSearch(wording for wording in WORDINGS if wording.sign not in PRIMARY_SIGNS)
 FLOOD_TIMES: Final = 20
 FLOOD_SHARE: Final = 0.3
@@ -151,7 +151,11 @@ def _orders(plain: FoldedText, text: str) -> Iterator[InjectedInstruction]:
 
 def _hits(plain: FoldedText, text: str) -> list[_Hit]:
     """Return all relevant signs, sorted. Supporting signs are only searched near signs that require them."""
-    hits = [hit for start in range(0, len(plain.text), STRIDE_CHARS) for hit in _found(_TELLING, plain, text, start)]
+    hits = [
+        hit
+        for start in range(0, len(plain.text), STRIDE_CHARS)
+        for hit in _found(_PRIMARY_WORDINGS, plain, text, start)
+    ]
     anchors = sorted(hit.start for hit in hits if hit.sign in REQUIRED_COMPANIONS)
     for start, end in _windows(anchors):
         hits += _found(_OTHERS, plain, text, start, end)

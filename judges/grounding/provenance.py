@@ -19,7 +19,7 @@ from judges.grounding.folding import fold
 S = TypeVar("S", bound=BaseModel)
 
 _ADDRESS = re.compile(r"\s*(?:https?://|www\.)\S+\s*", re.IGNORECASE)
-_TELLING = re.compile(r"\b(?:[A-Z]\w{2,}|\w*\d\w*)")
+_NAME_OR_NUMBER = re.compile(r"\b(?:[A-Z]\w{2,}|\w*\d\w*)")
 _URL_END = r"(?![\w/?&=%#-])"
 _DROPPED: Final = object()
 
@@ -92,7 +92,7 @@ def _is_invented(item: dict[Any, Any], known: KnownUrls) -> bool:
     if any(_ADDRESS.fullmatch(text) and text in known for text in texts):
         return False
     return known.knows_none_of(
-        word for text in texts if not _ADDRESS.fullmatch(text) for word in _TELLING.findall(text)
+        word for text in texts if not _ADDRESS.fullmatch(text) for word in _NAME_OR_NUMBER.findall(text)
     )
 
 

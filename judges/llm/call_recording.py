@@ -32,6 +32,7 @@ from judges.errors import LLMError, ShorterPage, UnusableReply
 from judges.llm.client import LLMClient, LLMReply, LLMRequest, Message
 from judges.llm.context_windows import with_shortened_page
 from judges.llm.images import DataURI
+from judges.llm.observed import ObservedLLM
 from judges.llm.remote import sent_params
 from judges.llm.request_formats import SCHEMA_IN_WORDS
 from judges.prompting.prompts.library import load_prompt
@@ -51,7 +52,7 @@ _TAG = re.compile(r"</?[a-z_]+ [0-9a-f]{32}>")
 
 
 class CallRecorder:
-    """Writer of the call log of one answer. Call ``close`` when done; an unfinished log is discarded.
+    """Observer that writes the call log of one answer. Call ``close`` when done; an unfinished log is discarded.
 
     ``of`` is the id of the result. It makes each log unique, so that it can be deleted with its result. ``kept``
     returns whether an image with a hash is already stored elsewhere. ``mask`` redacts secrets in error messages.
@@ -84,17 +85,15 @@ class CallRecorder:
         """Return the number of finished calls."""
         return len(self._calls)
 
-    async def record_reply(self, request: LLMRequest, reply: LLMReply) -> None:
-        """Record a call with its reply."""
+    async def replied(self, request: LLMRequest, reply: LLMReply, seconds: float) -> None:
         await self._add(request, reply_outcome(reply, self._mask))
 
-    async def record_error(self, request: LLMRequest, error: LLMError) -> None:
-        """Record a call without a usable reply."""
+    async def failed(self, request: LLMRequest, error: LLMError) -> None:
         await self._add(request, fault_outcome(error, self._mask))
 
-    def record_cancelled(self, request: LLMRequest) -> None:
-        """Record a cancelled call. Not a coroutine, because the cancelled task must not wait."""
-        self._put_locked(request, CANCELLED_OUTCOME)
+    def cancelled(self, request: LLMRequest) -> None:
+        if not request.cache_only:
+            self._put_locked(request, CANCELLED_OUTCOME)
 
     async def finish(self) -> bytes:
         """Return the call log. The order of the calls does not depend on which finished first."""
@@ -232,30 +231,6 @@ class CallRecorder:
         return b"".join((MAGIC, HEAD.pack(len(packed)), packed, self._spool.read()))
 
 
-class RecordingLLM:
-    """``LLMClient`` of one answer that records its calls. It wraps a shared client, which it does not close."""
-
-    def __init__(self, inner: LLMClient, recorder: CallRecorder) -> None:
-        self._inner = inner
-        self._recorder = recorder
-
-    async def complete(self, request: LLMRequest) -> LLMReply:
-        try:
-            reply = await self._inner.complete(request)
-        except LLMError as error:
-            await self._recorder.record_error(request, error)
-            raise
-        except asyncio.CancelledError:
-            if not request.cache_only:
-                self._recorder.record_cancelled(request)
-            raise
-        await self._recorder.record_reply(request, reply)
-        return reply
-
-    async def aclose(self) -> None:
-        """Do nothing: the wrapped client is shared."""
-
-
 def _cut(text: str) -> list[str]:
     """Split a text into block tags and the texts between them. Joined, the pieces are the text again."""
     pieces, at = [], 0
@@ -310,7 +285,7 @@ class _RecordedIfActive:
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         recorder = _active_recorder.get()
-        client = self._inner if recorder is None else RecordingLLM(self._inner, recorder)
+        client = self._inner if recorder is None else ObservedLLM(self._inner, (recorder,))
         return await client.complete(request)
 
     async def aclose(self) -> None:

@@ -54,9 +54,9 @@ class LLMReply:
     """Usable reply. ``parsed`` is an instance of the request's schema, or None if the request has no schema.
 
     ``unusable`` contains the unusable replies that preceded it, and ``retried`` the faults after which the request was
-    sent again. Both are empty for replies from the cache; the next two fields are stored with the reply.
+    sent again. Both are empty for replies from the cache.
     ``shorter_page`` is set if the provider rejected the whole page and replied to a shortened one. ``text_only`` is
-    true if the screenshots were left out because the model takes no images.
+    true if the screenshots were left out because the model takes no images. Both are stored with the reply.
     ``request_format`` is the name of the request format, empty for the default. ``key`` is the cache key of the
     request, empty if the client computes none.
     """

@@ -1,7 +1,7 @@
-"""Reasoning effort, temperature and output limit of a run, by role, and the client that adds them to requests.
+"""Reasoning effort, temperature and output limit of a run, by role, and their addition to requests.
 
-Values of the user override the table of model families. ``ParameterizedLLM`` handles every request of a run before it
-is recorded, counted, looked up or sent, so that call log, cache key and request agree.
+Values of the user override the table of model families. They are added to every request of a run before it is recorded,
+counted, looked up or sent, so that call log, cache key and request agree.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, Self, TypeAlias
 
 from judges.errors import ModelNotConfigured
-from judges.llm.client import OWN_ROLE, LLMClient, LLMReply, LLMRequest, role_of
+from judges.llm.client import OWN_ROLE, LLMRequest, role_of
 from judges.llm.families import DEFAULT_MODEL, family_of, is_reasoning_model, params_for
 
 Effort: TypeAlias = Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -86,25 +86,21 @@ class RunParameters:
         return cls(every=read(OWN_ROLE), roles=exact)
 
 
-class ParameterizedLLM:
-    """``LLMClient`` that adds the parameters of a run to requests. ``provider`` and ``model`` are those of the run.
+class RequestParameters:
+    """Adds the parameters of a run to its requests. ``provider`` and ``model`` are those of the run.
 
     Raises:
         ModelNotConfigured: a reasoning effort is set, and the provider supports none.
     """
 
-    def __init__(self, inner: LLMClient, parameters: RunParameters, *, provider: str, model: str) -> None:
+    def __init__(self, parameters: RunParameters, *, provider: str, model: str) -> None:
         if provider == "bedrock" and any(_effort(parameters.set_for(role)) for role in (*ROLES, OWN_ROLE)):
             raise ModelNotConfigured(f"{provider}/{model} supports no reasoning effort: unset ASSAY_REASONING_EFFORT")
-        self._inner = inner
         self._parameters = parameters
         self._provider = provider
         self._model = model
 
-    async def complete(self, request: LLMRequest) -> LLMReply:
-        return await self._inner.complete(self.parameterized(request))
-
-    def parameterized(self, request: LLMRequest) -> LLMRequest:
+    def add_to(self, request: LLMRequest) -> LLMRequest:
         """Return the request with model and parameters of the run."""
         params = dict(request.params)
         if request.model in TOOLKIT_DEFAULTS and request.model != self._model:
@@ -131,9 +127,6 @@ class ParameterizedLLM:
         if found.max_output_tokens is not None:
             params[limit] = found.max_output_tokens
         return request if params == request.params else replace(request, params=params)
-
-    async def aclose(self) -> None:
-        """Do nothing: the wrapped client is shared."""
 
 
 def output_limit_name(provider: str, model: str) -> str:

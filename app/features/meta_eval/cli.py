@@ -157,9 +157,9 @@ async def _measure_model(
     from cache.errors import NoEvidence
     from judges.analysis.meta_eval.ask import ask_all
     from judges.analysis.meta_eval.judge_agreement import agreement_of_asked
-    from judges.llm.parameters import ParameterizedLLM
+    from judges.llm.observed import ObservedLLM, RejectionMonitor
+    from judges.llm.parameters import RequestParameters
     from judges.llm.providers import parse_model
-    from judges.llm.rejections import RejectionMonitor
     from judges.verifier import Verifier
 
     async def stored(page_id: str) -> Evidence:
@@ -169,10 +169,9 @@ async def _measure_model(
         return await runtime.pages.evidence(capture)
 
     client, name = runtime.models.client(model)
-    monitor = RejectionMonitor(client, name)
-    model_client = ParameterizedLLM(
-        monitor, runtime.settings.parameters, provider=parse_model(model).provider, model=name
-    )
+    monitor = RejectionMonitor(name)
+    parameters = RequestParameters(runtime.settings.parameters, provider=parse_model(model).provider, model=name)
+    model_client = ObservedLLM(client, (monitor,), prepare=parameters.add_to)
     judge = Verifier(model_client, name, block_builder=runtime.block_builder, pages=runtime.page_preparer)
     judged = await ask_all(items, judge, stored=stored, votes=votes, done=done)
     if monitor.refusal is not None:

@@ -202,7 +202,7 @@ def scored_record(
         "status": StepStatus.SCORED.value,
         "reason": None,
         "detail": "",
-        "element_acc": int(verdict.element),
+        "element_acc": int(verdict.element_correct),
         "action_f1": verdict.f1[reading],
         "step_acc": int(verdict.success(reading)),
         "f1": {str(each): value for each, value in verdict.f1.items()},

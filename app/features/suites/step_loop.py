@@ -20,7 +20,7 @@ from app.features.suites.records import Record, is_final, without_trace
 from app.settings import Settings
 from judges.errors import JudgeError, LLMError, LLMRejected, ModelNotConfigured
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
-from judges.llm.rejections import rejects_all_requests
+from judges.llm.observed import rejects_all_requests
 
 S_contra = TypeVar("S_contra", contravariant=True)
 S = TypeVar("S")

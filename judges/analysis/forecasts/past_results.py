@@ -33,8 +33,8 @@ class PastResults:
     """Statistics of past results.
 
     ``verdict_tokens`` and ``extract_tokens`` are mean output tokens per request; None: unknown. ``calls`` are the calls
-    of each past run, including cached replies; ``calls_for_answer`` only those of runs on this answer. ``said``
-    contains the earlier verdicts on this answer.
+    of each past run, including cached replies; ``calls_for_answer`` only those of runs on this answer.
+    ``earlier_verdicts`` are those on this answer.
     """
 
     runs: int = 0
@@ -44,7 +44,7 @@ class PastResults:
     extract_tokens: float | None = None
     calls: tuple[int, ...] = ()
     calls_for_answer: tuple[int, ...] = ()
-    said: Mapping[ClaimKey, EarlierVerdict] = field(default_factory=dict)
+    earlier_verdicts: Mapping[ClaimKey, EarlierVerdict] = field(default_factory=dict)
 
 
 def past_results_of(
@@ -56,22 +56,22 @@ def past_results_of(
         for one in results
         if (one.get("judge") or {}).get("script_sha256") == script_sha256 and one.get("status") == "complete"
     ]
-    asked = [leaf for one in past for leaf in _asked_leaves(one)]
-    voted = [leaf for leaf in asked if len(leaf["votes"]) > 1 and len(leaf.get("sources") or ()) <= 1]
-    passed = sum(leaf["outcome"] == "passed" for leaf in asked)
+    judged = [leaf for one in past for leaf in _judged_leaves(one)]
+    voted = [leaf for leaf in judged if len(leaf["votes"]) > 1 and len(leaf.get("sources") or ()) <= 1]
+    passed = sum(leaf["outcome"] == "passed" for leaf in judged)
     split = sum(len({vote["result"] for vote in leaf["votes"]}) > 1 for leaf in voted)
     # Output length depends on the model; pass rates depend on the answers.
     same_model = [one for one in past if one.get("model") == model]
-    verdicts = [leaf["usage"] for one in same_model for leaf in _asked_leaves(one) if _has_calls(leaf["usage"])]
+    verdicts = [leaf["usage"] for one in same_model for leaf in _judged_leaves(one) if _has_calls(leaf["usage"])]
     return PastResults(
         runs=len(past),
-        pass_rate=(passed + _PRIOR_WEIGHT * PASS_RATE) / (len(asked) + _PRIOR_WEIGHT),
+        pass_rate=(passed + _PRIOR_WEIGHT * PASS_RATE) / (len(judged) + _PRIOR_WEIGHT),
         split_rate=(split + _PRIOR_WEIGHT * SPLIT_RATE) / (len(voted) + _PRIOR_WEIGHT),
         verdict_tokens=_per_call(verdicts),
         extract_tokens=_per_call(list(map(_extraction_usage, filter(_is_uncached, same_model)))),
         calls=_calls(past),
         calls_for_answer=_calls(one for one in past if one.get("answer_sha256") == answer_sha256),
-        said=_earlier_verdicts(past, answer_sha256, model),
+        earlier_verdicts=_earlier_verdicts(past, answer_sha256, model),
     )
 
 
@@ -94,11 +94,11 @@ def _earlier_verdicts(past: Iterable[Result], answer_sha256: str, model: str) ->
         )
         for result in past
         if result.get("answer_sha256") == answer_sha256
-        for leaf in _asked_leaves(result)
+        for leaf in _judged_leaves(result)
     }
 
 
-def _asked_leaves(result: Result) -> Iterator[Mapping[str, Any]]:
+def _judged_leaves(result: Result) -> Iterator[Mapping[str, Any]]:
     """Yield the leaves that a model settled."""
     for part in result.get("eval_breakdown") or ():
         yield from (
@@ -126,7 +126,7 @@ def _is_uncached(result: Result) -> bool:
 
 def _extraction_usage(result: Result) -> dict[str, float]:
     """Return calls and output tokens outside of verdicts: extractions and free requests of the judge file."""
-    leaves = list(_asked_leaves(result))
+    leaves = list(_judged_leaves(result))
     return {
         name: result["usage"][name] - sum(leaf["usage"][name] for leaf in leaves) for name in ("calls", "output_tokens")
     }

@@ -96,7 +96,7 @@ class SimulatedLLM:
     def __init__(
         self,
         *,
-        habits: PastResults,
+        past: PastResults,
         assumptions: RunAssumptions,
         memo: LexicalReplies,
         tally: UsageByRole,
@@ -109,7 +109,7 @@ class SimulatedLLM:
 
         It does not affect the probability that a claim passes.
         """
-        self._habits = habits
+        self._past = past
         self._assumptions = assumptions
         self._memo = memo
         self._tally = tally
@@ -171,13 +171,13 @@ class SimulatedLLM:
         )
 
     def _input_tokens(self, request: LLMRequest) -> float:
-        before = self._habits.said.get(_claim(request)) if request.purpose == "verify" else None
+        before = self._past.earlier_verdicts.get(_claim(request)) if request.purpose == "verify" else None
         if before is not None and before.input_tokens and _same_question(before.evidence, before.prompt, request):
             return before.input_tokens
         return input_tokens(request.messages)
 
     def _output_tokens(self, request: LLMRequest, text: str) -> float:
-        known = {"verify": self._habits.verdict_tokens, "extract": self._habits.extract_tokens}.get(request.purpose)
+        known = {"verify": self._past.verdict_tokens, "extract": self._past.extract_tokens}.get(request.purpose)
         if known is not None:
             return known
         guessed = VERDICT_TOKENS if request.purpose == "verify" else text_tokens(text)
@@ -221,14 +221,14 @@ class SimulatedLLM:
         """
         verdict = self._assumptions.always
         if verdict is None:
-            before = self._habits.said.get(_claim(request))
+            before = self._past.earlier_verdicts.get(_claim(request))
             likely = self._probability(request, holds=holds)
             verdict = before.passed if before is not None else self._uniform(request, "holds") < likely
-        differs = self._assumptions.split or self._uniform(request, "split") < self._habits.split_rate
+        differs = self._assumptions.split or self._uniform(request, "split") < self._past.split_rate
         return not verdict if differs and request.vote == 1 else verdict
 
     def _probability(self, request: LLMRequest, *, holds: bool) -> float:
-        odds = self._habits.pass_rate / (1 - self._habits.pass_rate)
+        odds = self._past.pass_rate / (1 - self._past.pass_rate)
         if "page" in request.parts:
             if request.parts["page"] != self._unknown_page:
                 odds *= ODDS_IF_LEXICAL_PASSES if holds else 1 / ODDS_IF_LEXICAL_FAILS

@@ -23,13 +23,13 @@ class StepVerdict:
     """
 
     picked: str | None
-    element: bool
+    element_correct: bool
     operation: str
     gold: str
     f1: Mapping[Reading, float]
 
     def success(self, reading: Reading) -> bool:
-        return self.element and self.f1[reading] == 1.0
+        return self.element_correct and self.f1[reading] == 1.0
 
 
 def score_answer(row: TildeRow, answer: SeeActReply) -> StepVerdict:
@@ -43,7 +43,7 @@ def score_answer(row: TildeRow, answer: SeeActReply) -> StepVerdict:
             f1[Reading.of(counting, keep_click_value=keep)] = operation_f1(predicted, gold, counting)
     return StepVerdict(
         picked=picked,
-        element=picked is not None and is_one_of(picked, row.targets),
+        element_correct=picked is not None and is_one_of(picked, row.targets),
         operation=operation_string(answer.action, answer.value),
         gold=operation_string(row.op, row.value),
         f1=f1,

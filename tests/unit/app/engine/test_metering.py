@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from app.engine.metering import MeteredClient
+from app.engine.metering import RequestMetrics
 from app.observability.metrics import Metrics
 from judges.errors import LLMUnavailable
 from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.observed import ObservedLLM
 from rubrics.verdict import Usage
 
 
@@ -31,7 +32,8 @@ def reply(*, cached: bool = False) -> LLMReply:
 
 async def test_requests_are_timed_and_counted_by_outcome():
     metrics = Metrics()
-    client = MeteredClient(Model(reply(), reply(cached=True), LLMUnavailable("down")), metrics)
+    model = Model(reply(), reply(cached=True), LLMUnavailable("down"))
+    client = ObservedLLM(model, (RequestMetrics(metrics),))
     request = LLMRequest(model="m", messages=())
     await client.complete(request)
     await client.complete(request)

@@ -20,10 +20,11 @@ from judges.llm.call_log_reader import (
     read_calls,
     recorded_request_key,
 )
-from judges.llm.call_recording import CallRecorder, RecordingLLM, recorded_client, recording_calls
+from judges.llm.call_recording import CallRecorder, recorded_client, recording_calls
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.context_windows import SHORTENED_PAGE_NOTICE, with_shortened_page
 from judges.llm.images import DataURI, image_part
+from judges.llm.observed import ObservedLLM
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.prompts.library import load_prompt
 from judges.prompting.verdict_reply import BinaryEvalResult
@@ -55,7 +56,7 @@ def request(claim: str, *, secret: bytes = b"one secret of many", vote: int = 0,
 
 async def recorded(*requests: LLMRequest, llm: Any = None, **options: Any) -> ParsedCallLog:
     recorder = CallRecorder("res_1", **options)
-    client = RecordingLLM(llm or RuleLLM(), recorder)
+    client = ObservedLLM(llm or RuleLLM(), (recorder,))
     for each in requests:
         with contextlib.suppress(LLMUnavailable, LLMOutputUnusable):
             await client.complete(each)
@@ -272,7 +273,7 @@ async def test_failed_attempts_are_recorded_with_secrets_masked():
 
 async def test_cancelled_call_is_recorded_without_reply():
     recorder, never = CallRecorder("res_1"), asyncio.Event()
-    client = RecordingLLM(RuleLLM(pause=lambda asked: never.wait()), recorder)
+    client = ObservedLLM(RuleLLM(pause=lambda asked: never.wait()), (recorder,))
     asked = [request("the lamp is green"), replace(request("the lamp is red"), cache_only=True)]
     tasks = [asyncio.create_task(client.complete(each)) for each in asked]
     await asyncio.sleep(0)

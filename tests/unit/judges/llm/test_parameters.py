@@ -10,9 +10,8 @@ import pytest
 from judges.errors import ModelNotConfigured
 from judges.llm.client import LLMRequest
 from judges.llm.encoding import request_key
-from judges.llm.parameters import ParameterizedLLM, Parameters, RunParameters
+from judges.llm.parameters import Parameters, RequestParameters, RunParameters
 from judges.llm.remote import sent_params
-from tests.fakes.llm import RuleLLM
 
 VERIFY = LLMRequest(model="gpt-6-luna", messages=(), purpose="verify")
 EXTRACT = replace(VERIFY, purpose="extract")
@@ -23,13 +22,7 @@ HIGH = RunParameters(every=Parameters(reasoning_effort="high"))
 def sent(
     request: LLMRequest, parameters: RunParameters, *, provider: str = "openai", model: str = ""
 ) -> dict[str, Any]:
-    llm = ParameterizedLLM(
-        RuleLLM(lambda _: True),
-        parameters,
-        provider=provider,
-        model=model or request.model,
-    )
-    return sent_params(llm.parameterized(request))
+    return sent_params(RequestParameters(parameters, provider=provider, model=model or request.model).add_to(request))
 
 
 def test_only_the_default_model_gets_the_maximum_reasoning_effort():
@@ -79,10 +72,10 @@ def test_small_output_limit_of_a_script_is_dropped_for_reasoning_models(limit: s
 @pytest.mark.parametrize("named", ["o4-mini", "gpt-6-luna"])
 def test_default_model_of_the_toolkit_in_a_script_means_the_model_of_the_run(named: str):
     asked = replace(OWN, model=named, params={"temperature": 0.7, "top_p": 0.5})
-    llm = ParameterizedLLM(RuleLLM(lambda _: True), RunParameters(), provider="openai", model="mine")
-    found = llm.parameterized(asked)
+    added = RequestParameters(RunParameters(), provider="openai", model="mine")
+    found = added.add_to(asked)
     assert (found.model, dict(found.params)) == ("mine", {"top_p": 0.5})
-    assert llm.parameterized(replace(asked, model="gpt-4o")).model == "gpt-4o"
+    assert added.add_to(replace(asked, model="gpt-4o")).model == "gpt-4o"
 
 
 def test_different_effort_has_a_different_request_key():

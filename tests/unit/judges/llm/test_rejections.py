@@ -4,7 +4,7 @@ import pytest
 
 from judges.errors import LLMCircuitOpen, LLMError, LLMQuotaExhausted, LLMRejected, LLMUnavailable, RejectionScope
 from judges.llm.client import LLMRequest
-from judges.llm.rejections import RejectionMonitor
+from judges.llm.observed import ObservedLLM, RejectionMonitor
 from judges.prompting.verdict_reply import BinaryEvalResult
 from tests.fakes.llm import RuleLLM
 
@@ -13,10 +13,10 @@ ASKED = LLMRequest(model="m", messages=(), schema=BinaryEvalResult)
 
 
 async def recorded_rejection(fault: LLMError, model: str = "m") -> LLMRejected | None:
-    watch = RejectionMonitor(RuleLLM(lambda request: fault), model)
+    monitor = RejectionMonitor(model)
     with pytest.raises(type(fault)):
-        await watch.complete(ASKED)
-    return watch.refusal
+        await ObservedLLM(RuleLLM(lambda request: fault), (monitor,)).complete(ASKED)
+    return monitor.refusal
 
 
 @pytest.mark.parametrize(

@@ -38,25 +38,25 @@ def seeact_reply(element: str, action: str = "TYPE", value: str = "rome") -> See
 
 def test_correct_letter_and_operation_are_a_success():
     verdict = score_answer(row(), seeact_reply("B"))
-    assert (verdict.picked, verdict.element) == (B, True)
+    assert (verdict.picked, verdict.element_correct) == (B, True)
     assert all(verdict.success(reading) for reading in Reading)
 
 
 @pytest.mark.parametrize("element", ["A", "D", "E", "Z", "NO", "Invalid", "AA"])
 def test_wrong_none_and_unknown_letters_are_wrong(element: str):
     verdict = score_answer(row(), seeact_reply(element))
-    assert not verdict.element
+    assert not verdict.element_correct
     assert verdict.f1[Reading.SET] == 1
     assert not verdict.success(Reading.SET)
 
 
 def test_every_target_is_correct():
-    assert score_answer(row(targets=(A, C)), seeact_reply("C")).element
+    assert score_answer(row(targets=(A, C)), seeact_reply("C")).element_correct
 
 
 def test_correct_element_is_recognized_by_id_and_not_by_text():
-    assert score_answer(row(targets=('<a bnid="2">other</a>',)), seeact_reply("B")).element
-    assert not score_answer(row(targets=("<b><a bnid=2></a></b>",)), seeact_reply("B")).element
+    assert score_answer(row(targets=('<a bnid="2">other</a>',)), seeact_reply("B")).element_correct
+    assert not score_answer(row(targets=("<b><a bnid=2></a></b>",)), seeact_reply("B")).element_correct
 
 
 def test_partly_correct_value_is_not_a_success():

@@ -1,0 +1,131 @@
+"""Observation of the requests of one answer: every request and its outcome is reported once to each observer.
+
+``ObservedLLM`` is the only wrapper around the client of a model. Call log, usage, metrics and detection of rejections
+are observers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import reduce
+from operator import add
+from typing import Any, Protocol
+
+from judges.errors import LLMError, LLMRejected, RejectionScope
+from judges.llm.client import LLMClient, LLMReply, LLMRequest, role_of
+from rubrics.verdict import Usage
+
+_NO_ACCESS = 403
+
+
+class RequestObserver(Protocol):
+    """Observer of requests. ``seconds`` is the time from the request to its outcome."""
+
+    async def replied(self, request: LLMRequest, reply: LLMReply, seconds: float) -> None: ...
+
+    async def failed(self, request: LLMRequest, error: LLMError) -> None: ...
+
+    def cancelled(self, request: LLMRequest) -> None:
+        """Observe a cancelled request. Not a coroutine, because the cancelled task must not wait."""
+        ...
+
+
+class ObservedLLM:
+    """``LLMClient`` that reports the requests to ``inner``, which it does not close.
+
+    ``prepare`` changes each request first, so that observers, cache key and server see the same request.
+    """
+
+    def __init__(
+        self,
+        inner: LLMClient,
+        observers: Sequence[RequestObserver],
+        *,
+        prepare: Callable[[LLMRequest], LLMRequest] = lambda request: request,
+    ) -> None:
+        self._inner = inner
+        self._observers = observers
+        self._prepare = prepare
+
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        request = self._prepare(request)
+        began = time.monotonic()
+        try:
+            reply = await self._inner.complete(request)
+        except LLMError as error:
+            for observer in self._observers:
+                await observer.failed(request, error)
+            raise
+        except asyncio.CancelledError:
+            for observer in self._observers:
+                observer.cancelled(request)
+            raise
+        seconds = time.monotonic() - began
+        for observer in self._observers:
+            await observer.replied(request, reply, seconds)
+        return reply
+
+    async def aclose(self) -> None:
+        """Do nothing: the wrapped client is shared."""
+
+
+class UsageMeter:
+    """Usage of one answer by model and role, including the requests of helpers that its judge created."""
+
+    def __init__(self) -> None:
+        self._used: dict[tuple[str, str], Usage] = {}
+
+    @property
+    def total(self) -> Usage:
+        return reduce(add, self._used.values(), Usage())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one JSON row per model and role as in results, sorted: ``{model, role, calls, ...}``."""
+        return [{"model": model, "role": role, **asdict(used)} for (model, role), used in sorted(self._used.items())]
+
+    async def replied(self, request: LLMRequest, reply: LLMReply, seconds: float) -> None:
+        self._add(request, reply.usage)
+
+    async def failed(self, request: LLMRequest, error: LLMError) -> None:
+        self._add(request, error.usage)
+
+    def cancelled(self, request: LLMRequest) -> None:
+        """Do nothing: the usage of a cancelled request is unknown."""
+
+    def _add(self, request: LLMRequest, used: Usage) -> None:
+        key = request.model, role_of(request)
+        self._used[key] = self._used.get(key, Usage()) + used
+
+
+class RejectionMonitor:
+    """Stores the first rejection of the key, the account or the model, so that judging stops.
+
+    Rejections of a model other than ``model``, that of the run, do not stop it.
+    """
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self.refusal: LLMRejected | None = None
+
+    async def replied(self, request: LLMRequest, reply: LLMReply, seconds: float) -> None:
+        """Do nothing."""
+
+    async def failed(self, request: LLMRequest, error: LLMError) -> None:
+        if self.refusal is not None or not isinstance(error, LLMRejected):
+            return
+        concerned = error.scope is RejectionScope.ENDPOINT or request.model == self._model
+        if concerned and rejects_all_requests(error):
+            self.refusal = error
+
+    def cancelled(self, request: LLMRequest) -> None:
+        """Do nothing."""
+
+
+def rejects_all_requests(error: LLMRejected) -> bool:
+    """Return whether the provider would reject every request of the run because of its key, account or model."""
+    return error.scope is RejectionScope.ENDPOINT or (
+        error.scope is RejectionScope.MODEL and (error.no_such_model or error.status == _NO_ACCESS)
+    )
