@@ -38,8 +38,7 @@ from app.storage.database import Database, open_database
 from app.storage.records import Job, JobKind
 from app.storage.results import earlier_result
 from judges.errors import JudgeBug
-from judges.llm.checkpointed import with_checkpoints
-from judges.llm.client import LLMClient
+from judges.llm.client import LLMClient, for_job
 from judges.llm.observed import ObservedLLM
 
 _log = structlog.get_logger(__name__)
@@ -218,10 +217,7 @@ def job_evaluator(
 
     async def evaluate(job: Job, answer: Answer, *, result_id: str, progress: ProgressCallback) -> dict[str, Any]:
         account = await AttemptAccounting.open(database, ledger, job)
-
-        def wrap_client(client: LLMClient) -> LLMClient:
-            return with_checkpoints(client, account, account)
-
+        prepare = for_job(account, account)
         try:
             if job.kind is not JobKind.ANSWER:
                 result = await runners[job.kind.value](
@@ -231,7 +227,7 @@ def job_evaluator(
                     answer.text,
                     result_id=result_id,
                     progress=progress,
-                    wrap_client=lambda client: ObservedLLM(wrap_client(client), (request_metrics,)),
+                    wrap_client=lambda client: ObservedLLM(client, (request_metrics,), prepare=prepare),
                 )
             else:
                 async with database.begin() as connection:
@@ -244,7 +240,7 @@ def job_evaluator(
                     model=job.model,
                     result_id=result_id,
                     progress=progress,
-                    wrap_client=wrap_client,
+                    prepare=prepare,
                     observers=(request_metrics,),
                     answered_at=job.created_at,
                     earlier=None if earlier is None else await asyncio.to_thread(json.loads, earlier),

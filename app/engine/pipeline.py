@@ -84,6 +84,7 @@ async def evaluate(
     result_id: str | None = None,
     progress: ProgressCallback = ignore_progress,
     wrap_client: Callable[[LLMClient], LLMClient] = lambda client: client,
+    prepare: Callable[[LLMRequest], LLMRequest] = lambda request: request,
     observers: Sequence[RequestObserver] = (),
     answered_at: datetime | None = None,
     earlier: Mapping[str, Any] | None = None,
@@ -93,7 +94,8 @@ async def evaluate(
 
     Args:
         model: ``provider/model`` (default: that of the settings).
-        wrap_client: Wraps the client of the model, for example with the checkpoints and the budget of a job.
+        wrap_client: Replaces the client of the model, for example by one that replays recorded replies.
+        prepare: Changes each request before it is sent, for example by adding the checkpoints and the budget of a job.
         observers: Further observers of the model requests, for example metrics.
         answered_at: Time at which the answer was given, if known. Web archive copies close to it are preferred.
         earlier: Previous result of the answer, to which the new result is compared.
@@ -118,7 +120,9 @@ async def evaluate(
     meter, refusals = UsageMeter(), RejectionMonitor(model_name)
     request_parameters = RequestParameters(parameters, provider=name.provider, model=model_name)
     llm = ObservedLLM(
-        wrap_client(client), (*observers, meter, refusals, call_log.recorder), prepare=request_parameters.add_to
+        wrap_client(client),
+        (*observers, meter, refusals, call_log.recorder),
+        prepare=lambda request: prepare(request_parameters.add_to(request)),
     )
     reporter = _ProgressReporter(progress, pages=len(urls))
     await pages.capture_all(urls, reporter.captured)

@@ -24,8 +24,8 @@ from app.storage.records import Job
 from app.storage.text_cleanup import storable_text
 from judges.errors import LLMBudgetExceeded, LLMUnavailable, ShorterPage, UnusableKind, UnusableReply
 from judges.llm.budget import Estimate, unknown_price_message
-from judges.llm.checkpointed import CheckpointedReply
 from judges.llm.client import LLMReply
+from judges.llm.response_cache import CheckpointedReply
 from rubrics.verdict import Usage
 
 _log = structlog.get_logger(__name__)

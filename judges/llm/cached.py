@@ -1,4 +1,4 @@
-"""Caching model client: reply cache and single flight for equal requests.
+"""Caching model client: checkpoints of the job, reply cache, and single flight for equal requests.
 
 Votes on the same claim have different indexes. They are therefore different requests and never share a reply.
 """
@@ -16,7 +16,7 @@ from judges.llm.learned_formats import Images
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.remote import RemoteLLM, sent_params
 from judges.llm.replies import read_reply
-from judges.llm.response_cache import ReplyCache
+from judges.llm.response_cache import CheckpointedReply, ReplyCache
 from rubrics.verdict import Usage
 
 CONFIGURATION_HASH_CHARS = 16
@@ -62,10 +62,17 @@ class CachedLLM:
         return self.key_of(request)[:CONFIGURATION_HASH_CHARS]
 
     async def complete(self, request: LLMRequest) -> LLMReply:
-        return await self.complete_keyed(self.key_of(request), request)
+        key, checkpoints = self.key_of(request), request.checkpoints
+        if checkpoints is None:
+            return await self._complete(key, request)
+        known = checkpoints.stored_reply(key)
+        if known is not None and (again := _parse_checkpoint(request, known)) is not None:
+            return replace(again, key=key)
+        reply = await self._complete(key, request)
+        await checkpoints.store_reply(key, reply)
+        return reply
 
-    async def complete_keyed(self, key: str, request: LLMRequest) -> LLMReply:
-        """``complete`` for a caller that has already computed the key, because hashing a long page is slow."""
+    async def _complete(self, key: str, request: LLMRequest) -> LLMReply:
         try:
             reply = await self._cached_or_sent(key, request)
         except LLMError as error:
@@ -149,4 +156,19 @@ def parse_stored(request: LLMRequest, paid: ReplyFields) -> LLMReply | None:
         cached=True,
         shorter_page=None if paid.shorter_page is None else replace(paid.shorter_page, unusable=()),
         text_only=paid.text_only,
+    )
+
+
+def _parse_checkpoint(request: LLMRequest, stored: CheckpointedReply) -> LLMReply | None:
+    """Return the reply as the job received it; None if it no longer matches the class of the request."""
+    again = parse_stored(request, stored)
+    if again is None or stored.counted:
+        return again
+    return replace(
+        again,
+        usage=stored.usage,
+        cached=stored.cached,
+        unusable=stored.unusable,
+        shorter_page=stored.shorter_page,
+        retried=stored.retried,
     )

@@ -6,9 +6,9 @@ SDK of a provider.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from pydantic import BaseModel
 
@@ -16,6 +16,9 @@ from judges.errors import ShorterPage, UnusableReply
 from judges.llm.budget import RequestBudget
 from judges.llm.request_formats import RequestFormat
 from rubrics.verdict import Usage
+
+if TYPE_CHECKING:
+    from judges.llm.response_cache import Checkpoints
 
 Message: TypeAlias = Mapping[str, Any]
 """One chat message in OpenAI's format: role and content (a string, or a list of ``text`` and ``image_url`` parts)."""
@@ -30,7 +33,8 @@ class LLMRequest:
     with different votes are different requests. ``evidence`` contains the SHA-256 digests of the complete page,
     including the part that was cut off.
 
-    The last three fields do not affect the reply. ``budget`` is the budget that pays (None: the client's own budget).
+    The last four fields do not affect the reply. ``budget`` is the budget that pays (None: the client's own budget).
+    ``checkpoints`` are the stored replies of the job that sends the request.
     With ``cache_only``, the client sends nothing and raises ``ReplyNotCached`` if the reply is not in its cache.
     ``request_format`` is None for the format learned for the server.
     """
@@ -45,6 +49,7 @@ class LLMRequest:
     params: Mapping[str, Any] = field(default_factory=dict)
     evidence: tuple[str, ...] = ()
     budget: RequestBudget | None = field(default=None, compare=False, repr=False)
+    checkpoints: Checkpoints | None = field(default=None, compare=False, repr=False)
     cache_only: bool = field(default=False, compare=False, repr=False)
     request_format: RequestFormat | None = field(default=None, compare=False, repr=False)
 
@@ -80,6 +85,11 @@ class LLMClient(Protocol):
     async def complete(self, request: LLMRequest) -> LLMReply: ...
 
     async def aclose(self) -> None: ...
+
+
+def for_job(checkpoints: Checkpoints, budget: RequestBudget | None = None) -> Callable[[LLMRequest], LLMRequest]:
+    """Return a function that adds the checkpoints and the budget of a job to a request."""
+    return lambda request: replace(request, checkpoints=checkpoints, budget=budget)
 
 
 OWN_ROLE: Final = "own"

@@ -15,10 +15,11 @@ from judges.context import JudgeContext
 from judges.errors import ShorterPage, UnusableKind, UnusableReply
 from judges.extractor import Extractor
 from judges.llm.cached import CachedLLM
-from judges.llm.checkpointed import CheckpointedReply, with_checkpoints
-from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.client import LLMReply, LLMRequest, for_job
+from judges.llm.observed import ObservedLLM
 from judges.llm.provider_adapter import RawReply
 from judges.llm.remote import RemoteLLM
+from judges.llm.response_cache import CheckpointedReply
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
@@ -84,7 +85,7 @@ async def shared_claims(ctx: JudgeContext) -> None:
 
 async def judge(backend: ScriptedBackend, account: AttemptAccounting) -> dict[str, Usage]:
     """Judge the answer and return the usage of each leaf."""
-    llm = with_checkpoints(CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(3)), None), account)
+    llm = ObservedLLM(CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(3)), None), (), prepare=for_job(account))
     block_builder = BlockBuilder(b"0123456789abcdef")
     pages = PagePreparer(block_builder)
     tools = JudgeTools(

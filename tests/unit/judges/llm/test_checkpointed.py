@@ -6,18 +6,17 @@ from dataclasses import replace
 import pytest
 
 from judges.errors import LLMRejected, LLMUnavailable
-from judges.llm.budget import ProcessBudget
+from judges.llm.budget import ProcessBudget, RequestBudget
 from judges.llm.cached import CachedLLM
-from judges.llm.checkpointed import CheckpointedReply, with_checkpoints
-from judges.llm.client import LLMReply, LLMRequest
-from judges.llm.lexical import LexicalClient
+from judges.llm.client import LLMReply, LLMRequest, for_job
+from judges.llm.observed import ObservedLLM
 from judges.llm.remote import RemoteLLM
+from judges.llm.response_cache import CheckpointedReply
 from judges.llm.retry import Retrier, RetryPolicy
 from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
 from tests.fakes.backend import ScriptedBackend, long_page, raw
 from tests.fakes.clock import FakeClock
-from tests.fakes.llm import RuleLLM
 
 REQUEST = LLMRequest(
     model="gpt-4o", messages=({"role": "user", "content": "?"},), schema=BinaryEvalResult, purpose="verify"
@@ -50,6 +49,12 @@ class MemoryCheckpoints:
 
 def client(backend: ScriptedBackend) -> CachedLLM:
     return CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(30)), None)
+
+
+def with_checkpoints(
+    client: CachedLLM, checkpoints: MemoryCheckpoints, budget: RequestBudget | None = None
+) -> ObservedLLM:
+    return ObservedLLM(client, (), prepare=for_job(checkpoints, budget))
 
 
 async def test_repeated_request_of_a_job_uses_its_checkpoint_at_the_same_cost():
@@ -98,16 +103,6 @@ async def test_budget_of_the_job_is_charged():
     budget = ProcessBudget(100.0)
     await with_checkpoints(client(ScriptedBackend()), MemoryCheckpoints(), budget).complete(REQUEST)
     assert budget.spent_usd > 0
-
-
-def test_lexical_judge_needs_no_checkpoints():
-    lexical = LexicalClient()
-    assert with_checkpoints(lexical, MemoryCheckpoints()) is lexical
-
-
-def test_client_without_request_keys_is_rejected():
-    with pytest.raises(TypeError, match="RuleLLM"):
-        with_checkpoints(RuleLLM(), MemoryCheckpoints())
 
 
 @pytest.mark.parametrize("counted", [True, False])
