@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import typer
     from fastapi import APIRouter
 
-    from app.service import JobRunner, Service
+    from app.jobs.evaluator import JobRunner
+    from app.service import Service
 
 TokenCheck: TypeAlias = "Callable[[Service, str], Awaitable[object]]"
 """Checks the ``Authorization`` header of a request; raises ``Problem`` if it does not permit the request."""

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import structlog
 
-from answers.submission import Answer
 from app.access.keys import KeyAuthenticator
 from app.access.rate_limits import GuessLimiter, RateLimiter, StreamLimiter
 from app.clock import SystemClock
-from app.engine import pipeline
 from app.engine.metering import RequestMetrics
 from app.engine.runtime import Runtime, open_runtime
-from app.jobs.attempt_accounting import AttemptAccounting
 from app.jobs.budget_ledger import BudgetLedger
 from app.jobs.control import JobControl
-from app.jobs.errors import JobBudgetExhausted
+from app.jobs.evaluator import JobEvaluator, JobRunner
 from app.jobs.events import JobEvents
 from app.jobs.execution import EvaluateJob, JobExecutor
 from app.jobs.intake import Intake
@@ -32,34 +28,12 @@ from app.jobs.queue_limit import QueueLimit
 from app.jobs.takeover import Takeover
 from app.jobs.worker import Worker
 from app.observability.metrics import Metrics
-from app.progress import ProgressCallback
 from app.settings import Settings, check_bind
 from app.storage.database import Database, open_database
-from app.storage.records import Job, JobKind
-from app.storage.results import earlier_result
-from judges.errors import JudgeBug
-from judges.llm.client import LLMClient, for_job
-from judges.llm.observed import ObservedLLM
 
 _log = structlog.get_logger(__name__)
 
 OpenRuntime: TypeAlias = Callable[[Settings, Database], AbstractAsyncContextManager[Runtime]]
-
-
-class JobRunner(Protocol):
-    """Function that runs one job of a given kind and returns its result."""
-
-    async def __call__(
-        self,
-        runtime: Runtime,
-        database: Database,
-        job: Job,
-        options_json: str,
-        *,
-        result_id: str,
-        progress: ProgressCallback,
-        wrap_client: Callable[[LLMClient], LLMClient],
-    ) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,8 +109,8 @@ async def open_service(
         worker = None
         if concurrency:
             if evaluate is None:
-                paid = await stack.enter_async_context(_ledger(database, settings).running())
-                evaluate = job_evaluator(opened, database, paid, metrics, runners or {})
+                ledger = await stack.enter_async_context(_ledger(database, settings).running())
+                evaluate = JobEvaluator(opened, database, ledger, RequestMetrics(metrics), runners or {})
             worker = _worker(opened, database, queue, evaluate, metrics, concurrency=concurrency)
         events, room = JobEvents(database), QueueLimit(settings.max_queued)
         service = Service(
@@ -202,58 +176,6 @@ def _worker(
 
 def _ledger(database: Database, settings: Settings) -> BudgetLedger:
     return BudgetLedger(database, limit_usd=settings.budget_usd, limit_tokens=settings.budget_tokens)
-
-
-def job_evaluator(
-    runtime: Runtime, database: Database, ledger: BudgetLedger, metrics: Metrics, runners: Mapping[str, JobRunner]
-) -> EvaluateJob:
-    """Return the function with which a worker runs a job: with the job's model, checkpoints and budget.
-
-    The function raises the errors of the pipeline and:
-        JobBudgetExhausted: A model request did not fit into the budget.
-    """
-
-    request_metrics = RequestMetrics(metrics)
-
-    async def evaluate(job: Job, answer: Answer, *, result_id: str, progress: ProgressCallback) -> dict[str, Any]:
-        account = await AttemptAccounting.open(database, ledger, job)
-        prepare = for_job(account, account)
-        try:
-            if job.kind is not JobKind.ANSWER:
-                result = await runners[job.kind.value](
-                    runtime,
-                    database,
-                    job,
-                    answer.text,
-                    result_id=result_id,
-                    progress=progress,
-                    wrap_client=lambda client: ObservedLLM(client, (request_metrics,), prepare=prepare),
-                )
-            else:
-                async with database.begin() as connection:
-                    earlier = await earlier_result(connection, job)
-                result = await pipeline.evaluate(
-                    runtime,
-                    judge=runtime.judge(job.task_id),
-                    agent=job.agent,
-                    answer=answer,
-                    model=job.model,
-                    result_id=result_id,
-                    progress=progress,
-                    prepare=prepare,
-                    observers=(request_metrics,),
-                    answered_at=job.created_at,
-                    earlier=None if earlier is None else await asyncio.to_thread(json.loads, earlier),
-                )
-        except JudgeBug as error:
-            if account.exhausted is not None:  # the missing replies may be the cause of the judge's error
-                raise JobBudgetExhausted(account.exhausted, None) from error
-            raise
-        if account.exhausted is not None and result["status"] != "complete":
-            raise JobBudgetExhausted(account.exhausted, result)
-        return result
-
-    return evaluate
 
 
 def _pace(settings: Settings, concurrency: int) -> WorkerOptions:

@@ -118,7 +118,7 @@ async def forecast(runtime_copy: Runtime, forecast_request: ForecastRequest) -> 
                 agent=forecast_request.agent,
                 answer=forecast_request.answer,
                 model=forecast_request.model,
-                wrap_client=simulated,
+                replace_client=simulated,
             )
         except (JudgeBug, JudgeError) as error:
             problems.append(str(error).partition("\n")[0])

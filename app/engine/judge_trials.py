@@ -250,7 +250,7 @@ async def _judged(
     runtime: Runtime, judge: Judge, text: str, around: Callable[[LLMClient], LLMClient]
 ) -> dict[str, Any]:
     answer = Answer(name=ANSWER, text=text)
-    return await evaluate(runtime, judge=judge, agent=AGENT, answer=answer, model=LEXICAL, wrap_client=around)
+    return await evaluate(runtime, judge=judge, agent=AGENT, answer=answer, model=LEXICAL, replace_client=around)
 
 
 def base_json(base: ObservedRun) -> dict[str, Any]:

@@ -83,7 +83,7 @@ async def evaluate(
     model: str | None = None,
     result_id: str | None = None,
     progress: ProgressCallback = ignore_progress,
-    wrap_client: Callable[[LLMClient], LLMClient] = lambda client: client,
+    replace_client: Callable[[LLMClient], LLMClient] = lambda client: client,
     prepare: Callable[[LLMRequest], LLMRequest] = lambda request: request,
     observers: Sequence[RequestObserver] = (),
     answered_at: datetime | None = None,
@@ -94,7 +94,7 @@ async def evaluate(
 
     Args:
         model: ``provider/model`` (default: that of the settings).
-        wrap_client: Replaces the client of the model, for example by one that replays recorded replies.
+        replace_client: Replaces the client of the model, for example by one that replays recorded replies.
         prepare: Changes each request before it is sent, for example by adding the checkpoints and the budget of a job.
         observers: Further observers of the model requests, for example metrics.
         answered_at: Time at which the answer was given, if known. Web archive copies close to it are preferred.
@@ -106,8 +106,7 @@ async def evaluate(
         ModelNotConfigured, BrowserUnavailable: The model or the browser cannot be used on this machine.
         LLMRejected: The provider rejects every request. Replies that were paid for are in the reply cache.
     """
-    name = parse_model(model or runtime.settings.model)
-    parameters = parameters or runtime.settings.parameters
+    name, parameters = parse_model(model or runtime.settings.model), parameters or runtime.settings.parameters
     client, model_name = await runtime.models.open_client(str(name))
     runtime.models.check(model)
     watch = _Stopwatch()
@@ -120,7 +119,7 @@ async def evaluate(
     meter, refusals = UsageMeter(), RejectionMonitor(model_name)
     request_parameters = RequestParameters(parameters, provider=name.provider, model=model_name)
     llm = ObservedLLM(
-        wrap_client(client),
+        replace_client(client),
         (*observers, meter, refusals, call_log.recorder),
         prepare=lambda request: prepare(request_parameters.add_to(request)),
     )
@@ -147,14 +146,17 @@ async def evaluate(
     result = _result(case, judged, id=result_id, usage=meter.total, timing=watch.seconds(), calls=calls)
     result["usage_by"] = meter.rows()
     result["judge"] |= _model_parameters(parameters, model_name)
-    result["asked_in"] = (
-        client.configuration_hash(request_parameters.add_to(replace(_VERIFY_REQUEST, model=model_name)))
-        if isinstance(client, CachedLLM)
-        else None
-    )
+    result["asked_in"] = _configuration_hash(client, request_parameters, model_name)
     result["warnings"] = await runtime.models.warnings(str(name))
     await _certify(result, runtime.settings, model=str(name))
     return await asyncio.to_thread(with_rejudged, result, earlier)
+
+
+def _configuration_hash(client: LLMClient, parameters: RequestParameters, model: str) -> str | None:
+    """Return a hash of provider, address and parameters of verifications; None if the client has no request keys."""
+    if not isinstance(client, CachedLLM):
+        return None
+    return client.configuration_hash(parameters.add_to(replace(_VERIFY_REQUEST, model=model)))
 
 
 def _result(

@@ -65,7 +65,7 @@ async def runtime_with_pages(
 
 
 def text_judge(
-    runtime: Runtime, judge: Judge, model: str, wrap_client: Callable[[LLMClient], LLMClient] = lambda client: client
+    runtime: Runtime, judge: Judge, model: str, replace_client: Callable[[LLMClient], LLMClient] = lambda client: client
 ) -> JudgeText:
     """Return a function that judges an answer text with the whole pipeline. It stores no result."""
 
@@ -78,7 +78,7 @@ def text_judge(
             answer=answer,
             model=model,
             result_id=runtime.ids.new("res"),
-            wrap_client=wrap_client,
+            replace_client=replace_client,
         )
 
     return judged

@@ -141,7 +141,7 @@ class InMemoryJudging:
                 agent="otter",
                 answer=answer,
                 result_id=result_id,
-                wrap_client=lambda _: self.llm,
+                replace_client=lambda _: self.llm,
             )
         finally:
             await runtime.models.aclose()

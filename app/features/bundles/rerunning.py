@@ -410,7 +410,7 @@ class _Rerun:
             answer=Answer(name=indexed.answer_name, text=answer.decode("utf-8", "replace")),
             # The provider does not matter here: replies come from the bundle.
             model=LEXICAL if name == LEXICAL else f"openai/{name}",
-            wrap_client=lambda _: replayed.model,
+            replace_client=lambda _: replayed.model,
             parameters=RunParameters.of_result(recorded) or RunParameters(),
         )
 

@@ -8,7 +8,7 @@ from app.feature import Commands, Feature
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
-    from app.service import JobRunner
+    from app.jobs.evaluator import JobRunner
 
 
 def _commands(cli: Commands) -> None:

@@ -51,7 +51,7 @@ async def run_suite(
     *,
     result_id: str,
     progress: ProgressCallback,
-    wrap_client: Callable[[LLMClient], LLMClient],
+    job_client: Callable[[LLMClient], LLMClient],
 ) -> dict[str, Any]:
     """Execute a run and return its result. Final records of an earlier attempt are reused.
 
@@ -67,7 +67,7 @@ async def run_suite(
             service_suites()[job.task_id].prepare_run, options_json, folders, runtime.settings
         )
         return await _judge_steps(
-            runtime, database, job, run, result_id=result_id, progress=progress, wrap_client=wrap_client
+            runtime, database, job, run, result_id=result_id, progress=progress, job_client=job_client
         )
     except (SuiteError, PathNotAllowed) as error:
         raise SuiteError(folders.hide_folders(str(error))) from error
@@ -81,9 +81,9 @@ async def _judge_steps(
     *,
     result_id: str,
     progress: ProgressCallback,
-    wrap_client: Callable[[LLMClient], LLMClient],
+    job_client: Callable[[LLMClient], LLMClient],
 ) -> dict[str, Any]:
-    suite_model = _suite_model(runtime, job, wrap_client) if run.needs_model else SuiteModel.without_model()
+    suite_model = _suite_model(runtime, job, job_client) if run.needs_model else SuiteModel.without_model()
     journal = StepJournal(database, job.fence)
     await journal.begin_run(run.identity, run.plan.total)
     progress(_progress(0, run.plan.total))
@@ -96,11 +96,11 @@ async def _judge_steps(
     return {"id": result_id, "kind": "suite", **figures, "final_score": run.summary_score(figures), "pages": []}
 
 
-def _suite_model(runtime: Runtime, job: Job, wrap_client: Callable[[LLMClient], LLMClient]) -> SuiteModel:
+def _suite_model(runtime: Runtime, job: Job, job_client: Callable[[LLMClient], LLMClient]) -> SuiteModel:
     model = job.model or runtime.settings.model
     client, name = runtime.models.client(model)
     runtime.models.check(model)
-    return SuiteModel(client=wrap_client(client), model=name)
+    return SuiteModel(client=job_client(client), model=name)
 
 
 def _progress(done: int, total: int) -> Progress:

@@ -1,0 +1,113 @@
+"""Execution of one job attempt: with the model, the checkpoints and the budget of the job."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from answers.submission import Answer
+from app.engine import pipeline
+from app.engine.metering import RequestMetrics
+from app.engine.runtime import Runtime
+from app.jobs.attempt_accounting import AttemptAccounting
+from app.jobs.budget_ledger import BudgetLedger
+from app.jobs.errors import JobBudgetExhausted
+from app.progress import ProgressCallback
+from app.storage.database import Database
+from app.storage.records import Job, JobKind
+from app.storage.results import earlier_result
+from judges.errors import JudgeBug
+from judges.llm.client import LLMClient, LLMRequest, for_job
+from judges.llm.observed import ObservedLLM
+
+
+class JobRunner(Protocol):
+    """Function that runs one job of a given kind and returns its result. It asks models with ``job_client(client)``."""
+
+    async def __call__(
+        self,
+        runtime: Runtime,
+        database: Database,
+        job: Job,
+        options_json: str,
+        *,
+        result_id: str,
+        progress: ProgressCallback,
+        job_client: Callable[[LLMClient], LLMClient],
+    ) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvaluator:
+    """Runs job attempts: answers with the pipeline, jobs of other kinds with ``runners``, by kind."""
+
+    runtime: Runtime
+    database: Database
+    ledger: BudgetLedger
+    request_metrics: RequestMetrics
+    runners: Mapping[str, JobRunner]
+
+    async def __call__(self, job: Job, answer: Answer, *, result_id: str, progress: ProgressCallback) -> dict[str, Any]:
+        """Run an attempt and return the result as JSON values.
+
+        Raises the errors of the pipeline and:
+            JobBudgetExhausted: A model request did not fit into the budget.
+        """
+        account = await AttemptAccounting.open(self.database, self.ledger, job)
+        run = self._judge if job.kind is JobKind.ANSWER else self._run
+        try:
+            result = await run(job, answer, for_job(account, account), result_id=result_id, progress=progress)
+        except JudgeBug as error:
+            if account.exhausted is not None:  # the missing replies may be the cause of the judge's error
+                raise JobBudgetExhausted(account.exhausted, None) from error
+            raise
+        if account.exhausted is not None and result["status"] != "complete":
+            raise JobBudgetExhausted(account.exhausted, result)
+        return result
+
+    async def _judge(
+        self,
+        job: Job,
+        answer: Answer,
+        prepare: Callable[[LLMRequest], LLMRequest],
+        *,
+        result_id: str,
+        progress: ProgressCallback,
+    ) -> dict[str, Any]:
+        async with self.database.begin() as connection:
+            earlier = await earlier_result(connection, job)
+        return await pipeline.evaluate(
+            self.runtime,
+            judge=self.runtime.judge(job.task_id),
+            agent=job.agent,
+            answer=answer,
+            model=job.model,
+            result_id=result_id,
+            progress=progress,
+            prepare=prepare,
+            observers=(self.request_metrics,),
+            answered_at=job.created_at,
+            earlier=None if earlier is None else await asyncio.to_thread(json.loads, earlier),
+        )
+
+    async def _run(
+        self,
+        job: Job,
+        answer: Answer,
+        prepare: Callable[[LLMRequest], LLMRequest],
+        *,
+        result_id: str,
+        progress: ProgressCallback,
+    ) -> dict[str, Any]:
+        return await self.runners[job.kind.value](
+            self.runtime,
+            self.database,
+            job,
+            answer.text,
+            result_id=result_id,
+            progress=progress,
+            job_client=lambda client: ObservedLLM(client, (self.request_metrics,), prepare=prepare),
+        )
