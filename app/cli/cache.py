@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.database import run_in_database
 from app.console.durations import duration
@@ -37,7 +37,7 @@ def program() -> typer.Typer:
 
 def list_(cache: CacheOption = None, as_json: JsonOption = False) -> None:
     """Count the cached replies by model, with the times of their last use."""
-    found = [each for store in _stores(cache) for each in asyncio.run(store.by_model())]
+    found = [each for store in _stores(cache) for each in event_loop.run(store.by_model())]
     models, shared = _joined(found), _shared_by_model() if _is_shared(cache) else None
     if as_json:
         extra = {} if shared is None else {"shared": _listed(shared)}
@@ -50,11 +50,11 @@ def list_(cache: CacheOption = None, as_json: JsonOption = False) -> None:
 
 
 def _listed(models: Sequence[CachedModelReplies]) -> dict[str, Any]:
-    return {**_total(models), "models": [_as_json(each) for each in models]}
+    return {**_total(models), "models": [_as_json(model) for model in models]}
 
 
 def _total(models: Sequence[CachedModelReplies]) -> dict[str, int]:
-    return {"replies": sum(each.entries for each in models), "bytes": sum(each.bytes for each in models)}
+    return {"replies": sum(model.entries for model in models), "bytes": sum(model.bytes for model in models)}
 
 
 def _print_listed(models: Sequence[CachedModelReplies]) -> None:
@@ -62,10 +62,10 @@ def _print_listed(models: Sequence[CachedModelReplies]) -> None:
     if not models:
         console.print("no cached replies")
         return
-    for each in models:
+    for model in models:
         console.print(
-            f"{each.model or 'unreadable'}  {each.entries} replies  {_size(each.bytes)}  "
-            f"used {_day(each.oldest)} to {_day(each.newest)}",
+            f"{model.model or 'unreadable'}  {model.entries} replies  {_size(model.bytes)}  "
+            f"used {_day(model.oldest)} to {_day(model.newest)}",
             markup=False,
             soft_wrap=True,
         )
@@ -85,7 +85,7 @@ def clear(
     used_before = None if age is None else (datetime.now(UTC) - age).timestamp()
     # Clear the shared cache first. Otherwise removed replies would return from it.
     shared = _clear_shared(model, used_before) if _is_shared(cache) else None
-    removed = [asyncio.run(store.clear(model=model, used_before=used_before)) for store in _stores(cache)]
+    removed = [event_loop.run(store.clear(model=model, used_before=used_before)) for store in _stores(cache)]
     replies, size = sum(each.entries for each in removed), sum(each.bytes for each in removed)
     if as_json:
         extra = {} if shared is None else {"shared": {"removed": shared.entries, "bytes": shared.bytes}}
@@ -150,10 +150,10 @@ def _joined(found: list[CachedModelReplies]) -> list[CachedModelReplies]:
     return [
         CachedModelReplies(
             model=model,
-            entries=sum(each.entries for each in parts),
-            bytes=sum(each.bytes for each in parts),
-            oldest=min(each.oldest for each in parts),
-            newest=max(each.newest for each in parts),
+            entries=sum(part.entries for part in parts),
+            bytes=sum(part.bytes for part in parts),
+            oldest=min(part.oldest for part in parts),
+            newest=max(part.newest for part in parts),
         )
         for model, parts in by_model.items()
     ]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 
+from app.console import event_loop
 from app.console.connection import URL, JsonOption
 from app.console.errors import Incomplete, Interrupted, ToolFailed
 from app.console.progress import JobBoard, ProgressBoard
@@ -36,7 +37,7 @@ def demo(as_json: JsonOption = False) -> None:
         f"'{MODEL}' judges every claim by comparing words. Needs no API key and no internet."
     )
     try:
-        finished = asyncio.run(_run_with_progress(settings, console))
+        finished = event_loop.run(_run_with_progress(settings, console))
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise Interrupted("interrupted; all processes of the demo have stopped") from None
     except ClientError as error:
@@ -89,16 +90,16 @@ def _print_scores(console: Console, answers: Sequence[DemoAnswer], out: Path) ->
     from app.agent_summary import scorecard_row
     from app.console.scorecard import answer_table, scorecard
 
-    agents = sorted({one.agent for one in answers})
-    console.print(answer_table((one.agent, one.outcome) for one in answers))
-    rows = [scorecard_row(agent, [one.outcome for one in answers if one.agent == agent]) for agent in agents]
+    agents = sorted({answer.agent for answer in answers})
+    console.print(answer_table((answer.agent, answer.outcome) for answer in answers))
+    rows = [scorecard_row(agent, [answer.outcome for answer in answers if answer.agent == agent]) for agent in agents]
     console.print(scorecard(rows, title="scorecard"))
     console.print("results with tree, verdicts, quotes and pages:")
-    for one in answers:
-        if one.path is not None:
-            console.print(f"  {one.path}", markup=False, soft_wrap=True)
+    for answer in answers:
+        if answer.path is not None:
+            console.print(f"  {answer.path}", markup=False, soft_wrap=True)
     console.print(f"summaries: {out}/<agent>/summary.json", markup=False, soft_wrap=True)
-    first = next((one.outcome.result for one in answers if one.outcome.result is not None), None)
+    first = next((answer.outcome.result for answer in answers if answer.outcome.result is not None), None)
     if first is not None:
         console.print(
             "\nnext steps:\n"
@@ -115,22 +116,23 @@ def _print_scores(console: Console, answers: Sequence[DemoAnswer], out: Path) ->
 def _as_json(answers: Sequence[DemoAnswer]) -> dict[str, object]:
     from app.agent_summary import agent_summary
 
-    agents = sorted({one.agent for one in answers})
+    agents = sorted({answer.agent for answer in answers})
     return {
         "answers": [
             {
-                "agent_name": one.agent,
-                "task_id": one.outcome.task_id,
-                "answer_name": one.outcome.answer_name,
-                "score": None if one.outcome.result is None else one.outcome.result["score"],
-                "status": None if one.outcome.result is None else one.outcome.result["status"],
-                "error_code": None if one.outcome.result is not None else one.outcome.error_code,
-                "path": None if one.path is None else str(one.path),
+                "agent_name": answer.agent,
+                "task_id": answer.outcome.task_id,
+                "answer_name": answer.outcome.answer_name,
+                "score": None if answer.outcome.result is None else answer.outcome.result["score"],
+                "status": None if answer.outcome.result is None else answer.outcome.result["status"],
+                "error_code": None if answer.outcome.result is not None else answer.outcome.error_code,
+                "path": None if answer.path is None else str(answer.path),
             }
-            for one in answers
+            for answer in answers
         ],
         "agents": {
-            agent: agent_summary(agent, [one.outcome for one in answers if one.agent == agent]) for agent in agents
+            agent: agent_summary(agent, [answer.outcome for answer in answers if answer.agent == agent])
+            for agent in agents
         },
     }
 
@@ -150,7 +152,7 @@ def _end(console: Console, finished: DemoRun) -> None:
     if not problems:
         console.print("All scores are as expected, including the one that is open.")
         return
-    if all(one.outcome.complete for one in finished.answers):
+    if all(answer.outcome.complete for answer in finished.answers):
         raise ToolFailed("some scores are not as expected", hint="\n".join(problems))
     if any(page["outcome"] == CaptureOutcome.EGRESS_DENIED for page in _pages(finished)):
         problems.append(
@@ -161,5 +163,5 @@ def _end(console: Console, finished: DemoRun) -> None:
 
 
 def _pages(finished: DemoRun) -> list[Any]:
-    results = (one.outcome.result for one in finished.answers)
+    results = (answer.outcome.result for answer in finished.answers)
     return [page for result in results if result is not None for page in result["pages"]]

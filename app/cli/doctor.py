@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
+from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit
 from app.console.streams import print_json, stdout_console
@@ -31,7 +31,7 @@ def doctor(model: ModelOption = None, as_json: JsonOption = False) -> None:
     from app.maintenance.doctor import State
     from app.settings import load_settings
 
-    checks = asyncio.run(_run_checks(load_settings(), model, quiet=as_json))
+    checks = event_loop.run(_run_checks(load_settings(), model, quiet=as_json))
     if as_json:
         print_json({"checks": [_as_json(check) for check in checks]})
     if any(check.state is State.FAILED for check in checks):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -137,7 +136,7 @@ def _plan(
 
     catalogue = load_catalogue(settings)
     check_tasks(tasks, catalogue)
-    pages = asyncio.run(CurrentPages.open(settings.data_dir / "captures", public))
+    pages = event_loop.run(CurrentPages.open(settings.data_dir / "captures", public))
     planned = plan(
         submissions,
         catalogue,
@@ -162,7 +161,7 @@ def _print_forecast(
     from app.console.forecasts import print_plan
     from app.engine.forecasting import forecast_plan
 
-    forecasts = asyncio.run(forecast_plan(settings, catalogue, planned, out=out, public=public))
+    forecasts = event_loop.run(forecast_plan(settings, catalogue, planned, out=out, public=public))
     print_plan(planned, forecasts, settings.model, as_json=as_json)
 
 

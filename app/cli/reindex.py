@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
@@ -35,7 +36,7 @@ def reindex(
     found = {
         name: rebuilt
         for folder in folders
-        for name, rebuilt in asyncio.run(_reindex(settings.model_copy(update={"data_dir": folder}), check=check))
+        for name, rebuilt in event_loop.run(_reindex(settings.model_copy(update={"data_dir": folder}), check=check))
     }
     if as_json:
         print_json({"indices": {name: rebuilt.as_json() for name, rebuilt in found.items()}})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
+
+from app.console import event_loop
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -27,4 +28,4 @@ def run_in_database(work: Callable[[Settings, Database], Awaitable[T]], *, migra
         async with open_database(settings, migrated=migrated) as database:
             return await work(settings, database)
 
-    return asyncio.run(run())
+    return event_loop.run(run())

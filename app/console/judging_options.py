@@ -140,7 +140,11 @@ def check_tasks(wanted: Sequence[str], catalogue: JudgeCatalogue) -> None:
 def _problem_lines(error: Exception) -> list[str]:
     from answers.errors import InvalidSubmission
 
-    return [f"{one.path}: {one.message}" for one in error.problems] if isinstance(error, InvalidSubmission) else []
+    return (
+        [f"{problem.path}: {problem.message}" for problem in error.problems]
+        if isinstance(error, InvalidSubmission)
+        else []
+    )
 
 
 def _suggestions(root: Path, agent: str, task_ids: Sequence[str]) -> str:

@@ -180,7 +180,8 @@ async def test_f26_busy_page_reaches_its_deadline_without_affecting_other_pages(
     assert not busy.is_evidence
     assert busy.duration_s < 25
     assert later.duration_s < 25
-    assert (calm.outcome, after.outcome) == (CaptureOutcome.OK, CaptureOutcome.OK)
+    assert calm.is_evidence
+    assert after.is_evidence
 
 
 async def test_f26_page_that_uses_too_much_memory_is_stopped(rig: Rig) -> None:

@@ -32,7 +32,8 @@ main()
 """The command line without a time limit on imports, so that only Ctrl-C can end one."""
 
 RESOLVING = """
-import asyncio, socket, sys, threading
+import socket, sys, threading
+from app.console import event_loop
 from cache.egress.resolver import SystemResolver
 
 def look_up(host, port):
@@ -46,7 +47,7 @@ async def resolve():
     finally:
         resolver.close()
 
-asyncio.run(resolve())
+event_loop.run(resolve())
 """
 
 

@@ -140,7 +140,7 @@ def _export_from_folder(
             stderr_console().print(f"root hash not added to the result file: {reason}", markup=False, soft_wrap=True)
         return exported
 
-    return asyncio.run(run())
+    return event_loop.run(run())
 
 
 def verify(
@@ -217,7 +217,7 @@ def replay(
     results = replay_bundle(file)
     if run_scripts:
         results = _rerun_scripts(file, results)
-    first, differs = first_difference(results), any(each.differences for each in results)
+    first, differs = first_difference(results), any(result.differences for result in results)
     if as_json:
         print_json(
             {
@@ -226,7 +226,7 @@ def replay(
                 "scripts_run": run_scripts,
                 "equal": first is None,
                 "first_difference": first if differs else None,
-                "results": [each.to_json() for each in results],
+                "results": [result.to_json() for result in results],
             }
         )
     else:

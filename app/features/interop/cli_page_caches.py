@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage
 from app.console.judging_options import (
@@ -43,7 +43,7 @@ def import_(
     settings = judging_settings()
     quiet_logging(settings)
     if source.is_file() and not transfer.is_archive(source):
-        rows = asyncio.run(_import(settings, [], [source], url))
+        rows = event_loop.run(_import(settings, [], [source], url))
     else:
         with transfer.unpacked_source(source) as folder:
             caches = transfer.task_caches(folder, agent, task or ())
@@ -53,7 +53,7 @@ def import_(
                     f"{source}: nothing to import",
                     hint="Expected <agent>/<task_id>/index.json with its pages, or saved pages (.mhtml).",
                 )
-            rows = asyncio.run(_import(settings, caches, saved, None))
+            rows = event_loop.run(_import(settings, caches, saved, None))
     if as_json:
         print_json({"source": str(source), "imported": rows})
     else:
@@ -105,10 +105,10 @@ def export(
     cited = cited_in(submissions)
     if to.suffix.lower() == ".zip":
         with tempfile.TemporaryDirectory(prefix="assay-export-") as folder:
-            rows = asyncio.run(_export(settings, Path(folder), cited))
+            rows = event_loop.run(_export(settings, Path(folder), cited))
             zip_folder(Path(folder), to)
     else:
-        rows = asyncio.run(_export(settings, to, cited))
+        rows = event_loop.run(_export(settings, to, cited))
     if as_json:
         print_json({"agent_name": agent, "to": str(to), "tasks": rows})
     else:

@@ -5,7 +5,6 @@ Checks whether it notices wrong answers and wrong extracted values.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
+from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit, Incomplete, Interrupted, WrongUsage
 from app.console.judging_options import (
@@ -123,7 +123,7 @@ def _run_test(settings: Settings, inputs: _TestInputs) -> dict[str, Any]:
     from judges.analysis.mutation.mutation_test import report_json
     from rubrics.verdict import Outcome
 
-    run = asyncio.run(_change_answer(settings, inputs))
+    run = event_loop.run(_change_answer(settings, inputs))
     failed = [key for key, leaf in run.base.leaves.items() if leaf.outcome is Outcome.FAILED]
     refuted = failed if run.base.passed else []  # meaningless if no claim passes
     report = field_test(inputs.judge.path, inputs.answer, run.pages, replies=run.replies, refuted=refuted)
