@@ -161,7 +161,9 @@ def agent_summary(agent: str, outcomes: Iterable[AnswerOutcome]) -> Summary:
 
 def scored_answers(outcomes: Iterable[AnswerOutcome]) -> list[ScoredAnswer]:
     """Return the answers that have a result, with the score that the public toolkit would report."""
-    return [_scored(one, float(one.result["final_score"])) for one in outcomes if one.result is not None]
+    return [
+        _scored(outcome, float(outcome.result["final_score"])) for outcome in outcomes if outcome.result is not None
+    ]
 
 
 def _bounded(known: Sequence[AnswerOutcome], average: Callable[[list[ScoredAnswer]], float]) -> Score | None:

@@ -29,8 +29,8 @@ def assign_usage_in_tree_order(
     if requests is None:
         requests = [request for verdict in verdicts for request in (*verdict.requests, *verdict.unneeded)]
     costs = _by_key(requests)
-    for each in costs.values():
-        each.sort(key=_size, reverse=True)
+    for cost in costs.values():
+        cost.sort(key=_size, reverse=True)
     charged = [_charged(verdict, costs) if verdict.requests else verdict for verdict in verdicts]
     return [
         replace(verdict, unneeded=_assigned(verdict.unneeded, costs)) if verdict.unneeded else verdict

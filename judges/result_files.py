@@ -84,7 +84,7 @@ def judged_answers(out: Path, agent: str, task_id: str) -> list[AnswerFolder]:
         AnswerFolder(out=out, agent=agent, task_id=task_id, answer_name=f"{name}.md")
         for name in _folders(task_folder(out, agent, task_id))
     ]
-    return sorted((one for one in folders if one.newest_result() is not None), key=lambda one: one.answer_name)
+    return sorted((folder for folder in folders if folder.newest_result() is not None), key=lambda one: one.answer_name)
 
 
 def write_json(path: Path, document: Any) -> None:

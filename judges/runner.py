@@ -94,13 +94,13 @@ class Judgement:
 
     @property
     def usage(self) -> Usage:
-        spent = [*(each.usage for each in self.extractions), *(verdict.spent for verdict in self.verdicts)]
+        spent = [*(extraction.usage for extraction in self.extractions), *(verdict.spent for verdict in self.verdicts)]
         return sum(spent, Usage())
 
     @property
     def prompts(self) -> tuple[str, ...]:
         """``id@version`` of every prompt that was sent, sorted."""
-        sent = {each.prompt for each in self.extractions} | {verdict.prompt for verdict in self.verdicts}
+        sent = {extraction.prompt for extraction in self.extractions} | {verdict.prompt for verdict in self.verdicts}
         if any(verdict.grounding is QuoteOrigin.IMAGE for verdict in self.verdicts):
             sent.add(load_prompt(TRANSCRIBE).ref)
         return tuple(sorted(prompt for prompt in sent if prompt is not None))

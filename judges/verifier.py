@@ -208,7 +208,7 @@ class Verifier(ClaimJudge):
     ) -> list[_VoteRecord]:
         """Collect votes until they decide. Votes that are needed in any case are requested concurrently."""
         votes: list[_VoteRecord] = []
-        while count := votes_needed([each.vote.result for each in votes], trials):
+        while count := votes_needed([vote.vote.result for vote in votes], trials):
             indices = range(len(votes), len(votes) + count)
             if cache_only:
                 # Sequential, because cached replies need no waiting. The ExceptionGroup of a TaskGroup would create a
@@ -225,9 +225,9 @@ class Verifier(ClaimJudge):
 
         The native prompt asks for quotes, so their absence must be examined. The public toolkit's reply has no quotes.
         """
-        if decide_votes([each.vote.result for each in votes], trials) is not True:
+        if decide_votes([vote.vote.result for vote in votes], trials) is not True:
             return False
-        return self._style is Style.NATIVE or any(each.reply is not None and each.reply.quotes for each in votes)
+        return self._style is Style.NATIVE or any(vote.reply is not None and vote.reply.quotes for vote in votes)
 
     async def _vote(
         self, rendered: Rendered, page: PreparedPage | None, index: int, *, cache_only: bool
@@ -291,19 +291,19 @@ class Verifier(ClaimJudge):
         page = grounds.page
         base = Verdict(
             outcome=Outcome.NOT_JUDGED,
-            votes=tuple(each.vote for each in votes),
+            votes=tuple(vote.vote for vote in votes),
             evidence=() if page is None else page.digests,
             prompt=rendered.prompt,
             model=self.model,
-            usage=sum((each.usage for each in votes), Usage()),
-            requests=tuple(ModelRequest(key=each.vote.request, usage=each.usage) for each in votes),
+            usage=sum((vote.usage for vote in votes), Usage()),
+            requests=tuple(ModelRequest(key=vote.vote.request, usage=vote.usage) for vote in votes),
             signals=_signals(votes, grounds),
         )
-        result = decide_votes([each.vote.result for each in votes], trials)
+        result = decide_votes([vote.vote.result for vote in votes], trials)
         if result is None or result is NO_MAJORITY:
             reason, reasoning = _loss_reason(votes)
             return replace(base, reason=reason, reasoning=reasoning)
-        replies = [each.reply for each in votes if each.reply is not None and each.reply.result is result]
+        replies = [vote.reply for vote in votes if vote.reply is not None and vote.reply.result is result]
         reasoning = replies[0].reasoning[:MAX_REASONING_CHARS]
         if not result:
             return replace(base, outcome=Outcome.FAILED, reason=Reason.REFUTED, reasoning=reasoning)
@@ -315,7 +315,7 @@ class Verifier(ClaimJudge):
 def _signals(votes: Sequence[_VoteRecord], grounds: ClaimGrounds) -> tuple[str, ...]:
     """Return the signals of the material, plus ``PICTURES_NOT_SHOWN`` if a vote saw text only."""
     found = grounds.signals()
-    return tuple(sorted({*found, PICTURES_NOT_SHOWN})) if any(each.text_only for each in votes) else found
+    return tuple(sorted({*found, PICTURES_NOT_SHOWN})) if any(vote.text_only for vote in votes) else found
 
 
 def _with_request(verdict: Verdict, key: str, usage: Usage) -> Verdict:
@@ -333,7 +333,7 @@ def _binary_result(reply: LLMReply) -> BinaryEvalResult:
 
 def _loss_reason(votes: Sequence[_VoteRecord]) -> tuple[Reason, str]:
     """Return the common reason of all lost votes, or ``NO_MAJORITY`` if there is none, and the messages."""
-    faults = [each.fault for each in votes if each.fault is not None]
+    faults = [vote.fault for vote in votes if vote.fault is not None]
     reasons = {fault.reason for fault in faults}
     reasoning = "\n".join(dict.fromkeys(str(fault) for fault in faults))
     only = reasons.pop() if len(faults) == len(votes) and len(reasons) == 1 else None

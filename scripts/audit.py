@@ -60,9 +60,9 @@ def audit(lock: Path, osv_url: str | None) -> int:
     packages = found["dependencies"]
     vulnerable = [package for package in packages if package.get("vulns")]
     for package in vulnerable:
-        for each in package["vulns"]:
-            fixed = ", ".join(each.get("fix_versions") or ()) or "no version yet"
-            print(f"{lock.name}: {package['name']} {package['version']}: {each['id']}, fixed in {fixed}")
+        for vuln in package["vulns"]:
+            fixed = ", ".join(vuln.get("fix_versions") or ()) or "no version yet"
+            print(f"{lock.name}: {package['name']} {package['version']}: {vuln['id']}, fixed in {fixed}")
     print(f"{lock.name}: {len(packages)} packages, {len(vulnerable)} with known vulnerabilities")
     return VULNERABLE if vulnerable else CLEAN
 

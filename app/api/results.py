@@ -114,7 +114,7 @@ async def lint(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> Lis
     if found is None:
         raise not_found("result")
     findings = await asyncio.to_thread(lambda: lint_of_result(json.loads(found.body)))
-    return ListOut(items=[LintFindingOut(**finding_json(each)) for each in findings], next_cursor=None)
+    return ListOut(items=[LintFindingOut(**finding_json(finding)) for finding in findings], next_cursor=None)
 
 
 async def _served(body: str, added: Additions) -> str:

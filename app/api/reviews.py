@@ -333,10 +333,10 @@ async def export(
 def _agreement(found: Sequence[Review], model: str | None) -> AgreementOut:
     in_force_rows = [one for one in _in_force(found) if model is None or one.override.model == model]
     groups: dict[tuple[str, str], list[Override]] = defaultdict(list)
-    for one in in_force_rows:
-        groups[one.task_id, one.override.model or ""].append(one.override)
+    for in_force_row in in_force_rows:
+        groups[in_force_row.task_id, in_force_row.override.model or ""].append(in_force_row.override)
     return AgreementOut(
-        whole=AgreementFiguresOut.model_validate(_figures([one.override for one in in_force_rows])),
+        whole=AgreementFiguresOut.model_validate(_figures([in_force_row.override for in_force_row in in_force_rows])),
         items=[
             AgreementGroupOut.model_validate({"task_id": task_id, "model": name or None, **_figures(members)})
             for (task_id, name), members in sorted(groups.items())

@@ -72,12 +72,12 @@ async def usage(
 
 
 def _total(items: list[UsageOut]) -> UsageOut:
-    unpriced = sum(one.unpriced_calls for one in items)
-    known = sum(one.usd_known for one in items)
+    unpriced = sum(item.unpriced_calls for item in items)
+    known = sum(item.usd_known for item in items)
     return UsageOut(
-        calls=sum(one.calls for one in items),
-        input_tokens=sum(one.input_tokens for one in items),
-        output_tokens=sum(one.output_tokens for one in items),
+        calls=sum(item.calls for item in items),
+        input_tokens=sum(item.input_tokens for item in items),
+        output_tokens=sum(item.output_tokens for item in items),
         usd=None if unpriced else known,
         usd_known=known,
         unpriced_calls=unpriced,

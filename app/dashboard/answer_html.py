@@ -87,13 +87,13 @@ def _mark_sentences(inlines: Sequence[Token], marks: set[str]) -> None:
     sources = [
         mark
         for _, sentences in texts
-        for each in sentences
-        if len(texts) > 1 and each.is_only_links
-        for mark in each.marks
+        for sentence in sentences
+        if len(texts) > 1 and sentence.is_only_links
+        for mark in sentence.marks
     ]
     for inline, sentences in texts:
-        if sources and not any(each.marks for each in sentences):
-            sentences = [_Sentence([token for each in sentences for token in each.tokens], list(sources))]
+        if sources and not any(sentence.marks for sentence in sentences):
+            sentences = [_Sentence([token for sentence in sentences for token in sentence.tokens], list(sources))]
         inline.children = list(_between_spans(sentences, marks))
 
 

@@ -67,9 +67,9 @@ async def page(page_id: IdPath, viewer: ViewerDep, mark: Spans = "", format: For
     results = await _dependents(viewer, dependents, str(found["url"]))
     if format is Format.CSV:
         rows = (
-            (one.result_id, one.agent, one.task_id, one.answer_name, leaf.key, leaf.state, _usd(leaf))
-            for one in results
-            for leaf in one.leaves
+            (result.result_id, result.agent, result.task_id, result.answer_name, leaf.key, leaf.state, _usd(leaf))
+            for result in results
+            for leaf in result.leaves
         )
         return await csv_file(f"leaves-on-{page_id}", _LEAVES_CSV, rows)
     text = await viewer.api.text(f"/v1/pages/{page_id}/text")

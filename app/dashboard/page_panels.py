@@ -218,7 +218,7 @@ async def work(viewer: ViewerDep, task: Task = None) -> Response:
     """Return the captured URLs that need work, most important first. The script captures them again."""
     found = await viewer.api.items("/v1/pages/urls", at_most=_MAX_WORK, task_id=task or None, needs_work="true")
     items = [{"url": one["url"], "page": one["latest_id"] or one["page_id"]} for one in found]
-    return JSONResponse([one for one in items if one["page"]], headers=HEADERS)
+    return JSONResponse([item for item in items if item["page"]], headers=HEADERS)
 
 
 @router.get("/pages/forecast")
@@ -273,8 +273,8 @@ async def judge_again(request: Request, viewer: ViewerDep, url: Annotated[list[U
     Jobs that have not ended are left alone, because they use the repaired pages anyway.
     """
     found = await _dependents(viewer, url[:_PER_PAGE])
-    for one in found["items"]:
-        answer = await viewer.api.request("POST", f"/v1/jobs/{one['job_id']}/retry")
+    for item in found["items"]:
+        answer = await viewer.api.request("POST", f"/v1/jobs/{item['job_id']}/retry")
         if answer.is_error and answer.status_code != _CONFLICT:
             wire.read_json(answer)
     if request.headers.get("HX-Request"):
@@ -287,7 +287,7 @@ async def judge_again(request: Request, viewer: ViewerDep, url: Annotated[list[U
 
 async def _forecast(viewer: Viewer, origins: list[dict[str, Any]]) -> dict[str, Any] | None:
     """Return the forecast for the jobs of these results, or None if it is not available now or for this viewer."""
-    jobs = [str(one["job_id"]) for one in origins]
+    jobs = [str(origin["job_id"]) for origin in origins]
     if not jobs:
         return None
     answer = await viewer.api.request("POST", "/v1/forecasts", body={"jobs": jobs})

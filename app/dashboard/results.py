@@ -127,9 +127,9 @@ def _table(table: Table, found: Mapping[str, Any], tree: Tree) -> tuple[Sequence
         return _PAGES_CSV, ([page.get(name) for name in _PAGES_CSV] for page in found["pages"])
     if table is Table.OPEN:
         return _OPEN_CSV, (
-            [one.leaf.key, one.reason, one.remedy, one.if_failed.low, one.if_failed.high, one.if_passed.low,
-             one.if_passed.high]
-            for one in tree.open_leaves
+            [item.leaf.key, item.reason, item.remedy, item.if_failed.low, item.if_failed.high, item.if_passed.low,
+             item.if_passed.high]
+            for item in tree.open_leaves
         )  # fmt: skip
     overrides = tree.overrides.in_force
     return _CSV, (_csv_row(node, tree.effects[node.key], overrides.get(node.key)) for node in tree.outline.leaves)

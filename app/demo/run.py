@@ -95,7 +95,7 @@ async def run_demo(settings: Settings, observer: DemoObserver) -> DemoRun:
         environment = _service_environment(settings, site)
         log = settings.data_dir / "demo" / "serve.log"
         async with running_service(environment, log, api_key=key) as url, AsyncClient(url, api_key=key) as client:
-            observer.stage(f"submitting {sum(len(one.answers) for one in submissions)} answers to {url}")
+            observer.stage(f"submitting {sum(len(submission.answers) for submission in submissions)} answers to {url}")
             judged = await _judge(client, submissions, observer)
             observer.stage("stopping the service and the website")
     answers = await asyncio.to_thread(_write_results, results_folder(settings), judged)
@@ -106,15 +106,15 @@ async def run_demo(settings: Settings, observer: DemoObserver) -> DemoRun:
 def score_differences(answers: Iterable[DemoAnswer]) -> list[str]:
     """Return a message for each score that differs from ``EXPECTED``."""
     found: list[str] = []
-    for one in answers:
-        if one.outcome.result is None:
-            found.append(f"{one.agent} {one.outcome.task_id}: no result, {one.outcome.error_code}")
+    for answer in answers:
+        if answer.outcome.result is None:
+            found.append(f"{answer.agent} {answer.outcome.task_id}: no result, {answer.outcome.error_code}")
             continue
-        expected = EXPECTED[one.agent][one.outcome.task_id]
-        score = score_of(one.outcome.result)
+        expected = EXPECTED[answer.agent][answer.outcome.task_id]
+        score = score_of(answer.outcome.result)
         if not (isclose(score.low, expected.low) and isclose(score.high, expected.high)):
             found.append(
-                f"{one.agent} {one.outcome.task_id}: {score.low:.4f} to {score.high:.4f}, "
+                f"{answer.agent} {answer.outcome.task_id}: {score.low:.4f} to {score.high:.4f}, "
                 f"expected {expected.low:.4f} to {expected.high:.4f}"
             )
     return found

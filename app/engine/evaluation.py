@@ -254,7 +254,7 @@ def _judged_pages(evaluated: Iterable[AnswerEvaluation]) -> list[str]:
 def _cited(answers: Iterable[PlannedAnswer]) -> dict[str, list[str]]:
     """Map each cited URL to the names of the answers that cite it."""
     cited: dict[str, list[str]] = {}
-    for one in answers:
-        for url in one.urls:
-            cited.setdefault(url, []).append(one.answer.name)
+    for answer in answers:
+        for url in answer.urls:
+            cited.setdefault(url, []).append(answer.answer.name)
     return cited

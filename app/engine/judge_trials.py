@@ -101,7 +101,7 @@ class LintReport:
         """Return one line per finding, or the reason why the rubric was not linted."""
         if self.findings is None:
             return [f"lint: not checked: {self.error}"]
-        return [f"lint: {each['node_id']}: {each['message']}" for each in self.findings]
+        return [f"lint: {finding['node_id']}: {finding['message']}" for finding in self.findings]
 
 
 def lint_judges(judges: Iterable[Judge]) -> dict[str, LintReport]:

@@ -111,7 +111,7 @@ def write_summaries(out: Path, agent: str, failed: Iterable[AnswerOutcome] = ())
     ``failed`` are answers without a result because judging failed. They are counted and listed, but not averaged.
     """
     outcomes = read_outcomes(out, agent)
-    known = {(one.task_id, one.answer_name) for one in outcomes}
+    known = {(outcome.task_id, outcome.answer_name) for outcome in outcomes}
     summary = agent_summary(agent, [*outcomes, *(one for one in failed if (one.task_id, one.answer_name) not in known)])
     by_task: dict[str, dict[str, float]] = {}
     for answer in scored_answers(outcomes):

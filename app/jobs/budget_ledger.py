@@ -166,8 +166,8 @@ class BudgetLedger:
                     # Without the database these jobs cannot finish either. They will be run again.
                     for _, written in batch.checkpoints:
                         _resolve(written)
-                    for one in batch.reservations:
-                        _resolve(one.granted, error)
+                    for reservation in batch.reservations:
+                        _resolve(reservation.granted, error)
                     return
             except asyncio.CancelledError:
                 self._restore(batch)
@@ -191,7 +191,10 @@ class BudgetLedger:
             reserved_here[budget_id] = max(0.0, reserved_here.get(budget_id, 0.0) - amount)
         decided: list[tuple[_Reservation, BudgetExhausted | None]] = []
         async with self._database.begin() as connection:
-            changed = {*batch.spent, *(budget_id for one in batch.reservations for budget_id in one.amounts)}
+            changed = {
+                *batch.spent,
+                *(budget_id for reservation in batch.reservations for budget_id in reservation.amounts),
+            }
             if changed:
                 spent = await rows.add_spent(
                     connection, {budget_id: batch.spent.get(budget_id, 0.0) for budget_id in changed}
@@ -205,7 +208,7 @@ class BudgetLedger:
                 await insert_checkpoints(connection, [checkpoint for checkpoint, _ in batch.checkpoints])
         self._reserved = {budget_id: amount for budget_id, amount in reserved_here.items() if amount > _MIN_AMOUNT}
         answered = [one for one, _ in decided]
-        self._waiting = [one for one in batch.reservations if one not in answered]
+        self._waiting = [reservation for reservation in batch.reservations if reservation not in answered]
         for one, error in decided:
             self._notify(one, error)
         for _, written in batch.checkpoints:
@@ -225,27 +228,27 @@ class BudgetLedger:
         limits = await self._limits(connection, spent)
         reserved_elsewhere = await rows.reserved_by_others(connection, limits, holder=self._holder)
         decided: list[tuple[_Reservation, BudgetExhausted | None]] = []
-        for one in reservations:
-            limited = [budget_id for budget_id in one.amounts if budget_id in limits]
+        for reservation in reservations:
+            limited = [budget_id for budget_id in reservation.amounts if budget_id in limits]
             exhausted = next(
                 (
                     budget_id
                     for budget_id in limited
-                    if not _fits(spent[budget_id], one.amounts[budget_id], limits[budget_id])
+                    if not _fits(spent[budget_id], reservation.amounts[budget_id], limits[budget_id])
                 ),
                 None,
             )
             if exhausted is not None:
-                decided.append((one, BudgetExhausted(exhausted, limits[exhausted], spent[exhausted])))
+                decided.append((reservation, BudgetExhausted(exhausted, limits[exhausted], spent[exhausted])))
                 continue
             taken = {
                 budget_id: spent[budget_id] + reserved_elsewhere.get(budget_id, 0.0) + reserved_here.get(budget_id, 0.0)
                 for budget_id in limited
             }
-            if all(_fits(taken[budget_id], one.amounts[budget_id], limits[budget_id]) for budget_id in limited):
-                for budget_id, amount in one.amounts.items():
+            if all(_fits(taken[budget_id], reservation.amounts[budget_id], limits[budget_id]) for budget_id in limited):
+                for budget_id, amount in reservation.amounts.items():
                     reserved_here[budget_id] = reserved_here.get(budget_id, 0.0) + amount
-                decided.append((one, None))
+                decided.append((reservation, None))
         return decided
 
     async def _limits(self, connection: AsyncConnection, budget_ids: Iterable[str]) -> dict[str, float]:

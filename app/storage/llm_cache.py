@@ -62,7 +62,7 @@ async def add_entries(database: Database, entries: Iterable[CacheRow]) -> None:
         " ON CONFLICT (key) DO UPDATE SET model = excluded.model, entry = excluded.entry, bytes = excluded.bytes,"
         " used_at = excluded.used_at"
     )
-    columns = [[each.key for each in rows], [each.model for each in rows], [each.entry for each in rows]]
+    columns = [[row.key for row in rows], [row.model for row in rows], [row.entry for row in rows]]
     async with database.pooled_connection() as connection:
         try:
             await connection.execute(query, columns)

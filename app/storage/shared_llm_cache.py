@@ -148,7 +148,7 @@ class SharedLLMCache:
                 self._pending = batch | self._pending
                 raise
             used = set()
-            self._written += sum(len(each.entry) for each in entries)
+            self._written += sum(len(entry.entry) for entry in entries)
             self.on_event("stored", len(entries))
             self.on_event("lost", len(batch) - len(entries))
 

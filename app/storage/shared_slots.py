@@ -61,7 +61,7 @@ class SharedSlots:
 
     async def aclose(self) -> None:
         """Return all slots."""
-        await asyncio.gather(*(each.aclose() for each in list(self._semaphores.values())))
+        await asyncio.gather(*(semaphore.aclose() for semaphore in list(self._semaphores.values())))
 
 
 class SharedSemaphore:

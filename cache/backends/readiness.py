@@ -240,7 +240,8 @@ class PageLoader:
             if not metrics.done():
                 return -1.0
             return next(
-                (float(each["value"]) for each in metrics.result()["metrics"] if each["name"] == _CPU_METRIC), -1.0
+                (float(metric["value"]) for metric in metrics.result()["metrics"] if metric["name"] == _CPU_METRIC),
+                -1.0,
             )
         finally:
             metrics.cancel()
@@ -440,7 +441,7 @@ class PageLoader:
         """Wait for a timer of the page. A running script delays it."""
         passed = asyncio.ensure_future(self._devtools.run(_WAIT_FOR_TIMER, budget_ms))
         ends = (self._navigation.navigated_again, self._scripts_stopped)
-        waits = {passed, *(asyncio.ensure_future(each.wait()) for each in ends)}
+        waits = {passed, *(asyncio.ensure_future(end.wait()) for end in ends)}
         try:
             await asyncio.wait(waits, timeout=max(0.0, self._remaining_s()), return_when=asyncio.FIRST_COMPLETED)
         finally:

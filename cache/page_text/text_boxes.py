@@ -107,7 +107,9 @@ def find_area(line: Line, areas: Sequence[ScreenshotArea]) -> ScreenshotArea | N
     across = line.left + line.width / 2
     if line.width <= 0 or line.height <= 0:
         return None
-    return next((one for one in areas if one.top <= middle < one.top + one.height and 0 <= across < one.width), None)
+    return next(
+        (area for area in areas if area.top <= middle < area.top + area.height and 0 <= across < area.width), None
+    )
 
 
 def _to_units(share: float) -> int:

@@ -35,11 +35,13 @@ def join_tiles(tiles: Sequence[bytes]) -> bytes | None:
         pictures = [Image.open(io.BytesIO(tile)).convert("RGB") for tile in tiles]
     except _UNREADABLE:
         return None
-    whole = Image.new("RGB", (max(each.width for each in pictures), sum(each.height for each in pictures)), "white")
+    whole = Image.new(
+        "RGB", (max(picture.width for picture in pictures), sum(picture.height for picture in pictures)), "white"
+    )
     top = 0
-    for each in pictures:
-        whole.paste(each, (0, top))
-        top += each.height
+    for picture in pictures:
+        whole.paste(picture, (0, top))
+        top += picture.height
     return _jpeg(whole)
 
 

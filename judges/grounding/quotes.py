@@ -84,7 +84,7 @@ def find_quote(page: FoldedText, quote: str, *, url: str = "") -> tuple[Span, ..
     for parts in dict.fromkeys(((_trimmed(folded.text, 0, len(folded.text)),), _parts(folded.text))):
         texts = [folded.text[start:end] for start, end in parts]
         if not 0 < len(texts) <= MAX_PARTS or any(
-            not text or any(text in each for each in own_texts) for text in texts
+            not text or any(text in own_text for own_text in own_texts) for text in texts
         ):
             continue
         is_enough = is_substantial if len(parts) == 1 else _is_long_in_any_script

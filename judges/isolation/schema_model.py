@@ -126,7 +126,7 @@ class _TypeBuilder:
                 return Union[tuple(options)] if options else Any  # noqa: UP007 - made at run time
         if "const" in schema or isinstance(schema.get("enum"), list):
             values = [schema["const"]] if "const" in schema else schema["enum"]
-            is_plain = values and all(isinstance(each, str | int | bool | None) for each in values)
+            is_plain = values and all(isinstance(value, str | int | bool | None) for value in values)
             return Literal[tuple(values)] if is_plain else Any
         kind = schema.get("type")
         if kind == "array" and isinstance(schema.get("items"), dict):

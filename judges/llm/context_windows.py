@@ -110,7 +110,7 @@ def parse_token_counts(refusal: str) -> TokenCounts:
 
 def _has_images(messages: Sequence[Mapping[str, Any]]) -> bool:
     contents = (message.get("content") for message in messages)
-    return any(not isinstance(part, str) and "image_url" in part for each in contents for part in each or ())
+    return any(not isinstance(part, str) and "image_url" in part for content in contents for part in content or ())
 
 
 MIN_PAGE_CHARS: Final = 4_000

@@ -111,13 +111,17 @@ def _fields(schema: type[BaseModel]) -> frozenset[str] | None:
     top = described.get("$defs", {}).get(str(described.get("$ref")).rpartition("/")[2], described)
     names = set(top.get("properties", ()))
     validators = schema.__pydantic_decorators__.model_validators.values()
-    if not names or issubclass(schema, RootModel) or any(each.info.mode != "after" for each in validators):
+    if not names or issubclass(schema, RootModel) or any(validator.info.mode != "after" for validator in validators):
         return None
     for name, field in schema.model_fields.items():
         alias = field.validation_alias
         if alias is None or schema.model_config.get("populate_by_name"):
             names.add(name)
-        names |= {each for each in alias.choices if isinstance(each, str)} if isinstance(alias, AliasChoices) else set()
+        names |= (
+            {choice for choice in alias.choices if isinstance(choice, str)}
+            if isinstance(alias, AliasChoices)
+            else set()
+        )
     return frozenset(names)
 
 

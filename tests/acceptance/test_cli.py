@@ -124,7 +124,7 @@ def test_evaluate_judges_a_folder_and_prints_one_json_document(home: Path) -> No
 
     assert ended.returncode == 0, ended.stderr
     output = json.loads(ended.stdout)
-    assert [(one["answer_name"], one["score"]["value"]) for one in output["answers"]] == [
+    assert [(answer["answer_name"], answer["score"]["value"]) for answer in output["answers"]] == [
         ("answer_1.md", 1.0),
         ("answer_2.md", 0.0),
     ]

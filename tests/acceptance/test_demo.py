@@ -84,7 +84,9 @@ def results(home: Path, first_run: subprocess.CompletedProcess[str]) -> Results:
     """All results by agent and task."""
     assert first_run.returncode == 0, first_run.stderr
     answers = json.loads(first_run.stdout)["answers"]
-    return {(one["agent_name"], one["task_id"]): json.loads((home / one["path"]).read_text()) for one in answers}
+    return {
+        (answer["agent_name"], answer["task_id"]): json.loads((home / answer["path"]).read_text()) for answer in answers
+    }
 
 
 def leaves_by_id(result: dict[str, Any]) -> dict[str, Any]:

@@ -106,7 +106,7 @@ def test_public_address_requires_an_api_key(home: Path):
         assert httpx.get(url, trust_env=False).status_code == 401
         assert httpx.get(url, headers=headers, trust_env=False).status_code == 200
         listed = run_command(home, environment, "keys", "list", "--json")
-        assert [one["state"] for one in json.loads(listed.stdout)["items"]] == ["good"]
+        assert [item["state"] for item in json.loads(listed.stdout)["items"]] == ["good"]
         assert key["key"] not in listed.stdout
         assert run_command(home, environment, "keys", "revoke", key["id"]).returncode == 0
         revoked = time.monotonic()

@@ -145,7 +145,7 @@ def measured(method: str, drawn: Sequence[Sample], mean: float, *, widths: int |
     ends = [bounded_mean(one.values, weights=one.weights) for one in drawn[:widths]]
     return Found(
         coverage=float(sides.all(axis=1).mean()),
-        width=float(np.mean([one.high - one.low for one in ends])),
+        width=float(np.mean([end.high - end.low for end in ends])),
         passed_by_luck=float(1 - sides[:, 0].mean()),
     )
 
@@ -175,7 +175,7 @@ def _scores_table(methods: Sequence[str], *, clustered: bool, tasks: Sequence[in
         for count in tasks:
             drawn = list(samples(shape, count, clustered=clustered, runs=runs))
             cells = [measured(method, drawn, shape.mean) for method in methods]
-            texts = [f"{one.coverage:.1%}, {one.width:.2f}, {one.passed_by_luck:.1%}" for one in cells]
+            texts = [f"{cell.coverage:.1%}, {cell.width:.2f}, {cell.passed_by_luck:.1%}" for cell in cells]
             print(f"| {name} | {count} | {' | '.join(texts)} |", flush=True)
 
 

@@ -109,7 +109,7 @@ async def test_no_file_is_downloaded(rig: Rig) -> None:
     for place in (tempfile.gettempdir(), str(Path.home())):
         for folder, folders, files in os.walk(place):  # os.walk skips folders that disappear meanwhile
             folders[:] = [each for each in folders if not each.startswith("pytest-of-")]  # folders of other tests
-            found += [f"{folder}/{each}" for each in files if "downloaded-canary" in each]
+            found += [f"{folder}/{file}" for file in files if "downloaded-canary" in file]
     assert found == []
 
 

@@ -73,14 +73,14 @@ def _roles(message: str, status: int = 400) -> Refusal:
 
 
 def _alternating(call: Call) -> Fault | None:
-    roles = [each["role"] for each in call.messages]
+    roles = [message["role"] for message in call.messages]
     if any(left == right for left, right in pairwise(roles)):
         return Fault(status=400, message="Conversation roles must alternate user/assistant/user/assistant/...")
     return None
 
 
 def _parts(call: Call) -> Fault | None:
-    if any(not isinstance(each["content"], str) for each in call.messages):
+    if any(not isinstance(message["content"], str) for message in call.messages):
         detail = [
             {"type": "string_type", "loc": ["body", "messages", 1, "content"], "msg": "Input should be a valid string"}
         ]
@@ -113,7 +113,7 @@ def _wrong(good: str) -> str:
 
 
 def _openrouter(call: Call) -> Fault | None:
-    if not any(each["role"] == "system" for each in call.messages):
+    if not any(message["role"] == "system" for message in call.messages):
         return None
     raw = json.dumps({"error": {"message": "Template error: System role not supported", "type": "BadRequestError"}})
     metadata = {"raw": raw, "provider_name": "Somewhere"}
@@ -154,7 +154,7 @@ def _failed_generation(call: Call) -> Fault | None:
 
 
 def _successive(call: Call) -> Fault | None:
-    roles = [each["role"] for each in call.messages]
+    roles = [message["role"] for message in call.messages]
     if not any(left == right for left, right in pairwise(roles)):
         return None
     said = (
@@ -165,7 +165,7 @@ def _successive(call: Call) -> Fault | None:
 
 
 def _jinja(call: Call) -> Fault | None:
-    if not any(each["role"] == "system" for each in call.messages):
+    if not any(message["role"] == "system" for message in call.messages):
         return None
     said = (
         "\n------------\nWhile executing CallExpression at line 1, column 67 in source:\n{{ bos_token }}{% if tools %}"

@@ -92,7 +92,7 @@ class Index:
             "format": FORMAT,
             "agent": self.agent,
             "content": self.content,
-            "results": [asdict(each) for each in self.results],
+            "results": [asdict(result) for result in self.results],
             "without_result": self.without_result,
             "absent": sorted(
                 ({"path": each.path, "why": each.reason} for each in self.absent), key=lambda each: each["path"]

@@ -67,7 +67,7 @@ class ReplayedResult:
             **self.figures,
             "with_overrides": self.with_overrides,
             "unchecked": self.unchecked,
-            "differences": [asdict(each) for each in self.differences],
+            "differences": [asdict(difference) for difference in self.differences],
         }
 
 

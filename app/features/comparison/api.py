@@ -234,7 +234,7 @@ async def judge_consistency(
         )
     if not task_results:
         raise not_found("task with results")
-    bodies = [each.body for each in task_results[:MAX_RESULTS]]
+    bodies = [task_result.body for task_result in task_results[:MAX_RESULTS]]
     figures = await asyncio.to_thread(lambda: consistency_json(map(json.loads, bodies)))
     return {"task_id": task_id, **figures, "older_left_out": len(task_results) > MAX_RESULTS}
 

@@ -80,9 +80,9 @@ class _FigureComparison:
     def __init__(self, tasks: Sequence[_TaskFigure]) -> None:
         self.tasks = tasks
         differences = [task.difference for task in tasks]
-        self._lows = [each.low for each in differences]
-        self._highs = [each.high for each in differences]
-        self.certain_differences = [each.value for each in differences if each.value is not None]
+        self._lows = [difference.low for difference in differences]
+        self._highs = [difference.high for difference in differences]
+        self.certain_differences = [difference.value for difference in differences if difference.value is not None]
         self.paired: Paired | None = paired(self.certain_differences)
 
     @property
@@ -184,8 +184,8 @@ def _by_task(side: ComparisonSide) -> dict[str, list[Score]]:
 def _mean_score(scores: Sequence[Score], figure_of: Callable[[Score], Score]) -> Score:
     """Return the mean score over the answers of one task."""
     figures = [figure_of(score) for score in scores]
-    low, high = fmean(each.low for each in figures), fmean(each.high for each in figures)
-    return Score(value=low if all(each.value is not None for each in figures) else None, low=low, high=high)
+    low, high = fmean(figure.low for figure in figures), fmean(figure.high for figure in figures)
+    return Score(value=low if all(figure.value is not None for figure in figures) else None, low=low, high=high)
 
 
 def _mean(scores: Sequence[Score]) -> dict[str, float | None] | None:

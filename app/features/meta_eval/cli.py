@@ -239,14 +239,17 @@ def _print_judge(console: Console, judge: dict[str, Any]) -> None:
         f"{_name(judge)}: labelled passed: {counts['true_positive']} judged passed, {counts['false_negative']} judged "
         f"failed; labelled failed: {counts['false_positive']} judged passed, {counts['true_negative']} judged failed",
     )
-    for each in judge["disagreements"][:MAX_SHOWN]:
-        location = " ".join(str(each[key]) for key in ("task_id", "leaf") if each[key])
-        _print_line(console, f"  judge {each['judge']}, people {each['human']}: {each['claim']}  [{location}]")
-        for opinion in each["people"]:
+    for disagreement in judge["disagreements"][:MAX_SHOWN]:
+        location = " ".join(str(disagreement[key]) for key in ("task_id", "leaf") if disagreement[key])
+        _print_line(
+            console,
+            f"  judge {disagreement['judge']}, people {disagreement['human']}: {disagreement['claim']}  [{location}]",
+        )
+        for opinion in disagreement["people"]:
             if opinion["reason"]:
                 _print_line(console, f"      {opinion['reviewer'] or 'anonymous'}: {opinion['reason']}")
-        if each["judge_reasoning"]:
-            _print_line(console, f"      judge: {each['judge_reasoning']}")
+        if disagreement["judge_reasoning"]:
+            _print_line(console, f"      judge: {disagreement['judge_reasoning']}")
     if len(judge["disagreements"]) > MAX_SHOWN:
         _print_line(console, f"  and {len(judge['disagreements']) - MAX_SHOWN} more: use --json to list all")
     for each in judge["not_judged"][:MAX_SHOWN]:

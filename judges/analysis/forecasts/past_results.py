@@ -52,9 +52,9 @@ def past_results_of(
 ) -> PastResults:
     """Return the statistics of the complete results of this judge file among ``results``."""
     past = [
-        one
-        for one in results
-        if (one.get("judge") or {}).get("script_sha256") == script_sha256 and one.get("status") == "complete"
+        result
+        for result in results
+        if (result.get("judge") or {}).get("script_sha256") == script_sha256 and result.get("status") == "complete"
     ]
     judged = [leaf for one in past for leaf in _judged_leaves(one)]
     voted = [leaf for leaf in judged if len(leaf["votes"]) > 1 and len(leaf.get("sources") or ()) <= 1]
@@ -76,7 +76,9 @@ def past_results_of(
 
 
 def _calls(results: Iterable[Result]) -> tuple[int, ...]:
-    return tuple(one["usage"]["calls"] + one["usage"]["cached_calls"] for one in results if one.get("usage"))
+    return tuple(
+        result["usage"]["calls"] + result["usage"]["cached_calls"] for result in results if result.get("usage")
+    )
 
 
 def _earlier_verdicts(past: Iterable[Result], answer_sha256: str, model: str) -> dict[ClaimKey, EarlierVerdict]:

@@ -105,7 +105,9 @@ def applicable_certificate(
     if not prompts:
         return None
     required = frozenset(prompts)
-    matching = [one for one in certificates if one.model == model and required <= one.prompts]
+    matching = [
+        certificate for certificate in certificates if certificate.model == model and required <= certificate.prompts
+    ]
     return max(matching, key=lambda one: (one.issued_at, one.id), default=None)
 
 

@@ -21,7 +21,7 @@ def report_json(file: LabelFile, items: Sequence[Item], judges: Sequence[JudgeAg
     return {
         "report_version": REPORT_VERSION,
         "labels": labels_json(file, items),
-        "judges": [_measured(one) for one in judges],
+        "judges": [_measured(judge) for judge in judges],
     }
 
 
@@ -60,7 +60,7 @@ def _measured(one: JudgeAgreement) -> dict[str, Any]:
         "not_judged": [_unjudged(each) for each in one.unjudged],
         "without_model": one.without_model,
         "usage": asdict(one.usage),
-        "disagreements": [_disagreement(each) for each in one.disagreements],
+        "disagreements": [_disagreement(disagreement) for disagreement in one.disagreements],
     }
 
 
@@ -80,7 +80,7 @@ def _origin(item: Item) -> Mapping[str, Any]:
 
 def _disagreement(one: ComparedItem) -> dict[str, Any]:
     reasons = [
-        {"reviewer": each.reviewer, "human": each.human.value, "reason": each.reason} for each in one.item.labels
+        {"reviewer": label.reviewer, "human": label.human.value, "reason": label.reason} for label in one.item.labels
     ]
     return {
         **_origin(one.item),

@@ -96,10 +96,10 @@ class Edits:
 
     def constants(self, values: Iterable[Any]) -> Iterator[Edit]:
         """Yield edits that put constants of the judge file into every field of the same type."""
-        for each in self.fields:
+        for field in self.fields:
             for value in values:
-                if not each.urls and isinstance(value, type(each.value)) and value != each.value:
-                    yield from self._set(EditKind.CONSTANT, each, value)
+                if not field.urls and isinstance(value, type(field.value)) and value != field.value:
+                    yield from self._set(EditKind.CONSTANT, field, value)
 
     def _of_value(self, each: Field) -> Iterator[Edit]:
         made = 0

@@ -93,7 +93,7 @@ class FieldReport:
             "edits": self.edits,
             "fields": self.fields,
             "leaves": self.leaves,
-            "findings": [each.json() for each in self.findings],
+            "findings": [finding.json() for finding in self.findings],
             "exempt": [each.json() for each in self.exempt],
             "notes": list(self.notes),
         }
@@ -104,8 +104,8 @@ def report(observed: FieldTestRuns) -> FieldReport:
     found = _Finder(observed)
     findings = found.all()
     return FieldReport(
-        findings=tuple(each for each in findings if not each.exempt),
-        exempt=tuple(each for each in findings if each.exempt),
+        findings=tuple(finding for finding in findings if not finding.exempt),
+        exempt=tuple(finding for finding in findings if finding.exempt),
         notes=tuple(dict.fromkeys(found.notes)),
         edits=len(observed.runs),
         fields=len(observed.fields),
@@ -353,10 +353,10 @@ class _Finder:
         for field in values:
             names[field.owner].add(field.declared)
         pairs = [
-            (one, other)
-            for one in names
+            (name, other)
+            for name in names
             for other in names
-            if one < other and shape_of(one) == shape_of(other) and not names[one] & names[other]
+            if name < other and shape_of(name) == shape_of(other) and not names[name] & names[other]
         ]
         for one, other in pairs[:1]:
             if key in self._seen.refuted or self._is_fixed_item(key, values):
@@ -487,10 +487,12 @@ def _compares(leaf: ObservedLeaf) -> bool:
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
     """Merge the findings of leaves that the same line declares; the first message is used."""
     found: dict[tuple[FindingCode, object], Finding] = {}
-    for each in findings:
-        place = each.subject if each.line is None else each.line
-        first = found.get((each.code, place))
-        found[each.code, place] = each if first is None else replace(first, subject=f"{first.subject}, {each.subject}")
+    for finding in findings:
+        place = finding.subject if finding.line is None else finding.line
+        first = found.get((finding.code, place))
+        found[finding.code, place] = (
+            finding if first is None else replace(first, subject=f"{first.subject}, {finding.subject}")
+        )
     return list(found.values())
 
 

@@ -202,12 +202,12 @@ def _tried(run: MutationResult) -> dict[str, Any]:
         ],
         "strays": [
             {
-                "leaf": one.before.key,
-                "claim": one.before.claim,
-                "outcome_before": one.before.outcome.value,
-                "outcome_after": one.after.outcome.value,
+                "leaf": stray.before.key,
+                "claim": stray.before.claim,
+                "outcome_before": stray.before.outcome.value,
+                "outcome_after": stray.after.outcome.value,
             }
-            for one in run.strays
+            for stray in run.strays
         ],
         "also_moved": list(run.others),
         "not_judged": list(run.not_judged),

@@ -40,7 +40,7 @@ def sections(text: str) -> tuple[Section, ...]:
     """Return the nonempty sections of an answer, in order."""
     headings = list(_HEADING.finditer(text))
     if headings:
-        ends = [*(each.start() for each in headings[1:]), len(text)]
+        ends = [*(heading.start() for heading in headings[1:]), len(text)]
         found = [
             Section(title=each["title"].strip(), start=each.end(), end=end)
             for each, end in zip(headings, ends, strict=True)

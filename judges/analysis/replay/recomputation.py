@@ -169,7 +169,7 @@ def _trees(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _mappings(values: object) -> list[Mapping[str, Any]]:
     """Return the values that are mappings. One of the two results is untrusted."""
-    return [each for each in values if isinstance(each, Mapping)] if isinstance(values, Iterable) else []
+    return [value for value in values if isinstance(value, Mapping)] if isinstance(values, Iterable) else []
 
 
 def _node_differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[ReplayDifference]:

@@ -32,12 +32,12 @@ class TaskAnswers:
         self._side = side
         self._nodes = nodes
         self._trees = [None if root is None else ScoredTree(root) for root in roots]
-        self._split = [{} if each is None else _split(each) for each in self._trees]
+        self._split = [{} if tree is None else _split(tree) for tree in self._trees]
 
     @property
     def leaves(self) -> frozenset[str]:
         """Keys of all leaves."""
-        return frozenset(key for each in self._trees if each is not None for key in each.leaves)
+        return frozenset(key for tree in self._trees if tree is not None for key in tree.leaves)
 
     @property
     def split(self) -> Sequence[str]:
@@ -76,7 +76,7 @@ class TaskAnswers:
                 return low.repeat(draws), high.repeat(draws)
             random = _random(seed, self._side, self._task_id, str(index))
             outcomes = {key: vote.redrawn(random, draws) for key, vote in split.items()}
-            patterns = list(zip(*(each.tolist() for each in outcomes.values()), strict=True))
+            patterns = list(zip(*(outcome.tolist() for outcome in outcomes.values()), strict=True))
             distinct = {pattern: place for place, pattern in enumerate(dict.fromkeys(patterns))}
             low, high = tree.judged([dict(zip(outcomes, pattern, strict=True)) for pattern in distinct])
             places = [distinct[pattern] for pattern in patterns]

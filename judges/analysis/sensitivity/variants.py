@@ -40,7 +40,7 @@ class ScoredTree:
 
     def judged(self, verdicts: Sequence[Mapping[str, bool]]) -> ScoreRange:
         """Return the scores with other verdicts: one variant per element of ``verdicts`` (leaf key to passed)."""
-        return self._fold([self._changed(each) for each in verdicts])
+        return self._fold([self._changed(verdict) for verdict in verdicts])
 
     def without_leaf(self, keys: Sequence[str]) -> ScoreRange:
         """Return the scores with one leaf removed per variant. If no leaf remains, the score is 0 to 1."""
@@ -168,9 +168,9 @@ def _weights(root: JudgedNode, variants: Variants) -> Floats:
     scale = largest if largest > _SCALE_ABOVE else 1.0
     plain = np.array([[child.weight / scale] for child in root.children])
     factors = [variants.factors.get(child.key) for child in root.children]
-    if all(each is None for each in factors):
+    if all(factor is None for factor in factors):
         return plain
-    return plain * np.stack([np.ones(variants.count) if each is None else each for each in factors])
+    return plain * np.stack([np.ones(variants.count) if factor is None else factor for factor in factors])
 
 
 def _weighted_mean(weights: Floats, scores: Floats, count: int) -> Floats:

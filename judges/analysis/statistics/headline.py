@@ -95,7 +95,7 @@ def headline(trials: Sequence[Trial], *, resampled: bool = True) -> Headline | N
     if not trials:
         return None
     by_task = _by_task(trials)
-    means = [fmean(one.low for one in answers) for answers in by_task]
+    means = [fmean(answer.low for answer in answers) for answers in by_task]
     score = _figure(by_task, lambda score: score, resampled=resampled)
     return Headline(
         tasks=len(by_task),

@@ -55,7 +55,7 @@ def sign_flip(differences: Sequence[float], *, seed: int = SEED, draws: int = DR
     """
     if not differences:
         return None
-    sizes = [abs(each) for each in differences if each != 0]
+    sizes = [abs(difference) for difference in differences if difference != 0]
     if not sizes:
         return SignFlip(p=1.0, n=0, exact=True, patterns=1, method="exact sign-flip: no task differs")
     observed = abs(math.fsum(differences))

@@ -33,7 +33,7 @@ def _cases_with(*names: str) -> Callable[[Golden], bool]:
 
     def recognised(golden: Golden) -> bool:
         cases = golden.get("cases")
-        return isinstance(cases, list) and any(isinstance(one, dict) and set(names) & one.keys() for one in cases)
+        return isinstance(cases, list) and any(isinstance(case, dict) and set(names) & case.keys() for case in cases)
 
     return recognised
 

@@ -192,12 +192,12 @@ def ranking_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     by_text, metrics = golden["scores"], RankingMetrics()
     scores: dict[str, dict[str, float]] = {}
     ranks: dict[str, dict[str, int]] = {}
-    for one in golden["instances"]:
-        sample_id = f"{one['annotation_id']}_{one['action_uid']}"
-        listed: Sequence[Sequence[str]] = [*one["pos_candidates"], *one["neg_candidates"]]
+    for instance in golden["instances"]:
+        sample_id = f"{instance['annotation_id']}_{instance['action_uid']}"
+        listed: Sequence[Sequence[str]] = [*instance["pos_candidates"], *instance["neg_candidates"]]
         scores[sample_id] = {str(id): by_text[text] for id, text in listed}
         ranks[sample_id] = ranks_of(scores[sample_id])
-        metrics.add(ranks[sample_id][str(id)] for id, _ in one["pos_candidates"])
+        metrics.add(ranks[sample_id][str(id)] for id, _ in instance["pos_candidates"])
     if "query_for_first" in golden:
         first, case = golden["instances"][0], GoldenCase("query_for_first")
         with case.running():

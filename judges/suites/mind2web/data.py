@@ -144,8 +144,8 @@ def _from_row(row: SourceStep, position: int) -> Step:
         page=row.page,
         op=row.op,
         value=row.value,
-        positives=tuple(Candidate(id=one.id, tag=one.tag, box=one.box) for one in row.positives),
-        negatives=tuple(Candidate(id=one.id, tag=one.tag, box=one.box) for one in row.negatives),
+        positives=tuple(Candidate(id=positive.id, tag=positive.tag, box=positive.box) for positive in row.positives),
+        negatives=tuple(Candidate(id=negative.id, tag=negative.tag, box=negative.box) for negative in row.negatives),
     )
 
 

@@ -47,21 +47,21 @@ def ranked(step: Step, ranks: RankLookup | None) -> tuple[Step, RankOrigin]:
         known = ranks.of(step.sample_id)
         if known is None:
             raise RankMissing(f"{step.place}: {ranks.name} has no ranks for step {step.sample_id!r}")
-        for one in candidates:
-            if one.id not in known:
+        for candidate in candidates:
+            if candidate.id not in known:
                 raise RankMissing(
-                    f"{step.place}: {ranks.name} has no rank for candidate {one.id!r} of step {step.sample_id!r}",
-                    candidate=one.id,
+                    f"{step.place}: {ranks.name} has no rank for candidate {candidate.id!r} of step {step.sample_id!r}",
+                    candidate=candidate.id,
                 )
-        return _with_ranks(step, {one.id: known[one.id] for one in candidates}), RankOrigin.SCORES
-    if candidates and all(one.rank is not None for one in candidates):
+        return _with_ranks(step, {candidate.id: known[candidate.id] for candidate in candidates}), RankOrigin.SCORES
+    if candidates and all(candidate.rank is not None for candidate in candidates):
         return step, RankOrigin.DATA
     numbers = count()
     return (
         replace(
             step,
-            positives=tuple(one._replace(rank=next(numbers)) for one in step.positives),
-            negatives=tuple(one._replace(rank=next(numbers)) for one in step.negatives),
+            positives=tuple(positive._replace(rank=next(numbers)) for positive in step.positives),
+            negatives=tuple(negative._replace(rank=next(numbers)) for negative in step.negatives),
         ),
         RankOrigin.LISTED,
     )
@@ -69,12 +69,12 @@ def ranked(step: Step, ranks: RankLookup | None) -> tuple[Step, RankOrigin]:
 
 def ids_in_top_k(candidates: tuple[Candidate, ...], top_k: int) -> list[str]:
     """Return the ids of the candidates with a rank below ``top_k``, in their order."""
-    return [one.id for one in candidates if one.rank is not None and one.rank < top_k]
+    return [candidate.id for candidate in candidates if candidate.rank is not None and candidate.rank < top_k]
 
 
 def _with_ranks(step: Step, ranks: Mapping[str, int]) -> Step:
     return replace(
         step,
-        positives=tuple(one._replace(rank=ranks[one.id]) for one in step.positives),
-        negatives=tuple(one._replace(rank=ranks[one.id]) for one in step.negatives),
+        positives=tuple(positive._replace(rank=ranks[positive.id]) for positive in step.positives),
+        negatives=tuple(negative._replace(rank=ranks[negative.id]) for negative in step.negatives),
     )

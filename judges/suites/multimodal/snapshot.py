@@ -99,10 +99,10 @@ def tilde_values(step: SourceStep, draw: SamplingOptions, *, split: str) -> dict
         page = Page.parse(step.page)
     except PageUnusable as error:
         raise DataUnreadable(f"{step.place}, field cleaned_html", str(error)) from error
-    positives = [one for one in step.positives if page.holds(one.id)]
+    positives = [positive for positive in step.positives if page.holds(positive.id)]
     candidates = sample_candidates(step, page, positives, draw)
-    shown = dict(show_page(page, tuple(one.id for one in candidates)).options)
-    options = [shown[one.id] for one in candidates]
+    shown = dict(show_page(page, tuple(candidate.id for candidate in candidates)).options)
+    options = [shown[candidate.id] for candidate in candidates]
     return {
         "task_id": step.task_id,
         "split": split,
@@ -112,8 +112,8 @@ def tilde_values(step: SourceStep, draw: SamplingOptions, *, split: str) -> dict
         "prompt_1": _second_prompt(options),
         "raw_html": step.raw_page,
         "cleaned_html": _OWN_ID.sub(r"\1bnid", step.page),
-        "candidates": [element_text(page.element(one.id)) for one in candidates],
-        "target_elements": [element_text(page.element(one.id)) for one in positives],
+        "candidates": [element_text(page.element(candidate.id)) for candidate in candidates],
+        "target_elements": [element_text(page.element(positive.id)) for positive in positives],
         "target_op": step.op,
         "target_op_value": step.value,
         "website": step.website,
@@ -134,8 +134,12 @@ def sample_candidates(
     Negatives that are not on the page, equal a positive or repeat another negative are excluded.
     """
     rng = random.Random(f"{draw.seed}/{step.task_id}/{step.action_uid}")  # noqa: S311 - reproducible, not a secret
-    positive_ids = {one.id for one in positives}
-    pool = {one.id: one for one in step.negatives if one.id not in positive_ids and page.holds(one.id)}
+    positive_ids = {positive.id for positive in positives}
+    pool = {
+        negative.id: negative
+        for negative in step.negatives
+        if negative.id not in positive_ids and page.holds(negative.id)
+    }
     chosen = [rng.choice(positives)] if positives else []
     chosen += rng.sample(list(pool.values()), min(draw.distractors, len(pool)))
     rng.shuffle(chosen)

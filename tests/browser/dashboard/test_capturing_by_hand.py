@@ -185,7 +185,7 @@ async def test_wrong_code_does_not_pair_and_a_revoked_browser_shows_an_error(per
     await person.bar.page.wait_for_timeout(2100)  # pairing attempts are rate-limited
     await (await person.pair(await person.code())).until("!document.getElementById('work').hidden")
     pairings = (await person.served.http.get("/v1/pairings")).json()["items"]
-    [paired] = [one for one in pairings if one["state"] == "paired"]
+    [paired] = [pairing for pairing in pairings if pairing["state"] == "paired"]
     assert (await person.served.http.delete(f"/v1/pairings/{paired['id']}")).json()["state"] == "revoked"
     popup = await person.bar.press()
     await popup.until("document.getElementById('status').textContent.includes('not paired, or its pairing has ended')")

@@ -42,7 +42,7 @@ async def test_hostile_urls_run_no_script_and_send_no_request(served: Served, ch
             written += "alert(1)" in await reader.page.content()
         for payload in map(clean, PAYLOADS):
             await reader.page.goto(f"{served.url}/agents/{httpx.URL('/', params={'q': payload}).query.decode()[2:]}")
-        refused = [one for one in reader.page_errors if "Failed to load resource" not in one]
+        refused = [page_error for page_error in reader.page_errors if "Failed to load resource" not in page_error]
         assert refused == [] and reader.external_requests == []
     assert written == 2 * len(
         range(0, len(PAYLOADS), TOGETHER)
@@ -66,4 +66,4 @@ async def test_hostile_text_of_a_fault_runs_no_script(open_dashboard: OpenDashbo
             await reader.go(path)
             await asyncio.sleep(0.1)
         assert reader.external_requests == []
-        assert [one for one in reader.page_errors if "Failed to load" not in one] == []
+        assert [page_error for page_error in reader.page_errors if "Failed to load" not in page_error] == []

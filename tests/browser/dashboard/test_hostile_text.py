@@ -162,7 +162,7 @@ async def test_reader_records_dialogs_and_policy_violations(served: Served, chro
         page = {"body": PAYLOADS[0], "content_type": "text/html", "headers": {"Content-Security-Policy": policy}}
         await reader.page.route("**/poisoned", lambda route: route.fulfill(**page))
         await reader.go("/poisoned")
-        assert [one for one in reader.page_errors if seen in one]
+        assert [page_error for page_error in reader.page_errors if seen in page_error]
 
 
 async def test_hostile_text_runs_no_script_and_sends_no_request(served: Served, chromium: Browser):

@@ -99,7 +99,7 @@ async def test_concurrent_first_claims_detect_the_format_once(server: StandInLLM
     verifier = Verifier(client, MODEL, block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
     claims = [Claim(text=f"The shop has {number} lamps.") for number in range(30)]
     try:
-        verdicts = await asyncio.gather(*(verifier.judge(each, task="t", answer="a", trials=1) for each in claims))
+        verdicts = await asyncio.gather(*(verifier.judge(claim, task="t", answer="a", trials=1) for claim in claims))
     finally:
         await client.aclose()
     assert {verdict.outcome for verdict in verdicts} == {Outcome.PASSED}

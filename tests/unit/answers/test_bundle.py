@@ -29,7 +29,10 @@ def zipped(files: Mapping[str, str | bytes]) -> io.BytesIO:
 
 
 def listing(submissions: tuple[Submission, ...]) -> list[tuple[str, str, list[str]]]:
-    return [(each.agent, each.task_id, [answer.name for answer in each.answers]) for each in submissions]
+    return [
+        (submission.agent, submission.task_id, [answer.name for answer in submission.answers])
+        for submission in submissions
+    ]
 
 
 LAYOUT: dict[str, str | bytes] = {

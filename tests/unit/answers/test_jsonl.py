@@ -22,17 +22,17 @@ def line(**fields: Any) -> dict[str, Any]:
 def problems(*lines: Any, agent: str | None = None) -> list[tuple[str, str]]:
     with pytest.raises(InvalidSubmission) as refused:
         read(*lines, agent=agent)
-    return [(one.path, one.message) for one in refused.value.problems]
+    return [(problem.path, problem.message) for problem in refused.value.problems]
 
 
 def test_answers_to_one_task_form_one_submission_with_numbered_names() -> None:
     (bridge, tower) = read(line(), line(task_id="tower", name="mine"), line(text="It is new."))
     assert (bridge.agent, bridge.task_id) == ("otter", "bridge")
-    assert [(one.name, one.text) for one in bridge.answers] == [
+    assert [(answer.name, answer.text) for answer in bridge.answers] == [
         ("answer_1.md", "It is old."),
         ("answer_2.md", "It is new."),
     ]
-    assert [one.name for one in tower.answers] == ["mine.md"]
+    assert [answer.name for answer in tower.answers] == ["mine.md"]
 
 
 def test_different_run_model_or_metadata_forms_a_separate_submission() -> None:

@@ -274,14 +274,14 @@ async def test_second_process_uses_the_capture_of_the_first() -> None:
     clock, gate, turns = Clock(), asyncio.Event(), _SingleLock()
     blobs, index = BlobStore.open("memory://"), MemoryIndex()
     capturers = [ScriptedCapturer(clock, gate=gate) for _ in range(2)]
-    workers = [PageCache(each, blobs, index, clock=clock, locks=turns) for each in capturers]
+    workers = [PageCache(capturer, blobs, index, clock=clock, locks=turns) for capturer in capturers]
     requests = [
         asyncio.create_task(worker.get(URL, refresh=refresh)) for worker in workers for refresh in (False, True)
     ]
     await asyncio.sleep(0.01)
     gate.set()
     assert len({capture.id for capture in await asyncio.gather(*requests)}) == 1
-    assert sorted(len(each.captured_urls) for each in capturers) == [0, 1]
+    assert sorted(len(capturer.captured_urls) for capturer in capturers) == [0, 1]
 
 
 class _SingleLock:

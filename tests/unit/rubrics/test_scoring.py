@@ -67,7 +67,7 @@ def test_raising_a_leaf_never_lowers_the_score(tree: tuple[Rubric, dict[str, flo
 @given(st.lists(UNIT, min_size=1, max_size=20))
 def test_equal_weights_give_the_plain_mean(points: list[float]) -> None:
     assume(sum(points) / len(points) < 1.0)
-    assert score_of(*flat(*((1.0, each) for each in points))) == sum(points) / len(points)
+    assert score_of(*flat(*((1.0, point) for point in points))) == sum(points) / len(points)
 
 
 @QUICK

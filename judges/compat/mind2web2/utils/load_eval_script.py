@@ -48,7 +48,11 @@ def _checked(function: Any, file: Path) -> EvaluateAnswer:
     if not inspect.iscoroutinefunction(function):
         raise TypeError(f"{FUNCTION} in {file} must be defined with `async def`")
     parameters = inspect.signature(function).parameters.values()
-    by_name = {each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
+    by_name = {
+        parameter.name
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
     missing = sorted(set(REQUIRED) - by_name)
     if missing:
         raise TypeError(f"{FUNCTION} in {file} is missing the parameters {', '.join(missing)}")

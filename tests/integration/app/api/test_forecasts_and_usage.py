@@ -111,7 +111,7 @@ async def test_usage_is_grouped_by_agent_task_model_and_role(start: Start, model
     assert priced["usd"] == pytest.approx(result["usage"]["usd"])
     assert (own["agent"], own["usd"], own["unpriced_calls"]) == ("other", None, own["calls"])
     assert (found["total"]["usd"], found["total"]["usd_known"]) == (None, pytest.approx(priced["usd"]))
-    assert [one["agent"] for one in by_agent["items"]] == ["demo"]
+    assert [item["agent"] for item in by_agent["items"]] == ["demo"]
     assert nothing["items"] == []
     assert nothing["total"]["usd"] == 0
 
@@ -129,7 +129,7 @@ async def test_usage_includes_failed_jobs(start: Start, judges: Path, model: Sta
         job = await wait_for_job(api, job_id)
         found = (await api.get("/v1/usage", params={"by": "task_id"})).json()
     assert job["status"] == "failed"
-    assert [(one["task_id"], one["calls"]) for one in found["items"]] == [("breaks", VOTES)]
+    assert [(item["task_id"], item["calls"]) for item in found["items"]] == [("breaks", VOTES)]
 
 
 async def test_usage_excludes_reused_replies(start: Start):

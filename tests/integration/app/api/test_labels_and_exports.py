@@ -81,7 +81,7 @@ async def test_results_of_imported_answers_export_in_every_format(url: str, tmp_
     assert pq.read_table(tmp_path / "l.parquet")["leaf"].to_pylist() == ["paris", "source"] * 2
     await export("inspect", "log.json")
     samples = json.loads((tmp_path / "log.json").read_text())["samples"]
-    assert [(one["id"], one["epoch"], one["metadata"]["run"]) for one in samples] == [
+    assert [(sample["id"], sample["epoch"], sample["metadata"]["run"]) for sample in samples] == [
         ("capital", 1, "monday"),
         ("capital", 2, "tuesday"),
     ]
@@ -116,7 +116,7 @@ async def test_exported_labels_evaluate_and_certify_a_judge(url: str, tmp_path: 
     asked, recorded = report["judges"]
     for judge in (asked, recorded):
         assert judge["confusion"] == {"true_positive": 1, "false_positive": 1, "false_negative": 0, "true_negative": 0}
-        assert [one["people"][0]["reviewer"] for one in judge["disagreements"]] == ["Ada"]
+        assert [disagreement["people"][0]["reviewer"] for disagreement in judge["disagreements"]] == ["Ada"]
     assert (asked["verdicts"], recorded["verdicts"]) == ("asked", "recorded")
     (certificate,), _ = read_certificates(tmp_path / "data" / "certificates")
 

@@ -91,7 +91,7 @@ async def test_urls_are_paginated(api: httpx.AsyncClient):
     seen, cursor = [], None
     while True:
         part = (await api.get("/v1/pages/urls", params={"limit": 1, **({"cursor": cursor} if cursor else {})})).json()
-        seen += [one["url"] for one in part["items"]]
+        seen += [item["url"] for item in part["items"]]
         cursor = part["next_cursor"]
         if cursor is None:
             break
@@ -176,7 +176,7 @@ async def test_deleted_url_is_hidden_until_undo_or_new_add(api: httpx.AsyncClien
     added = await make_change(api, "add", FINE, task_id="capital")  # captured again
     assert added["page_id"] != before["page_id"]
     assert (await get_url(api, FINE))["page_id"] == added["page_id"]
-    assert repeated["id"] in [one["id"] for one in (await api.get("/v1/pages/changes")).json()["items"]]
+    assert repeated["id"] in [item["id"] for item in (await api.get("/v1/pages/changes")).json()["items"]]
 
 
 async def test_flags_and_reviews_set_needs_work(api: httpx.AsyncClient):
@@ -216,7 +216,9 @@ async def test_undo_is_possible_once_and_only_for_undoable_changes(api: httpx.As
     assert_problem(await api.post(f"/v1/pages/changes/{flag['id']}/undo"), 409, "UNDONE_ALREADY")
     assert_problem(await api.post(f"/v1/pages/changes/{undo['id']}/undo"), 409, "NOT_UNDOABLE")
     assert_problem(await api.post("/v1/pages/changes/chg_nothing/undo"), 404, "NOT_FOUND")
-    [flagged_change] = [one for one in (await api.get("/v1/pages/changes")).json()["items"] if one["id"] == flag["id"]]
+    [flagged_change] = [
+        item for item in (await api.get("/v1/pages/changes")).json()["items"] if item["id"] == flag["id"]
+    ]
     assert flagged_change["undone_by"] == undo["id"]
 
 
@@ -236,7 +238,8 @@ async def test_undo_is_possible_once_and_only_for_undoable_changes(api: httpx.As
 )
 async def test_invalid_change_is_rejected_with_its_field(api: httpx.AsyncClient, body: Json, path: str):
     assert path in [
-        one["path"] for one in assert_problem(await api.post("/v1/pages/changes", json=body), 422, "INVALID")["errors"]
+        error["path"]
+        for error in assert_problem(await api.post("/v1/pages/changes", json=body), 422, "INVALID")["errors"]
     ]
 
 

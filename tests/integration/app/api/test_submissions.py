@@ -211,7 +211,10 @@ FILES = {"demo/capital/answer_1.md": "Paris", "demo/capital/answer_2.md": "Lyon"
 async def test_archive_creates_one_submission_per_task(api: httpx.AsyncClient, pack):
     response = await api.post("/v1/submissions/archive", files={"file": ("answers", pack(FILES))})
     assert response.status_code == 202, response.text
-    found = {one["task_id"]: [job["answer"] for job in one["jobs"]] for one in response.json()["submissions"]}
+    found = {
+        submission["task_id"]: [job["answer"] for job in submission["jobs"]]
+        for submission in response.json()["submissions"]
+    }
     assert found == {"capital": ["answer_1.md", "answer_2.md"], "broken": ["answer_1.md"]}
 
 

@@ -25,7 +25,10 @@ def submission(*texts: str, task_id: str = "task", **fields: Any) -> Submission:
 
 async def accept(rig: Rig, *submissions: Submission, key: IdempotencyKey | None = None) -> dict[str, Any]:
     return await rig.intake.accept(
-        submissions, owner="local", respond=lambda receipts: {"all": [one.as_json() for one in receipts]}, key=key
+        submissions,
+        owner="local",
+        respond=lambda receipts: {"all": [receipt.as_json() for receipt in receipts]},
+        key=key,
     )
 
 

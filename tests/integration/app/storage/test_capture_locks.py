@@ -90,8 +90,8 @@ async def test_f18_hundred_races_of_two_workers_capture_once_each(database_url: 
             return (await workers[nth_worker].get(f"{URL}?nth={nth}")).id
 
         await _run_races(100, get)
-    assert sum(each.count for each in capturers) == 100
-    assert all(each.count for each in capturers)  # each worker won some races
+    assert sum(capturer.count for capturer in capturers) == 100
+    assert all(capturer.count for capturer in capturers)  # each worker won some races
 
 
 async def test_f18_two_hundred_races_for_a_lock_are_exclusive(database_url: str) -> None:
@@ -147,8 +147,8 @@ async def processes(*arguments: tuple[str, str, str]) -> AsyncIterator[list[asyn
     """Start worker processes that begin when they read a line."""
     pipe = asyncio.subprocess.PIPE
     started = [
-        await asyncio.create_subprocess_exec(sys.executable, "-c", PROCESS, *each, stdin=pipe, stdout=pipe)
-        for each in arguments
+        await asyncio.create_subprocess_exec(sys.executable, "-c", PROCESS, *argument, stdin=pipe, stdout=pipe)
+        for argument in arguments
     ]
     try:
         for process in started:

@@ -36,8 +36,8 @@ async def processes(database_url: str) -> AsyncIterator[list[SharedSlots]]:
     async with AsyncExitStack() as stack:
         databases = [await stack.enter_async_context(connect_database(database_url)) for _ in range(3)]
         slots = [SharedSlots(database, ttl_s=1.0) for database in databases]
-        for each in slots:
-            stack.push_async_callback(each.aclose)
+        for slot in slots:
+            stack.push_async_callback(slot.aclose)
         yield slots
 
 

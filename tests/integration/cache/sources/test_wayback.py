@@ -150,6 +150,9 @@ async def test_page_cache_stores_failure_and_copy_and_serves_the_copy() -> None:
         web.pages["/gone"] = Reply.html("<p>The page is back, and says that there are three benches by the gate now.")
         live = await pages.get(url, refresh=True)
     assert "two benches" in evidence.text
-    assert [(each.outcome.value, each.source.value) for each in attempts] == [("http_error", "web"), ("ok", "wayback")]
+    assert [(attempt.outcome.value, attempt.source.value) for attempt in attempts] == [
+        ("http_error", "web"),
+        ("ok", "wayback"),
+    ]
     assert (live.outcome, live.source) == (CaptureOutcome.OK, CaptureSource.WEB)
     assert standin.hits[f"/web/20250601080000id_/{url}"] == 1

@@ -38,7 +38,7 @@ def replies(tmp_path: Path) -> Path:
 
 def replies_by_model(assay: RunCommand, *arguments: str) -> dict[str, int]:
     document = json.loads(assay("cache", "list", "--json", *arguments).out)
-    return {each["model"]: each["replies"] for each in document["models"]}
+    return {model["model"]: model["replies"] for model in document["models"]}
 
 
 def test_replies_are_listed_by_model_with_their_last_use(assay: RunCommand, replies: Path) -> None:

@@ -97,7 +97,9 @@ def test_export_reports_why_it_is_impossible(
 
 
 def json_lines(*answers: dict[str, object]) -> str:
-    return "".join(json.dumps({"agent": "otter", "task_id": "bridge", "text": "Old.", **one}) + "\n" for one in answers)
+    return "".join(
+        json.dumps({"agent": "otter", "task_id": "bridge", "text": "Old.", **answer}) + "\n" for answer in answers
+    )
 
 
 def test_json_lines_become_a_folder_for_evaluate(assay: RunCommand, tmp_path: Path) -> None:

@@ -75,8 +75,8 @@ BOX = st.tuples(*[st.floats(allow_nan=True, allow_infinity=True)] * 4)
 @given(st.text(max_size=300), PIECES, st.lists(BOX, min_size=1, max_size=3))
 def test_boxes_are_always_within_screenshot_and_text(text: str, begins: list[str], boxes: list[tuple]):
     pieces = [
-        Piece(beginning=one, length=len(one), lines=tuple(Line(nth, *box) for nth, box in enumerate(boxes)))
-        for one in begins
+        Piece(beginning=begin, length=len(begin), lines=tuple(Line(nth, *box) for nth, box in enumerate(boxes)))
+        for begin in begins
     ]
     for start, _, number, *box in lines_of(text, *pieces):
         assert 0 <= start <= len(text)

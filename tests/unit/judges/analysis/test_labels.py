@@ -126,7 +126,7 @@ def test_every_invalid_line_is_reported_with_its_problem() -> None:
     ]
     with pytest.raises(LabelsUnreadable) as refused:
         parse_labels(lines)
-    assert [one.partition(":")[0] for one in refused.value.problems] == [f"line {n}" for n in range(2, 8)]
+    assert [problem.partition(":")[0] for problem in refused.value.problems] == [f"line {n}" for n in range(2, 8)]
     assert "human" in refused.value.problems[0]
     assert "timezone" in refused.value.problems[3]
 

@@ -117,7 +117,7 @@ def test_replay_needs_no_network_key_or_service_data(home: Path):
     report = json.loads(replayed.stdout)
     assert report["equal"] is True
     assert report["root"] == root(home)
-    assert [each["equal"] for each in report["results"]] == [True, True]
+    assert [result["equal"] for result in report["results"]] == [True, True]
     assert not (home / "data" / "postgres").exists()
 
 

@@ -112,14 +112,14 @@ async def test_bundle_contains_overrides_and_recomputes_both_scores(service: Ser
     overrides = [make_override(job.result_id, 1, "lamp", "failed"), make_override(job.result_id, 2, "said", "failed")]
     overrides.append(make_override(job.result_id, 3, "said", None, withdraws="ovr_2"))
     async with service.rig.database.begin() as connection:
-        for each in overrides:
-            await insert_override(connection, each)
+        for override in overrides:
+            await insert_override(connection, override)
     bundle = tmp_path / "after.zip"
     report = await service.bundle(bundle)
     assert report.root != before.root
     assert verify(bundle).valid
     stored = json.loads(read_member(bundle, f"overrides/{job.result_id}.json"))
-    assert [(each["leaf"], each["outcome"], each["in_force"]) for each in stored["overrides"]] == [
+    assert [(override["leaf"], override["outcome"], override["in_force"]) for override in stored["overrides"]] == [
         ("lamp", "failed", True),
         ("said", "failed", False),
         ("said", None, False),

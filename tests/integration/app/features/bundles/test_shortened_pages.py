@@ -92,8 +92,8 @@ def texts_of(bundle: Path, messages: list[dict[str, Any]]) -> str:
             return content
         pieces = content["pieces"]
         return "".join(
-            each if isinstance(each, str) else read_member(bundle, f"texts/{each['sha256']}.txt").decode()
-            for each in pieces
+            piece if isinstance(piece, str) else read_member(bundle, f"texts/{piece['sha256']}.txt").decode()
+            for piece in pieces
         )
 
     found = []

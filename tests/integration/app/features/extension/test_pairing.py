@@ -96,7 +96,7 @@ async def test_text_boxes_are_uploaded_with_the_screenshot(open_api: OpenApi):
         image = ("a.png", buffer.getvalue(), "image/png")
         for wrong in ("{", json.dumps(boxes | {"width": -1}), json.dumps(boxes | {"more": 1})):
             refused = assert_problem(await capture(api, browser, image=image, places=(None, wrong)), 422, "INVALID")
-            assert [one["path"] for one in refused["errors"]] == ["places"]
+            assert [error["path"] for error in refused["errors"]] == ["places"]
         answer = await capture(api, browser, image=image, places=(None, json.dumps(boxes)))
         assert answer.status_code == 201, answer.text
         page = answer.json()["id"]
@@ -159,7 +159,7 @@ async def test_invalid_capture_is_rejected_with_its_field(open_api: OpenApi, fie
     async with open_api(workers=0) as api:
         await add_pages(api)
         refused = await capture(api, await pair_browser(api), **fields)
-        assert path in [one["path"] for one in assert_problem(refused, 422, "INVALID")["errors"]]
+        assert path in [error["path"] for error in assert_problem(refused, 422, "INVALID")["errors"]]
 
 
 async def test_invalid_image_is_rejected(open_api: OpenApi):
@@ -252,7 +252,7 @@ async def test_pairing_can_be_revoked_from_both_sides(open_api: OpenApi):
         assert_problem(await api.get("/v1/extension/flagged", headers=second), 401, "NOT_PAIRED")
         assert_problem(await api.delete("/v1/pairings/pair_nothing"), 404, "NOT_FOUND")
         revoked = await create_code(api)
-        [waiting] = [one for one in (await api.get("/v1/pairings")).json()["items"] if one["state"] == "waiting"]
+        [waiting] = [item for item in (await api.get("/v1/pairings")).json()["items"] if item["state"] == "waiting"]
         await api.delete(f"/v1/pairings/{waiting['id']}")
         await asyncio.sleep(2.1)
         assert_problem(await api.post("/v1/extension/pair", json={"code": revoked, "name": "x"}), 403, "WRONG_CODE")

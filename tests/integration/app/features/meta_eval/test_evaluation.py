@@ -107,7 +107,7 @@ async def test_certificate_is_part_of_later_results(tmp_path: Path) -> None:
     # Eleven claims with pages and one on the answer alone. Five leaves are decided by code.
     assert (asked["n"], asked["not_judged"]) == (11, [])
     assert asked["confusion"] == {"true_positive": 10, "false_positive": 1, "false_negative": 0, "true_negative": 0}
-    assert [one["leaf"] for one in asked["disagreements"]] == ["gauges/heron_2/price"]
+    assert [disagreement["leaf"] for disagreement in asked["disagreements"]] == ["gauges/heron_2/price"]
     assert certificate.prompts == {"verify_answer@1", "verify_page@1"}
 
 

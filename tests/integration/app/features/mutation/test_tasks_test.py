@@ -99,9 +99,9 @@ async def test_public_script_is_tested_with_a_model_over_http(tmp_path: Path) ->
         )
     assert code == 100, err
     assert model.calls
-    findings = {each["subject"]: each for each in report["fields"]["findings"]}
+    findings = {finding["subject"]: finding for finding in report["fields"]["findings"]}
     assert findings.keys() == {"price, price_1", "monday, monday_1"}
-    assert all("critical=True" in each["fix"] and each["line"] for each in findings.values())
+    assert all("critical=True" in finding["fix"] and finding["line"] for finding in findings.values())
     assert report["leaves"]["watched"] == 4
 
 
@@ -122,7 +122,7 @@ async def test_judge_with_wrong_pages_is_detected(tmp_path: Path) -> None:
     await asyncio.to_thread(prepare, tmp_path, PRODUCTS.task, broken, PRODUCTS.answer, PRODUCTS.pages)
     code, report, err = await tasks_test(tmp_path, PRODUCTS.task)
     assert code == 100, err
-    assert {each["code"] for each in report["fields"]["findings"]} == {"wrong_item"}
+    assert {finding["code"] for finding in report["fields"]["findings"]} == {"wrong_item"}
     assert report["changes"] == 0
 
 

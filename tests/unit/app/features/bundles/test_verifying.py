@@ -108,8 +108,8 @@ def test_extra_file_is_found(tmp_path: Path, bundle: Path):
         archive.writestr("assay-otter/more.txt", "x")
         archive.writestr("assay-otter/data/more.txt", "x")
     problems = verify(other, repacked=True).problems
-    assert any("more.txt is not part of the bag" in each for each in problems)
-    assert any("data/more.txt is not in the manifest" in each for each in problems)
+    assert any("more.txt is not part of the bag" in problem for problem in problems)
+    assert any("data/more.txt is not in the manifest" in problem for problem in problems)
 
 
 def zipped(*members: tuple[str | zipfile.ZipInfo, bytes], packing: int = zipfile.ZIP_STORED) -> bytes:
@@ -204,7 +204,7 @@ def test_limits_are_enforced(bundle: Path, limits: BundleLimits, message: str):
         problems: tuple[str, ...] = verify(bundle, limits=limits).problems
     except BundleRefused as refused:
         problems = (str(refused),)
-    assert any(message in each for each in problems), problems
+    assert any(message in problem for problem in problems), problems
 
 
 def test_directory_with_a_wrong_length_is_rejected(tmp_path: Path, bundle: Path):

@@ -102,7 +102,7 @@ def test_exported_public_layout_is_read_back(tmp_path: Path) -> None:
         ("bridge", "answer_2.md", "It is old.", AT),
         ("tower", "answer_1.md", "It is old.", AT),
     ]
-    assert [one.result["id"] for one in back] == [one.result["id"] for one in results]
+    assert [one.result["id"] for one in back] == [result.result["id"] for result in results]
     assert from_folder(tmp_path, "otter", ["tower"]) == back[2:]
     summary = json.loads((tmp_path / "otter" / "summary.json").read_text())
     assert (summary["num_tasks"], summary["num_runs"]) == (2, 2)
@@ -165,7 +165,10 @@ def test_inspect_log_has_all_required_fields() -> None:
 
 
 def ids(log: Any) -> list[str]:
-    return [*(log["eval"][name] for name in ("run_id", "eval_id", "task_id")), *(one["uuid"] for one in log["samples"])]
+    return [
+        *(log["eval"][name] for name in ("run_id", "eval_id", "task_id")),
+        *(sample["uuid"] for sample in log["samples"]),
+    ]
 
 
 def test_ids_in_inspect_logs_are_unique_and_reproducible() -> None:

@@ -45,7 +45,7 @@ def test_verdicts_are_compared_with_human_labels() -> None:
     counts = got.agreement.confusion
     assert (counts.true_positive, counts.false_negative, counts.false_positive, counts.true_negative) == (5, 1, 1, 3)
     assert [(task, found.confusion.n) for task, found in got.by_task] == [("a", 5), ("b", 5)]
-    assert [one.item.label.claim for one in got.disagreements] == ["Claim 5", "Claim 9"]
+    assert [disagreement.item.label.claim for disagreement in got.disagreements] == ["Claim 5", "Claim 9"]
     assert (got.prompts, got.usage.calls, round(got.usage.usd or 0, 6)) == (("verify_page@1",), 20, 0.1)
 
 
@@ -92,7 +92,9 @@ def test_report_is_json_and_lists_every_disagreement_with_both_reasons() -> None
     assert report["labels"]["left_out"] == {"decided_by_code": 0, "unclear": 0, "people_disagree": 0}
     (judge,) = report["judges"]
     assert judge["raw"]["value"] == 0.8
-    assert [(one["leaf"], one["human"], one["judge"]) for one in judge["disagreements"]] == [
+    assert [
+        (disagreement["leaf"], disagreement["human"], disagreement["judge"]) for disagreement in judge["disagreements"]
+    ] == [
         ("l5", "passed", "failed"),
         ("l9", "failed", "passed"),
     ]

@@ -213,7 +213,7 @@ async def test_broken_judge_is_reported_with_its_leaf_or_field(path: Path, broke
 
     found = await report_of(path, source)
 
-    subjects = [(each.code, subject) for each in found.findings for subject in each.subject.split(", ")]
+    subjects = [(finding.code, subject) for finding in found.findings for subject in finding.subject.split(", ")]
     assert (broken.code, broken.subject) in subjects
 
 
@@ -244,7 +244,7 @@ async def test_exemption_without_a_reason_does_not_count(path: Path) -> None:
         'curator: str = ""', 'curator: str = ""  # untested'
     )
     found = await report_of(path, source)
-    assert [(each.subject, each.fix) for each in found.findings] == [
+    assert [(finding.subject, finding.fix) for finding in found.findings] == [
         ("museum.curator", "Write a reason after `# untested:`.")
     ]
 

@@ -115,14 +115,14 @@ async def test_each_mutation_expects_changes_only_in_dependent_leaves(tmp_path: 
 async def test_claim_with_a_hard_coded_value_is_reported_as_fixed(tmp_path: Path) -> None:
     path = write_judge(tmp_path, price="f\"The {name} costs {430 if name == 'Heron' else 290} crowns\"")
     report = await report_of(path)
-    swapped = next(each for each in report["mutations"] if each["piece"] == "430")
+    swapped = next(mutation for mutation in report["mutations"] if mutation["piece"] == "430")
     assert [(one["leaf"], one["fate"]) for one in swapped["expected"]] == [("heron/price", "fixed")]
     assert report["missed"] == 2  # this one and the price of the Otter
 
 
 async def test_dropped_citation_is_not_expected_to_change_leaves_with_fixed_sources(tmp_path: Path) -> None:
     report = await report_of(write_judge(tmp_path, sources=f'["{HERON}", "{OTTER}"]'))
-    dropped = next(each for each in report["mutations"] if each["title"] == f"citation dropped: {HERON}")
+    dropped = next(mutation for mutation in report["mutations"] if mutation["title"] == f"citation dropped: {HERON}")
     assert [one["leaf"] for one in dropped["expected"]] == ["heron/maker"]
 
 
@@ -145,7 +145,7 @@ async def test_judge_that_ignores_changes_is_deaf(tmp_path: Path) -> None:
 
 async def test_judge_that_falls_back_to_the_answer_is_unsourced(tmp_path: Path) -> None:
     report = await report_of(write_judge(tmp_path, sources="gauge.sources or None"))
-    dropped = next(each for each in report["mutations"] if each["title"] == f"citation dropped: {HERON}")
+    dropped = next(mutation for mutation in report["mutations"] if mutation["title"] == f"citation dropped: {HERON}")
     fate = {one["leaf"]: one["fate"] for one in dropped["expected"]}
     assert fate == {"heron/price": "unsourced", "heron/maker": "moved"}
 

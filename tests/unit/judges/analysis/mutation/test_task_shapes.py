@@ -25,4 +25,4 @@ async def test_defect_is_found(tmp_path: Path, shape: TaskShape, defect: Defect)
     broken = shape.judge.replace(defect.old, defect.new)
     assert broken != shape.judge
     found = await report_of(tmp_path / f"{shape.task}.py", broken, shape.answer)
-    assert any(each.code in defect.found_as and defect.subject in each.subject for each in found.findings)
+    assert any(finding.code in defect.found_as and defect.subject in finding.subject for finding in found.findings)

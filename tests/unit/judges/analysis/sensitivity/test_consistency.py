@@ -39,7 +39,7 @@ def test_votes_are_counted_by_model_and_prompt():
         judged(asked(votes=(True, True), model="other")),
         judged(asked(votes=(True, True), prompt="verify_page@2")),
     )
-    assert [(one.model, one.prompt, one.leaves, one.split, one.votes) for one in measured.votes] == [
+    assert [(vote.model, vote.prompt, vote.leaves, vote.split, vote.votes) for vote in measured.votes] == [
         ("other", "verify_page@1", 1, 0, 2),
         ("scripted", "verify_page@1", 2, 1, 5),
         ("scripted", "verify_page@2", 1, 0, 2),

@@ -18,7 +18,10 @@ pytestmark = pytest.mark.slow
 def changes(*children, sequential: bool = False) -> dict[tuple[str, str], tuple[float, float]]:
     found = invert_leaves(result_of(rubric_of(*children, sequential=sequential)))
     assert found is not None
-    return {(one.key, one.to.value): (round(one.low_change, 6), round(one.high_change, 6)) for one in found.inversions}
+    return {
+        (inversion.key, inversion.to.value): (round(inversion.low_change, 6), round(inversion.high_change, 6))
+        for inversion in found.inversions
+    }
 
 
 def test_leaf_changes_the_score_by_its_share():
@@ -67,7 +70,7 @@ def test_failing_prerequisite_also_zeroes_its_dependent_leaf():
     rubric.require(rubric.find("part/a"), "needed")
     found = invert_leaves(result_of(rubric))
     assert found is not None
-    assert {one.key: round(one.high_change, 6) for one in found.inversions} == {
+    assert {inversion.key: round(inversion.high_change, 6) for inversion in found.inversions} == {
         "needed": -0.75,
         "part/a": -0.25,
         "part/b": -0.25,
@@ -81,7 +84,10 @@ def test_flips_are_sorted_by_effect_and_include_votes():
         )
     )
     assert found is not None
-    assert [(one.key, one.yes, one.no) for one in found.inversions] == [("big", 2, 0), ("small", 2, 1)]
+    assert [(inversion.key, inversion.yes, inversion.no) for inversion in found.inversions] == [
+        ("big", 2, 0),
+        ("small", 2, 1),
+    ]
 
 
 @settings(max_examples=40, deadline=None)
@@ -125,6 +131,6 @@ def test_result_of_the_public_toolkit_is_read_by_its_statuses():
     root = {**node, "id": "root", "strategy": "parallel", "children": [node, {**node, "id": "b", "status": "failed"}]}
     found = invert_leaves({"final_score": 0.5, "eval_breakdown": [{"info": [], "verification_tree": root}]})
     assert found is not None
-    assert [(one.key, one.high_change) for one in found.inversions] == [("a", -0.5), ("b", 0.5)]
+    assert [(inversion.key, inversion.high_change) for inversion in found.inversions] == [("a", -0.5), ("b", 0.5)]
     tree = judged_tree({"eval_breakdown": [{"verification_tree": root}]})
     assert tree is not None and len(list(leaves_below(tree))) == 2

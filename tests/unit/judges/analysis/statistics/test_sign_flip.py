@@ -39,7 +39,7 @@ def test_p_value_equals_the_enumeration_of_all_patterns(differences: list[float]
 @given(DIFFERENCES.filter(len), st.randoms())
 def test_p_value_is_independent_of_order_sign_and_unit(differences: list[float], random):
     first = sign_flip(differences)
-    shuffled = [-100 * each for each in differences]
+    shuffled = [-100 * difference for difference in differences]
     random.shuffle(shuffled)
     again = sign_flip(shuffled)
     assert first is not None and again is not None

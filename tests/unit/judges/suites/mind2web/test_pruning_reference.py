@@ -30,7 +30,7 @@ def direct_pruning(root, candidates):
         if node.getparent() is not None:
             siblings = [one for one in node.getparent() if one.tag != "text"]
             place = siblings.index(node)
-            keep |= {one.get(ID) for one in siblings[max(0, place - 3) : place + 4]}
+            keep |= {sibling.get(ID) for sibling in siblings[max(0, place - 3) : place + 4]}
     tree = copy.deepcopy(root)
     for node in reversed(list(tree.iter())):
         parent = node.getparent()

@@ -43,7 +43,7 @@ def test_row_has_one_positive_and_the_configured_distractors():
 def test_equal_seeds_give_equal_draws_and_other_seeds_differ():
     assert row_values() == row_values()
     others = [ids(row_values(draw=replace(DRAW, seed=seed))["candidates"]) for seed in range(10)]
-    assert len({tuple(one) for one in others}) > 5
+    assert len({tuple(other) for other in others}) > 5
 
 
 def test_draw_depends_on_the_row():

@@ -28,7 +28,7 @@ def test_history_is_the_correct_earlier_actions():
 
 
 def test_candidates_can_be_objects():
-    plain = [json.loads(one) for one in source_row("t1", 2, "TYPE")["pos_candidates"]]
+    plain = [json.loads(pos_candidate) for pos_candidate in source_row("t1", 2, "TYPE")["pos_candidates"]]
     for one in plain:
         one["attributes"] = json.loads(one["attributes"])
     assert read(pos_candidates=plain).positives == read().positives
