@@ -59,15 +59,15 @@ def text_similarity(text: str, url: str, other_text: str, other_url: str) -> flo
     and by 0.08 with triples. Words of the pages' own URLs and request ids are ignored, because error pages often
     repeat them.
     """
-    pairs, other = (Counter(_pairs(each, at)) for each, at in ((text, url), (other_text, other_url)))
+    pairs, other = Counter(_pairs(text, url)), Counter(_pairs(other_text, other_url))
     total = pairs.total() + other.total()
     return 2 * (pairs & other).total() / total if total else 0.0
 
 
 def _pairs(text: str, url: str) -> list[tuple[str, str]]:
     address = set(_tokens(unquote(urlsplit(url).path)))
-    kept = [token for token in _tokens(text) if token not in address and not _REQUEST_ID.fullmatch(token)]
-    return list(pairwise(["", *kept]))
+    tokens = [token for token in _tokens(text) if token not in address and not _REQUEST_ID.fullmatch(token)]
+    return list(pairwise(["", *tokens]))
 
 
 def _tokens(text: str) -> list[str]:

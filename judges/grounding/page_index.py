@@ -19,62 +19,62 @@ _BYTES_PER_CHAR: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Read:
+class _Index:
     folded: FoldedText
     stems: frozenset[str]
-    unseen: str
+    unrendered: str
     scan: Scan
 
 
 class PageIndex:
     """Lazily computed index of a page's text. Thread-safe.
 
-    ``shown`` is the text as shown to the judge, ``besides`` additional words that count as the page's, ``hidden`` the
+    ``shown`` is the text as shown to the judge, ``extra_words`` further words that count as the page's, ``hidden`` the
     part of a PDF's text that is not rendered. The first property access takes tens of milliseconds for a long page; do
     it in a thread.
     """
 
-    def __init__(self, shown: str, *, besides: str = "", hidden: str = "") -> None:
+    def __init__(self, shown: str, *, extra_words: str = "", hidden: str = "") -> None:
         self._shown = shown
-        self._besides = besides
+        self._extra_words = extra_words
         self._hidden = hidden
         self._lock = Lock()
-        self._done: _Read | None = None
+        self._index: _Index | None = None
 
     @property
     def folded(self) -> FoldedText:
         """Folded text, for finding quotes."""
-        return self._read().folded
+        return self._get().folded
 
     @property
     def stems(self) -> frozenset[str]:
         """Stems of all words and numbers of the page."""
-        return self._read().stems
+        return self._get().stems
 
     @property
-    def unseen(self) -> str:
+    def unrendered(self) -> str:
         """Text that is not rendered, folded."""
-        return self._read().unseen
+        return self._get().unrendered
 
     @property
     def scan(self) -> Scan:
         """Injection scan of the text."""
-        return self._read().scan
+        return self._get().scan
 
     @property
     def size(self) -> int:
         """Approximate memory in bytes after the first use."""
         return _BYTES_PER_CHAR * len(self._shown) + len(self._hidden)
 
-    def _read(self) -> _Read:
+    def _get(self) -> _Index:
         with self._lock:
-            if self._done is None:
+            if self._index is None:
                 folded = fold(self._shown)
                 plain = confusable_skeleton(folded)
-                self._done = _Read(
+                self._index = _Index(
                     folded=folded,
-                    stems=stems_in(plain.text) | stems_of(self._besides),
-                    unseen=fold(self._hidden).text,
+                    stems=stems_in(plain.text) | stems_of(self._extra_words),
+                    unrendered=fold(self._hidden).text,
                     scan=scan(self._shown, plain),
                 )
-            return self._done
+            return self._index

@@ -176,8 +176,8 @@ def _is_unrendered(page: PreparedPage, piece: str) -> bool:
     wanted = fold(piece).text.strip()
     return (
         bool(wanted)
-        and wanted in page.index.unseen
-        and page.index.folded.text.count(wanted) <= page.index.unseen.count(wanted)
+        and wanted in page.index.unrendered
+        and page.index.folded.text.count(wanted) <= page.index.unrendered.count(wanted)
     )
 
 

@@ -139,14 +139,14 @@ class RemoteLLM:
         usage = refusal.usage + reply.usage
         if getattr(reply.parsed, "result", None) is True:
             return replace(reply, usage=usage, shorter_page=shorter)
-        unseen = LLMRejected(
+        rejection = LLMRejected(
             f"{refusal}; the beginning of the page does not support the claim, and the rest was not sent",
             status=refusal.status,
             usage=usage,
         )
-        unseen.unusable = reply.unusable
-        unseen.shorter_page = replace(shorter, text=reply.text, model=reply.model)
-        raise unseen from refusal
+        rejection.unusable = reply.unusable
+        rejection.shorter_page = replace(shorter, text=reply.text, model=reply.model)
+        raise rejection from refusal
 
     async def _complete_in_turn(self, request: LLMRequest, on_retry: OnRetry) -> LLMReply:
         formats = self._backend.learned_formats

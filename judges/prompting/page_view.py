@@ -137,7 +137,7 @@ def prepare_page(evidence: Evidence, block_builder: BlockBuilder, *, use_screens
         digests=evidence.digests,
         index=PageIndex(
             shown,
-            besides=f"{capture.title}\n{' '.join(_HOST_WORD.findall(urlsplit(url).netloc))}",
+            extra_words=f"{capture.title}\n{' '.join(_HOST_WORD.findall(urlsplit(url).netloc))}",
             hidden=evidence.hidden_text,
         ),
         url_scan=scan_url(url),

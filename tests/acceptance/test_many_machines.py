@@ -155,6 +155,7 @@ def test_each_job_has_one_correct_result_after_a_kill_and_a_stopped_worker(
             ASSAY_MAX_LLM="2",
             ASSAY_HEARTBEAT_S="0.5",
             ASSAY_STALLED_S="3",
+            ASSAY_MAX_ATTEMPTS="10",  # on a busy machine, workers that live can look lost
             ASSAY_EGRESS_ALLOW=site.removeprefix("http://"),
         )
         machines.start("api", "serve", "--port", "0", "--workers", "0")
@@ -180,7 +181,7 @@ def test_each_job_has_one_correct_result_after_a_kill_and_a_stopped_worker(
         time.sleep(3.0)  # time for late writes of the worker that was stopped
 
         jobs = api.get("/v1/jobs").json()["items"]
-        assert {job["status"] for job in jobs} == {"succeeded"}
+        assert {job["status"] for job in jobs} == {"succeeded"}, jobs
         results = [api.get(f"/v1/results/{job['result_id']}").json() for job in jobs]
         assert {(found["status"], found["score"]["value"]) for found in results} == {("complete", 1.0)}
         # Replies that arrived too late for the stopped worker's job are in the shared reply cache, where the next

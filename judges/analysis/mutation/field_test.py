@@ -54,7 +54,7 @@ class FieldTestRuns:
     """Observations of a field test.
 
     ``base`` contains the leaves of the unedited run, ``refuted`` the keys of those that fail with a real judge model.
-    ``cut``: not all edits were run.
+    ``is_truncated``: not all edits were run.
     """
 
     answer: str
@@ -63,7 +63,7 @@ class FieldTestRuns:
     runs: tuple[EditRun, ...]
     refuted: frozenset[str]
     file: JudgeFile
-    cut: bool = False
+    is_truncated: bool = False
 
     def of(self, field: Field, *kinds: EditKind) -> tuple[EditRun, ...]:
         """Return the runs that edited a field."""
@@ -103,7 +103,7 @@ async def observe(
     base = await _base(judge, answer, recordings)
     edits = Edits(answer, recordings.extracted, f"{answer}\n{page_text}")
     runs: list[EditRun] = []
-    cut = False
+    is_truncated = False
 
     async def run(edit: Edit) -> EditRun:
         client: list[ReplayClient] = []
@@ -126,23 +126,23 @@ async def observe(
             runs=tuple(runs),
             refuted=refuted,
             file=file,
-            cut=cut,
+            is_truncated=is_truncated,
         )
 
     for edit in edits.all():
         if len(runs) >= MAX_RUNS:
-            cut = True
+            is_truncated = True
             break
         runs.append(await run(edit))
     for field in _compared_by_code(observed()):
         for edit in edits.near(field):
             runs.append(await run(edit))
-    still = unmoved_checks(observed())
+    unmoved = unmoved_checks(observed())
     for number, edit in enumerate(edits.constants(file.constants)):
-        if not still or number >= MAX_CONSTANT_RUNS:
+        if not unmoved or number >= MAX_CONSTANT_RUNS:
             break
         runs.append(await run(edit))
-        still -= observed().changed(runs[-1])
+        unmoved -= observed().changed(runs[-1])
     return observed()
 
 

@@ -117,7 +117,7 @@ class _Finder:
     """Applies the rules, one method each."""
 
     def __init__(self, observed: FieldTestRuns) -> None:
-        self._seen = observed
+        self._observed = observed
         self._moved = {id(run): observed.changed(run) for run in observed.runs}
         self._reads = {key: list(self._values_of(key)) for key in observed.base}
         self._cites = {key: list(self._citations_of(key)) for key in observed.base}
@@ -143,19 +143,19 @@ class _Finder:
 
     def _values_of(self, key: str) -> Iterator[Field]:
         """Yield the fields whose value is part of the claim of a leaf."""
-        for field in self._seen.fields:
-            for run in self._seen.of(field, EditKind.WRONG):
-                leaf, base = run.leaves.get(key), self._seen.base[key]
+        for field in self._observed.fields:
+            for run in self._observed.of(field, EditKind.WRONG):
+                leaf, base = run.leaves.get(key), self._observed.base[key]
                 if leaf and leaf.claim and leaf.claim != base.claim and has_words(leaf.claim, run.edit.words):
                     yield field
                     break
 
     def _citations_of(self, key: str) -> Iterator[Field]:
         """Yield the fields whose URLs are among the sources of a leaf."""
-        for field in self._seen.fields:
-            for run in self._seen.of(field, EditKind.OTHER_URL):
+        for field in self._observed.fields:
+            for run in self._observed.of(field, EditKind.OTHER_URL):
                 leaf = run.leaves.get(key)
-                if leaf and leaf.sources and leaf.sources != self._seen.base[key].sources:
+                if leaf and leaf.sources and leaf.sources != self._observed.base[key].sources:
                     yield field
                     break
 
@@ -163,23 +163,25 @@ class _Finder:
         return any(key in moved for moved in self._moved.values())
 
     def _sources_move(self, key: str) -> bool:
-        before = self._seen.base[key].sources
+        before = self._observed.base[key].sources
         return any(
             key not in run.leaves or run.leaves[key].sources != before
-            for run in self._seen.runs
+            for run in self._observed.runs
             if run.edit.kind in (EditKind.OTHER_URL, EditKind.NO_CITATIONS)
             or (run.edit.kind is EditKind.REMOVED and run.edit.field is not None and run.edit.field.urls)
         )
 
     def _is_unrefutable(self, key: str) -> bool:
         """Return whether the text of the answer confirms the claim for every value."""
-        leaf = self._seen.base[key]
+        leaf = self._observed.base[key]
         if leaf.claim is None or leaf.sources is not None or not self._reads[key]:
             return False
-        if not _confirmed(leaf.claim, self._seen.answer):
+        if not _confirmed(leaf.claim, self._observed.answer):
             return False
         return all(
-            self._confirmed_in(run, key) for field in self._reads[key] for run in self._seen.of(field, EditKind.WRONG)
+            self._confirmed_in(run, key)
+            for field in self._reads[key]
+            for run in self._observed.of(field, EditKind.WRONG)
         )
 
     def _confirmed_in(self, run: EditRun, key: str) -> bool:
@@ -188,18 +190,18 @@ class _Finder:
 
     def _protecting(self, field: Field) -> frozenset[str]:
         """Return the leaves that detect a wrong value."""
-        moved = frozenset[str]().union(*(self._moved[id(run)] for run in self._seen.wrong(field)))
+        moved = frozenset[str]().union(*(self._moved[id(run)] for run in self._observed.wrong(field)))
         return moved - self._unrefutable - self._doubtful
 
     def _is_doubtful(self, key: str) -> bool:
         """Return whether a leaf states a fact but is judged by the answer alone."""
-        leaf = self._seen.base[key]
+        leaf = self._observed.base[key]
         return leaf.claim is not None and leaf.sources is None and bool(self._reads[key]) and not _compares(leaf)
 
     # The rules
 
     def _constant_leaves(self) -> Iterator[Finding]:
-        for key, leaf in self._seen.base.items():
+        for key, leaf in self._observed.base.items():
             if self._moves(key) or (leaf.claim is not None and leaf.sources is None):
                 continue
             if leaf.claim is None:
@@ -216,8 +218,8 @@ class _Finder:
             yield self._finding(FindingCode.CONSTANT_LEAF, key, message, fix)
 
     def _sources(self) -> Iterator[Finding]:
-        has_citations = any(field.urls for field in self._seen.fields) or bool(_cited(self._seen))
-        for key, leaf in self._seen.base.items():
+        has_citations = any(field.urls for field in self._observed.fields) or bool(_cited(self._observed))
+        for key, leaf in self._observed.base.items():
             if leaf.claim is None or leaf.sources is None or not has_citations:
                 continue
             if not self._sources_move(key):
@@ -231,7 +233,7 @@ class _Finder:
                     yield self._finding(FindingCode.NO_SOURCES, key, message, _USE_CITED)
                 continue
             yield from self._left_out(key)
-            for run in self._seen.runs:
+            for run in self._observed.runs:
                 if run.edit.kind is not EditKind.NO_CITATIONS or key not in run.leaves or not leaf.sources:
                     continue
                 if self._is_gated_by_check(run, key):
@@ -242,7 +244,7 @@ class _Finder:
                     yield self._finding(FindingCode.FALLBACK_SOURCES, key, message, _NO_FALLBACK)
                 elif after is None:
                     message = "If the answer cites nothing, it is judged by the text of the answer."
-                    fix = _GATE if self._seen.file.is_script else _NO_FALLBACK
+                    fix = _GATE if self._observed.file.is_script else _NO_FALLBACK
                     yield self._finding(FindingCode.FALLBACK_SOURCES, key, message, fix)
 
     def _is_gated_by_check(self, run: EditRun, key: str) -> bool:
@@ -255,15 +257,15 @@ class _Finder:
         """Find pages in the same list as sources of the claim that are sources of other claims only."""
         lists = {field.path[:-1] for field in self._cites[key] if isinstance(field.path[-1], int)}
         elsewhere = {field for other, cited in self._cites.items() if other != key for field in cited}
-        for field in self._seen.fields:
+        for field in self._observed.fields:
             if field.path[:-1] in lists and field in elsewhere and field not in self._cites[key]:
                 message = f"Its sources lack {field.name}, which the answer cites together with them."
                 yield self._finding(FindingCode.CITATION_NOT_USED, key, message, _USE_CITED)
 
     def _answer_only(self) -> Iterator[Finding]:
-        for key in self._seen.base:
+        for key in self._observed.base:
             owners = {field.owner for field in self._reads[key]}
-            cited = any(field.urls and field.owner in owners for field in self._seen.fields)
+            cited = any(field.urls and field.owner in owners for field in self._observed.fields)
             if key in self._unrefutable:
                 alone = any(not self._protecting(field) for field in self._reads[key])
                 if cited or alone:
@@ -279,16 +281,16 @@ class _Finder:
 
     def _unused_fields(self) -> Iterator[Finding]:
         unused: dict[Field, FindingCode] = {}
-        for field in self._seen.fields:
+        for field in self._observed.fields:
             if field.is_empty:
                 continue
-            runs = self._seen.of(field)
+            runs = self._observed.of(field)
             if not runs:
                 self.notes.append(f"{field.name} is not tested: its class accepts no other value")
                 continue
             if any(run.new_extractions or run.error for run in runs):
                 continue
-            wrong, removed = self._seen.wrong(field), self._seen.of(field, EditKind.REMOVED)
+            wrong, removed = self._observed.wrong(field), self._observed.of(field, EditKind.REMOVED)
             moved_if_removed = any(self._moved[id(run)] for run in removed)
             if field.urls:
                 shown_to = [key for key, cited in self._cites.items() if field in cited]
@@ -303,7 +305,7 @@ class _Finder:
 
     def _as_findings(self, unused: dict[Field, FindingCode]) -> Iterator[Finding]:
         by_owner: dict[tuple[str, Path], list[Field]] = defaultdict(list)
-        for field in self._seen.fields:
+        for field in self._observed.fields:
             if not field.is_empty:
                 by_owner[field.extraction, field.owner].append(field)
         reported: set[int] = set()
@@ -329,14 +331,14 @@ class _Finder:
             yield self._field_finding(code, fields[0], _MESSAGES[code][0], _MESSAGES[code][1], subject=subject)
 
     def _wrong_items(self) -> Iterator[Finding]:
-        for key in self._seen.base:
+        for key in self._observed.base:
             values, citations = self._reads[key], self._cites[key]
             owners = {field.owner for field in values}
             for field in citations:
                 parallel = [
                     o for o in owners if shape_of(o) == shape_of(field.owner) or self._same_kind(o, field.owner)
                 ]
-                own = [o for o in parallel if any(f.urls and f.owner == o for f in self._seen.fields)]
+                own = [o for o in parallel if any(f.urls and f.owner == o for f in self._observed.fields)]
                 if own and not any(_related(o, field.owner) for o in owners):
                     message = (
                         f"It is about {format_path(own[0])}, but its sources are those of {format_path(field.owner)}."
@@ -359,7 +361,7 @@ class _Finder:
             if name < other and shape_of(name) == shape_of(other) and not names[name] & names[other]
         ]
         for one, other in pairs[:1]:
-            if key in self._seen.refuted or self._is_fixed_item(key, values):
+            if key in self._observed.refuted or self._is_fixed_item(key, values):
                 message = f"It combines values of {format_path(one)} and {format_path(other)}."
                 yield self._finding(
                     FindingCode.WRONG_ITEM, key, message, "Take all values of a claim from the same item."
@@ -368,10 +370,10 @@ class _Finder:
     def _is_fixed_item(self, key: str, values: list[Field]) -> bool:
         """Return whether another leaf of the same name uses the same field of the same item, with other fields."""
         last = key.rpartition("/")[2]
-        place = self._seen.file.leaf(self._seen.base[key])
-        for other in self._seen.base:
+        place = self._observed.file.leaf(self._observed.base[key])
+        for other in self._observed.base:
             same = other.rpartition("/")[2] == last or (
-                place is not None and self._seen.file.leaf(self._seen.base[other]) == place
+                place is not None and self._observed.file.leaf(self._observed.base[other]) == place
             )
             if other != key and same and set(self._reads[other]) & set(values) and self._reads[other] != values:
                 return True
@@ -379,20 +381,20 @@ class _Finder:
 
     def _same_kind(self, one: Path, other: Path) -> bool:
         """Return whether two objects have the same fields, for items that are separate attributes and not a list."""
-        kinds = [{f.declared for f in self._seen.fields if f.owner == owner} for owner in (one, other)]
+        kinds = [{f.declared for f in self._observed.fields if f.owner == owner} for owner in (one, other)]
         return bool(kinds[0]) and kinds[0] == kinds[1]
 
     def _partial_comparisons(self) -> Iterator[Finding]:
         reported: set[str] = set()
-        for field in self._seen.fields:
-            for key in sorted(compared_by_code(self._seen, field)):
+        for field in self._observed.fields:
+            for key in sorted(compared_by_code(self._observed, field)):
                 if key in reported:
                     continue
                 accepted = {
                     kind: run.edit.by
                     for kind in (EditKind.LONGER, EditKind.LONGER_AT_START, EditKind.SHORTER)
-                    for run in self._seen.of(field, kind)
-                    if key not in flipped(self._seen, run)
+                    for run in self._observed.of(field, kind)
+                    if key not in flipped(self._observed, run)
                 }
                 if not accepted:
                     continue
@@ -412,9 +414,9 @@ class _Finder:
 
     def _chooses(self, field: Field) -> bool:
         """Return whether a field selects an item: with a wrong value, claims lose other values."""
-        for run in self._seen.of(field, EditKind.WRONG):
+        for run in self._observed.of(field, EditKind.WRONG):
             for key in self._moved[id(run)]:
-                base, leaf = self._seen.base.get(key), run.leaves.get(key)
+                base, leaf = self._observed.base.get(key), run.leaves.get(key)
                 if base is None or base.claim is None:
                     continue
                 if leaf is None or leaf.claim is None or not has_words(leaf.claim, run.edit.words):
@@ -422,10 +424,10 @@ class _Finder:
         return False
 
     def _unread_sections(self) -> Iterator[Finding]:
-        used = {url for leaf in self._seen.base.values() for url in leaf.sources or ()}
-        used |= {canonical_key(url) for field in self._seen.fields for url in field.urls}
-        cited = _cited(self._seen)
-        for section in sections(self._seen.answer):
+        used = {url for leaf in self._observed.base.values() for url in leaf.sources or ()}
+        used |= {canonical_key(url) for field in self._observed.fields for url in field.urls}
+        cited = _cited(self._observed)
+        for section in sections(self._observed.answer):
             here = [url for url, start in cited if section.start <= start < section.end]
             if here and not any(canonical_key(url) in used for url in here):
                 message = f"The judge uses no citation of this section ({here[0]})."
@@ -435,26 +437,26 @@ class _Finder:
     # Notes and locations
 
     def _note_untested(self) -> None:
-        empty = [field.name for field in self._seen.fields if field.is_empty]
+        empty = [field.name for field in self._observed.fields if field.is_empty]
         if empty:
             self.notes.append(f"not tested, because the answer gives no value: {', '.join(empty)}")
-        self.notes += [f"{run.edit.title}: {run.error}" for run in self._seen.runs if run.error][:_MAX_ERRORS]
-        failed = sorted(self._seen.refuted)
+        self.notes += [f"{run.edit.title}: {run.error}" for run in self._observed.runs if run.error][:_MAX_ERRORS]
+        failed = sorted(self._observed.refuted)
         if failed:
             self.notes.append(f"fail on the unchanged answer: {', '.join(failed)}")
-        if self._seen.cut:
+        if self._observed.is_truncated:
             self.notes.append("not all values were edited, because the answer has too many")
 
     def _finding(self, code: FindingCode, key: str, message: str, fix: str) -> Finding:
         finding = Finding(code=code, subject=key, message=message, fix=fix)
-        return self._placed(finding, self._seen.file.leaf(self._seen.base[key]))
+        return self._placed(finding, self._observed.file.leaf(self._observed.base[key]))
 
     def _field_finding(self, code: FindingCode, field: Field, message: str, fix: str, *, subject: str) -> Finding:
         finding = Finding(code=code, subject=subject, message=message, fix=fix)
-        return self._placed(finding, self._seen.file.field(field.declared))
+        return self._placed(finding, self._observed.file.field(field.declared))
 
     def _placed(self, finding: Finding, place: SourceRange | None) -> Finding:
-        reason = self._seen.file.exemption(place)
+        reason = self._observed.file.exemption(place)
         if reason == "":
             finding = replace(finding, fix="Write a reason after `# untested:`.")
         return replace(finding, line=None if place is None else place.first, exempt=reason or None)
