@@ -47,10 +47,10 @@ def read_folder(root: Path, agent: str, task_ids: Collection[str] = ()) -> tuple
     tasks = [folder / task_id for task_id in task_ids] or [each for each in _visible(folder) if each.is_dir()]
     files: dict[str, bytes] = {}
     for task in tasks:
-        found = dict(_answers_in(root, task)) if task.is_dir() else {}
-        if not found and task_ids:
+        answers = dict(_answers_in(root, task)) if task.is_dir() else {}
+        if not answers and task_ids:
             raise AnswersNotFound(f"no {SUFFIX} files in {task}")
-        files |= found
+        files |= answers
     if not files:
         raise AnswersNotFound(f"no answers of agent {agent!r} in {folder}")
     return _submissions(files)

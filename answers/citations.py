@@ -44,27 +44,27 @@ class MarkdownStructure:
         """Map the position of each ``]`` that is followed by ``(`` to its ``[``. A label ends at a blank line."""
         pairs: dict[int, int] = {}
         open_at: list[int] = []
-        for found in _BRACKET.finditer(self.text):
-            mark = found[0]
+        for match in _BRACKET.finditer(self.text):
+            mark = match[0]
             if mark == "[":
-                open_at.append(found.start())
+                open_at.append(match.start())
             elif mark == "]" and open_at:
                 opened = open_at.pop()
-                if self.text.startswith("(", found.end()):
-                    pairs[found.start()] = opened
+                if self.text.startswith("(", match.end()):
+                    pairs[match.start()] = opened
             elif mark[0] == "\n":
                 open_at.clear()
         return pairs
 
     def definitions(self) -> dict[int, str]:
         """Map the start of the target in each ``[label]: target`` to the label, without footnotes."""
-        found = _DEFINITION.finditer(self.text)
-        return {each.end(): each[1] for each in found if not each[1].startswith("^")}
+        matches = _DEFINITION.finditer(self.text)
+        return {each.end(): each[1] for each in matches if not each[1].startswith("^")}
 
     def footnotes(self) -> list[Span]:
         """Return each ``[^label]: ...`` with its indented continuation lines, in text order."""
-        found = _FOOTNOTE.finditer(self.text)
-        return [Span(start=each.start(), end=each.end(), label=each[1]) for each in found]
+        matches = _FOOTNOTE.finditer(self.text)
+        return [Span(start=each.start(), end=each.end(), label=each[1]) for each in matches]
 
     def references(self) -> Iterator[tuple[Span, str]]:
         """Yield each ``[text][label]``, ``[label][]`` or ``[label]`` with the key of its possible definition."""
@@ -116,15 +116,15 @@ class Citation:
 def citations(text: str) -> tuple[Citation, ...]:
     """Return all citations of an answer, in text order."""
     report = MarkdownStructure(text)
-    found = _Finder(report).run()
+    cited = _Finder(report).run()
     targets: dict[str, str] = {}
-    for each in found:
+    for each in cited:
         if each.kind is CitationKind.DEFINITION:
             targets.setdefault(reference_key(each.label), each.url)
     if targets:
-        found += _references(report, targets)
-        found.sort(key=lambda each: each.start)
-    return tuple(found)
+        cited += _references(report, targets)
+        cited.sort(key=lambda each: each.start)
+    return tuple(cited)
 
 
 def unique_urls(text: str) -> tuple[str, ...]:
@@ -293,19 +293,19 @@ def _without_trailing_punctuation(text: str, start: int, end: int) -> int:
     url = text[start:end]
     emphasis: int | None = None
     while True:
-        kept = url.rstrip(_TRAILING_PUNCTUATION)
-        if url[len(kept) : len(kept) + 1] == ";":
-            kept = _ENTITY_AT_END.sub("", kept)
-        kept = kept.removesuffix("'s")
-        closing = _EMPHASIS_AT_END.search(kept)
+        trimmed = url.rstrip(_TRAILING_PUNCTUATION)
+        if url[len(trimmed) : len(trimmed) + 1] == ";":
+            trimmed = _ENTITY_AT_END.sub("", trimmed)
+        trimmed = trimmed.removesuffix("'s")
+        closing = _EMPHASIS_AT_END.search(trimmed)
         if closing is not None:
             emphasis = _emphasis_before(text, start, closing[0][0]) if emphasis is None else emphasis
             length = min(len(closing[0]), emphasis)
             emphasis -= length
-            kept = kept[: len(kept) - length]
-        if kept == url:
+            trimmed = trimmed[: len(trimmed) - length]
+        if trimmed == url:
             return start + len(url)
-        url = kept
+        url = trimmed
 
 
 def _emphasis_before(text: str, start: int, mark: str) -> int:
@@ -315,8 +315,8 @@ def _emphasis_before(text: str, start: int, mark: str) -> int:
     if directly:
         return directly
     opened = 0
-    for found in _EMPHASIS[mark].finditer(line):
-        opened = len(found[0]) if found["opens"] else 0
+    for match in _EMPHASIS[mark].finditer(line):
+        opened = len(match[0]) if match["opens"] else 0
     return opened
 
 
@@ -362,8 +362,8 @@ def clean(written: str) -> str | None:
     """
     if len(written) > MAX_URL_CHARS:
         return None
-    url = _ESCAPED.sub(lambda found: found[0][1], written).replace("&amp;", "&")
+    url = _ESCAPED.sub(lambda match: match[0][1], written).replace("&amp;", "&")
     if url[:4].lower() == "www.":
         url = f"https://{url}"
-    found = _HOST.match(url)
-    return url if found is not None and any(map(str.isalnum, found["host"])) else None
+    match = _HOST.match(url)
+    return url if match is not None and any(map(str.isalnum, match["host"])) else None

@@ -69,32 +69,32 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 def _read(line: bytes, path: str, agent: str | None) -> tuple[_Group, str | None, str]:
     """Return the group of an answer, its name (None if it has none) and its text."""
     try:
-        found = json.loads(line)
+        record = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise InvalidSubmission([_problem(path, f"is not JSON: {error}")]) from error
-    if not isinstance(found, dict):
+    if not isinstance(record, dict):
         raise InvalidSubmission([_problem(path, "is not a JSON object")])
-    unknown = sorted(found.keys() - _KNOWN)
+    unknown = sorted(record.keys() - _KNOWN)
     if unknown:
         message = f"is not a field of an answer; use one of {', '.join(sorted(_KNOWN))}, or put the value into metadata"
         raise InvalidSubmission([_problem(f"{path}.{unknown[0]}", message)])
-    who = _string(found, "agent", path) or agent
-    task_id = _string(found, "task_id", path)
-    text = next((_string(found, name, path) for name in _TEXTS if found.get(name) is not None), None)
+    who = _string(record, "agent", path) or agent
+    task_id = _string(record, "task_id", path)
+    text = next((_string(record, name, path) for name in _TEXTS if record.get(name) is not None), None)
     for name, value in (("agent", who), ("task_id", task_id), ("text", text)):
         if value is None:
             raise InvalidSubmission([_problem(f"{path}.{name}", "is missing", ProblemCode.EMPTY)])
-    metadata = found.get("metadata") or {}
+    metadata = record.get("metadata") or {}
     if not isinstance(metadata, Mapping):
         raise InvalidSubmission([_problem(f"{path}.metadata", "is not a JSON object")])
     group = (
         str(who),
         str(task_id),
-        _string(found, "run", path),
-        _string(found, "model", path),
+        _string(record, "run", path),
+        _string(record, "model", path),
         json.dumps(metadata, sort_keys=True),
     )
-    return group, _string(found, "name", path), str(text)
+    return group, _string(record, "name", path), str(text)
 
 
 def _submission(group: _Group, answers: Iterable[tuple[int, str | None, str]]) -> Submission:
@@ -125,8 +125,8 @@ def _with_line_number(problem: Problem, numbers: list[int]) -> Problem:
     return Problem(path=path, message=problem.message, code=problem.code)
 
 
-def _string(found: Mapping[str, Any], name: str, path: str) -> str | None:
-    value = found.get(name)
+def _string(record: Mapping[str, Any], name: str, path: str) -> str | None:
+    value = record.get(name)
     if value is not None and not isinstance(value, str):
         raise InvalidSubmission([_problem(f"{path}.{name}", "is not a string")])
     return value

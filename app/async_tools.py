@@ -23,7 +23,7 @@ async def cancellable_sleep(seconds: float) -> None:
 
 def first_exception(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return the first leaf exception of a group, at any depth."""
-    found: BaseException = group
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    return found
+    exception: BaseException = group
+    while isinstance(exception, BaseExceptionGroup):
+        exception = exception.exceptions[0]
+    return exception

@@ -67,13 +67,13 @@ class Service:
         """Return the readiness checks, except the database check."""
         tasks = len(self.runtime.catalogue.judges)
         broken = len(self.runtime.catalogue.broken)
-        found = [{"name": "judges", "ok": tasks > 0, "detail": f"{tasks} tasks, {broken} broken judge files"}]
+        reports = [{"name": "judges", "ok": tasks > 0, "detail": f"{tasks} tasks, {broken} broken judge files"}]
         if self.stopping.is_set():
-            found.append({"name": "stopping", "ok": False, "detail": "the service is shutting down"})
+            reports.append({"name": "stopping", "ok": False, "detail": "the service is shutting down"})
         elif self.worker is not None:
             detail = "" if self.worker.working else "the embedded worker is not taking jobs"
-            found.append({"name": "worker", "ok": self.worker.working, "detail": detail})
-        return found
+            reports.append({"name": "worker", "ok": self.worker.working, "detail": detail})
+        return reports
 
 
 @asynccontextmanager

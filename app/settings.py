@@ -235,16 +235,16 @@ class Settings(BaseSettings):
     @property
     def secrets(self) -> tuple[str, ...]:
         """All secret values, for redaction in logs and error messages."""
-        found: list[str] = []
+        values: list[str] = []
         for name in type(self).model_fields:
             value = getattr(self, name)
             for item in value if isinstance(value, tuple) else (value,):
                 if isinstance(item, SecretStr) and item.get_secret_value():
-                    found.append(item.get_secret_value())
+                    values.append(item.get_secret_value())
         if self.database_url is not None:
             password = urlsplit(self.database_url.get_secret_value()).password
-            found += [password] if password else []
-        return tuple(found)
+            values += [password] if password else []
+        return tuple(values)
 
 
 def load_settings(**overrides: Any) -> Settings:

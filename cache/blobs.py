@@ -219,15 +219,15 @@ class BlobStore:
             if head["size"] == len(data) and head["e_tag"] == response["e_tag"]:
                 return
             # A different ETag can mean that another writer stored the same body: compare the bytes.
-            found = await obstore.get_async(self._store, path)
-            if bytes(await found.bytes_async()) == data:
+            stored = await obstore.get_async(self._store, path)
+            if bytes(await stored.bytes_async()) == data:
                 return
         raise ValueError(f"wrote {len(data)} bytes, but the store has other content ({head['size']} bytes)")
 
     async def _read(self, path: str, sha256: str) -> bytes:
         try:
-            found = await obstore.get_async(self._store, path)
-            data = bytes(await found.bytes_async())
+            response = await obstore.get_async(self._store, path)
+            data = bytes(await response.bytes_async())
         except FileNotFoundError as absent:
             raise BlobMissing(sha256, "not stored") from absent
         except _STORE_FAULTS as fault:
@@ -253,16 +253,16 @@ class BlobStore:
         return head["size"] == size
 
     async def _list_paths(self, folder: str, *, older_than: timedelta = timedelta(0)) -> list[str]:
-        found: list[str] = []
+        paths: list[str] = []
         try:
             async for batch in obstore.list(self._store, folder):
                 for entry in batch:
                     age = datetime.now(UTC) - entry["last_modified"]
                     if age >= older_than:
-                        found.append(entry["path"])
+                        paths.append(entry["path"])
         except _STORE_FAULTS as fault:
             raise BlobStoreFailed(folder, str(fault)) from fault
-        return sorted(found)
+        return sorted(paths)
 
     async def _delete(self, path: str) -> None:
         try:

@@ -184,8 +184,8 @@ class Capture:
     @property
     def screenshot_names(self) -> tuple[str, ...]:
         """Roles of the screenshots, top to bottom."""
-        found = (name for name in self.blobs if name.startswith(SCREENSHOT_PREFIX))
-        return tuple(sorted(found, key=lambda name: int(name.removeprefix(SCREENSHOT_PREFIX))))
+        names = (name for name in self.blobs if name.startswith(SCREENSHOT_PREFIX))
+        return tuple(sorted(names, key=lambda name: int(name.removeprefix(SCREENSHOT_PREFIX))))
 
     @property
     def final_key(self) -> str | None:

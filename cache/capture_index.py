@@ -143,8 +143,8 @@ class CombinedIndex:
         self._both = first, second
 
     async def find(self, key: str) -> Capture | None:
-        found = [await index.find(key) for index in self._both]
-        return next((capture for capture in found if capture is not None and capture.is_evidence), _newer(*found))
+        captures = [await index.find(key) for index in self._both]
+        return next((capture for capture in captures if capture is not None and capture.is_evidence), _newer(*captures))
 
     async def newest(self, key: str) -> Capture | None:
         return _newer(*[await index.newest(key) for index in self._both])
@@ -159,7 +159,7 @@ class CombinedIndex:
 
 
 def _newer(one: Capture | None, other: Capture | None) -> Capture | None:
-    return max((found for found in (one, other) if found is not None), key=_time, default=None)
+    return max((capture for capture in (one, other) if capture is not None), key=_time, default=None)
 
 
 def _store_max(memory: dict[str, Capture], key: str, capture: Capture, rank: Callable[[Capture], Any]) -> None:
@@ -181,13 +181,13 @@ def _read_records(folder: Path) -> list[Capture]:
         files = sorted(folder.glob("*.json"))
     except OSError as fault:
         raise IndexFailed(f"reading capture records in {folder} failed: {fault}") from fault
-    found = []
+    captures = []
     for file in files:
         try:
-            found.append(capture_from_bytes(file.read_bytes()))
+            captures.append(capture_from_bytes(file.read_bytes()))
         except (IndexFailed, OSError) as damage:
             _log.warning("capture record unreadable", file=file.name, error=str(damage))
-    return found
+    return captures
 
 
 RECORD_VERSION = 1

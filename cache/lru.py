@@ -28,11 +28,11 @@ class LRUCache(Generic[K, V]):
         return self._bytes
 
     def get(self, key: K) -> V | None:
-        found = self._entries.get(key)
-        if found is None:
+        value = self._entries.get(key)
+        if value is None:
             return None
         self._entries.move_to_end(key)
-        return found[0]
+        return value[0]
 
     def put(self, key: K, value: V, size: int) -> None:
         """Add a value of ``size`` bytes. Evict the least recently used values if necessary."""

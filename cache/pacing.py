@@ -69,8 +69,8 @@ class PacedCapturer:
     @property
     def sandboxed(self) -> bool | None:
         """Whether the wrapped capturer runs in a sandbox; None if unknown."""
-        found: bool | None = getattr(self._capturer, "sandboxed", None)
-        return found
+        value: bool | None = getattr(self._capturer, "sandboxed", None)
+        return value
 
     async def aclose(self) -> None:
         await self._capturer.aclose()

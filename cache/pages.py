@@ -306,11 +306,11 @@ class PageCache:
 
     async def _find_reusable(self, url: str, key: str) -> Capture | None:
         """Return the stored capture to reuse, or None if a new capture is needed."""
-        found = await self._index.find(key)
-        if found is None:
+        capture = await self._index.find(key)
+        if capture is None:
             return None
-        if self._is_fresh(found):
-            return found if found.key == key else await self._recorder.store_alias(url, key, found)
+        if self._is_fresh(capture):
+            return capture if capture.key == key else await self._recorder.store_alias(url, key, capture)
         newest = await self._index.newest(key)
         return newest if newest is not None and not newest.is_evidence and self._is_fresh(newest) else None
 

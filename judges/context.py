@@ -209,19 +209,19 @@ def extraction_failed_verdict(reasoning: str) -> Verdict:
     return Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.EXTRACTION_FAILED, reasoning=reasoning)
 
 
-def _sources(given: str | Iterable[str | None] | None) -> tuple[str, ...] | None:
+def _sources(sources: str | Iterable[str | None] | None) -> tuple[str, ...] | None:
     """Return the URLs among the given sources. None stays None; a string is one source.
 
     Text without a URL ("see above", "N/A") is dropped.
     """
-    if given is None:
+    if sources is None:
         return None
-    listed = [given] if isinstance(given, str) else given
-    found: list[str] = []
+    listed = [sources] if isinstance(sources, str) else sources
+    urls: list[str] = []
     for text in listed:
         source = (text or "").strip()
-        found += [source] if is_fetchable(source) else unique_urls(source)
-    return tuple(dict.fromkeys(found))
+        urls += [source] if is_fetchable(source) else unique_urls(source)
+    return tuple(dict.fromkeys(urls))
 
 
 def _ids(needed: Prerequisites) -> tuple[str, ...]:

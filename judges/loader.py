@@ -99,16 +99,20 @@ def _read(path: Path) -> bytes:
 
 def is_script(tree: ast.Module) -> bool:
     """Return whether the file defines ``evaluate_answer`` at its top level, as far as the syntax tree shows."""
-    found = False
+    has_entry_point = False
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == SCRIPT_FUNCTION:
             _check_script(node)
-            found = True
+            has_entry_point = True
         elif isinstance(node, ast.ImportFrom):
-            found = found or any((alias.asname or alias.name) == SCRIPT_FUNCTION for alias in node.names)
+            has_entry_point = has_entry_point or any(
+                (alias.asname or alias.name) == SCRIPT_FUNCTION for alias in node.names
+            )
         elif isinstance(node, ast.Assign):
-            found = found or any(isinstance(to, ast.Name) and to.id == SCRIPT_FUNCTION for to in node.targets)
-    return found
+            has_entry_point = has_entry_point or any(
+                isinstance(to, ast.Name) and to.id == SCRIPT_FUNCTION for to in node.targets
+            )
+    return has_entry_point
 
 
 def _check_script(script: ast.FunctionDef | ast.AsyncFunctionDef) -> None:

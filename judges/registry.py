@@ -99,7 +99,7 @@ def judge_of(function: object) -> Judge:
     Raises:
         JudgeNotLoadable: the function is not marked.
     """
-    found = getattr(function, MARK, None)
-    if not isinstance(found, Judge):
+    judge = getattr(function, MARK, None)
+    if not isinstance(judge, Judge):
         raise JudgeNotLoadable(f"{function!r} is not decorated with @judge")
-    return found
+    return judge

@@ -51,11 +51,11 @@ class Settler:
                 leaf.verdict = check_verdict(passed=leaf.check)
         self._report()
 
-    async def _settle_claims(self, wanted: Iterable[RubricNode]) -> None:
+    async def _settle_claims(self, nodes: Iterable[RubricNode]) -> None:
         cycle = wait_cycle(self._rubric)
         if cycle:
             raise JudgeBug(f"cyclic dependency between nodes: {' -> '.join([*cycle, cycle[0]])}")
-        waits = self._with_dependencies(wanted)
+        waits = self._with_dependencies(nodes)
         settled = {leaf_id: asyncio.Event() for leaf_id in waits}
 
         async def one(leaf: RubricNode, needed: Iterable[RubricNode]) -> None:
@@ -72,18 +72,18 @@ class Settler:
             for leaf, needed in waits.values():
                 group.create_task(one(leaf, needed), name=f"leaf {leaf.id}")
 
-    def _with_dependencies(self, wanted: Iterable[RubricNode]) -> dict[str, tuple[RubricNode, list[RubricNode]]]:
-        """Return the unsettled claims among ``wanted`` and those they wait for, each with the leaves it waits for."""
-        found: dict[str, tuple[RubricNode, list[RubricNode]]] = {}
-        pending = list(wanted)
+    def _with_dependencies(self, nodes: Iterable[RubricNode]) -> dict[str, tuple[RubricNode, list[RubricNode]]]:
+        """Return the unsettled claims among ``nodes`` and those they wait for, each with the leaves it waits for."""
+        dependencies: dict[str, tuple[RubricNode, list[RubricNode]]] = {}
+        pending = list(nodes)
         while pending:
             leaf = pending.pop(0)
-            if leaf.id in found or leaf.verdict is not None or decided_by_code(leaf):
+            if leaf.id in dependencies or leaf.verdict is not None or decided_by_code(leaf):
                 continue
             needed = [below for node in prerequisites_of(self._rubric, leaf) for below in leaves_below(node)]
-            found[leaf.id] = leaf, needed
+            dependencies[leaf.id] = leaf, needed
             pending += needed
-        return found
+        return dependencies
 
     def _report(self) -> None:
         if self._progress is not None:

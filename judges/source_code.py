@@ -52,8 +52,8 @@ MAX_TRACEBACK_CHARS = 20_000
 
 
 @contextmanager
-def judge_code(what: str) -> Iterator[None]:
-    """Run judge code inside the block. ``what`` starts the error message.
+def judge_code(subject: str) -> Iterator[None]:
+    """Run judge code inside the block. ``subject`` starts the error message.
 
     Raises:
         JudgeBug: the code raised, or tried to exit the process.
@@ -63,18 +63,18 @@ def judge_code(what: str) -> Iterator[None]:
     except JudgeError:
         raise
     except (Exception, SystemExit) as error:
-        raise JudgeBug(f"{what}: {_line(error)}", traceback=_trace(error)) from error
+        raise JudgeBug(f"{subject}: {_line(error)}", traceback=_trace(error)) from error
 
 
 @contextmanager
-def judge_import(what: str) -> Iterator[None]:
+def judge_import(subject: str) -> Iterator[None]:
     """Like ``judge_code``, for importing a judge file.
 
     Raises:
         JudgeNotLoadable: the file raised while it was imported.
     """
     try:
-        with judge_code(what):
+        with judge_code(subject):
             yield
     except JudgeNotLoadable:
         raise

@@ -25,10 +25,10 @@ class TextPages:
         Raises:
             NoEvidence: there is no text for this URL.
         """
-        found = self._by_key.get(canonical_key(url))
-        if found is None:
+        evidence = self._by_key.get(canonical_key(url))
+        if evidence is None:
             raise NoEvidence(url, CaptureOutcome.HTTP_ERROR, "HTTP 404", gone=True, capture=None)
-        return found
+        return evidence
 
 
 def evidence_of(url: str, text: str) -> Evidence:

@@ -314,8 +314,8 @@ class Verifier(ClaimJudge):
 
 def _signals(votes: Sequence[_VoteRecord], grounds: ClaimGrounds) -> tuple[str, ...]:
     """Return the signals of the material, plus ``PICTURES_NOT_SHOWN`` if a vote saw text only."""
-    found = grounds.signals()
-    return tuple(sorted({*found, PICTURES_NOT_SHOWN})) if any(vote.text_only for vote in votes) else found
+    signals = grounds.signals()
+    return tuple(sorted({*signals, PICTURES_NOT_SHOWN})) if any(vote.text_only for vote in votes) else signals
 
 
 def _with_request(verdict: Verdict, key: str, usage: Usage) -> Verdict:
@@ -346,8 +346,8 @@ def _supporting_quotes(replies: Sequence[BinaryEvalResult], grounds: ClaimGround
     if page is None or not grounds.search_page:
         return ()
     for reply in replies:
-        found = find_quotes(page.index.folded, page.text, reply.quotes, page_id=page.page_id, url=page.url)
-        quotes = grounds.usable_quotes(found)
+        located = find_quotes(page.index.folded, page.text, reply.quotes, page_id=page.page_id, url=page.url)
+        quotes = grounds.usable_quotes(located)
         if quotes:
             return quotes
     return ()
@@ -366,8 +366,8 @@ async def _until_supported(
             supported = any(not task.cancelled() and _supports(task) for task in done)
         for task in pending:
             task.cancel()
-    found = {index: task.result() for index, task in tasks.items() if not task.cancelled()}
-    return {index: verdict for index, verdict in found.items() if verdict is not None}
+    verdicts = {index: task.result() for index, task in tasks.items() if not task.cancelled()}
+    return {index: verdict for index, verdict in verdicts.items() if verdict is not None}
 
 
 async def _without_traceback(judging: Coroutine[Any, Any, Verdict | None]) -> Verdict | None:

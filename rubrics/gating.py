@@ -50,10 +50,10 @@ def prerequisites(path: Sequence[N], extra: Sequence[N] = ()) -> list[Prerequisi
     ``path`` leads from the root down to the node. A node outside of a tree has only its extra prerequisites. Order: the
     extra ones, then one level after the other upward; at each level critical siblings before other predecessors.
     """
-    found = [Prerequisite(node=node, kind=PrerequisiteKind.EXTRA, settled_first=True) for node in extra]
+    edges = [Prerequisite(node=node, kind=PrerequisiteKind.EXTRA, settled_first=True) for node in extra]
     for depth in range(len(path) - 1, 0, -1):
-        found.extend(_level(path[depth - 1], path[depth]))
-    return found
+        edges.extend(_level(path[depth - 1], path[depth]))
+    return edges
 
 
 def _level(parent: N, node: N) -> list[Prerequisite[N]]:

@@ -49,25 +49,25 @@ class LintFinding:
 
 def lint(rubric: Rubric) -> list[LintFinding]:
     """Return the findings in the order of the rubric's nodes, cycles last."""
-    found: list[LintFinding] = []
-    asked: dict[Hashable, str] = {}
+    findings: list[LintFinding] = []
+    first_uses: dict[Hashable, str] = {}
     for node in rubric.walk():
         if node.children:
-            found += _sibling_weights(node)
-            found += _duplicate_siblings(node)
-            found += _shape(rubric, node)
+            findings += _sibling_weights(node)
+            findings += _duplicate_siblings(node)
+            findings += _shape(rubric, node)
         else:
-            found += _leaf(node, asked)
+            findings += _leaf(node, first_uses)
     cycle = wait_cycle(rubric)
     if cycle:
-        found.append(
+        findings.append(
             LintFinding(
                 code=LintRule.CYCLE,
                 node_id=cycle[0],
                 message=f"these leaves wait for each other: {' > '.join(cycle)}; remove one prerequisite",
             )
         )
-    return found
+    return findings
 
 
 def _shape(rubric: Rubric, group: RubricNode) -> Iterator[LintFinding]:
@@ -106,8 +106,8 @@ def _duplicate_siblings(group: RubricNode) -> Iterator[LintFinding]:
             yield LintFinding(code=LintRule.DUPLICATE_TEXT, node_id=other.id, message=message)
 
 
-def _leaf(leaf: RubricNode, asked: dict[Hashable, str]) -> Iterator[LintFinding]:
-    """Yield the findings of one leaf. ``asked`` maps each question to the first leaf that asks it."""
+def _leaf(leaf: RubricNode, first_uses: dict[Hashable, str]) -> Iterator[LintFinding]:
+    """Yield the findings of one leaf. ``first_uses`` maps each question to the first leaf that asks it."""
     claim = leaf.claim
     if claim is None:
         if leaf.check is None:
@@ -118,7 +118,7 @@ def _leaf(leaf: RubricNode, asked: dict[Hashable, str]) -> Iterator[LintFinding]
             )
         return
     question = (_plain(claim.text), claim.sources and frozenset(claim.sources), claim.instruction)
-    first = asked.setdefault(question, leaf.id)
+    first = first_uses.setdefault(question, leaf.id)
     if first != leaf.id:
         message = f"repeats the claim of {first!r} with the same sources; remove one, or put the value into the claim"
         yield LintFinding(code=LintRule.DUPLICATE_TEXT, node_id=leaf.id, message=message)

@@ -50,6 +50,6 @@ def wait_cycle(rubric: Rubric) -> tuple[str, ...]:
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
-        found: list[str] = error.args[1]
-        return tuple(found[:0:-1])  # graphlib repeats the first node at the end and lists a node before its dependents
+        cycle: list[str] = error.args[1]
+        return tuple(cycle[:0:-1])  # graphlib repeats the first node at the end and lists a node before its dependents
     return ()

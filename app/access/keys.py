@@ -155,16 +155,16 @@ class KeyAuthenticator:
         """
         if not self.required:
             return LOCAL_CALLER
-        given = _digest(key or "")
+        digest = _digest(key or "")
         # Compare with every key, in constant time, to leak no timing information.
-        if any([hmac.compare_digest(known, given) for known in self._configured]):
-            return Caller(owner=f"key-{given[:16]}", scope=Scope.ADMIN)
+        if any([hmac.compare_digest(known, digest) for known in self._configured]):
+            return Caller(owner=f"key-{digest[:16]}", scope=Scope.ADMIN)
         shape = _SHAPE.fullmatch(key or "")
         if shape is None:
             return None
         await self._reload_if_stale(shape["id"])
         record = self._stored.get(shape["id"])
-        fits = hmac.compare_digest(_UNKNOWN_KEY_SHA256 if record is None else record.sha256, given)
+        fits = hmac.compare_digest(_UNKNOWN_KEY_SHA256 if record is None else record.sha256, digest)
         if record is None or not fits or not record.usable(self._clock.now()):
             return None
         return Caller(owner=record.owner, scope=record.scope, sees_all_owners=record.scope is Scope.ADMIN)

@@ -129,10 +129,12 @@ def example_of(schema: Mapping[str, Any], schemas: Mapping[str, Any], *, shape: 
         target = str(schema["$ref"]).removeprefix(_REF)
         return example_of(schemas[target], schemas, shape=target, name=name)
     if "example" in schema:
-        given = schema["example"]
+        example = schema["example"]
         # FastAPI drops the null fields of an example.
-        lost = [field for field in schema.get("required", ()) if field not in given] if isinstance(given, dict) else []
-        return {**given, **dict.fromkeys(lost)} if lost else given
+        lost = (
+            [field for field in schema.get("required", ()) if field not in example] if isinstance(example, dict) else []
+        )
+        return {**example, **dict.fromkeys(lost)} if lost else example
     if "const" in schema:
         return schema["const"]
     if schema.get("examples"):

@@ -115,7 +115,7 @@ async def forecast(body: ForecastIn, service: ServiceDep, caller: SubmitterDep) 
         )
         try:
             async with asyncio.timeout(_TIMEOUT_S):
-                found = await forecast_all(forecast_runtime(service.runtime), [request for _, request in requests])
+                forecasts = await forecast_all(forecast_runtime(service.runtime), [request for _, request in requests])
         except TimeoutError as late:
             detail = "The forecast took too long; request fewer answers at once"
             raise Problem(503, "TOO_SLOW", detail, headers={"Retry-After": "5"}) from late
@@ -128,9 +128,9 @@ async def forecast(body: ForecastIn, service: ServiceDep, caller: SubmitterDep) 
             model=request.model,
             forecast=one.as_json(),
         )
-        for (job_id, request), one in zip(requests, found, strict=True)
+        for (job_id, request), one in zip(requests, forecasts, strict=True)
     ]
-    return ForecastOut(items=items, total=sum(found, EMPTY_FORECAST).as_json(), prices_as_of=prices_as_of())
+    return ForecastOut(items=items, total=sum(forecasts, EMPTY_FORECAST).as_json(), prices_as_of=prices_as_of())
 
 
 async def _job_requests(service: Service, caller: Caller, body: ForecastIn) -> list[tuple[str | None, ForecastRequest]]:
@@ -183,6 +183,6 @@ async def _answer_requests(
 async def _past(service: Service, caller: Caller, task_id: str, last: str | None) -> Sequence[dict[str, Any]]:
     """Return past results of a task, oldest first, followed by the last result of the answer itself."""
     async with service.database.begin() as connection:
-        found = await list_results(connection, limit=_PAST_RUNS, owner=caller.visible_owner, task_id=task_id)
-    bodies = [one.body for one in reversed(found) if one.body != last] + ([] if last is None else [last])
+        results = await list_results(connection, limit=_PAST_RUNS, owner=caller.visible_owner, task_id=task_id)
+    bodies = [one.body for one in reversed(results) if one.body != last] + ([] if last is None else [last])
     return await asyncio.to_thread(lambda: [json.loads(body) for body in bodies])

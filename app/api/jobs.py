@@ -35,7 +35,7 @@ async def list_jobs(
 ) -> ListOut[JobOut]:
     """List jobs, newest first."""
     async with service.database.begin() as connection:
-        found = await rows.list_jobs(
+        jobs = await rows.list_jobs(
             connection,
             limit=paging.limit + 1,
             owner=caller.visible_owner,
@@ -44,7 +44,7 @@ async def list_jobs(
             agent=agent,
             task_id=task_id,
         )
-    page, next_cursor = paging.split(found, lambda job: job.id)
+    page, next_cursor = paging.split(jobs, lambda job: job.id)
     return ListOut(items=[JobOut.of(job) for job in page], next_cursor=next_cursor)
 
 
@@ -123,7 +123,7 @@ def _what_changed(before: Job | None, present: Job) -> str:
 
 async def _job(service: Service, caller: Caller, job_id: str) -> Job:
     async with service.database.pooled_connection() as connection:
-        found = await rows.poll_job(connection, job_id, owner=caller.visible_owner)
-    if found is None:
+        job = await rows.poll_job(connection, job_id, owner=caller.visible_owner)
+    if job is None:
         raise not_found("job")
-    return found
+    return job

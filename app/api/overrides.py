@@ -57,10 +57,10 @@ def scores_with_overrides(result: Mapping[str, Any], overrides: Sequence[Overrid
     root, effective = judged_tree(result), overrides_in_force(overrides)
     if root is None or not effective:
         return None
-    found = override_scores(root, {leaf: override.outcome == "passed" for leaf, override in effective.items()})
+    scores = override_scores(root, {leaf: override.outcome == "passed" for leaf, override in effective.items()})
     return {
-        "score": score_json(found.score),
-        "score_strict": score_json(found.score_strict),
-        "final_score": found.final_score,
+        "score": score_json(scores.score),
+        "score_strict": score_json(scores.score_strict),
+        "final_score": scores.final_score,
         "leaves": len(effective),
     }

@@ -53,7 +53,7 @@ async def changes(
     """List page changes, newest first."""
     key = None if url is None else key_digest(canonical_key(url))
     async with service.database.begin() as connection:
-        found = await list_changes(
+        page_changes = await list_changes(
             connection,
             limit=paging.limit + 1,
             before=paging.cursor,
@@ -61,7 +61,7 @@ async def changes(
             task_id=task_id,
             owner=caller.visible_owner,
         )
-    page, next_cursor = paging.split(found, lambda change: change.id)
+    page, next_cursor = paging.split(page_changes, lambda change: change.id)
     return ListOut(items=[PageChangeOut.of(change) for change in page], next_cursor=next_cursor)
 
 
@@ -195,8 +195,8 @@ async def _mark_or_delete(service: Service, new_change: PageChange, cited: Cited
 async def _find_cited(service: Service, caller: Caller, new_change: PageChange) -> CitedUrl | None:
     """Return the state of the URL, or None if the caller has no access to it."""
     async with service.database.begin() as connection:
-        found = await list_urls(connection, limit=1, key=new_change.key_sha256, owner=caller.visible_owner)
-    return found[0] if found else None
+        cited = await list_urls(connection, limit=1, key=new_change.key_sha256, owner=caller.visible_owner)
+    return cited[0] if cited else None
 
 
 def provenance_of(edit: PageChange) -> dict[str, str]:

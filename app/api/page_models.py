@@ -114,15 +114,15 @@ class DependentsOut(BaseModel):
     items: list[DependentOut]
 
     @classmethod
-    def of(cls, found: list[DependentResult], *, shown: int) -> DependentsOut:
-        known = [one.usd for one in found if one.usd is not None]
+    def of(cls, dependents: list[DependentResult], *, shown: int) -> DependentsOut:
+        known = [one.usd for one in dependents if one.usd is not None]
         return cls(
-            answers=len(found),
-            leaves=sum(one.leaves for one in found),
-            open_leaves=sum(one.open_leaves for one in found),
-            calls=sum(one.calls for one in found),
-            usd=sum(known) if len(known) == len(found) else None,
-            items=[DependentOut(**dataclasses.asdict(one)) for one in found[:shown]],
+            answers=len(dependents),
+            leaves=sum(one.leaves for one in dependents),
+            open_leaves=sum(one.open_leaves for one in dependents),
+            calls=sum(one.calls for one in dependents),
+            usd=sum(known) if len(known) == len(dependents) else None,
+            items=[DependentOut(**dataclasses.asdict(one)) for one in dependents[:shown]],
         )
 
 

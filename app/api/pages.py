@@ -48,7 +48,7 @@ async def urls(
     results.
     """
     async with service.database.begin() as connection:
-        found = await list_urls(
+        cited_urls = await list_urls(
             connection,
             limit=paging.limit + 1,
             owner=caller.visible_owner,
@@ -59,7 +59,7 @@ async def urls(
             after=paging.cursor,
             key=None if url is None else key_digest(canonical_key(url)),
         )
-    page, next_cursor = paging.split(found, lambda cited: cited.key)
+    page, next_cursor = paging.split(cited_urls, lambda cited: cited.key)
     return ListOut(items=[CitedUrlOut.of(cited) for cited in page], next_cursor=next_cursor)
 
 
@@ -67,8 +67,8 @@ async def urls(
 async def tasks(service: ServiceDep, caller: ReaderDep, agent: NameFilter = None) -> TasksPagesOut:
     """List all tasks that have cited URLs, with counts."""
     async with service.database.begin() as connection:
-        found = await list_tasks(connection, owner=caller.visible_owner, agent=agent)
-    return TasksPagesOut(items=[TaskPagesOut.of(task) for task in found])
+        listed = await list_tasks(connection, owner=caller.visible_owner, agent=agent)
+    return TasksPagesOut(items=[TaskPagesOut.of(task) for task in listed])
 
 
 @router.get("/dependents")
@@ -78,8 +78,8 @@ async def dependents(
     """Return the answers and leaves that depend on the pages of these URLs, and the cost of their last judging."""
     keys = [key_digest(canonical_key(one)) for one in url]
     async with service.database.begin() as connection:
-        found = await dependents_of(connection, keys, limit=_MAX_DEPENDENTS_COUNTED, owner=caller.visible_owner)
-    return DependentsOut.of(found, shown=_MAX_DEPENDENTS_SHOWN)
+        results = await dependents_of(connection, keys, limit=_MAX_DEPENDENTS_COUNTED, owner=caller.visible_owner)
+    return DependentsOut.of(results, shown=_MAX_DEPENDENTS_SHOWN)
 
 
 def _bytes_of(media_type: str) -> dict[int | str, dict[str, Any]]:
@@ -100,7 +100,7 @@ async def pages(
 ) -> ListOut[PageOut]:
     """List captures, newest first. With a task or an agent, list the captures that its results used."""
     async with service.database.begin() as connection:
-        found = await list_captures(
+        captures = await list_captures(
             connection,
             limit=paging.limit + 1,
             owner=caller.visible_owner,
@@ -110,7 +110,7 @@ async def pages(
             problem=problem if isinstance(problem, bool) else None,
             outcome=problem if isinstance(problem, CaptureOutcome) else None,
         )
-    page, next_cursor = paging.split(found, lambda capture: capture.id)
+    page, next_cursor = paging.split(captures, lambda capture: capture.id)
     return ListOut(items=[PageOut.of(capture) for capture in page], next_cursor=next_cursor)
 
 
@@ -166,13 +166,13 @@ async def capture_of(service: Service, caller: Caller, page_id: str) -> Capture:
     Raises:
         Problem: No such capture, or the caller has no access to it (404).
     """
-    found = await service.runtime.index.get(page_id)
-    if found is not None and caller.visible_owner is not None:
+    capture = await service.runtime.index.get(page_id)
+    if capture is not None and caller.visible_owner is not None:
         async with service.database.begin() as connection:
-            found = found if await may_see(connection, page_id, owner=caller.visible_owner) else None
-    if found is None:
+            capture = capture if await may_see(connection, page_id, owner=caller.visible_owner) else None
+    if capture is None:
         raise not_found("page")
-    return found
+    return capture
 
 
 async def _body(

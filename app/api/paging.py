@@ -26,10 +26,10 @@ class PageRequest:
     cursor: str | None
     limit: int
 
-    def split(self, found: Sequence[T], name: Callable[[T], str]) -> tuple[Sequence[T], str | None]:
+    def split(self, rows: Sequence[T], name: Callable[[T], str]) -> tuple[Sequence[T], str | None]:
         """Return the page and the next cursor from up to ``limit + 1`` items."""
-        page = found[: self.limit]
-        return page, name(page[-1]) if len(found) > self.limit else None
+        page = rows[: self.limit]
+        return page, name(page[-1]) if len(rows) > self.limit else None
 
 
 async def _page_request(

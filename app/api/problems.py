@@ -88,8 +88,8 @@ class ProblemWhileReading(HTTPException):
         self.problem = problem
 
 
-def not_found(what: str) -> Problem:
-    return Problem(404, "NOT_FOUND", f"{what[0].upper()}{what[1:]} not found")
+def not_found(subject: str) -> Problem:
+    return Problem(404, "NOT_FOUND", f"{subject[0].upper()}{subject[1:]} not found")
 
 
 def unavailable(detail: str) -> Problem:

@@ -63,9 +63,11 @@ async def providers(service: ServiceDep, _caller: ReaderDep) -> ProviderListOut:
 async def pause(provider: str, body: PauseIn, service: ServiceDep, caller: AdminDep) -> ProviderOut:
     """Stop all requests to a provider. It takes effect in all workers within 2 seconds. Jobs that need it wait."""
     name = _known(provider)
-    wanted = ProviderPause(provider=name, reason=body.reason, paused_by=caller.owner, paused_at=datetime.now(UTC))
+    provider_pause = ProviderPause(
+        provider=name, reason=body.reason, paused_by=caller.owner, paused_at=datetime.now(UTC)
+    )
     async with service.database.begin() as connection:
-        await rows.pause_provider(connection, wanted)
+        await rows.pause_provider(connection, provider_pause)
     return await _present(service, name)
 
 

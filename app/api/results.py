@@ -69,7 +69,7 @@ async def list_results(
 ) -> Response:
     """List results, newest first."""
     async with service.database.begin() as connection:
-        found = await rows.list_results(
+        results = await rows.list_results(
             connection,
             limit=paging.limit + 1,
             owner=caller.visible_owner,
@@ -77,7 +77,7 @@ async def list_results(
             agent=agent,
             task_id=task_id,
         )
-        page, next_cursor = paging.split(found, lambda result: result.id)
+        page, next_cursor = paging.split(results, lambda result: result.id)
         ids = [result.id for result in page]
         overrides, roots = await overrides_of(connection, ids), await roots_by_result(connection, ids)
     # The stored JSON is concatenated without parsing; it was validated when it was stored.
@@ -95,25 +95,25 @@ async def result(
 ) -> Response:
     """Return one result as it was stored, byte for byte, followed by its overrides and bundles."""
     async with service.database.begin() as connection:
-        found = await rows.get_result(connection, result_id, owner=caller.visible_owner)
+        stored = await rows.get_result(connection, result_id, owner=caller.visible_owner)
         overrides, roots = await overrides_of(connection, [result_id]), await roots_by_result(connection, [result_id])
-    if found is None:
+    if stored is None:
         raise not_found("result")
     added = Additions.to(result_id, overrides, roots)
     tag = added.tag(result_id)
     if if_none_match is not None and (if_none_match.strip() == "*" or tag in if_none_match):
         return Response(status_code=304, headers={"ETag": tag})
-    return Response(await _served(found.body, added), media_type=_JSON, headers={"ETag": tag})
+    return Response(await _served(stored.body, added), media_type=_JSON, headers={"ETag": tag})
 
 
 @router.get("/results/{result_id}/lint")
 async def lint(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ListOut[LintFindingOut]:
     """Probable mistakes of the rubric that the result was scored with, for the author of the judge."""
     async with service.database.begin() as connection:
-        found = await rows.get_result(connection, result_id, owner=caller.visible_owner)
-    if found is None:
+        stored = await rows.get_result(connection, result_id, owner=caller.visible_owner)
+    if stored is None:
         raise not_found("result")
-    findings = await asyncio.to_thread(lambda: lint_of_result(json.loads(found.body)))
+    findings = await asyncio.to_thread(lambda: lint_of_result(json.loads(stored.body)))
     return ListOut(items=[LintFindingOut(**finding_json(finding)) for finding in findings], next_cursor=None)
 
 
@@ -127,10 +127,10 @@ async def history(
 ) -> ListOut[OriginOut]:
     """List the results of an agent without their trees, newest first."""
     async with service.database.begin() as connection:
-        found = await rows.list_origins(
+        origins = await rows.list_origins(
             connection, agent, limit=paging.limit + 1, owner=caller.visible_owner, before=paging.cursor
         )
-    page, next_cursor = paging.split(found, lambda origin: origin.result_id)
+    page, next_cursor = paging.split(origins, lambda origin: origin.result_id)
     return ListOut(items=[OriginOut.of(origin) for origin in page], next_cursor=next_cursor)
 
 
@@ -138,20 +138,20 @@ async def history(
 async def origin(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> OriginOut:
     """Return the job and submission of a result."""
     async with service.database.begin() as connection:
-        found = await rows.origin_of(connection, result_id, owner=caller.visible_owner)
-    if found is None:
+        stored = await rows.origin_of(connection, result_id, owner=caller.visible_owner)
+    if stored is None:
         raise not_found("result")
-    return OriginOut.of(found)
+    return OriginOut.of(stored)
 
 
 @router.get("/results/{result_id}/bundles")
 async def bundles(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ListOut[BundleOut]:
     """List the evidence bundles that contain a result, oldest first."""
     async with service.database.begin() as connection:
-        found = await rows.roots_of(connection, result_id, owner=caller.visible_owner)
-    if found is None:
+        roots = await rows.roots_of(connection, result_id, owner=caller.visible_owner)
+    if roots is None:
         raise not_found("result")
-    return ListOut(items=[BundleOut(**dataclasses.asdict(root)) for root in found], next_cursor=None)
+    return ListOut(items=[BundleOut(**dataclasses.asdict(root)) for root in roots], next_cursor=None)
 
 
 @router.get("/results/{result_id}/answer", response_class=Response, responses={200: {"content": {"text/markdown": {}}}})

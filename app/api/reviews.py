@@ -172,9 +172,9 @@ class AgreementFiguresOut(BaseModel):
     tnr: FigureOut = Field(description="True negative rate of the judge")
 
     @staticmethod
-    def fields(found: Agreement, *, left_out: int) -> dict[str, Any]:
-        counts = found.confusion
-        figures = {name: FigureOut.of(getattr(found, name)) for name in ("raw", "kappa", "ac1", "tpr", "tnr")}
+    def fields(agreement: Agreement, *, left_out: int) -> dict[str, Any]:
+        counts = agreement.confusion
+        figures = {name: FigureOut.of(getattr(agreement, name)) for name in ("raw", "kappa", "ac1", "tpr", "tnr")}
         return {
             "leaves": counts.n,
             "left_out": left_out,
@@ -290,7 +290,7 @@ async def reviews(
 ) -> ListOut[ReviewOut]:
     """List overrides, newest first."""
     async with service.database.begin() as connection:
-        found = await rows.list_reviews(
+        stored = await rows.list_reviews(
             connection,
             limit=paging.limit + 1,
             owner=caller.visible_owner,
@@ -298,7 +298,7 @@ async def reviews(
             agent=agent,
             task_id=task_id,
         )
-        page, next_cursor = paging.split(found, lambda review: review.override.id)
+        page, next_cursor = paging.split(stored, lambda review: review.override.id)
         existing = await rows.overrides_of(connection, {one.override.result_id for one in page})
     in_force_ids = {row.id for every in existing.values() for row in overrides_in_force(every).values()}
     return ListOut(items=[_review_out(one, in_force_ids) for one in page], next_cursor=next_cursor)
@@ -314,10 +314,10 @@ async def agreement(
 ) -> AgreementOut:
     """Return the agreement of the judge and people on overridden leaves, in total and by task and model."""
     async with service.database.begin() as connection:
-        found = await rows.list_reviews(
+        stored = await rows.list_reviews(
             connection, limit=MAX_OVERRIDES_COUNTED, owner=caller.visible_owner, agent=agent, task_id=task_id
         )
-    return await asyncio.to_thread(_agreement, found, model)
+    return await asyncio.to_thread(_agreement, stored, model)
 
 
 @router.get("/reviews/export", response_class=StreamingResponse, responses={200: {"content": {_LABELS_MEDIA_TYPE: {}}}})
@@ -330,8 +330,8 @@ async def export(
     return StreamingResponse(labels, media_type=_LABELS_MEDIA_TYPE, headers=headers)
 
 
-def _agreement(found: Sequence[Review], model: str | None) -> AgreementOut:
-    in_force_rows = [one for one in _in_force(found) if model is None or one.override.model == model]
+def _agreement(reviews: Sequence[Review], model: str | None) -> AgreementOut:
+    in_force_rows = [one for one in _in_force(reviews) if model is None or one.override.model == model]
     groups: dict[tuple[str, str], list[Override]] = defaultdict(list)
     for in_force_row in in_force_rows:
         groups[in_force_row.task_id, in_force_row.override.model or ""].append(in_force_row.override)
@@ -344,13 +344,13 @@ def _agreement(found: Sequence[Review], model: str | None) -> AgreementOut:
     )
 
 
-def _in_force(found: Sequence[Review]) -> list[Review]:
-    """Select the overrides in force. ``found`` is sorted newest first."""
+def _in_force(reviews: Sequence[Review]) -> list[Review]:
+    """Select the overrides in force. ``reviews`` is sorted newest first."""
     by_result: dict[str, list[Override]] = defaultdict(list)
-    for one in reversed(found):
+    for one in reversed(reviews):
         by_result[one.override.result_id].append(one.override)
     ids = {row.id for every in by_result.values() for row in overrides_in_force(every).values()}
-    return [one for one in found if one.override.id in ids]
+    return [one for one in reviews if one.override.id in ids]
 
 
 def _figures(members: Iterable[Override]) -> dict[str, Any]:
@@ -408,8 +408,8 @@ def _new_row(
 
 def _model(leaf: JudgedNode) -> str | None:
     """Return the model of the verdict, cut to the column size because judge files can write any text there."""
-    found = leaf.data.get("model")
-    return None if found is None else storable_text(str(found))[:_MODEL_CHARS]
+    model = leaf.data.get("model")
+    return None if model is None else storable_text(str(model))[:_MODEL_CHARS]
 
 
 async def _overrides_of(service: Service, caller: Caller, result_id: str) -> Sequence[Override]:
@@ -425,15 +425,15 @@ async def _labels(
     after = ""
     while True:
         async with service.database.begin() as connection:
-            found = await rows.list_reviewed(
+            reviewed = await rows.list_reviewed(
                 connection, limit=_EXPORT_BATCH, owner=owner, after=after, agent=agent, task_id=task_id
             )
-            overrides = await rows.overrides_of(connection, [one.id for one in found])
-        for one in found:
+            overrides = await rows.overrides_of(connection, [one.id for one in reviewed])
+        for one in reviewed:
             yield await asyncio.to_thread(_label_lines, one, overrides.get(one.id, ()))
-        if len(found) < _EXPORT_BATCH:
+        if len(reviewed) < _EXPORT_BATCH:
             return
-        after = found[-1].id
+        after = reviewed[-1].id
 
 
 def _label_lines(reviewed: ReviewedResult, overrides: Sequence[Override]) -> bytes:

@@ -64,9 +64,9 @@ async def usage(
 ) -> UsageListOut:
     """Return calls, tokens and cost of models by group. Failed and cancelled jobs are included."""
     groups = [one.value for one in dict.fromkeys(by or [By.AGENT, By.TASK_ID, By.MODEL, By.ROLE])]
-    wanted: dict[str, Any] = {"agent": agent, "task_id": task_id, "model": model, "since": since, "until": until}
+    filters: dict[str, Any] = {"agent": agent, "task_id": task_id, "model": model, "since": since, "until": until}
     async with service.database.begin() as connection:
-        rows = await usage_by(connection, groups, owner=caller.visible_owner, **wanted)
+        rows = await usage_by(connection, groups, owner=caller.visible_owner, **filters)
     items = [UsageOut(**row) for row in rows]
     return UsageListOut(items=items, total=_total(items), prices_as_of=prices_as_of())
 

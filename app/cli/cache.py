@@ -37,8 +37,8 @@ def program() -> typer.Typer:
 
 def list_(cache: CacheOption = None, as_json: JsonOption = False) -> None:
     """Count the cached replies by model, with the times of their last use."""
-    found = [each for store in _stores(cache) for each in event_loop.run(store.by_model())]
-    models, shared = _joined(found), _shared_by_model() if _is_shared(cache) else None
+    replies = [each for store in _stores(cache) for each in event_loop.run(store.by_model())]
+    models, shared = _joined(replies), _shared_by_model() if _is_shared(cache) else None
     if as_json:
         extra = {} if shared is None else {"shared": _listed(shared)}
         print_json(_listed(models) | extra)
@@ -140,12 +140,12 @@ def _stores(cache: Path | None) -> list[FolderReplyCache]:
     return [FolderReplyCache(reply_folder(folder)) for folder in PublicCache(cache).evidence_folders()]
 
 
-def _joined(found: list[CachedModelReplies]) -> list[CachedModelReplies]:
+def _joined(replies: list[CachedModelReplies]) -> list[CachedModelReplies]:
     """Merge the entries of all caches by model."""
     from judges.llm.response_cache import CachedModelReplies
 
     by_model: dict[str | None, list[CachedModelReplies]] = {}
-    for each in found:
+    for each in replies:
         by_model.setdefault(each.model, []).append(each)
     return [
         CachedModelReplies(

@@ -58,5 +58,5 @@ def _line(check: Check) -> str:
 
 
 def _as_json(check: Check) -> dict[str, Any]:
-    found = {"name": check.name, "state": check.state.value, "detail": check.detail, "remedy": check.remedy}
-    return {**found, "facts": dict(check.facts)} if check.facts else found
+    fields = {"name": check.name, "state": check.state.value, "detail": check.detail, "remedy": check.remedy}
+    return {**fields, "facts": dict(check.facts)} if check.facts else fields

@@ -38,16 +38,16 @@ def jobs(
         if job_id is not None:
             _show_job(client.job(job_id), as_json=as_json)
             return
-        found = _first(client.jobs(status=status, agent=agent, task_id=task), limit)
+        listed = _first(client.jobs(status=status, agent=agent, task_id=task), limit)
     if as_json:
-        print_json({"items": [dict(job.raw) for job in found]})
+        print_json({"items": [dict(job.raw) for job in listed]})
         return
     table = plain_table("job", "agent", "task", "answer", "status")
-    for job in found:
+    for job in listed:
         named = (str(job.raw.get(key) or "") for key in ("agent", "task_id", "answer"))
         more = job.error.code if job.error else job.stage
         table.add_row(job.id, *named, f"{job.status} {more}" if more else job.status)
-    stdout_console().print(table if found else "no jobs")
+    stdout_console().print(table if listed else "no jobs")
 
 
 def results(
@@ -63,19 +63,19 @@ def results(
         if result_id is not None:
             print_json(client.result(result_id))
             return
-        found = _first(client.results(agent=agent, task_id=task), limit)
+        listed = _first(client.results(agent=agent, task_id=task), limit)
     if as_json:
-        print_json({"items": found})
+        print_json({"items": listed})
         return
     from app.agent_summary import score_of
     from app.console.scorecard import score_text
 
     table = plain_table("result", "agent", "task", "answer", "score", "status")
-    for result in found:
+    for result in listed:
         named = (str(result.get(key, "")) for key in ("id", "agent_name", "task_id"))
         answer = str(result.get("answer_name", "")).removesuffix(".md")
         table.add_row(*named, answer, score_text(score_of(result)), str(result.get("status", "")))
-    stdout_console().print(table if found else "no results")
+    stdout_console().print(table if listed else "no results")
 
 
 def _show_job(job: Job, *, as_json: bool) -> None:

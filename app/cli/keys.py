@@ -61,14 +61,14 @@ def list_(as_json: JsonOption = False) -> None:
 
     from app.access.keys import load_keys
 
-    found = run_in_database(lambda _, database: load_keys(database))
+    keys = run_in_database(lambda _, database: load_keys(database))
     if as_json:
-        print_json({"items": [_as_json(record) for record in found]})
+        print_json({"items": [_as_json(record) for record in keys]})
         return
     table = Table("id", "owner", "scope", "created", "state", box=box.SIMPLE_HEAD, pad_edge=False)
-    for record in found:
+    for record in keys:
         table.add_row(record.id, record.owner, record.scope, _day(record.created_at), _state(record))
-    stdout_console().print(table if found else "no keys")
+    stdout_console().print(table if keys else "no keys")
 
 
 def rotate(

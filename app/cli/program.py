@@ -39,8 +39,8 @@ from cache.errors import BrowserUnavailable, CacheError
 from judges.errors import JudgeBug, JudgeError
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         from importlib.metadata import version
 
         typer.echo(f"assay {version('assay')}")

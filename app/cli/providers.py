@@ -26,12 +26,12 @@ def program() -> typer.Typer:
 def list_(url: UrlOption = URL, as_json: JsonOption = False) -> None:
     """List the providers; for paused ones also by whom, since when and why."""
     with connect(url) as client:
-        found = client.providers()
+        body = client.providers()
     if as_json:
-        print_json({"items": found})
+        print_json({"items": body})
         return
     table = plain_table("provider", "status", "by", "since", "reason")
-    for provider in found:
+    for provider in body:
         table.add_row(*(str(provider[key] or "") for key in ("provider", "status", "paused_by", "paused_at", "reason")))
     stdout_console().print(table)
 
@@ -53,8 +53,8 @@ def resume(provider: ProviderArgument, url: UrlOption = URL, as_json: JsonOption
         _show(client.resume_provider(provider), as_json=as_json)
 
 
-def _show(found: Mapping[str, Any], *, as_json: bool) -> None:
+def _show(body: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
-        print_json(dict(found))
+        print_json(dict(body))
         return
-    stdout_console().print(f"{found['provider']} is {str(found['status']).replace('_', ' ')}", markup=False)
+    stdout_console().print(f"{body['provider']} is {str(body['status']).replace('_', ' ')}", markup=False)

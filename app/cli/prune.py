@@ -41,7 +41,7 @@ def prune(
     if as_json:
         print_json({"removed": yes, "before": before.isoformat(), **counts})
         return
-    counts_text = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in counts.items())
+    counts_text = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in counts.items())
     action = "removed" if yes else "would remove (nothing is removed without --yes)"
     stdout_console().print(f"{action}: {counts_text}", markup=False, soft_wrap=True)
 

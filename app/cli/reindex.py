@@ -33,17 +33,17 @@ def reindex(
     settings = judging_settings()
     quiet_logging(settings)
     folders = [settings.data_dir] if cache is None else _evidence_folders(cache)
-    found = {
+    counts = {
         name: rebuilt
         for folder in folders
         for name, rebuilt in event_loop.run(_reindex(settings.model_copy(update={"data_dir": folder}), check=check))
     }
     if as_json:
-        print_json({"indices": {name: rebuilt.as_json() for name, rebuilt in found.items()}})
+        print_json({"indices": {name: rebuilt.as_json() for name, rebuilt in counts.items()}})
     else:
-        for name, rebuilt in found.items():
+        for name, rebuilt in counts.items():
             _print_rebuilt(name, rebuilt)
-    if not all(rebuilt.is_consistent for rebuilt in found.values()):
+    if not all(rebuilt.is_consistent for rebuilt in counts.values()):
         raise typer.Exit(Exit.INCOMPLETE)
 
 
@@ -82,8 +82,8 @@ def _print_rebuilt(name: str, rebuilt: RebuildReport) -> None:
         markup=False,
         soft_wrap=True,
     )
-    for what, bodies in (("missing", rebuilt.missing), ("corrupt", rebuilt.corrupt)):
+    for state, bodies in (("missing", rebuilt.missing), ("corrupt", rebuilt.corrupt)):
         for sha256, needed_by in bodies.items():
-            console.print(f"  {what}  {sha256}  of {', '.join(needed_by)}", markup=False, soft_wrap=True)
+            console.print(f"  {state}  {sha256}  of {', '.join(needed_by)}", markup=False, soft_wrap=True)
     if rebuilt.unreadable:
         console.print(f"  unreadable  {rebuilt.unreadable} records", markup=False)

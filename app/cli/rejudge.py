@@ -62,11 +62,11 @@ def rejudge(
 
 def newest_of_each(client: Client, agent: str | None, task: str | None) -> list[Job]:
     """Return the newest job of each answer, sorted by task and answer name."""
-    found: dict[tuple[str, str], Job] = {}
+    newest: dict[tuple[str, str], Job] = {}
     for job in client.jobs(agent=agent, task_id=task):
         if job.raw.get("kind", "answer") == "answer":
-            found.setdefault((str(job.raw.get("task_id")), str(job.raw.get("answer"))), job)
-    return [found[place] for place in sorted(found)]
+            newest.setdefault((str(job.raw.get("task_id")), str(job.raw.get("answer"))), job)
+    return [newest[place] for place in sorted(newest)]
 
 
 def leaves_of(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -94,11 +94,11 @@ def _judged_again(
 def _print_forecast(client: Client, chosen: Sequence[Job], *, as_json: bool) -> None:
     from app.console.forecasts import print_server_forecast
 
-    found = client.forecast({"jobs": [job.id for job in chosen]})
+    forecast = client.forecast({"jobs": [job.id for job in chosen]})
     if as_json:
-        print_json(found)
+        print_json(forecast)
     else:
-        print_server_forecast(found)
+        print_server_forecast(forecast)
 
 
 def _print(pairs: Sequence[tuple[Job, dict[str, Any] | None, dict[str, Any] | None]], *, leaves: bool) -> None:
@@ -119,8 +119,8 @@ def _print(pairs: Sequence[tuple[Job, dict[str, Any] | None, dict[str, Any] | No
         scores = ["-" if one is None else score_text(score_of(one)) for one in (before, after)]
         leaf_counts = [str(counts.get("reused", "-")), str(counts.get("again", "-"))]
         named = (str(job.raw.get("task_id")), str(job.raw.get("answer")).removesuffix(".md"))
-        why = ", ".join(f"{cause} {number}" for cause, number in (counts.get("because") or {}).items())
-        table.add_row(*named, *scores, *leaf_counts, why or (job.error.code if job.error else ""))
+        reasons = ", ".join(f"{cause} {number}" for cause, number in (counts.get("because") or {}).items())
+        table.add_row(*named, *scores, *leaf_counts, reasons or (job.error.code if job.error else ""))
     stdout_console().print(table)
     for job, _, after in pairs if leaves else ():
         stdout_console().print(f"{job.raw.get('task_id')} {job.raw.get('answer')}", markup=False)

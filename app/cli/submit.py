@@ -66,12 +66,12 @@ def _print_forecast(
 ) -> None:
     from app.console.forecasts import print_server_forecast
 
-    given = [{"name": name, "text": text} for name, text in answers]
-    found = client.forecast({"agent": agent, "task_id": task, "answers": given, "model": model})
+    named_answers = [{"name": name, "text": text} for name, text in answers]
+    forecast = client.forecast({"agent": agent, "task_id": task, "answers": named_answers, "model": model})
     if as_json:
-        print_json(found)
+        print_json(forecast)
     else:
-        print_server_forecast(found)
+        print_server_forecast(forecast)
 
 
 def _submit(

@@ -42,8 +42,8 @@ def tasks(context: typer.Context, judges: JudgesOption = None, as_json: JsonOpti
     catalogue = load_catalogue(judging_settings(judges=judges))
     lint = lint_judges(catalogue.judges.values())
     if as_json:
-        found = [_judge_json(catalogue.judges[task_id], lint.get(task_id)) for task_id in sorted(catalogue.judges)]
-        print_json({"tasks": found, "broken": dict(sorted(catalogue.broken.items()))})
+        listed = [_judge_json(catalogue.judges[task_id], lint.get(task_id)) for task_id in sorted(catalogue.judges)]
+        print_json({"tasks": listed, "broken": dict(sorted(catalogue.broken.items()))})
     else:
         _print(catalogue, lint)
     if catalogue.broken:

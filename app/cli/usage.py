@@ -42,13 +42,13 @@ def usage(
     groups = ["task_id" if one is By.TASK else one.value for one in dict.fromkeys(by or _DEFAULT)]
     if out is None:
         with connect(url) as client:
-            found = client.usage(by=groups, agent=agent, task_id=task)
+            report = client.usage(by=groups, agent=agent, task_id=task)
     else:
-        found = _of_files(out, groups, agent, task)
+        report = _of_files(out, groups, agent, task)
     if as_json:
-        print_json(found)
+        print_json(report)
     else:
-        _print(found, groups)
+        _print(report, groups)
 
 
 def _of_files(out: Path, groups: Sequence[str], agent: str | None, task: str | None) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _priced(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**values, "usd": None if values["unpriced_calls"] else values["usd_known"]}
 
 
-def _print(found: Mapping[str, Any], groups: Sequence[str]) -> None:
+def _print(report: Mapping[str, Any], groups: Sequence[str]) -> None:
     from rich import box
     from rich.table import Table
 
@@ -94,12 +94,12 @@ def _print(found: Mapping[str, Any], groups: Sequence[str]) -> None:
         table.add_column(name.removesuffix("_id"), overflow="fold")
     for heading in ("calls", "tokens in", "out", "usd"):
         table.add_column(heading, justify="right")
-    for item in found["items"]:
+    for item in report["items"]:
         table.add_row(*(str(item[name]) for name in groups), *_cells(item, usd_text))
-    if len(found["items"]) > 1:
+    if len(report["items"]) > 1:
         table.add_section()
-        table.add_row("all", *[""] * (len(groups) - 1), *_cells(found["total"], usd_text))
-    stdout_console().print(table if found["items"] else "no model requests")
+        table.add_row("all", *[""] * (len(groups) - 1), *_cells(report["total"], usd_text))
+    stdout_console().print(table if report["items"] else "no model requests")
 
 
 def _cells(item: Mapping[str, Any], usd_text: Any) -> list[str]:

@@ -16,7 +16,7 @@ def duration(text: str, *, option: str) -> timedelta:
     Raises:
         WrongUsage: The value is not a duration.
     """
-    given = re.fullmatch(r"([0-9]{1,6})([mhdw])", text.strip().lower())
-    if given is None:
+    match = re.fullmatch(r"([0-9]{1,6})([mhdw])", text.strip().lower())
+    if match is None:
         raise WrongUsage(f"{option} {text!r}: use a number followed by m, h, d or w, for example 30d")
-    return timedelta(seconds=int(given[1]) * _UNITS_S[given[2]])
+    return timedelta(seconds=int(match[1]) * _UNITS_S[match[2]])

@@ -44,7 +44,7 @@ def print_plan(
     print_total(total, model)
 
 
-def print_server_forecast(found: dict[str, Any]) -> None:
+def print_server_forecast(forecast: dict[str, Any]) -> None:
     """Print a forecast of the server: each answer, and the total."""
     from rich import box
     from rich.table import Table
@@ -54,12 +54,12 @@ def print_server_forecast(found: dict[str, Any]) -> None:
         table.add_column(heading, overflow="fold")
     for heading in ("calls", "cached", "usd"):
         table.add_column(heading, justify="right")
-    for item in found["items"]:
+    for item in forecast["items"]:
         foreseen = item["forecast"]
         cells = (count_text(foreseen["calls"]), count_text(foreseen["cached_calls"]), usd_text(foreseen["usd"]))
         table.add_row(item["task_id"], str(item["answer"]).removesuffix(".md"), *cells)
     stdout_console().print(table)
-    print_total(found["total"], ", ".join(sorted({str(item["model"]) for item in found["items"]})))
+    print_total(forecast["total"], ", ".join(sorted({str(item["model"]) for item in forecast["items"]})))
 
 
 def print_total(total: dict[str, Any], model: str) -> None:

@@ -72,9 +72,9 @@ MaxPagesOption: TypeAlias = Annotated[
 _PARAMETERS = ("reasoning_effort", "temperature", "max_output_tokens")
 
 
-def parameter_flags(given: Mapping[str, Any]) -> dict[str, Any]:
+def parameter_flags(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return those arguments of a command that are model parameters, for all roles or for one."""
-    return {name: value for name, value in given.items() if name.endswith(_PARAMETERS)}
+    return {name: value for name, value in options.items() if name.endswith(_PARAMETERS)}
 
 
 def judging_settings(*, judges: Path | None = None, evidence: Path | None = None, **flags: Any) -> Settings:
@@ -125,14 +125,14 @@ def find_answers(root: Path, agent: str, task_ids: Sequence[str]) -> tuple[Submi
         raise WrongUsage("some answers are invalid", hint="\n".join(_problem_lines(error))) from error
 
 
-def check_tasks(wanted: Sequence[str], catalogue: JudgeCatalogue) -> None:
+def check_tasks(task_ids: Sequence[str], catalogue: JudgeCatalogue) -> None:
     """Check that every task has a judge file.
 
     Raises:
         WrongUsage: A task has none.
     """
     known = catalogue.judges.keys() | catalogue.broken.keys()
-    for task_id in wanted:
+    for task_id in task_ids:
         if task_id not in known:
             raise WrongUsage(f"no judge exists for task {task_id!r}", hint=suggestion(task_id, known))
 

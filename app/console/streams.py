@@ -33,14 +33,14 @@ def print_error(message: str, hint: str | None = None) -> None:
         console.print(escape(hint), soft_wrap=True)
 
 
-def suggestion(wanted: str, known: Iterable[str]) -> str:
-    """Return a hint for the unknown name ``wanted``: similar names, or the first 12 known names."""
+def suggestion(text: str, known: Iterable[str]) -> str:
+    """Return a hint for the unknown name ``text``: similar names, or the first 12 known names."""
     from difflib import get_close_matches
 
     names = sorted(known)
     if not names:
         return "None exist."
-    close = get_close_matches(wanted, names, n=5, cutoff=0.5)
+    close = get_close_matches(text, names, n=5, cutoff=0.5)
     if close:
         return f"Did you mean: {', '.join(close)}?"
     return f"Available: {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}"

@@ -66,15 +66,15 @@ class Api:
 
     async def items(self, path: str, *, at_most: int, **params: str | int | None) -> list[dict[str, Any]]:
         """Return up to ``at_most`` items of a list, newest first."""
-        found: list[dict[str, Any]] = []
+        collected: list[dict[str, Any]] = []
         cursor: str | None = None
-        while len(found) < at_most:
-            limit = min(MAX_PAGE_SIZE, at_most - len(found))
+        while len(collected) < at_most:
+            limit = min(MAX_PAGE_SIZE, at_most - len(collected))
             items, cursor = wire.page(await self.get(path, limit=limit, cursor=cursor, **params))
-            found += items
+            collected += items
             if cursor is None:
                 break
-        return found
+        return collected
 
     async def request(
         self,

@@ -49,8 +49,8 @@ async def captures(
     chosen = {"problem": problem or None, "agent": agent or None, "task_id": task_id or None}
     query = query_of(chosen)
     if format is Format.CSV:
-        found = await viewer.api.items("/v1/pages", at_most=_MAX_CSV, **chosen)
-        return await csv_file("captures", _CSV, ([page[name] for name in _CSV] for page in found))
+        pages = await viewer.api.items("/v1/pages", at_most=_MAX_CSV, **chosen)
+        return await csv_file("captures", _CSV, ([page[name] for name in _CSV] for page in pages))
     listed = await viewer.api.get("/v1/pages", limit=_PER_PAGE, cursor=cursor, **chosen)
     return await viewer.page(
         "captures.html", title="All captures", here="pages", json=f"/v1/pages?{query}",
@@ -62,9 +62,9 @@ async def captures(
 @router.get("/pages/{page_id}")
 async def page(page_id: IdPath, viewer: ViewerDep, mark: Spans = "", format: Format = Format.HTML) -> Response:
     """Show one capture and its dependents. ``mark`` are ranges of its text to highlight: ``start-end,start-end``."""
-    found = await viewer.api.get(f"/v1/pages/{page_id}")
-    dependents = await viewer.api.get("/v1/pages/dependents", url=found["url"])
-    results = await _dependents(viewer, dependents, str(found["url"]))
+    capture = await viewer.api.get(f"/v1/pages/{page_id}")
+    dependents = await viewer.api.get("/v1/pages/dependents", url=capture["url"])
+    results = await _dependents(viewer, dependents, str(capture["url"]))
     if format is Format.CSV:
         rows = (
             (result.result_id, result.agent, result.task_id, result.answer_name, leaf.key, leaf.state, _usd(leaf))
@@ -75,35 +75,35 @@ async def page(page_id: IdPath, viewer: ViewerDep, mark: Spans = "", format: For
     text = await viewer.api.text(f"/v1/pages/{page_id}/text")
     spans = [(int(low), int(high)) for low, _, high in (part.partition("-") for part in mark.split(",") if part)]
     return await viewer.page(
-        "page.html", title=found["title"] or found["url"], here="pages", json=f"/v1/pages/{page_id}", page=found,
+        "page.html", title=capture["title"] or capture["url"], here="pages", json=f"/v1/pages/{page_id}", page=capture,
         pieces=None if text is None else pieces(text, spans, end=max([MAX_TEXT_CHARS, *(high for _, high in spans)])),
-        cut=text is not None and len(text) > MAX_TEXT_CHARS, screenshots=screenshot_numbers(found),
-        dependents=dependents, results=results, urls=[found["url"]],
+        cut=text is not None and len(text) > MAX_TEXT_CHARS, screenshots=screenshot_numbers(capture),
+        dependents=dependents, results=results, urls=[capture["url"]],
         csv=f"/pages/{page_id}?format=csv" if results else None,
     )  # fmt: skip
 
 
 def _usd(leaf: Node) -> float | None:
-    found = (leaf.facts.get("usage") or {}).get("usd")
-    return None if found is None else float(found)
+    cost = (leaf.facts.get("usage") or {}).get("usd")
+    return None if cost is None else float(cost)
 
 
 async def _dependents(viewer: Viewer, dependents: Mapping[str, Any], url: str) -> list[Dependent]:
     """Return the results that cite the page, with the citing leaves; most leaves first."""
     origins = dependents["items"][:_MAX_RESULTS]
-    found = [dependent(origin, result, url) async for origin, result in results_of(viewer, origins)]
-    return [one for one in found if one is not None]
+    results = [dependent(origin, result, url) async for origin, result in results_of(viewer, origins)]
+    return [one for one in results if one is not None]
 
 
 @router.get("/pages/{page_id}/picture/{number}")
 async def screenshot(page_id: IdPath, number: int, viewer: ViewerDep) -> Response:
     """Serve one screenshot (JPEG)."""
-    found = await viewer.api.request("GET", f"/v1/pages/{page_id}/screenshot", params={"n": number})
-    if found.is_error:
+    response = await viewer.api.request("GET", f"/v1/pages/{page_id}/screenshot", params={"n": number})
+    if response.is_error:
         raise NotFound("This capture has no such screenshot")
     # Captures are immutable.
     headers = HEADERS | {"Cache-Control": "private, max-age=86400", "X-Content-Type-Options": "nosniff"}
-    return Response(found.content, media_type="image/jpeg", headers=headers)
+    return Response(response.content, media_type="image/jpeg", headers=headers)
 
 
 @router.post("/pages/{page_id}/recapture", dependencies=[FormCheck])
@@ -123,12 +123,12 @@ async def upload(
 ) -> Response:
     """Upload the content of a page that cannot be captured: a file, or text with an image."""
     fields: dict[str, FormField] = {"text": (None, text.encode(), "text/plain")} if text.strip() else {}
-    for name, given in (("file", file), ("image", image)):
-        if given is not None and given.size:
+    for name, sent_file in (("file", file), ("image", image)):
+        if sent_file is not None and sent_file.size:
             fields[name] = (
-                given.filename or name,
-                await given.read(),
-                given.content_type or "application/octet-stream",
+                sent_file.filename or name,
+                await sent_file.read(),
+                sent_file.content_type or "application/octet-stream",
             )
     if not fields:
         raise EmptyForm("Choose a file or enter the text of the page")

@@ -50,21 +50,21 @@ class Effect:
 
 def effects(outline: Outline) -> Mapping[str, Effect]:
     """Return the effect of every node, by key."""
-    found = {outline.root.key: Effect(kind=EffectKind.TOP, share=1.0, gained=outline.root.score, text="the score")}
+    by_key = {outline.root.key: Effect(kind=EffectKind.TOP, share=1.0, gained=outline.root.score, text="the score")}
     open_leaves = _open(outline)
     pending = [outline.root]
     while pending:
         parent = pending.pop()
-        found |= _effects_of_children(parent, found[parent.key].worth, open_leaves)
+        by_key |= _effects_of_children(parent, by_key[parent.key].worth, open_leaves)
         pending.extend(parent.children)
-    return found
+    return by_key
 
 
 def _effects_of_children(parent: Node, worth: float, open_nodes: frozenset[str]) -> dict[str, Effect]:
     failed_gate = next((child for child in parent.children if child.critical and child.score < 1.0), None)
     first_failed_step = _first_failed_step(parent)
     total = sum(child.weight for child in parent.children if not child.critical)
-    found: dict[str, Effect] = {}
+    by_key: dict[str, Effect] = {}
     for position, child in enumerate(parent.children):
         share = 0.0 if child.critical or not total else child.weight / total
         at_stake = worth if child.critical else worth * share
@@ -75,8 +75,8 @@ def _effects_of_children(parent: Node, worth: float, open_nodes: frozenset[str])
         if unknown and kind in {EffectKind.ADDS, EffectKind.GATE_SHUT}:
             kind = EffectKind.UNKNOWN
         cause = None if cause_node is None else cause_node.key
-        found[child.key] = Effect(kind=kind, share=share, gained=gained, worth=at_stake, cause=cause, text=words)
-    return found
+        by_key[child.key] = Effect(kind=kind, share=share, gained=gained, worth=at_stake, cause=cause, text=words)
+    return by_key
 
 
 def _cause_and_kind(
@@ -121,7 +121,7 @@ def _description(
 
 def _open(outline: Outline) -> frozenset[str]:
     """Return the keys of unknown leaves and of all nodes above them."""
-    found = set(outline.unknown)
+    keys = set(outline.unknown)
     for key in outline.unknown:
-        found.update(node.key for node in outline.path(key))
-    return frozenset(found)
+        keys.update(node.key for node in outline.path(key))
+    return frozenset(keys)

@@ -22,12 +22,12 @@ _json_router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 @_json_router.get("/json/v1/{path:path}")
 async def json_of(path: str, request: Request, viewer: ViewerDep) -> Response:
     """Return the JSON of ``GET /v1/{path}``. Browsers sign in with a cookie, which the API itself does not accept."""
-    found = await viewer.api.request("GET", f"/v1/{path}", params=dict(request.query_params))
-    if found.is_error:
-        wire.read_json(found)
-    if found.headers.get("content-type", "").partition(";")[0] != "application/json":
+    response = await viewer.api.request("GET", f"/v1/{path}", params=dict(request.query_params))
+    if response.is_error:
+        wire.read_json(response)
+    if response.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise NotFound("This address has no JSON")
-    return Response(found.content, media_type="application/json", headers=HEADERS)
+    return Response(response.content, media_type="application/json", headers=HEADERS)
 
 
 PAGES = (

@@ -44,8 +44,8 @@ async def jobs(
     """List jobs, newest first."""
     chosen = {"status": status or None, "agent": agent or None, "task_id": task_id or None}
     if format is Format.CSV:
-        found = await viewer.api.items("/v1/jobs", at_most=_MAX_CSV, **chosen)
-        return await _csv("jobs", found)
+        items = await viewer.api.items("/v1/jobs", at_most=_MAX_CSV, **chosen)
+        return await _csv("jobs", items)
     query = query_of(chosen)
     listed = await viewer.api.get("/v1/jobs", limit=_PER_PAGE, cursor=cursor, **chosen)
     return await viewer.page(
@@ -57,10 +57,10 @@ async def jobs(
 @router.get("/jobs/{job_id}")
 async def job(job_id: IdPath, viewer: ViewerDep) -> Response:
     """Show one job, with live updates until it has ended."""
-    found = await viewer.api.get(f"/v1/jobs/{job_id}")
+    job_json = await viewer.api.get(f"/v1/jobs/{job_id}")
     return await viewer.page(
-        "job.html", title=f"{found['agent']} · {found['task_id']}", here="jobs", json=f"/v1/jobs/{job_id}", job=found,
-        live=found["status"] not in TERMINAL,
+        "job.html", title=f"{job_json['agent']} · {job_json['task_id']}", here="jobs", json=f"/v1/jobs/{job_id}",
+        job=job_json, live=job_json["status"] not in TERMINAL,
     )  # fmt: skip
 
 
@@ -69,8 +69,8 @@ async def job_events(job_id: IdPath, request: Request) -> Response:
     """Stream the job panel as HTML after every change."""
 
     async def rendered(viewer: Viewer) -> AsyncIterator[bytes]:
-        async for found in viewer.api.events(f"/v1/jobs/{job_id}/events"):
-            yield _event("panel", viewer.dashboard.renderer.fragment("job_panel.html", job=found, viewer=viewer))
+        async for event in viewer.api.events(f"/v1/jobs/{job_id}/events"):
+            yield _event("panel", viewer.dashboard.renderer.fragment("job_panel.html", job=event, viewer=viewer))
         yield _event("end", "")
 
     return await _stream(request, rendered, check=f"/v1/jobs/{job_id}")
@@ -86,13 +86,13 @@ async def act(job_id: IdPath, action: Annotated[str, Path(pattern="^(cancel|retr
 @router.get("/submissions/{submission_id}")
 async def submission(submission_id: IdPath, viewer: ViewerDep, format: Format = Format.HTML) -> Response:
     """Show a submission with all its jobs, with live updates until all have ended."""
-    found = await viewer.api.get(f"/v1/submissions/{submission_id}")
-    members = await asyncio.gather(*(viewer.api.get(f"/v1/jobs/{job['id']}") for job in found["jobs"]))
+    stored = await viewer.api.get(f"/v1/submissions/{submission_id}")
+    members = await asyncio.gather(*(viewer.api.get(f"/v1/jobs/{job['id']}") for job in stored["jobs"]))
     if format is Format.CSV:
         return await _csv(submission_id, members)
     return await viewer.page(
-        "submission.html", title=f"{found['agent']} · {found['task_id']}", here="jobs",
-        json=f"/v1/submissions/{submission_id}", csv=f"/submissions/{submission_id}?format=csv", submission=found,
+        "submission.html", title=f"{stored['agent']} · {stored['task_id']}", here="jobs",
+        json=f"/v1/submissions/{submission_id}", csv=f"/submissions/{submission_id}?format=csv", submission=stored,
         jobs=members, live=any(job["status"] not in TERMINAL for job in members),
     )  # fmt: skip
 
@@ -102,8 +102,8 @@ async def submission_events(submission_id: IdPath, request: Request) -> Response
     """Stream the changes of all jobs in one connection, because browsers open at most six per server."""
 
     async def rendered(viewer: Viewer) -> AsyncIterator[bytes]:
-        found = await viewer.api.get(f"/v1/submissions/{submission_id}")
-        open_jobs = [job["id"] for job in found["jobs"] if job["status"] not in TERMINAL]
+        stored = await viewer.api.get(f"/v1/submissions/{submission_id}")
+        open_jobs = [job["id"] for job in stored["jobs"] if job["status"] not in TERMINAL]
         async for changed in _merged_events(viewer, open_jobs):
             row = viewer.dashboard.renderer.fragment("job_row.html", job=changed, with_agent=False)
             yield _event(f"job-{changed['id']}", row)
@@ -117,8 +117,8 @@ async def _merged_events(viewer: Viewer, job_ids: list[str]) -> AsyncIterator[di
     changes: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
 
     async def follow(job_id: str) -> None:
-        async for found in viewer.api.events(f"/v1/jobs/{job_id}/events"):
-            changes.put_nowait(found)
+        async for event in viewer.api.events(f"/v1/jobs/{job_id}/events"):
+            changes.put_nowait(event)
 
     async def follow_all() -> None:
         try:
@@ -166,10 +166,10 @@ def _event(name: str, html: str) -> bytes:
     return f"event: {name}\ndata: {json.dumps(html)}\n\n".encode()
 
 
-async def _csv(name: str, found: list[dict[str, Any]]) -> Response:
+async def _csv(name: str, jobs: list[dict[str, Any]]) -> Response:
     """Return a table of jobs as CSV."""
     header = (*_CSV, *_PROGRESS_CSV, "error")
-    return await csv_file(name, header, map(_csv_row, found))
+    return await csv_file(name, header, map(_csv_row, jobs))
 
 
 def _csv_row(job: dict[str, Any]) -> list[Cell]:

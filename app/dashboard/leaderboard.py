@@ -82,8 +82,8 @@ def _pass_interval(figures: Mapping[str, Any], k: int) -> Interval | None:
     """Return the interval of pass@k, or None if some tasks have fewer than ``k`` answers: then the figures differ."""
     for one in figures.get("pass_at_k") or ():
         if one["k"] == k and one["tasks"] == figures["tasks"]:
-            found: Interval | None = one["interval"]
-            return found
+            interval: Interval | None = one["interval"]
+            return interval
     return None
 
 
@@ -111,5 +111,5 @@ def csv_row(row: AgentFigures) -> list[Cell]:
     ]  # fmt: skip
 
 
-def _ends(found: Interval | None) -> tuple[float | None, float | None]:
-    return (None, None) if found is None else (found["low"], found["high"])
+def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
+    return (None, None) if interval is None else (interval["low"], interval["high"])

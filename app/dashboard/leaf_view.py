@@ -48,17 +48,17 @@ def places_of(known: Mapping[str, Any] | None, spans: Sequence[tuple[int, int]])
     lines: Sequence[Sequence[int]] = (known or {}).get("lines") or ()
     unit = int((known or {}).get("unit") or 1)
     starts = [line[0] for line in lines]
-    found: dict[int, list[Box]] = {}
+    boxes: dict[int, list[Box]] = {}
     for low, high in spans:
         first_line = max(0, bisect_right(starts, low) - 1)
         for start, end, screenshot, *box in lines[first_line : first_line + _MAX_BOXES]:
             if start >= high:
                 break
             if end > low:
-                found.setdefault(screenshot, []).append(_box_of_part(start, end, box, low, high))
-    first = min(found, default=None)
-    top = None if first is None else (first, min(box.top for box in found[first]) / unit)
-    return Places(unit=unit, boxes=found, top=top)
+                boxes.setdefault(screenshot, []).append(_box_of_part(start, end, box, low, high))
+    first = min(boxes, default=None)
+    top = None if first is None else (first, min(box.top for box in boxes[first]) / unit)
+    return Places(unit=unit, boxes=boxes, top=top)
 
 
 def _box_of_part(start: int, end: int, box: Sequence[int], low: int, high: int) -> Box:
@@ -124,13 +124,15 @@ async def leaf_view(api: Api, result: Mapping[str, Any], tree: Tree, key: str) -
     by_mark = {page_mark(url): page for url, page in pages.items()}
     urls = node.facts.get("sources") or ()
     quotes = node.facts.get("quotes") or ()
-    wanted = list(dict.fromkeys(str(quote["page_id"]) for quote in quotes))[:MAX_QUOTED_PAGES]
+    quoted_pages = list(dict.fromkeys(str(quote["page_id"]) for quote in quotes))[:MAX_QUOTED_PAGES]
     return LeafView(
         node=node,
         effect=tree.effects[key],
         path=tree.outline.path(key)[:-1],
         sources=[(url, pages.get(url) or by_mark.get(page_mark(url))) for url in urls],
-        quoted=[await _quoted_page(api, page_id, [q for q in quotes if q["page_id"] == page_id]) for page_id in wanted],
+        quoted=[
+            await _quoted_page(api, page_id, [q for q in quotes if q["page_id"] == page_id]) for page_id in quoted_pages
+        ],
         blocker=tree.outline.by_id(node.facts.get("blocked_by")),
         marks=" ".join(page_mark(url) for url in urls),
     )

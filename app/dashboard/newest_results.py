@@ -27,10 +27,10 @@ async def agents_of(viewer: Viewer) -> list[str]:
 
 async def newest_origins(viewer: Viewer, agents: Iterable[str]) -> list[dict[str, Any]]:
     """Return the origin of the newest result of each answer of these agents (at most ``MAX_AGENTS``)."""
-    found: list[dict[str, Any]] = []
+    origins: list[dict[str, Any]] = []
     for agent in list(agents)[:MAX_AGENTS]:
-        found += newest_of_each(await viewer.api.items(f"/v1/agents/{agent}/history", at_most=_HISTORY))
-    return found
+        origins += newest_of_each(await viewer.api.items(f"/v1/agents/{agent}/history", at_most=_HISTORY))
+    return origins
 
 
 async def results_of(

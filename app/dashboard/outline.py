@@ -60,11 +60,11 @@ class Outline:
 
     def path(self, key: str) -> list[Node]:
         """Return the nodes from the root to a node."""
-        node, found = self.by_key[key], [self.by_key[key]]
+        node, ancestors = self.by_key[key], [self.by_key[key]]
         while node.key in self.parents:
             node = self.parents[node.key]
-            found.append(node)
-        return found[::-1]
+            ancestors.append(node)
+        return ancestors[::-1]
 
     def by_id(self, id: str | None) -> Node | None:
         """Return the first node with this id."""
@@ -107,9 +107,9 @@ def _node(data: Mapping[str, Any], depth: int, addresses: NodeKeys) -> Node:
 
 def _outcome(data: Mapping[str, Any]) -> str:
     """Return the outcome of a leaf. Results of the public toolkit have only a status."""
-    given = data.get("outcome")
-    if given in set(Outcome):
-        return str(given)
+    outcome = data.get("outcome")
+    if outcome in set(Outcome):
+        return str(outcome)
     return {"passed": "passed", "failed": "failed", "skipped": "skipped"}.get(str(data.get("status")), "undecided")
 
 

@@ -81,10 +81,10 @@ class Preview:
 
 async def preview_of(viewer: Viewer, url: str, view: View) -> Preview | None:
     """Return the preview of a URL, or None if the viewer has no access to it."""
-    found = (await viewer.api.get("/v1/pages/urls", url=url, limit=1))["items"]
-    if not found:
+    cited_urls = (await viewer.api.get("/v1/pages/urls", url=url, limit=1))["items"]
+    if not cited_urls:
         return None
-    cited = found[0]
+    cited = cited_urls[0]
     page_id = cited["page_id"] or cited["latest_id"]
     page = None if page_id is None else await viewer.api.get_or_none(f"/v1/pages/{page_id}")
     shows_text = view is View.TEXT and page is not None
@@ -111,20 +111,20 @@ async def _changes(viewer: Viewer, url: str) -> Sequence[Mapping[str, Any]] | No
 
 
 async def _answers(viewer: Viewer, url: str, origins: Sequence[Mapping[str, Any]]) -> list[CitingAnswer]:
-    mark, found = page_mark(url), []
+    mark, answers = page_mark(url), []
     for origin in origins[:MAX_ANSWERS]:
         text = await viewer.api.text(f"/v1/results/{origin['result_id']}/answer")
         if text is not None:
             shown = await asyncio.to_thread(render_answer, text)
-            found.append(CitingAnswer(origin=origin, html=_marked(shown.html, mark)))
-    return found
+            answers.append(CitingAnswer(origin=origin, html=_marked(shown.html, mark)))
+    return answers
 
 
 def _marked(html: str, mark: str) -> Markup:
     """Highlight the sentences that cite one page."""
 
-    def highlight(found: re.Match[str]) -> str:
-        return f'{found[0]} class="on"' if mark in found[1].split() else found[0]
+    def highlight(match: re.Match[str]) -> str:
+        return f'{match[0]} class="on"' if mark in match[1].split() else match[0]
 
     return Markup(_CITES.sub(highlight, html))  # noqa: S704 - sanitized by ``render_answer``, whose text contains no tags
 
@@ -170,8 +170,8 @@ async def panels(
     """Show the three panels. ``url`` is the URL of the preview, ``done`` the id of the change just made."""
     filters = {"task_id": task or None, **_SHOWN[show]}
     if format is Format.CSV:
-        found = await viewer.api.items("/v1/pages/urls", at_most=_MAX_CSV, **filters)
-        return await csv_file("pages", _CSV, ([cited[name] for name in _CSV] for cited in found))
+        cited_urls = await viewer.api.items("/v1/pages/urls", at_most=_MAX_CSV, **filters)
+        return await csv_file("pages", _CSV, ([cited[name] for name in _CSV] for cited in cited_urls))
     listed = await viewer.api.get("/v1/pages/urls", limit=_PER_PAGE, cursor=cursor, **filters)
     tasks = (await viewer.api.get("/v1/pages/tasks"))["items"]
     chosen = url or next((cited["url"] for cited in listed["items"]), "")
@@ -206,18 +206,18 @@ async def preview(
     viewer: ViewerDep, url: UrlText, task: Task = None, view: View = View.SCREENSHOT, show: Show = "all"
 ) -> Response:
     """Return the preview of one URL."""
-    found = await preview_of(viewer, url, view)
-    if found is None:
+    page_preview = await preview_of(viewer, url, view)
+    if page_preview is None:
         raise NotFound("No task has this URL")
     state = {"task": task or "", "show": show, "view": view.value}
-    return await viewer.fragment("page_preview.html", preview=found, state=state, address=_address)
+    return await viewer.fragment("page_preview.html", preview=page_preview, state=state, address=_address)
 
 
 @router.get("/pages/work")
 async def work(viewer: ViewerDep, task: Task = None) -> Response:
     """Return the captured URLs that need work, most important first. The script captures them again."""
-    found = await viewer.api.items("/v1/pages/urls", at_most=_MAX_WORK, task_id=task or None, needs_work="true")
-    items = [{"url": one["url"], "page": one["latest_id"] or one["page_id"]} for one in found]
+    cited = await viewer.api.items("/v1/pages/urls", at_most=_MAX_WORK, task_id=task or None, needs_work="true")
+    items = [{"url": one["url"], "page": one["latest_id"] or one["page_id"]} for one in cited]
     return JSONResponse([item for item in items if item["page"]], headers=HEADERS)
 
 
@@ -230,9 +230,9 @@ async def forecast(
     The cost is that of their last judging or, if ``exact``, a forecast by the service, which excludes cached replies
     and is slower.
     """
-    found = await _dependents(viewer, url)
-    totals = await _forecast(viewer, found["items"]) if exact and found["answers"] <= _MAX_FORECAST else None
-    return await viewer.fragment("page_forecast.html", dependents=found, urls=url, totals=totals)
+    dependents = await _dependents(viewer, url)
+    totals = await _forecast(viewer, dependents["items"]) if exact and dependents["answers"] <= _MAX_FORECAST else None
+    return await viewer.fragment("page_forecast.html", dependents=dependents, urls=url, totals=totals)
 
 
 @router.post("/pages/changes", dependencies=[FormCheck])
@@ -272,13 +272,13 @@ async def judge_again(request: Request, viewer: ViewerDep, url: Annotated[list[U
 
     Jobs that have not ended are left alone, because they use the repaired pages anyway.
     """
-    found = await _dependents(viewer, url[:_PER_PAGE])
-    for item in found["items"]:
+    dependents = await _dependents(viewer, url[:_PER_PAGE])
+    for item in dependents["items"]:
         answer = await viewer.api.request("POST", f"/v1/jobs/{item['job_id']}/retry")
         if answer.is_error and answer.status_code != _CONFLICT:
             wire.read_json(answer)
     if request.headers.get("HX-Request"):
-        started, total = len(found["items"]), found["answers"]
+        started, total = len(dependents["items"]), dependents["answers"]
         number = f"{started}" if started == total else f"{started} of {total}"
         message = f"{number} {'answer is' if total == 1 else 'answers are'} being judged again"
         return JSONResponse({"message": message}, headers=HEADERS)
@@ -298,8 +298,8 @@ async def _forecast(viewer: Viewer, origins: list[dict[str, Any]]) -> dict[str, 
 
 
 async def _dependents(viewer: Viewer, urls: list[str]) -> Any:
-    given = [("url", url) for url in urls]
-    answer = await viewer.api.request("GET", f"/v1/pages/dependents?{urlencode(given)}")
+    params = [("url", url) for url in urls]
+    answer = await viewer.api.request("GET", f"/v1/pages/dependents?{urlencode(params)}")
     return wire.read_json(answer)
 
 

@@ -28,7 +28,7 @@ class Passage:
 
 def pieces(text: str, spans: Iterable[tuple[int, int]], *, start: int = 0, end: int | None = None) -> list[Piece]:
     """Split ``text[start:end]`` at ``spans``. Overlapping text belongs to the earlier span."""
-    found: list[Piece] = []
+    split: list[Piece] = []
     stop = len(text) if end is None else min(end, len(text))
     at = start
     for begin, finish, number in sorted((begin, finish, nth) for nth, (begin, finish) in enumerate(spans)):
@@ -36,12 +36,12 @@ def pieces(text: str, spans: Iterable[tuple[int, int]], *, start: int = 0, end: 
         if begin >= finish:
             continue
         if begin > at:
-            found.append(Piece(text[at:begin]))
-        found.append(Piece(text[begin:finish], number))
+            split.append(Piece(text[at:begin]))
+        split.append(Piece(text[begin:finish], number))
         at = finish
     if at < stop:
-        found.append(Piece(text[at:stop]))
-    return found
+        split.append(Piece(text[at:stop]))
+    return split
 
 
 def passages(text: str, spans: Sequence[tuple[int, int]], *, context_chars: int = CONTEXT_CHARS) -> list[Passage]:

@@ -56,10 +56,10 @@ async def result(
 ) -> Response:
     """Show a result, with the panel of ``leaf``; as CSV, one of its tables."""
     cached = await viewer.dashboard.results.get(viewer.api, result_id)
-    found, tree = cached.result, cached.tree
+    body, tree = cached.result, cached.tree
     if format is Format.CSV:
-        name = f"{found['agent_name']}-{found['task_id']}-{found['answer_name']}-{table}"
-        return await csv_file(name, *_table(table, found, tree))
+        name = f"{body['agent_name']}-{body['task_id']}-{body['answer_name']}-{table}"
+        return await csv_file(name, *_table(table, body, tree))
     if leaf is not None and leaf not in tree.outline.by_key:
         raise NotFound(f"This result has no leaf {leaf!r}")
     origin, answer, lint = await asyncio.gather(
@@ -70,9 +70,9 @@ async def result(
     shown = (
         RenderedAnswer(html="", marks=frozenset()) if answer is None else await asyncio.to_thread(render_answer, answer)
     )
-    panel = None if leaf is None else await leaf_view(viewer.api, found, tree, leaf)
+    panel = None if leaf is None else await leaf_view(viewer.api, body, tree, leaf)
     return await viewer.page(
-        "result.html", title=f"{found['agent_name']} · {found['task_id']}", here="home", result=found, tree=tree,
+        "result.html", title=f"{body['agent_name']} · {body['task_id']}", here="home", result=body, tree=tree,
         json=f"/v1/results/{result_id}", csv=f"/results/{result_id}?format=csv", origin=origin, answer=shown,
         panel=panel, chosen=leaf, lint=lint["items"],
     )  # fmt: skip
@@ -121,10 +121,10 @@ def _redirect_to_leaf(result_id: str, leaf: str) -> Response:
     return RedirectResponse(f"/results/{result_id}?{urlencode({'leaf': leaf})}#detail", 303, headers=HEADERS)
 
 
-def _table(table: Table, found: Mapping[str, Any], tree: Tree) -> tuple[Sequence[str], Iterable[list[Cell]]]:
+def _table(table: Table, body: Mapping[str, Any], tree: Tree) -> tuple[Sequence[str], Iterable[list[Cell]]]:
     """Return the header and rows of one of the page's tables."""
     if table is Table.PAGES:
-        return _PAGES_CSV, ([page.get(name) for name in _PAGES_CSV] for page in found["pages"])
+        return _PAGES_CSV, ([page.get(name) for name in _PAGES_CSV] for page in body["pages"])
     if table is Table.OPEN:
         return _OPEN_CSV, (
             [item.leaf.key, item.reason, item.remedy, item.if_failed.low, item.if_failed.high, item.if_passed.low,

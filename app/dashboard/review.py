@@ -45,17 +45,17 @@ async def review(
 ) -> Response:
     """List doubtful leaves of the newest results, highest rank first. ``settled``: include overridden leaves."""
     agents = await agents_of(viewer)
-    wanted = await newest_origins(viewer, [agent] if agent else agents)
-    every = await _doubtful(viewer, wanted)
+    origins = await newest_origins(viewer, [agent] if agent else agents)
+    every = await _doubtful(viewer, origins)
     done = sum(one.override is not None for one in every)
-    found = [one for one in every if settled or one.override is None]
+    leaves = [one for one in every if settled or one.override is None]
     if format is Format.CSV:
-        return await csv_file("review", _CSV, ([*_row(one)] for one in found))
+        return await csv_file("review", _CSV, ([*_row(one)] for one in leaves))
     query = query_of({"agent": agent, "settled": "true" if settled else None})
     return await viewer.page(
         "review.html", title="Review", here="review", tab="doubt", json=f"/review?{query}",
         csv=f"/review?format=csv&{query}",
-        found=found[:_MAX_SHOWN], total=len(found), examined=min(len(wanted), MAX_RESULTS), available=len(wanted),
+        found=leaves[:_MAX_SHOWN], total=len(leaves), examined=min(len(origins), MAX_RESULTS), available=len(origins),
         agents=sorted(agents), agent=agent, settled=settled, done=done,
     )  # fmt: skip
 
@@ -63,9 +63,9 @@ async def review(
 @router.get("/json/review")
 async def review_json(viewer: ViewerDep, agent: AgentQuery = "", settled: bool = False) -> Response:
     """Return the doubtful leaves as JSON. The API has no such list because the dashboard computes the ranking."""
-    wanted = await newest_origins(viewer, [agent] if agent else await agents_of(viewer))
-    found = [one for one in await _doubtful(viewer, wanted) if settled or one.override is None]
-    return JSONResponse({"items": [dict(zip(_CSV, _row(one), strict=True)) for one in found]}, headers=HEADERS)
+    origins = await newest_origins(viewer, [agent] if agent else await agents_of(viewer))
+    leaves = [one for one in await _doubtful(viewer, origins) if settled or one.override is None]
+    return JSONResponse({"items": [dict(zip(_CSV, _row(one), strict=True)) for one in leaves]}, headers=HEADERS)
 
 
 @router.get("/review/overrides")
@@ -75,8 +75,8 @@ async def overrides(
     """List overrides, newest first."""
     chosen = agent or None
     if format is Format.CSV:
-        found = await viewer.api.items("/v1/reviews", at_most=_MAX_CSV, agent=chosen)
-        return await csv_file("overrides", _OVERRIDES_CSV, ([one[name] for name in _OVERRIDES_CSV] for one in found))
+        reviews = await viewer.api.items("/v1/reviews", at_most=_MAX_CSV, agent=chosen)
+        return await csv_file("overrides", _OVERRIDES_CSV, ([one[name] for name in _OVERRIDES_CSV] for one in reviews))
     listed = await viewer.api.get("/v1/reviews", limit=_PER_PAGE, cursor=cursor, agent=chosen)
     return await viewer.page(
         "overrides_list.html", title="Overrides", here="review", tab="overrides",
@@ -89,14 +89,14 @@ async def overrides(
 @router.get("/review/agreement")
 async def agreement(viewer: ViewerDep, agent: AgentQuery = "", format: Format = Format.HTML) -> Response:
     """Show the agreement of the judge and people, by task and model."""
-    found = await viewer.api.get("/v1/reviews/agreement", agent=agent or None)
-    groups = [*found["items"], {"task_id": "all", "model": "all", **found["whole"]}]
+    body = await viewer.api.get("/v1/reviews/agreement", agent=agent or None)
+    groups = [*body["items"], {"task_id": "all", "model": "all", **body["whole"]}]
     if format is Format.CSV:
         return await csv_file("agreement", _AGREEMENT_CSV, map(_agreement_row, groups))
     return await viewer.page(
         "agreement.html", title="Agreement", here="review", tab="agreement",
         json=f"/v1/reviews/agreement?{query_of({'agent': agent})}",
-        csv=f"/review/agreement?format=csv&agent={agent}", groups=groups, whole=found["whole"],
+        csv=f"/review/agreement?format=csv&agent={agent}", groups=groups, whole=body["whole"],
         agents=sorted(await agents_of(viewer)), agent=agent,
     )  # fmt: skip
 
@@ -109,12 +109,12 @@ async def labels(viewer: ViewerDep, agent: AgentQuery = "") -> Response:
     return StreamingResponse(iter([(text or "").encode()]), media_type="application/x-ndjson", headers=headers)
 
 
-async def _doubtful(viewer: Viewer, wanted: list[dict[str, Any]]) -> list[DoubtfulLeaf]:
+async def _doubtful(viewer: Viewer, origins: list[dict[str, Any]]) -> list[DoubtfulLeaf]:
     """Return the doubtful leaves of these results, highest rank first."""
-    found: list[DoubtfulLeaf] = []
-    async for _, result in results_of(viewer, wanted):
-        found += await asyncio.to_thread(doubtful_leaves, result)
-    return sorted(found, key=lambda one: -one.rank)
+    leaves: list[DoubtfulLeaf] = []
+    async for _, result in results_of(viewer, origins):
+        leaves += await asyncio.to_thread(doubtful_leaves, result)
+    return sorted(leaves, key=lambda one: -one.rank)
 
 
 def _row(one: DoubtfulLeaf) -> tuple[str | float | None, ...]:
@@ -162,12 +162,12 @@ def doubtful_leaves(result: Mapping[str, Any]) -> list[DoubtfulLeaf]:
     tree: Outline = outline(result)
     worth: Mapping[str, Effect] = effects(tree)
     overrides = result_overrides(result).in_force
-    found = []
+    leaves = []
     for leaf in tree.leaves:
         reasons = list(_reasons(leaf))
         if not reasons:
             continue
-        found.append(
+        leaves.append(
             DoubtfulLeaf(
                 result_id=str(result["id"]),
                 agent=str(result["agent_name"]),
@@ -180,7 +180,7 @@ def doubtful_leaves(result: Mapping[str, Any]) -> list[DoubtfulLeaf]:
                 override=overrides.get(leaf.key),
             )
         )
-    return sorted(found, key=lambda one: -one.rank)
+    return sorted(leaves, key=lambda one: -one.rank)
 
 
 def _reasons(leaf: Node) -> Iterable[tuple[float, str]]:

@@ -35,15 +35,21 @@ async def signed_in(
     request: Request, viewer: ViewerDep, key: Annotated[str, Form()] = "", then: Annotated[str, Form()] = "/"
 ) -> Response:
     """Check the key with the API and open a session."""
-    given = key.strip()[:_MAX_KEY_CHARS]
-    if not given.isascii() or not given.isprintable() or not await _is_known(viewer.dashboard.api, given):
+    entered = key.strip()[:_MAX_KEY_CHARS]
+    if not entered.isascii() or not entered.isprintable() or not await _is_known(viewer.dashboard.api, entered):
         return await viewer.page("sign_in.html", status=401, title="Sign in", then=_local_path(then), wrong=True)
     sessions = viewer.dashboard.sessions
     sessions.close(request.cookies.get(COOKIE))
     response = RedirectResponse(_local_path(then), 303, headers=HEADERS)
     secure = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto"))
     response.set_cookie(
-        COOKIE, sessions.open(given), max_age=int(SESSION_S), httponly=True, samesite="strict", secure=secure, path="/"
+        COOKIE,
+        sessions.open(entered),
+        max_age=int(SESSION_S),
+        httponly=True,
+        samesite="strict",
+        secure=secure,
+        path="/",
     )
     return response
 

@@ -65,9 +65,9 @@ def query_of(chosen: Mapping[str, str | None]) -> str:
 
 
 def dashboard_of(request: Request) -> Dashboard:
-    found = request.app.state.dashboard
-    assert isinstance(found, Dashboard)  # noqa: S101 - set before the routes are added
-    return found
+    dashboard = request.app.state.dashboard
+    assert isinstance(dashboard, Dashboard)  # noqa: S101 - set before the routes are added
+    return dashboard
 
 
 async def viewer_of(request: Request) -> AsyncIterator[Viewer]:

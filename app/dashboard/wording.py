@@ -177,16 +177,16 @@ def parse_time(value: str | datetime | None) -> datetime | None:
     if value is None or isinstance(value, datetime):
         return value
     try:
-        found = datetime.fromisoformat(value)
+        time = datetime.fromisoformat(value)
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def utc_time(value: str | datetime | None) -> str:
     """Format a time in UTC, to the minute."""
-    found = parse_time(value)
-    return NONE if found is None else f"{found.astimezone(UTC):%Y-%m-%d %H:%M}"
+    time = parse_time(value)
+    return NONE if time is None else f"{time.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
 def duration(start: str | datetime | None, end: str | datetime | None) -> str:

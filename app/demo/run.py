@@ -105,19 +105,19 @@ async def run_demo(settings: Settings, observer: DemoObserver) -> DemoRun:
 
 def score_differences(answers: Iterable[DemoAnswer]) -> list[str]:
     """Return a message for each score that differs from ``EXPECTED``."""
-    found: list[str] = []
+    messages: list[str] = []
     for answer in answers:
         if answer.outcome.result is None:
-            found.append(f"{answer.agent} {answer.outcome.task_id}: no result, {answer.outcome.error_code}")
+            messages.append(f"{answer.agent} {answer.outcome.task_id}: no result, {answer.outcome.error_code}")
             continue
         expected = EXPECTED[answer.agent][answer.outcome.task_id]
         score = score_of(answer.outcome.result)
         if not (isclose(score.low, expected.low) and isclose(score.high, expected.high)):
-            found.append(
+            messages.append(
                 f"{answer.agent} {answer.outcome.task_id}: {score.low:.4f} to {score.high:.4f}, "
                 f"expected {expected.low:.4f} to {expected.high:.4f}"
             )
-    return found
+    return messages
 
 
 def _service_environment(settings: Settings, site: DemoSite) -> dict[str, str]:
@@ -151,7 +151,7 @@ async def _judge(
 
 def _write_results(out: Path, judged: Sequence[tuple[Submission, Job, dict[str, Any] | None]]) -> list[DemoAnswer]:
     """Write results and summaries in the public layout. Blocks on the disk."""
-    found: list[DemoAnswer] = []
+    answers: list[DemoAnswer] = []
     for submission, job, result in judged:
         (answer,) = [one for one in submission.answers if one.name == job.raw["answer"]]
         folder = AnswerFolder(out=out, agent=submission.agent, task_id=submission.task_id, answer_name=answer.name)
@@ -163,10 +163,10 @@ def _write_results(out: Path, judged: Sequence[tuple[Submission, Job, dict[str, 
             result=result,
             error_code=job.error.code if job.error else job.status,
         )
-        found.append(DemoAnswer(agent=submission.agent, outcome=outcome, path=path))
-    for agent in sorted({one.agent for one in found}):
-        write_summaries(out, agent, [one.outcome for one in found if one.agent == agent and one.path is None])
-    return found
+        answers.append(DemoAnswer(agent=submission.agent, outcome=outcome, path=path))
+    for agent in sorted({one.agent for one in answers}):
+        write_summaries(out, agent, [one.outcome for one in answers if one.agent == agent and one.path is None])
+    return answers
 
 
 HOST = "127.0.0.1"

@@ -90,9 +90,9 @@ def _bound(port: int) -> socket.socket:
         listener.listen()
     except OSError as error:
         listener.close()
-        why = "another program uses it" if error.errno == errno.EADDRINUSE else error.strerror
+        reason = "another program uses it" if error.errno == errno.EADDRINUSE else error.strerror
         raise DemoPortTaken(
-            f"cannot open port {port} of {HOST}: {why}. The answers of the demo cite pages at this address. "
+            f"cannot open port {port} of {HOST}: {reason}. The answers of the demo cite pages at this address. "
             f"Stop the program that uses it (find it with `ss -ltnp 'sport = :{port}'`) and start the demo again."
         ) from error
     listener.setblocking(False)

@@ -43,8 +43,8 @@ async def find_certificate(result: Mapping[str, Any], folder: Path, *, model: st
         known, problems = [], [str(error)]
     for problem in problems:
         _log.warning("certificate unreadable", detail=problem)
-    found = applicable_certificate(known, model=model, prompts=prompts)
-    return None if found is None else dict(found.document)
+    certificate = applicable_certificate(known, model=model, prompts=prompts)
+    return None if certificate is None else dict(certificate.document)
 
 
 def write_certificate(certificate: Certificate, folder: Path) -> Path:

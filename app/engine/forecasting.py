@@ -131,11 +131,11 @@ async def forecast(runtime_copy: Runtime, forecast_request: ForecastRequest) -> 
         variants = tuple(replace(assumptions, outline=True) for assumptions in variants)
         first = await run(variants[0])
     tallies = [first, *[await run(assumptions) for assumptions in variants[1:]]]
-    found = forecast_from_runs(tallies[: len(LIKELY)], tallies[len(LIKELY) :])
+    estimate = forecast_from_runs(tallies[: len(LIKELY)], tallies[len(LIKELY) :])
     unknown = [url for url in unique_urls(forecast_request.answer.text) if await _is_unknown(runtime_copy, url)]
     problem = problems[0] if problems else None
-    found = replace(found, past_runs=past.runs, unknown_pages=len(unknown), problem=problem)
-    return _by_past_runs(found, past)
+    estimate = replace(estimate, past_runs=past.runs, unknown_pages=len(unknown), problem=problem)
+    return _by_past_runs(estimate, past)
 
 
 async def _is_unknown(runtime_copy: Runtime, url: str) -> bool:
@@ -143,7 +143,7 @@ async def _is_unknown(runtime_copy: Runtime, url: str) -> bool:
     return known is None or known.backend == _UNSEEN
 
 
-def _by_past_runs(found: Forecast, past: PastResults) -> Forecast:
+def _by_past_runs(forecast: Forecast, past: PastResults) -> Forecast:
     """Scale the forecast to the past runs if it is far from all of them.
 
     It is far if it has more than twice the calls of the largest past run or less than half of the smallest. Runs on the
@@ -151,15 +151,19 @@ def _by_past_runs(found: Forecast, past: PastResults) -> Forecast:
     other claims than the real ones, so a sequence may end too early. They are a weak upper limit, because cancelled
     requests are not among their calls.
     """
-    forecast_calls = found.expected.calls + found.expected.cached_calls
+    forecast_calls = forecast.expected.calls + forecast.expected.cached_calls
     calls = past.calls_for_answer or past.calls
     least = min(calls, default=0) / (1 if past.calls_for_answer else 2)
     if not calls or least <= forecast_calls <= 2 * max(calls):
-        return found
+        return forecast
     usual = sum(calls) / len(calls)
-    if not found.expected.calls:
-        return found if found.expected.cached_calls else replace(found, high=found.high + EstimatedUsage(calls=usual))
-    return scale_to_calls(found, found.expected.calls * usual / forecast_calls)
+    if not forecast.expected.calls:
+        return (
+            forecast
+            if forecast.expected.cached_calls
+            else replace(forecast, high=forecast.high + EstimatedUsage(calls=usual))
+        )
+    return scale_to_calls(forecast, forecast.expected.calls * usual / forecast_calls)
 
 
 def _reply_lookup(client: LLMClient, forecast_request: ForecastRequest) -> tuple[CachedReply, KeyOf]:
@@ -186,8 +190,8 @@ def checkpoint_lookup(replies: Mapping[str, CheckpointedReply]) -> Callable[[str
     """Return a ``ForecastRequest.stored_reply`` function for the checkpoints of a job."""
 
     def recall(key: str, request: LLMRequest) -> LLMReply | None:
-        found = replies.get(key)
-        return None if found is None else parse_stored(request, replace(found, shorter_page=None))
+        reply = replies.get(key)
+        return None if reply is None else parse_stored(request, replace(reply, shorter_page=None))
 
     return recall
 
@@ -214,7 +218,7 @@ async def forecast_plan(
     public: PublicCache | None,
 ) -> list[Forecast | None]:
     """Return one forecast per planned answer, None for answers that need no judging. Writes nothing."""
-    found: dict[int, Forecast] = {}
+    by_number: dict[int, Forecast] = {}
     by_task: dict[tuple[str, str], list[int]] = {}
     for number, one in enumerate(planned):
         if one.to_judge:
@@ -232,8 +236,8 @@ async def forecast_plan(
                 )
             past = await asyncio.to_thread(past_results, out, task_id)
             requests = [_plan_request(planned[number], settings.model, past) for number in numbers]
-            found |= zip(numbers, await forecast_all(runtime_copy, requests), strict=True)
-    return [found.get(number) for number in range(len(planned))]
+            by_number |= zip(numbers, await forecast_all(runtime_copy, requests), strict=True)
+    return [by_number.get(number) for number in range(len(planned))]
 
 
 def past_results(out: Path, task_id: str) -> list[dict[str, Any]]:

@@ -77,7 +77,7 @@ class ImportCheck:
         Raises:
             ImportCheckCancelled: ``cancel`` was called.
         """
-        found: dict[Path, ImportReport] = {}
+        by_path: dict[Path, ImportReport] = {}
         remaining, give_up_at = list(scripts), time.monotonic() + self._total_s
         while remaining:
             report = self._run_child(remaining, give_up_at) if time.monotonic() < give_up_at else None
@@ -87,11 +87,11 @@ class ImportCheck:
                 _log.warning("judge scripts not checked", scripts=[path.stem for path in remaining])
                 break
             reports, ending = report
-            found |= dict(zip(remaining, reports, strict=False))
+            by_path |= dict(zip(remaining, reports, strict=False))
             remaining = remaining[len(reports) :]
             if ending is not None and remaining:
-                found[remaining.pop(0)] = ending
-        return found
+                by_path[remaining.pop(0)] = ending
+        return by_path
 
     def _run_child(self, scripts: Sequence[Path], give_up_at: float) -> tuple[list[ImportReport], str | None] | None:
         """Return the child's reports on the first files, and how the next file ended it (None: all were reported).

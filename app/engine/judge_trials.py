@@ -144,8 +144,8 @@ def _in_child(request: Mapping[str, Any], *, timeout_s: float) -> dict[str, Any]
             child.wait()
         if child.returncode != 0 or not out.is_file():
             raise TrialFailed(f"the judge could not be tested: {_why(child.returncode, _tail(printed), limits)}")
-        found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-        return found
+        result: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+        return result
 
 
 def _why(code: int, printed: str, limits: ScriptLimits) -> str:

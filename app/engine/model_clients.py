@@ -148,8 +148,8 @@ class ModelClients:
         return self._model_lists.get(provider)
 
     def _list_of(self, provider: str, backend: ProviderAdapter) -> ModelList:
-        found = self._model_lists[provider] = ModelList(backend if self._lists_models else None)
-        return found
+        models = self._model_lists[provider] = ModelList(backend if self._lists_models else None)
+        return models
 
     def _check_price(self, name: ModelName) -> None:
         """Reject a model with unknown price if the only budget is in USD."""
@@ -190,14 +190,14 @@ class ModelClients:
             self._provider_status.request_probe(name.provider)
 
     def _circuit(self, provider: str) -> CircuitBreaker:
-        found = self._circuits.get(provider)
-        if found is None:
-            found = self._circuits[provider] = CircuitBreaker()
+        circuit = self._circuits.get(provider)
+        if circuit is None:
+            circuit = self._circuits[provider] = CircuitBreaker()
             if self._provider_status is not None:
                 self._provider_status.register(
-                    f"{provider}:{_fingerprint(self._secret, provider, self._settings)}", found
+                    f"{provider}:{_fingerprint(self._secret, provider, self._settings)}", circuit
                 )
-        return found
+        return circuit
 
     async def aclose(self) -> None:
         for client in self._clients.values():

@@ -352,12 +352,12 @@ class AnswerPages:
             BrowserUnavailable: Nothing can be captured on this machine.
         """
         count = 0
-        found: dict[str, Capture] = {}
+        by_url: dict[str, Capture] = {}
 
         async def one(url: str) -> None:
             nonlocal count
             try:
-                found[url] = await self._pages.get(url, near=self._near)
+                by_url[url] = await self._pages.get(url, near=self._near)
             except BrowserUnavailable:
                 raise
             except CacheError as error:
@@ -376,8 +376,8 @@ class AnswerPages:
         if unavailable is not None:
             raise unavailable
         for url in urls:
-            if url in found:
-                self._keep(found[url])
+            if url in by_url:
+                self._keep(by_url[url])
 
     async def evidence_for(self, url: str) -> Evidence:
         """Return the evidence of a page, as ``PageCache.evidence_for``, and record its capture."""

@@ -68,9 +68,9 @@ def newest_result(folder: AnswerFolder, *, damaged_ok: bool = False) -> dict[str
     if path is None:
         return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(found, dict):
-            return found
+        result = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(result, dict):
+            return result
         damage = ResultUnreadable(f"{path} is not a result: expected a JSON object")
     except (OSError, ValueError) as error:
         damage = ResultUnreadable(f"cannot read the result {path}: {error}")
@@ -136,10 +136,10 @@ def read_attempts(out: Path, agent: str) -> list[AnswerOutcome]:
     Raises:
         ResultUnreadable: a result or the summary cannot be read.
     """
-    found = read_outcomes(out, agent)
-    known = {(one.task_id, one.answer_name) for one in found}
+    outcomes = read_outcomes(out, agent)
+    known = {(one.task_id, one.answer_name) for one in outcomes}
     failed = (one for one in _without_result(result_files.agent_folder(out, agent) / result_files.AGENT_SUMMARY))
-    return [*found, *(one for one in failed if (one.task_id, one.answer_name) not in known)]
+    return [*outcomes, *(one for one in failed if (one.task_id, one.answer_name) not in known)]
 
 
 def _without_result(path: Path) -> list[AnswerOutcome]:

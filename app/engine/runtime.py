@@ -94,9 +94,9 @@ class Runtime:
             UnknownTask: There is no judge file for the task.
             JudgeNotLoadable: The judge file does not load.
         """
-        found = self.catalogue.judges.get(task_id)
-        if found is not None:
-            return found
+        loaded = self.catalogue.judges.get(task_id)
+        if loaded is not None:
+            return loaded
         broken = self.catalogue.broken.get(task_id)
         if broken is None:
             raise UnknownTask(f"no judge exists for task {task_id!r}")
@@ -200,13 +200,13 @@ def load_catalogue(settings: Settings, check: ImportCheck | None = None) -> Judg
     process. A file that cannot be imported is listed as broken.
     """
     shipped = Path(judges.tasks.__file__).parent
-    found = load_judges(settings.judges, importing=not settings.isolate)
+    catalogue = load_judges(settings.judges, importing=not settings.isolate)
     shipped_judges = load_judges([shipped])
-    unchecked = [judge for judge in found.judges.values() if judge.coroutine is None and judge.path is not None]
+    unchecked = [judge for judge in catalogue.judges.values() if judge.coroutine is None and judge.path is not None]
     reports = (check or ImportCheck()).reports([judge.path for judge in unchecked if judge.path is not None])
-    taken = found.judges.keys() | found.broken.keys()
-    usable = {**{task: judge for task, judge in shipped_judges.judges.items() if task not in taken}, **found.judges}
-    broken = {**{task: error for task, error in shipped_judges.broken.items() if task not in taken}, **found.broken}
+    taken = catalogue.judges.keys() | catalogue.broken.keys()
+    usable = {**{task: judge for task, judge in shipped_judges.judges.items() if task not in taken}, **catalogue.judges}
+    broken = {**{task: error for task, error in shipped_judges.broken.items() if task not in taken}, **catalogue.broken}
     for judge in unchecked:
         report = reports.get(judge.path) if judge.path is not None else None
         if isinstance(report, str):
@@ -300,11 +300,11 @@ def _capturer(
     settings: Settings, limits: Limits, proxy: EgressProxy, pace: HostPacing, hosts: HostSlots | None
 ) -> Capturer:
     """Create the capturer: the headless shell first if it is installed, full Chromium as the fallback."""
-    found = find_browser(settings.browser, downloads=(Path.home() / ".cache" / "ms-playwright",))
-    programs = [program for program in (found.shell, found.full) if program is not None]
+    browser = find_browser(settings.browser, downloads=(Path.home() / ".cache" / "ms-playwright",))
+    programs = [program for program in (browser.shell, browser.full) if program is not None]
     if not programs:
-        looked = ", ".join(map(str, found.searched_paths))
-        return NoBrowser(found.problem or f"no Chromium in {looked}: install it, or set ASSAY_BROWSER")
+        looked = ", ".join(map(str, browser.searched_paths))
+        return NoBrowser(browser.problem or f"no Chromium in {looked}: install it, or set ASSAY_BROWSER")
     exempt_hosts = frozenset(parse_host_port(entry) for entry in settings.egress_allow)
     browsers = [
         PacedCapturer(

@@ -107,11 +107,11 @@ def urls_in(stored: CacheFileSys, overview: Path) -> list[str]:
     by_key: dict[str, list[str]] = {}
     for url in _cited_urls(overview):
         by_key.setdefault(layout_key(url), []).append(url)
-    found: list[str] = []
+    urls: list[str] = []
     for key in stored.get_all_urls():
         facts = stored.facts(key)
-        found += [facts.url] if facts is not None else by_key.get(key) or [safe_url_string(key)]
-    return found
+        urls += [facts.url] if facts is not None else by_key.get(key) or [safe_url_string(key)]
+    return urls
 
 
 def _cited_urls(overview: Path) -> list[str]:

@@ -86,10 +86,10 @@ def text_judge(
 
 async def texts_of(runtime: Runtime, urls: Iterable[str]) -> dict[str, str]:
     """Return the texts of the pages that are evidence, by URL."""
-    found = {}
+    texts = {}
     for url in urls:
         try:
-            found[url] = (await runtime.pages.evidence_for(url)).text
+            texts[url] = (await runtime.pages.evidence_for(url)).text
         except CacheError:
             continue
-    return found
+    return texts

@@ -74,13 +74,13 @@ class AttemptAccounting:
 
     def stored_reply(self, key: str) -> CheckpointedReply | None:
         """Return the stored reply for ``key``. Its cost is counted only the first time."""
-        found = self._checkpoints.get(key)
-        if found is not None and not found.counted:
-            self._checkpoints[key] = replace(found, counted=True)
-        return found
+        checkpoint = self._checkpoints.get(key)
+        if checkpoint is not None and not checkpoint.counted:
+            self._checkpoints[key] = replace(checkpoint, counted=True)
+        return checkpoint
 
     async def store_reply(self, key: str, reply: LLMReply) -> None:
-        kept = CheckpointedReply(
+        checkpoint = CheckpointedReply(
             text=reply.text,
             model=reply.model,
             usage=reply.usage,
@@ -92,8 +92,8 @@ class AttemptAccounting:
             text_only=reply.text_only,
         )
         # Set before the write: an equal request that arrives during the write must not be sent again.
-        self._checkpoints[key] = kept
-        await self._ledger.store_checkpoint(Checkpoint(job_id=self._job_id, key=key, reply=_to_json(kept)))
+        self._checkpoints[key] = checkpoint
+        await self._ledger.store_checkpoint(Checkpoint(job_id=self._job_id, key=key, reply=_to_json(checkpoint)))
 
     async def reserve(self, estimate: Estimate) -> None:
         if not self._limited:

@@ -122,10 +122,10 @@ class JobEvents:
     async def _publish(self, job_ids: set[str]) -> None:
         try:
             async with self._database.begin() as connection:
-                found = await get_jobs(connection, job_ids)
+                jobs = await get_jobs(connection, job_ids)
         except DatabaseUnavailable as error:
             _log.warning("job states not read", detail=str(error))
             return
-        for job in found:
+        for job in jobs:
             for follower in self._followers.get(job.id, ()):
                 follower.notify(job)

@@ -86,8 +86,8 @@ class JobQueue:
     async def stalled(self, seconds: float) -> list[int]:
         """Return the entries whose worker has sent no heartbeat for ``seconds``."""
         with _database_errors():
-            found = await self._app.job_manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=seconds)
-        return [entry.id for entry in found if entry.id is not None]
+            jobs = await self._app.job_manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=seconds)
+        return [entry.id for entry in jobs if entry.id is not None]
 
     async def close(self, queue_id: int) -> None:
         """Delete the entry of a lost worker."""

@@ -235,7 +235,7 @@ async def probe_model(settings: Settings, model: str) -> Check:
     models = ModelClients(settings, Limits.from_settings(settings), None)
     try:
         client, name = await models.open_client(model)
-        found = await probe(client, name)
+        reply = await probe(client, name)
     except LLMError as error:
         remedy = "Check the key, OPENAI_BASE_URL and the model's name."
         return Check(name="model server", state=State.FAILED, detail=f"{model}: {error}", remedy=remedy)
@@ -243,12 +243,12 @@ async def probe_model(settings: Settings, model: str) -> Check:
         return Check(name="model server", state=State.FAILED, detail=f"{model}: {error}")
     finally:
         await models.aclose()
-    images = "accepts images" if found.images else "accepts no images: pages are judged on their text"
-    detail = f"{model} uses {found.request_format}; {images}. Stored in {settings.data_dir / 'dialects.json'}"
-    if not found.right:
+    images = "accepts images" if reply.images else "accepts no images: pages are judged on their text"
+    detail = f"{model} uses {reply.request_format}; {images}. Stored in {settings.data_dir / 'dialects.json'}"
+    if not reply.right:
         remedy = "Its replies have the right format but wrong content: try a more capable model."
-        return Check(name="model server", state=State.WARNING, detail=detail, remedy=remedy, facts=found.facts)
-    return Check(name="model server", state=State.OK, detail=detail, facts=found.facts)
+        return Check(name="model server", state=State.WARNING, detail=detail, remedy=remedy, facts=reply.facts)
+    return Check(name="model server", state=State.OK, detail=detail, facts=reply.facts)
 
 
 def check_judges(settings: Settings) -> Check:
@@ -313,7 +313,7 @@ STARTED = "browser started"
 
 def browsers_sandboxed(log_lines: Iterable[str]) -> bool | None:
     """Return False if any browser started without a sandbox, None if no browser was started."""
-    found: bool | None = None
+    sandboxed: bool | None = None
     for line in log_lines:
         if STARTED not in line:
             continue
@@ -322,5 +322,5 @@ def browsers_sandboxed(log_lines: Iterable[str]) -> bool | None:
         except ValueError:
             continue
         if isinstance(event, dict) and event.get("event") == STARTED:
-            found = bool(event.get("sandboxed")) and found is not False
-    return found
+            sandboxed = bool(event.get("sandboxed")) and sandboxed is not False
+    return sandboxed

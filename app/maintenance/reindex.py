@@ -115,10 +115,10 @@ async def _records(blobs: BlobStore) -> tuple[dict[str, Capture], set[str], int]
 
 async def _corrupt(blobs: BlobStore, hashes: set[str]) -> set[str]:
     """Return the hashes of damaged bodies. Reading a damaged body moves it to quarantine."""
-    found: set[str] = set()
+    corrupt: set[str] = set()
     for sha256 in sorted(hashes):
         try:
             await blobs.get(sha256)
         except (BlobCorrupt, BlobMissing):
-            found.add(sha256)
-    return found
+            corrupt.add(sha256)
+    return corrupt

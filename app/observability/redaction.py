@@ -37,5 +37,5 @@ class Redactor:
         """Mask known secrets and text that looks like a credential."""
         if self._known is not None:
             text = self._known.sub(MASK, text)
-        text = _CREDENTIALS.sub(lambda found: f"{found[1]}{MASK}", text)
+        text = _CREDENTIALS.sub(lambda match: f"{match[1]}{MASK}", text)
         return _KEY_SHAPES.sub(MASK, text)

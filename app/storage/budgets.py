@@ -30,8 +30,8 @@ async def add_spent(connection: AsyncConnection, amounts: Mapping[str, float]) -
     adding = adding.on_conflict_do_update(
         index_elements=["id"], set_={"spent": budgets.c.spent + adding.excluded.spent}
     )
-    found = await connection.execute(adding.returning(budgets.c.id, budgets.c.spent))
-    return {row.id: row.spent for row in found}
+    updated = await connection.execute(adding.returning(budgets.c.id, budgets.c.spent))
+    return {row.id: row.spent for row in updated}
 
 
 async def get_spent(connection: AsyncConnection, budget_id: str) -> float:
@@ -65,16 +65,16 @@ async def set_reservations(
     connection: AsyncConnection, amounts: Mapping[str, float], *, holder: str, ttl_s: float
 ) -> None:
     """Set the reservations of ``holder``, which expire after ``ttl_s`` seconds. An amount of 0 removes one."""
-    kept = [budget_id for budget_id in sorted(amounts) if amounts[budget_id] > 0]
-    removed = [budget_id for budget_id in amounts if budget_id not in kept]
+    budget_ids = [budget_id for budget_id in sorted(amounts) if amounts[budget_id] > 0]
+    removed = [budget_id for budget_id in amounts if budget_id not in budget_ids]
     if removed:
         query = text("DELETE FROM budget_reservations WHERE holder = :holder AND budget_id = ANY(CAST(:ids AS text[]))")
         await connection.execute(query, {"holder": holder, "ids": removed})
-    if kept:
+    if budget_ids:
         until = func.clock_timestamp() + func.make_interval(0, 0, 0, 0, 0, 0, ttl_s)
         rows = [
             {"budget_id": budget_id, "holder": holder, "amount": amounts[budget_id], "expires_at": until}
-            for budget_id in kept
+            for budget_id in budget_ids
         ]
         holding = insert(budget_reservations).values(rows)
         await connection.execute(

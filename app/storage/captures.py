@@ -64,12 +64,12 @@ class PostgresCaptureIndex:
         while True:
             query = select(captures.c.record).where(captures.c.id > after).order_by(captures.c.id).limit(_BATCH)
             async with self._transaction() as connection:
-                found = [_capture(record) for record in (await connection.execute(query)).scalars()]
-            for capture in found:
+                page = [_capture(record) for record in (await connection.execute(query)).scalars()]
+            for capture in page:
                 yield capture
-            if not found:
+            if not page:
                 return
-            after = found[-1].id
+            after = page[-1].id
 
     async def _first(self, *queries: Select[str]) -> Capture | None:
         """Return the result of the first query that finds a row."""
@@ -109,8 +109,8 @@ async def list_captures(
     if before is not None:
         filters.append(captures.c.id < before)
     if problem is not None:
-        found = captures.c.outcome.in_(_EVIDENCE)
-        filters.append(~found if problem else found)
+        has_evidence = captures.c.outcome.in_(_EVIDENCE)
+        filters.append(~has_evidence if problem else has_evidence)
     if outcome is not None:
         filters.append(captures.c.outcome == outcome)
     if owner is not None:

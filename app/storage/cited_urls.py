@@ -191,12 +191,12 @@ async def list_urls(
         " AND (CAST(:after AS text) IS NULL OR place > (SELECT place FROM ranked WHERE key = :after))"
         " ORDER BY place LIMIT :limit"
     )
-    given = {"owner": owner, "agent": agent, "task": task_id, "work": needs_work, "deleted": deleted}
-    found = (await connection.execute(query, {**given, "after": after, "key": key, "limit": limit})).mappings().all()
-    named = {row[name] for row in found for name in ("page_id", "latest_id")}
-    wanted = select(captures.c.id, captures.c.record).where(captures.c.id.in_(named - {None}))
-    records = {row.id: capture_from_json(json.loads(row.record)) for row in await connection.execute(wanted)}
-    return [_cited(row, records) for row in found]
+    filters = {"owner": owner, "agent": agent, "task": task_id, "work": needs_work, "deleted": deleted}
+    rows = (await connection.execute(query, {**filters, "after": after, "key": key, "limit": limit})).mappings().all()
+    named = {row[name] for row in rows for name in ("page_id", "latest_id")}
+    cited_captures = select(captures.c.id, captures.c.record).where(captures.c.id.in_(named - {None}))
+    records = {row.id: capture_from_json(json.loads(row.record)) for row in await connection.execute(cited_captures)}
+    return [_cited(row, records) for row in rows]
 
 
 async def list_tasks(
@@ -229,8 +229,8 @@ async def dependents_of(
         " GROUP BY n.id, n.job_id, n.agent, n.task_id, n.answer_name, n.created_at"
         " ORDER BY leaves DESC, n.id DESC LIMIT :limit"
     )
-    given = {"owner": owner, "agent": None, "task": None, "key": None, "keys": keys, "limit": limit}
-    return [DependentResult(**row) for row in (await connection.execute(query, given)).mappings()]
+    filters = {"owner": owner, "agent": None, "task": None, "key": None, "keys": keys, "limit": limit}
+    return [DependentResult(**row) for row in (await connection.execute(query, filters)).mappings()]
 
 
 def _cited(row: RowMapping, records: Mapping[str, Capture]) -> CitedUrl:

@@ -54,8 +54,8 @@ async def _run(program: str, *arguments: str, url: str) -> None:
 
     Connection data is passed in the environment, because other users of the machine can read command line arguments.
     """
-    given = conninfo_to_dict(url)
-    address = {variable: str(given[name]) for name, variable in _VARIABLES.items() if given.get(name)}
+    conninfo = conninfo_to_dict(url)
+    address = {variable: str(conninfo[name]) for name, variable in _VARIABLES.items() if conninfo.get(name)}
     process = await asyncio.create_subprocess_exec(
         postgres_program(program),
         *arguments,

@@ -230,10 +230,10 @@ class EmbeddedPostgres:
 
     def _ensure_database(self) -> None:
         if (self._pgdata / "PG_VERSION").exists():
-            found = (self._pgdata / "PG_VERSION").read_text().strip()
-            if found != str(PG_VERSION):
+            version = (self._pgdata / "PG_VERSION").read_text().strip()
+            if version != str(PG_VERSION):
                 raise DataFolderRefused(
-                    f"{self._pgdata} was created by PostgreSQL {found}, but this release has {PG_VERSION}: "
+                    f"{self._pgdata} was created by PostgreSQL {version}, but this release has {PG_VERSION}: "
                     "restore a backup of the older release into a new folder"
                 )
             return

@@ -40,8 +40,8 @@ async def get_entries(database: Database, keys: Sequence[str]) -> Mapping[str, s
     """
     async with database.pooled_connection() as connection:
         try:
-            found = await connection.execute("SELECT key, entry FROM llm_cache WHERE key = ANY(%s)", [list(keys)])
-            return dict(await found.fetchall())
+            rows = await connection.execute("SELECT key, entry FROM llm_cache WHERE key = ANY(%s)", [list(keys)])
+            return dict(await rows.fetchall())
         except psycopg.DatabaseError as error:
             raise _unavailable(error) from error
 
@@ -109,14 +109,14 @@ async def evict(connection: AsyncConnection, *, max_bytes: int) -> int:
 
 async def cache_size(connection: AsyncConnection) -> CacheSize:
     """Return the number and the total size of the entries."""
-    found = await connection.execute(text("SELECT count(*), coalesce(sum(bytes), 0) FROM llm_cache"))
-    entries, size = found.one()
+    row = await connection.execute(text("SELECT count(*), coalesce(sum(bytes), 0) FROM llm_cache"))
+    entries, size = row.one()
     return CacheSize(int(entries), int(size))
 
 
 async def cache_size_by_model(connection: AsyncConnection) -> tuple[CachedModelReplies, ...]:
     """Return the size of the cache by model."""
-    found = await connection.execute(
+    rows = await connection.execute(
         text(
             "SELECT model, count(*) AS entries, sum(bytes) AS bytes,"
             " extract(epoch FROM min(used_at))::float8 AS oldest, extract(epoch FROM max(used_at))::float8 AS newest"
@@ -127,7 +127,7 @@ async def cache_size_by_model(connection: AsyncConnection) -> tuple[CachedModelR
         CachedModelReplies(
             model=row.model, entries=int(row.entries), bytes=int(row.bytes), oldest=row.oldest, newest=row.newest
         )
-        for row in found
+        for row in rows
     )
 
 
@@ -138,7 +138,7 @@ async def clear_cache(
 
     ``model`` and ``used_before`` limit what is removed (None: no limit).
     """
-    found = await connection.execute(
+    row = await connection.execute(
         text(
             "WITH removed AS (DELETE FROM llm_cache WHERE (CAST(:model AS text) IS NULL OR model = :model)"
             " AND (CAST(:before AS timestamptz) IS NULL OR used_at < :before) RETURNING bytes)"
@@ -146,7 +146,7 @@ async def clear_cache(
         ),
         {"model": model, "before": used_before},
     )
-    entries, size = found.one()
+    entries, size = row.one()
     return CacheSize(int(entries), int(size))
 
 

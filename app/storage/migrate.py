@@ -42,15 +42,15 @@ def _migrate_tables(connection: Connection) -> None:
 
     def steps(revision: Any, _context: Any) -> Any:
         try:
-            found = script._upgrade_revs("head", revision)
+            revisions = script._upgrade_revs("head", revision)
         except CommandError as error:
             raise DatabaseTooNew(
                 f"The database has schema revision {', '.join(revision)}, but this release supports revisions up to "
                 f"{script.get_current_head()}: start the newer release, or restore an older backup"
             ) from error
-        for step in found:
+        for step in revisions:
             _log.info("migrating database", step=str(step))
-        return found
+        return revisions
 
     with EnvironmentContext(Config(), script, fn=steps) as environment:
         environment.configure(connection=connection)

@@ -78,7 +78,7 @@ async def overrides_of(
     connection: AsyncConnection, result_ids: Iterable[str], *, owner: str | None = None
 ) -> Mapping[str, Sequence[Override]]:
     """Return the overrides by result ID, oldest first. Results without overrides are omitted."""
-    found: dict[str, list[Override]] = defaultdict(list)
+    by_result: dict[str, list[Override]] = defaultdict(list)
     query = (
         select(*_COLUMNS)
         .join(results, results.c.id == overrides.c.result_id)
@@ -86,8 +86,8 @@ async def overrides_of(
         .order_by(overrides.c.id)
     )
     for row in (await connection.execute(query)).mappings():
-        found[row["result_id"]].append(Override(**row))
-    return found
+        by_result[row["result_id"]].append(Override(**row))
+    return by_result
 
 
 async def list_reviews(
@@ -149,8 +149,8 @@ def _reviews(owner: str | None, agent: str | None, task_id: str | None) -> Selec
 
 
 def _narrowed(agent: str | None, task_id: str | None) -> list[ColumnElement[bool]]:
-    wanted = ((results.c.agent, agent), (results.c.task_id, task_id))
-    return [column == value for column, value in wanted if value is not None]
+    filters = ((results.c.agent, agent), (results.c.task_id, task_id))
+    return [column == value for column, value in filters if value is not None]
 
 
 def _review(row: RowMapping) -> Review:

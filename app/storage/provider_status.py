@@ -175,8 +175,8 @@ class SharedProviderStatus:
         """
         try:
             async with self._database.begin() as connection:
-                found = await connection.execute(text(query), values)
-                return [dict(row) for row in found.mappings()] if found.returns_rows else []
+                rows = await connection.execute(text(query), values)
+                return [dict(row) for row in rows.mappings()] if rows.returns_rows else []
         except DatabaseUnavailable as error:
             _log.warning("provider status not shared", detail=str(error))
             return default or []
@@ -235,7 +235,7 @@ def apply_status(circuit: CircuitBreaker, row: ProviderStatusRow) -> None:
             scope=RejectionScope(details["scope"]),
             no_such_model=details.get("no_such_model", False),
         )
-        wanted = row.state == "probe_wanted"
-        circuit.apply_rejection(model, refusal, age_s=row.probed_s, probe_wanted=wanted)
+        probe_wanted = row.state == "probe_wanted"
+        circuit.apply_rejection(model, refusal, age_s=row.probed_s, probe_wanted=probe_wanted)
     elif row.state == "answering":
         circuit.apply_success(model, age_s=row.age_s)

@@ -255,21 +255,21 @@ def result_source_rows(result_id: str, body: str) -> list[dict[str, Any]]:
     ``usd`` is None if the price of a leaf's model is unknown.
     """
     result = json.loads(body)
-    found: dict[str, dict[str, Any]] = {}
+    rows: dict[str, dict[str, Any]] = {}
     for page in result.get("pages") or ():
-        _source_row(found, result_id, str(page["url"]))
+        _source_row(rows, result_id, str(page["url"]))
     for part in result.get("eval_breakdown") or ():
         for leaf in _leaves(part["verification_tree"]):
             usage = leaf.get("usage") or {}
             # Two spellings of the same URL in one leaf count once.
             for url in {canonical_key(url): url for url in map(str, leaf.get("sources") or ())}.values():
-                row = _source_row(found, result_id, url)
+                row = _source_row(rows, result_id, url)
                 row["leaves"] += 1
                 row["open_leaves"] += leaf.get("outcome") in _OPEN_OUTCOMES
                 row["calls"] += int(usage.get("calls") or 0)
                 usd = usage.get("usd") if usage else 0.0
                 row["usd"] = None if usd is None or row["usd"] is None else row["usd"] + float(usd)
-    return list(found.values())
+    return list(rows.values())
 
 
 async def _insert_sources(connection: AsyncConnection, result_id: str, body: str) -> None:
@@ -279,10 +279,10 @@ async def _insert_sources(connection: AsyncConnection, result_id: str, body: str
         await connection.execute(insert(result_sources), rows)
 
 
-def _source_row(found: dict[str, dict[str, Any]], result_id: str, url: str) -> dict[str, Any]:
+def _source_row(rows: dict[str, dict[str, Any]], result_id: str, url: str) -> dict[str, Any]:
     digest = key_digest(canonical_key(url))
-    if digest not in found:
-        found[digest] = {
+    if digest not in rows:
+        rows[digest] = {
             "result_id": result_id,
             "key_sha256": digest,
             "url": storable_text(url),
@@ -291,7 +291,7 @@ def _source_row(found: dict[str, dict[str, Any]], result_id: str, url: str) -> d
             "calls": 0,
             "usd": 0.0,
         }
-    return found[digest]
+    return rows[digest]
 
 
 def _leaves(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -320,7 +320,7 @@ class BundleRoot:
 
 async def record_bundle_root(connection: AsyncConnection, result_ids: Iterable[str], root: BundleRoot) -> None:
     """Record that a bundle contains these results. Skip results that have been removed."""
-    found = await connection.execute(select(results.c.id).where(results.c.id.in_(list(result_ids))))
+    known = await connection.execute(select(results.c.id).where(results.c.id.in_(list(result_ids))))
     rows = [
         {
             "result_id": result_id,
@@ -328,7 +328,7 @@ async def record_bundle_root(connection: AsyncConnection, result_ids: Iterable[s
             "content": root.content,
             "created_at": root.created_at,
         }
-        for result_id in found.scalars()
+        for result_id in known.scalars()
     ]
     if rows:
         await connection.execute(postgresql.insert(bundle_roots).on_conflict_do_nothing(), rows)
@@ -336,7 +336,7 @@ async def record_bundle_root(connection: AsyncConnection, result_ids: Iterable[s
 
 async def roots_by_result(connection: AsyncConnection, result_ids: Iterable[str]) -> Mapping[str, Sequence[BundleRoot]]:
     """Return the bundles by result ID, oldest first. Results without a bundle are omitted."""
-    found: dict[str, list[BundleRoot]] = defaultdict(list)
+    roots: dict[str, list[BundleRoot]] = defaultdict(list)
     query = (
         select(bundle_roots)
         .where(bundle_roots.c.result_id.in_(list(result_ids)))
@@ -344,8 +344,8 @@ async def roots_by_result(connection: AsyncConnection, result_ids: Iterable[str]
     )
     for row in (await connection.execute(query)).mappings():
         fields = dict(row)
-        found[fields.pop("result_id")].append(BundleRoot(**fields))
-    return found
+        roots[fields.pop("result_id")].append(BundleRoot(**fields))
+    return roots
 
 
 async def roots_of(connection: AsyncConnection, result_id: str, *, owner: str | None = None) -> list[BundleRoot] | None:

@@ -91,14 +91,14 @@ async def remove_old_rows(connection: AsyncConnection, *, before: datetime) -> R
 
 
 async def _calls_of_old(connection: AsyncConnection) -> tuple[str, ...]:
-    found: list[str] = []
+    hashes: list[str] = []
     query = text("SELECT results.body FROM results JOIN old_jobs ON old_jobs.id = results.job_id")
     async with connection.stream(query) as rows:
         async for (body,) in rows:
             calls = json.loads(body).get("calls")
             if isinstance(calls, dict):
-                found.append(str(calls["sha256"]))
-    return tuple(found)
+                hashes.append(str(calls["sha256"]))
+    return tuple(hashes)
 
 
 async def body_references(connection: AsyncConnection) -> AsyncIterator[tuple[str, set[str]]]:

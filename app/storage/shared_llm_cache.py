@@ -98,11 +98,11 @@ class SharedLLMCache:
     async def _read(self) -> None:
         while self._lookups:
             lookups, self._lookups = self._lookups, defaultdict(list)
-            found: Mapping[str, StoredReply] = {}
+            replies: Mapping[str, StoredReply] = {}
             try:
-                found = await self._look_up(list(lookups))
+                replies = await self._look_up(list(lookups))
             finally:
-                _resolve(lookups, found)
+                _resolve(lookups, replies)
 
     async def _look_up(self, keys: Sequence[str]) -> dict[str, StoredReply]:
         try:
@@ -111,12 +111,12 @@ class SharedLLMCache:
         except (DatabaseUnavailable, TimeoutError) as error:
             self._failed("shared replies not looked up", error)
             return {}
-        found = {key: reply for key, entry in entries.items() if (reply := _decode(key, entry)) is not None}
-        self.on_event("found", len(found))
+        replies = {key: reply for key, entry in entries.items() if (reply := _decode(key, entry)) is not None}
+        self.on_event("found", len(replies))
         self.on_event("missing", len(keys) - len(entries))
-        self.on_event("damaged", len(entries) - len(found))
-        self._used.update(found)
-        return found
+        self.on_event("damaged", len(entries) - len(replies))
+        self._used.update(replies)
+        return replies
 
     async def _run(self) -> None:
         while True:
@@ -171,11 +171,11 @@ class SharedLLMCache:
         _log.warning(event, error=str(error) or type(error).__name__)
 
 
-def _resolve(lookups: Mapping[str, list[_Lookup]], found: Mapping[str, StoredReply]) -> None:
+def _resolve(lookups: Mapping[str, list[_Lookup]], replies: Mapping[str, StoredReply]) -> None:
     for key, waiting in lookups.items():
         for each in waiting:
             if not each.done():
-                each.set_result(found.get(key))
+                each.set_result(replies.get(key))
 
 
 def _entries(batch: Mapping[str, LLMReply]) -> list[CacheRow]:

@@ -45,10 +45,10 @@ class SharedSlots:
 
         All processes must pass the same ``total``. ``linger_s``: time for which unused slots are kept.
         """
-        found = self._semaphores.get(name)
-        if found is None or (found.idle and found.total != total):
-            found = self._semaphores[name] = SharedSemaphore(self, name, total, linger_s=linger_s)
-        return found
+        shared = self._semaphores.get(name)
+        if shared is None or (shared.idle and shared.total != total):
+            shared = self._semaphores[name] = SharedSemaphore(self, name, total, linger_s=linger_s)
+        return shared
 
     def register(self, semaphore: SharedSemaphore) -> None:
         """Register a semaphore that holds or requests slots."""

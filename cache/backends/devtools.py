@@ -48,12 +48,12 @@ class MainDocument:
     async def run(self, function: str, argument: object) -> Any:
         """Call the function, again after opening closed shadow roots. ``hosts`` in its result counts possible hosts."""
         world = await self._create_world()
-        found = await self._call(world, function, argument)
+        value = await self._call(world, function, argument)
         for _ in range(MAX_DEPTH):
-            if not found.get("hosts") or not await self._open_roots(world):
+            if not value.get("hosts") or not await self._open_roots(world):
                 break
-            found = await self._call(world, function, argument)
-        return found
+            value = await self._call(world, function, argument)
+        return value
 
     async def call(self, function: str, argument: object) -> Any:
         """Call the function once, in the same isolated world."""

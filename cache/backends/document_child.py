@@ -185,18 +185,18 @@ def _read_spans(
 ) -> list[tuple[str, bool, bool]]:
     """Return text, whether it is readable, and whether it is visible. OCR text of a scan is only readable."""
     pymupdf = _pymupdf()
-    found = []
+    spans = []
     for span in line["spans"]:
         text = span["text"]
         if not text.strip():
-            found.append((text, True, True))
+            spans.append((text, True, True))
             continue
         box = pymupdf.Rect(span["bbox"])
         over_scan = any(box.intersects(scan) for scan in scans)
         visible = span["size"] >= MIN_FONT_PT and _has_contrast(box * rotation, gray_image, dpi)
         is_drawn = visible and span["alpha"] > 0 and not any(each.contains(_center(box)) for each in covered)
-        found.append((text, is_drawn or (visible and over_scan), is_drawn))
-    return found
+        spans.append((text, is_drawn or (visible and over_scan), is_drawn))
+    return spans
 
 
 def _has_contrast(box: Any, gray_image: Any, dpi: float) -> bool:
@@ -211,17 +211,17 @@ def _has_contrast(box: Any, gray_image: Any, dpi: float) -> bool:
 
 
 def _read_links(page: Any) -> list[tuple[str, str]]:
-    found = []
+    links = []
     for link in page.get_links()[:MAX_LINKS]:
         if link.get("uri"):
-            found.append((" ".join(page.get_textbox(link["from"]).split())[:200], str(link["uri"])))
-    return found
+            links.append((" ".join(page.get_textbox(link["from"]).split())[:200], str(link["uri"])))
+    return links
 
 
 def _collapse_blank_lines(text: str) -> str:
     lines = [line.rstrip() for line in text.split("\n")]
-    kept = [line for place, line in enumerate(lines) if line or (place and lines[place - 1])]
-    return "\n".join(kept).strip()
+    collapsed = [line for place, line in enumerate(lines) if line or (place and lines[place - 1])]
+    return "\n".join(collapsed).strip()
 
 
 def write_image(data: bytes, out: BinaryIO) -> None:

@@ -222,8 +222,8 @@ def document_from_output(kind: PageKind, output: ChildOutput, *, pdf: bytes | No
     )
 
 
-def _missing_pages_note(pages: int, why: str) -> list[str]:
-    return [f"{pages} pages left out: {why or 'only the first ones are read'}"] if pages > 0 else []
+def _missing_pages_note(pages: int, reason: str) -> list[str]:
+    return [f"{pages} pages left out: {reason or 'only the first ones are read'}"] if pages > 0 else []
 
 
 def _screenshot_pieces(pages: Sequence[Frame]) -> Iterator[tuple[list[ScreenshotArea], list[Piece]]]:

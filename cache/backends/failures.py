@@ -88,11 +88,11 @@ def failure_from_browser_error(message: str, url: str = "") -> CaptureFailure | 
         url: Requested URL. The browser refuses some ports unless ``ASSAY_EGRESS_ALLOW`` contains them; the detail
             then names the setting.
     """
-    found = _CODE.search(message)
-    if found is None:
+    match = _CODE.search(message)
+    if match is None:
         return None
-    outcome = next(outcome for pattern, outcome in _OUTCOMES_BY_CODE if pattern.match(found[1]))
-    detail = found[1]
+    outcome = next(outcome for pattern, outcome in _OUTCOMES_BY_CODE if pattern.match(match[1]))
+    detail = match[1]
     if detail == _UNSAFE_PORT and url:
         detail += _remedy(*host_and_port(url))
     return CaptureFailure(outcome=outcome, detail=detail)

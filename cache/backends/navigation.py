@@ -162,8 +162,8 @@ class Navigation:
         elif event["requestId"] == self._request and not is_aborted:
             self.load_error = str(event["errorText"])  # more precise than the error of the paused request
 
-    def _mark_incomplete(self, why: str) -> None:
-        self.incomplete_reason = f"the connection broke off: {why}"
+    def _mark_incomplete(self, reason: str) -> None:
+        self.incomplete_reason = f"the connection broke off: {reason}"
         self.loading_stopped.set()
 
     async def _stop_loading(self) -> None:
@@ -286,7 +286,7 @@ class Navigation:
 
     async def _render_as_html(self, event: dict[str, Any], response: DocumentResponse, body: bytes) -> None:
         """Render HTML that was declared as another type, from the received bytes."""
-        kept = [(name, value) for name, value in response.headers.items() if name not in _BODY_HEADERS]
+        headers = [(name, value) for name, value in response.headers.items() if name not in _BODY_HEADERS]
         charset = response.content_type.partition(";")[2]
         named = ("content-type", f"text/html;{charset}" if charset else "text/html")
         await self.devtools.send(
@@ -294,7 +294,7 @@ class Navigation:
             {
                 "requestId": event["requestId"],
                 "responseCode": response.status,
-                "responseHeaders": [{"name": name, "value": value} for name, value in (*kept, named)],
+                "responseHeaders": [{"name": name, "value": value} for name, value in (*headers, named)],
                 "body": base64.b64encode(body).decode("ascii"),
             },
         )

@@ -311,7 +311,7 @@ class _FrameInPage:
             raise FrameLost(lost.message) from lost
 
     async def children(self) -> Sequence[tuple[str, FrameView]]:
-        found: list[tuple[str, FrameView]] = []
+        frames: list[tuple[str, FrameView]] = []
         for child in self._frame.child_frames:
             try:
                 with _library_errors():
@@ -320,8 +320,8 @@ class _FrameInPage:
             except Error:
                 continue
             if not child.url.startswith("chrome-error:"):
-                found.append((str(place), _FrameInPage(child)))
-        return found
+                frames.append((str(place), _FrameInPage(child)))
+        return frames
 
 
 async def _chars_in(frame: Frame) -> int:

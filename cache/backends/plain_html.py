@@ -92,14 +92,14 @@ def read_html(html: str, base_url: str) -> PlainPage:
 
 def _remove_hidden(tree: LexborHTMLParser) -> str:
     """Remove elements that their own attributes hide. Return their text."""
-    found = []
+    hidden = []
     for node in reversed(tree.css(_MAY_BE_HIDDEN)):  # inner nodes first, as above
         style = "".join((node.attributes.get("style") or "").split()).lower()
         is_declared_hidden = "hidden" in node.attributes or "popover" in node.attributes or node.tag == "dialog"
         if node.tag not in _ROOT_TAGS and (is_declared_hidden or _HIDING_STYLE.search(style)):
-            found.append(_text(node))
+            hidden.append(_text(node))
             node.decompose()
-    return "\n".join(filter(None, reversed(found)))[:_MAX_HIDDEN_CHARS]
+    return "\n".join(filter(None, reversed(hidden)))[:_MAX_HIDDEN_CHARS]
 
 
 def _without_noscript(html: str) -> str:
@@ -121,15 +121,15 @@ def _markdown(html: str) -> str:
 
 
 def _links(tree: LexborHTMLParser, base_url: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    links: list[tuple[str, str]] = []
     for node in tree.css("a[href]")[:_MAX_LINKS]:
         try:
             target = urljoin(base_url, node.attributes.get("href") or "")
         except ValueError:
             continue
         if target.startswith(("http://", "https://")):
-            found.append((_text(node), target))
-    return found
+            links.append((_text(node), target))
+    return links
 
 
 def _unselected_options(choice: LexborNode) -> list[LexborNode]:

@@ -72,13 +72,13 @@ class RequestTracker:
 
     def notes(self) -> list[str]:
         """Return notes for the reader if at least half of the scripts or style sheets failed to load."""
-        found = []
+        texts = []
         for kind, name in _REPORTED_KINDS.items():
             loaded = [was_loaded for (of_kind, _), was_loaded in self._loaded.items() if of_kind == kind]
             missing = loaded.count(False)
             if missing and missing >= _REPORTED_SHARE * len(loaded):
-                found.append(f"{missing} of {len(loaded)} {name} could not be loaded")
-        return found
+                texts.append(f"{missing} of {len(loaded)} {name} could not be loaded")
+        return texts
 
     def _on_navigated(self, event: dict[str, Any]) -> None:
         """Discard the requests of the previous document. The new one may still be loading."""

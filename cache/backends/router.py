@@ -94,8 +94,8 @@ def _retry_wait_s(observation: Observation) -> float | None:
     if observation.outcome in (CaptureOutcome.CONNECT_ERROR, CaptureOutcome.DNS_ERROR):
         return RETRY_S
     if observation.http_status in TEMPORARY_STATUSES and not observation.is_evidence:
-        asked = observation.headers.get("retry-after", "")
-        wait_s = float(asked) if asked.isdigit() else RETRY_S
+        retry_after = observation.headers.get("retry-after", "")
+        wait_s = float(retry_after) if retry_after.isdigit() else RETRY_S
         return wait_s if wait_s <= MAX_RETRY_AFTER_S else None
     return None
 

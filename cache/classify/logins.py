@@ -93,12 +93,12 @@ def is_registration_title(text: str) -> bool:
     return _has_part(_REGISTRATION_TITLE, text)
 
 
-def _has_part(wanted: re.Pattern[str], text: str) -> bool:
+def _has_part(pattern: re.Pattern[str], text: str) -> bool:
     text = " ".join(text[: _MAX_TITLE_CHARS + 1].split())
     if len(text) > _MAX_TITLE_CHARS:
         return False
     parts = (text, *_TITLE_SEPARATOR.split(text))
-    return any(wanted.fullmatch(part.strip()) is not None for part in parts)
+    return any(pattern.fullmatch(part.strip()) is not None for part in parts)
 
 
 def is_login_address(url: str) -> bool:

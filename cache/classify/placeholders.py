@@ -65,8 +65,8 @@ def error_in_title(title: str) -> int | None:
     >>> error_in_title("502 Bad Gateway"), error_in_title("HTTP 404 - Encyclopedia")
     (502, None)
     """
-    found = _ERROR_TITLE.fullmatch(title.strip())
-    return None if found is None else int(found["status"])
+    match = _ERROR_TITLE.fullmatch(title.strip())
+    return None if match is None else int(match["status"])
 
 
 def has_crashed(text: str) -> bool:

@@ -265,23 +265,23 @@ def _login_wall(facts: PageFacts, chars: int) -> Finding | None:
     registers = facts.is_registration or (not has_login_title and any(map(is_registration_title, titles)))
     at_login = is_login_address(facts.final_url)
     is_sent_to_login = at_login and not is_login_address(facts.url)
-    why = ""
+    reason = ""
     if facts.has_password_field and registers:
-        why = "a registration form and little beside it" if is_bare else ""
+        reason = "a registration form and little beside it" if is_bare else ""
     elif facts.has_password_field:
         if is_bare or (at_login and other_chars < _LOGIN_OTHER_TEXT):
-            why = "a password field and little beside its form"
+            reason = "a password field and little beside its form"
         elif at_login and (chars < _LOGIN_TEXT or sentences < _OTHER_PROSE):
-            why = "a password field at a login address"
+            reason = "a password field at a login address"
         elif is_login_title(facts.title) or (has_login_title and sentences < _WHOLE_PAGE):
-            why = "a password field under a login title"
+            reason = "a password field under a login title"
         elif may_be_login_address(facts.final_url) and sentences < _OTHER_PROSE:
-            why = "a password field at an account address and little text"
+            reason = "a password field at an account address and little text"
     elif facts.has_user_field and facts.inputs <= _LOGIN_INPUTS and sentences < _OTHER_PROSE and has_login_title:
-        why = "a user name field under a login title"
-    if not why and is_sent_to_login and facts.inputs and chars < _LOGIN_TEXT:
-        why = "redirected to a login form"
-    return Finding(outcome=CaptureOutcome.LOGIN_WALL, detail=why) if why else None
+        reason = "a user name field under a login title"
+    if not reason and is_sent_to_login and facts.inputs and chars < _LOGIN_TEXT:
+        reason = "redirected to a login form"
+    return Finding(outcome=CaptureOutcome.LOGIN_WALL, detail=reason) if reason else None
 
 
 def _consent_wall(facts: PageFacts, chars: int) -> Finding | None:

@@ -84,7 +84,7 @@ def _embedded_v4(address: IPv6Address) -> IPv4Address | None:
 
 
 def _denial_reason_v4(address: IPv4Address) -> str | None:
-    return next((why for network, why in _DENIED_V4 if address in network), None)
+    return next((reason for network, reason in _DENIED_V4 if address in network), None)
 
 
 def _denial_reason_v6(address: IPv6Address) -> str | None:
@@ -93,4 +93,4 @@ def _denial_reason_v6(address: IPv6Address) -> str | None:
         return _denial_reason_v4(embedded)
     if address not in _GLOBAL_V6:
         return "not global unicast"
-    return next((why for network, why in _DENIED_V6 if address in network), None)
+    return next((reason for network, reason in _DENIED_V6 if address in network), None)

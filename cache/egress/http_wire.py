@@ -33,8 +33,10 @@ class Head:
 
     def encode_for_forwarding(self, *, start_line: bytes, connection: bytes) -> bytes:
         """Return the bytes to forward, with this start line and ``Connection`` value, without hop-by-hop headers."""
-        kept = b"".join(key + b": " + value + b"\r\n" for key, value in self.headers if key.lower() not in _HOP_BY_HOP)
-        return start_line + b"\r\n" + kept + b"Connection: " + connection + b"\r\n\r\n"
+        headers = b"".join(
+            key + b": " + value + b"\r\n" for key, value in self.headers if key.lower() not in _HOP_BY_HOP
+        )
+        return start_line + b"\r\n" + headers + b"Connection: " + connection + b"\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -121,18 +121,18 @@ class EgressProxy:
         return addresses
 
     async def _connect(self, addresses: Sequence[str], port: int) -> Stream:
-        why = ""
+        reason = ""
         try:
             async with asyncio.timeout(self._limits.connect_s):
                 for address in addresses:
                     try:
                         return await asyncio.open_connection(address, port, limit=MAX_HEAD_BYTES)
                     except OSError as refused:
-                        why = f"{address}: {refused.strerror or refused}"
+                        reason = f"{address}: {refused.strerror or refused}"
         except TimeoutError as late:
             detail = f"connection timed out after {self._limits.connect_s:g} s"
             raise ConnectionRefused(RefusalReason.CONNECT_TIMEOUT, detail) from late
-        raise ConnectionRefused(RefusalReason.CONNECT_FAILED, why)
+        raise ConnectionRefused(RefusalReason.CONNECT_FAILED, reason)
 
 
 def parse_host_port(entry: str) -> tuple[str, int]:

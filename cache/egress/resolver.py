@@ -63,8 +63,8 @@ class SystemResolver:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _query(self, host: str, port: int) -> list[str]:
-        found = await asyncio.get_running_loop().run_in_executor(self._threads, self._look_up, host, port)
-        return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        addresses = await asyncio.get_running_loop().run_in_executor(self._threads, self._look_up, host, port)
+        return list(dict.fromkeys(str(entry[4][0]) for entry in addresses))
 
     async def _check_public_dns(self) -> bool:
         if self._now() >= self._check_again_at:

@@ -13,4 +13,4 @@ _INCLUDE = re.compile(r"/\* include (\w+) \*/")
 def script(name: str) -> str:
     """Return the text of ``<name>.js``. The comment ``include other`` is replaced by that function, in parentheses."""
     text = (Path(__file__).parent / f"{name}.js").read_text(encoding="utf-8")
-    return _INCLUDE.sub(lambda found: f"(\n{script(found[1])})", text)
+    return _INCLUDE.sub(lambda match: f"(\n{script(match[1])})", text)

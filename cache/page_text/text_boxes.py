@@ -153,15 +153,15 @@ def insert_frames(entries: Sequence[Sequence[Any]], frames: Mapping[int, FrameTe
 
     ``entries``: result of the script ``text_boxes``. ``frames``: the readable frames, by number.
     """
-    found: list[Piece] = []
+    inserted: list[Piece] = []
     for entry in entries:
         if isinstance(entry[0], int):
             if entry[0] in frames:
-                found += _pieces_on_page(frames[entry[0]], _frame_box(entry))
+                inserted += _pieces_on_page(frames[entry[0]], _frame_box(entry))
             continue
         beginning, length, lines = entry
-        found.append(Piece(beginning=str(beginning), length=int(length), lines=tuple(Line(*line) for line in lines)))
-    return tuple(found)
+        inserted.append(Piece(beginning=str(beginning), length=int(length), lines=tuple(Line(*line) for line in lines)))
+    return tuple(inserted)
 
 
 def _frame_box(entry: Sequence[Any]) -> _FrameBox:

@@ -74,13 +74,13 @@ def visible_covered_texts(boxes: Sequence[Box], top: float, width: float, screen
     shown, without, again = pictures
     changed, moved = ImageChops.difference(shown, without), ImageChops.difference(shown, again)
     scale = shown.width / width
-    found = []
+    numbers = []
     for number, (left, box_top, box_width, height) in enumerate(boxes):
         line = Line(0, left, box_top - top, box_width, height)
         area = _inner_box(line, scale, 0.0, shown)
         if area is not None and _max_value(changed.crop(area)) >= MIN_CHANGE > _max_value(moved.crop(area)):
-            found.append(number)
-    return found
+            numbers.append(number)
+    return numbers
 
 
 def rendered_pieces(
@@ -93,18 +93,18 @@ def rendered_pieces(
 
 def _remove_unrendered(text: str, pieces: Sequence[tuple[Piece, bool | None]]) -> tuple[str, list[str]]:
     """Split the text into the rendered text and the unrendered pieces."""
-    kept: list[str] = []
+    rendered: list[str] = []
     removed: list[str] = []
     cursor = 0
     unmatched = iter(pieces)
-    for start, found in locate_pieces(text, (piece for piece, _ in pieces), 0):
-        is_drawn = next(drawn for piece, drawn in unmatched if piece is found)
-        words = text[start : start + found.length]
+    for start, place in locate_pieces(text, (piece for piece, _ in pieces), 0):
+        is_drawn = next(drawn for piece, drawn in unmatched if piece is place)
+        words = text[start : start + place.length]
         if is_drawn is False and "\n" not in words:
-            kept.append(text[cursor:start])
+            rendered.append(text[cursor:start])
             removed.append(words)
-            cursor = start + found.length
-    return "".join([*kept, text[cursor:]]), removed
+            cursor = start + place.length
+    return "".join([*rendered, text[cursor:]]), removed
 
 
 def _is_drawn(piece: Piece, areas: Sequence[ScreenshotArea], pictures: Sequence[Image.Image]) -> bool | None:

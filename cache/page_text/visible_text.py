@@ -63,35 +63,35 @@ class VisibleText:
 
 async def read_visible_text(main: FrameView, *, budget_ms: int = 8000) -> VisibleText:
     """Return the visible text of a page and its frames: headings with ``#``, lists with ``-``, tables with ``|``."""
-    found = await _run_walker(main, budget_ms)
-    text, hidden, frames = await _insert_frame_texts(main, found, depth=1)
-    hidden = _append_alternatives(hidden, found["alternatives"])
+    walked = await _run_walker(main, budget_ms)
+    text, hidden, frames = await _insert_frame_texts(main, walked, depth=1)
+    hidden = _append_alternatives(hidden, walked["alternatives"])
     return VisibleText(
-        title=str(found["title"]),
+        title=str(walked["title"]),
         text=text[:MAX_TEXT_CHARS].strip(),
         hidden=hidden[:MAX_HIDDEN_CHARS],
-        links=tuple(dict.fromkeys((str(label), str(target)) for label, target in found["links"])),
-        headlines=tuple(str(headline) for headline in found["headlines"]),
-        facts=_facts(found, frames),
-        truncated=bool(found["truncated"]) or len(text) > MAX_TEXT_CHARS,
-        places=_places(found, frames),
+        links=tuple(dict.fromkeys((str(label), str(target)) for label, target in walked["links"])),
+        headlines=tuple(str(headline) for headline in walked["headlines"]),
+        facts=_facts(walked, frames),
+        truncated=bool(walked["truncated"]) or len(text) > MAX_TEXT_CHARS,
+        places=_places(walked, frames),
     )
 
 
-def _facts(found: Mapping[str, Any], pieces: Mapping[int, _Frame]) -> Mapping[str, Any]:
+def _facts(walked: Mapping[str, Any], pieces: Mapping[int, _Frame]) -> Mapping[str, Any]:
     """Merge the facts of frames into those of the document, because a frame can contain a consent or login form."""
     framed = [frame.facts for frame in pieces.values()]
-    consent_texts = (pieces[number].text for number in found.get("consentFrames", ()) if number in pieces)
+    consent_texts = (pieces[number].text for number in walked.get("consentFrames", ()) if number in pieces)
     return {
-        **found,
-        "consentChars": found["consentChars"] + sum(len(" ".join(text.split())) for text in consent_texts),
-        "hasPasswordField": any(each["hasPasswordField"] for each in (found, *framed)),
-        "loginFormChars": max(each["loginFormChars"] for each in (found, *framed)),
-        "inputs": sum(each["inputs"] for each in (found, *framed)),
-        "hasUserField": any(each["hasUserField"] for each in (found, *framed)),
-        "asksForOldPassword": any(each["asksForOldPassword"] for each in (found, *framed)),
-        "largeImages": sum(each["largeImages"] for each in (found, *framed)),
-        "drawings": sum(each["drawings"] for each in (found, *framed)),
+        **walked,
+        "consentChars": walked["consentChars"] + sum(len(" ".join(text.split())) for text in consent_texts),
+        "hasPasswordField": any(each["hasPasswordField"] for each in (walked, *framed)),
+        "loginFormChars": max(each["loginFormChars"] for each in (walked, *framed)),
+        "inputs": sum(each["inputs"] for each in (walked, *framed)),
+        "hasUserField": any(each["hasUserField"] for each in (walked, *framed)),
+        "asksForOldPassword": any(each["asksForOldPassword"] for each in (walked, *framed)),
+        "largeImages": sum(each["largeImages"] for each in (walked, *framed)),
+        "drawings": sum(each["drawings"] for each in (walked, *framed)),
     }
 
 
@@ -106,13 +106,13 @@ class _Frame:
 
 
 async def _insert_frame_texts(
-    view: FrameView, found: Mapping[str, Any], *, depth: int
+    view: FrameView, walked: Mapping[str, Any], *, depth: int
 ) -> tuple[str, str, Mapping[int, _Frame]]:
     """Return the text with the frames inserted, all hidden text, and the frames by number."""
-    text, hidden = str(found["text"]), [str(piece) for piece in found["hidden"]]
+    text, hidden = str(walked["text"]), [str(piece) for piece in walked["hidden"]]
     pieces: dict[int, _Frame] = {}
     if _MARK in text and depth <= _FRAME_DEPTH:
-        numbers = {place: number for number, place in enumerate(found["frames"])}
+        numbers = {place: number for number, place in enumerate(walked["frames"])}
         shown = [(numbers[place], child) for place, child in await view.children() if place in numbers]
         for number, child in shown[:MAX_FRAMES]:
             inner = await _read_frame(child, depth)
@@ -135,25 +135,27 @@ async def _read_frame(child: FrameView, depth: int) -> _Frame | None:
     """Return the text of a frame. None if the frame does not respond, so that one frame cannot block the page."""
     try:
         async with asyncio.timeout(_FRAME_S):
-            found = await _run_walker(child, 2000)
-            text, hidden, pieces = await _insert_frame_texts(child, found, depth=depth + 1)
-            return _Frame(text=text, hidden=hidden, facts=_facts(found, pieces), frame_text=_frame_text(found, pieces))
+            walked = await _run_walker(child, 2000)
+            text, hidden, pieces = await _insert_frame_texts(child, walked, depth=depth + 1)
+            return _Frame(
+                text=text, hidden=hidden, facts=_facts(walked, pieces), frame_text=_frame_text(walked, pieces)
+            )
     except (TimeoutError, FrameLost):
         return None
 
 
-def _frame_text(found: Mapping[str, Any], frames: Mapping[int, _Frame]) -> FrameText | None:
+def _frame_text(walked: Mapping[str, Any], frames: Mapping[int, _Frame]) -> FrameText | None:
     """Return the boxes of a frame's text in its document, or None if its viewport is unknown."""
-    if not found.get("view"):
+    if not walked.get("view"):
         return None
-    left, top, width, height = found["view"]
-    return FrameText(pieces=_places(found, frames), view=Viewport(left=left, top=top, width=width, height=height))
+    left, top, width, height = walked["view"]
+    return FrameText(pieces=_places(walked, frames), view=Viewport(left=left, top=top, width=width, height=height))
 
 
-def _places(found: Mapping[str, Any], frames: Mapping[int, _Frame]) -> tuple[Piece, ...]:
+def _places(walked: Mapping[str, Any], frames: Mapping[int, _Frame]) -> tuple[Piece, ...]:
     """Return the boxes of a document's text and of its frames, in pixels of that document."""
     framed = {number: frame.frame_text for number, frame in frames.items() if frame.frame_text is not None}
-    return insert_frames(json.loads(found.get("places") or "[]"), framed)
+    return insert_frames(json.loads(walked.get("places") or "[]"), framed)
 
 
 class FrameLost(Exception):
@@ -174,5 +176,5 @@ async def _run_walker(view: FrameView, budget_ms: int) -> Mapping[str, Any]:
         "probes": MAX_PROBES,
         "covered": MAX_COVERED,
     }
-    found: Mapping[str, Any] = await view.run(script("visible_text"), limits)
-    return found
+    walked: Mapping[str, Any] = await view.run(script("visible_text"), limits)
+    return walked

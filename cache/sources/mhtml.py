@@ -108,13 +108,15 @@ def _page_part(message: Message, body: bytes, *, location: str, depth: int) -> t
     start = str(message.get_param("start") or "")
     first: tuple[Message, bytes] | None = None
     for part, content in _parts(body, boundary):
-        found = _page_part(part, content, location=location, depth=depth + 1)
-        if found is None:
+        page_part = _page_part(part, content, location=location, depth=depth + 1)
+        if page_part is None:
             continue
         if start and _text(part, "Content-ID") == start:
-            return found
-        if first is None or (location and not _has_location(first[0], location) and _has_location(found[0], location)):
-            first = found
+            return page_part
+        if first is None or (
+            location and not _has_location(first[0], location) and _has_location(page_part[0], location)
+        ):
+            first = page_part
     return first
 
 

@@ -59,9 +59,9 @@ class Wayback:
         """Return the copy closest to ``near`` (default: now). If there is none, return ``live`` with a note."""
         if live.is_evidence or live.outcome in _NOT_ARCHIVABLE:
             return live
-        wanted = (near or self._now()).astimezone(UTC)
+        time = (near or self._now()).astimezone(UTC)
         try:
-            stamp = await self._query_availability(url, wanted) or await self._query_index(url, wanted)
+            stamp = await self._query_availability(url, time) or await self._query_index(url, time)
             if stamp is None:
                 return _add_note(live, "never seen by the web archive either", {"wayback": "never seen"})
             return await self._fetch_copy(url, stamp, live)
@@ -69,9 +69,9 @@ class Wayback:
             _log.warning("web archive unavailable", url=url, detail=str(failed))
             return _add_note(live, f"the web archive did not answer: {failed}", {"wayback": "no answer"})
 
-    async def _query_availability(self, url: str, wanted: datetime) -> str | None:
+    async def _query_availability(self, url: str, time: datetime) -> str | None:
         """Return the time stamp of the closest usable copy from the availability API. None proves nothing."""
-        query = urlencode({"url": url, "timestamp": wanted.strftime(_STAMP)})
+        query = urlencode({"url": url, "timestamp": time.strftime(_STAMP)})
         answer = await self._json(f"{self._availability}/wayback/available?{query}")
         closest = answer.get("archived_snapshots", {}) if isinstance(answer, dict) else {}
         closest = closest.get("closest", {}) if isinstance(closest, dict) else {}
@@ -79,7 +79,7 @@ class Wayback:
             return None
         return _valid_stamp(closest.get("timestamp"))
 
-    async def _query_index(self, url: str, wanted: datetime) -> str | None:
+    async def _query_index(self, url: str, time: datetime) -> str | None:
         """Return the time stamp of the closest usable copy from the index, or None if there never was one."""
         query = urlencode(
             {
@@ -87,7 +87,7 @@ class Wayback:
                 "output": "json",
                 "fl": "timestamp,statuscode",
                 "filter": "statuscode:200",
-                "closest": wanted.strftime(_STAMP),
+                "closest": time.strftime(_STAMP),
                 "sort": "closest",
                 "limit": "10",
             }
@@ -95,8 +95,8 @@ class Wayback:
         rows = await self._json(f"{self._archive}/cdx/search/cdx?{query}")
         if not isinstance(rows, list):
             raise ArchiveUnavailable("its index response is not a list")
-        stamps = [found for row in rows[1:] if isinstance(row, list) and row and (found := _valid_stamp(row[0]))]
-        return min(stamps, key=lambda stamp: abs(_time(stamp) - wanted), default=None)
+        stamps = [valid for row in rows[1:] if isinstance(row, list) and row and (valid := _valid_stamp(row[0]))]
+        return min(stamps, key=lambda stamp: abs(_time(stamp) - time), default=None)
 
     async def _fetch_copy(self, url: str, stamp: str, live: Observation) -> Observation:
         copy_url = f"{self._archive}/web/{stamp}id_/{quote(url, safe=_URL_CHARS)}"
@@ -150,9 +150,9 @@ def _add_note(live: Observation, detail: str, details: dict[str, str]) -> Observ
     )
 
 
-def _valid_stamp(found: object) -> str | None:
+def _valid_stamp(value: object) -> str | None:
     """Return a time stamp of the archive if it is valid, else None."""
-    text = str(found)
+    text = str(value)
     return text if text.isdigit() and len(text) == 14 and _is_time(text) else None
 
 

@@ -269,10 +269,10 @@ class _Line(_LenientModel):
 def _pages_of(result: Mapping[str, Any], sources: Iterable[str]) -> tuple[LabelledPage, ...]:
     """Return the captures of the sources, as far as the result lists them."""
     by_key = {canonical_key(str(page["url"])): page for page in result.get("pages") or ()}
-    found = [LabelledPage(url=url) for url in dict.fromkeys(sources)]
+    pages = [LabelledPage(url=url) for url in dict.fromkeys(sources)]
     return tuple(
         one if page is None else LabelledPage(url=one.url, page_id=page.get("page_id"), sha256=_text_digest(page))
-        for one in found
+        for one in pages
         for page in (by_key.get(canonical_key(one.url)),)
     )
 

@@ -32,13 +32,13 @@ def confusable_skeleton(folded: FoldedText) -> FoldedText:
     """Return a folded text without accents and with look-alikes replaced by Latin letters."""
     if folded.text.isascii():
         return folded
-    kept: list[str] = []
+    parts: list[str] = []
     starts: array[int] = array("I")
     place = 0
-    for found in _MARKS.finditer(folded.text):
-        kept.append(folded.text[place : found.start()])
-        starts.extend(folded.starts[place : found.start()])
-        place = found.end()
-    kept.append(folded.text[place:])
+    for match in _MARKS.finditer(folded.text):
+        parts.append(folded.text[place : match.start()])
+        starts.extend(folded.starts[place : match.start()])
+        place = match.end()
+    parts.append(folded.text[place:])
     starts.extend(folded.starts[place:])
-    return FoldedText(_NON_ASCII.sub(lambda found: found[0].translate(CONFUSABLES), "".join(kept)), starts)
+    return FoldedText(_NON_ASCII.sub(lambda match: match[0].translate(CONFUSABLES), "".join(parts)), starts)

@@ -56,16 +56,16 @@ def fold(text: str) -> FoldedText:
     """
     pieces: list[str] = []
     starts: array[int] = array("I")
-    for found in _PIECE.finditer(text):
-        start, end = found.span()
-        if found.lastgroup == "ascii":
-            pieces.append(found[0].lower().translate(_ASCII_QUOTES))
+    for match in _PIECE.finditer(text):
+        start, end = match.span()
+        if match.lastgroup == "ascii":
+            pieces.append(match[0].lower().translate(_ASCII_QUOTES))
             starts.extend(range(start, end))
-        elif found.lastgroup == "space":
+        elif match.lastgroup == "space":
             pieces.append(" ")
             starts.append(start)
-        elif found.lastgroup == "other":
-            for place, char in enumerate(found[0], start):
+        elif match.lastgroup == "other":
+            for place, char in enumerate(match[0], start):
                 piece = _folded(char)
                 pieces.append(piece)
                 starts.extend([place] * len(piece))

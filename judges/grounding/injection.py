@@ -138,7 +138,7 @@ def _orders(plain: FoldedText, text: str) -> Iterator[InjectedInstruction]:
             continue
         first, last = group[0].start, max(hit.end for hit in group)
         if quoted_spans is None:  # only computed if needed: most texts have none
-            quoted_spans = [found.span() for found in _QUOTED.finditer(plain.text)]
+            quoted_spans = [match.span() for match in _QUOTED.finditer(plain.text)]
         place = bisect_right(quoted_spans, (first, len(plain.text))) - 1
         if place >= 0 and quoted_spans[place][1] >= last and _has_context(plain.text, *quoted_spans[place]):
             start, end = plain.span(*quoted_spans[place])
@@ -165,7 +165,7 @@ def _hits(plain: FoldedText, text: str) -> list[_Hit]:
 def _found(search: PatternSearch, plain: FoldedText, text: str, start: int, end: int | None = None) -> Iterator[_Hit]:
     """Return hits that start in one stretch. Stretches are short so that other threads can run in between."""
     end = start + STRIDE_CHARS if end is None else end
-    for hit in search.found(plain.text, start, end, reach=REACH_CHARS):
+    for hit in search.matches(plain.text, start, end, reach=REACH_CHARS):
         if not hit.wording.at_start or _starts_here(plain, text, hit.start):
             yield _Hit(hit.wording.sign, hit.start, hit.end)
 
@@ -216,8 +216,8 @@ def _back(text: str, start: int, neighbours: int) -> int:
     floor = max(0, start - REACH_CHARS)
     first_word = _NOT_WORD.match(text, start, start + NEAR_CHARS)
     place = start if first_word is None else first_word.end()
-    paragraph = max((found.end() for found in _PARAGRAPH.finditer(text, floor, place)), default=floor)
-    ends = [found.end() for found in _SENTENCE_END.finditer(text, paragraph, place)]
+    paragraph = max((match.end() for match in _PARAGRAPH.finditer(text, floor, place)), default=floor)
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, paragraph, place)]
     return min(start, ends[-1 - neighbours] if len(ends) > neighbours else paragraph)
 
 
@@ -226,27 +226,27 @@ def _ahead(text: str, end: int, neighbours: int) -> int:
     ceiling = min(len(text), end + REACH_CHARS)
     paragraph = _PARAGRAPH.search(text, end, ceiling)
     limit = ceiling if paragraph is None else paragraph.start()
-    ends = [found.end() for found in _SENTENCE_END.finditer(text, max(0, end - 1), limit)]
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, max(0, end - 1), limit)]
     return ends[neighbours] if len(ends) > neighbours else limit
 
 
 def _reversed(text: str) -> Iterator[InjectedInstruction]:
     """Return instructions written backwards after a bidi override, which displays them forwards."""
-    for found in _REVERSED.finditer(text):
-        yield from _encoded_order(found.start(), found.end(), found[1][::-1])
+    for match in _REVERSED.finditer(text):
+        yield from _encoded_order(match.start(), match.end(), match[1][::-1])
 
 
 def _decoded(text: str) -> Iterator[InjectedInstruction]:
     """Return instructions in base64."""
-    for count, found in enumerate(_ENCODED.finditer(text)):
+    for count, match in enumerate(_ENCODED.finditer(text)):
         if count >= MAX_ENCODED:
             return
-        written = found[0].rstrip("=").replace("-", "+").replace("_", "/")
+        written = match[0].rstrip("=").replace("-", "+").replace("_", "/")
         try:
             hidden = base64.b64decode(written + "=" * (-len(written) % 4), validate=True).decode("utf-8")
         except (binascii.Error, UnicodeDecodeError):
             continue
-        yield from _encoded_order(found.start(), found.end(), hidden)
+        yield from _encoded_order(match.start(), match.end(), hidden)
 
 
 def _rotated(plain: FoldedText, text: str) -> Iterator[InjectedInstruction]:

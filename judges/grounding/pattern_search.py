@@ -50,7 +50,7 @@ class PatternSearch:
                 openings.setdefault(letters, []).append(_Candidate(number, wording, source.startswith(_QUOTE)))
         self._openings = [_Openings(r"\b", at_words), _Openings("", inside)]
 
-    def found(self, text: str, start: int, end: int, *, reach: int) -> Iterator[Hit]:
+    def matches(self, text: str, start: int, end: int, *, reach: int) -> Iterator[Hit]:
         """Return every hit that starts in ``text[start:end]``. It may extend ``reach`` characters beyond ``end``."""
         for wording in self._anywhere:
             for hit in wording.pattern.finditer(text, start, end + reach):
@@ -59,7 +59,7 @@ class PatternSearch:
                 if wording.context_allows(text, hit.start()):
                     yield Hit(wording, *hit.span())
         for openings in self._openings:
-            yield from openings.found(text, start, end, end + reach)
+            yield from openings.matches(text, start, end, end + reach)
 
 
 class _Openings:
@@ -69,11 +69,13 @@ class _Openings:
         self._pattern = re.compile(before + _any_of(by_letters)) if by_letters else None
         # The pattern finds the longest letters at a position. Their prefixes match there as well.
         self._to_try = {
-            found: tuple({each for letters in by_letters if found.startswith(letters) for each in by_letters[letters]})
-            for found in by_letters
+            prefix: tuple(
+                {each for letters in by_letters if prefix.startswith(letters) for each in by_letters[letters]}
+            )
+            for prefix in by_letters
         }
 
-    def found(self, text: str, start: int, end: int, limit: int) -> Iterator[Hit]:
+    def matches(self, text: str, start: int, end: int, limit: int) -> Iterator[Hit]:
         if self._pattern is None:
             return
         free_from: dict[int, int] = {}

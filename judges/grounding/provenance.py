@@ -65,8 +65,8 @@ def drop_invented(value: S, known: KnownUrls) -> tuple[S, tuple[str, ...]]:
 
 
 def _pruned(value: Any, known: KnownUrls, dropped: list[str], *, instead: str | None) -> Any:
-    kept = _kept(value, known, dropped, instead=instead)
-    return instead if kept is _DROPPED else kept
+    pruned = _kept(value, known, dropped, instead=instead)
+    return instead if pruned is _DROPPED else pruned
 
 
 def _kept(value: Any, known: KnownUrls, dropped: list[str], *, instead: str | None) -> Any:

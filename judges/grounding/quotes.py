@@ -63,12 +63,12 @@ def find_quotes(
 
     A quote with ellipses gives one entry per part.
     """
-    found = [
+    located = [
         Quote(text=original[start:end], page_id=page_id, start=start, end=end)
         for quote in quotes[:MAX_QUOTES]
         for start, end in find_quote(page, quote, url=url)
     ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(located))
 
 
 def find_quote(page: FoldedText, quote: str, *, url: str = "") -> tuple[Span, ...]:
@@ -128,7 +128,7 @@ def _is_name(plain: str) -> bool:
 
 def _parts(folded: str) -> tuple[Span, ...]:
     """Return the spans of the parts between ellipses."""
-    ellipses = [found.span() for found in _ELLIPSIS.finditer(folded)]
+    ellipses = [match.span() for match in _ELLIPSIS.finditer(folded)]
     starts, ends = [0, *(end for _, end in ellipses)], [*(start for start, _ in ellipses), len(folded)]
     parts = (_trimmed(folded, start, end) for start, end in zip(starts, ends, strict=True))
     return tuple((start, end) for start, end in parts if start < end)
@@ -172,17 +172,17 @@ def _negation_before(text: str, start: int) -> int:
     return start - len(sentence) + ends[-1] if ends else 0
 
 
-def _whole_occurrences(text: str, wanted: str) -> Iterator[Span]:
-    for start in _occurrences(text, wanted):
-        end = start + len(wanted)
+def _whole_occurrences(text: str, needle: str) -> Iterator[Span]:
+    for start in _occurrences(text, needle):
+        end = start + len(needle)
         if _is_whole(text, start, end) and not _loses_negation(text, start):
             yield start, end
 
 
-def _occurrences(text: str, wanted: str) -> Iterator[int]:
+def _occurrences(text: str, needle: str) -> Iterator[int]:
     start = -1
     for _ in range(MAX_OCCURRENCES):
-        start = text.find(wanted, start + 1)
+        start = text.find(needle, start + 1)
         if start < 0:
             return
         yield start

@@ -94,7 +94,7 @@ def url_texts(urls: Iterable[str]) -> tuple[str, ...]:
     >>> address_texts(["https://a.org/search/ida-norrstad-was-director", "https://a.org/?q=Ida+N&x=was+it+the+director"])
     ('ida norrstad was director', 'was it the director')
     """
-    found: list[str] = []
+    texts: list[str] = []
     for parts in filter(None, map(_parts, urls)):
         values = [value for _, value in parse_qsl(parts.query)]
         values.append(unquote_plus(parts.fragment.rpartition(":~:text=")[2]))
@@ -103,8 +103,8 @@ def url_texts(urls: Iterable[str]) -> tuple[str, ...]:
             values += re.sub(r"[-_+]", " ", unquote(parts.path[searched.end() :])).split("/")
         if not parse_qsl(parts.query):
             values.append(unquote_plus(parts.query))
-        found += [fold(value).text.strip(" \"'") for value in values]
-    return tuple(dict.fromkeys(value for value in found if len(value) >= _MIN_CHARS))
+        texts += [fold(value).text.strip(" \"'") for value in values]
+    return tuple(dict.fromkeys(value for value in texts if len(value) >= _MIN_CHARS))
 
 
 def looks_like_another(host: str) -> bool:

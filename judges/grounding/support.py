@@ -98,14 +98,14 @@ class ClaimGrounds:
             or self.lacking
         ):
             return ()
-        kept = [(quote, rest) for quote in quotes if (rest := self._factual_part(quote, page)) is not None]
-        if self._is_doubtful(page) and not covers_terms(self.claim, [rest for _, rest in kept]):
+        usable = [(quote, rest) for quote in quotes if (rest := self._factual_part(quote, page)) is not None]
+        if self._is_doubtful(page) and not covers_terms(self.claim, [rest for _, rest in usable]):
             return ()
-        return tuple(quote for quote, _ in kept)
+        return tuple(quote for quote, _ in usable)
 
     def _signals(self) -> Iterator[str]:
-        for name, found in (("answer", self.answer_scan), ("claim", self.claim_scan)):
-            if found.orders:
+        for name, text_scan in (("answer", self.answer_scan), ("claim", self.claim_scan)):
+            if text_scan.orders:
                 yield f"orders_in_{name}"
         if self.answer_scan.is_empty_announcement:
             yield "answer_says_nothing"
@@ -125,7 +125,7 @@ class ClaimGrounds:
 
     def _is_doubtful(self, page: PreparedPage) -> bool:
         scans = (self.answer_scan, self.claim_scan, page.index.scan, page.url_scan)
-        return any(found.is_suspect for found in scans) or bool(page.source_signals & SUSPICIOUS_SIGNALS)
+        return any(one.is_suspect for one in scans) or bool(page.source_signals & SUSPICIOUS_SIGNALS)
 
     def _factual_part(self, quote: Quote, page: PreparedPage) -> str | None:
         """Return the part of a quote that states facts, or None if it is insufficient."""
@@ -167,17 +167,17 @@ def _without_orders(quote: Quote, page: PreparedPage) -> Iterator[str]:
 
 
 def _is_flood(page: PreparedPage, piece: str) -> bool:
-    wanted = fold(piece).text.strip()
-    return bool(wanted) and is_flood(page.index.folded.text.count(wanted), len(wanted), len(page.index.folded.text))
+    folded = fold(piece).text.strip()
+    return bool(folded) and is_flood(page.index.folded.text.count(folded), len(folded), len(page.index.folded.text))
 
 
 def _is_unrendered(page: PreparedPage, piece: str) -> bool:
     """Return whether every occurrence of a piece is in PDF text that is not rendered."""
-    wanted = fold(piece).text.strip()
+    folded = fold(piece).text.strip()
     return (
-        bool(wanted)
-        and wanted in page.index.unrendered
-        and page.index.folded.text.count(wanted) <= page.index.unrendered.count(wanted)
+        bool(folded)
+        and folded in page.index.unrendered
+        and page.index.folded.text.count(folded) <= page.index.unrendered.count(folded)
     )
 
 
@@ -189,6 +189,6 @@ def _is_denied(page: PreparedPage, quote: Quote) -> bool:
 
 def _adds(rest: str, claim: str, echoed: Iterable[str]) -> bool:
     """Return whether a text contains terms of the claim that the URL does not contain."""
-    asked = {word for echo in echoed for word in terms(echo).all}
-    fresh = {word.lower() for word in terms(claim).all} - asked
+    echoed_terms = {word for echo in echoed for word in terms(echo).all}
+    fresh = {word.lower() for word in terms(claim).all} - echoed_terms
     return bool(fresh & terms(rest).all)

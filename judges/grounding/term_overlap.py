@@ -75,13 +75,13 @@ def covers_terms(claim: str, quotes: Iterable[str]) -> bool:
     >>> covers_terms("The Halden Bridge opened in 1931.", ["In 1934 the Halden Bridge was opened."])
     False
     """
-    asked = terms(claim)
+    claim_terms = terms(claim)
     held = frozenset[str]().union(*(terms(quote).all for quote in quotes))
     stems = {_stem(word) for word in held}
-    if not asked.numbers <= held or not all(_stem(name) in stems for name in asked.names):
+    if not claim_terms.numbers <= held or not all(_stem(name) in stems for name in claim_terms.names):
         return False
-    shared = sum(_stem(word) in stems for word in asked.words)
-    return bool(asked.all) and 2 * shared >= len(asked.words)
+    shared = sum(_stem(word) in stems for word in claim_terms.words)
+    return bool(claim_terms.all) and 2 * shared >= len(claim_terms.words)
 
 
 def missing_terms(claim: str, stems: frozenset[str]) -> tuple[str, ...]:
@@ -113,12 +113,12 @@ def stems_of(text: str) -> frozenset[str]:
 
 def stems_in(plain: str) -> frozenset[str]:
     """Like ``stems_of``, for a text that is folded and a skeleton already."""
-    found: set[str] = set()
+    stems: set[str] = set()
     for token in {*_TOKEN.findall(plain), *(spaced.replace(" ", "") for spaced in _SPACED.findall(plain))}:
-        found |= _numbers(token) if token[0].isdecimal() else {_stem(token.removesuffix("'s"))}
+        stems |= _numbers(token) if token[0].isdecimal() else {_stem(token.removesuffix("'s"))}
         if token in _NUMBERS:
-            found.add(_NUMBERS[token])
-    return frozenset(found)
+            stems.add(_NUMBERS[token])
+    return frozenset(stems)
 
 
 def terms(text: str) -> Terms:
@@ -127,8 +127,8 @@ def terms(text: str) -> Terms:
     numbers: set[str] = set()
     names: set[str] = set()
     words: set[str] = set()
-    found = list(_TOKEN.finditer(text))
-    for place, token in enumerate(found):
+    tokens = list(_TOKEN.finditer(text))
+    for place, token in enumerate(tokens):
         word = _word(token[0])
         if token[0][0].isdecimal():
             numbers.update(_numbers(token[0]))
@@ -140,7 +140,7 @@ def terms(text: str) -> Terms:
             words.update(word[start : start + 2] for start in range(max(1, len(word) - 1)))
         elif word in _STOP or len(word) < 2:
             continue
-        elif _is_name(text, found, place):
+        elif _is_name(text, tokens, place):
             names.add(word)
         else:
             words.add(word)
@@ -202,13 +202,13 @@ def _word(token: str) -> str:
     return confusable_skeleton(fold(token)).text.removesuffix("'s")
 
 
-def _is_name(text: str, found: list[re.Match[str]], place: int) -> bool:
-    token = found[place]
+def _is_name(text: str, tokens: list[re.Match[str]], place: int) -> bool:
+    token = tokens[place]
     if not token[0][0].isupper():
         return False
     if _SENTENCE_START.search(text[: token.start()]) is None:
         return True
-    follower = found[place + 1] if place + 1 < len(found) else None
+    follower = tokens[place + 1] if place + 1 < len(tokens) else None
     adjoins = follower is not None and text[token.end() : follower.start()] == " "
     return token[0][1:].lower() != token[0][1:] or (adjoins and follower is not None and follower[0][0].isupper())
 

@@ -64,8 +64,8 @@ async def run_isolated(process_pool: ForkServerPool, judge_job: JudgeJob) -> Any
     order = await asyncio.to_thread(_job_message, judge_job)
     async with process_pool.spawn(judge_job.entry) as child:
         on_notification: dict[str, NotificationHandler] = {
-            "log": lambda what: _take_log(judge_job.logger, what),
-            "progress": lambda what: _take_progress(judge_job.progress, what),
+            "log": lambda params: _take_log(judge_job.logger, params),
+            "progress": lambda params: _take_progress(judge_job.progress, params),
         }
         connection = RpcConnection(
             child.main_socket, child.side_socket, handlers=judge_job.handlers, on_notification=on_notification
@@ -149,13 +149,13 @@ def _was_killed_from_outside(ending: ProcessExit) -> bool:
     return ending.signal == signal.SIGKILL and ending.stopped is None
 
 
-def _take_log(logger: logging.Logger, what: Mapping[str, Any]) -> None:
-    level, name, text = what.get("level"), what.get("name"), what.get("text")
+def _take_log(logger: logging.Logger, params: Mapping[str, Any]) -> None:
+    level, name, text = params.get("level"), params.get("name"), params.get("text")
     if isinstance(level, int) and isinstance(name, str) and isinstance(text, str):
         logger.log(level, "%s", text, extra={"judge_logger": name[:100]})
 
 
-def _take_progress(progress: Progress | None, what: Mapping[str, Any]) -> None:
-    done, total = what.get("done"), what.get("total")
+def _take_progress(progress: Progress | None, params: Mapping[str, Any]) -> None:
+    done, total = params.get("done"), params.get("total")
     if progress is not None and isinstance(done, int) and isinstance(total, int) and 0 <= done <= total:
         progress(done, total)

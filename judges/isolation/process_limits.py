@@ -72,10 +72,10 @@ def apply_limits(limits: ScriptLimits) -> None:
         resource.RLIMIT_NOFILE: (limits.open_files, limits.open_files),
         resource.RLIMIT_AS: (limits.memory_bytes, limits.memory_bytes),
     }
-    for what, (soft, hard) in bounds.items():
-        _, most = resource.getrlimit(what)
+    for resource_, (soft, hard) in bounds.items():
+        _, most = resource.getrlimit(resource_)
         wanted = (soft, hard) if most == resource.RLIM_INFINITY else (min(soft, most), min(hard, most))
-        resource.setrlimit(what, wanted)
+        resource.setrlimit(resource_, wanted)
     threading.stack_size(THREAD_STACK_BYTES)
     _raise_oom_score()
     if limits.processes == 0:
@@ -88,8 +88,8 @@ def forbid_new_processes() -> bool:
     program = _threads_only_program(platform.machine()) if platform.system() == "Linux" else b""
     if not program or not _prctl(_PR_SET_NO_NEW_PRIVS, 1):
         return False
-    found = _Filter(len(program) // 8, program)
-    return _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.cast(ctypes.pointer(found), ctypes.c_void_p))
+    program_struct = _Filter(len(program) // 8, program)
+    return _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.cast(ctypes.pointer(program_struct), ctypes.c_void_p))
 
 
 def _threads_only_program(machine: str) -> bytes:

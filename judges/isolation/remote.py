@@ -224,8 +224,8 @@ async def _read_into(
     """
     before, unusable = Usage(), None
     while True:
-        asked = params if unusable is None else {**params, "unusable": unusable.value}
-        response = await rpc.call(call, **asked)
+        request = params if unusable is None else {**params, "unusable": unusable.value}
+        response = await rpc.call(call, **request)
         usage = before + from_json_value(response["usage"], Usage)
         text, model = str(response["text"]), str(response["model"])
         try:

@@ -72,19 +72,19 @@ class RpcClient:
         """Whether the running event loop is the one that opened this client."""
         return asyncio.get_running_loop() is self._loop
 
-    async def call(self, name: str, /, **what: Any) -> Any:
+    async def call(self, name: str, /, **params: Any) -> Any:
         """Return the service's reply. From another event loop, the call goes over the second socket.
 
         Raises:
             JudgeError, CacheError: raised by the service.
         """
         if not self.is_own_loop:
-            return await asyncio.to_thread(self.call_blocking, name, **what)
+            return await asyncio.to_thread(self.call_blocking, name, **params)
         self._number += 1
         number, answer = self._number, asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
         try:
-            self._send({"id": number, "call": name, "with": what})
+            self._send({"id": number, "call": name, "with": params})
             return await answer
         except asyncio.CancelledError:
             if not answer.done() or answer.cancelled():
@@ -93,19 +93,19 @@ class RpcClient:
         finally:
             self._waiting.pop(number, None)
 
-    def call_blocking(self, name: str, /, **what: Any) -> Any:
+    def call_blocking(self, name: str, /, **params: Any) -> Any:
         """Like ``call``, for code that cannot await. One call at a time.
 
         Raises:
             JudgeError, CacheError: raised by the service.
         """
         with self._lock:
-            send_blocking(self._side_socket, {"id": 0, "call": name, "with": what})
+            send_blocking(self._side_socket, {"id": 0, "call": name, "with": params})
             return _result_of(receive_blocking(self._side_socket))
 
-    def notify(self, name: str, /, **what: Any) -> None:
+    def notify(self, name: str, /, **params: Any) -> None:
         """Send a notification. Thread-safe."""
-        frame = {"tell": name, "with": what}
+        frame = {"tell": name, "with": params}
         if self._loop is None or self._loop.is_closed():
             return
         try:

@@ -154,8 +154,8 @@ class RpcServer:
 
     def _answer_of(self, params: Mapping[str, Any]) -> str:
         """Return the answer text: the original if the call has none, otherwise the text that the judge file sent."""
-        given: str | None = from_json_value(params.get("answer"), str | None)
-        return self._answer if given is None else given
+        answer: str | None = from_json_value(params.get("answer"), str | None)
+        return self._answer if answer is None else answer
 
 
 def request_of(params: Mapping[str, Any]) -> LLMRequest:

@@ -73,9 +73,9 @@ class _TypeBuilder:
     """Builds types from one schema. Unknown constructs become ``Any``."""
 
     def __init__(self, whole: Mapping[str, Any]) -> None:
-        found = whole.get("$defs")
+        definitions = whole.get("$defs")
         self._whole = whole
-        self._definitions: Mapping[str, Any] = found if isinstance(found, dict) else {}
+        self._definitions: Mapping[str, Any] = definitions if isinstance(definitions, dict) else {}
         self._made: dict[str, Any] = {}
 
     def stand_in(self, name: str) -> type[BaseModel]:

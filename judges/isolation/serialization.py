@@ -108,7 +108,7 @@ def error_to_json(error: Exception) -> dict[str, Any]:
     kind = next((each for each in type(error).__mro__ if each in _ERRORS), None)
     if kind is None:
         raise TypeError(f"{type(error).__name__} cannot be sent to the judge file's process") from error
-    data = {name: to_json_value(getattr(error, name), what) for name, what in _ERRORS[kind].items()}
+    data = {name: to_json_value(getattr(error, name), annotation) for name, annotation in _ERRORS[kind].items()}
     return {"kind": kind.__name__, "text": str(error), "data": data}
 
 
@@ -119,13 +119,13 @@ def error_from_json(value: Mapping[str, Any]) -> Exception:
         JudgeBug: they do not describe a known error.
     """
     kind = _BY_NAME.get(str(value.get("kind")))
-    given = value.get("data")
-    if kind is None or not isinstance(given, Mapping) or not given.keys() >= _ERRORS[kind].keys():
+    data = value.get("data")
+    if kind is None or not isinstance(data, Mapping) or not data.keys() >= _ERRORS[kind].keys():
         raise JudgeBug(f"the judge file's process sent an unknown error: {str(value)[:200]}")
     made = kind.__new__(kind)
     Exception.__init__(made, str(value.get("text")))
-    for name, what in _ERRORS[kind].items():
-        setattr(made, name, from_json_value(given[name], what))
+    for name, annotation in _ERRORS[kind].items():
+        setattr(made, name, from_json_value(data[name], annotation))
     return made
 
 

@@ -155,11 +155,11 @@ def kill_descendants(except_pid: int) -> None:
     Requires ``process_limits.become_subreaper``, which makes orphaned descendants children of this process.
     """
     give_up_at = time.monotonic() + KILL_TIMEOUT_S
-    while (left := [each for each in descendants() if each.pid != except_pid]) and time.monotonic() < give_up_at:
-        for each in left:
+    while (remaining := [each for each in descendants() if each.pid != except_pid]) and time.monotonic() < give_up_at:
+        for each in remaining:
             with suppress(psutil.Error):
                 each.kill()
-        for each in left:
+        for each in remaining:
             with suppress(ChildProcessError):
                 os.waitpid(each.pid, os.WNOHANG)
         time.sleep(0.001)

@@ -120,8 +120,8 @@ class CachedLLM:
         await self._inner.aclose()
 
     async def _stored(self, key: str, request: LLMRequest) -> LLMReply | None:
-        found = None if self._store is None else await self._store.get(key)
-        return None if found is None else parse_stored(request, found)
+        stored = None if self._store is None else await self._store.get(key)
+        return None if stored is None else parse_stored(request, stored)
 
 
 class ReplyFields(Protocol):

@@ -353,13 +353,13 @@ def _optional_keys(
 
     ``last`` is the reply to the shortened page. Unusable replies are listed with the request that they belong to.
     """
-    found: dict[str, Any] = {"retried": [mask(each) for each in retried]} if retried else {}
+    keys: dict[str, Any] = {"retried": [mask(each) for each in retried]} if retried else {}
     if shorter is None:
-        return found | _unusable(unusable, mask)
+        return keys | _unusable(unusable, mask)
     second = {"refusal": mask(shorter.refusal), "page_chars": shorter.page_chars, **last}
     if shorter.request_format:
         second["refused_form"] = shorter.request_format
-    return found | _unusable(shorter.unusable, mask) | {"shortened": second | _unusable(unusable, mask)}
+    return keys | _unusable(shorter.unusable, mask) | {"shortened": second | _unusable(unusable, mask)}
 
 
 def _unusable(unusable: Sequence[UnusableReply], mask: Mask) -> dict[str, Any]:

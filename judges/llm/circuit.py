@@ -127,9 +127,9 @@ class CircuitBreaker:
         if status.refusal is not None and status.refused_at <= self._clock() - age_s:
             status.refusal, status.probe_wanted = None, False
 
-    def set_pause(self, why: str | None) -> None:
+    def set_pause(self, reason: str | None) -> None:
         """Pause sending, whatever the provider status is; None resumes. Requests in flight are not cancelled."""
-        self._paused = None if why is None else LLMProviderPaused(why)
+        self._paused = None if reason is None else LLMProviderPaused(reason)
 
     def reset(self) -> None:
         """Clear all status, because a key, a model name or an account was fixed."""

@@ -71,12 +71,12 @@ class ContextWindows:
     def record_rejected(self, request: LLMRequest, refusal: str) -> float:
         """Record a request that was rejected as too long. Return the share of it that the model probably accepts."""
         window, size = self._window_for(request.model), max(1, estimate_tokens(request.messages))
-        found = parse_token_counts(refusal)
-        window.limit = found.limit or window.limit
-        if found.requested:
-            window.scale = found.requested / size
+        counts = parse_token_counts(refusal)
+        window.limit = counts.limit or window.limit
+        if counts.requested:
+            window.scale = counts.requested / size
         previous, window.smallest_rejected = window.smallest_rejected, min(size, window.smallest_rejected or size)
-        tokens = found.requested or size * window.scale
+        tokens = counts.requested or size * window.scale
         if window.limit is not None and window.limit < tokens:
             return _SAFETY_MARGIN * window.limit / tokens
         share = _SHARE_WITHOUT_LIMIT * min(size, previous or size) / size
@@ -96,10 +96,10 @@ def parse_token_counts(refusal: str) -> TokenCounts:
     """
     text = _STATUS.sub("", refusal)
     limits, others = list[int](), list[int]()
-    for found in _NUMBER.finditer(text):
-        is_limit = _LIMIT_BEFORE.search(text[max(0, found.start() - _LOOKBEHIND_CHARS) : found.start()])
-        is_limit = is_limit or _LIMIT_AFTER.match(text, found.end())
-        (limits if is_limit else others).append(int(re.sub(r"\D", "", found[0])))
+    for match in _NUMBER.finditer(text):
+        is_limit = _LIMIT_BEFORE.search(text[max(0, match.start() - _LOOKBEHIND_CHARS) : match.start()])
+        is_limit = is_limit or _LIMIT_AFTER.match(text, match.end())
+        (limits if is_limit else others).append(int(re.sub(r"\D", "", match[0])))
     if not limits and len(set(others)) > 1:
         others = sorted(set(others))
         limits = [others[-2]]
@@ -128,20 +128,20 @@ def page_chars_allowed(request: LLMRequest, share: float) -> int | None:
     """
     if request.purpose != "verify":
         return None
-    found = _page_of(request)
-    if found is None:
+    page_match = _page_of(request)
+    if page_match is None:
         return None
-    _, page = found
-    kept = int(len(page["text"]) - len(page.string) * (1.0 - share))
-    return kept if kept >= MIN_PAGE_CHARS // 4 else None
+    _, page = page_match
+    allowed = int(len(page["text"]) - len(page.string) * (1.0 - share))
+    return allowed if allowed >= MIN_PAGE_CHARS // 4 else None
 
 
 def with_shortened_page(request: LLMRequest, page_chars: int) -> LLMRequest:
     """Return the request with the first ``page_chars`` of its page; unchanged if it has no page that can be cut."""
-    found = _page_of(request)
-    if found is None:
+    page_match = _page_of(request)
+    if page_match is None:
         return request
-    index, page = found
+    index, page = page_match
     uncut, end = page.string, min(page.start("text") + page_chars, page.end("text"))
     # Keep the nonce of the whole page; it is as unpredictable as a new one.
     text = f"{uncut[:end]}{SHORTENED_PAGE_NOTICE}{uncut[page.end('text') :]}"
@@ -161,7 +161,7 @@ def _page_of(request: LLMRequest) -> tuple[int | None, re.Match[str]] | None:
     content = request.messages[-1]["content"] if request.messages else ()
     parts = [(None, content)] if isinstance(content, str) else enumerate(content)
     for index, part in parts:
-        found = _PAGE.search(part if isinstance(part, str) else part.get("text", ""))
-        if found is not None and len(found["text"]) >= MIN_PAGE_CHARS:
-            return index, found
+        match = _PAGE.search(part if isinstance(part, str) else part.get("text", ""))
+        if match is not None and len(match["text"]) >= MIN_PAGE_CHARS:
+            return index, match
     return None

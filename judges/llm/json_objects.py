@@ -71,10 +71,10 @@ def parse_single_object(text: str) -> Any:
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Build an object. A key with two different values is ambiguous."""
-    found = dict(pairs)
-    if len(found) != len(pairs) and any(found[key] != value for key, value in pairs):
+    unique = dict(pairs)
+    if len(unique) != len(pairs) and any(unique[key] != value for key, value in pairs):
         raise NoSingleObject
-    return found
+    return unique
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, strict=False)
@@ -106,16 +106,16 @@ def _objects(text: str) -> list[dict[str, Any]]:
     Raises:
         NoSingleObject: one of them is invalid.
     """
-    found: list[dict[str, Any]] = []
+    objects: list[dict[str, Any]] = []
     at = drafts = 0
     while (mark := _MARK.search(text, at)) is not None:
         if mark["close"]:
-            found.clear()  # text before the tag is reasoning whose opening tag is not part of the reply
+            objects.clear()  # text before the tag is reasoning whose opening tag is not part of the reply
             at = mark.end()
         elif mark["open"]:
             closing = _CLOSING.search(text, mark.end())
             if closing is None:
-                return [*found, *_after_unclosed(text[mark.end() :])]
+                return [*objects, *_after_unclosed(text[mark.end() :])]
             at = closing.end()
         else:
             value, at = _object_at(text, mark.start())
@@ -124,33 +124,33 @@ def _objects(text: str) -> list[dict[str, Any]]:
                 closing = _CLOSING.search(text, mark.end())
                 if closing is None:
                     raise NoSingleObject
-                found.clear()
+                objects.clear()
                 at, drafts = closing.end(), drafts + 1
             else:
-                found.append(value)
-        if drafts + len(found) > MAX_OBJECTS:
+                objects.append(value)
+        if drafts + len(objects) > MAX_OBJECTS:
             raise NoSingleObject
-    return found
+    return objects
 
 
 def _after_unclosed(text: str) -> list[dict[str, Any]]:
     """Return the objects after an unclosed opening tag, if the last one starts a line and ends the text."""
-    found: list[dict[str, Any]] = []
+    objects: list[dict[str, Any]] = []
     at = start = drafts = 0
     while (mark := _BEGINNING.search(text, at)) is not None:
         value, at = _object_at(text, mark.start())
         if value is None:
             at, drafts = mark.end(), drafts + 1
         else:
-            found.append(value)
+            objects.append(value)
             start = mark.start()
-        if drafts + len(found) > MAX_OBJECTS:
+        if drafts + len(objects) > MAX_OBJECTS:
             raise NoSingleObject
-    if drafts > 0 and found:
+    if drafts > 0 and objects:
         # An invalid draft may have hidden the start of a larger object.
-        found = found if _BEGINNING.match(text, start) else []
-    ends = found and _TO_THE_END.match(text, at) and _LINE_START.search(text[max(0, start - 200) : start])
-    return found if ends else []
+        objects = objects if _BEGINNING.match(text, start) else []
+    ends = objects and _TO_THE_END.match(text, at) and _LINE_START.search(text[max(0, start - 200) : start])
+    return objects if ends else []
 
 
 def _object_at(text: str, start: int) -> tuple[dict[str, Any] | None, int]:

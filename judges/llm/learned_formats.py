@@ -92,8 +92,8 @@ class FormatFile:
             with self._path.with_suffix(".lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 entries = {name: entry for name, entry in self._entries().items() if self._is_new(entry)}
-                found = {"found_at": self._clock(), "request_format": to_json(request_format)}
-                entries[_entry_name(server, model)] = found
+                content = {"found_at": self._clock(), "request_format": to_json(request_format)}
+                entries[_entry_name(server, model)] = content
                 write_atomic(self._path, json.dumps(entries, indent=1, sort_keys=True).encode())
 
     def _is_new(self, entry: Any) -> bool:
@@ -104,10 +104,10 @@ class FormatFile:
 
     def _entries(self) -> dict[str, Any]:
         try:
-            found = json.loads(self._path.read_text("utf-8"))
+            content = json.loads(self._path.read_text("utf-8"))
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return content if isinstance(content, dict) else {}
 
 
 def _entry_name(server: str, model: str) -> str:
@@ -183,9 +183,9 @@ class LearnedFormats:
             return None
         known.is_searching = True
         if known.candidate is not None and request.request_format is None:
-            found, known.candidate = known.candidate, None
-            self._learn(request, found)
-            return found
+            candidate, known.candidate = known.candidate, None
+            self._learn(request, candidate)
+            return candidate
         known.errors += 1
         return None
 

@@ -89,22 +89,22 @@ class Passage(NamedTuple):
 @lru_cache(maxsize=4)
 def passages(text: str) -> list[Passage]:
     """Split a text into passages. Cached, because all claims and votes on a page use them."""
-    found, since, titles, heads = list[Passage](), 0, frozenset[str](), dict[int, frozenset[str]]()
+    split, since, titles, heads = list[Passage](), 0, frozenset[str](), dict[int, frozenset[str]]()
     for line in re.finditer(r"[^\n]+", text[:MAX_CHARS]):
         level, row = len(line[0]) - len(line[0].lstrip("#")), "|" in line[0]
         titles = (titles or keys(line[0])) if row else frozenset()
         if level:  # a passage is not related to the text before its heading
-            heads, since = {n: head for n, head in heads.items() if n < level} | {level: keys(line[0])}, len(found)
+            heads, since = {n: head for n, head in heads.items() if n < level} | {level: keys(line[0])}, len(split)
         ends = [] if row else [end.end() for end in _SENTENCE_END.finditer(line[0])]
         for start, end in pairwise([0, *ends, len(line[0])]):
             said, opening = words(line[0][start:end]), None if row else _OPENING.match(line[0], start)
             # "Marie Duval painted it" is about her, regardless of the headings and the text before it.
             alone = opening and all(w[0].isupper() and key(w) not in STOP | CALENDAR for w in opening.groups())
             under = frozenset(map(key, said)).union(titles, *([] if alone else heads.values()))
-            before = [] if alone or row else found[max(since, len(found) - 2) :]
+            before = [] if alone or row else split[max(since, len(split) - 2) :]
             near = under.union(key(word) for each in before for word in each.words)
-            found += [Passage(line.start() + start, line.start() + end, said, under, near)] if said else []
-    return found
+            split += [Passage(line.start() + start, line.start() + end, said, under, near)] if said else []
+    return split
 
 
 def denies(said: list[str], about: frozenset[str]) -> bool:
@@ -202,17 +202,17 @@ def facts(text: str) -> Iterator[Fact]:
 @lru_cache(maxsize=4096)
 def affinity(schema: type[BaseModel], field: str, label: str) -> int:
     """Rate how well a label matches a field: 3 same words, 2 some of them, 1 words of its description, 0 no match."""
-    said, wanted = keys(label) - STOP, keys(field) - STOP
-    if not said or said == wanted:
+    said, named = keys(label) - STOP, keys(field) - STOP
+    if not said or said == named:
         return 3 * bool(said)
-    return 2 if said < wanted or wanted < said else int(said <= keys(schema.model_fields[field].description or ""))
+    return 2 if said < named or named < said else int(said <= keys(schema.model_fields[field].description or ""))
 
 
 def model_in(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
     """Return the model class in a type such as ``list[Director] | None``, and whether the type is a list of it."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation, False
-    model, many = next((found for each in get_args(annotation) if (found := model_in(each))[0]), (None, False))
+    model, many = next((inner for each in get_args(annotation) if (inner := model_in(each))[0]), (None, False))
     return model, many or get_origin(annotation) is list
 
 
@@ -260,10 +260,10 @@ def records(schema: type[BaseModel], said: list[Fact]) -> list[BaseModel]:
     best: tuple[float, list[BaseModel]] = (0.0, [])
     for run in runs.values():
         made = [build(schema, under, label.words) for label, under in run.items()]
-        enough = max(found for _, found in made) / 2
-        kept = [(one, found) for one, found in made if one and found > enough]
-        worth = sum(found for _, found in kept) * min(len(kept), 2) / max(len(kept), 1)
-        best = max(best, (worth, [one for one, _ in kept]), key=lambda each: each[0])
+        enough = max(score for _, score in made) / 2
+        selected = [(one, score) for one, score in made if one and score > enough]
+        worth = sum(score for _, score in selected) * min(len(selected), 2) / max(len(selected), 1)
+        best = max(best, (worth, [one for one, _ in selected]), key=lambda each: each[0])
     return best[1]
 
 

@@ -138,11 +138,11 @@ def read_models(body: str) -> tuple[ListedModel, ...]:
     """
     listing = json.loads(body)
     entries = listing.get("data") if isinstance(listing, Mapping) else None
-    found = []
+    models = []
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, Mapping) and isinstance(entry.get("id"), str) and entry["id"]:
-            found.append(ListedModel(entry["id"][:200], _day(entry.get("shutdown_date"))))
-    return tuple(found[:_MAX_LISTED])
+            models.append(ListedModel(entry["id"][:200], _day(entry.get("shutdown_date"))))
+    return tuple(models[:_MAX_LISTED])
 
 
 def shutdown_of(model: str, listed: Sequence[ListedModel], prices: Prices, *, vendor: str | None) -> date | None:

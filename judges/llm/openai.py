@@ -367,10 +367,10 @@ def completion_in(body: str) -> Mapping[str, Any]:
         ValueError: the body is neither.
     """
     body = body.lstrip("\ufeff \t\r\n")
-    found = _assembled(body) if body.startswith(("data:", "event:", "id:", ":")) else json.loads(body)
-    if not isinstance(found, Mapping):
+    completion = _assembled(body) if body.startswith(("data:", "event:", "id:", ":")) else json.loads(body)
+    if not isinstance(completion, Mapping):
         raise ValueError("not an object")
-    return found
+    return completion
 
 
 def error_in(body: str) -> Mapping[str, Any] | None:

@@ -58,8 +58,12 @@ class RunParameters:
         """Return the parameters to send for a role: the user's, else those of the model family."""
         family = params_for(model)
         usual = Parameters(reasoning_effort=family.get("reasoning_effort"), temperature=family.get("temperature"))
-        found = self.set_for(role).or_else(usual)
-        return replace(found, reasoning_effort=None) if found.reasoning_effort == PROVIDER_DEFAULT else found
+        parameters = self.set_for(role).or_else(usual)
+        return (
+            replace(parameters, reasoning_effort=None)
+            if parameters.reasoning_effort == PROVIDER_DEFAULT
+            else parameters
+        )
 
     def as_json(self, model: str) -> dict[str, Any]:
         """Return the JSON value in results, by role. Null: not sent."""
@@ -110,22 +114,22 @@ class RequestParameters:
         role = role_of(request)
         limit = output_limit_name(self._provider, request.model)
         if role in ROLES:
-            found = self._parameters.sent_for(role, request.model)
-            params |= {"reasoning_effort": found.reasoning_effort, "temperature": found.temperature}
+            parameters = self._parameters.sent_for(role, request.model)
+            params |= {"reasoning_effort": parameters.reasoning_effort, "temperature": parameters.temperature}
         else:
-            found = self._parameters.set_for(role)
+            parameters = self._parameters.set_for(role)
             params |= {
                 name: value
-                for name, value in (("reasoning_effort", _effort(found)), ("temperature", found.temperature))
+                for name, value in (("reasoning_effort", _effort(parameters)), ("temperature", parameters.temperature))
                 if value is not None
             }
-            if found.reasoning_effort == PROVIDER_DEFAULT:
+            if parameters.reasoning_effort == PROVIDER_DEFAULT:
                 params["reasoning_effort"] = None
-        if found.max_output_tokens is not None or is_reasoning_model(request.model):
+        if parameters.max_output_tokens is not None or is_reasoning_model(request.model):
             # A script's limit applies to the visible reply, but reasoning tokens count as output and would exhaust it.
             params = {name: value for name, value in params.items() if name not in _LIMITS}
-        if found.max_output_tokens is not None:
-            params[limit] = found.max_output_tokens
+        if parameters.max_output_tokens is not None:
+            params[limit] = parameters.max_output_tokens
         return request if params == request.params else replace(request, params=params)
 
 

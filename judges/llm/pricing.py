@@ -90,9 +90,9 @@ class Prices:
         bare = _BEDROCK.sub("", named)
         own, shipped = {name.lower(): price for name, price in self.rows}, shipped_prices()
         for name in (model.lower(), named, bare, _SNAPSHOT.sub("", bare)):
-            found = own.get(name) or shipped.get(name)
-            if found is not None:
-                return found
+            listed = own.get(name) or shipped.get(name)
+            if listed is not None:
+                return listed
         return None
 
     def names(self, *, on: date) -> tuple[str, ...]:

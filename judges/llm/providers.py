@@ -189,16 +189,16 @@ def parse_model(name: str) -> ModelName:
     trimmed = name.strip()
     if trimmed == LEXICAL:
         return ModelName(LEXICAL, LEXICAL)
-    found = _NAME.fullmatch(trimmed)
-    if found is None:
+    match = _NAME.fullmatch(trimmed)
+    if match is None:
         if re.fullmatch(r"[\w.-]+", trimmed) and trimmed not in PROVIDERS:
             return ModelName(DEFAULT_PROVIDER, trimmed)
         raise ModelNotConfigured(f"invalid model {name!r}: use provider/model, for example openai/{DEFAULT_MODEL}")
-    provider = PROVIDERS.get(found["provider"])
+    provider = PROVIDERS.get(match["provider"])
     if provider is None:
         known = ", ".join(sorted(set(PROVIDERS.values())))
-        raise ModelNotConfigured(f"invalid model {name!r}: unknown provider {found['provider']!r}; use one of {known}")
-    return ModelName(provider, found["model"])
+        raise ModelNotConfigured(f"invalid model {name!r}: unknown provider {match['provider']!r}; use one of {known}")
+    return ModelName(provider, match["model"])
 
 
 def make_client(
@@ -242,10 +242,10 @@ def make_client(
 
 def _backend(name: ModelName, access: Access, *, api_key: str | None, base_url: str | None) -> ProviderAdapter:
     row = REMOTE_PROVIDERS[name.provider]
-    given: dict[str, Any] = {row.key: api_key} if api_key else {}
+    options: dict[str, Any] = {row.key: api_key} if api_key else {}
     if base_url and row.address is not None:
-        given[row.address] = base_url
-    access = replace(access, **given)
+        options[row.address] = base_url
+    access = replace(access, **options)
     if not all(any(getattr(access, field) for field in group) for group in row.required):
         raise ModelNotConfigured(f"{name} needs {row.needs}")
     return row.open(access)

@@ -161,23 +161,23 @@ class RemoteLLM:
         Other formats are tried only while the format of the server is not known.
         """
         params = sent_params(request)
-        asked, usage, before = request, Usage(), list[UnusableReply]()
+        sent, usage, before = request, Usage(), list[UnusableReply]()
         while True:
             try:
-                reply = await self._exchange(asked, params, usage, on_retry)
+                reply = await self._exchange(sent, params, usage, on_retry)
             except LLMError as error:
                 error.unusable = (*before, *error.unusable)
                 raise
             if isinstance(reply, LLMReply):
                 return replace(reply, unusable=tuple(before))
-            next_format = self._next_request(request, asked, reply, is_first=not before)
+            next_format = self._next_request(request, sent, reply, is_first=not before)
             if next_format is None:
                 reply.unusable = (*before, *reply.unusable)
                 raise reply
             log.info("llm reply unusable", extra={"kind": reply.kind, "model": request.model, "prompt": request.prompt})
             added = next_format.messages[len(request.messages) :] if not before else ()
             before += [replace(each, then=added) for each in reply.unusable]
-            asked, usage = next_format, reply.usage
+            sent, usage = next_format, reply.usage
 
     def _next_request(
         self, request: LLMRequest, asked: LLMRequest, reply: LLMOutputUnusable, *, is_first: bool

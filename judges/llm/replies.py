@@ -98,10 +98,10 @@ def _call_arguments(value: Any, schema: type[BaseModel], fields: frozenset[str])
     """Return the arguments of a tool call that the model wrote as text; None if the value is no tool call."""
     if not isinstance(value, dict) or "name" not in value or not value.keys() <= _CALL_KEYS:
         return None
-    given = {key: value[key] for key in _CALL_ARGUMENTS if key in value}
+    arguments = {key: value[key] for key in _CALL_ARGUMENTS if key in value}
     if "name" in fields and value["name"] != schema.__name__:
         return None  # a field of the class, not the name of a tool
-    return _wrapped_in(given)
+    return _wrapped_in(arguments)
 
 
 @lru_cache(maxsize=256)
@@ -131,16 +131,16 @@ def _fitted(value: Any, schema: type[BaseModel], *, strict: bool) -> BaseModel:
     try:
         # The class comes from a judge file, and its validators may raise any exception for an unexpected value.
         with judge_code(f"a validator of {schema.__name__} raised"):
-            found = schema.model_validate_json(json.dumps(value), strict=strict)
+            model = schema.model_validate_json(json.dumps(value), strict=strict)
     except JudgeBug as bug:
         cause = bug.__cause__
         if isinstance(cause, ValidationError):
             raise _translated(cause) from cause
-        why = f"a validator of {schema.__name__} raised {type(cause).__name__}"
-        raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"the reply does not fit the schema: {why}") from cause
-    if _fields(schema) is None and schema.model_fields and not found.model_fields_set:
+        problem = f"a validator of {schema.__name__} raised {type(cause).__name__}"
+        raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"the reply does not fit the schema: {problem}") from cause
+    if _fields(schema) is None and schema.model_fields and not model.model_fields_set:
         raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"the reply sets no field of {schema.__name__}")
-    return found
+    return model
 
 
 def _is_boolean(schema: type[BaseModel], name: str) -> bool:

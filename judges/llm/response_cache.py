@@ -157,10 +157,10 @@ class FolderReplyCache:
     def _read(self, key: str) -> StoredReply | None:
         place = self._place(key)
         try:
-            found = parse_entry(place.read_bytes())
-            if found is not None:
+            stored = parse_entry(place.read_bytes())
+            if stored is not None:
                 os.utime(place)
-            return found
+            return stored
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError, LookupError) as error:
@@ -193,18 +193,18 @@ class FolderReplyCache:
     def _evict(self) -> int:
         """Remove the least recently used replies. Return the remaining bytes."""
         entries = sorted(self._entries(), key=lambda entry: entry.used_at)
-        left = sum(entry.bytes for entry in entries)
+        remaining = sum(entry.bytes for entry in entries)
         for entry in entries:
-            if left <= self._max_bytes * EVICTION_TARGET:
+            if remaining <= self._max_bytes * EVICTION_TARGET:
                 break
             entry.path.unlink(missing_ok=True)
-            left -= entry.bytes
-        return left
+            remaining -= entry.bytes
+        return remaining
 
     def _by_model(self) -> tuple[CachedModelReplies, ...]:
-        found: dict[str | None, list[_Entry]] = {}
+        by_model: dict[str | None, list[_Entry]] = {}
         for entry in self._entries():
-            found.setdefault(_model_of(entry.path), []).append(entry)
+            by_model.setdefault(_model_of(entry.path), []).append(entry)
         return tuple(
             CachedModelReplies(
                 model=model,
@@ -213,7 +213,7 @@ class FolderReplyCache:
                 oldest=min(entry.used_at for entry in entries),
                 newest=max(entry.used_at for entry in entries),
             )
-            for model, entries in sorted(found.items(), key=lambda item: (item[0] is None, item[0]))
+            for model, entries in sorted(by_model.items(), key=lambda item: (item[0] is None, item[0]))
         )
 
     def _clear(self, model: str | None, used_before: float | None) -> CacheSize:
@@ -258,14 +258,14 @@ def parse_entry(entry: str | bytes, *, at: str = "") -> StoredReply | None:
     Raises:
         ValueError, TypeError, LookupError: the value is not an entry.
     """
-    found = json.loads(entry)
-    if found["version"] != ENTRY_VERSION:
+    content = json.loads(entry)
+    if content["version"] != ENTRY_VERSION:
         return None
-    cut, text_only = found.get("shorter_page"), found.get("text_only") is True
-    if found["sha256"] != _digest(found["model"], found["text"], f"{at} text only" if text_only else at, cut):
+    cut, text_only = content.get("shorter_page"), content.get("text_only") is True
+    if content["sha256"] != _digest(content["model"], content["text"], f"{at} text only" if text_only else at, cut):
         return None
     shorter = None if cut is None else ShorterPage(refusal=cut["refusal"], page_chars=cut["page_chars"])
-    return StoredReply(text=found["text"], model=found["model"], shorter_page=shorter, text_only=text_only)
+    return StoredReply(text=content["text"], model=content["model"], shorter_page=shorter, text_only=text_only)
 
 
 def _digest(model: str, text: str, at: str, cut: Mapping[str, Any] | None) -> str:
@@ -294,13 +294,13 @@ class TwoLevelReplyCache:
         self._shared = shared
 
     async def get(self, key: str) -> StoredReply | None:
-        found = await self._local.get(key)
-        if found is not None:
-            return found
-        found = await self._shared.get(key)
-        if found is not None:
-            await self._local.put(key, found)
-        return found
+        stored = await self._local.get(key)
+        if stored is not None:
+            return stored
+        stored = await self._shared.get(key)
+        if stored is not None:
+            await self._local.put(key, stored)
+        return stored
 
     async def put(self, key: str, reply: LLMReply) -> None:
         self._shared.offer(key, reply)

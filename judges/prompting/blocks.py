@@ -95,8 +95,8 @@ def neutralise(text: str) -> NeutralisedText:
     return NeutralisedText(text=text, invisible=invisible, tokens=tokens)
 
 
-def _broken_up(found: re.Match[str]) -> str:
-    token = found[0]
+def _broken_up(match: re.Match[str]) -> str:
+    token = match[0]
     return f"{token[0]} {token[1:-1]} {token[-1]}"
 
 

@@ -96,9 +96,9 @@ class PagePreparer:
         """Return the prepared page of ``evidence``, with its screenshots unless ``use_screenshot`` is False."""
         has_pictures = use_screenshot and bool(evidence.screenshots)
         key = (evidence.page_id, evidence.digests)
-        kept = (self._with_pictures if has_pictures else self._texts).get(key)
-        if kept is not None:
-            return kept
+        prepared = (self._with_pictures if has_pictures else self._texts).get(key)
+        if prepared is not None:
+            return prepared
         make = self._add_pictures if has_pictures else self._prepare_text
         return await self._pending.run((key, has_pictures), lambda: make(key, evidence))
 

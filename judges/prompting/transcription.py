@@ -40,17 +40,17 @@ def lacks_quote(verdict: Verdict) -> bool:
     return verdict.outcome is Outcome.PASSED and not verdict.quotes
 
 
-def picture_quotes(passages: Sequence[str], asked: ClaimGrounds) -> tuple[Quote, ...]:
+def picture_quotes(passages: Sequence[str], grounds: ClaimGrounds) -> tuple[Quote, ...]:
     """Return those of the first three passages that count as grounds; none if they do not cover the claim's terms."""
-    page = asked.page
-    if page is None or page.source_signals & DISQUALIFYING_SIGNALS or asked.restates_task:
+    page = grounds.page
+    if page is None or page.source_signals & DISQUALIFYING_SIGNALS or grounds.restates_task:
         return ()
-    kept = [passage.strip() for passage in passages[:MAX_QUOTES] if _is_acceptable(passage, asked.claim)]
-    if not covers_terms(asked.claim, kept):
+    accepted = [passage.strip() for passage in passages[:MAX_QUOTES] if _is_acceptable(passage, grounds.claim)]
+    if not covers_terms(grounds.claim, accepted):
         return ()
     return tuple(
         Quote(text=passage, page_id=page.page_id, start=0, end=0, origin=QuoteOrigin.IMAGE)
-        for passage in dict.fromkeys(kept)
+        for passage in dict.fromkeys(accepted)
     )
 
 

@@ -74,21 +74,21 @@ class _Items:
     def _skip_item(self, opened: int) -> None:
         expected_closers = [_CLOSERS[opened]]
         while expected_closers:
-            found = self._next_bracket()[1]
-            if found in _CLOSERS:
-                expected_closers.append(_CLOSERS[found])
+            bracket = self._next_bracket()[1]
+            if bracket in _CLOSERS:
+                expected_closers.append(_CLOSERS[bracket])
                 if len(expected_closers) > MAX_DEPTH:
                     raise self._error(f"is nested more than {MAX_DEPTH} levels deep")
-            elif found != expected_closers.pop():
+            elif bracket != expected_closers.pop():
                 raise self._error("is not well-formed JSON: brackets do not match")
 
     def _bracket(self, before: bytes) -> int:
         """Return the next bracket between items. Only ``before`` and white space may precede it."""
-        text, found = self._next_bracket()
-        ends = found == ord("]") and not text.strip()
+        text, bracket = self._next_bracket()
+        ends = bracket == ord("]") and not text.strip()
         if text.strip() != before and not ends:
             raise self._error("must be a JSON list of objects or lists, separated by commas")
-        return found
+        return bracket
 
     def _next_bracket(self) -> tuple[bytes, int]:
         """Return the text before the next bracket, and the bracket. Moves the position behind the bracket."""

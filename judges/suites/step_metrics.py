@@ -101,15 +101,15 @@ def token_f1(predicted: Iterable[Hashable], gold: Iterable[Hashable], *, multise
     >>> token_f1("ab", "aab"), token_f1("ab", "aab", multiset=True), token_f1("", ""), token_f1("", "a")
     (1.0, 0.8, 1.0, 0.0)
     """
-    found, wanted = Counter(predicted), Counter(gold)
+    predicted_counts, gold_counts = Counter(predicted), Counter(gold)
     if not multiset:
-        found, wanted = Counter(found.keys()), Counter(wanted.keys())
-    if not found and not wanted:
+        predicted_counts, gold_counts = Counter(predicted_counts.keys()), Counter(gold_counts.keys())
+    if not predicted_counts and not gold_counts:
         return 1.0
-    common = (found & wanted).total()
+    common = (predicted_counts & gold_counts).total()
     if not common:
         return 0.0
-    precision, recall = common / found.total(), common / wanted.total()
+    precision, recall = common / predicted_counts.total(), common / gold_counts.total()
     return 2 * precision * recall / (precision + recall)
 
 
@@ -243,13 +243,13 @@ def task_bootstrap_intervals(
 def task_success_interval(steps: Sequence[StepScore]) -> IntervalBounds | None:
     """Return the Wilson interval of the share of tasks in which every step succeeds, or None if there are no steps."""
     tasks = _by_task(steps)
-    found = wilson(sum(all(step.success for step in task) for task in tasks), len(tasks))
-    return None if found is None else {"low": found.low, "high": found.high}
+    interval = wilson(sum(all(step.success for step in task) for task in tasks), len(tasks))
+    return None if interval is None else {"low": interval.low, "high": interval.high}
 
 
 def _by_task(steps: Sequence[StepScore]) -> list[Sequence[StepScore]]:
     return list(grouped(steps, lambda step: step.task_id).values())
 
 
-def _named(found: Sequence[tuple[float, float]]) -> dict[str, IntervalBounds]:
-    return {name: {"low": low, "high": high} for name, (low, high) in zip(MEANS, found, strict=True)}
+def _named(intervals: Sequence[tuple[float, float]]) -> dict[str, IntervalBounds]:
+    return {name: {"low": low, "high": high} for name, (low, high) in zip(MEANS, intervals, strict=True)}

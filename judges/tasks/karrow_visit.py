@@ -77,8 +77,8 @@ def declare_ferry(steps: Group, plan: Plan) -> None:
 
 
 def declare_museum(group: Group, museum: Museum) -> None:
-    given = museum.opens and museum.closes and museum.adult_ticket and museum.wheelchairs
-    group.check("given", given, "All four are given", critical=True)
+    complete = museum.opens and museum.closes and museum.adult_ticket and museum.wheelchairs
+    group.check("given", complete, "All four are given", critical=True)
     group.verify("opens", f"On Saturday the tide museum is open from {museum.opens}", sources=museum.sources)
     group.verify("closes", f"On Saturday the tide museum is open to {museum.closes}", sources=museum.sources)
     group.verify("ticket", f"A ticket for an adult costs {museum.adult_ticket}", sources=museum.sources, weight=2)
@@ -86,8 +86,8 @@ def declare_museum(group: Group, museum: Museum) -> None:
 
 
 def declare_talk(group: Group, talk: Talk) -> None:
-    given = talk.title and talk.speaker and talk.starts
-    group.check("given", given, "Title, speaker and start are given", critical=True)
+    complete = talk.title and talk.speaker and talk.starts
+    group.check("given", complete, "Title, speaker and start are given", critical=True)
     group.verify("speaker", f"The speaker of the talk '{talk.title}' is {talk.speaker}", sources=talk.sources, weight=2)
     group.verify(
         "starts", f"The talk '{talk.title}' starts at {talk.starts} on Saturday 16 August 2025", sources=talk.sources
@@ -101,5 +101,5 @@ def declare_members(group: Group, members: Members) -> None:
 
 def minutes(clock: str) -> int | None:
     """Return the minutes after midnight of the first clock time such as ``9:25`` in a text."""
-    found = re.search(r"(\d{1,2}):(\d{2})", clock)
-    return int(found[1]) * 60 + int(found[2]) if found else None
+    match = re.search(r"(\d{1,2}):(\d{2})", clock)
+    return int(match[1]) * 60 + int(match[2]) if match else None

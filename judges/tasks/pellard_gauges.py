@@ -50,28 +50,30 @@ class Findings(BaseModel):
 
 @judge(task="pellard_gauges", description=TASK)
 async def pellard_gauges(ctx: JudgeContext) -> None:
-    found = await ctx.extract(Findings, EXTRACT)
+    findings = await ctx.extract(Findings, EXTRACT)
     gauges = ctx.parallel("gauges", "Weight, battery and price of the three gauges", weight=3)
     for short, name in EXPECTED.items():
-        declare_gauge(gauges.parallel(short, f"The figures of the {name}"), found.gauge(name), name)
-    declare_choice(ctx.sequential("choice", "The lightest gauge that lasts three days and nights", weight=2), found)
-    declare_older(ctx.parallel("older", "Whether the Kestrel 2 can still be bought"), found.kestrel_2)
+        declare_gauge(gauges.parallel(short, f"The figures of the {name}"), findings.gauge(name), name)
+    declare_choice(ctx.sequential("choice", "The lightest gauge that lasts three days and nights", weight=2), findings)
+    declare_older(ctx.parallel("older", "Whether the Kestrel 2 can still be bought"), findings.kestrel_2)
 
 
 def declare_gauge(group: Group, gauge: Gauge, name: str) -> None:
-    given = gauge.name and gauge.weight and gauge.battery and gauge.price
-    group.check("given", given, f"The answer has weight, battery and price of the {name}", critical=True)
+    complete = gauge.name and gauge.weight and gauge.battery and gauge.price
+    group.check("given", complete, f"The answer has weight, battery and price of the {name}", critical=True)
     group.verify("weight", f"The {name} weighs {gauge.weight}", sources=gauge.sources)
     group.verify("battery", f"The battery of the {name} lasts {gauge.battery}", sources=gauge.sources)
     group.verify("price", f"The {name} costs {gauge.price}", sources=gauge.sources, weight=2)
 
 
-def declare_choice(steps: Group, found: Findings) -> None:
+def declare_choice(steps: Group, findings: Findings) -> None:
     """Declare the steps in order: a gauge is named, it is the expected one, its stated battery life is sufficient."""
-    chosen = found.choice.gauge
+    chosen = findings.choice.gauge
     steps.check("named", chosen, "A gauge is named")
     steps.verify("right", f"'{chosen}' and '{EXPECTED_CHOICE}' are the same gauge")
-    steps.check("lasts", (found.choice.hours or 0) >= SURVEY_HOURS, f"Its battery is said to last {SURVEY_HOURS} hours")
+    steps.check(
+        "lasts", (findings.choice.hours or 0) >= SURVEY_HOURS, f"Its battery is said to last {SURVEY_HOURS} hours"
+    )
 
 
 def declare_older(group: Group, older: Older) -> None:

@@ -50,18 +50,18 @@ class Findings(BaseModel):
 
 @judge(task="velm_directors", description=TASK)
 async def velm_directors(ctx: JudgeContext) -> None:
-    found = await ctx.extract(Findings, EXTRACT)
+    findings = await ctx.extract(Findings, EXTRACT)
     succession = ctx.sequential("succession", "The first three directors, in order", weight=3)
     for number, expected in enumerate(EXPECTED, start=1):
         step = succession.parallel(f"d{number}", f"Director number {number} is {expected}")
-        declare_director(step, found.director(number), expected)
-    declare_institute(ctx.parallel("institute", "The founding and the name of the institute"), found.institute)
-    declare_lecture(ctx.parallel("lecture", "This year's autumn lecture"), found.lecture)
+        declare_director(step, findings.director(number), expected)
+    declare_institute(ctx.parallel("institute", "The founding and the name of the institute"), findings.institute)
+    declare_lecture(ctx.parallel("lecture", "This year's autumn lecture"), findings.lecture)
 
 
 def declare_director(step: Group, person: Director, expected: str) -> None:
-    given = person.name and person.took_office and person.thesis
-    step.check("given", given, "Name, year and thesis are given", critical=True)
+    complete = person.name and person.took_office and person.thesis
+    step.check("given", complete, "Name, year and thesis are given", critical=True)
     step.verify("name", f"'{person.name}' and '{expected}' are the same person", critical=True)
     step.verify(
         "office",

@@ -262,8 +262,8 @@ def _print_replay(results: list[ReplayedResult], first: str | None, *, differs: 
     if first is None:
         stderr_console().print(f"equal: {len(results)} results recomputed from the bundle alone", markup=False)
     else:
-        what = "first difference" if differs else "not checked"
-        stderr_console().print(f"{what}: {first}", markup=False, soft_wrap=True)
+        explanation = "first difference" if differs else "not checked"
+        stderr_console().print(f"{explanation}: {first}", markup=False, soft_wrap=True)
 
 
 def key(file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write the private key to.")]) -> None:

@@ -381,8 +381,8 @@ class _Rerun:
             await replayed.runtime.pages.aclose()
             await replayed.runtime.models.aclose()
         missing = [
-            ReplayDifference(where="asked for", recorded="not in the bundle", recomputed=what)
-            for what in replayed.missing.descriptions
+            ReplayDifference(where="asked for", recorded="not in the bundle", recomputed=description)
+            for description in replayed.missing.descriptions
         ]
         return replace(
             replayed_result,

@@ -107,11 +107,11 @@ def comparable_result(result: Mapping[str, Any]) -> ComparableResult:
 
 def flips(before: Iterable[ComparableResult], after: Iterable[ComparableResult]) -> list[Flip]:
     """Return the flips of all shared tasks, by task and answer. Leaves that no longer pass come first."""
-    left, right = _by_task(before), _by_task(after)
+    before_by_task, after_by_task = _by_task(before), _by_task(after)
     return [
         flip
-        for task in sorted(left.keys() & right.keys())
-        for old, new in _pairs(left[task], right[task])
+        for task in sorted(before_by_task.keys() & after_by_task.keys())
+        for old, new in _pairs(before_by_task[task], after_by_task[task])
         for flip in _flips(old, new)
     ]
 

@@ -164,10 +164,12 @@ def _baseline_checks(comparison: Json, thresholds: Thresholds) -> Iterable[Check
         found_text = f"{len(missing)} missing"
         yield Check(name="tasks", state=GateState.OPEN, wanted="all baseline tasks", found=found_text, reason=reason)
     figure, loss = comparison["score"], thresholds.max_regression or 0.0
-    wanted = f"loss <= {loss:g} ({thresholds.rule})"
+    requirement = f"loss <= {loss:g} ({thresholds.rule})"
     if not figure["tasks"]:
         reason = "no task was judged on both sides"
-        yield Check(name="regression", state=GateState.FAILED, wanted=wanted, found="no shared task", reason=reason)
+        yield Check(
+            name="regression", state=GateState.FAILED, wanted=requirement, found="no shared task", reason=reason
+        )
         return
     state = _regression_state(figure, loss, thresholds.rule)
     reason = (
@@ -179,7 +181,7 @@ def _baseline_checks(comparison: Json, thresholds: Thresholds) -> Iterable[Check
     if thresholds.rule is not RegressionRule.MEAN:
         reason = "; ".join([reason, *figure["warnings"]])
     found_text = _range_text(figure["low"], figure["high"], sign="+")
-    yield Check(name="regression", state=state, wanted=wanted, found=found_text, reason=reason)
+    yield Check(name="regression", state=state, wanted=requirement, found=found_text, reason=reason)
 
 
 def _regression_state(figure: Json, loss: float, rule: RegressionRule) -> GateState:

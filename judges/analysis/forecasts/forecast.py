@@ -157,8 +157,8 @@ def total_of(loads: Iterable[EstimatedUsage]) -> EstimatedUsage:
 def _combine(of: Callable[[list[float]], float], loads: Sequence[EstimatedUsage]) -> EstimatedUsage:
     values: dict[str, Any] = {}
     for name in FIGURES:
-        found = [getattr(load, name) for load in loads]
-        values[name] = None if None in found else of(found)
+        estimates = [getattr(load, name) for load in loads]
+        values[name] = None if None in estimates else of(estimates)
     return EstimatedUsage(**values)
 
 

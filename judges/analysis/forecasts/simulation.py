@@ -236,9 +236,9 @@ class SimulatedLLM:
             odds *= SPELLING_ODDS if holds else 1 / SPELLING_ODDS
         return odds / (1 + odds)
 
-    def _uniform(self, request: LLMRequest, what: str) -> float:
+    def _uniform(self, request: LLMRequest, purpose: str) -> float:
         """Return a number in [0, 1) that is equal for all votes on a claim and evenly spaced over the likely runs."""
-        parts = (what, *_claim(request), request.parts.get("url", ""))
+        parts = (purpose, *_claim(request), request.parts.get("url", ""))
         digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
         return (int.from_bytes(digest[:8], "big") / 2**64 + self._assumptions.seed / len(LIKELY)) % 1.0
 
@@ -327,11 +327,11 @@ class Entry:
 
 def complete_from_outline(read: Any, schema: Mapping[str, Any], *, request: str, text: str) -> Any:
     """Complete the lexical reading ``read`` (JSON) from the outline of ``text`` if it has few values."""
-    found = entries(text)
-    wanted = _item_number(request)
-    if wanted is not None and 0 < wanted <= len(found):
-        return _value(schema, "", found[wanted - 1 : wanted], schema)
-    guessed = _value(schema, "", found, schema)
+    outlined = entries(text)
+    number = _item_number(request)
+    if number is not None and 0 < number <= len(outlined):
+        return _value(schema, "", outlined[number - 1 : number], schema)
+    guessed = _value(schema, "", outlined, schema)
     return (
         _fill_blank_strings(read, guessed) if _filled_share(read) >= MIN_FILLED_SHARE else _fill_missing(read, guessed)
     )
@@ -340,7 +340,7 @@ def complete_from_outline(read: Any, schema: Mapping[str, Any], *, request: str,
 def entries(text: str) -> list[Entry]:
     """Return the items of a text: numbered items, otherwise headed sections, otherwise the whole text as one item."""
     for mark in (_NUMBERED, _HEADED):
-        starts = [found.start() for found in mark.finditer(text)]
+        starts = [match.start() for match in mark.finditer(text)]
         if len(starts) > 1:
             parts = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
             return [_entry(mark.sub("", part, count=1)) for part in parts[:MAX_OUTLINE_ENTRIES]]
@@ -355,10 +355,10 @@ def _entry(text: str) -> Entry:
 
 def _item_number(request: str) -> int | None:
     """Return the number of the item that a request names, or None."""
-    found = _ITEM_NUMBER.search(request)
-    if found is None:
+    match = _ITEM_NUMBER.search(request)
+    if match is None:
         return None
-    return int(found[1]) if found[1] else _ORDINALS.index(found[2].lower()) + 1
+    return int(match[1]) if match[1] else _ORDINALS.index(match[2].lower()) + 1
 
 
 def _filled_share(read: Any) -> float:
@@ -400,34 +400,34 @@ def _fill_missing(read: Any, guessed: Any) -> Any:
     return guessed if read in (None, "", []) and guessed is not None else read
 
 
-def _value(schema: Mapping[str, Any], name: str, found: Sequence[Entry], root: Mapping[str, Any]) -> Any:
+def _value(schema: Mapping[str, Any], name: str, outlined: Sequence[Entry], root: Mapping[str, Any]) -> Any:
     """Return an instance of a JSON Schema, filled from the entries."""
     if "$ref" in schema:
-        return _value(root.get("$defs", {}).get(str(schema["$ref"]).rsplit("/", 1)[-1], {}), name, found, root)
+        return _value(root.get("$defs", {}).get(str(schema["$ref"]).rsplit("/", 1)[-1], {}), name, outlined, root)
     options = [each for each in schema.get("anyOf") or () if each.get("type") != "null"]
     if options:
-        return _value(options[0], name, found, root) if found else None
+        return _value(options[0], name, outlined, root) if outlined else None
     if schema.get("enum"):
         return schema["enum"][0]
     match schema.get("type"):
         case "object":
-            return {field: _value(each, field, found, root) for field, each in schema.get("properties", {}).items()}
+            return {field: _value(each, field, outlined, root) for field, each in schema.get("properties", {}).items()}
         case "array":
             if _URL_FIELD.search(name):
-                return [url for entry in found for url in entry.urls]
-            return [_value(schema.get("items", {}), name.removesuffix("s"), [entry], root) for entry in found]
+                return [url for entry in outlined for url in entry.urls]
+            return [_value(schema.get("items", {}), name.removesuffix("s"), [entry], root) for entry in outlined]
         case "string":
-            return _text(name, found)
+            return _text(name, outlined)
         case kind:
             return {"integer": 1, "number": 1.0, "boolean": True}.get(str(kind))
 
 
-def _text(name: str, found: Sequence[Entry]) -> str:
-    if not found:
+def _text(name: str, outlined: Sequence[Entry]) -> str:
+    if not outlined:
         return ""
     if _URL_FIELD.search(name):
-        return found[0].urls[0] if found[0].urls else ""
-    return found[0].name if name in _NAME_FIELDS else f"the {name} of {found[0].name}"
+        return outlined[0].urls[0] if outlined[0].urls else ""
+    return outlined[0].name if name in _NAME_FIELDS else f"the {name} of {outlined[0].name}"
 
 
 CHARS_PER_TOKEN: Final = 4.0

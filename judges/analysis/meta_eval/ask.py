@@ -58,9 +58,9 @@ async def ask_all(
 
     async def ask(item: Item) -> JudgedItem:
         async with slots:
-            asked = JudgedItem(item=item, verdict=await _ask(item.label, judge, stored, votes))
-        done(asked)
-        return asked
+            judged_item = JudgedItem(item=item, verdict=await _ask(item.label, judge, stored, votes))
+        done(judged_item)
+        return judged_item
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(ask(item)) for item in items if item.left_out is None]
@@ -86,15 +86,15 @@ async def _evidence(url: str, page: LabelledPage | None, stored: StoredEvidence)
     if page is None:
         raise _no_evidence(url, "the label lists no page for this URL")
     if page.text is not None:
-        found = evidence_of(url, page.text)
+        evidence = evidence_of(url, page.text)
     elif page.page_id is not None:
-        found = await stored(page.page_id)
+        evidence = await stored(page.page_id)
     else:
         raise _no_evidence(url, "the label has neither the text nor the page_id of the page")
-    digest = hashlib.sha256(found.text.encode("utf-8", "replace")).hexdigest()
+    digest = hashlib.sha256(evidence.text.encode("utf-8", "replace")).hexdigest()
     if page.sha256 is not None and digest != page.sha256:
         raise _no_evidence(url, "the SHA-256 of its text differs from the one in the label", CaptureOutcome.CORRUPT)
-    return found
+    return evidence
 
 
 def _no_evidence(url: str, reason: str, outcome: CaptureOutcome = CaptureOutcome.EMPTY) -> CacheError:

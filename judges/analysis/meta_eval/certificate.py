@@ -52,8 +52,8 @@ def certify(measured: JudgeAgreement, labels: Mapping[str, Any], *, at: datetime
     Raises:
         NoVerdictsToCertify: the judge gave no verdict on any item.
     """
-    found = measured.agreement
-    if not found.confusion.n:
+    agreement = measured.agreement
+    if not agreement.confusion.n:
         raise NoVerdictsToCertify(f"{measured.model} gave no verdict on any labelled claim")
     document = {
         "certificate_version": CERTIFICATE_VERSION,
@@ -67,10 +67,10 @@ def certify(measured: JudgeAgreement, labels: Mapping[str, Any], *, at: datetime
             "items": labels["usable"],
             "reviewers": len(labels["reviewers"]),
         },
-        "n": found.confusion.n,
+        "n": agreement.confusion.n,
         "not_judged": len(measured.unjudged),
-        "confusion": asdict(found.confusion),
-        "figures": {name: asdict(getattr(found, name)) for name in FIGURES},
+        "confusion": asdict(agreement.confusion),
+        "figures": {name: asdict(getattr(agreement, name)) for name in FIGURES},
     }
     return certificate_from({"id": _id(document), **document})
 
@@ -113,10 +113,10 @@ def applicable_certificate(
 
 def verdict_prompts(result: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the prompts (``id@version``) of the verdicts of a result, sorted."""
-    found: set[str] = set()
+    prompts: set[str] = set()
     for part in result.get("eval_breakdown") or ():
-        found.update(_prompts(part["verification_tree"]))
-    return tuple(sorted(found))
+        prompts.update(_prompts(part["verification_tree"]))
+    return tuple(sorted(prompts))
 
 
 def read_certificates(folder: Path) -> tuple[list[Certificate], list[str]]:
@@ -127,18 +127,18 @@ def read_certificates(folder: Path) -> tuple[list[Certificate], list[str]]:
     Raises:
         CertificateUnreadable: the folder cannot be read.
     """
-    found: list[Certificate] = []
+    certificates: list[Certificate] = []
     problems: list[str] = []
     try:
         files = sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []
         for file in files:
             try:
-                found.append(certificate_from(json.loads(file.read_text(encoding="utf-8"))))
+                certificates.append(certificate_from(json.loads(file.read_text(encoding="utf-8"))))
             except (CertificateUnreadable, ValueError) as error:
                 problems.append(f"{file}: {error}")
     except OSError as error:
         raise CertificateUnreadable(f"{folder}: {error}") from error
-    return found, problems
+    return certificates, problems
 
 
 def _prompts(node: Mapping[str, Any]) -> Iterator[str]:

@@ -40,12 +40,12 @@ def labels_json(file: LabelFile, items: Sequence[Item]) -> dict[str, Any]:
     }
 
 
-def agreement_json(found: Agreement) -> dict[str, Any]:
+def agreement_json(agreement: Agreement) -> dict[str, Any]:
     """Return the confusion matrix and every figure with its interval."""
     return {
-        "n": found.confusion.n,
-        "confusion": asdict(found.confusion),
-        **{name: asdict(getattr(found, name)) for name in FIGURES},
+        "n": agreement.confusion.n,
+        "confusion": asdict(agreement.confusion),
+        **{name: asdict(getattr(agreement, name)) for name in FIGURES},
     }
 
 
@@ -56,7 +56,7 @@ def _measured(one: JudgeAgreement) -> dict[str, Any]:
         "votes": one.votes,
         "prompts": list(one.prompts),
         **agreement_json(one.agreement),
-        "by_task": [{"task_id": task or None, **agreement_json(found)} for task, found in one.by_task],
+        "by_task": [{"task_id": task or None, **agreement_json(agreement)} for task, agreement in one.by_task],
         "not_judged": [_unjudged(each) for each in one.unjudged],
         "without_model": one.without_model,
         "usage": asdict(one.usage),

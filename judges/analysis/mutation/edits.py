@@ -205,9 +205,9 @@ def _enumerated(schema: Any) -> Iterator[Any]:
 
 
 def _without(value: Any, path: tuple[str | int, ...]) -> Any:
-    found = copy.deepcopy(value)
-    del value_at(found, path[:-1])[path[-1]]
-    return found
+    edited = copy.deepcopy(value)
+    del value_at(edited, path[:-1])[path[-1]]
+    return edited
 
 
 def _without_urls(value: Any) -> Any:
@@ -242,14 +242,14 @@ def wrong_values(value: Any, known_text: str, choices: Iterable[Any] = ()) -> li
         kind = type(value)
         return [kind(-abs(value) * 7 - 13), kind(abs(value) * 7 + 13)]
     text = str(value)
-    found: list[Any] = []
+    values: list[Any] = []
     if _RUN.search(text):
-        found += [_other_digits(text, known_text, low=True), _other_digits(text, known_text, low=False)]
+        values += [_other_digits(text, known_text, low=True), _other_digits(text, known_text, low=False)]
     letters = re.search(r"[^\W\d_]{2}", text)
-    if letters or not found:
+    if letters or not values:
         names = [name for name in _WRONG_NAMES if not _any_word(name, known_text)] or list(_WRONG_NAMES)
-        found += [names[0]] if found else [names[0], names[-1]]
-    return [*found, *(choice for choice in choices if choice != value)]
+        values += [names[0]] if values else [names[0], names[-1]]
+    return [*values, *(choice for choice in choices if choice != value)]
 
 
 def fallback_values(value: Any) -> list[Any]:

@@ -82,8 +82,8 @@ def with_value(value: Any, path: Path, by: Any) -> Any:
     """Return a copy with another value at a path. ``REMOVED`` removes a list entry and empties a field."""
     if not path:
         return empty_value(value) if by is REMOVED else by
-    found = copy.deepcopy(value)
-    holder = value_at(found, path[:-1])
+    edited = copy.deepcopy(value)
+    holder = value_at(edited, path[:-1])
     last = path[-1]
     if by is not REMOVED:
         holder[last] = by
@@ -91,7 +91,7 @@ def with_value(value: Any, path: Path, by: Any) -> Any:
         del holder[last]
     else:
         holder[last] = empty_value(holder[last])
-    return found
+    return edited
 
 
 def empty_value(value: Any) -> Any:

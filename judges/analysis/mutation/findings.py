@@ -101,12 +101,12 @@ class FieldReport:
 
 def report(observed: FieldTestRuns) -> FieldReport:
     """Return all findings of the observed runs."""
-    found = _Finder(observed)
-    findings = found.all()
+    finder = _Finder(observed)
+    findings = finder.all()
     return FieldReport(
         findings=tuple(finding for finding in findings if not finding.exempt),
         exempt=tuple(finding for finding in findings if finding.exempt),
-        notes=tuple(dict.fromkeys(found.notes)),
+        notes=tuple(dict.fromkeys(finder.notes)),
         edits=len(observed.runs),
         fields=len(observed.fields),
         leaves=len(observed.base),
@@ -135,9 +135,9 @@ class _Finder:
             self._partial_comparisons,
             self._unread_sections,
         )
-        found = [finding for rule in rules for finding in rule()]
+        findings = [finding for rule in rules for finding in rule()]
         self._note_untested()
-        return sorted(_merged(found), key=lambda each: (each.line is None, each.line or 0))
+        return sorted(_merged(findings), key=lambda each: (each.line is None, each.line or 0))
 
     # What depends on what
 
@@ -488,14 +488,14 @@ def _compares(leaf: ObservedLeaf) -> bool:
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
     """Merge the findings of leaves that the same line declares; the first message is used."""
-    found: dict[tuple[FindingCode, object], Finding] = {}
+    merged: dict[tuple[FindingCode, object], Finding] = {}
     for finding in findings:
         place = finding.subject if finding.line is None else finding.line
-        first = found.get((finding.code, place))
-        found[finding.code, place] = (
+        first = merged.get((finding.code, place))
+        merged[finding.code, place] = (
             finding if first is None else replace(first, subject=f"{first.subject}, {finding.subject}")
         )
-    return list(found.values())
+    return list(merged.values())
 
 
 def _confirmed(claim: str, answer: str) -> bool:

@@ -73,8 +73,8 @@ class JudgeFile:
             if call.declares
         ]
         best = max((score for score, _ in scored), default=0)
-        found = [call.place for score, call in scored if score == best]
-        return found[0] if best and len(found) == 1 else None
+        places = [call.place for score, call in scored if score == best]
+        return places[0] if best and len(places) == 1 else None
 
     def field(self, declared: tuple[str, str]) -> SourceRange | None:
         """Return the location of a field's declaration."""
@@ -102,8 +102,8 @@ def _calls(tree: ast.Module) -> Iterator[_Call]:
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         on = getattr(node.func.value, "id", "") if isinstance(node.func, ast.Attribute) else ""
-        given = [*node.args, *(keyword.value for keyword in node.keywords)]
-        patterns = tuple(pattern for each in given if (pattern := _pattern(each)) is not None)
+        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+        patterns = tuple(pattern for each in arguments if (pattern := _pattern(each)) is not None)
         place = SourceRange(first=node.lineno, last=node.end_lineno or node.lineno)
         yield _Call(
             place=place, patterns=patterns, declares=name in _DECLARING, groups=tuple(groups.get((function, on), ()))
@@ -121,7 +121,7 @@ def _by_function(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
 def _groups(tree: ast.Module) -> dict[tuple[str, str], list[re.Pattern[str]]]:
     """Return the possible group ids of each variable of a function: assigned to it, or passed as an argument."""
     functions = {top.name: top for top in tree.body if isinstance(top, ast.FunctionDef | ast.AsyncFunctionDef)}
-    found: dict[tuple[str, str], list[re.Pattern[str]]] = {}
+    patterns: dict[tuple[str, str], list[re.Pattern[str]]] = {}
     for function, node in _by_function(tree):
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             pairs = [(node.targets[0], node.value)]
@@ -136,8 +136,8 @@ def _groups(tree: ast.Module) -> dict[tuple[str, str], list[re.Pattern[str]]]:
         for variable, value in named:
             if isinstance(value, ast.Call) and getattr(value.func, "attr", "") in _GROUPING:
                 ids = [*value.args[:1], *(keyword.value for keyword in value.keywords if keyword.arg == "id")]
-                found.setdefault(variable, []).extend(pattern for each in ids if (pattern := _pattern(each)))
-    return found
+                patterns.setdefault(variable, []).extend(pattern for each in ids if (pattern := _pattern(each)))
+    return patterns
 
 
 def _pattern(node: ast.expr) -> re.Pattern[str] | None:
@@ -161,9 +161,9 @@ def _fields(tree: ast.Module) -> Iterator[tuple[tuple[str, str], SourceRange]]:
 
 def _exemptions(source: bytes) -> Iterator[tuple[int, tuple[str, bool]]]:
     for token in tokenize.tokenize(io.BytesIO(source).readline):
-        found = _EXEMPTION.match(token.string) if token.type == tokenize.COMMENT else None
-        if found:
-            yield token.start[0], (found["reason"].strip(), not token.line[: token.start[1]].strip())
+        match = _EXEMPTION.match(token.string) if token.type == tokenize.COMMENT else None
+        if match:
+            yield token.start[0], (match["reason"].strip(), not token.line[: token.start[1]].strip())
 
 
 def _constants(tree: ast.Module) -> Iterator[Any]:

@@ -244,17 +244,17 @@ class Expectation:
 
     def sources_after(self, leaf: ObservedLeaf, mutation: Mutation) -> frozenset[str]:
         """Return the keys of the leaf's sources after the mutation, as far as they come from the answer."""
-        before, left = frozenset(leaf.sources or ()), cited_keys(mutation.text)
-        after = {key for key in before if key not in self._cited or key in left}
+        before, still_cited = frozenset(leaf.sources or ()), cited_keys(mutation.text)
+        after = {key for key in before if key not in self._cited or key in still_cited}
         if mutation.kind is MutationKind.OTHER_PAGE and canonical_key(mutation.piece) in before:
             after.add(canonical_key(mutation.by))
         return frozenset(after)
 
     def lost_values(self, leaf: ObservedLeaf, mutation: Mutation) -> Iterable[str]:
         """Yield the values that the claim depends on and that the changed answer no longer contains."""
-        claim, left = leaf.claim or "", without_urls(mutation.text)
+        claim, remaining = leaf.claim or "", without_urls(mutation.text)
         for value in values_of(claim, self._base, self._answer):
-            if not count_value(value, left) and (leaf.sources is not None or count_value(value, claim) > 1):
+            if not count_value(value, remaining) and (leaf.sources is not None or count_value(value, claim) > 1):
                 yield value
 
 

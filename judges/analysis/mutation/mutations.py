@@ -98,14 +98,14 @@ def mutations_of(
         lambda: _moved(answer, base, pages, tells, rng),
         lambda: _emptied(answer),
     )
-    found = [Mutation(kind=MutationKind.UNTOUCHED, piece="", text=answer + "\n\n")]
+    mutations = [Mutation(kind=MutationKind.UNTOUCHED, piece="", text=answer + "\n\n")]
     for make in makers:
         every = list(make())
         if per_kind is not None and len(every) > per_kind:
             chosen = sorted(rng.sample(range(len(every)), per_kind))
             every = [every[place] for place in chosen]
-        found += every
-    return tuple(found)
+        mutations += every
+    return tuple(mutations)
 
 
 def values_of(claim: str, base: ObservedRun, answer: str) -> tuple[str, ...]:
@@ -142,13 +142,13 @@ def _moved(
     cited = cited_keys(answer)
     others = [url for url in pages if canonical_key(url) in cited]
     for url in _testable_pages(base, pages):
-        found: list[Mutation] = []
+        mutations: list[Mutation] = []
         for other in rng.sample(others, len(others)):
             text = None if canonical_key(other) == canonical_key(url) else with_citation_of(answer, url, other)
             if text is not None:
-                found.append(Mutation(kind=MutationKind.OTHER_PAGE, piece=url, text=text, by=other))
-        if found:
-            yield next(filter(tells, found), found[0])
+                mutations.append(Mutation(kind=MutationKind.OTHER_PAGE, piece=url, text=text, by=other))
+        if mutations:
+            yield next(filter(tells, mutations), mutations[0])
 
 
 def _swapped(
@@ -177,9 +177,9 @@ def _emptied(answer: str) -> Iterator[Mutation]:
 def _other_number(value: str, known_text: str, rng: random.Random) -> str | None:
     """Return a number of the same format that occurs nowhere; None if none was found."""
     for _ in range(_MAX_TRIES):
-        found = re.sub(r"\d+", lambda part: _digits(part[0], rng, clock=":" in value), value)
-        if found != value and not count_value(found, known_text):
-            return found
+        changed = re.sub(r"\d+", lambda part: _digits(part[0], rng, clock=":" in value), value)
+        if changed != value and not count_value(changed, known_text):
+            return changed
     return None
 
 

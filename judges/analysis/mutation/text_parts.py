@@ -41,13 +41,13 @@ def sections(text: str) -> tuple[Section, ...]:
     headings = list(_HEADING.finditer(text))
     if headings:
         ends = [*(heading.start() for heading in headings[1:]), len(text)]
-        found = [
+        parts = [
             Section(title=each["title"].strip(), start=each.end(), end=end)
             for each, end in zip(headings, ends, strict=True)
         ]
     else:
-        found = list(_paragraphs(text))
-    return tuple(each for each in found if text[each.start : each.end].strip())
+        parts = list(_paragraphs(text))
+    return tuple(each for each in parts if text[each.start : each.end].strip())
 
 
 def numbers(text: str) -> tuple[str, ...]:
@@ -57,10 +57,10 @@ def numbers(text: str) -> tuple[str, ...]:
 
 def names(text: str) -> tuple[str, ...]:
     """Return the distinct sequences of capitalized words that may be names, in order, without months and days."""
-    found = (_LEADING.sub("", each[0]) for each in _NAME.finditer(text))
+    candidates = (_LEADING.sub("", each[0]) for each in _NAME.finditer(text))
     return tuple(
         dict.fromkeys(
-            each for each in found if len(each) >= _MIN_NAME_CHARS and not _CALENDAR & set(each.casefold().split())
+            each for each in candidates if len(each) >= _MIN_NAME_CHARS and not _CALENDAR & set(each.casefold().split())
         )
     )
 
@@ -94,8 +94,8 @@ def without_urls(text: str) -> str:
 def without_citation(text: str, url: str) -> str | None:
     """Return the text without citations of a page, but with the link texts; None if a citation remains."""
     key = canonical_key(url)
-    found = [each for each in citations(text) if canonical_key(each.url) == key]
-    for each in sorted(found, key=lambda each: -each.start):
+    matching = [each for each in citations(text) if canonical_key(each.url) == key]
+    for each in sorted(matching, key=lambda each: -each.start):
         start, end, words = _markup(text, each)
         text = text[:start] + words + text[end:]
     return text if key not in cited_keys(text) else None
@@ -104,10 +104,10 @@ def without_citation(text: str, url: str) -> str | None:
 def with_citation_of(text: str, url: str, other: str) -> str | None:
     """Return the text with every citation of a page replaced by ``other``; None if that fails."""
     key = canonical_key(url)
-    found = [
+    matching = [
         each for each in citations(text) if canonical_key(each.url) == key and each.kind is not CitationKind.REFERENCE
     ]
-    for each in sorted(found, key=lambda each: -each.start):
+    for each in sorted(matching, key=lambda each: -each.start):
         text = text[: each.start] + other + text[each.end :]
     keys = cited_keys(text)
     return text if key not in keys and canonical_key(other) in keys else None

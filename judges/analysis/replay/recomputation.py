@@ -82,12 +82,12 @@ def _score_bounds(root: RecordedNode, leaves: list[RecordedNode], *, strict: boo
         points = compatible_score(verdicts[leaf.id]).score
         return points, points
 
-    found = bounds(root, interval)
-    if is_whole or found.value is None:
-        return found
+    score = bounds(root, interval)
+    if is_whole or score.value is None:
+        return score
     # The tree is incomplete: its score is known only if a critical leaf directly below the root cannot pass.
     closed = any(child.critical and not child.children and max_score(child) < 1.0 for child in root.children)
-    return found if closed else _UNKNOWN_SCORE
+    return score if closed else _UNKNOWN_SCORE
 
 
 def max_score(leaf: RecordedNode) -> float:
@@ -130,12 +130,12 @@ def _check_votes(leaf: RecordedNode) -> Iterator[ReplayDifference]:
 def _check_quote(leaf: RecordedNode, quote: RecordedQuote, text: str | None) -> Iterator[ReplayDifference]:
     if text is None:
         return
-    found = text[quote.start : quote.end] if 0 <= quote.start <= quote.end else ""
-    if found != quote.text:
+    passage = text[quote.start : quote.end] if 0 <= quote.start <= quote.end else ""
+    if passage != quote.text:
         yield ReplayDifference(
             where=f"quote of leaf {leaf.id} in page {quote.page_id}",
             recorded=quote.text[:_SHOWN_CHARS],
-            recomputed=found[:_SHOWN_CHARS],
+            recomputed=passage[:_SHOWN_CHARS],
         )
 
 

@@ -85,8 +85,8 @@ def consistency(results: Iterable[Mapping[str, Any]]) -> Consistency:
                 cast.setdefault((_model(leaf, result), leaf.data.get("prompt")), []).append(leaf)
             if leaf.outcome in _DECIDED and leaf.data.get("claim") is not None:
                 repeated.setdefault(_input_key(result, key, leaf), []).append((str(result.get("id")), leaf.outcome))
-    again = {inputs: found for inputs, found in repeated.items() if len(found) > 1}
-    flaky = [_flaky(inputs, found) for inputs, found in again.items() if len({outcome for _, outcome in found}) > 1]
+    again = {inputs: judged for inputs, judged in repeated.items() if len(judged) > 1}
+    flaky = [_flaky(inputs, judged) for inputs, judged in again.items() if len({outcome for _, outcome in judged}) > 1]
     flaky.sort(key=lambda one: (abs(2 * one.passed - len(one.results)) / len(one.results), one.task_id, one.leaf))
     return Consistency(
         results=count,
@@ -137,6 +137,6 @@ def _model(leaf: JudgedNode, result: Mapping[str, Any]) -> str:
     return named.most_common(1)[0][0] if named else str(leaf.data.get("model") or result.get("model"))
 
 
-def _flaky(inputs: tuple[object, ...], found: Sequence[tuple[str, Outcome]]) -> FlakyLeaf:
+def _flaky(inputs: tuple[object, ...], judged: Sequence[tuple[str, Outcome]]) -> FlakyLeaf:
     task_id, answer, leaf, model = map(str, inputs[:4])
-    return FlakyLeaf(task_id=task_id, answer_sha256=answer, leaf=leaf, model=model, results=tuple(found))
+    return FlakyLeaf(task_id=task_id, answer_sha256=answer, leaf=leaf, model=model, results=tuple(judged))

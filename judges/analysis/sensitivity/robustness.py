@@ -173,18 +173,18 @@ class _Comparison:
         spans = [_difference(change(a), change(b)) for a, b in self.pairs.values()]
         return np.mean([low for low, _ in spans], axis=0), np.mean([high for _, high in spans], axis=0)
 
-    def _tally(self, found: Sequence[ScoreDifference]) -> LeadCounts:
+    def _tally(self, differences: Sequence[ScoreDifference]) -> LeadCounts:
         if self.now.ahead is None:
-            return LeadCounts(tried=len(found), holds=0, lost=0, open=len(found))
-        holds = sum(each.ahead == self.now.ahead for each in found)
-        lost = sum(self._margin(each, best=True) <= ROUNDING_TOLERANCE for each in found)
-        return LeadCounts(tried=len(found), holds=holds, lost=lost, open=len(found) - holds - lost)
+            return LeadCounts(tried=len(differences), holds=0, lost=0, open=len(differences))
+        holds = sum(each.ahead == self.now.ahead for each in differences)
+        lost = sum(self._margin(each, best=True) <= ROUNDING_TOLERANCE for each in differences)
+        return LeadCounts(tried=len(differences), holds=holds, lost=lost, open=len(differences) - holds - lost)
 
-    def _margin(self, found: ScoreDifference, *, best: bool = False) -> float:
+    def _margin(self, difference: ScoreDifference, *, best: bool = False) -> float:
         """Return the lead of the side that is ahead without changes: its minimum, or with ``best`` its maximum."""
         if self.now.ahead == "a":
-            return -(found.low if best else found.high)
-        return found.high if best else found.low
+            return -(difference.low if best else difference.high)
+        return difference.high if best else difference.low
 
 
 def _difference(a: ScoreRange, b: ScoreRange) -> tuple[Floats, Floats]:

@@ -135,8 +135,11 @@ def score_variants(root: JudgedNode, variants: Variants) -> tuple[Floats, Floats
 
     if not root.children:
         return variants.points[root.key], variants.present.get(root.key)
-    found = [score_variants(child, variants) for child in root.children]
-    scores, present = np.stack([score for score, _ in found]), _stacked([each for _, each in found], variants.count)
+    child_scores = [score_variants(child, variants) for child in root.children]
+    scores, present = (
+        np.stack([score for score, _ in child_scores]),
+        _stacked([each for _, each in child_scores], variants.count),
+    )
     below = scores < 1.0 if present is None else (scores < 1.0) & (present > 0)
     if root.strategy == Strategy.SEQUENTIAL:
         # Steps after the first incomplete one count 0. A removed step does not count as incomplete.

@@ -125,10 +125,10 @@ def share_estimate(successes: int, trials: int, *, none: str) -> Estimate:
     >>> found.value, round(found.low or 0, 4), round(found.high or 0, 4)
     (0.5, 0.2366, 0.7634)
     """
-    found = wilson(successes, trials)
-    if found is None:
+    interval = wilson(successes, trials)
+    if interval is None:
         return Estimate(value=None, low=None, high=None, n=0, method=SHARE_METHOD, reason=none)
-    return Estimate(value=successes / trials, low=found.low, high=found.high, n=trials, method=SHARE_METHOD)
+    return Estimate(value=successes / trials, low=interval.low, high=interval.high, n=trials, method=SHARE_METHOD)
 
 
 def kappa(table: Table) -> Estimate:

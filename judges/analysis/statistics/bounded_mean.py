@@ -118,12 +118,12 @@ def _lower_end(values: Floats, weights: Floats) -> float:
     total = float(counts.sum())
     mean = float((counts * points).sum()) / total
     deviation = math.sqrt(float((counts * (points - mean) ** 2).sum()) / (total * (total + 1)))
-    wanted = float(ndtri(_TAIL))
+    quantile = float(ndtri(_TAIL))
 
     def excess(at: float) -> float:
         """Return a function of ``at`` that is nearly linear, so that its root is found in few steps."""
         tail = min(1 - _MIN_TAIL, max(_MIN_TAIL, _probability_below(points, counts, at)))
-        return float(ndtri(tail)) - wanted
+        return float(ndtri(tail)) - quantile
 
     # Lower bound of the quantile by Cantelli's inequality.
     start = max(0.0, mean - deviation * math.sqrt(1 / _TAIL - 1))

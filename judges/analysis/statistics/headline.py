@@ -109,10 +109,10 @@ def headline(trials: Sequence[Trial], *, resampled: bool = True) -> Headline | N
 
 
 def _by_task(trials: Sequence[Trial]) -> list[list[Trial]]:
-    found: dict[str, list[Trial]] = {}
+    by_task: dict[str, list[Trial]] = {}
     for trial in sorted(trials, key=lambda one: (one.task_id, one.run)):
-        found.setdefault(trial.task_id, []).append(trial)
-    return list(found.values())
+        by_task.setdefault(trial.task_id, []).append(trial)
+    return list(by_task.values())
 
 
 def _success(score: float) -> float:

@@ -59,5 +59,5 @@ def interval_over_bounds(lows: Sequence[float], highs: Sequence[float]) -> Inter
     return None if first is None or second is None else _within(first.hull(second))
 
 
-def _within(found: Interval | None) -> Interval | None:
-    return None if found is None else found.cut(-1.0, 1.0)
+def _within(interval: Interval | None) -> Interval | None:
+    return None if interval is None else interval.cut(-1.0, 1.0)

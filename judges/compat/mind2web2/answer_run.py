@@ -126,7 +126,7 @@ def _has_changed(stored: Any, current: Any) -> bool:
 def read_object(path: Path) -> dict[str, Any] | None:
     """Return the JSON object in a file; None if the file is missing or contains something else."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None

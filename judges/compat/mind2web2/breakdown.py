@@ -74,9 +74,9 @@ class Breakdown:
                 return 0.0, 0.0
             return view.low, view.high
 
-        found = bounds(self._root, interval)
-        if self._decisions.is_complete or found.value is None or self._is_closed():
-            return found
+        score = bounds(self._root, interval)
+        if self._decisions.is_complete or score.value is None or self._is_closed():
+            return score
         # With all values, or more time, the script could have built another tree.
         return Score(value=None, low=0.0, high=1.0)
 

@@ -169,11 +169,11 @@ def not_judged(reason: Reason, explanation: str) -> Verdict:
 
 def missed_steps(root: VerificationNode) -> dict[int, VerificationNode]:
     """Map each child after the first missed step of a sequence, by ``id(node)``, to that step. Direct children only."""
-    found: dict[int, VerificationNode] = {}
+    missed: dict[int, VerificationNode] = {}
     for parent in root.walk():
         if parent.strategy == "sequential":
-            found |= _after_first_miss(parent.children)
-    return found
+            missed |= _after_first_miss(parent.children)
+    return missed
 
 
 def _after_first_miss(steps: Sequence[VerificationNode]) -> dict[int, VerificationNode]:

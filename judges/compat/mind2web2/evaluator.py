@@ -132,15 +132,15 @@ class Evaluator(TreeBuilder):
         extractor = self.extractor
         instruction = additional_instruction or NO_INSTRUCTION
         if source is None:
-            found = await extractor.simple_extract(prompt, template_class, instruction, **kwargs)
+            extracted = await extractor.simple_extract(prompt, template_class, instruction, **kwargs)
         elif isinstance(source, str):
-            found = await extractor.extract_from_url(
+            extracted = await extractor.extract_from_url(
                 prompt, source, template_class, additional_instruction=instruction, **kwargs
             )
         else:
             raise ValueError(f"source must be a string or None, not {type(source).__name__}")
-        self._extractions.append({extraction_name: as_recorded(found)})
-        return found
+        self._extractions.append({extraction_name: as_recorded(extracted)})
+        return extracted
 
     async def verify(
         self,

@@ -79,7 +79,7 @@ class Extractor(BaseEvaluator):
             self._failed(f"extraction failed: {template_class.__name__} is not a pydantic 2 model")
             return template_class()
         try:
-            found = await self.session.extractor(self.MODEL_NAME).extract_in_full(
+            extracted = await self.session.extractor(self.MODEL_NAME).extract_in_full(
                 template_class,
                 prompt,
                 task=self.task_description,
@@ -95,8 +95,8 @@ class Extractor(BaseEvaluator):
         except PydanticUserError as error:
             self._failed(f"extraction failed: {template_class.__name__} has no JSON schema: {error.message}")
             return template_class()
-        decisions.add_usage(found.usage, found.prompt)
-        return found.value
+        decisions.add_usage(extracted.usage, extracted.prompt)
+        return extracted.value
 
     def _without_page(self, error: CacheError) -> None:
         if isinstance(error, NoEvidence) and error.gone:

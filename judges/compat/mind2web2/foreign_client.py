@@ -81,12 +81,12 @@ def _own_client(client: Any) -> AsyncProviderClient | None:
 
 
 def _translated(error: Exception) -> LLMError:
-    what = f"the client raised {type(error).__name__}: {error}"
+    message = f"the client raised {type(error).__name__}: {error}"
     if isinstance(error, TimeoutError):
-        return LLMTimeout(what, usage=_ONE_CALL)
+        return LLMTimeout(message, usage=_ONE_CALL)
     if getattr(error, "status_code", None) in _PERMANENT:
-        return LLMRejected(what, usage=_ONE_CALL)
-    return LLMUnavailable(what, usage=_ONE_CALL)
+        return LLMRejected(message, usage=_ONE_CALL)
+    return LLMUnavailable(message, usage=_ONE_CALL)
 
 
 def _parse(reply: Any, request: LLMRequest) -> BaseModel | None:

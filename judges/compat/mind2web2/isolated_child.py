@@ -159,9 +159,9 @@ class RemoteServices:
 
     async def read_document(self, data: bytes, content_type: str, *, deadline_s: float) -> Document:
         encoded = await asyncio.to_thread(to_base64, data)
-        found = await self._rpc.call("document", data=encoded, content_type=content_type, deadline_s=deadline_s)
-        shots = tuple(from_base64(shot) for shot in found["screenshots"])
-        return Document(kind=PageKind(found["kind"]), text=str(found["text"]), screenshots=shots)
+        reply = await self._rpc.call("document", data=encoded, content_type=content_type, deadline_s=deadline_s)
+        shots = tuple(from_base64(shot) for shot in reply["screenshots"])
+        return Document(kind=PageKind(reply["kind"]), text=str(reply["text"]), screenshots=shots)
 
     def live_pages(self, max_pages: int) -> LiveBrowser:
         return _LivePages(self._rpc)
@@ -208,11 +208,11 @@ class RemoteMaps:
 
     def ask(self, method: str | None, /, *args: Any, **keywords: Any) -> Any:
         """Call a method of the Maps client. Raises ValueError, TypeError or an error of ``googlemaps.exceptions``."""
-        found = self._rpc.call_blocking("maps", method=method, args=list(args), keywords=keywords, **self._which)
-        if "raised" not in found:
-            return found["result"]
+        reply = self._rpc.call_blocking("maps", method=method, args=list(args), keywords=keywords, **self._which)
+        if "raised" not in reply:
+            return reply["result"]
         from googlemaps import exceptions  # type: ignore[import-untyped]  # here, because it loads slowly
 
         kinds = {"ValueError": ValueError, "TypeError": TypeError}
-        kind = kinds.get(found["raised"]) or getattr(exceptions, found["raised"])
-        raise kind(*found["args"])
+        kind = kinds.get(reply["raised"]) or getattr(exceptions, reply["raised"])
+        raise kind(*reply["args"])

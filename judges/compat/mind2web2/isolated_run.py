@@ -193,12 +193,12 @@ class ToolsRpcServer:
         return await asyncio.to_thread(observation_to_json, seen)
 
     async def _document(self, params: Mapping[str, Any]) -> Any:
-        found = await external_services().read_document(
+        document = await external_services().read_document(
             from_base64(from_json_value(params["data"], str)),
             from_json_value(params["content_type"], str),
             deadline_s=from_json_value(params["deadline_s"], float),
         )
-        return await asyncio.to_thread(_document_value, found)
+        return await asyncio.to_thread(_document_value, document)
 
     async def _observe(self, params: Mapping[str, Any]) -> Any:
         return await asyncio.to_thread(
@@ -267,9 +267,9 @@ def _raised(kind: str, *args: Any) -> dict[str, Any]:
     return {"raised": kind, "args": list(args)}
 
 
-def _document_value(found: Document) -> dict[str, Any]:
+def _document_value(document: Document) -> dict[str, Any]:
     return {
-        "kind": found.kind.value,
-        "text": found.text,
-        "screenshots": [to_base64(shot) for shot in found.screenshots],
+        "kind": document.kind.value,
+        "text": document.text,
+        "screenshots": [to_base64(shot) for shot in document.screenshots],
     }

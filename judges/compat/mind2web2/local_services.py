@@ -150,11 +150,11 @@ class _CaptureThread:
 
 async def _open_capturer(stack: AsyncExitStack, max_pages: int) -> Capturer:
     """Open a capturer that uses the headless shell first and the full browser for retries, if both are installed."""
-    found = await asyncio.to_thread(find_browser, browser_path())
-    programs = [program for program in (found.shell, found.full) if program is not None]
+    browser = await asyncio.to_thread(find_browser, browser_path())
+    programs = [program for program in (browser.shell, browser.full) if program is not None]
     if not programs:
-        looked_in = ", ".join(map(str, found.searched_paths))
-        raise BrowserUnavailable(found.problem or f"No Chromium found in {looked_in}: set ASSAY_BROWSER to its path.")
+        looked_in = ", ".join(map(str, browser.searched_paths))
+        raise BrowserUnavailable(browser.problem or f"No Chromium found in {looked_in}: set ASSAY_BROWSER to its path.")
     proxy = await stack.enter_async_context(EgressProxy(egress_allow()))
     slots = asyncio.Semaphore(max_pages)
     unsandboxed = browser_unsandboxed()

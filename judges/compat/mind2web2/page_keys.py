@@ -55,8 +55,8 @@ def forgiving_key(url: str, *, is_layout_key: bool = False) -> str:
     if not query:
         return path.rstrip("/")
     pairs = [pair if "=" in pair else f"{pair}=" for pair in query.rstrip("/").replace("+", " ").split("&") if pair]
-    kept = sorted(pair for pair in pairs if not pair.startswith("utm_"))
-    return f"{path.rstrip('/')}?{'&'.join(kept)}" if kept else path.rstrip("/")
+    params = sorted(pair for pair in pairs if not pair.startswith("utm_"))
+    return f"{path.rstrip('/')}?{'&'.join(params)}" if params else path.rstrip("/")
 
 
 def _md5(text: str) -> str:

@@ -93,9 +93,9 @@ class StoredPages(ABC):
             CacheError: the page could not be fetched.
         """
         cleaned = normalize_url_markdown(url)
-        kept = self._kept.get(cleaned)
-        if kept is not None:
-            return kept
+        stored = self._kept.get(cleaned)
+        if stored is not None:
+            return stored
         if cleaned in self._absent:
             raise self._absent[cleaned]
         return await self._loads.run(cleaned, lambda: self._load(cleaned))
@@ -105,8 +105,8 @@ class StoredPages(ABC):
 
         Same errors as ``evidence``.
         """
-        found = await self.evidence(url)
-        return await found.complete_page() if isinstance(found, EvidenceReference) else found
+        evidence = await self.evidence(url)
+        return await evidence.complete_page() if isinstance(evidence, EvidenceReference) else evidence
 
     def used(self) -> list[Capture]:
         return list(self._used.values())

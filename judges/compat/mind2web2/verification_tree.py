@@ -112,11 +112,11 @@ class VerificationNode(BaseModel):
 
     def walk(self) -> list[VerificationNode]:
         """Return this node and all descendants, each once. Scripts may add a node twice or create cycles."""
-        found = {id(self): self}
+        nodes = {id(self): self}
         pending = [self]
         for node in pending:
-            new = {id(child): child for child in node.children if id(child) not in found}
-            found |= new
+            new = {id(child): child for child in node.children if id(child) not in nodes}
+            nodes |= new
             pending.extend(new.values())
         return pending
 

@@ -69,24 +69,24 @@ def parse_options(
     )
 
 
-def instruction_of(given: str | None) -> str | None:
+def instruction_of(instruction: str | None) -> str | None:
     """Return an additional instruction, or None if it is None, empty or the string "None"."""
-    return None if not given or given == NO_INSTRUCTION else str(given)
+    return None if not instruction or instruction == NO_INSTRUCTION else str(instruction)
 
 
-def sources_of(given: Any) -> tuple[str, ...] | None:
+def sources_of(sources: Any) -> tuple[str, ...] | None:
     """Return the pages for a claim: None for the answer alone; empty if none of the given values is a page.
 
     Raises:
-        InvalidCall: ``given`` is neither None, a string nor a list.
+        InvalidCall: ``sources`` is neither None, a string nor a list.
     """
-    if given is None or given == []:
+    if sources is None or sources == []:
         return None
-    if isinstance(given, str):
-        return page_addresses([given])
-    if isinstance(given, list):
-        return page_addresses(given)
-    raise InvalidCall(f"sources must be None, a string or a list, not {type(given).__name__}")
+    if isinstance(sources, str):
+        return page_addresses([sources])
+    if isinstance(sources, list):
+        return page_addresses(sources)
+    raise InvalidCall(f"sources must be None, a string or a list, not {type(sources).__name__}")
 
 
 def page_addresses(entries: Sequence[Any]) -> tuple[str, ...]:

@@ -85,21 +85,21 @@ class Verifier(BaseEvaluator):
         """
         if claim is None:
             raise TypeError("the claim must not be None")
-        asked = Claim(text=str(claim))
+        asked_claim = Claim(text=str(claim))
         try:
             asking = parse_options(self.config, additional_instruction, **options)
-            asked = Claim(text=str(claim), sources=sources_of(sources), instruction=asking.instruction)
-            verdict = await self._judge(asked, asking)
+            asked_claim = Claim(text=str(claim), sources=sources_of(sources), instruction=asking.instruction)
+            verdict = await self._judge(asked_claim, asking)
         except InvalidCall as error:
             verdict = Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE, reasoning=str(error))
         except asyncio.CancelledError:
-            self._record_cancellation(node, asked)
+            self._record_cancellation(node, asked_claim)
             raise
-        self.logger.info("claim %s: %s", verdict.outcome.value, asked.text)
+        self.logger.info("claim %s: %s", verdict.outcome.value, asked_claim.text)
         if node is None:
             self.session.decisions.add_verdict(verdict)
         else:
-            self.session.decisions.record(node, verdict, asked)
+            self.session.decisions.record(node, verdict, asked_claim)
         return verdict.outcome is Outcome.PASSED
 
     async def _judge(self, claim: Claim, asking: VerifyOptions) -> Verdict:

@@ -47,7 +47,7 @@ class Prompt:
         """
         if values.keys() != self.variables:
             raise PromptDamaged(f"prompt {self.ref} takes {sorted(self.variables)}, not {sorted(values)}")
-        return _VARIABLE.sub(lambda found: values[found[1]], self.text)
+        return _VARIABLE.sub(lambda match: values[match[1]], self.text)
 
 
 @cache
@@ -70,14 +70,14 @@ def parse_prompt(written: str, *, id: str) -> Prompt:
     Raises:
         PromptDamaged: the front matter is missing or invalid, or the text uses other variables than declared.
     """
-    found = _FILE.fullmatch(written)
-    if found is None:
+    match = _FILE.fullmatch(written)
+    if match is None:
         raise PromptDamaged(f"prompt {id!r} has no front matter")
-    front = dict(_field(line, id) for line in found["front"].splitlines())
+    front = dict(_field(line, id) for line in match["front"].splitlines())
     if front.keys() != {"id", "version", "variables"} or front["id"] != id or not front["version"].isdigit():
         raise PromptDamaged(f"prompt {id!r}: the front matter must have its id, an integer version and variables")
     declared = frozenset() if front["variables"] == "-" else frozenset(re.split(r",\s*", front["variables"]))
-    text = found["text"].strip()
+    text = match["text"].strip()
     used = frozenset(_VARIABLE.findall(text))
     if declared != used:
         raise PromptDamaged(f"prompt {id!r} declares the variables {sorted(declared)} and uses {sorted(used)}")

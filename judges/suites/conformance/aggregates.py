@@ -17,46 +17,48 @@ _PLACES = {"first": 0, "second": 1, "third": 2, "last": -1}
 def aggregate_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     """Check each step and the aggregate figures."""
     scores = []
-    for number, given in enumerate(golden["steps"]):
-        case = GoldenCase(f"step {number} ({given.get('annotation_id')}_{given.get('action_uid')})")
+    for number, step in enumerate(golden["steps"]):
+        case = GoldenCase(f"step {number} ({step.get('annotation_id')}_{step.get('action_uid')})")
         with case.running():
-            scores.append(_step_score(case, given))
+            scores.append(_step_score(case, step))
         yield case
-    found = _results(scores, golden["results"])
+    results = _results(scores, golden["results"])
     for name, expected in golden["results"].items():
         case = GoldenCase(f"results.{name}")
         with case.running():
-            case.expect(name, expected, found.get(name))
+            case.expect(name, expected, results.get(name))
         yield case
     if "task_success_rate" in golden:
         case = GoldenCase("task_success_rate")
         with case.running():
-            case.expect("task_success_rate", golden["task_success_rate"], found["error_ratio"].get("0", 0.0))
+            case.expect("task_success_rate", golden["task_success_rate"], results["error_ratio"].get("0", 0.0))
         yield case
 
 
-def _step_score(case: GoldenCase, given: Mapping[str, Any]) -> StepScore:
+def _step_score(case: GoldenCase, step: Mapping[str, Any]) -> StepScore:
     """Return the score of a step, computed from its prediction if the case contains one."""
-    element, f1, success = given.get("element_acc"), given.get("op_f1"), given.get("step_success")
-    positives = given.get("gold_ids_in_topk")
-    if positives is not None and "predicted_id" in given and "gold_op" in given:
+    element, f1, success = step.get("element_acc"), step.get("op_f1"), step.get("step_success")
+    positives = step.get("gold_ids_in_topk")
+    if positives is not None and "predicted_id" in step and "gold_op" in step:
         scored = score_prediction(
-            Prediction(given["predicted_id"] or "", given.get("predicted_op_string") or ""),
+            Prediction(step["predicted_id"] or "", step.get("predicted_op_string") or ""),
             [str(id) for id in positives],
-            gold_op_string(given["gold_op"], given.get("gold_value") or ""),
+            gold_op_string(step["gold_op"], step.get("gold_value") or ""),
         )
-        found = {"element_acc": scored.element, "op_f1": scored.op_f1, "step_success": int(scored.success)}
+        values = {"element_acc": scored.element, "op_f1": scored.op_f1, "step_success": int(scored.success)}
         case.expect(
-            "step", {name: given[name] for name in found if name in given}, {n: found[n] for n in found if n in given}
+            "step",
+            {name: step[name] for name in values if name in step},
+            {n: values[n] for n in values if n in step},
         )
         element, f1, success = scored.element, scored.op_f1, scored.success
     else:
         known = {"annotation_id", "action_uid", "website", "domain", "element_acc", "op_f1", "step_success"}
-        case.note_unchecked(given, frozenset({*known, "gold_ids_in_topk"}))
+        case.note_unchecked(step, frozenset({*known, "gold_ids_in_topk"}))
     return StepScore(
-        task_id=str(given["annotation_id"]),
-        website=str(given.get("website", "")),
-        domain=str(given.get("domain", "")),
+        task_id=str(step["annotation_id"]),
+        website=str(step.get("website", "")),
+        domain=str(step.get("domain", "")),
         element=float(element or 0),
         operation=float(f1 or 0),
         success=bool(success),
@@ -82,21 +84,21 @@ def trailing_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     for key in sorted(golden):
         if not key.startswith("order_"):
             continue
-        given = golden[key]
-        unplayed = _PLACES[key.rpartition("_")[2]] % len(given["order"])
+        inputs = golden[key]
+        unplayed = _PLACES[key.rpartition("_")[2]] % len(inputs["order"])
         scores = [
             StepScore(
                 task_id=str(task),
-                website=next(iter(given["results"].get("acc_per_website", {"s": 0}))),
+                website=next(iter(inputs["results"].get("acc_per_website", {"s": 0}))),
                 domain="",
                 element=float(place != unplayed),
                 operation=float(place != unplayed),
                 success=place != unplayed,
                 played=place != unplayed,
             )
-            for place, (task, _) in enumerate(given["order"])
+            for place, (task, _) in enumerate(inputs["order"])
         ]
         case = GoldenCase(key)
         with case.running():
-            case.expect("results", given["results"], official_results(scores, compat_trailing=True))
+            case.expect("results", inputs["results"], official_results(scores, compat_trailing=True))
         yield case

@@ -46,9 +46,9 @@ class GoldenCase:
             got = f"{type(error).__name__}: {error}"
             self.differences.append(FieldDifference(field="(all)", expected="a case that runs", got=got))
 
-    def note_unchecked(self, given: Mapping[str, Any], known: frozenset[str]) -> None:
-        """Record the keys of ``given`` that are not in ``known``."""
-        self.not_checked += sorted(given.keys() - known - REMARKS)
+    def note_unchecked(self, inputs: Mapping[str, Any], known: frozenset[str]) -> None:
+        """Record the keys of ``inputs`` that are not in ``known``."""
+        self.not_checked += sorted(inputs.keys() - known - REMARKS)
 
 
 REMARKS = frozenset({"id", "source", "note", "description", "comment", "recommended"})
@@ -61,8 +61,8 @@ def differences(expected: Any, got: Any, path: str) -> Iterator[FieldDifference]
         for key in [*expected, *(key for key in got if key not in expected)]:
             yield from differences(expected.get(key, _ABSENT), got.get(key, _ABSENT), f"{path}.{key}")
     elif _is_list(expected) and _is_list(got) and len(expected) == len(got):
-        for place, (wanted, found) in enumerate(zip(expected, got, strict=True)):
-            yield from differences(wanted, found, f"{path}.{place}")
+        for place, (expected_item, actual) in enumerate(zip(expected, got, strict=True)):
+            yield from differences(expected_item, actual, f"{path}.{place}")
     elif not _same(expected, got):
         yield FieldDifference(field=path, expected=expected, got=got)
 

@@ -72,8 +72,8 @@ def label(index: int) -> str:
 
 
 def _letter(raw: str) -> str | None:
-    found = _LETTER.search(raw)
-    return None if found is None else found[1].upper()
+    match = _LETTER.search(raw)
+    return None if match is None else match[1].upper()
 
 
 def _action(name: str) -> str:

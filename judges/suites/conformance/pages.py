@@ -26,13 +26,13 @@ def dom_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     """Check representations of pages. Values that a case omits come from ``sample``."""
     sample = golden["sample"]
     for number, own in enumerate(golden["cases"]):
-        given = {**sample, **own.get("sample", {}), **own}
+        inputs = {**sample, **own.get("sample", {}), **own}
         case = GoldenCase(str(own.get("id", number)))
         with case.running():
-            page, ids = Page.parse(_page_text(given)), tuple(map(str, given["candidate_ids"]))
+            page, ids = Page.parse(_page_text(inputs)), tuple(map(str, inputs["candidate_ids"]))
             for name, html_brackets in _FORMS.items():
                 if name in own:
-                    case.expect(name, own[name], _shown(page, ids, given, own[name], html_brackets=html_brackets))
+                    case.expect(name, own[name], _shown(page, ids, inputs, own[name], html_brackets=html_brackets))
             if "pruned_xml_c14n" in own:
                 case.expect(
                     "pruned_xml_c14n", _canonical(own["pruned_xml_c14n"]), _canonical(_xml_text(page.pruned(ids)))
@@ -55,29 +55,29 @@ def dom_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
         yield case
 
 
-def _page_text(given: Mapping[str, Any]) -> str:
+def _page_text(inputs: Mapping[str, Any]) -> str:
     """Return the page of a case.
 
     A "no-whitespace" case without its own page uses the page of ``sample`` with the white space between tags removed.
     """
-    text = str(next(given[key] for key in _PAGE_KEYS if isinstance(given.get(key), str)))
-    if "no-whitespace" in str(given.get("id", "")):
+    text = str(next(inputs[key] for key in _PAGE_KEYS if isinstance(inputs.get(key), str)))
+    if "no-whitespace" in str(inputs.get("id", "")):
         return _BETWEEN_TAGS.sub("><", text)
     return text
 
 
 def _shown(
-    page: Page, ids: tuple[str, ...], given: Mapping[str, Any], wanted: Mapping[str, Any], *, html_brackets: bool
+    page: Page, ids: tuple[str, ...], inputs: Mapping[str, Any], expected: Mapping[str, Any], *, html_brackets: bool
 ) -> dict[str, Any]:
-    if "raises" in wanted:
-        return {"raises": wanted["raises"]} if _raises(page, ids) else {}
+    if "raises" in expected:
+        return {"raises": expected["raises"]} if _raises(page, ids) else {}
     shown = show_page(page, ids, html_brackets=html_brackets)
-    found: dict[str, Any] = {"context": shown.context, "choices": [list(option) for option in shown.options]}
-    if "gold_id" in given:
-        place = shown.numbers.get(str(given["gold_id"]))
+    values: dict[str, Any] = {"context": shown.context, "choices": [list(option) for option in shown.options]}
+    if "gold_id" in inputs:
+        place = shown.numbers.get(str(inputs["gold_id"]))
         letter = NONE_LETTER if place is None else chr(ord(NONE_LETTER) + 1 + place)
-        found["target"] = gold_text(letter, given["operation"]["op"], given["operation"].get("value", ""))
-    return {name: value for name, value in found.items() if name in wanted}
+        values["target"] = gold_text(letter, inputs["operation"]["op"], inputs["operation"].get("value", ""))
+    return {name: value for name, value in values.items() if name in expected}
 
 
 def _raises(page: Page, ids: tuple[str, ...]) -> bool:
@@ -103,16 +103,16 @@ def _xml_text(root: Element) -> str:
 
 def tournament_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     """Replay recorded tournaments."""
-    for number, given in enumerate(golden["cases"]):
-        case = GoldenCase(str(given.get("id", number)))
+    for number, inputs in enumerate(golden["cases"]):
+        case = GoldenCase(str(inputs.get("id", number)))
         with case.running():
-            own = next((given[key] for key in _PAGE_KEYS if key in given), None)
+            own = next((inputs[key] for key in _PAGE_KEYS if key in inputs), None)
             page = (
                 Page.parse(own)
                 if own is not None
-                else _first_items(_page_with_items(golden, len(given["ranks"])), len(given["ranks"]))
+                else _first_items(_page_with_items(golden, len(inputs["ranks"])), len(inputs["ranks"]))
             )
-            _play(case, given, page)
+            _play(case, inputs, page)
             known = {
                 "n_pos",
                 "n_neg",
@@ -125,7 +125,7 @@ def tournament_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
                 "prediction",
             }
             known |= {"element_acc", "action_f1", "step_acc", "python_random_seed", *_PAGE_KEYS}
-            case.note_unchecked(given, frozenset(known))
+            case.note_unchecked(inputs, frozenset(known))
         yield case
 
 
@@ -149,38 +149,38 @@ def _first_items(whole: str, count: int) -> Page:
     return Page(root)
 
 
-def _play(case: GoldenCase, given: Mapping[str, Any], page: Page) -> None:
-    within = [id for id, rank in given["ranks"].items() if rank < given["top_k"]]
-    positives = [id for id in map(str, given["pos_ids"]) if id in within]
-    order = [str(id) for id in given.get("shuffled_order", ())]
-    if "python_random_seed" in given:
-        negatives = [id for id in within if id not in given["pos_ids"]]
-        order = shuffled(positives, negatives, Random(given["python_random_seed"]))  # noqa: S311 - not a secret
-        if "shuffled_order" in given:
-            case.expect("shuffled_order", given["shuffled_order"], order)
+def _play(case: GoldenCase, inputs: Mapping[str, Any], page: Page) -> None:
+    within = [id for id, rank in inputs["ranks"].items() if rank < inputs["top_k"]]
+    positives = [id for id in map(str, inputs["pos_ids"]) if id in within]
+    order = [str(id) for id in inputs.get("shuffled_order", ())]
+    if "python_random_seed" in inputs:
+        negatives = [id for id in within if id not in inputs["pos_ids"]]
+        order = shuffled(positives, negatives, Random(inputs["python_random_seed"]))  # noqa: S311 - not a secret
+        if "shuffled_order" in inputs:
+            case.expect("shuffled_order", inputs["shuffled_order"], order)
     # Fine-tuned models get round brackets, and their replies have another format.
-    seq2seq = any(one.get("context", "").startswith("(") for one in given["rounds"])
+    seq2seq = any(one.get("context", "").startswith("(") for one in inputs["rounds"])
     tournament = Tournament(order if positives else [], keep_earlier_pick=seq2seq)
-    for place, one in enumerate(given["rounds"]):
+    for place, one in enumerate(inputs["rounds"]):
         group = tournament.next_group()
         if group is None:
             case.expect(f"rounds.{place}", "a round", "the end")
             break
         shown = show_page(page, group, html_brackets=not seq2seq)
-        found = {
+        values = {
             "candidate_ids": list(group),
             "choices": [list(option) for option in shown.options],
             "context": shown.context,
         }
-        case.expect(f"rounds.{place}", {name: one[name] for name in found if name in one}, _only(found, one))
+        case.expect(f"rounds.{place}", {name: one[name] for name in values if name in one}, _only(values, one))
         parsed = (parse_seq2seq if seq2seq else parse_llm)(one["model_output"])
         tournament.reply([id for id, _ in shown.options], parsed)
     case.expect("rounds", "the end", "the end" if tournament.next_group() is None else "a further round")
-    op = given["operation"]
+    op = inputs["operation"]
     scored = score_prediction(tournament.prediction, positives, gold_op_string(op["op"], op.get("value", "")))
-    case.expect("prediction", Prediction(*given["prediction"][-2:])._asdict(), tournament.prediction._asdict())
+    case.expect("prediction", Prediction(*inputs["prediction"][-2:])._asdict(), tournament.prediction._asdict())
     figures = {"element_acc": scored.element, "action_f1": scored.op_f1, "step_acc": int(scored.success)}
-    case.expect("step", _only(given, figures), _only(figures, given))
+    case.expect("step", _only(inputs, figures), _only(figures, inputs))
 
 
 def _only(values: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
@@ -206,11 +206,11 @@ def ranking_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
             )
         yield case
     if "pickle" in golden:
-        for part, found in (("scores", scores), ("ranks", ranks)):
-            for sample_id in sorted({*golden["pickle"].get(part, {}), *found}):
+        for part, values in (("scores", scores), ("ranks", ranks)):
+            for sample_id in sorted({*golden["pickle"].get(part, {}), *values}):
                 case = GoldenCase(f"pickle.{part}.{sample_id}")
                 with case.running():
-                    case.expect("entry", golden["pickle"].get(part, {}).get(sample_id), found.get(sample_id))
+                    case.expect("entry", golden["pickle"].get(part, {}).get(sample_id), values.get(sample_id))
                 yield case
     if "results" in golden:
         case = GoldenCase("results")
@@ -222,10 +222,10 @@ def ranking_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
 
 def _documents(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     """Check the ranker input of single elements, if the file contains the page."""
-    wanted = golden.get("format_candidate_real")
-    if wanted is None:
+    listing = golden.get("format_candidate_real")
+    if listing is None:
         return
-    containers = [container for container in (wanted, golden, golden.get("sample")) if isinstance(container, Mapping)]
+    containers = [container for container in (listing, golden, golden.get("sample")) if isinstance(container, Mapping)]
     pages = [container[key] for container in containers for key in _PAGE_KEYS if isinstance(container.get(key), str)]
     if not pages:
         case = GoldenCase("format_candidate_real")
@@ -234,23 +234,23 @@ def _documents(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
         yield case
         return
     page = Page.parse(pages[0])
-    for id, text in _listed(wanted):
+    for id, text in _listed(listing):
         case = GoldenCase(f"format_candidate_real.{id}")
         with case.running():
             case.expect("text", text, ranker_document(page, id))
         yield case
 
 
-def _listed(wanted: Any) -> Iterator[tuple[str, str]]:
+def _listed(listing: Any) -> Iterator[tuple[str, str]]:
     """Yield pairs of id and text from a map, from pairs, or from objects that contain both."""
-    if isinstance(wanted, Mapping):
-        inner = next((value for value in wanted.values() if isinstance(value, list | Mapping)), None)
+    if isinstance(listing, Mapping):
+        inner = next((value for value in listing.values() if isinstance(value, list | Mapping)), None)
         if inner is not None:
             yield from _listed(inner)
             return
-        yield from ((id, text) for id, text in wanted.items() if id not in _PAGE_KEYS)
+        yield from ((id, text) for id, text in listing.items() if id not in _PAGE_KEYS)
         return
-    for one in wanted:
+    for one in listing:
         if isinstance(one, Mapping):
             id = next(value for key, value in one.items() if key.endswith("id"))
             text = next(value for value in one.values() if isinstance(value, str) and "target:" in value)

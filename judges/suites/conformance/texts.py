@@ -27,27 +27,27 @@ _F1 = {"f1_multichoice": op_f1, "f1_generation_variant": op_f1_without_punctuati
 
 def op_f1_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     """Check the two F1 variants of Mind2Web."""
-    for number, given in enumerate(golden["cases"]):
-        case = GoldenCase(str(given.get("id", number)))
+    for number, inputs in enumerate(golden["cases"]):
+        case = GoldenCase(str(inputs.get("id", number)))
         with case.running():
             for name, measure in _F1.items():
-                if name in given:
-                    case.expect(name, given[name], measure(given["pred"], given["gold"]))
-            case.note_unchecked(given, frozenset({"pred", "gold", *_F1}))
+                if name in inputs:
+                    case.expect(name, inputs[name], measure(inputs["pred"], inputs["gold"]))
+            case.note_unchecked(inputs, frozenset({"pred", "gold", *_F1}))
         yield case
 
 
 def parse_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     """Check the parsers of chat and fine-tuned models."""
-    for number, given in enumerate(golden["cases"]):
-        case = GoldenCase(str(given.get("id", number)))
+    for number, inputs in enumerate(golden["cases"]):
+        case = GoldenCase(str(inputs.get("id", number)))
         with case.running():
-            if "llm" in given:
-                parsed = parse_llm(given["raw"])
-                case.expect("llm", given["llm"], {"letter": parsed.letter, "op_string": parsed.op_string})
-            if "seq2seq" in given:
-                case.expect("seq2seq", given["seq2seq"], _seq2seq(given["raw"]))
-            case.note_unchecked(given, frozenset({"raw", "llm", "seq2seq"}))
+            if "llm" in inputs:
+                parsed = parse_llm(inputs["raw"])
+                case.expect("llm", inputs["llm"], {"letter": parsed.letter, "op_string": parsed.op_string})
+            if "seq2seq" in inputs:
+                case.expect("seq2seq", inputs["seq2seq"], _seq2seq(inputs["raw"]))
+            case.note_unchecked(inputs, frozenset({"raw", "llm", "seq2seq"}))
         yield case
 
 
@@ -61,12 +61,12 @@ def _seq2seq(raw: str) -> Any:
 
 def seeact_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     """Check the SeeAct parser and option names."""
-    for number, given in enumerate(golden.get("parse", ())):
-        case = GoldenCase(str(given.get("id", f"parse {number}")))
+    for number, inputs in enumerate(golden.get("parse", ())):
+        case = GoldenCase(str(inputs.get("id", f"parse {number}")))
         with case.running():
-            parsed = parse_seeact(given["raw"])
-            case.expect("parsed", given["parsed"], [parsed.element, parsed.action, parsed.value])
-            case.note_unchecked(given, frozenset({"raw", "parsed"}))
+            parsed = parse_seeact(inputs["raw"])
+            case.expect("parsed", inputs["parsed"], [parsed.element, parsed.action, parsed.value])
+            case.note_unchecked(inputs, frozenset({"raw", "parsed"}))
         yield case
     for index, name in golden.get("option_names", ()):
         case = GoldenCase(f"option {index}")
@@ -85,19 +85,19 @@ def seeact_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
 def port_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     """Check the integration guide's port, which differs from the published evaluation."""
     readers = {"seed_commit": guide_port.parse_first, "head": guide_port.parse_later}
-    for number, given in enumerate(golden.get("parse", ())):
-        case = GoldenCase(str(given.get("id", f"parse {number}: {given['raw'][:40]!r}")))
+    for number, inputs in enumerate(golden.get("parse", ())):
+        case = GoldenCase(str(inputs.get("id", f"parse {number}: {inputs['raw'][:40]!r}")))
         with case.running():
             for name, reader in readers.items():
-                if name in given:
-                    case.expect(name, given[name], reader(given["raw"]))
-            case.note_unchecked(given, frozenset({"raw", *readers}))
+                if name in inputs:
+                    case.expect(name, inputs[name], reader(inputs["raw"]))
+            case.note_unchecked(inputs, frozenset({"raw", *readers}))
         yield case
-    for number, given in enumerate(golden.get("operation_f1_head", ())):
-        case = GoldenCase(str(given.get("id", f"operation_f1_head {number}")))
+    for number, inputs in enumerate(golden.get("operation_f1_head", ())):
+        case = GoldenCase(str(inputs.get("id", f"operation_f1_head {number}")))
         with case.running():
-            args = (given["gold_op"], given["gold_value"], given["pred_op"], given["pred_value"])
-            case.expect("f1", given["f1"], guide_port.operation_f1(*args))
+            args = (inputs["gold_op"], inputs["gold_value"], inputs["pred_op"], inputs["pred_value"])
+            case.expect("f1", inputs["f1"], guide_port.operation_f1(*args))
         yield case
     for index, label in golden.get("labels", {}).items():
         case = GoldenCase(f"label {index}")
@@ -108,25 +108,25 @@ def port_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
 
 def tilde_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     """Check operation tokens and validity of Multimodal-Mind2Web~."""
-    for number, given in enumerate(golden.get("tokens", ())):
-        case = GoldenCase(str(given.get("id", f"tokens {number}")))
+    for number, inputs in enumerate(golden.get("tokens", ())):
+        case = GoldenCase(str(inputs.get("id", f"tokens {number}")))
         with case.running():
             readings = {"click_value_dropped": False, "value_kept": True}
             for name, keep in readings.items():
-                if name in given:
-                    case.expect(name, given[name], _tokens(given, given[name], keep_click_value=keep))
+                if name in inputs:
+                    case.expect(name, inputs[name], _tokens(inputs, inputs[name], keep_click_value=keep))
             fields = {"pred_op", "pred_value", "gold_op", "gold_value"}
-            case.note_unchecked(given, frozenset({*fields, *readings}))
+            case.note_unchecked(inputs, frozenset({*fields, *readings}))
         yield case
     for key in sorted(golden):
         if key.startswith("is_valid_example"):
             yield _validity(key, golden[key])
 
 
-def _tokens(given: Mapping[str, Any], wanted: Mapping[str, Any], *, keep_click_value: bool) -> dict[str, Any]:
-    predicted = operation_string(given["pred_op"], given["pred_value"], keep_click_value=keep_click_value)
-    gold = operation_string(given["gold_op"], given["gold_value"], keep_click_value=keep_click_value)
-    found = {
+def _tokens(inputs: Mapping[str, Any], expected: Mapping[str, Any], *, keep_click_value: bool) -> dict[str, Any]:
+    predicted = operation_string(inputs["pred_op"], inputs["pred_value"], keep_click_value=keep_click_value)
+    gold = operation_string(inputs["gold_op"], inputs["gold_value"], keep_click_value=keep_click_value)
+    values = {
         "pred_string": predicted,
         "gold_string": gold,
         "pred_tokens": list(token_ids(predicted)),
@@ -134,20 +134,20 @@ def _tokens(given: Mapping[str, Any], wanted: Mapping[str, Any], *, keep_click_v
         "f1_set": operation_f1(predicted, gold, Counting.SET),
         "f1_multiset": operation_f1(predicted, gold, Counting.MULTISET),
     }
-    return {name: value for name, value in found.items() if name in wanted}
+    return {name: value for name, value in values.items() if name in expected}
 
 
-def _validity(key: str, given: Mapping[str, Any]) -> GoldenCase:
+def _validity(key: str, inputs: Mapping[str, Any]) -> GoldenCase:
     case = GoldenCase(key)
-    rows = given["rows"]
+    rows = inputs["rows"]
     valid = [row for row in rows if _is_true(row["is_valid"])]
-    found = {
+    values = {
         "n_rows": len(rows),
         "n_valid": len(valid),
         "n_tasks_with_valid": len({row["task_id"] for row in valid}),
         **report([_as_step(row) for row in valid], reading=Reading.SET, seed=0),
     }
-    case.expect("expected", given["expected"], {name: found[name] for name in given["expected"] if name in found})
+    case.expect("expected", inputs["expected"], {name: values[name] for name in inputs["expected"] if name in values})
     return case
 
 
@@ -171,13 +171,15 @@ def template_cases(golden: str) -> Iterator[GoldenCase]:
     for number, (user_text, answer) in enumerate(demonstrations(template)):
         case = GoldenCase(f"demonstration {number}")
         with case.running():
-            found = parse_demonstration(user_text)
-            if found is None:
+            demonstration = parse_demonstration(user_text)
+            if demonstration is None:
                 case.expect("form", "a page between ''' and a question with options", user_text[:60])
             else:
-                history = [] if found["history"] == "None" else found["history"].split("\n")
-                options = [line.partition(". ")[2] for line in found["options"].strip("\n").split("\n")]
-                asked = question_text(options, task=found["task"], history=history, wording=template.wording)
-                case.expect("content", user_text.rstrip("\n"), last_message(found["page"], asked).rstrip("\n"))
+                history = [] if demonstration["history"] == "None" else demonstration["history"].split("\n")
+                options = [line.partition(". ")[2] for line in demonstration["options"].strip("\n").split("\n")]
+                question = question_text(options, task=demonstration["task"], history=history, wording=template.wording)
+                case.expect(
+                    "content", user_text.rstrip("\n"), last_message(demonstration["page"], question).rstrip("\n")
+                )
                 case.expect("answer", answer.strip()[:7], "Answer:")
         yield case

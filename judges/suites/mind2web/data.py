@@ -76,9 +76,9 @@ def _files(root: Path, split: str) -> list[Path]:
         return [root]
     if not root.is_dir():
         raise DataMissing(f"{root} does not exist")
-    for found in (_data_files(root / split), _named(root, split), _unnamed(root, split)):
-        if found:
-            return found
+    for paths in (_data_files(root / split), _named(root, split), _unnamed(root, split)):
+        if paths:
+            return paths
     existing = ", ".join(sorted(path.name for path in root.iterdir())[:10]) or "nothing"
     raise DataMissing(f"{root}: no file of split {split!r} (*{split}*.json, .jsonl or .parquet); found: {existing}")
 
@@ -100,18 +100,18 @@ def _named(root: Path, split: str) -> list[Path]:
 
 def _unnamed(root: Path, split: str) -> list[Path]:
     """Return all data files of a folder, unless the folder or a file is named after another split."""
-    found = _data_files(root)
+    paths = _data_files(root)
     others = [name for name in KNOWN_SPLITS if name != split]
-    if root.name != split and any(name in path.name for path in (root, *found) for name in others):
+    if root.name != split and any(name in path.name for path in (root, *paths) for name in others):
         return []
-    return found
+    return paths
 
 
 def _sorted_files(paths: Iterator[Path]) -> list[Path]:
     """Sort by name, ``test_task_2`` before ``test_task_10``. If there are JSON files, row files are ignored."""
-    found = sorted(paths, key=_natural_key)
-    tasks = [path for path in found if path.suffix == ".json"]
-    return tasks or found
+    ordered = sorted(paths, key=_natural_key)
+    tasks = [path for path in ordered if path.suffix == ".json"]
+    return tasks or ordered
 
 
 def _natural_key(path: Path) -> list[tuple[str, int]]:
@@ -181,7 +181,7 @@ def count_steps(file: Path) -> int:
         with file.open("rb") as source:
             while chunk := source.read(_CHUNK_BYTES):
                 text = tail + chunk
-                ends = [found.end() for found in _ACTION.finditer(text)]
+                ends = [match.end() for match in _ACTION.finditer(text)]
                 count += len(ends)
                 # The kept tail must not contain a match that was already counted.
                 tail = text[max(ends[-1] if ends else 0, len(text) - _MAX_MATCH_CHARS) :]
@@ -234,12 +234,12 @@ def _steps(task: Any, file: Path, number: int, position: int) -> Iterator[Step]:
 
 
 def _operation(action: RowFields, place: str) -> tuple[str, str]:
-    given = action.given("operation")
-    if isinstance(given, str):
-        given = action.json("operation", given)
-    if not isinstance(given, Mapping):
+    value = action.given("operation")
+    if isinstance(value, str):
+        value = action.json("operation", value)
+    if not isinstance(value, Mapping):
         raise action.error("operation", "must be an object with op and value")
-    fields = RowFields(given, f"{place}, field operation")
+    fields = RowFields(value, f"{place}, field operation")
     op = fields.text("op", needed=True)
     if op not in OPS:
         raise fields.error("op", f"must be one of {', '.join(sorted(OPS))}, not {op[:40]!r}")
@@ -253,8 +253,8 @@ def _candidates(action: RowFields, name: str) -> tuple[Candidate, ...]:
     return tuple(_candidate(action, f"{name}.{number}", one) for number, one in enumerate(listed))
 
 
-def _candidate(action: RowFields, name: str, given: Any) -> Candidate:
-    one = action.json(name, given) if isinstance(given, str) else given
+def _candidate(action: RowFields, name: str, value: Any) -> Candidate:
+    one = action.json(name, value) if isinstance(value, str) else value
     if not isinstance(one, Mapping):
         raise action.error(name, "must be an object")
     id, rank = one.get("backend_node_id"), one.get("rank")
@@ -277,8 +277,8 @@ def _box(action: RowFields, name: str, one: Mapping[str, Any]) -> str:
     if isinstance(attributes, str):
         if not attributes.lstrip().startswith("{"):
             raise action.error(f"{name}.attributes", "must be a JSON object as a string")
-        found = _BOX.search(attributes)
-        return found[1] if found else ""
+        match = _BOX.search(attributes)
+        return match[1] if match else ""
     if not isinstance(attributes, Mapping):
         raise action.error(f"{name}.attributes", "must be a JSON object as a string")
     box = attributes.get("bounding_box_rect")

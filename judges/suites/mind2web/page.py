@@ -54,10 +54,10 @@ class Page:
         Raises:
             PageUnusable: there is no such element.
         """
-        found = self._by_id.get(id) if id else None
-        if found is None:
+        known = self._by_id.get(id) if id else None
+        if known is None:
             raise PageUnusable(f"candidate {id!r} is not in cleaned_html", element=id)
-        return found
+        return known
 
     def holds(self, id: str) -> bool:
         return bool(id) and id in self._by_id

@@ -57,15 +57,15 @@ def read_predictions(path: Path) -> dict[str, RecordedPrediction]:
         DataMissing, DataUnreadable: the file does not exist, or is not a JSON list.
         PredictionsUnusable: an entry has an unknown format, or its step occurs twice. The message names the entry.
     """
-    found: dict[str, RecordedPrediction] = {}
+    predictions: dict[str, RecordedPrediction] = {}
     for number, entry in enumerate(read_items(path)):
         place = f"{path.name}, entry {number}"
-        id, given = _read(entry, place)
-        if id in found:
+        id, prediction = _read(entry, place)
+        if id in predictions:
             raise PredictionsUnusable(f"{place}: duplicate prediction for step {id!r}")
-        if given is not None:
-            found[id] = given
-    return found
+        if prediction is not None:
+            predictions[id] = prediction
+    return predictions
 
 
 def _read(entry: Any, place: str) -> tuple[str, RecordedPrediction | None]:
@@ -99,16 +99,16 @@ def _prediction(node_id: Any, op_string: Any, place: str) -> Prediction:
     return Prediction(node_id, op_string) if node_id else EMPTY_PREDICTION
 
 
-def _round(given: Any, place: str) -> RecordedRound:
+def _round(value: Any, place: str) -> RecordedRound:
     """Read ``[candidate_ids, [page, question, options], raw]``."""
-    if not isinstance(given, list) or len(given) != 3 or not isinstance(given[2], str):
+    if not isinstance(value, list) or len(value) != 3 or not isinstance(value[2], str):
         raise PredictionsUnusable(f"{place}: must be [candidate_ids, [page, question, options], raw]")
-    ids, asked, raw = given
-    if not isinstance(asked, list) or len(asked) != 3 or not isinstance(asked[2], list):
+    ids, question, raw = value
+    if not isinstance(question, list) or len(question) != 3 or not isinstance(question[2], list):
         raise PredictionsUnusable(f"{place}: must contain [page, question, options]")
     return RecordedRound(
         candidate_ids=_texts(ids, f"{place}, candidate_ids"),
-        option_ids=_texts([_option_id(one) for one in asked[2]], f"{place}, options"),
+        option_ids=_texts([_option_id(one) for one in question[2]], f"{place}, options"),
         raw=raw,
     )
 
@@ -118,7 +118,7 @@ def _option_id(option: Any) -> Any:
     return option[0] if isinstance(option, list) and option else option
 
 
-def _texts(given: Any, place: str) -> tuple[str, ...]:
-    if not isinstance(given, Sequence) or isinstance(given, str) or not all(isinstance(one, str) for one in given):
+def _texts(value: Any, place: str) -> tuple[str, ...]:
+    if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(one, str) for one in value):
         raise PredictionsUnusable(f"{place}: must be a list of ids as strings")
-    return tuple(given)
+    return tuple(value)

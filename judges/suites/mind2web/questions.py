@@ -73,9 +73,9 @@ def question_text(options: Sequence[str], *, task: str, history: Sequence[str], 
     return "\n".join(lines) + "\n"
 
 
-def last_message(context: str, asked: str) -> str:
+def last_message(context: str, question: str) -> str:
     """Return the content of the last message: the page, then the question."""
-    return f"'''\n{context}\n'''\n\n{asked}"
+    return f"'''\n{context}\n'''\n\n{question}"
 
 
 @cache
@@ -140,18 +140,18 @@ def parse_demonstration(user_text: str) -> re.Match[str] | None:
     return _QUESTION.fullmatch(user_text)
 
 
-def _message(given: Any, place: str) -> tuple[str, str]:
-    if not isinstance(given, dict) or given.get("role") not in _ROLES or not isinstance(given.get("content"), str):
+def _message(value: Any, place: str) -> tuple[str, str]:
+    if not isinstance(value, dict) or value.get("role") not in _ROLES or not isinstance(value.get("content"), str):
         raise TemplateUnusable(
             f"{place}: must be an object with a role (system, user, assistant) and a string as content"
         )
-    return given["role"], given["content"]
+    return value["role"], value["content"]
 
 
 def _wording(messages: Sequence[tuple[str, str]]) -> Wording | None:
     """Return the wording of the last demonstration, or None."""
     for role, content in reversed(messages):
-        found = parse_demonstration(content) if role == "user" else None
-        if found is not None:
-            return Wording(ask=found["ask"], choose=found["choose"], none=found["none"])
+        wording = parse_demonstration(content) if role == "user" else None
+        if wording is not None:
+            return Wording(ask=wording["ask"], choose=wording["choose"], none=wording["none"])
     return None

@@ -64,7 +64,7 @@ class RankingMetrics:
 
     steps: int = 0
     reciprocal: float = 0.0
-    found: dict[int, int] = field(default_factory=lambda: dict.fromkeys((1, *CUTS), 0))
+    hits: dict[int, int] = field(default_factory=lambda: dict.fromkeys((1, *CUTS), 0))
 
     def add(self, positive_ranks: Iterable[int]) -> None:
         self.steps += 1
@@ -73,12 +73,12 @@ class RankingMetrics:
             return
         if best < MRR_CUT:
             self.reciprocal += 1 / (best + 1)
-        for cut in self.found:
-            self.found[cut] += best < cut
+        for cut in self.hits:
+            self.hits[cut] += best < cut
 
     def report(self) -> dict[str, float]:
         """Return the figures under their official names, or an empty dict if there are no steps."""
         if not self.steps:
             return {}
-        recall = {f"recall@{cut}": self.found[cut] / self.steps for cut in CUTS}
-        return {"mrr": self.reciprocal / self.steps, "acc": self.found[1] / self.steps} | recall
+        recall = {f"recall@{cut}": self.hits[cut] / self.steps for cut in CUTS}
+        return {"mrr": self.reciprocal / self.steps, "acc": self.hits[1] / self.steps} | recall

@@ -56,7 +56,7 @@ def report(
     return {
         **_figures(certain, metric),
         "bounds": {"low": _figures(chosen.low, metric), "high": _figures(chosen.high, metric)},
-        "policies": {str(policy): _policy(found, metric) for policy, found in by_policy.items()},
+        "policies": {str(policy): _policy(score_bounds, metric) for policy, score_bounds in by_policy.items()},
         "skipped": dict(Counter(str(step["unplayed"]) for step in steps if step["unplayed"])),
         **_official(steps, metric, compat_trailing=compat_trailing, certain=certain is not None),
         "websites": _groups(certain.websites, metric) if certain else None,
@@ -102,11 +102,11 @@ def _rates(rates: Rates | None, metric: Metric) -> dict[str, float | None]:
     return {name: None if rates is None else getattr(rates, field) for name, field in names.items()}
 
 
-def _policy(found: ScoreBounds, metric: Metric) -> dict[str, Any]:
-    counts = {"steps": found.low.steps, "tasks": found.low.tasks}
-    if found.certain:
-        return {**_figures(found.certain, metric), **counts}
-    ends = {"low": _figures(found.low, metric), "high": _figures(found.high, metric)}
+def _policy(bounds: ScoreBounds, metric: Metric) -> dict[str, Any]:
+    counts = {"steps": bounds.low.steps, "tasks": bounds.low.tasks}
+    if bounds.certain:
+        return {**_figures(bounds.certain, metric), **counts}
+    ends = {"low": _figures(bounds.low, metric), "high": _figures(bounds.high, metric)}
     return {**_figures(None, metric), "bounds": ends, **counts}
 
 

@@ -101,10 +101,10 @@ class ScoresUnpickler(pickle.Unpickler):
     """Unpickler that accepts only the names in ``_NAMES``."""
 
     def find_class(self, module: str, name: str) -> Any:
-        found = _NAMES.get((module, name))
-        if found is None:
+        class_ = _NAMES.get((module, name))
+        if class_ is None:
             raise PickleRejected(f"it references {module[:60]}.{name[:60]}, which is not allowed in scores")
-        return found
+        return class_
 
     def persistent_load(self, pid: Any) -> Any:
         raise PickleRejected("external references are not allowed")

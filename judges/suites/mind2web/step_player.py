@@ -68,18 +68,16 @@ class StepPlayer:
         page = await asyncio.to_thread(Page.parse, step.page)
         while (group := tournament.next_group()) is not None:
             shown = await asyncio.to_thread(show_page, page, group)
-            asked = question(shown, task=step.task, history=step.history, wording=self.template.wording)
+            text = question(shown, task=step.task, history=step.history, wording=self.template.wording)
             try:
-                raw, cost = await self._ask(last_message(shown.context, asked))
+                raw, cost = await self._ask(last_message(shown.context, text))
             except LLMError as error:
                 error.usage = usage + error.usage
                 raise
             usage, empty = usage + cost, empty + (not raw.strip())
             parsed = parse_llm(raw)
             picked = tournament.reply([id for id, _ in shown.options], parsed)
-            rounds.append(
-                Round(candidate_ids=group, shown=shown, question=asked, raw=raw, parsed=parsed, picked=picked)
-            )
+            rounds.append(Round(candidate_ids=group, shown=shown, question=text, raw=raw, parsed=parsed, picked=picked))
         return PlayedStep(rounds=tuple(rounds), prediction=tournament.prediction, usage=usage, empty=empty)
 
     async def _ask(self, last: str) -> tuple[str, Usage]:

@@ -32,7 +32,7 @@ def read_predictions(path: Path) -> dict[str, RecordedAnswer]:
     Raises:
         DataMissing, DataUnreadable: an entry is malformed, or a step has two answers. The message names the entry.
     """
-    found: dict[str, RecordedAnswer] = {}
+    answers: dict[str, RecordedAnswer] = {}
     for number, entry in enumerate(_entries(path)):
         place = f"{path.name}, entry {number}"
         if not isinstance(entry, Mapping):
@@ -41,10 +41,10 @@ def read_predictions(path: Path) -> dict[str, RecordedAnswer]:
         id = f"{fields.text('task_id', needed=True)}:{fields.whole('step')}"
         if entry.get("status") in ("skipped", "not_judged"):
             continue  # from a suite report: this step has no answer
-        if id in found:
+        if id in answers:
             raise DataUnreadable(place, f"is a second answer to step {id}")
-        found[id] = _answer(entry, fields)
-    return found
+        answers[id] = _answer(entry, fields)
+    return answers
 
 
 def _answer(entry: Mapping[str, Any], fields: RowFields) -> RecordedAnswer:

@@ -39,10 +39,10 @@ def data_files(path: Path) -> list[Path]:
         if path.suffix not in SUFFIXES:
             raise DataMissing(f"{path} must be a .parquet or .jsonl file")
         return [path]
-    found = sorted(each for each in path.glob("*") if each.suffix in SUFFIXES and each.is_file())
-    if not found:
+    files = sorted(each for each in path.glob("*") if each.suffix in SUFFIXES and each.is_file())
+    if not files:
         raise DataMissing(f"{path}: there is no .parquet or .jsonl file" if path.is_dir() else f"{path} does not exist")
-    return found
+    return files
 
 
 def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[Row]:
@@ -153,8 +153,8 @@ def _json_rows(file: Path, columns: Sequence[str] | None, *, only: int | None = 
                     raise DataUnreadable(f"{file.name}, row {number}", f"is longer than {MAX_LINE_BYTES} bytes")
                 if line.isspace():
                     continue
-                wanted = only is None or only == number
-                yield _object(line, f"{file.name}, row {number}", columns) if wanted else {}
+                selected = only is None or only == number
+                yield _object(line, f"{file.name}, row {number}", columns) if selected else {}
                 number += 1
     except OSError as error:
         raise DataUnreadable(file.name, f"cannot be read: {error.strerror}") from error

@@ -64,8 +64,8 @@ def root_id(element: str) -> str | None:
     >>> root_id("<a bnid=36929><text bnid=36932>Fox</text></a>"), root_id('<a role="x" bnid="7"/>'), root_id("<a/>")
     ('36929', '7', None)
     """
-    found = _ROOT.match(element)
-    return None if found is None else found["bnid"]
+    match = _ROOT.match(element)
+    return None if match is None else match["bnid"]
 
 
 def is_one_of(element: str, targets: Iterable[str]) -> bool:

@@ -85,8 +85,8 @@ def _split(values: dict[str, Any], place: str) -> str:
     split = values.get("split")
     if isinstance(split, str) and split:
         return split
-    found = _SPLIT.search(place)
-    return found[0] if found else ""
+    match = _SPLIT.search(place)
+    return match[0] if match else ""
 
 
 def tilde_values(step: SourceStep, draw: SamplingOptions, *, split: str) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def _candidates(row: RowFields, name: str) -> tuple[Candidate, ...]:
         return ()
     if not isinstance(listed, list | tuple):
         raise row.error(name, "must be a list of candidates")
-    found = []
+    candidates = []
     for number, one in enumerate(listed):
         where = f"{name}.{number}"
         candidate = row.json(where, one) if isinstance(one, str) else one
@@ -114,14 +114,14 @@ def _candidates(row: RowFields, name: str) -> tuple[Candidate, ...]:
         if not isinstance(attributes, Mapping):
             raise row.error(f"{where}.attributes", "must be an object")
         box = attributes.get("bounding_box_rect")
-        found.append(
+        candidates.append(
             Candidate(
                 id=candidate["backend_node_id"],
                 tag=str(candidate.get("tag") or ""),
                 box=box if isinstance(box, str) else "",
             )
         )
-    return tuple(found)
+    return tuple(candidates)
 
 
 def _screenshot(row: RowFields, value: Any) -> bytes | None:

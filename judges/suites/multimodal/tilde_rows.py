@@ -115,8 +115,8 @@ class RowFields:
         if value is None and not needed:
             return ""
         if not isinstance(value, str) or (needed and not value):
-            wanted = "a non-empty string" if needed else "a string"
-            raise self.error(name, f"must be {wanted}, not {_kind(value)}")
+            requirement = "a non-empty string" if needed else "a string"
+            raise self.error(name, f"must be {requirement}, not {_kind(value)}")
         return value
 
     def whole(self, name: str) -> int:

@@ -95,5 +95,5 @@ class ArxivTool:
 
     def _ask(self, search: Any) -> dict[str, Any] | None:
         with self._lock:
-            found = next(iter(self.client.results(search)), None)
-        return None if found is None else {name: getattr(found, name) for name in _FIELDS}
+            paper = next(iter(self.client.results(search)), None)
+        return None if paper is None else {name: getattr(paper, name) for name in _FIELDS}

@@ -47,10 +47,10 @@ class GoogleMapsTool:
 
     async def get_address_information(self, address: str) -> list[Any]:
         """Return the results of the geocoding API for an address, best first."""
-        found: list[Any] = await request_once(
+        results: list[Any] = await request_once(
             ("geocode", address), lambda: asyncio.to_thread(self.client.geocode, address)
         )
-        return found
+        return results
 
     async def calculate_distance(self, address1: str, address2: str, mode: str = "driving") -> int | str:
         """Return the distance by road between two addresses in metres.
@@ -80,6 +80,6 @@ class GoogleMapsTool:
         return not_found if value is None else int(value)
 
 
-def _check(value: str, allowed: tuple[str, ...], what: str) -> None:
+def _check(value: str, allowed: tuple[str, ...], parameter: str) -> None:
     if value not in allowed:
-        raise AssertionError(f"{what} must be one of {', '.join(allowed)}, not {value!r}")
+        raise AssertionError(f"{parameter} must be one of {', '.join(allowed)}, not {value!r}")

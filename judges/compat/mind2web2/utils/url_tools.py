@@ -53,8 +53,8 @@ def remove_utm_parameters(url: str) -> str:
     path, question_mark, query = address.partition("?")
     if not question_mark:
         return url
-    kept = "&".join(pair for pair in query.split("&") if not pair.lower().startswith("utm_"))
-    return f"{path}{'?' if kept else ''}{kept}{hash_mark}{fragment}"
+    params = "&".join(pair for pair in query.split("&") if not pair.lower().startswith("utm_"))
+    return f"{path}{'?' if params else ''}{params}{hash_mark}{fragment}"
 
 
 def normalize_url_simple(url: str) -> str:
@@ -100,9 +100,9 @@ def regex_find_urls(text: str) -> list[str]:
     URLs inside ``[](…)``, ``(…)``, ``<…>`` and quotes are complete. Bare URLs need a named host that is not directly
     followed by a port or a query; ``www.…`` becomes ``https://www.…``. Linear in the length of the text.
     """
-    found = [match[1] for pattern in _WRAPPED for match in pattern.finditer(text)]
-    found += _BARE.findall(text)
-    urls = (_with_scheme(url.rstrip(_TRAILING)) for url in found)
+    matches = [match[1] for pattern in _WRAPPED for match in pattern.finditer(text)]
+    matches += _BARE.findall(text)
+    urls = (_with_scheme(url.rstrip(_TRAILING)) for url in matches)
     return list({url for url in urls if _is_valid(url)})
 
 

@@ -33,14 +33,14 @@ def hits_of_single_patterns(text: str, start: int, end: int) -> Iterator[Hit]:
 def test_combined_search_finds_the_hits_of_every_single_pattern(words: list[str], start: int, length: int):
     text = " ".join(words)
     free = {hit for hit in hits_of_single_patterns(text, start, start + length) if hit.wording.after is None}
-    found = set(SEARCH.found(text, start, start + length, reach=REACH_CHARS))
+    found = set(SEARCH.matches(text, start, start + length, reach=REACH_CHARS))
     assert {hit for hit in found if hit.wording.after is None} == free
 
 
 def test_hit_rejected_by_its_context_does_not_hide_a_later_hit():
     order = SignPattern(InjectionSign.ORDER, re.compile(r"\bmark .{0,20}true"), after=re.compile(r"(?:please )\Z"))
     text = "they mark it, please mark that true"
-    hits = list(PatternSearch([order]).found(text, 0, len(text), reach=0))
+    hits = list(PatternSearch([order]).matches(text, 0, len(text), reach=0))
     assert [text[hit.start : hit.end] for hit in hits] == ["mark that true"]
 
 
@@ -48,9 +48,9 @@ def test_hit_starts_in_the_range_and_can_end_behind_it():
     wording = SignPattern(InjectionSign.OVERRIDE, re.compile(r"\bignore the rules\b"))
     search = PatternSearch([wording])
     text = "now ignore the rules"
-    assert [hit.start for hit in search.found(text, 0, 6, reach=20)] == [4]
-    assert list(search.found(text, 0, 6, reach=5)) == []
-    assert list(search.found(text, 5, 20, reach=20)) == []
+    assert [hit.start for hit in search.matches(text, 0, 6, reach=20)] == [4]
+    assert list(search.matches(text, 0, 6, reach=5)) == []
+    assert list(search.matches(text, 5, 20, reach=20)) == []
 
 
 @pytest.mark.parametrize(
