@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.sandbox import sandbox_variables
+from tests.fakes.warm_start import COLD, warm_assay
 from tests.standin.archive import StandInArchive
 from tests.standin.web import Reply, StandInWeb
 
@@ -85,8 +85,7 @@ def command(home: Path, site: Served, *arguments: str, **more: str) -> dict[str,
         **sandbox_variables(),
         **more,
     }
-    program = [sys.executable, "-m", "app.cli", "capture", *arguments]
-    return {"args": program, "cwd": home, "env": outside | mine, "text": True}
+    return {"args": [warm_assay(), "capture", *arguments], "cwd": home, "env": outside | mine, "text": True}
 
 
 def run(home: Path, site: Served, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -125,9 +124,8 @@ def test_killed_capture_continues_where_it_stopped(home: Path, site: Served) -> 
 
 def test_ctrl_c_ends_a_capture_within_five_seconds(home: Path, site: Served) -> None:
     """As in a terminal, all processes of the command's group receive the signal."""
-    process = subprocess.Popen(
-        **command(home, site, "--agent", "otter"), stderr=subprocess.PIPE, start_new_session=True
-    )
+    cold = command(home, site) | {"args": [*COLD, "capture", "--agent", "otter"]}
+    process = subprocess.Popen(**cold, stderr=subprocess.PIPE, start_new_session=True)
     deadline = time.monotonic() + 60
     while not site.web.hits and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -21,6 +21,7 @@ import pytest
 
 from mind2web2.utils.cache_filesys import CacheFileSys
 from tests.fakes.sandbox import sandbox_variables
+from tests.fakes.warm_start import warm_assay
 
 HEAVY = ("fastapi", "httpx", "openai", "patchright", "psycopg", "pydantic", "pymupdf", "sqlalchemy", "uvicorn")
 HELP_AND_MODULES = """
@@ -85,7 +86,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 def assay(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "app.cli", *arguments],
+        [warm_assay(), *arguments],
         cwd=home,
         env=environment(home, **more),
         capture_output=True,
@@ -173,7 +174,7 @@ def running(home: Path, *arguments: str, says: str) -> Iterator[tuple[subprocess
     log = home / f"{arguments[0]}.log"
     with log.open("w") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "app.cli", *arguments],
+            [warm_assay(), *arguments],
             cwd=home,
             env=environment(home),
             stdout=output,

@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from tests.fakes.program import RunningService, environment_for, run_command, running_service
+from tests.fakes.warm_start import COLD
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(300)]
 
@@ -79,7 +80,7 @@ def pour(service: RunningService, head: str, *, chunked: bool) -> bytes:
 
 
 def test_hundred_megabytes_are_rejected_without_using_memory(home: Path):
-    with running_service(home, environment_for(home), "--workers", "0") as service:
+    with running_service(home, environment_for(home), "--workers", "0", program=COLD) as service:
         httpx.post(
             f"{service.url}/v1/submissions", json={}, trust_env=False
         )  # warm up, so that one-time imports do not count

@@ -8,7 +8,6 @@ import logging
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from tests.fakes.mind2web import (
     write_scores,
     write_split,
 )
+from tests.fakes.warm_start import warm_assay
 from tests.standin.call import Call
 from tests.standin.faults import TOO_LONG, Fault
 from tests.standin.llm import StandInLLM
@@ -48,7 +48,7 @@ class World:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "app.cli", *COMMAND, *arguments],
+            [warm_assay(), *COMMAND, *arguments],
             env=os.environ | {"PYTHONPATH": str(ROOT)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 from app.console.errors import Exit
 from judges.suites.multimodal.row_files import read_rows
 from tests.fakes.multimodal import EXPECTED, STEPS, multimodal_reply, write_rows
+from tests.fakes.warm_start import warm_assay
 from tests.standin.call import Call
 from tests.standin.faults import EMPTY, RATE_LIMITED, REFUSED, WRONG_KEY, Fault
 from tests.standin.llm import StandInLLM
@@ -35,7 +35,7 @@ async def assay(home: Path, *arguments: str | Path, model: StandInLLM | None = N
     if model is not None:
         environment |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "key-of-the-tests"}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "app.cli", "mm-mind2web", *map(str, arguments)),
+        *(warm_assay(), "mm-mind2web", *map(str, arguments)),
         env=environment,
         cwd=home,
         stdout=asyncio.subprocess.PIPE,

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -17,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.fakes.warm_start import warm_assay
 from tests.standin.llm import StandInLLM
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(240)]
@@ -67,7 +67,7 @@ async def serving(home: Path, model: StandInLLM) -> AsyncIterator[str]:
     written = log.stat().st_size if log.exists() else 0
     with log.open("a") as output:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "app.cli", "serve", "--port", "0", "--workers", "1"),
+            *(warm_assay(), "serve", "--port", "0", "--workers", "1"),
             env=environment(home, model),
             cwd=home,
             stderr=output,
@@ -90,7 +90,7 @@ async def serving(home: Path, model: StandInLLM) -> AsyncIterator[str]:
 async def assay(home: Path, model: StandInLLM, *arguments: str) -> str:
     """Run a command that must succeed, and return its output."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "app.cli", *arguments),
+        *(warm_assay(), *arguments),
         env=environment(home, model),
         cwd=home,
         stdout=asyncio.subprocess.PIPE,

@@ -11,7 +11,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -27,6 +26,7 @@ import pytest
 
 from tests.fakes.processes import command_line, descendants, is_running
 from tests.fakes.sandbox import sandbox_variables
+from tests.fakes.warm_start import COLD
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.timeout(180)]
 
@@ -137,7 +137,7 @@ def assay(home: Path, site: str) -> Iterator[tuple[subprocess.Popen[str], httpx.
         "ASSAY_EGRESS_ALLOW": site.removeprefix("http://"),
         **sandbox_variables(),
     }
-    command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--workers", "1"]
+    command = [*COLD, "serve", "--port", "0", "--workers", "1"]
     log = home / "log"
     with log.open("a") as stderr:
         process = subprocess.Popen(command, env=environment, cwd=home, stderr=stderr, stdout=stderr, text=True)

@@ -9,7 +9,6 @@ import asyncio
 import os
 import re
 import signal
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -23,6 +22,7 @@ import pytest
 from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
 from tests.fakes import mind2web
 from tests.fakes.multimodal import EXPECTED, STEPS, multimodal_reply, write_rows
+from tests.fakes.warm_start import warm_assay
 from tests.standin.llm import StandInLLM
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(240)]
@@ -55,7 +55,7 @@ async def serving(home: Path, model: StandInLLM) -> AsyncIterator[tuple[asyncio.
     log = home / "log"
     written = log.stat().st_size if log.exists() else 0
     with log.open("a") as stderr:
-        command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--workers", "1"]
+        command = [warm_assay(), "serve", "--port", "0", "--workers", "1"]
         process = await asyncio.create_subprocess_exec(
             *command, env=environment, cwd=home, stderr=stderr, stdout=stderr
         )

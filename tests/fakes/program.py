@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
+
+from tests.fakes.warm_start import warm_assay
 
 _PATIENCE_S = 120.0
 
@@ -33,9 +34,11 @@ def environment_for(home: Path, **variables: str) -> dict[str, str]:
 
 
 @contextmanager
-def running_service(home: Path, environment: Mapping[str, str], *arguments: str) -> Iterator[RunningService]:
-    """Run ``assay serve`` during the block, then stop it normally."""
-    command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", *arguments]
+def running_service(
+    home: Path, environment: Mapping[str, str], *arguments: str, program: Sequence[str] | None = None
+) -> Iterator[RunningService]:
+    """Run ``assay serve`` during the block, then stop it normally. ``program``: ``COLD`` for tests of the process."""
+    command = [*(program or [warm_assay()]), "serve", "--port", "0", *arguments]
     log = home / "log"
     with log.open("a") as said:
         started = log.stat().st_size
@@ -54,9 +57,14 @@ def running_service(home: Path, environment: Mapping[str, str], *arguments: str)
 
 def run_command(home: Path, environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run another command of the program to its end."""
-    command = [sys.executable, "-m", "app.cli", *arguments]
     return subprocess.run(
-        command, env=dict(environment), cwd=home, capture_output=True, text=True, timeout=180, check=False
+        [warm_assay(), *arguments],
+        env=dict(environment),
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from app.demo.expected import page_texts
 from judges.analysis.mutation.mutation_test import MutationTest, report_json
 from judges.result import native_summary
 from judges.trial import try_judge
+from tests.fakes.warm_start import warm_assay
 
 JUDGES = Path(judges.tasks.__path__[0])
 TEXTS = page_texts()
@@ -55,7 +55,7 @@ async def test_mutations_of_partly_wrong_answer_are_detected(task: str, seed: in
 @pytest.mark.timeout(240)
 def test_command_tests_a_shipped_task_by_name(tmp_path: Path) -> None:
     """In an empty folder, without key, browser or server, and with the judge in a child process."""
-    call = [str(Path(sys.executable).parent / "assay"), "tasks", "test", "pellard_gauges", "--per-kind", "1", "--json"]
+    call = [warm_assay(), "tasks", "test", "pellard_gauges", "--per-kind", "1", "--json"]
     ended = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, env={"PATH": os.defpath}, check=False)
 
     assert ended.returncode == 0, ended.stderr

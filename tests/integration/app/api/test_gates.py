@@ -21,13 +21,13 @@ from app.server.application import create_app
 from tests.architecture.sources import ROOT
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
+from tests.fakes.warm_start import warm_assay
 from tests.fakes.web_server import served
 from tests.integration.app.api.judged_runs import PAGE, RIGHT, SILENT, URL, WRONG, judge_run, model, write_judges
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(180)]
 
 ACTION = ROOT / ".github" / "actions" / "assay-gate" / "action.yml"
-ASSAY = Path(sys.executable).parent / "assay"
 GOOD = {"rivers": (RIGHT, RIGHT), "bridges": (RIGHT, RIGHT), "towers": (RIGHT, WRONG)}
 WORSE = {"rivers": (RIGHT, WRONG), "bridges": (WRONG, WRONG), "towers": (RIGHT, WRONG)}
 OPEN = {"rivers": (RIGHT, RIGHT), "bridges": (RIGHT, SILENT), "towers": (RIGHT, WRONG)}
@@ -71,7 +71,7 @@ async def run(command: list[str], folder: Path, **more: str) -> Ended:
 
 async def test_exit_code_reports_gate_state(url: str, tmp_path: Path):
     async def gate(name: str, *options: str) -> Ended:
-        return await run([str(ASSAY), "gate", "--url", url, "--agent", "walker", "--run", name, *options], tmp_path)
+        return await run([warm_assay(), "gate", "--url", url, "--agent", "walker", "--run", name, *options], tmp_path)
 
     passed = await gate("good", "--min-score", "0.8", "--baseline", "walker@worse")
     assert (passed.code, passed.err) == (0, "")
@@ -88,14 +88,26 @@ async def test_exit_code_reports_gate_state(url: str, tmp_path: Path):
     # With one unjudged answer of three allowed, the lower bound is enough.
     assert (await gate("open", "--min-score", "0.6", "--max-not-judged", "0.34")).code == 0
     assert (await gate("nightly", "--min-score", "0.8")).code == 2
-    unreachable = [str(ASSAY), "gate", "--url", "http://127.0.0.1:9", "--agent", "walker", "--min-score", "0.8"]
+    unreachable = [warm_assay(), "gate", "--url", "http://127.0.0.1:9", "--agent", "walker", "--min-score", "0.8"]
     assert (await run(unreachable, tmp_path)).code == 1
 
 
 async def test_gate_writes_junit_markdown_and_json_reports(url: str, tmp_path: Path):
     (tmp_path / "summary.md").write_text("what stood there before\n")
     reports = ["--junit", "reports/gate.xml", "--markdown", "summary.md", "--json"]
-    command = [str(ASSAY), "gate", "--url", url, "--agent", "walker", "--run", "worse", "--min-score", "0.8", *reports]
+    command = [
+        warm_assay(),
+        "gate",
+        "--url",
+        url,
+        "--agent",
+        "walker",
+        "--run",
+        "worse",
+        "--min-score",
+        "0.8",
+        *reports,
+    ]
     ended = await run(command, tmp_path)
     result = json.loads(ended.out)
     assert (result["gate"], result["exit_code"], ended.code) == ("failed", 100, 100)
@@ -171,7 +183,7 @@ async def run_action(folder: Path, **given: str) -> ActionEnded:
 
 
 async def test_action_outputs_match_the_command(url: str, tmp_path: Path):
-    common = {"url": url, "agent": "walker", "assay": str(ASSAY), "min_score": "0.8"}
+    common = {"url": url, "agent": "walker", "assay": warm_assay(), "min_score": "0.8"}
     passed = await run_action(tmp_path, **common, run="good", baseline="walker@worse", max_regression="0.1")
     assert (passed.code, passed.outputs["state"], passed.outputs["exit-code"]) == (0, "passed", "0")
     assert "### assay gate, walker@good: passed" in passed.summary
@@ -195,7 +207,7 @@ async def test_action_installs_assay_from_its_checkout(tmp_path: Path, monkeypat
     action = checkout / ".github" / "actions" / "assay-gate" / "action.yml"
     action.parent.mkdir(parents=True)
     action.write_text(ACTION.read_text("utf-8"))
-    (checkout / "Makefile").write_text(f"setup:\n\tmkdir -p .venv/bin && ln -s {ASSAY} .venv/bin/assay\n")
+    (checkout / "Makefile").write_text(f"setup:\n\tmkdir -p .venv/bin && ln -s {warm_assay()} .venv/bin/assay\n")
     monkeypatch.setattr(sys.modules[__name__], "ACTION", action)
     folder = tmp_path / "work"
     folder.mkdir()
@@ -208,7 +220,7 @@ async def test_action_installs_assay_from_its_checkout(tmp_path: Path, monkeypat
 async def test_action_inputs_are_never_executed(tmp_path: Path):
     hostile = 'x"; touch stolen; echo "$(touch stolen)`touch stolen`'
     ended = await run_action(
-        tmp_path, agent=hostile, run="$(touch stolen)", assay=str(ASSAY), min_score="0.8", out="nowhere"
+        tmp_path, agent=hostile, run="$(touch stolen)", assay=warm_assay(), min_score="0.8", out="nowhere"
     )
     assert ended.code == 2
     assert not (tmp_path / "stolen").exists()

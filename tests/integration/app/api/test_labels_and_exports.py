@@ -8,7 +8,6 @@ import io
 import json
 import os
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,12 @@ from app.server.application import create_app
 from judges.analysis.meta_eval.certificate import read_certificates
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
+from tests.fakes.warm_start import warm_assay
 from tests.fakes.web_server import served
 from tests.integration.app.api.api_calls import wait_for_job
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(180)]
 
-ASSAY = str(Path(sys.executable).parent / "assay")
 PAGE = {"https://example.org/france": "Paris is the capital of France."}
 ANSWERS = [
     {"agent": "otter", "task_id": "capital", "text": "It is Paris.", "run": "monday"},
@@ -45,7 +44,13 @@ async def url(database_url: str, judges: Path, tmp_path: Path) -> AsyncIterator[
 async def assay(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     outside = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
     return await asyncio.to_thread(
-        subprocess.run, [ASSAY, *arguments], cwd=folder, env=outside | more, capture_output=True, text=True, timeout=90
+        subprocess.run,
+        [warm_assay(), *arguments],
+        cwd=folder,
+        env=outside | more,
+        capture_output=True,
+        text=True,
+        timeout=90,
     )
 
 

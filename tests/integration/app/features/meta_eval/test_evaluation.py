@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from judges.analysis.labels import HumanDecision, label_from_leaf, label_line
 from judges.analysis.meta_eval.certificate import read_certificates
 from judges.analysis.overrides import judged_leaves
 from tests.fakes.settings import settings_for_tests
+from tests.fakes.warm_start import warm_assay
 
 TEXTS = page_texts()
 TASK = "pellard_gauges"
@@ -75,7 +75,7 @@ def with_stored_page_ids(result: dict[str, Any], stored: dict[str, tuple[str, st
 
 def meta_eval(folder: Path, *arguments: str, **environment: str) -> dict[str, Any]:
     call = [
-        str(Path(sys.executable).parent / "assay"),
+        warm_assay(),
         "meta-eval",
         "labels.jsonl",
         "--model",

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 from app.engine.judge_trials import TrialFailed, field_test
+from tests.fakes.warm_start import warm_assay
 from tests.standin.call import Call
 from tests.standin.llm import StandInLLM
 from tests.unit.judges.analysis.mutation.task_shapes import PRODUCTS
@@ -68,7 +68,7 @@ async def tasks_test(folder: Path, task: str, *arguments: str, **more: str) -> t
     outside = {name: value for name, value in os.environ.items() if not name.startswith("ASSAY_")}
     given = ["--judges", ".", "--answer", "answer.md", "--pages", "pages.json", "--per-kind", "1", "--json"]
     process = await asyncio.create_subprocess_exec(
-        *[sys.executable, "-m", "app.cli", "tasks", "test", task, *given, *arguments],
+        *[warm_assay(), "tasks", "test", task, *given, *arguments],
         cwd=folder,
         env={**outside, "ASSAY_DATA_DIR": str(folder / "data"), **more},
         stdout=asyncio.subprocess.PIPE,
