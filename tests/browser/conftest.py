@@ -1,4 +1,4 @@
-"""Egress proxy, browser and scripted site shared by all tests of a module."""
+"""Egress proxy, browser and scripted site shared by all browser tests of a process."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def browser_program() -> Path:
     return program
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def rig(browser_program: Path) -> AsyncIterator[Rig]:
     async with StandInWeb() as site, EgressProxy(frozenset({site.host_port})) as proxy:
         capturer = BrowserCapturer(

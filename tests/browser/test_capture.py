@@ -17,7 +17,7 @@ from tests.fakes.sandbox import is_sandbox_missing
 from tests.standin.documents import image_bytes, image_size, pdf_with_pages
 from tests.standin.web import Answer, Reply
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 PROSE = "<p>" + "Ada Lovelace wrote the first program in 1843, for a machine that was never built. " * 8 + "</p>"
 

@@ -10,7 +10,7 @@ from cache.capture import CaptureOutcome
 from tests.browser.conftest import Rig
 from tests.standin.web import Reply
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 DISGUISED = {
     "oklch": "<p style='color:oklch(1 0 0)'>{}</p>",

@@ -16,7 +16,7 @@ from tests.fakes.processes import command_line, descendants, is_running
 from tests.fakes.sandbox import is_sandbox_missing
 from tests.standin.web import Reply, Visit
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 PROSE = "<title>A</title><p>Words that can be read, on a page that is captured while something else happens.</p>"
 

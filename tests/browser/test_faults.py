@@ -24,7 +24,7 @@ from tests.standin.dns import DNSResolver, StandInDNS
 from tests.standin.tls import untrusted_server_context
 from tests.standin.web import Reply, StandInWeb
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(180)]
 
 MIB = 1024 * 1024
 PROSE = "<h1>A page</h1><p>" + "Words that can be read by anybody. " * 20 + "</p>"

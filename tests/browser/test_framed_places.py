@@ -20,7 +20,7 @@ from tests.browser.test_places import framed, red_in
 from tests.fakes.sandbox import is_sandbox_missing
 from tests.standin.web import Reply, StandInWeb
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 STYLE = "<!doctype html><style>body { margin: 8px } b { font-weight: normal; color: red }</style>"
 PROSE = "<p>Words of the page itself stand around the frame, and they are many enough to be found again.</p>"
@@ -47,7 +47,7 @@ class Sites:
         return await self.capturer.capture(self.here.url(path))
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def sites(browser_program: Path) -> AsyncIterator[Sites]:
     async with StandInWeb() as site, EgressProxy(frozenset({site.host_port, f"localhost:{site.port}"})) as proxy:
         capturer = BrowserCapturer(

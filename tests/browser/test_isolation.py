@@ -21,7 +21,7 @@ from tests.fakes.sandbox import browser_without_sandbox, is_sandbox_missing, san
 from tests.standin.tls import untrusted_server_context
 from tests.standin.web import Reply, StandInWeb, Visit
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 PROSE = "<h1>A page</h1><p>" + "Words that can be read by anybody. " * 20 + "</p>"
 
@@ -206,13 +206,18 @@ async def test_closing_leaves_no_processes(rig: Rig) -> None:
 
 
 async def test_page_is_captured_although_the_browser_is_killed(rig: Rig) -> None:
-    await rig.capturer.start()
-    page = asyncio.create_task(rig.show("/while-killed", Reply.html(PROSE, delay_s=0.5)))
-    await _until(lambda: rig.site.hits["/while-killed"] == 1)
-    for process in _browser_processes():
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
-    assert (await page).outcome is CaptureOutcome.OK
+    others = set(_browser_processes())
+    capturer = _new_capturer(rig, rig.proxy)
+    rig.site.pages["/while-killed"] = Reply.html(PROSE, delay_s=0.5)
+    try:
+        page = asyncio.create_task(capturer.capture(rig.site.url("/while-killed")))
+        await _until(lambda: rig.site.hits["/while-killed"] == 1, seconds=20)
+        for process in set(_browser_processes()) - others:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        assert (await page).outcome is CaptureOutcome.OK
+    finally:
+        await capturer.aclose()
     assert rig.site.hits["/while-killed"] == 2
 
 

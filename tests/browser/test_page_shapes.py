@@ -21,7 +21,7 @@ from tests.page_shapes.shapes import Shape
 from tests.page_shapes.short import EMPTY, SHORT
 from tests.page_shapes.varied import VARIED
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(300)]
 
 ALL: Mapping[str, Shape] = {
     **SHORT, **EMPTY, **OVERLAYS, **COVERED, **NOTED, **ARTICLES, **VARIED, **DOWN,
@@ -31,7 +31,7 @@ FAILING_LOOPS = {name: LOOPS[name] for name in ("sync-to-private",)}
 BLOCKING = {"endless-at-once": ENDLESS["endless-at-once"]}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def seen(browser_program: Path) -> Mapping[str, Observation]:
     def make(proxy: EgressProxy) -> Capturer:
         slots = asyncio.Semaphore(4)
@@ -40,7 +40,7 @@ async def seen(browser_program: Path) -> Mapping[str, Observation]:
     return await capture_shapes(make, ALL)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def busy(browser_program: Path) -> Mapping[str, Observation]:
     """Captures of pages that keep their renderer busy, one at a time and in a separate browser, because pages of one
     browser may share a renderer.

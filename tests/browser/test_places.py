@@ -14,7 +14,7 @@ from tests.browser.conftest import Rig
 from tests.standin.documents import pdf_with_pages
 from tests.standin.web import Reply
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 FILLER = "Some words stand here so that the lines of this paragraph break more than once on every screen. " * 8
 PAGE = f"""<!doctype html><title>Places</title><style>b {{ font-weight: normal }} .it {{ color: red }}</style>

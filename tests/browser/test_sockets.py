@@ -15,7 +15,7 @@ from tests.browser.conftest import Rig
 from tests.fakes.sandbox import is_sandbox_missing
 from tests.standin.web import Reply
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 PROSE = "<h1>Scores</h1><p>" + "Words that can be read by anybody. " * 20 + "</p><p id=out></p>"
 _ACCEPTS = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"

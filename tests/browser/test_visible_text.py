@@ -10,7 +10,7 @@ from cache.capture import CaptureOutcome
 from tests.browser.conftest import Rig
 from tests.standin.web import Reply
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 READABLE = """<!doctype html><title>Everything</title><h1>Big <em>title</em></h1>
 <nav style="display:flex"><a href="/a">Home</a><a href="/b">About us</a></nav>

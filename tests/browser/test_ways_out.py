@@ -24,7 +24,7 @@ from tests.fakes.sandbox import is_sandbox_missing
 from tests.standin.dns import DNSResolver, StandInDNS
 from tests.standin.web import Reply, StandInWeb
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 PROSE = "<h1>A page</h1><p>" + "Words that can be read by anybody. " * 20 + "</p><p id=said aria-busy=true>Loading…</p>"
 SAY = "const say = (text) => { said.removeAttribute('aria-busy'); said.textContent = 'SAID ' + text };"

@@ -202,14 +202,14 @@ def open_dashboard(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) 
     return opened
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def served(open_dashboard: OpenDashboard) -> AsyncIterator[Served]:
     """Service on the local machine without keys or sign-in."""
     async with open_dashboard() as running:
         yield running
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def chromium() -> AsyncIterator[Browser]:
     program = installed_browser()
     assert program is not None, "no Chromium on this machine; `make setup` installs one"
@@ -282,7 +282,7 @@ async def open_reader(
         await context.close()
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def reader(chromium: Browser, served: Served) -> AsyncIterator[Reader]:
     async with open_reader(chromium, served.url) as one:
         yield one

@@ -42,7 +42,7 @@ async def judge_answer_with_citations(
     return job
 
 
-@pytest_asyncio.fixture(loop_scope="module", name="shop")
+@pytest_asyncio.fixture(loop_scope="session", name="shop")
 async def open_shop(open_dashboard: OpenDashboard, chromium: Browser) -> AsyncIterator[tuple[Served, Reader, str]]:
     """Service with three cited pages, and a browser that shows its pages panels."""
     async with open_dashboard() as served:

@@ -19,7 +19,7 @@ from tests.fakes.mind2web import mind2web_reply, nine_steps, ranks_of_nine_steps
 from tests.fakes.multimodal import picture, source_row, write_rows
 from tests.standin.llm import StandInLLM
 
-pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def hostile_steps() -> list[dict]:
     return tasks
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def runs(open_dashboard: OpenDashboard, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runs]:
     folder: Path = tmp_path_factory.mktemp("benchmarks")
     for name, steps in (("good", nine_steps()), ("bad", hostile_steps())):
@@ -75,7 +75,7 @@ async def runs(open_dashboard: OpenDashboard, tmp_path_factory: pytest.TempPathF
             )
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def reader(chromium: Browser, runs: Runs) -> AsyncIterator[Reader]:
     async with open_reader(chromium, runs.served.url) as one:
         yield one

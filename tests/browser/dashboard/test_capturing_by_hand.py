@@ -21,7 +21,7 @@ from cache.backends.browser_search import find_browser
 from tests.browser.dashboard.conftest import AXE, OpenDashboard, Served, open_reader
 from tests.fakes.toolbar import Popup, Toolbar, toolbar
 
-pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
 WALLED, SECOND = "https://walled.example/tower", "https://second.example/bridge"
 SIGN_IN = (
@@ -62,7 +62,7 @@ class Person:
         return dict((await self.served.http.get(f"/v1/pages/{page_id}")).json())
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def person(open_dashboard: OpenDashboard, tmp_path: Path) -> AsyncIterator[Person]:
     program = find_browser(None).full
     assert program is not None, "no whole Chromium on this machine; `make setup` installs one"

@@ -13,7 +13,7 @@ from rubrics.verdict import Outcome
 from tests.browser.dashboard.conftest import TASKS, Reader, Served
 from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, leaf, page_entry, rubric_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
 URL, OTHER = "https://bridges.example/", "https://other.example/"
 

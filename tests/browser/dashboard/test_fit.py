@@ -9,7 +9,7 @@ from tests.browser.dashboard.conftest import LAPTOP, PHONE, OpenDashboard, Reade
 from tests.browser.dashboard.test_reading_results import judged
 from tests.fakes.judged import leaf, many_leaves, rubric_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
 PHONE_WIDTHS = (390, 600, 639)
 WIDE_WIDTHS = (834, 1024, 1280, 1920)

@@ -16,7 +16,7 @@ from judges.errors import JudgeBug
 from tests.browser.dashboard.conftest import OpenDashboard, Reader, Served, open_reader
 from tests.fakes.evaluating import result_json
 
-pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
 
 class StepByStep:
@@ -42,7 +42,7 @@ def steps() -> StepByStep:
     return StepByStep()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def served(open_dashboard: OpenDashboard, steps: StepByStep) -> AsyncIterator[Served]:
     async with open_dashboard(evaluate=steps) as running:
         yield running

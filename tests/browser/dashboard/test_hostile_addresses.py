@@ -12,7 +12,7 @@ from judges.errors import JudgeBug
 from tests.browser.dashboard.conftest import OpenDashboard, Served, open_reader
 from tests.browser.dashboard.test_hostile_text import PAYLOADS, clean
 
-pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
 FIELDS = {
     "/jobs": ("agent", "task_id", "cursor", "status"),

@@ -12,7 +12,7 @@ from tests.browser.dashboard.conftest import Served, open_reader
 from tests.browser.dashboard.test_hostile_text import EVIL, PAYLOADS, clean, poisoned
 from tests.fakes.judged import leaf, rubric_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def poisoned_changes(served: Served) -> str:

@@ -16,7 +16,7 @@ from rubrics.verdict import Quote
 from tests.browser.dashboard.conftest import OpenDashboard, Reader, Served, open_reader
 from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, leaf, page_entry, rubric_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
 EVIL = "https://evil.example"
 PAYLOADS = [

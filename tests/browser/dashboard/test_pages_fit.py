@@ -22,7 +22,7 @@ from tests.browser.dashboard.pages_panel import (
     wait_for_preview,
 )
 
-pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_panels_work_without_scripts(shop, chromium: Browser):

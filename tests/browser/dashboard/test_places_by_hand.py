@@ -27,7 +27,7 @@ from tests.fakes.judged import leaf, page_entry, rubric_of
 from tests.fakes.toolbar import toolbar
 from tests.integration.app.api.test_page_uploads import png
 
-pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
 URL = "https://walled.example/tower"
 LINE = "<p>Some words stand here, so that there is more to read on this page than what is looked for.</p>"
@@ -71,7 +71,7 @@ class Tab(Person):
         return places_of(known.json() if known.status_code == 200 else None, [(start, start + len(words))])
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def tab(open_dashboard: OpenDashboard, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Tab]:
     """Tab with a device pixel ratio, 1 unless a test sets it."""
     program = find_browser(None).full

@@ -13,7 +13,7 @@ from patchright.async_api import Browser
 from tests.browser.dashboard.conftest import OpenDashboard, Reader, Served, open_reader
 from tests.standin.llm import StandInLLM
 
-pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
 HEAD = "from judges.registry import judge\n\n\n"
 JUDGES = {
@@ -33,13 +33,13 @@ def judges(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def model() -> AsyncIterator[StandInLLM]:
     async with StandInLLM(api_key=RIGHT) as server:
         yield server
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def served(open_dashboard: OpenDashboard, judges: Path, model: StandInLLM) -> AsyncIterator[Served]:
     settings = {"model": "openai/gpt-6-luna", "openai_base_url": model.base_url}
     async with open_dashboard(real_judges=True, judge_folder=judges, openai_api_key=RIGHT, **settings) as running:

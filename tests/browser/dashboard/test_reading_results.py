@@ -7,7 +7,7 @@ import pytest
 from tests.browser.dashboard.conftest import Reader, Served
 from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, SKIPPED, group, leaf, page_entry, rubric_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
 URL = "https://rivers.example/ahne"
 WALL = "https://walls.example/"

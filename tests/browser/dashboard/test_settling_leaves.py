@@ -10,7 +10,7 @@ from patchright.async_api import Browser
 from tests.browser.dashboard.conftest import Reader, Served, open_reader
 from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, leaf, rubric_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
 WHY = "The second paragraph names him, in German."
 

@@ -14,12 +14,12 @@ from patchright.async_api import Browser
 from tests.browser.dashboard.conftest import OpenDashboard, Reader, Served, open_reader
 from tests.fakes.judged import leaf, rubric_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
 KEY, OTHER = "first-key-4f1c", "second-key-9b2e"
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def served(open_dashboard: OpenDashboard) -> AsyncIterator[Served]:
     async with open_dashboard(api_keys=f"{KEY},{OTHER}") as running:
         yield running

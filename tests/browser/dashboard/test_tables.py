@@ -12,7 +12,7 @@ from tests.browser.dashboard.conftest import Reader, Served
 from tests.browser.dashboard.test_fit import screens
 from tests.browser.dashboard.test_reading_results import judged
 
-pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
 TABLES = """[...document.querySelectorAll("main table:not(.prose table)")].map((table) =>
   [...table.tBodies[0].rows].map((row) => row.cells[0].innerText.trim().split(/\\s/)[0]))"""
