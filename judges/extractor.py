@@ -5,7 +5,6 @@ A failed extraction raises. An empty value would look like an answer that says n
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -133,7 +132,10 @@ class ExtractorBase(ABC):
         value = _parsed_as(reply, schema)
         dropped: tuple[str, ...] = ()
         if self.style is Style.NATIVE:
-            value, dropped = await asyncio.to_thread(_without_invented_urls, value, answer, evidence, reply.usage)
+            texts = [answer] if evidence is None else [evidence.text, *(target for _, target in evidence.links)]
+            value, dropped = await run_cpu_bound(
+                lambda: _without_invented_urls(value, answer, evidence, reply.usage), *texts
+            )
         if dropped:
             log.warning("invented values dropped", extra={"dropped": dropped, "schema": schema.__name__})
         return Extraction(

@@ -196,8 +196,10 @@ class Verifier(ClaimJudge):
             )
             return grounds, self._verdict(votes, trials, rendered, grounds)
 
-        texts = (question.claim, question.task, question.answer)
-        grounds, verdict = await (self._pages.run_page_check(ground) if search_page else run_cpu_bound(ground, *texts))
+        if search_page:
+            grounds, verdict = await self._pages.run_page_check(ground, page)
+        else:
+            grounds, verdict = await run_cpu_bound(ground, question.claim, question.task, question.answer)
         if self._style is Style.NATIVE and page is not None and lacks_quote(verdict) and is_all_picture(page):
             verdict = await self._transcribed(verdict, question, grounds, cache_only=cache_only)
         log.info("verdict reached", extra={"outcome": verdict.outcome, "reason": verdict.reason, "votes": len(votes)})

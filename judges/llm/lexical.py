@@ -288,12 +288,12 @@ def reply(request: LLMRequest) -> BaseModel:
 
 
 class LexicalClient:
-    """``LLMClient`` for the lexical judge. It runs in a thread, because a long page would block the event loop."""
+    """``LLMClient`` for the lexical judge. Long texts are read in a thread, because they would block the event loop."""
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         """Return the result of ``reply``, with its errors."""
-        parsed = await asyncio.to_thread(reply, request)
+        is_long = sum(map(len, request.parts.values())) > MAX_LINE_CHARS
+        parsed = await asyncio.to_thread(reply, request) if is_long else reply(request)
         return LLMReply(text=parsed.model_dump_json(), parsed=parsed, model=MODEL, usage=Usage(calls=1))
 
-    async def aclose(self) -> None:
-        """Do nothing."""
+    async def aclose(self) -> None: ...

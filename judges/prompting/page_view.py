@@ -30,6 +30,7 @@ MAX_LINKS_CHARS: Final = 60_000
 TRUNCATION_NOTICE: Final = "\n[The page goes on; it was cut here.]"
 DEFAULT_MAX_BYTES: Final = 32 * 1024 * 1024
 PICTURES_SHARE: Final = 0.5
+_SMALL_PAGE_CHARS: Final = 10_000
 
 _HOST_WORD = re.compile(r"[A-Za-z]+")
 _NONCES = re.compile(r"<url ([0-9a-f]{32})>.*</page ([0-9a-f]{32})>", re.DOTALL)
@@ -102,14 +103,18 @@ class PagePreparer:
         make = self._add_pictures if has_pictures else self._prepare_text
         return await self._pending.run((key, has_pictures), lambda: make(key, evidence))
 
-    async def run_page_check(self, question: Callable[[], _Found]) -> _Found:
-        """Run a CPU-bound function that reads pages in a thread, one at a time."""
+    async def run_page_check(self, question: Callable[[], _Found], page: PreparedPage | None) -> _Found:
+        """Run a CPU-bound function that reads a page: in a thread if the page is long, one at a time."""
+        if page is None or len(page.text) < _SMALL_PAGE_CHARS:
+            return question()
         async with self._reading_slot:
             return await asyncio.to_thread(question)
 
     async def _prepare_text(self, key: _Key, evidence: Evidence) -> PreparedPage:
         async with self._prepare_slot:
-            page = await asyncio.to_thread(prepare_page, evidence, self._block_builder, use_screenshot=False)
+            page = await run_cpu_bound(
+                lambda: prepare_page(evidence, self._block_builder, use_screenshot=False), evidence.text
+            )
         self._texts.put(key, page, page.size)
         return page
 

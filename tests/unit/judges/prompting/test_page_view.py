@@ -5,9 +5,12 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from cache.capture import SCREENSHOT_PREFIX, Blob
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import (
+    LARGE_TEXT_CHARS,
     MAX_LINKS_CHARS,
     MAX_TEXT_CHARS,
     TRUNCATION_NOTICE,
@@ -46,10 +49,11 @@ async def test_page_is_prepared_once_for_concurrent_and_later_requests():
     assert all(each is again for each in prepared)
 
 
-async def test_page_is_prepared_outside_the_event_loop():
+@pytest.mark.parametrize("is_long", [True, False])
+async def test_only_long_page_is_prepared_outside_the_event_loop(is_long: bool):
     block_builder = CountingBlockBuilder()
-    await PagePreparer(block_builder).prepare(page())
-    assert threading.get_ident() not in block_builder.threads
+    await PagePreparer(block_builder).prepare(page(text="word " * (LARGE_TEXT_CHARS if is_long else 10)))
+    assert (threading.get_ident() not in block_builder.threads) == is_long
 
 
 async def test_pictures_are_omitted_if_not_wanted():
