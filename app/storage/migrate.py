@@ -11,10 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from alembic.config import Config
-from alembic.runtime.environment import EnvironmentContext
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
 from procrastinate.schema import SchemaManager
 from sqlalchemy import Connection, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -23,6 +19,7 @@ from app.storage.errors import DatabaseTooNew
 from app.storage.tables import queue_migrations
 
 _LOCK = 0x61737361  # "assa"
+_SCRIPTS = Path(__file__).with_name("migrations")
 _log = structlog.get_logger(__name__)
 
 
@@ -33,12 +30,32 @@ async def migrate(connection: AsyncConnection) -> None:
         DatabaseTooNew: A newer release has migrated the database.
     """
     await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-    await connection.run_sync(_migrate_tables)
+    if await _revision(connection) != _newest_revision():
+        await connection.run_sync(_migrate_tables)
     await _migrate_queue(connection)
 
 
+async def _revision(connection: AsyncConnection) -> str | None:
+    """Return the revision that Alembic has recorded, or None for an empty database."""
+    has_table = await connection.execute(text("SELECT to_regclass('alembic_version') IS NOT NULL"))
+    if not has_table.scalar_one():
+        return None
+    return (await connection.execute(text("SELECT version_num FROM alembic_version"))).scalar_one_or_none()
+
+
+def _newest_revision() -> str:
+    """Return the revision of the last script, which is the number in its file name: ``m0001_initial.py``."""
+    return max(path.name for path in (_SCRIPTS / "versions").glob("m*.py"))[1:5]
+
+
 def _migrate_tables(connection: Connection) -> None:
-    script = ScriptDirectory(str(Path(__file__).with_name("migrations")))
+    # Alembic takes a tenth of a second to import, and most processes find a current database.
+    from alembic.config import Config
+    from alembic.runtime.environment import EnvironmentContext
+    from alembic.script import ScriptDirectory
+    from alembic.util import CommandError
+
+    script = ScriptDirectory(str(_SCRIPTS))
 
     def steps(revision: Any, _context: Any) -> Any:
         try:
@@ -61,22 +78,19 @@ async def _migrate_queue(connection: AsyncConnection) -> None:
     """Create procrastinate's schema, or apply the migration scripts that its newer release has added."""
     scripts = await asyncio.to_thread(_queue_scripts)
     known = set((await connection.execute(select(queue_migrations.c.name))).scalars())
+    missing = [script for script in scripts if script.name not in known]
     if not known:
         await _run_script(connection, SchemaManager.get_schema())
-        missing = scripts
     else:
-        missing = {name: script for name, script in scripts.items() if name not in known}
-        for name, script in missing.items():
-            _log.info("migrating queue", step=name)
-            await _run_script(connection, script)
+        for script in missing:
+            _log.info("migrating queue", step=script.name)
+            await _run_script(connection, await asyncio.to_thread(script.read_text, "utf-8"))
     if missing:
-        await connection.execute(insert(queue_migrations), [{"name": name} for name in missing])
+        await connection.execute(insert(queue_migrations), [{"name": script.name} for script in missing])
 
 
-def _queue_scripts() -> dict[str, str]:
-    """Return procrastinate's migration scripts by name, in order."""
-    folder = Path(SchemaManager.get_migrations_path())
-    return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.sql"))}
+def _queue_scripts() -> list[Path]:
+    return sorted(Path(SchemaManager.get_migrations_path()).glob("*.sql"))
 
 
 async def _run_script(connection: AsyncConnection, script: str) -> None:

@@ -7,13 +7,14 @@ import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import ProgrammingError
 
 from app.errors import InvalidSettings
 from app.storage.database import Database, connect_database, open_database
 from app.storage.errors import DatabaseTooNew, DatabaseUnavailable
-from app.storage.migrate import migrate
+from app.storage.migrate import _SCRIPTS, _newest_revision, migrate
 from app.storage.tables import metadata
 from tests.fakes.settings import settings_for_tests
 
@@ -42,6 +43,10 @@ async def test_migrations_match_the_metadata(database: Database):
 async def test_migration_is_idempotent(database: Database):
     async with database.begin() as connection:
         await migrate(connection)
+
+
+def test_scripts_are_named_after_their_revisions():
+    assert ScriptDirectory(str(_SCRIPTS)).get_current_head() == _newest_revision()
 
 
 async def test_concurrent_processes_can_migrate_an_empty_database(empty_url: str):
