@@ -63,13 +63,13 @@ def test_restore_brings_back_results_pages_and_keys(home: Path, sky: str):
             result = judged(api, f"It is blue ([source]({sky}/sky)).")
             [page] = result["pages"]
             text = api.get(f"/v1/pages/{page['page_id']}/text").text
+        created = run_command(home, environment, "keys", "create", "--owner", "a", "--scope", "admin", "--json")
+        key = {"Authorization": f"Bearer {json.loads(created.stdout)['key']}"}
         made = run_command(home, environment, "backup", str(backup))
         assert made.returncode == 0, made.stderr
         assert (
             run_command(home, environment, "backup", str(backup)).returncode == 1
         )  # an existing backup is not overwritten
-    key = json.loads(run_command(home, environment, "keys", "create", "--owner", "a", "--json").stdout)
-    assert key["key"]
 
     shutil.rmtree(home / "data")
     restored = run_command(home, environment, "restore", str(backup))
@@ -77,8 +77,9 @@ def test_restore_brings_back_results_pages_and_keys(home: Path, sky: str):
     assert run_command(home, environment, "restore", str(backup)).returncode == 1  # restore requires an empty target
     with (
         running_service(home, environment, "--workers", "1") as service,
-        httpx.Client(base_url=service.url, trust_env=False, timeout=30) as api,
+        httpx.Client(base_url=service.url, trust_env=False, timeout=30, headers=key) as api,
     ):
+        assert httpx.get(f"{service.url}/v1/results", trust_env=False).status_code == 401
         assert api.get(f"/v1/results/{result['id']}").json() == result
         assert api.get(f"/v1/pages/{page['page_id']}/text").text == text
         # A missing body is reported as not found; no other content is served.

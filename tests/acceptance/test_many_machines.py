@@ -33,7 +33,7 @@ __all__ = ["database_url", "postgres_url"]
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.timeout(600)]
 
-JOBS, CLAIMS, VOTES = 12, 4, 2
+JOBS, CLAIMS, VOTES = 8, 4, 2
 PAGE = (
     "<html><body><h1>Tower</h1><p>The tower of Halm is sixty metres high and was built by Ina Roth.</p></body></html>"
 )
@@ -74,7 +74,7 @@ def site() -> Iterator[str]:
 @pytest.fixture
 def model() -> Iterator[StandInLLM]:
     """Stand-in model in a separate thread, because the test blocks."""
-    loop, server = asyncio.new_event_loop(), StandInLLM(delay_s=0.5)
+    loop, server = asyncio.new_event_loop(), StandInLLM(delay_s=0.3)
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)
@@ -201,44 +201,3 @@ def test_each_job_has_one_correct_result_after_a_kill_and_a_stopped_worker(
         for process in workers[1:]:
             process.terminate()
         assert [process.wait(60) for process in workers[1:]] == [0, 0]
-
-
-PATIENCE = """
-import asyncio
-
-from judges.registry import judge
-
-@judge(task="patience", description="Wait.")
-async def patience(ctx):
-    await asyncio.sleep(600)
-"""
-
-
-def test_job_of_a_killed_worker_is_taken_over(database_url: str, tmp_path: Path):
-    (tmp_path / "judges").mkdir()
-    (tmp_path / "judges" / "patience.py").write_text(PATIENCE)
-    with ExitStack() as stack:
-        machines = Machines(
-            tmp_path,
-            stack,
-            ASSAY_DATABASE_URL=database_url,
-            ASSAY_JUDGES=str(tmp_path / "judges"),
-            ASSAY_MODEL="lexical",
-        )
-        machines.start("api", "serve", "--port", "0", "--workers", "0")
-        api = httpx.Client(
-            base_url=machines.wait_for_log("api", r"http://127\.0\.0\.1:\d+"), timeout=30, trust_env=False
-        )
-        connection = stack.enter_context(psycopg.connect(database_url, autocommit=True))
-        stack.callback(api.close)
-        first = machines.start("first", "worker", "--jobs", "1")
-        machines.wait_for_log("first", "assay worker is ready: 1 concurrent job")
-        answers = [{"name": "answer_1", "text": "Wait."}]
-        sent = api.post("/v1/submissions", json={"agent": "a", "task_id": "patience", "answers": answers})
-        assert sent.status_code == 202, sent.text
-        until(connection, "SELECT count(*) FROM jobs WHERE status = 'running'", least=1)
-        machines.start("second", "worker", "--jobs", "1")
-        machines.wait_for_log("second", "assay worker is ready: 1 concurrent job")
-        until(connection, "SELECT count(*) FROM jobs WHERE status = 'running'", least=1)
-        first.kill()
-        until(connection, "SELECT max(attempts) FROM jobs WHERE status = 'running'", least=2)

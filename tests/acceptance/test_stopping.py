@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +18,8 @@ from typing import Any
 import httpx
 import psutil
 import pytest
+
+from tests.fakes.warm_start import warm_assay
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(240)]
 
@@ -51,7 +52,7 @@ class Service:
         }
         with self._log.open("ab") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--workers", "1"],
+                [warm_assay(), "serve", "--port", "0", "--workers", "1"],
                 env=environment,
                 stdout=output,
                 stderr=output,

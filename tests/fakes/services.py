@@ -64,7 +64,7 @@ class Rig:
                     database, queue, clock=clock, attempts_allowed=attempts, allow_probe=models.probed.append
                 ),
                 takeover=Takeover(database, queue, clock=clock, stalled_s=STALLED_S),
-                pausing=JobPauser(database, queue, state=models.states.__getitem__, interval_s=0.05),
+                pausing=JobPauser(database, queue, state=models.states.__getitem__, interval_s=0.2),
                 models=models,
             )
 
@@ -125,5 +125,5 @@ class Rig:
         """Wait until the job has ended, and return it."""
         async with asyncio.timeout(within_s):
             while not (job := await self.job(job_id)).has_ended:  # noqa: ASYNC110 - the state is in the database
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.05)
         return job

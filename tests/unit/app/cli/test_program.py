@@ -47,8 +47,17 @@ def test_each_command_describes_its_options(assay: RunCommand, command: str) -> 
 
 @pytest.mark.parametrize(
     "arguments",
-    [("nonsense",), ("evaluate",), ("serve", "--port", "many"), ("serve", "--port", "70000"), ("submit", "a.md")],
-    ids=["no such command", "option missing", "no number", "no port", "options missing"],
+    [
+        ("nonsense",),
+        ("evaluate",),
+        ("serve", "--port", "many"),
+        ("serve", "--port", "70000"),
+        ("submit", "a.md"),
+        ("keys", "create", "--owner", "../x"),
+        ("keys", "create", "--owner", "a", "--scope", "root"),
+        ("keys", "create", "--owner", "a", "--expires", "soon"),
+    ],
+    ids=" ".join,
 )
 def test_usage_error_exits_with_2(assay: RunCommand, arguments: tuple[str, ...]) -> None:
     ended = assay(*arguments)
