@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import Observation
-from cache.egress.proxy import EgressProxy
+from cache.egress.proxy import EgressProxy, parse_host_port
 from tests.fakes.sandbox import installed_browser, is_sandbox_missing
 from tests.standin.web import Answer, StandInWeb
 
@@ -24,6 +24,10 @@ class Rig:
     site: StandInWeb
     proxy: EgressProxy
     capturer: BrowserCapturer
+
+    def allow(self, host_port: str) -> None:
+        """Let the browser reach another local server."""
+        self.proxy._allow |= {parse_host_port(host_port)}
 
     async def show(self, path: str, answer: Answer) -> Observation:
         self.site.pages[path] = answer

@@ -73,10 +73,14 @@ async def _capturing(
         await capturer.aclose()
 
 
-async def _seen(rig: Rig, place: str, kind: str = "browser", *, deadline_s: float = 15) -> Observation:
+async def _seen(rig: Rig, place: str, kind: str = "browser", *, deadline_s: float | None = None) -> Observation:
+    """Capture the page of a local server: with the shared browser, unless there is a deadline."""
+    if kind == "browser" and deadline_s is None:
+        rig.allow(place)
+        return await rig.capturer.capture(f"http://{place}/")
     async with (
         EgressProxy(frozenset({place})) as proxy,
-        _capturing(rig, proxy, kind, deadline_s=deadline_s) as capturer,
+        _capturing(rig, proxy, kind, deadline_s=deadline_s or 15) as capturer,
     ):
         return await capturer.capture(f"http://{place}/")
 
@@ -224,13 +228,13 @@ async def test_f27_redirect_chains_and_loops_end_after_ten_redirects(rig: Rig, k
         rig.site.pages |= {"/hop-50": Reply.html(PROSE), "/flip": Reply.redirect(other.url("/flop"))}
         other.pages["/flop"] = Reply.redirect(rig.site.url("/flip"))
         rig.site.hits.clear()
-        allowed = frozenset({rig.site.host_port, other.host_port})
-        async with EgressProxy(allowed) as proxy, _capturing(rig, proxy, kind) as capturer:
-            for path in ("/hop-0", "/flip"):
-                seen = await capturer.capture(rig.site.url(path))
-                assert seen.outcome is CaptureOutcome.REDIRECT_LOOP
-                assert len(seen.chain) <= 12
-                assert seen.chain[0] == rig.site.url(path)
+        rig.allow(other.host_port)
+        capturer = rig.capturer if kind == "browser" else HttpCapturer(rig.proxy, semaphore=asyncio.Semaphore(1))
+        for path in ("/hop-0", "/flip"):
+            seen = await capturer.capture(rig.site.url(path))
+            assert seen.outcome is CaptureOutcome.REDIRECT_LOOP
+            assert len(seen.chain) <= 12
+            assert seen.chain[0] == rig.site.url(path)
         assert rig.site.hits["/hop-12"] == 0
 
 
@@ -289,9 +293,9 @@ async def test_f28_invalid_certificate_is_a_tls_error(rig: Rig, kind: str, how: 
         tmp_path, expired=how == "expired", host="other.test" if how == "wrong-host" else "localhost"
     )
     async with StandInWeb({"/": Reply.html(PROSE)}, tls=context) as site:
-        place = f"localhost:{site.port}"
-        async with EgressProxy(frozenset({place})) as proxy, _capturing(rig, proxy, kind) as capturer:
-            seen = await capturer.capture(f"https://{place}/")
+        rig.allow(place := f"localhost:{site.port}")
+        capturer = rig.capturer if kind == "browser" else HttpCapturer(rig.proxy, semaphore=asyncio.Semaphore(1))
+        seen = await capturer.capture(f"https://{place}/")
         assert seen.outcome is CaptureOutcome.TLS_ERROR
         assert seen.detail
         assert sum(site.hits.values()) == 0
