@@ -57,11 +57,11 @@ def read_folder(root: Path, agent: str, task_ids: Collection[str] = ()) -> tuple
 
 
 def _answers_in(root: Path, task: Path) -> Iterator[tuple[str, bytes]]:
-    inside = root.resolve()
+    resolved_root = root.resolve()
     for path in _visible(task):
         if path.suffix == SUFFIX and path.is_file():
             name = path.relative_to(root).as_posix()
-            if not path.resolve().is_relative_to(inside):
+            if not path.resolve().is_relative_to(resolved_root):
                 message = "is a link to a file outside the folder"
                 raise InvalidSubmission([Problem(path=name, message=message, code=ProblemCode.BAD_NAME)])
             with path.open("rb") as file:
@@ -91,8 +91,8 @@ def read_archive(file: BinaryIO) -> tuple[Submission, ...]:
         if len(parts) != 3 or not name.endswith(SUFFIX):
             message = f"does not follow the layout {LAYOUT}"
             raise InvalidArchive([Problem(path=name, message=message, code=ProblemCode.BAD_ARCHIVE)])
-        twin = folded.setdefault(name.casefold(), name)
-        if name in files or twin != name:
+        other_name = folded.setdefault(name.casefold(), name)
+        if name in files or other_name != name:
             message = "occurs twice in the archive (upper and lower case count as equal)"
             raise InvalidArchive([Problem(path=name, message=message, code=ProblemCode.DUPLICATE)])
         files[name] = content
@@ -107,13 +107,13 @@ def _submissions(files: Mapping[str, bytes]) -> tuple[Submission, ...]:
     problems: list[Problem] = []
     for path in sorted(files, key=_natural):
         agent, task_id, name = path.split("/")
-        wrong = [*name_problems(agent, path), *name_problems(task_id, path), *answer_name_problems(name, path)]
+        invalid = [*name_problems(agent, path), *name_problems(task_id, path), *answer_name_problems(name, path)]
         try:
             text = decode_text(files[path], path)
         except InvalidSubmission as error:
-            problems += [*wrong, *error.problems]
+            problems += [*invalid, *error.problems]
             continue
-        problems += [*wrong, *text_problems(text, path)]
+        problems += [*invalid, *text_problems(text, path)]
         answers[agent, task_id].append(Answer(name=name, text=text))
     if problems:
         raise InvalidSubmission(problems)

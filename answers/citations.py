@@ -270,10 +270,10 @@ def bare_end(text: str, start: int) -> tuple[int, int]:
         if run is not None:
             at = run.end()
             continue
-        here = text[at]
-        if here in "([":
+        char = text[at]
+        if char in "([":
             open_brackets.append(at)
-        elif here not in _CLOSERS or not open_brackets or text[open_brackets.pop()] != _CLOSERS[here]:
+        elif char not in _CLOSERS or not open_brackets or text[open_brackets.pop()] != _CLOSERS[char]:
             break
         at += 1
     end = _before_remark(text, open_brackets[0], at) if open_brackets else at
@@ -332,12 +332,12 @@ def link_end(text: str, start: int) -> int | None:
         if run is not None:
             at = run.end()
             continue
-        here = text[at]
-        if here == "(":
+        char = text[at]
+        if char == "(":
             depth += 1
-        elif here == ")" and depth:
+        elif char == ")" and depth:
             depth -= 1
-        elif here != "]" or text[at + 1 : at + 2] == "(":  # "](" starts the next link, so this link is not closed
+        elif char != "]" or text[at + 1 : at + 2] == "(":  # "](" starts the next link, so this link is not closed
             break
         at += 1
     return at if depth == 0 and _END_OF_LINK.match(text, at) else None

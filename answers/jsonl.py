@@ -78,17 +78,17 @@ def _read(line: bytes, path: str, agent: str | None) -> tuple[_Group, str | None
     if unknown:
         message = f"is not a field of an answer; use one of {', '.join(sorted(_KNOWN))}, or put the value into metadata"
         raise InvalidSubmission([_problem(f"{path}.{unknown[0]}", message)])
-    who = _string(record, "agent", path) or agent
+    agent_name = _string(record, "agent", path) or agent
     task_id = _string(record, "task_id", path)
     text = next((_string(record, name, path) for name in _TEXTS if record.get(name) is not None), None)
-    for name, value in (("agent", who), ("task_id", task_id), ("text", text)):
+    for name, value in (("agent", agent_name), ("task_id", task_id), ("text", text)):
         if value is None:
             raise InvalidSubmission([_problem(f"{path}.{name}", "is missing", ProblemCode.EMPTY)])
     metadata = record.get("metadata") or {}
     if not isinstance(metadata, Mapping):
         raise InvalidSubmission([_problem(f"{path}.metadata", "is not a JSON object")])
     group = (
-        str(who),
+        str(agent_name),
         str(task_id),
         _string(record, "run", path),
         _string(record, "model", path),
@@ -99,11 +99,11 @@ def _read(line: bytes, path: str, agent: str | None) -> tuple[_Group, str | None
 
 def _submission(group: _Group, answers: Iterable[tuple[int, str | None, str]]) -> Submission:
     """Build one submission. The paths of its problems contain line numbers."""
-    who, task_id, run, model, metadata = group
+    agent, task_id, run, model, metadata = group
     named = [(number, name or f"answer_{place}", text) for place, (number, name, text) in enumerate(answers, start=1)]
     try:
         return checked_submission(
-            agent=who,
+            agent=agent,
             task_id=task_id,
             answers=[(name, text) for _, name, text in named],
             model=model,

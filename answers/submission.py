@@ -67,13 +67,13 @@ def checked_submission(
         problems += label_problems(model, "model")
     if not answers:
         problems.append(Problem(path="answers", message="contains no answer", code=ProblemCode.EMPTY))
-    taken: set[str] = set()
+    names_used: set[str] = set()
     for number, (name, text) in enumerate(answers):
         problems += answer_name_problems(name, f"answers.{number}.name")
-        if with_suffix(name) in taken:
+        if with_suffix(name) in names_used:
             message = f"another answer already has the name {with_suffix(name)!r}"
             problems.append(Problem(path=f"answers.{number}.name", message=message, code=ProblemCode.DUPLICATE))
-        taken.add(with_suffix(name))
+        names_used.add(with_suffix(name))
         problems += text_problems(text, f"answers.{number}.text")
     problems += _metadata_problems(metadata or {})
     if problems:

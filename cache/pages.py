@@ -267,12 +267,12 @@ class PageCache:
             return await self.evidence(stored)
         except (BlobMissing, BlobCorrupt) as damage:
             _log.warning("evidence damaged", url=url, sha256=damage.sha256, page_id=stored.id)
-        again = await self._recapture(url, near)
+        recaptured = await self._recapture(url, near)
         try:
-            return await self.evidence(again)
+            return await self.evidence(recaptured)
         except (BlobMissing, BlobCorrupt, NoEvidence) as failed:
             # The page existed and the stored copy was lost, so ``gone`` must be False: it is a fault, not a finding.
-            detail = f"the stored copy is damaged, and a new capture ended with {again.outcome.value}"
+            detail = f"the stored copy is damaged, and a new capture ended with {recaptured.outcome.value}"
             raise NoEvidence(url, CaptureOutcome.CORRUPT, detail, gone=False, capture=stored) from failed
 
     async def _recapture(self, url: str, near: datetime | None) -> Capture:

@@ -62,7 +62,7 @@ def combine_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
         evidence, votes, reasoning = deciding.evidence, deciding.votes, deciding.reasoning
     else:
         reasoning = "\n".join(dict.fromkeys(verdict.reasoning for verdict in verdicts if verdict.reasoning))
-    asked = next((verdict for verdict in verdicts if verdict.prompt is not None), deciding)
+    judged = next((verdict for verdict in verdicts if verdict.prompt is not None), deciding)
     return Verdict(
         outcome=deciding.outcome,
         reason=deciding.reason,
@@ -70,8 +70,8 @@ def combine_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
         votes=votes,
         quotes=deciding.quotes,
         evidence=evidence,
-        prompt=asked.prompt,
-        model=asked.model,
+        prompt=judged.prompt,
+        model=judged.model,
         usage=sum((verdict.usage for verdict in needed), Usage()),
         requests=tuple(request for verdict in needed for request in verdict.requests),
         unneeded=tuple(request for verdict in others for request in _requests(verdict)),

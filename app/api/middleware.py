@@ -99,8 +99,8 @@ class KeyGuard:
 
 
 def _not_small(headers: Headers) -> Problem | None:
-    announced = headers.get("content-length", "")
-    if announced.isdigit() and len(announced) <= 4 and int(announced) <= _SMALL_BYTES:
+    content_length = headers.get("content-length", "")
+    if content_length.isdigit() and len(content_length) <= 4 and int(content_length) <= _SMALL_BYTES:
         return None
     detail = f"This request needs a Content-Length header of at most {_SMALL_BYTES} bytes"
     return Problem(413, "TOO_LARGE", detail, headers=_CLOSE)
@@ -136,8 +136,8 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        announced = Headers(scope=scope).get("content-length", "")
-        if announced.isdigit() and (len(announced) > 15 or int(announced) > self._max_bytes):
+        content_length = Headers(scope=scope).get("content-length", "")
+        if content_length.isdigit() and (len(content_length) > 15 or int(content_length) > self._max_bytes):
             await self._too_large().response()(scope, receive, send)
             return
         body = _Body(ends=time.monotonic() + self._timeout_s)
@@ -169,8 +169,8 @@ class BodyLimit:
             async with asyncio.timeout(min(self._idle_timeout_s, max(0.0, body.ends - time.monotonic()))):
                 return await receive()
         except TimeoutError:
-            late = Problem(408, "TOO_SLOW", "The request body stopped arriving or took too long", headers=_CLOSE)
-            raise ProblemWhileReading(late) from None
+            problem = Problem(408, "TOO_SLOW", "The request body stopped arriving or took too long", headers=_CLOSE)
+            raise ProblemWhileReading(problem) from None
 
     def _too_large(self) -> Problem:
         detail = f"The request body is larger than {self._max_bytes} bytes"

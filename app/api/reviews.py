@@ -372,9 +372,9 @@ def _leaf(body: str, key: str) -> JudgedNode:
     leaves: Mapping[str, JudgedNode] = judged_leaves(json.loads(body))
     if key in leaves:
         return leaves[key]
-    some = ", ".join(list(leaves)[:_LISTED_LEAVES])
+    listed = ", ".join(list(leaves)[:_LISTED_LEAVES])
     more = f" and {len(leaves) - _LISTED_LEAVES} more" if len(leaves) > _LISTED_LEAVES else ""
-    message = f"is not a leaf of this result; its leaves are {some}{more}" if leaves else "this result has no tree"
+    message = f"is not a leaf of this result; its leaves are {listed}{more}" if leaves else "this result has no tree"
     raise Problem(404, "UNKNOWN_LEAF", "Unknown leaf", errors=[("leaf", message)])
 
 

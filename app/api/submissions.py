@@ -135,8 +135,8 @@ def _check_tasks_exist(service: Service, submissions: Sequence[Submission]) -> N
     errors = []
     for submission in submissions:
         if not service.runtime.has_task(submission.task_id):
-            where = f"{submission.agent}/{submission.task_id}" if has_several else "task_id"
-            errors.append((where, f"task {submission.task_id!r} does not exist; GET /v1/tasks lists all tasks"))
+            location = f"{submission.agent}/{submission.task_id}" if has_several else "task_id"
+            errors.append((location, f"task {submission.task_id!r} does not exist; GET /v1/tasks lists all tasks"))
     if errors:
         raise Problem(404, "UNKNOWN_TASK", "This task has no judge", errors=errors)
 

@@ -136,8 +136,14 @@ class CaptureTable:
             self._console.print(self._table())
 
     def add_page(self, page: CapturedPage) -> None:
-        gone = page.capture is not None and page.capture.gone
-        name = "captured before" if page.known and page.is_conclusive and not gone else "gone" if gone else page.outcome
+        is_gone = page.capture is not None and page.capture.gone
+        name = (
+            "captured before"
+            if page.known and page.is_conclusive and not is_gone
+            else "gone"
+            if is_gone
+            else page.outcome
+        )
         (self._usable if page.is_conclusive else self._failed)[name] += 1
         self._new += not page.known
         detail = page.error or (page.capture.detail if page.capture is not None else "")

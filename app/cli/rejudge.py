@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -13,6 +13,9 @@ from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
     from app.client import Client, Job
+
+    _Rejudged: TypeAlias = tuple[Job, dict[str, Any] | None, dict[str, Any] | None]
+    """Job, earlier result and new result."""
 
 _CAUSES = {
     "answer": "the answer changed",
@@ -51,12 +54,12 @@ def rejudge(
         if dry_run:
             _print_forecast(client, chosen, as_json=as_json)
             return
-        pairs = _judged_again(client, chosen, timeout)
+        rejudged = _judged_again(client, chosen, timeout)
     if as_json:
-        print_json({"answers": [_as_json(job, before, after) for job, before, after in pairs]})
+        print_json({"answers": [_as_json(job, before, after) for job, before, after in rejudged]})
     else:
-        _print(pairs, leaves=leaves)
-    if not all(after is not None and after.get("status") == "complete" for _, _, after in pairs):
+        _print(rejudged, leaves=leaves)
+    if not all(after is not None and after.get("status") == "complete" for _, _, after in rejudged):
         raise typer.Exit(Exit.INCOMPLETE)
 
 
@@ -66,7 +69,7 @@ def newest_of_each(client: Client, agent: str | None, task: str | None) -> list[
     for job in client.jobs(agent=agent, task_id=task):
         if job.raw.get("kind", "answer") == "answer":
             newest.setdefault((str(job.raw.get("task_id")), str(job.raw.get("answer"))), job)
-    return [newest[place] for place in sorted(newest)]
+    return [newest[answer] for answer in sorted(newest)]
 
 
 def leaves_of(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -76,9 +79,7 @@ def leaves_of(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     return (leaf for leaf in leaves(result) if leaf.get("rejudged") is not None)
 
 
-def _judged_again(
-    client: Client, chosen: Sequence[Job], timeout_s: float | None
-) -> list[tuple[Job, dict[str, Any] | None, dict[str, Any] | None]]:
+def _judged_again(client: Client, chosen: Sequence[Job], timeout_s: float | None) -> list[_Rejudged]:
     """Rejudge and return each job with its earlier and its new result."""
     from app.cli.submit import watch
 
@@ -101,7 +102,7 @@ def _print_forecast(client: Client, chosen: Sequence[Job], *, as_json: bool) -> 
         print_server_forecast(forecast)
 
 
-def _print(pairs: Sequence[tuple[Job, dict[str, Any] | None, dict[str, Any] | None]], *, leaves: bool) -> None:
+def _print(rejudged: Sequence[_Rejudged], *, leaves: bool) -> None:
     from rich import box
     from rich.table import Table
 
@@ -114,7 +115,7 @@ def _print(pairs: Sequence[tuple[Job, dict[str, Any] | None, dict[str, Any] | No
     for heading in ("before", "now", "reused", "again"):
         table.add_column(heading, justify="right")
     table.add_column("because", overflow="fold")
-    for job, before, after in pairs:
+    for job, before, after in rejudged:
         counts = (after or {}).get("rejudged") or {}
         scores = ["-" if one is None else score_text(score_of(one)) for one in (before, after)]
         leaf_counts = [str(counts.get("reused", "-")), str(counts.get("again", "-"))]
@@ -122,7 +123,7 @@ def _print(pairs: Sequence[tuple[Job, dict[str, Any] | None, dict[str, Any] | No
         reasons = ", ".join(f"{cause} {number}" for cause, number in (counts.get("because") or {}).items())
         table.add_row(*named, *scores, *leaf_counts, reasons or (job.error.code if job.error else ""))
     stdout_console().print(table)
-    for job, _, after in pairs if leaves else ():
+    for job, _, after in rejudged if leaves else ():
         stdout_console().print(f"{job.raw.get('task_id')} {job.raw.get('answer')}", markup=False)
         for leaf in leaves_of(after or {}):
             stdout_console().print(

@@ -99,12 +99,12 @@ def _mark_sentences(inlines: Sequence[Token], marks: set[str]) -> None:
 
 def _linked(children: Sequence[Token]) -> Iterator[Token]:
     """Turn bare URLs and images into links."""
-    inside = 0
+    depth = 0
     for token in children:
-        inside += token.nesting if token.type in {"link_open", "link_close"} else 0
+        depth += token.nesting if token.type in {"link_open", "link_close"} else 0
         if token.type == "image":
             yield from _link(str(token.attrGet("src") or ""), f"image: {token.content or token.attrGet('src')}")
-        elif token.type == "text" and not inside:
+        elif token.type == "text" and not depth:
             yield from _bare_urls(token)
         else:
             yield token
@@ -143,10 +143,10 @@ class _Sentence:
     @property
     def is_only_links(self) -> bool:
         """Return whether it has fewer than three words outside links, as in "Source: https://..."."""
-        inside, words = 0, 0
+        depth, words = 0, 0
         for token in self.tokens:
-            inside += token.nesting if token.type in {"link_open", "link_close"} else 0
-            if token.type in {"text", "code_inline"} and not inside:
+            depth += token.nesting if token.type in {"link_open", "link_close"} else 0
+            if token.type in {"text", "code_inline"} and not depth:
                 words += len(_WORD.findall(token.content))
         return words < _FEW_WORDS
 

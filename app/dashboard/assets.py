@@ -24,10 +24,10 @@ class Assets:
         """Read the files of the package (about 100 kB)."""
         folder = resources.files("app.dashboard").joinpath("static")
         self._files = {item.name: item.read_bytes() for item in folder.iterdir() if item.is_file()}
-        everything = hashlib.sha256()
+        combined = hashlib.sha256()
         for name in sorted(self._files):
-            everything.update(name.encode() + b"\0" + self._files[name])
-        self._version = everything.hexdigest()[:12]
+            combined.update(name.encode() + b"\0" + self._files[name])
+        self._version = combined.hexdigest()[:12]
 
     def url(self, name: str) -> str:
         """Return the URL of a file.

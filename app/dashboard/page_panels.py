@@ -253,17 +253,17 @@ async def change(
         body["to"] = to
     if action == "add":
         body["task_id"] = task_id
-    made = await viewer.api.post("/v1/pages/changes", body)
-    message = f"{_DONE_MESSAGES.get(action, action)}: {made['url']}"
+    page_change = await viewer.api.post("/v1/pages/changes", body)
+    message = f"{_DONE_MESSAGES.get(action, action)}: {page_change['url']}"
     next_url = url if action != "delete" else ""
-    return _answer(request, state, url=next_url, done=made["id"], message=message, repaired=action == "edit")
+    return _respond(request, state, url=next_url, done=page_change["id"], message=message, repaired=action == "edit")
 
 
 @router.post("/pages/changes/{change_id}/undo", dependencies=[FormCheck])
 async def undo(request: Request, change_id: IdPath, viewer: ViewerDep, state: ShortText = "") -> Response:
     """Undo a page change."""
-    made = await viewer.api.post(f"/v1/pages/changes/{change_id}/undo")
-    return _answer(request, state, url=made["url"], message=f"Undone: {made['url']}")
+    page_change = await viewer.api.post(f"/v1/pages/changes/{change_id}/undo")
+    return _respond(request, state, url=page_change["url"], message=f"Undone: {page_change['url']}")
 
 
 @router.post("/pages/judge-again", dependencies=[FormCheck])
@@ -274,9 +274,9 @@ async def judge_again(request: Request, viewer: ViewerDep, url: Annotated[list[U
     """
     dependents = await _dependents(viewer, url[:_PER_PAGE])
     for item in dependents["items"]:
-        answer = await viewer.api.request("POST", f"/v1/jobs/{item['job_id']}/retry")
-        if answer.is_error and answer.status_code != _CONFLICT:
-            wire.read_json(answer)
+        response = await viewer.api.request("POST", f"/v1/jobs/{item['job_id']}/retry")
+        if response.is_error and response.status_code != _CONFLICT:
+            wire.read_json(response)
     if request.headers.get("HX-Request"):
         started, total = len(dependents["items"]), dependents["answers"]
         number = f"{started}" if started == total else f"{started} of {total}"
@@ -290,20 +290,20 @@ async def _forecast(viewer: Viewer, origins: list[dict[str, Any]]) -> dict[str, 
     jobs = [str(origin["job_id"]) for origin in origins]
     if not jobs:
         return None
-    answer = await viewer.api.request("POST", "/v1/forecasts", body={"jobs": jobs})
-    if answer.is_error:
+    response = await viewer.api.request("POST", "/v1/forecasts", body={"jobs": jobs})
+    if response.is_error:
         return None
-    total: dict[str, Any] = wire.read_json(answer)["total"]
+    total: dict[str, Any] = wire.read_json(response)["total"]
     return total
 
 
 async def _dependents(viewer: Viewer, urls: list[str]) -> Any:
     params = [("url", url) for url in urls]
-    answer = await viewer.api.request("GET", f"/v1/pages/dependents?{urlencode(params)}")
-    return wire.read_json(answer)
+    response = await viewer.api.request("GET", f"/v1/pages/dependents?{urlencode(params)}")
+    return wire.read_json(response)
 
 
-def _answer(request: Request, state: str, **outcome: Any) -> Response:
+def _respond(request: Request, state: str, **outcome: Any) -> Response:
     """Return the outcome as JSON to a script, otherwise redirect to the panels."""
     if request.headers.get("HX-Request"):
         return JSONResponse(outcome, headers=HEADERS)

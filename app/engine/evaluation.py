@@ -145,16 +145,16 @@ def _planned(
     inputs = ResultInputs(
         answer_sha256=answer.sha256, script_sha256=judge.sha256, model=model, parameters=parameters_by_role
     )
-    again = rejudge_reason(last, inputs)
-    if again is None and pages is not None:
-        again = pages.changed_page(submission.agent, task_id, last)
+    rejudge_cause = rejudge_reason(last, inputs)
+    if rejudge_cause is None and pages is not None:
+        rejudge_cause = pages.changed_page(submission.agent, task_id, last)
     return PlannedAnswer(
         folder=folder,
         answer=answer,
         urls=urls,
         judge=judge,
-        reason=again or "its last result is still valid",
-        reusable=last if again is None else None,
+        reason=rejudge_cause or "its last result is still valid",
+        reusable=last if rejudge_cause is None else None,
         earlier=last,
     )
 

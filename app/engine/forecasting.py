@@ -156,14 +156,14 @@ def _by_past_runs(forecast: Forecast, past: PastResults) -> Forecast:
     least = min(calls, default=0) / (1 if past.calls_for_answer else 2)
     if not calls or least <= forecast_calls <= 2 * max(calls):
         return forecast
-    usual = sum(calls) / len(calls)
+    mean_calls = sum(calls) / len(calls)
     if not forecast.expected.calls:
         return (
             forecast
             if forecast.expected.cached_calls
-            else replace(forecast, high=forecast.high + EstimatedUsage(calls=usual))
+            else replace(forecast, high=forecast.high + EstimatedUsage(calls=mean_calls))
         )
-    return scale_to_calls(forecast, forecast.expected.calls * usual / forecast_calls)
+    return scale_to_calls(forecast, forecast.expected.calls * mean_calls / forecast_calls)
 
 
 def _reply_lookup(client: LLMClient, forecast_request: ForecastRequest) -> tuple[CachedReply, KeyOf]:

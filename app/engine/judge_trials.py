@@ -209,8 +209,8 @@ async def _field_test(runtime: Runtime, request: Mapping[str, Any]) -> dict[str,
             result["answer_changes"] = report_json(base, runs, seed=seed, model=LEXICAL)
         with_any_page = await stack.enter_async_context(runtime_with_pages(runtime, pages, _ANY_PAGE))
 
-        async def judged(text: str, around: Callable[[LLMClient], LLMClient]) -> dict[str, Any]:
-            return await _judged(with_any_page, judge, text, around)
+        async def judged(text: str, wrap: Callable[[LLMClient], LLMClient]) -> dict[str, Any]:
+            return await _judged(with_any_page, judge, text, wrap)
 
         observed = await observe(
             judged,
@@ -246,11 +246,9 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-async def _judged(
-    runtime: Runtime, judge: Judge, text: str, around: Callable[[LLMClient], LLMClient]
-) -> dict[str, Any]:
+async def _judged(runtime: Runtime, judge: Judge, text: str, wrap: Callable[[LLMClient], LLMClient]) -> dict[str, Any]:
     answer = Answer(name=ANSWER, text=text)
-    return await evaluate(runtime, judge=judge, agent=AGENT, answer=answer, model=LEXICAL, replace_client=around)
+    return await evaluate(runtime, judge=judge, agent=AGENT, answer=answer, model=LEXICAL, replace_client=wrap)
 
 
 def base_json(base: ObservedRun) -> dict[str, Any]:

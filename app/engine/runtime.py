@@ -303,8 +303,8 @@ def _capturer(
     browser = find_browser(settings.browser, downloads=(Path.home() / ".cache" / "ms-playwright",))
     programs = [program for program in (browser.shell, browser.full) if program is not None]
     if not programs:
-        looked = ", ".join(map(str, browser.searched_paths))
-        return NoBrowser(browser.problem or f"no Chromium in {looked}: install it, or set ASSAY_BROWSER")
+        searched = ", ".join(map(str, browser.searched_paths))
+        return NoBrowser(browser.problem or f"no Chromium in {searched}: install it, or set ASSAY_BROWSER")
     exempt_hosts = frozenset(parse_host_port(entry) for entry in settings.egress_allow)
     browsers = [
         PacedCapturer(
@@ -322,8 +322,10 @@ def _capturer(
         for program in programs
     ]
     # Probes have their own semaphore. Each one belongs to a page that has just released its slot.
-    few = asyncio.Semaphore(_PROBES_AT_ONCE)
-    probe = HttpCapturer(proxy, semaphore=few, deadline_s=PROBE_S, max_bytes=PROBE_BYTES, contact=settings.contact)
+    probe_slots = asyncio.Semaphore(_PROBES_AT_ONCE)
+    probe = HttpCapturer(
+        proxy, semaphore=probe_slots, deadline_s=PROBE_S, max_bytes=PROBE_BYTES, contact=settings.contact
+    )
     paced = PacedCapturer(probe, pace, interval_s=settings.host_gap_s, is_exempt=exempt_hosts.__contains__)
     return RoutedCapturer(
         *browsers,

@@ -134,30 +134,30 @@ def stored_bodies(stored: CacheFileSys, url: str) -> dict[str, str] | None:
     return {"text": _sha256(text.encode("utf-8", "replace"))} | ({} if shot is None else {"original": _sha256(shot)})
 
 
-def same_bodies(there: Mapping[str, str], shown: Mapping[str, str]) -> bool:
+def same_bodies(stored: Mapping[str, str], shown: Mapping[str, str]) -> bool:
     """Return whether the bodies of a stored page equal those of a capture: the PDF, or the text and the picture if any.
 
     The stored picture may equal the screenshot of the capture, or the original that the screenshot was scaled from.
     """
-    if "pdf" in there or "pdf" in shown:
-        return there.get("pdf") == shown.get("pdf")
-    if there.get("text") != shown.get("text"):
+    if "pdf" in stored or "pdf" in shown:
+        return stored.get("pdf") == shown.get("pdf")
+    if stored.get("text") != shown.get("text"):
         return False
-    picture = there.get("original")
+    picture = stored.get("original")
     return picture is None or picture in (shown.get("original"), shown.get(f"{SCREENSHOT_PREFIX}0"))
 
 
 def equals_capture(stored: CacheFileSys, url: str, capture: Capture) -> bool:
     """Return whether the stored page equals a capture, or is our unchanged export of that capture."""
-    there = stored_bodies(stored, url)
-    if there is None:
+    bodies = stored_bodies(stored, url)
+    if bodies is None:
         return False
-    if same_bodies(there, {name: blob.sha256 for name, blob in capture.blobs.items()}):
+    if same_bodies(bodies, {name: blob.sha256 for name, blob in capture.blobs.items()}):
         return True
     facts = stored.facts(url)
     if facts is None or facts.captured_at != capture.captured_at.isoformat():
         return False
-    written = {suffix: there.get(name) for suffix, name in (("txt", "text"), ("jpg", "original"), ("pdf", "pdf"))}
+    written = {suffix: bodies.get(name) for suffix, name in (("txt", "text"), ("jpg", "original"), ("pdf", "pdf"))}
     return all(written[suffix] == digest for suffix, digest in facts.sha256.items())
 
 

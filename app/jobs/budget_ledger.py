@@ -134,8 +134,8 @@ class BudgetLedger:
         async with self._database.begin() as connection:
             limits = await self._limits(connection, budget_ids)
             for budget_id, limit in limits.items():
-                if (already := await rows.get_spent(connection, budget_id)) >= limit:
-                    raise BudgetExhausted(budget_id, limit, already)
+                if (spent := await rows.get_spent(connection, budget_id)) >= limit:
+                    raise BudgetExhausted(budget_id, limit, spent)
 
     async def _run(self) -> None:
         while True:

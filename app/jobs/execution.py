@@ -69,16 +69,16 @@ class ProgressWriter:
         """
         working = asyncio.ensure_future(work)
         writing = asyncio.ensure_future(self._write())
-        both: set[asyncio.Future[Any]] = {working, writing}
+        futures: set[asyncio.Future[Any]] = {working, writing}
         try:
-            done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
             if working not in done:
                 writing.result()
             return working.result()
         finally:
-            for task in both:
+            for task in futures:
                 task.cancel()
-            await asyncio.wait(both)
+            await asyncio.wait(futures)
 
     async def _write(self) -> None:
         """Write progress until cancelled. Without progress, check the fencing token every ``_CHECK_S``."""
@@ -96,12 +96,12 @@ class ProgressWriter:
     async def _write_once(self, progress: Progress) -> None:
         try:
             async with self._database.begin() as connection:
-                held = await write_progress(connection, self._fence, progress)
+                has_lease = await write_progress(connection, self._fence, progress)
         except DatabaseUnavailable as error:
             # Progress is optional. Only writes of the final state are retried.
             _log.warning("progress not written", job_id=self._fence.job_id, detail=str(error))
             return
-        if not held:
+        if not has_lease:
             raise JobSuperseded(self._fence.job_id)
 
 
@@ -312,8 +312,8 @@ class JobExecutor:
 
 def _is_cancelled() -> bool:
     """Return whether the current task was cancelled, and not only a task that it awaits."""
-    this = asyncio.current_task()
-    return this is not None and this.cancelling() > 0
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _row(result_id: str, result: dict[str, Any]) -> NewResult:

@@ -48,8 +48,8 @@ class Takeover:
             DatabaseUnavailable: The database cannot be reached.
         """
         async with self._database.begin() as lock_connection:
-            taken = await lock_connection.execute(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": _LOCK})
-            if not taken.scalar_one():
+            locked = await lock_connection.execute(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": _LOCK})
+            if not locked.scalar_one():
                 return 0
             count = 0
             for queue_id in await self._queue.stalled(self._stalled_s):

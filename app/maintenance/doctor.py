@@ -145,11 +145,11 @@ async def check_database(settings: Settings) -> Check:
     try:
         if _has_database(settings):
             await _ping(settings)
-            where = "of ASSAY_DATABASE_URL" if settings.database_url is not None else f"in {settings.data_dir}"
+            location = "of ASSAY_DATABASE_URL" if settings.database_url is not None else f"in {settings.data_dir}"
         else:
             with TemporaryDirectory(prefix="assay-doctor-") as folder:
                 await _ping(settings.model_copy(update={"data_dir": Path(folder)}))
-            where = f"will be created in {settings.data_dir} (a temporary one works)"
+            location = f"will be created in {settings.data_dir} (a temporary one works)"
     except AppError as error:
         return Check(
             name="database",
@@ -157,7 +157,7 @@ async def check_database(settings: Settings) -> Check:
             detail=str(error),
             remedy="Check ASSAY_DATABASE_URL, or unset it and make sure that ASSAY_DATA_DIR is writable.",
         )
-    detail = f"PostgreSQL {where}, {time.monotonic() - began:.1f} s to open"
+    detail = f"PostgreSQL {location}, {time.monotonic() - began:.1f} s to open"
     return Check(name="database", state=State.OK, detail=detail)
 
 
@@ -215,9 +215,9 @@ async def check_model(settings: Settings) -> Check:
     finally:
         await models.aclose()
     if warnings:
-        gone = "was shut down" in warnings[0]
+        is_retired = "was shut down" in warnings[0]
         detail, _, remedy = warnings[0].partition(": ")
-        state = State.FAILED if gone else State.WARNING
+        state = State.FAILED if is_retired else State.WARNING
         return Check(name="model", state=state, detail=detail, remedy=f"{remedy[:1].upper()}{remedy[1:]}.")
     if listed and name.model not in {one.name for one in listed}:
         close = suggestions(name.model, listed, settings.prices)
@@ -283,11 +283,11 @@ def check_disk(data_dir: Path, *, free_bytes: Callable[[Path], int] = _free_byte
     place = data_dir.expanduser().absolute()
     while not place.exists():
         place = place.parent
-    free = free_bytes(place)
-    detail = f"{free / 1024**3:.1f} GiB free for {data_dir}"
-    if free < FAIL_BELOW_BYTES:
+    bytes_free = free_bytes(place)
+    detail = f"{bytes_free / 1024**3:.1f} GiB free for {data_dir}"
+    if bytes_free < FAIL_BELOW_BYTES:
         return Check(name="disk", state=State.FAILED, detail=detail, remedy="Free some space, or set ASSAY_DATA_DIR.")
-    if free < WARN_BELOW_BYTES:
+    if bytes_free < WARN_BELOW_BYTES:
         return Check(name="disk", state=State.WARNING, detail=detail, remedy="A captured page takes about 1 MB.")
     return Check(name="disk", state=State.OK, detail=detail)
 

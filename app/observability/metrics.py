@@ -21,41 +21,45 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        here: Any = {"registry": self._registry}
-        self.requests = Counter("assay_http_requests_total", "HTTP requests", ["method", "route", "status"], **here)
+        options: Any = {"registry": self._registry}
+        self.requests = Counter("assay_http_requests_total", "HTTP requests", ["method", "route", "status"], **options)
         self.request_seconds = Histogram(
-            "assay_http_request_seconds", "Time to answer a request", ["route"], buckets=_REQUEST_BUCKETS, **here
+            "assay_http_request_seconds", "Time to answer a request", ["route"], buckets=_REQUEST_BUCKETS, **options
         )
-        self.jobs = Gauge("assay_jobs", "Jobs by status", ["status"], **here)
-        self.stages = Gauge("assay_jobs_at_stage", "Unfinished jobs by stage", ["stage"], **here)
+        self.jobs = Gauge("assay_jobs", "Jobs by status", ["status"], **options)
+        self.stages = Gauge("assay_jobs_at_stage", "Unfinished jobs by stage", ["stage"], **options)
         self.stage_seconds = Histogram(
-            "assay_stage_seconds", "Duration of a job's stages", ["stage"], buckets=_JOB_BUCKETS, **here
+            "assay_stage_seconds", "Duration of a job's stages", ["stage"], buckets=_JOB_BUCKETS, **options
         )
-        self.attempts = Counter("assay_job_attempts_total", "Finished job attempts by outcome", ["outcome"], **here)
-        self.job_seconds = Histogram("assay_job_seconds", "Time to judge an answer", buckets=_JOB_BUCKETS, **here)
-        self.pages = Counter("assay_pages_total", "Cited pages by capture outcome", ["outcome"], **here)
-        self.llm_calls = Counter("assay_llm_calls_total", "Model calls in stored results", ["model", "cached"], **here)
-        self.llm_tokens = Counter("assay_llm_tokens_total", "Tokens in stored results", ["model", "direction"], **here)
+        self.attempts = Counter("assay_job_attempts_total", "Finished job attempts by outcome", ["outcome"], **options)
+        self.job_seconds = Histogram("assay_job_seconds", "Time to judge an answer", buckets=_JOB_BUCKETS, **options)
+        self.pages = Counter("assay_pages_total", "Cited pages by capture outcome", ["outcome"], **options)
+        self.llm_calls = Counter(
+            "assay_llm_calls_total", "Model calls in stored results", ["model", "cached"], **options
+        )
+        self.llm_tokens = Counter(
+            "assay_llm_tokens_total", "Tokens in stored results", ["model", "direction"], **options
+        )
         self.llm_usd = Counter(
-            "assay_llm_usd_total", "Cost of stored results, if the price is known", ["model"], **here
+            "assay_llm_usd_total", "Cost of stored results, if the price is known", ["model"], **options
         )
         self.llm_requests = Counter(
-            "assay_llm_requests_total", "Model requests by outcome", ["model", "outcome"], **here
+            "assay_llm_requests_total", "Model requests by outcome", ["model", "outcome"], **options
         )
         self.llm_seconds = Histogram(
             "assay_llm_seconds",
             "Time to a usable reply, including queueing and retries",
             ["model"],
             buckets=_REPLY_BUCKETS,
-            **here,
+            **options,
         )
         self.shared_replies = Counter(
             "assay_shared_replies_total",
             "Lookups and writes of the reply cache that workers share, by event",
             ["event"],
-            **here,
+            **options,
         )
-        self.loop_lag = Gauge("assay_event_loop_lag_seconds", "Latest measured lag of the event loop", **here)
+        self.loop_lag = Gauge("assay_event_loop_lag_seconds", "Latest measured lag of the event loop", **options)
 
     def count_result(self, result: dict[str, Any], seconds: float) -> None:
         """Count the pages, model calls, tokens and cost of a stored result."""

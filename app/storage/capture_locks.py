@@ -59,11 +59,11 @@ class PostgresCaptureLocks:
         Raises:
             DatabaseUnavailable: The database cannot be reached.
         """
-        taken = select(capture_locks.c.holder).where(
+        lock = select(capture_locks.c.holder).where(
             capture_locks.c.key_sha256 == _digest(key), capture_locks.c.expires_at >= func.clock_timestamp()
         )
         async with self._database.begin() as connection:
-            return (await connection.execute(taken)).first() is None
+            return (await connection.execute(lock)).first() is None
 
     async def _acquire(self, hashed: str, holder: str) -> None:
         try:
@@ -80,7 +80,7 @@ class PostgresCaptureLocks:
     async def _try_acquire(self, hashed: str, holder: str) -> bool:
         until = func.clock_timestamp() + _interval(self._ttl_s)
         row = {"key_sha256": hashed, "holder": holder, "expires_at": until}
-        take = (
+        acquire = (
             insert(capture_locks)
             .values(row)
             .on_conflict_do_update(
@@ -90,16 +90,18 @@ class PostgresCaptureLocks:
             )
         )
         async with self._database.begin() as connection:
-            return (await connection.execute(take.returning(capture_locks.c.holder))).first() is not None
+            return (await connection.execute(acquire.returning(capture_locks.c.holder))).first() is not None
 
     async def _renew(self, hashed: str, holder: str) -> None:
         until = func.clock_timestamp() + _interval(self._ttl_s)
-        owned = capture_locks.c.key_sha256 == hashed, capture_locks.c.holder == holder
+        is_own_lock = capture_locks.c.key_sha256 == hashed, capture_locks.c.holder == holder
         while True:
             await cancellable_sleep(self._renew_s)
             try:
                 async with self._database.begin() as connection:
-                    renewed = await connection.execute(update(capture_locks).where(*owned).values(expires_at=until))
+                    renewed = await connection.execute(
+                        update(capture_locks).where(*is_own_lock).values(expires_at=until)
+                    )
             except DatabaseUnavailable:
                 continue  # retry before the lock expires
             if not renewed.rowcount:
@@ -108,11 +110,11 @@ class PostgresCaptureLocks:
                 return
 
     async def _release(self, hashed: str, holder: str) -> None:
-        owned = (capture_locks.c.key_sha256 == hashed) & (capture_locks.c.holder == holder)
+        is_own_lock = (capture_locks.c.key_sha256 == hashed) & (capture_locks.c.holder == holder)
         forgotten = capture_locks.c.expires_at < func.clock_timestamp() - _interval(_DELETE_AFTER_S)
         try:
             async with self._database.begin() as connection:
-                await connection.execute(delete(capture_locks).where(or_(owned, forgotten)))
+                await connection.execute(delete(capture_locks).where(or_(is_own_lock, forgotten)))
         except DatabaseUnavailable:
             _log.warning("capture lock not released", key_sha256=hashed)  # the lock expires
 
@@ -135,11 +137,11 @@ class PostgresHostPacing:
             )
             .returning(func.extract("epoch", host_visits.c.next_at - gap - func.clock_timestamp()))
         )
-        forget = delete(host_visits).where(host_visits.c.next_at < now - _interval(_DELETE_AFTER_S))
+        delete_old = delete(host_visits).where(host_visits.c.next_at < now - _interval(_DELETE_AFTER_S))
         try:
             async with self._database.begin() as connection:
                 wait_s = float((await connection.execute(reserve)).scalar_one())
-                await connection.execute(forget)
+                await connection.execute(delete_old)
         except DatabaseUnavailable:
             return  # storing the capture will fail and report the error
         await asyncio.sleep(max(0.0, wait_s))

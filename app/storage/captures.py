@@ -164,9 +164,9 @@ def is_excluded(capture_id: ColumnElement[str], key_sha256: ColumnElement[str] |
     )
 
 
-def _newest(*where: ColumnElement[bool]) -> Select[str]:
+def _newest(*conditions: ColumnElement[bool]) -> Select[str]:
     newest_first = captures.c.captured_at.desc(), captures.c.id.desc()
-    return select(captures.c.record).where(*where).order_by(*newest_first).limit(1)
+    return select(captures.c.record).where(*conditions).order_by(*newest_first).limit(1)
 
 
 def _row(capture: Capture) -> dict[str, Any]:

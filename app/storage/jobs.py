@@ -330,8 +330,8 @@ def _fenced(fence: Fence) -> ColumnElement[bool]:
     )
 
 
-async def _change(connection: AsyncConnection, where: ColumnElement[bool], **values: Any) -> Job | None:
-    query = update(jobs).where(where).values(revision=jobs.c.revision + 1, **values).returning(*jobs.c)
+async def _change(connection: AsyncConnection, condition: ColumnElement[bool], **values: Any) -> Job | None:
+    query = update(jobs).where(condition).values(revision=jobs.c.revision + 1, **values).returning(*jobs.c)
     row = (await connection.execute(query)).mappings().first()
     if row is None:
         return None

@@ -148,8 +148,8 @@ async def correction_of(connection: AsyncConnection, key_sha256: str) -> PageCha
 
 async def captures_answering(connection: AsyncConnection, key_sha256: str) -> list[str]:
     """Return the IDs of all captures that can be used for a key: its own, and those that were redirected to it."""
-    mine = or_(captures.c.key_sha256 == key_sha256, captures.c.final_key_sha256 == key_sha256)
-    return list((await connection.execute(select(captures.c.id).where(mine))).scalars())
+    has_key = or_(captures.c.key_sha256 == key_sha256, captures.c.final_key_sha256 == key_sha256)
+    return list((await connection.execute(select(captures.c.id).where(has_key))).scalars())
 
 
 def is_undone(change_id: ColumnElement[str]) -> ColumnElement[bool]:

@@ -149,8 +149,8 @@ async def unfinished_answers(
 ) -> int:
     """Return the number of queued or running jobs of an agent, or of one of its runs."""
     waiting = [jobs.c.kind == JobKind.ANSWER, jobs.c.status.in_([JobStatus.QUEUED, JobStatus.RUNNING])]
-    mine = [] if owner is None else [jobs.c.owner == owner]
-    query = select(func.count()).select_from(jobs).where(jobs.c.agent == agent, *waiting, *mine, *_of_run(run))
+    of_owner = [] if owner is None else [jobs.c.owner == owner]
+    query = select(func.count()).select_from(jobs).where(jobs.c.agent == agent, *waiting, *of_owner, *_of_run(run))
     return int((await connection.execute(query)).scalar_one())
 
 
@@ -211,8 +211,8 @@ async def list_origins(
     """Return the results of an agent, newest first. ``before`` is the ID of the last one of the previous page."""
     earlier = true() if before is None else results.c.id < before
     answers_only = results.c.kind == JobKind.ANSWER
-    wanted = _origins().where(results.c.agent == agent, answers_only, earlier, *owned_by(owner))
-    query = wanted.order_by(results.c.id.desc()).limit(limit)
+    origins = _origins().where(results.c.agent == agent, answers_only, earlier, *owned_by(owner))
+    query = origins.order_by(results.c.id.desc()).limit(limit)
     return [ResultOrigin(**row) for row in (await connection.execute(query)).mappings()]
 
 

@@ -174,9 +174,9 @@ class _PrivilegeDrop:
 
 def _privilege_drop(*, allow_unsandboxed: bool) -> _PrivilegeDrop:
     setpriv = shutil.which("setpriv", path="/usr/bin:/bin:/usr/sbin:/sbin")
-    always = ("--no-new-privs", "--pdeathsig", "KILL")
+    options = ("--no-new-privs", "--pdeathsig", "KILL")
     if os.geteuid() != 0:
-        return _PrivilegeDrop(command=(setpriv, *always) if setpriv else (), account=None)
+        return _PrivilegeDrop(command=(setpriv, *options) if setpriv else (), account=None)
     try:
         account = pwd.getpwnam(_UNPRIVILEGED_USER)
     except KeyError:
@@ -191,7 +191,7 @@ def _privilege_drop(*, allow_unsandboxed: bool) -> _PrivilegeDrop:
         )
     change_user = (f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups")
     return _PrivilegeDrop(
-        command=(setpriv, *change_user, "--inh-caps=-all", "--bounding-set=-all", *always), account=account
+        command=(setpriv, *change_user, "--inh-caps=-all", "--bounding-set=-all", *options), account=account
     )
 
 

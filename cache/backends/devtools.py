@@ -64,13 +64,13 @@ class MainDocument:
 
     async def _create_world(self) -> int:
         tree = await self._devtools.send("Page.getFrameTree")
-        made = await self._devtools.send(
+        response = await self._devtools.send(
             "Page.createIsolatedWorld", {"frameId": tree["frameTree"]["frame"]["id"], "worldName": _WORLD}
         )
-        return int(made["executionContextId"])
+        return int(response["executionContextId"])
 
     async def _call(self, world: int, function: str, argument: object) -> Any:
-        answer = await self._devtools.send(
+        response = await self._devtools.send(
             "Runtime.callFunctionOn",
             {
                 "functionDeclaration": function,
@@ -80,20 +80,20 @@ class MainDocument:
                 "awaitPromise": True,
             },
         )
-        if "exceptionDetails" in answer:
-            description = answer["exceptionDetails"].get("exception", {}).get("description", "")
+        if "exceptionDetails" in response:
+            description = response["exceptionDetails"].get("exception", {}).get("description", "")
             raise PageLost(f"reading the page failed: {description[:300]}")
-        return answer["result"].get("value")
+        return response["result"].get("value")
 
     async def _open_roots(self, world: int) -> int:
         """Pass the closed shadow roots of all possible hosts to the world. Return their number."""
         listed = await self._devtools.send(
             "Runtime.callFunctionOn", {"functionDeclaration": _READ_HOSTS, "executionContextId": world}
         )
-        suspects = await self._devtools.send(
+        hosts = await self._devtools.send(
             "Runtime.getProperties", {"objectId": listed["result"]["objectId"], "ownProperties": True}
         )
-        ids = [each["value"]["objectId"] for each in suspects["result"] if "objectId" in each.get("value", {})]
+        ids = [each["value"]["objectId"] for each in hosts["result"] if "objectId" in each.get("value", {})]
         described = await asyncio.gather(*(self._devtools.send("DOM.describeNode", {"objectId": one}) for one in ids))
         roots = [
             root["backendNodeId"]
@@ -102,8 +102,11 @@ class MainDocument:
             if root.get("shadowRootType") == "closed"
         ]
         for root in roots:
-            inside = await self._devtools.send("DOM.resolveNode", {"backendNodeId": root, "executionContextId": world})
+            resolved = await self._devtools.send(
+                "DOM.resolveNode", {"backendNodeId": root, "executionContextId": world}
+            )
             await self._devtools.send(
-                "Runtime.callFunctionOn", {"functionDeclaration": _SAVE_ROOT, "objectId": inside["object"]["objectId"]}
+                "Runtime.callFunctionOn",
+                {"functionDeclaration": _SAVE_ROOT, "objectId": resolved["object"]["objectId"]},
             )
         return len(roots)

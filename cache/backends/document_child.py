@@ -162,13 +162,13 @@ def _covered_text_boxes(images: list[Any], page: Any) -> list[Any]:
     if not opaque:
         return []
     drawn = [(kind, pymupdf.Rect(box)) for kind, box in page.get_bboxlog()]
-    over = [
+    covering = [
         (place, box) for place, (kind, box) in enumerate(drawn) if kind == "fill-image" and _matches_any(box, opaque)
     ]
     return [
         box
         for place, (kind, box) in enumerate(drawn)
-        if kind == "fill-text" and any(later > place and image.contains(_center(box)) for later, image in over)
+        if kind == "fill-text" and any(later > place and image.contains(_center(box)) for later, image in covering)
     ]
 
 

@@ -277,9 +277,13 @@ class Navigation:
 
     def _complete_body(self, body: bytes, response: DocumentResponse) -> bytes | None:
         """Return the body, or None if it is shorter than announced. The stream does not report a lost connection."""
-        announced = response.headers.get("content-length", "")
-        if not response.headers.get("content-encoding") and announced.isdigit() and len(body) < int(announced):
-            detail = f"the connection broke off after {len(body)} of {announced} bytes"
+        content_length = response.headers.get("content-length", "")
+        if (
+            not response.headers.get("content-encoding")
+            and content_length.isdigit()
+            and len(body) < int(content_length)
+        ):
+            detail = f"the connection broke off after {len(body)} of {content_length} bytes"
             self.failure = CaptureFailure(outcome=CaptureOutcome.CONNECT_ERROR, detail=detail)
             return None
         return body

@@ -180,23 +180,23 @@ def _is_user_field(field: LexborNode) -> bool:
         field.attributes.get(name) or "" for name in ("name", "id", "placeholder", "aria-label", "autocomplete")
     )
     form = _enclosing_form(field)
-    about = (
+    attributes_text = (
         ""
         if form is None
         else f"{form.attributes.get('class') or ''} {form.attributes.get('id') or ''} {_text(form)[:500]}"
     )
-    return bool(_USER_FIELD_WORDS.search(labels)) and not _NEWSLETTER_WORDS.search(about)
+    return bool(_USER_FIELD_WORDS.search(labels)) and not _NEWSLETTER_WORDS.search(attributes_text)
 
 
 def _consent_chars(tree: LexborHTMLParser) -> int:
     """Return the length of the text in consent dialogs and overlays. Nested ones are not added up."""
-    most = 0
+    longest = 0
     for node in tree.css("[role=dialog], [role=alertdialog], [style*=fixed], [style*=sticky]"):
         names = f"{node.attributes.get('id') or ''} {node.attributes.get('class') or ''}"
         is_dialog = (node.attributes.get("role") or "").endswith("dialog")
         if _CONSENT_WORDS.search(names) and (is_dialog or _OVERLAY.search(node.attributes.get("style") or "")):
-            most = max(most, len(_text(node)))
-    return most
+            longest = max(longest, len(_text(node)))
+    return longest
 
 
 def _text(node: LexborNode) -> str:

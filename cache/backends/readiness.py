@@ -184,8 +184,8 @@ class PageLoader:
         if self._hung:
             reason = "a script blocked the page and was stopped"
             return Readiness(height_px=height, viewport_px=self._viewport_px, incomplete_reason=reason)
-        late = "the deadline expired" if self._deadline <= time.monotonic() else ""
-        reason = late if parsed else "the document was still loading"
+        timeout_note = "the deadline expired" if self._deadline <= time.monotonic() else ""
+        reason = timeout_note if parsed else "the document was still loading"
         return Readiness(height_px=height, viewport_px=self._viewport_px, incomplete_reason=reason)
 
     async def _watch_for_flood(self) -> None:

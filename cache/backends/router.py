@@ -69,9 +69,9 @@ class RoutedCapturer:
             observation = await self._first.capture(url)
         if self._second is None or observation.outcome not in FULL_BROWSER_OUTCOMES:
             return observation
-        again = await self._second.capture(url)
-        _log.info("page recaptured", url=url, first=observation.outcome.value, second=again.outcome.value)
-        return again if again.is_evidence or observation.outcome is CaptureOutcome.CRASH else observation
+        retried = await self._second.capture(url)
+        _log.info("page recaptured", url=url, first=observation.outcome.value, second=retried.outcome.value)
+        return retried if retried.is_evidence or observation.outcome is CaptureOutcome.CRASH else observation
 
     @property
     def sandboxed(self) -> bool | None:

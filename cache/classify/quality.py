@@ -319,15 +319,15 @@ def _soft_404(facts: PageFacts, chars: int) -> Finding | None:
     ]
     if missing:
         detail = f"headline {missing[0].strip()[:60]!r}"
-        said = says_page_is_missing(missing, facts.text)
+        says_so = says_page_is_missing(missing, facts.text)
     elif is_redirected_home(facts.url, facts.final_url):
-        detail, said = "redirected to the home page", False
+        detail, says_so = "redirected to the home page", False
     else:
         return None
     # If the page would be empty even as a real page, the sibling URL cannot make it evidence.
     is_bare = chars < _BARE_TEXT and not facts.large_images
-    said = said or is_bare or _empty(facts, chars) is not None
-    soft_404_confidence = Soft404Confidence.STATED if said else Soft404Confidence.LIKELY
+    says_so = says_so or is_bare or _empty(facts, chars) is not None
+    soft_404_confidence = Soft404Confidence.STATED if says_so else Soft404Confidence.LIKELY
     return Finding(outcome=CaptureOutcome.SOFT_404, detail=detail, soft_404_confidence=soft_404_confidence)
 
 

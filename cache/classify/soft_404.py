@@ -150,15 +150,15 @@ def is_redirected_to_parent(cited: str, final: str, headlines: Sequence[str]) ->
     cited_parts, final_parts = urlsplit(canonical_key(cited)), urlsplit(canonical_key(final))
     if cited_parts.hostname != final_parts.hostname or final_parts.query or final_parts.fragment:
         return False
-    asked, shown = _segments(cited_parts.path), _segments(final_parts.path)
-    dropped = asked[len(shown) :]
-    if cited_parts.fragment or not dropped or asked[: len(shown)] != shown:
+    cited_segments, shown = _segments(cited_parts.path), _segments(final_parts.path)
+    dropped = cited_segments[len(shown) :]
+    if cited_parts.fragment or not dropped or cited_segments[: len(shown)] != shown:
         return False
     if all(map(_VIEW_SEGMENT.fullmatch, dropped)) or (_ITEM.match(shown[-1]) if shown else False):
         return False
     if not shown and _HOME_NAMES.search(cited_parts.path):
         return False
-    name = unquote(asked[-1])
+    name = unquote(cited_segments[-1])
     words = _words(name.rpartition(".")[0] or name) - _words(unquote(final_parts.path))
     return not words or 2 * len(words & _words(" ".join(headlines))) < len(words)
 

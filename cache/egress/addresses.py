@@ -79,8 +79,8 @@ def normalize_address(address: str) -> str:
 
 def _embedded_v4(address: IPv6Address) -> IPv4Address | None:
     """Return the IPv4 address that an IPv6 address embeds, if any."""
-    within = address in _MAPPED_V4 or address in _NAT64
-    return IPv4Address(int(address) & 0xFFFFFFFF) if within else None
+    is_embedded = address in _MAPPED_V4 or address in _NAT64
+    return IPv4Address(int(address) & 0xFFFFFFFF) if is_embedded else None
 
 
 def _denial_reason_v4(address: IPv4Address) -> str | None:

@@ -71,8 +71,8 @@ def visible_covered_texts(boxes: Sequence[Box], top: float, width: float, screen
     pictures = _decode(screenshots)
     if len(pictures) != 3:
         return []
-    shown, without, again = pictures
-    changed, moved = ImageChops.difference(shown, without), ImageChops.difference(shown, again)
+    shown, without_text, repeated = pictures
+    changed, moved = ImageChops.difference(shown, without_text), ImageChops.difference(shown, repeated)
     scale = shown.width / width
     numbers = []
     for number, (left, box_top, box_width, height) in enumerate(boxes):

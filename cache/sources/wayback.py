@@ -72,8 +72,8 @@ class Wayback:
     async def _query_availability(self, url: str, time: datetime) -> str | None:
         """Return the time stamp of the closest usable copy from the availability API. None proves nothing."""
         query = urlencode({"url": url, "timestamp": time.strftime(_STAMP)})
-        answer = await self._json(f"{self._availability}/wayback/available?{query}")
-        closest = answer.get("archived_snapshots", {}) if isinstance(answer, dict) else {}
+        response = await self._json(f"{self._availability}/wayback/available?{query}")
+        closest = response.get("archived_snapshots", {}) if isinstance(response, dict) else {}
         closest = closest.get("closest", {}) if isinstance(closest, dict) else {}
         if not isinstance(closest, dict) or not closest.get("available") or str(closest.get("status")) != "200":
             return None

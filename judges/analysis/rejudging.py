@@ -69,8 +69,8 @@ def with_rejudged(result: Result, earlier: Result | None) -> dict[str, Any]:
     now, before = _IndexedResult.of(result), None if earlier is None else _IndexedResult.of(earlier)
     rejudged: dict[int, dict[str, Any] | None] = {}
     for place, leaf in now.leaves.items():
-        asked = before is not None and bool(leaf.get("votes"))
-        rejudged[id(leaf)] = _compare_leaf(place, leaf, now, before) if asked and before is not None else None
+        is_judged = before is not None and bool(leaf.get("votes"))
+        rejudged[id(leaf)] = _compare_leaf(place, leaf, now, before) if is_judged and before is not None else None
     summary = None if earlier is None else _summary(earlier, [one for one in rejudged.values() if one is not None])
     if not rejudged:  # a script that builds its result without our evaluator may have no tree
         return {**result, "rejudged": summary}
@@ -82,12 +82,12 @@ def with_rejudged(result: Result, earlier: Result | None) -> dict[str, Any]:
 
 
 def _summary(earlier: Result, leaves: list[dict[str, Any]]) -> dict[str, Any]:
-    again = [leaf for leaf in leaves if not leaf["reused"]]
-    causes = Counter(cause for leaf in again for cause in leaf["because"])
+    judged_again = [leaf for leaf in leaves if not leaf["reused"]]
+    causes = Counter(cause for leaf in judged_again for cause in leaf["because"])
     return {
         "of": earlier.get("id"),
-        "reused": len(leaves) - len(again),
-        "again": len(again),
+        "reused": len(leaves) - len(judged_again),
+        "again": len(judged_again),
         "because": {cause.value: causes[cause.value] for cause in Cause if causes[cause.value]},
     }
 

@@ -92,9 +92,9 @@ def _folded_marks(piece: re.Match[str]) -> str:
 @lru_cache(maxsize=8192)
 def _folded(char: str, *, keep_case: bool = False) -> str:
     """Return the folded form of a non-ASCII character; empty for an invisible one."""
-    same = _SAME.get(char)
-    if same is not None:
-        return same
+    folded_char = _SAME.get(char)
+    if folded_char is not None:
+        return folded_char
     category = unicodedata.category(char)
     if category in _INVISIBLE_CATEGORIES or "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef":
         return ""

@@ -131,8 +131,8 @@ def _first_letters(pattern: str) -> set[str] | None:
     if letters is None:
         return None
     is_last_optional = pattern[letters.end() : letters.end() + 1] in {"?", "*", "{"}
-    sure = letters[0][:-1] if is_last_optional else letters[0]
-    return {sure} if sure else None
+    required = letters[0][:-1] if is_last_optional else letters[0]
+    return {required} if required else None
 
 
 def _alternatives(pattern: str) -> list[str]:

@@ -54,22 +54,24 @@ def drop_invented(value: S, known: KnownUrls) -> tuple[S, tuple[str, ...]]:
         pydantic.ValidationError: the class allows neither.
     """
     dropped: list[str] = []
-    fields = _pruned(value.model_dump(by_alias=True), known, dropped, instead=None)
+    fields = _pruned(value.model_dump(by_alias=True), known, dropped, replacement=None)
     if not dropped:
         return value, ()
     schema = type(value)
     try:
         return schema.model_validate(fields), tuple(dropped)
     except ValidationError:
-        return schema.model_validate(_pruned(value.model_dump(by_alias=True), known, [], instead="")), tuple(dropped)
+        return schema.model_validate(_pruned(value.model_dump(by_alias=True), known, [], replacement="")), tuple(
+            dropped
+        )
 
 
-def _pruned(value: Any, known: KnownUrls, dropped: list[str], *, instead: str | None) -> Any:
-    pruned = _kept(value, known, dropped, instead=instead)
-    return instead if pruned is _DROPPED else pruned
+def _pruned(value: Any, known: KnownUrls, dropped: list[str], *, replacement: str | None) -> Any:
+    pruned = _kept(value, known, dropped, replacement=replacement)
+    return replacement if pruned is _DROPPED else pruned
 
 
-def _kept(value: Any, known: KnownUrls, dropped: list[str], *, instead: str | None) -> Any:
+def _kept(value: Any, known: KnownUrls, dropped: list[str], *, replacement: str | None) -> Any:
     if isinstance(value, str | AnyUrl):
         url = str(value)
         if _ADDRESS.fullmatch(url) and url not in known:
@@ -77,11 +79,11 @@ def _kept(value: Any, known: KnownUrls, dropped: list[str], *, instead: str | No
             return _DROPPED
         return value
     if isinstance(value, dict):
-        return {key: _pruned(item, known, dropped, instead=instead) for key, item in value.items()}
+        return {key: _pruned(item, known, dropped, replacement=replacement) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         invented = [item for item in value if isinstance(item, dict) and _is_invented(item, known)]
         dropped += [", ".join(_texts(item)) for item in invented]
-        items = [_kept(item, known, dropped, instead=instead) for item in value if item not in invented]
+        items = [_kept(item, known, dropped, replacement=replacement) for item in value if item not in invented]
         return type(value)(item for item in items if item is not _DROPPED)
     return value
 

@@ -134,8 +134,8 @@ class ClaimGrounds:
         pieces = re.split(r"(?<=[.!?])\s+|\n+", " ".join(_without_orders(quote, page)))
         rest = " ".join(piece for piece in pieces if not (_is_flood(page, piece) or _is_unrendered(page, piece)))
         for echo in page.url_texts:
-            without = " ".join(fold(rest).text.split(echo))
-            if len(without) < len(fold(rest).text) and not _adds(without, self.claim, page.url_texts):
+            remaining = " ".join(fold(rest).text.split(echo))
+            if len(remaining) < len(fold(rest).text) and not _adds(remaining, self.claim, page.url_texts):
                 return None
         if not is_substantial(rest):
             return None

@@ -76,9 +76,9 @@ def covers_terms(claim: str, quotes: Iterable[str]) -> bool:
     False
     """
     claim_terms = terms(claim)
-    held = frozenset[str]().union(*(terms(quote).all for quote in quotes))
-    stems = {_stem(word) for word in held}
-    if not claim_terms.numbers <= held or not all(_stem(name) in stems for name in claim_terms.names):
+    quoted_terms = frozenset[str]().union(*(terms(quote).all for quote in quotes))
+    stems = {_stem(word) for word in quoted_terms}
+    if not claim_terms.numbers <= quoted_terms or not all(_stem(name) in stems for name in claim_terms.names):
         return False
     shared = sum(_stem(word) in stems for word in claim_terms.words)
     return bool(claim_terms.all) and 2 * shared >= len(claim_terms.words)

@@ -73,9 +73,11 @@ def apply_limits(limits: ScriptLimits) -> None:
         resource.RLIMIT_AS: (limits.memory_bytes, limits.memory_bytes),
     }
     for resource_, (soft, hard) in bounds.items():
-        _, most = resource.getrlimit(resource_)
-        wanted = (soft, hard) if most == resource.RLIM_INFINITY else (min(soft, most), min(hard, most))
-        resource.setrlimit(resource_, wanted)
+        _, hard_limit = resource.getrlimit(resource_)
+        new_limits = (
+            (soft, hard) if hard_limit == resource.RLIM_INFINITY else (min(soft, hard_limit), min(hard, hard_limit))
+        )
+        resource.setrlimit(resource_, new_limits)
     threading.stack_size(THREAD_STACK_BYTES)
     _raise_oom_score()
     if limits.processes == 0:
@@ -118,8 +120,8 @@ def _threads_only_program(machine: str) -> bytes:
     endings = {"allow": _ALLOW, "eperm": _EPERM, "enosys": _ENOSYS}
     places = {name: len(steps) + number for number, name in enumerate(endings)}
     program = b""
-    for here, (code, operand, yes, no) in enumerate(steps):
-        jumps = [0 if to == "next" else places[to] - here - 1 for to in (yes, no)]
+    for index, (code, operand, yes, no) in enumerate(steps):
+        jumps = [0 if to == "next" else places[to] - index - 1 for to in (yes, no)]
         program += struct.pack("=HBBI", code, *jumps, operand)
     return program + b"".join(struct.pack("=HBBI", _RETURN, 0, 0, value) for value in endings.values())
 

@@ -172,10 +172,10 @@ class RemoteExtractor(ExtractorBase):
 class RemoteModel:
     """``LLMClient`` that calls a model of the service with the RPC method ``call``: the run's own or a provider's."""
 
-    def __init__(self, rpc: RpcClient, call: str, **which: Any) -> None:
+    def __init__(self, rpc: RpcClient, call: str, **params: Any) -> None:
         self._rpc = rpc
         self._call = call
-        self._which = which
+        self._which = params
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         """See ``LLMClient.complete``."""

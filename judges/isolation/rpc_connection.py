@@ -92,8 +92,8 @@ class RpcConnection:
                     self._pending[place, number] = task
                     task.add_done_callback(partial(self._on_answered, (place, number)))
                 case {"cancel": int(number)}:
-                    if (unwanted := self._pending.get((place, number))) is not None:
-                        unwanted.cancel()
+                    if (discarded := self._pending.get((place, number))) is not None:
+                        discarded.cancel()
                 case {"tell": str(name), "with": dict(what)} if name in self._on_notification:
                     self._on_notification[name](what)
                 case {"done": _} | {"failed": dict()}:

@@ -81,9 +81,9 @@ class _TypeBuilder:
     def stand_in(self, name: str) -> type[BaseModel]:
         """Return the class for the whole schema. A self-referencing class has its own definition in ``$defs``."""
         top = self._definitions.get(str(self._whole.get("$ref")).rpartition("/")[2])
-        made: Any = self.model(name, top if isinstance(top, dict) else self._whole, base=SchemaModel)
-        made.described = self._whole
-        stands: type[BaseModel] = made
+        model: Any = self.model(name, top if isinstance(top, dict) else self._whole, base=SchemaModel)
+        model.described = self._whole
+        stands: type[BaseModel] = model
         return stands
 
     def model(
@@ -110,8 +110,8 @@ class _TypeBuilder:
             )
         doc = schema.get("description")
         text = doc if isinstance(doc, str) else None
-        made: Any = create_model(name or "Model", __base__=base or _Inner, __doc__=text, **fields)
-        model: type[BaseModel] = made
+        model_class: Any = create_model(name or "Model", __base__=base or _Inner, __doc__=text, **fields)
+        model: type[BaseModel] = model_class
         return model
 
     def type(self, schema: Mapping[str, Any], depth: int) -> Any:

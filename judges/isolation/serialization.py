@@ -122,11 +122,11 @@ def error_from_json(value: Mapping[str, Any]) -> Exception:
     data = value.get("data")
     if kind is None or not isinstance(data, Mapping) or not data.keys() >= _ERRORS[kind].keys():
         raise JudgeBug(f"the judge file's process sent an unknown error: {str(value)[:200]}")
-    made = kind.__new__(kind)
-    Exception.__init__(made, str(value.get("text")))
+    error = kind.__new__(kind)
+    Exception.__init__(error, str(value.get("text")))
     for name, annotation in _ERRORS[kind].items():
-        setattr(made, name, from_json_value(data[name], annotation))
-    return made
+        setattr(error, name, from_json_value(data[name], annotation))
+    return error
 
 
 def evidence_to_json(evidence: Evidence) -> dict[str, Any]:
@@ -173,16 +173,16 @@ def observation_to_json(seen: Observation) -> dict[str, Any]:
 
 def observation_from_json(value: Mapping[str, Any]) -> Observation:
     """Convert JSON values to an observation."""
-    made: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, kind in _fields_of_observation().items():
         each = value.get(name)
         if kind == _ONE_BODY:
-            made[name] = None if each is None else from_base64(each)
+            fields[name] = None if each is None else from_base64(each)
         elif kind == _BODIES:
-            made[name] = tuple(from_base64(body) for body in each or ())
+            fields[name] = tuple(from_base64(body) for body in each or ())
         else:
-            made[name] = from_json_value(each, kind)
-    return Observation(**made)
+            fields[name] = from_json_value(each, kind)
+    return Observation(**fields)
 
 
 _ONE_BODY: Final = bytes | None

@@ -66,8 +66,8 @@ class CachedLLM:
         if checkpoints is None:
             return await self._complete(key, request)
         known = checkpoints.stored_reply(key)
-        if known is not None and (again := _parse_checkpoint(request, known)) is not None:
-            return replace(again, key=key)
+        if known is not None and (checkpointed := _parse_checkpoint(request, known)) is not None:
+            return replace(checkpointed, key=key)
         reply = await self._complete(key, request)
         await checkpoints.store_reply(key, reply)
         return reply
@@ -161,11 +161,11 @@ def parse_stored(request: LLMRequest, paid: ReplyFields) -> LLMReply | None:
 
 def _parse_checkpoint(request: LLMRequest, stored: CheckpointedReply) -> LLMReply | None:
     """Return the reply as the job received it; None if it no longer matches the class of the request."""
-    again = parse_stored(request, stored)
-    if again is None or stored.counted:
-        return again
+    reply = parse_stored(request, stored)
+    if reply is None or stored.counted:
+        return reply
     return replace(
-        again,
+        reply,
         usage=stored.usage,
         cached=stored.cached,
         unusable=stored.unusable,

@@ -259,9 +259,9 @@ def records(schema: type[BaseModel], said: list[Fact]) -> list[BaseModel]:
             runs.setdefault(path[:depth], {}).setdefault(label, []).append((path[depth + 1 :], value))
     best: tuple[float, list[BaseModel]] = (0.0, [])
     for run in runs.values():
-        made = [build(schema, under, label.words) for label, under in run.items()]
-        enough = max(score for _, score in made) / 2
-        selected = [(one, score) for one, score in made if one and score > enough]
+        built = [build(schema, under, label.words) for label, under in run.items()]
+        enough = max(score for _, score in built) / 2
+        selected = [(one, score) for one, score in built if one and score > enough]
         worth = sum(score for _, score in selected) * min(len(selected), 2) / max(len(selected), 1)
         best = max(best, (worth, [one for one, _ in selected]), key=lambda each: each[0])
     return best[1]
@@ -271,10 +271,10 @@ def fill(schema: type[BaseModel], text: str, page_links: str = "") -> BaseModel:
     """Extract ``schema`` or raise LLMOutputUnusable. ``page_links`` has lines ``text<TAB>target``."""
     targets = {line.partition("\t")[0]: line.rpartition("\t")[2] for line in page_links.splitlines()} | {"": ""}
     lines = (f"{line} {targets.get(clean(line[:200]), '')}" for line in text[:MAX_CHARS].split("\n"))
-    made, _ = build(schema, list(islice(facts("\n".join(lines)), MAX_FACTS)))
-    if made is None:
+    built, _ = build(schema, list(islice(facts("\n".join(lines)), MAX_FACTS)))
+    if built is None:
         raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"the text lacks a value that {schema.__name__} requires")
-    return made
+    return built
 
 
 def reply(request: LLMRequest) -> BaseModel:

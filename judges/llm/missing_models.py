@@ -178,17 +178,17 @@ def suggestions(
     'gpt-6-luna'
     """
     today = today or datetime.now(UTC).date()
-    alive = set(prices.names(on=today))
+    available = set(prices.names(on=today))
     if listed:
         retired = {
             name for name, price in prices.all().items() if price.shutdown is not None and price.shutdown <= today
         }
-        alive = {
+        available = {
             one.name
             for one in listed
             if one.name.lower() not in retired and (one.shutdown is None or one.shutdown > today)
         }
-    by_spelling = {name.lower(): name for name in sorted(alive) if name != model}
+    by_spelling = {name.lower(): name for name in sorted(available) if name != model}
     close = difflib.get_close_matches(model.lower(), by_spelling, n=_MAX_SUGGESTIONS, cutoff=0.7)
     return tuple(by_spelling[name] for name in close)
 
@@ -197,8 +197,8 @@ def missing_model_message(provider_message: str, model: str, listed: Sequence[Li
     """Return the error message for an unknown model: the provider's message, then the fix."""
     today = datetime.now(UTC).date()
     price = prices.of(model)
-    said_there = next((one.shutdown for one in listed if one.name == model), None)
-    shutdown = said_there or (None if price is None else price.shutdown)
+    listed_shutdown = next((one.shutdown for one in listed if one.name == model), None)
+    shutdown = listed_shutdown or (None if price is None else price.shutdown)
     close = suggestions(model, listed, prices, today=today)
     remedy = f"{model} is not available from this provider"
     if shutdown is not None and shutdown <= today:

@@ -116,8 +116,8 @@ class RejectionMonitor:
     async def failed(self, request: LLMRequest, error: LLMError) -> None:
         if self.refusal is not None or not isinstance(error, LLMRejected):
             return
-        concerned = error.scope is RejectionScope.ENDPOINT or request.model == self._model
-        if concerned and rejects_all_requests(error):
+        is_affected = error.scope is RejectionScope.ENDPOINT or request.model == self._model
+        if is_affected and rejects_all_requests(error):
             self.refusal = error
 
     def cancelled(self, request: LLMRequest) -> None:

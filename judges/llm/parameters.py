@@ -36,8 +36,8 @@ class Parameters:
 
     def or_else(self, other: Parameters) -> Parameters:
         """Return these parameters, with unset ones taken from ``other``."""
-        mine = {name: value for name, value in asdict(self).items() if value is not None}
-        return replace(other, **mine)
+        own = {name: value for name, value in asdict(self).items() if value is not None}
+        return replace(other, **own)
 
 
 NO_PARAMETERS: Final = Parameters()
@@ -57,8 +57,8 @@ class RunParameters:
     def sent_for(self, role: str, model: str) -> Parameters:
         """Return the parameters to send for a role: the user's, else those of the model family."""
         family = params_for(model)
-        usual = Parameters(reasoning_effort=family.get("reasoning_effort"), temperature=family.get("temperature"))
-        parameters = self.set_for(role).or_else(usual)
+        defaults = Parameters(reasoning_effort=family.get("reasoning_effort"), temperature=family.get("temperature"))
+        parameters = self.set_for(role).or_else(defaults)
         return (
             replace(parameters, reasoning_effort=None)
             if parameters.reasoning_effort == PROVIDER_DEFAULT

@@ -159,48 +159,48 @@ def _price(model: str, row: Any) -> Price:
     Raises:
         InvalidPrices: the row is invalid.
     """
-    where = f'row "{model}"'
+    row_name = f'row "{model}"'
     if not isinstance(row, Mapping):
-        raise InvalidPrices(f"{where}: expected an object with input and output, such as {_EXAMPLE}")
+        raise InvalidPrices(f"{row_name}: expected an object with input and output, such as {_EXAMPLE}")
     unknown = sorted(set(row) - set(_COLUMNS))
     if unknown:
-        raise InvalidPrices(f"{where}: unknown field {unknown[0]!r}; use {', '.join(_COLUMNS)}")
+        raise InvalidPrices(f"{row_name}: unknown field {unknown[0]!r}; use {', '.join(_COLUMNS)}")
     for name in ("input", "output"):
         if name not in row:
-            raise InvalidPrices(f"{where}: {name} is missing; give US dollars per million tokens")
+            raise InvalidPrices(f"{row_name}: {name} is missing; give US dollars per million tokens")
     values = dict(row)
     for name in _NUMBERS:
         if name in values:
-            values[name] = _number(f"{where}: {name}", values[name])
+            values[name] = _number(f"{row_name}: {name}", values[name])
     for name in ("shutdown", "checked"):
         if name in values:
-            values[name] = _day(f"{where}: {name}", values[name])
+            values[name] = _day(f"{row_name}: {name}", values[name])
     if "confirmed" in values and not isinstance(values["confirmed"], bool):
-        raise InvalidPrices(f"{where}: confirmed must be true or false")
+        raise InvalidPrices(f"{row_name}: confirmed must be true or false")
     if "long_context" in values:
-        values["long_context"] = _long_context(f"{where}: long_context", values["long_context"])
+        values["long_context"] = _long_context(f"{row_name}: long_context", values["long_context"])
     return Price(**values)
 
 
-def _long_context(where: str, value: Any) -> LongContext:
+def _long_context(row: str, value: Any) -> LongContext:
     names = ("above", "input", "output")
     if not isinstance(value, Mapping) or set(value) != set(names):
-        raise InvalidPrices(f"{where} must be an object with above (input tokens) and the factors input and output")
-    above, *factors = (_number(f"{where}.{name}", value[name]) for name in names)
+        raise InvalidPrices(f"{row} must be an object with above (input tokens) and the factors input and output")
+    above, *factors = (_number(f"{row}.{name}", value[name]) for name in names)
     return LongContext(above=int(above), input=factors[0], output=factors[1])
 
 
-def _number(where: str, value: Any) -> float:
+def _number(row: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        raise InvalidPrices(f"{where} must be a number of at least 0, not {value!r}")
+        raise InvalidPrices(f"{row} must be a number of at least 0, not {value!r}")
     return float(value)
 
 
-def _day(where: str, value: Any) -> date:
+def _day(row: str, value: Any) -> date:
     try:
         return value if isinstance(value, date) else date.fromisoformat(value)
     except (TypeError, ValueError):
-        raise InvalidPrices(f"{where} must be a date such as 2026-10-23, not {value!r}") from None
+        raise InvalidPrices(f"{row} must be a date such as 2026-10-23, not {value!r}") from None
 
 
 def _is_file(text: str) -> bool:

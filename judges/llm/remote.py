@@ -128,12 +128,12 @@ class RemoteLLM:
             unusable=refusal.unusable,
             request_format=format_name(refusal.request_format),
         )
-        with_less = with_shortened_page(request, page_chars)
+        shortened = with_shortened_page(request, page_chars)
         try:
-            reply = await self._complete_in_turn(with_less, on_retry)
+            reply = await self._complete_in_turn(shortened, on_retry)
         except LLMError as error:
             if isinstance(error, LLMRejected) and error.too_long:
-                self._windows.record_rejected(with_less, str(error))
+                self._windows.record_rejected(shortened, str(error))
             error.usage, error.shorter_page = refusal.usage + error.usage, shorter
             raise
         usage = refusal.usage + reply.usage
@@ -180,23 +180,23 @@ class RemoteLLM:
             sent, usage = next_format, reply.usage
 
     def _next_request(
-        self, request: LLMRequest, asked: LLMRequest, reply: LLMOutputUnusable, *, is_first: bool
+        self, request: LLMRequest, sent: LLMRequest, reply: LLMOutputUnusable, *, is_first: bool
     ) -> LLMRequest | None:
         """Return the request to send after an unusable reply: the repair request, or a more explicit format.
 
         None: do not send another request.
         """
-        again = repair_request(request, reply.kind) if is_first else asked
+        repair = repair_request(request, reply.kind) if is_first else sent
         formats, request_format = self._backend.learned_formats, reply.request_format
         if formats is None or request_format is None or request.schema is None:
-            return again if is_first else None
+            return repair if is_first else None
         if reply.kind is UnusableKind.TRUNCATED and request_format.cap is None and is_first:
             formats.set_output_limit(request, request_format, DEFAULT_OUTPUT_LIMIT)
-            return replace(again, request_format=replace(request_format, cap=DEFAULT_OUTPUT_LIMIT))
+            return replace(repair, request_format=replace(request_format, cap=DEFAULT_OUTPUT_LIMIT))
         next_format = formats.next_format(request, request_format) if reply.kind in _FORM_FAULTS else None
         if next_format is None:
-            return again if is_first else None
-        return replace(again, request_format=next_format)
+            return repair if is_first else None
+        return replace(repair, request_format=next_format)
 
     async def aclose(self) -> None:
         await self._models.aclose()

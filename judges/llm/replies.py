@@ -156,5 +156,7 @@ def _translated(error: ValidationError) -> LLMOutputUnusable:
     first = error.errors(include_input=False, include_url=False)[0]
     if first["type"] == "json_invalid":
         return LLMOutputUnusable(UnusableKind.MALFORMED, "the reply is not one JSON object")
-    where = ".".join(str(part) for part in first["loc"]) or "the whole"
-    return LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"the reply does not fit the schema at {where}: {first['type']}")
+    location = ".".join(str(part) for part in first["loc"]) or "the whole"
+    return LLMOutputUnusable(
+        UnusableKind.OFF_SCHEMA, f"the reply does not fit the schema at {location}: {first['type']}"
+    )

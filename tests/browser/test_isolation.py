@@ -160,33 +160,42 @@ async def test_pages_share_no_cookies(rig: Rig) -> None:
 async def test_renderer_is_sandboxed_and_does_not_run_as_root(rig: Rig) -> None:
     if problem := sandbox_problem():
         pytest.skip(problem)
-    await rig.capturer.start()
-    assert rig.capturer.sandboxed
+    others = set(_browser_processes())
+    capturer = _new_capturer(rig, rig.proxy)
     states: list[str] = []
+    commands: list[str] = []
 
     def look(visit: Visit) -> Reply:
-        renderers = [process for process in _browser_processes() if "--type=renderer" in command_line(process)]
-        states.extend(Path(f"/proc/{process.pid}/status").read_text() for process in renderers)
+        for process in set(_browser_processes()) - others:
+            commands.append(command_line(process))
+            if "--type=renderer" in commands[-1]:
+                states.append(Path(f"/proc/{process.pid}/status").read_text())
         return Reply(body=b"seen")
 
-    rig.site.pages["/look"] = look
-    await rig.show("/looked-at", Reply.html(PROSE + "<img src='/look'>"))
+    rig.site.pages |= {"/look": look, "/looked-at": Reply.html(PROSE + "<img src='/look'>")}
+    try:
+        await capturer.capture(rig.site.url("/looked-at"))
+        assert capturer.sandboxed
+    finally:
+        await capturer.aclose()
     assert states
     for state in states:
         fields = dict(line.split(":", 1) for line in state.splitlines() if ":" in line)
         assert int(fields["Uid"].split()[0]) != 0
         assert fields["Seccomp"].strip() == "2"
         assert fields["NoNewPrivs"].strip() == "1"
-    assert not [process for process in _browser_processes() if "--no-sandbox" in command_line(process)]
+    assert not [command for command in commands if "--no-sandbox" in command]
 
 
 async def test_browser_processes_do_not_inherit_our_environment(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "canary-key")
     async with EgressProxy(frozenset({rig.site.host_port})) as proxy:
+        others = set(_browser_processes())
         capturer = _new_capturer(rig, proxy)
         try:
             await capturer.start()
-            environments = [Path(f"/proc/{process.pid}/environ") for process in _browser_processes()]
+            processes = set(_browser_processes()) - others
+            environments = [Path(f"/proc/{process.pid}/environ") for process in processes]
             texts = [file.read_bytes() for file in environments if file.exists()]
         finally:
             await capturer.aclose()

@@ -148,7 +148,7 @@ def _sorted_results(
     agent: str, judged: list[SourceResult], unjudged: list[UnjudgedAnswer], tasks: Collection[str]
 ) -> AgentResults:
     if not judged:
-        which = f" for {', '.join(sorted(tasks))}" if tasks else ""
-        raise NothingToBundle(f"agent {agent} has no results{which}")
+        scope = f" for {', '.join(sorted(tasks))}" if tasks else ""
+        raise NothingToBundle(f"agent {agent} has no results{scope}")
     ordered = sorted(judged, key=lambda result: (result.task_id, result.answer_name))
     return AgentResults(agent=agent, judged=tuple(ordered), unjudged=tuple(unjudged))

@@ -69,10 +69,10 @@ def redact_prompt(text: str, *, own_prompt: bool) -> str:
         return text if len(text) <= MAX_QUOTE_CHARS else _hash_placeholder(text)
 
     def replaced(block: re.Match[str]) -> str:
-        label, nonce, inside = block.groups()
+        label, nonce, content = block.groups()
         if label in LABELS_WITHOUT_PAGE_TEXT:
             return block[0]
-        return f"<{label} {nonce}>\n{_hash_placeholder(inside)}\n</{label} {nonce}>"
+        return f"<{label} {nonce}>\n{_hash_placeholder(content)}\n</{label} {nonce}>"
 
     return _BLOCK.sub(replaced, text)
 

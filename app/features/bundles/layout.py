@@ -153,8 +153,8 @@ def read_index(bundle: BundleReader) -> IndexIn:
         index = IndexIn.model_validate(read_json(bundle, INDEX))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise BundleRefused(f"data/{INDEX} is invalid at {where}: {first['msg']}") from error
+        location = ".".join(map(str, first["loc"]))
+        raise BundleRefused(f"data/{INDEX} is invalid at {location}: {first['msg']}") from error
     if index.format != FORMAT:
         raise BundleRefused(
             f"data/{INDEX} has format version {index.format}; this version of assay reads only {FORMAT}"

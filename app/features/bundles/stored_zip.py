@@ -141,9 +141,9 @@ def _first_difference(file: BinaryIO, offset: int, expected: bytes) -> int | Non
         file.seek(offset + begin)
         actual_chunk = file.read(len(expected_chunk))
         if actual_chunk != expected_chunk:
-            same = next(
+            common_length = next(
                 (n for n, (a, b) in enumerate(zip(actual_chunk, expected_chunk, strict=False)) if a != b),
                 len(actual_chunk),
             )
-            return offset + begin + same
+            return offset + begin + common_length
     return None

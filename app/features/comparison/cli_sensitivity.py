@@ -90,8 +90,8 @@ def order(
     table.add_row("minority wins everywhere", "", "", "", "", bounds_text(votes["minority_wins_everywhere"], sign="+"))
     table.add_row("all weights equal", "", "", "", "", bounds_text(weights["equal"], sign="+"))
     console.print(table)
-    ahead = {"a": first, "b": second}.get(document["ahead"])
-    line = f"{ahead} is ahead" if ahead else "neither side leads with certainty, so there is no lead to test"
+    leader = {"a": first, "b": second}.get(document["ahead"])
+    line = f"{leader} is ahead" if leader else "neither side leads with certainty, so there is no lead to test"
     console.print(f"{line}, over {document['tasks']} task(s)", markup=False, soft_wrap=True)
     for name, changes in (("without", document["leave_one_leaf_out"]), ("outvoted", votes["minority_wins"])):
         for turn in changes["turns"][:_MAX_SHOWN]:

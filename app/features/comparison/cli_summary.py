@@ -87,8 +87,8 @@ def _print_figures(statistics: Mapping[str, Any]) -> None:
         figures.add_row(name, bounds_text(figure), interval_text(figure["interval"]), figure["interval"]["method"])
     for name, key in (("pass@", "pass_at_k"), ("pass^", "pass_hat_k")):
         for estimate in statistics[key]:
-            how = f"over {estimate['tasks']} task(s)"
-            figures.add_row(f"{name}{estimate['k']}", bounds_text(estimate), interval_text(estimate["interval"]), how)
+            basis = f"over {estimate['tasks']} task(s)"
+            figures.add_row(f"{name}{estimate['k']}", bounds_text(estimate), interval_text(estimate["interval"]), basis)
     console.print(figures)
     for warning in statistics["warnings"]:
         console.print(f"warning: {warning}")

@@ -209,10 +209,10 @@ def _page_causes(
     before: ComparableResult, after: ComparableResult, old: Leaf, new: Leaf
 ) -> Iterable[tuple[Cause, str]]:
     for url in sorted(set(old.sources) & set(new.sources)):
-        was, now = before.pages.get(url), after.pages.get(url)
-        if was is None or now is None or was == now:
+        old_page, now = before.pages.get(url), after.pages.get(url)
+        if old_page is None or now is None or old_page == now:
             continue
-        yield Cause.PAGE, f"{url}: " + (f"{was[0]} → {now[0]}" if was[0] != now[0] else "its text changed")
+        yield Cause.PAGE, f"{url}: " + (f"{old_page[0]} → {now[0]}" if old_page[0] != now[0] else "its text changed")
 
 
 def add_flips(comparison: dict[str, Any], flips: Sequence[Flip], *, max_listed: int) -> None:

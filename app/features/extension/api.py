@@ -94,8 +94,8 @@ def parse_submitted_boxes(text: str) -> SubmittedBoxes:
         boxes = SubmittedBoxesIn.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{where}: {first['msg']}" if where else str(first["msg"])) from error
+        location = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{location}: {first['msg']}" if location else str(first["msg"])) from error
     pieces = tuple(
         Piece(beginning=begins, length=length, lines=tuple(Line(*line) for line in lines))
         for begins, length, lines in boxes.pieces
@@ -274,19 +274,19 @@ def _parse_places(submitted: str) -> SubmittedBoxes | None:
 
 def _check_fields(form: FormData) -> None:
     """Raise Problem that lists every invalid field."""
-    wrong: list[tuple[str, str]] = []
+    errors: list[tuple[str, str]] = []
     for name in dict.fromkeys(form):
         value = form.get(name)
         if name not in (*_TEXTS, *_COUNTS, *_FILES):
-            wrong.append((name, f"unknown field; allowed are {', '.join((*_TEXTS, *_COUNTS, *_FILES))}"))
+            errors.append((name, f"unknown field; allowed are {', '.join((*_TEXTS, *_COUNTS, *_FILES))}"))
         elif len(form.getlist(name)) > 1:
-            wrong.append((name, "must not be repeated"))
+            errors.append((name, "must not be repeated"))
         elif isinstance(value, UploadFile) != (name in _FILES):
-            wrong.append((name, "must be a file with a file name" if name in _FILES else "must be text"))
+            errors.append((name, "must be a file with a file name" if name in _FILES else "must be text"))
         elif name in _TEXTS and len(str(value)) > _TEXTS[name]:
-            wrong.append((name, f"has more than {_TEXTS[name]} characters"))
+            errors.append((name, f"has more than {_TEXTS[name]} characters"))
         elif name in _COUNTS and not _COUNT.fullmatch(str(value)):
-            wrong.append((name, f"must be an integer from 0 to {_MAX_COUNT}"))
-    wrong += [(name, "is missing") for name in ("url", "text") if not form.get(name)]
-    if wrong:
-        raise Problem(422, "INVALID", "Invalid page", errors=wrong)
+            errors.append((name, f"must be an integer from 0 to {_MAX_COUNT}"))
+    errors += [(name, "is missing") for name in ("url", "text") if not form.get(name)]
+    if errors:
+        raise Problem(422, "INVALID", "Invalid page", errors=errors)

@@ -95,16 +95,16 @@ def _read_results(
     if folder is None:
         with connect(url) as client:
             selected = from_server(client, agent, tasks, run=run)
-        where = url
+        source = url
     else:
         if not folder.is_dir():
             raise WrongUsage(f"--results {folder}: no such folder")
-        selected, where = from_folder(folder, agent, tasks), str(folder)
+        selected, source = from_folder(folder, agent, tasks), str(folder)
     if not selected:
         hint = None
         if folder is not None and not (folder / agent).is_dir():
             hint = suggestion(agent, [path.name for path in folder.iterdir() if path.is_dir()])
-        raise WrongUsage(f"{where} has no matching result of agent {agent!r}", hint=hint)
+        raise WrongUsage(f"{source} has no matching result of agent {agent!r}", hint=hint)
     return selected
 
 

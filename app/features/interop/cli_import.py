@@ -117,9 +117,9 @@ def _write(submissions: Sequence[Submission], to: Path, *, overwrite: bool) -> d
     changed = {path: answer for path, answer in files.items() if not _is_unchanged(path, answer)}
     conflicting = [path for path in changed if path.exists()]
     if conflicting and not overwrite:
-        some = ", ".join(map(str, conflicting[:5]))
+        listed = ", ".join(map(str, conflicting[:5]))
         raise WrongUsage(
-            f"{len(conflicting)} answer(s) already exist and differ: {some}", hint="Use --overwrite to replace them."
+            f"{len(conflicting)} answer(s) already exist and differ: {listed}", hint="Use --overwrite to replace them."
         )
     for path, answer in changed.items():
         write_atomic(path, answer.text.encode("utf-8"))

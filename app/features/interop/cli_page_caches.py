@@ -130,7 +130,7 @@ async def _export(
     rows: list[dict[str, Any]] = []
     async with open_command_runtime(settings, shared=True) as runtime:
         for (agent, task_id), by_url in cited.items():
-            without = await export_task(runtime, to, agent, task_id, by_url)
-            with_evidence = len(by_url) - len(without)
-            rows.append({"task_id": task_id, "cited": len(by_url), "pages": with_evidence, "without": without})
+            skipped = await export_task(runtime, to, agent, task_id, by_url)
+            with_evidence = len(by_url) - len(skipped)
+            rows.append({"task_id": task_id, "cited": len(by_url), "pages": with_evidence, "without": skipped})
     return rows

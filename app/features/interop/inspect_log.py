@@ -159,10 +159,10 @@ def _judge_model(result: Mapping[str, Any]) -> str:
 
 
 def _usage_by_model(results: Sequence[ExportedResult]) -> dict[str, Any]:
-    spent: dict[str, Usage] = defaultdict(Usage)
+    totals: dict[str, Usage] = defaultdict(Usage)
     for exported in results:
-        spent[_judge_model(exported.result)] += usage_of(exported.result)
-    return {model: _usage(usage) for model, usage in spent.items()}
+        totals[_judge_model(exported.result)] += usage_of(exported.result)
+    return {model: _usage(usage) for model, usage in totals.items()}
 
 
 def _usage(usage: Usage) -> dict[str, Any]:

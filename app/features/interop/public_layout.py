@@ -25,15 +25,15 @@ def write_layout(out: Path, results: Sequence[ExportedResult]) -> int:
     Raises:
         NotExportable: a result does not fit the layout. Nothing is written.
     """
-    taken: set[tuple[str, str, str]] = set()
+    used: set[tuple[str, str, str]] = set()
     for exported in results:
         _check(exported)
         key = exported.agent, exported.task_id, exported.answer_name
-        if key in taken:
+        if key in used:
             raise NotExportable(
                 f"{'/'.join(key)} was judged in several runs, but the layout has no runs: select one with --run"
             )
-        taken.add(key)
+        used.add(key)
     for exported in results:
         folder = AnswerFolder(out=out, agent=exported.agent, task_id=exported.task_id, answer_name=exported.answer_name)
         answer = Answer(name=exported.answer_name, text=exported.answer or "")

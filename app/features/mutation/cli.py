@@ -249,9 +249,9 @@ def _print_fields(task_id: str, judge: Judge, fields: dict[str, Any]) -> None:
         f"{fields['leaves']} leaves watched"
     )
     for finding in fields["findings"]:
-        where = "" if finding["line"] is None else f"  {judge.path}:{finding['line']}"
+        location = "" if finding["line"] is None else f"  {judge.path}:{finding['line']}"
         _print_line(
-            f"\nNOT PROTECTED  {finding['subject']}{where}\n    {finding['message']}\n    Fix: {finding['fix']}"
+            f"\nNOT PROTECTED  {finding['subject']}{location}\n    {finding['message']}\n    Fix: {finding['fix']}"
         )
     for finding in fields["exempt"]:
         _print_line(f"\nexempt         {finding['subject']}: {finding['exempt']}")

@@ -29,8 +29,8 @@ def parse_box(written: str) -> tuple[float, float, float, float] | None:
         x, y, width, height = (float(part) for part in written.split(","))
     except ValueError:
         return None
-    inside = all(-1e6 < value < 1e6 for value in (x, y, width, height))
-    return (x, y, width, height) if inside and width > 0 and height > 0 else None
+    is_in_range = all(-1e6 < value < 1e6 for value in (x, y, width, height))
+    return (x, y, width, height) if is_in_range and width > 0 and height > 0 else None
 
 
 def draw_boxes(picture: bytes, boxes: Sequence[Box]) -> tuple[bytes, str]:

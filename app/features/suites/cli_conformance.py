@@ -42,9 +42,9 @@ def conformance(
             continue
         passed, failed = passed + report.passed, failed + report.failed
         for failure in report.failures:
-            expected, got = _cut_to_difference(failure.expected, failure.got)
+            expected, actual = _cut_to_difference(failure.expected, failure.got)
             console.print(f"FAILED {failure.file}: {failure.case}: {failure.field}", markup=False, soft_wrap=True)
-            console.print(f"  expected  {expected}\n  got       {got}", markup=False, soft_wrap=True)
+            console.print(f"  expected  {expected}\n  got       {actual}", markup=False, soft_wrap=True)
         for case, key in report.not_checked:
             notes.print(f"not checked: {report.file}: {case}: {key}", markup=False, soft_wrap=True)
         line = f"{report.file}: {report.kind}, {report.passed} passed, {report.failed} failed"
@@ -54,9 +54,9 @@ def conformance(
         raise typer.Exit(Exit.FAILED)
 
 
-def _cut_to_difference(expected: Any, got: Any) -> tuple[str, str]:
+def _cut_to_difference(expected: Any, actual: Any) -> tuple[str, str]:
     """Return both values as JSON. Long texts start shortly before the first difference."""
-    texts = [json.dumps(value, ensure_ascii=False, default=str) for value in (expected, got)]
+    texts = [json.dumps(value, ensure_ascii=False, default=str) for value in (expected, actual)]
     if max(map(len, texts)) <= MAX_SHOWN_CHARS:
         return texts[0], texts[1]
     difference = next((n for n, (a, b) in enumerate(zip(*texts, strict=False)) if a != b), min(map(len, texts)))

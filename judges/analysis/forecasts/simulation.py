@@ -134,10 +134,10 @@ class SimulatedLLM:
         if request.cache_only:
             raise ReplyNotCached
         key = await asyncio.to_thread(self._key_of, request)
-        again = key in self._asked
+        is_repeated = key in self._asked
         self._asked.add(key)
         text, parsed = await self._guess(request)
-        load = EstimatedUsage(cached_calls=1) if again else self._load(request, text)
+        load = EstimatedUsage(cached_calls=1) if is_repeated else self._load(request, text)
         self._tally.add(role, load)  # on sending, because providers charge for cancelled requests, too
         await asyncio.sleep(LATENCY_S)
         usage = Usage(
@@ -147,7 +147,7 @@ class SimulatedLLM:
             output_tokens=round(load.output_tokens),
             usd=load.usd,
         )
-        return LLMReply(text=text, parsed=parsed, model=request.model, usage=usage, cached=again)
+        return LLMReply(text=text, parsed=parsed, model=request.model, usage=usage, cached=is_repeated)
 
     async def aclose(self) -> None:
         """Do nothing: there is no connection to close."""
@@ -222,8 +222,8 @@ class SimulatedLLM:
         verdict = self._assumptions.always
         if verdict is None:
             before = self._past.earlier_verdicts.get(_claim(request))
-            likely = self._probability(request, holds=holds)
-            verdict = before.passed if before is not None else self._uniform(request, "holds") < likely
+            probability = self._probability(request, holds=holds)
+            verdict = before.passed if before is not None else self._uniform(request, "holds") < probability
         differs = self._assumptions.split or self._uniform(request, "split") < self._past.split_rate
         return not verdict if differs and request.vote == 1 else verdict
 

@@ -28,7 +28,7 @@ def report_json(file: LabelFile, items: Sequence[Item], judges: Sequence[JudgeAg
 def labels_json(file: LabelFile, items: Sequence[Item]) -> dict[str, Any]:
     """Return the summary of the labels."""
     left_out = Counter(item.left_out for item in items)
-    several = [item for item in items if len(item.labels) > 1 and item.left_out is not Exclusion.BY_CODE]
+    labelled_by_several = [item for item in items if len(item.labels) > 1 and item.left_out is not Exclusion.BY_CODE]
     return {
         "sha256": file.sha256,
         "labels": len(file.labels),
@@ -36,7 +36,10 @@ def labels_json(file: LabelFile, items: Sequence[Item]) -> dict[str, Any]:
         "usable": left_out[None],
         "left_out": {reason.value: left_out[reason] for reason in Exclusion},
         "reviewers": sorted({label.reviewer for label in file.labels if label.reviewer}),
-        "labelled_by_several": {"items": len(several), "unanimous": sum(item.unanimous for item in several)},
+        "labelled_by_several": {
+            "items": len(labelled_by_several),
+            "unanimous": sum(item.unanimous for item in labelled_by_several),
+        },
     }
 
 

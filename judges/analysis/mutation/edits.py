@@ -102,15 +102,15 @@ class Edits:
                     yield from self._set(EditKind.CONSTANT, field, value)
 
     def _of_value(self, each: Field) -> Iterator[Edit]:
-        made = 0
-        wrong = wrong_values(each.value, self._known_text, self._choices(each))
-        for number, value in enumerate([*wrong, *fallback_values(each.value)]):
-            if made and number >= len(wrong):
+        count = 0
+        values = wrong_values(each.value, self._known_text, self._choices(each))
+        for number, value in enumerate([*values, *fallback_values(each.value)]):
+            if count and number >= len(values):
                 break
             for edit in self._set(EditKind.WRONG, each, value):
-                made += 1
+                count += 1
                 yield edit
-            if made == _MAX_WRONG:
+            if count == _MAX_WRONG:
                 break
         yield from self._set(EditKind.REMOVED, each, REMOVED)
 
@@ -140,8 +140,8 @@ class Edits:
         text = self._answer
         for url in unique_urls(text):
             text = without_citation(text, url) or text
-        without = {one.key: _without_urls(one.value) for one in self._extracted.values()}
-        yield from self._edit(EditKind.NO_CITATIONS, "all citations removed", without, text=text)
+        stripped = {one.key: _without_urls(one.value) for one in self._extracted.values()}
+        yield from self._edit(EditKind.NO_CITATIONS, "all citations removed", stripped, text=text)
         empty = {one.key: empty_value(one.value) for one in self._extracted.values()}
         yield from self._edit(EditKind.EMPTY, "all extracted values emptied", empty, text="I could not find this out.")
 

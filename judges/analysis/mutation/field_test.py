@@ -28,9 +28,9 @@ _WRONG_RUNS = (EditKind.WRONG, EditKind.OTHER_URL)
 
 
 class JudgeWithClient(Protocol):
-    """Judges the text of an answer and returns the result. ``around`` wraps the model client."""
+    """Judges the text of an answer and returns the result. ``wrap`` wraps the model client."""
 
-    def __call__(self, text: str, around: Callable[[LLMClient], LLMClient]) -> Awaitable[Mapping[str, Any]]: ...
+    def __call__(self, text: str, wrap: Callable[[LLMClient], LLMClient]) -> Awaitable[Mapping[str, Any]]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

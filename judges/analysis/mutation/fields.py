@@ -128,8 +128,8 @@ def _walk(
         for name, each in value.items():
             field = None if schema is None else schema.model_fields.get(name)
             inner = None if field is None else model_in(field.annotation)[0]
-            where = (schema.__name__, name) if schema is not None and field is not None else declared
-            yield from _walk(each, (*path, name), path, inner, where, key)
+            declared_at = (schema.__name__, name) if schema is not None and field is not None else declared
+            yield from _walk(each, (*path, name), path, inner, declared_at, key)
     elif isinstance(value, list):
         for number, each in enumerate(value):
             yield from _walk(each, (*path, number), owner, schema, declared, key)

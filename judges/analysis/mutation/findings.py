@@ -256,9 +256,9 @@ class _Finder:
     def _left_out(self, key: str) -> Iterator[Finding]:
         """Find pages in the same list as sources of the claim that are sources of other claims only."""
         lists = {field.path[:-1] for field in self._cites[key] if isinstance(field.path[-1], int)}
-        elsewhere = {field for other, cited in self._cites.items() if other != key for field in cited}
+        cited_by_others = {field for other, cited in self._cites.items() if other != key for field in cited}
         for field in self._observed.fields:
-            if field.path[:-1] in lists and field in elsewhere and field not in self._cites[key]:
+            if field.path[:-1] in lists and field in cited_by_others and field not in self._cites[key]:
                 message = f"Its sources lack {field.name}, which the answer cites together with them."
                 yield self._finding(FindingCode.CITATION_NOT_USED, key, message, _USE_CITED)
 
@@ -322,11 +322,11 @@ class _Finder:
                 yield self._field_finding(
                     FindingCode.SECTION_NOT_JUDGED, fields[0], message, fix, subject=format_path(owner)
                 )
-        alike: dict[tuple[FindingCode, Path], list[Field]] = defaultdict(list)
+        by_shape: dict[tuple[FindingCode, Path], list[Field]] = defaultdict(list)
         for field, code in unused.items():
             if id(field) not in reported:
-                alike[code, field.shape].append(field)
-        for (code, _), fields in alike.items():
+                by_shape[code, field.shape].append(field)
+        for (code, _), fields in by_shape.items():
             subject = ", ".join(field.name for field in fields)
             yield self._field_finding(code, fields[0], _MESSAGES[code][0], _MESSAGES[code][1], subject=subject)
 
@@ -372,10 +372,10 @@ class _Finder:
         last = key.rpartition("/")[2]
         place = self._observed.file.leaf(self._observed.base[key])
         for other in self._observed.base:
-            same = other.rpartition("/")[2] == last or (
+            is_same_leaf = other.rpartition("/")[2] == last or (
                 place is not None and self._observed.file.leaf(self._observed.base[other]) == place
             )
-            if other != key and same and set(self._reads[other]) & set(values) and self._reads[other] != values:
+            if other != key and is_same_leaf and set(self._reads[other]) & set(values) and self._reads[other] != values:
                 return True
         return False
 
@@ -428,9 +428,9 @@ class _Finder:
         used |= {canonical_key(url) for field in self._observed.fields for url in field.urls}
         cited = _cited(self._observed)
         for section in sections(self._observed.answer):
-            here = [url for url, start in cited if section.start <= start < section.end]
-            if here and not any(canonical_key(url) in used for url in here):
-                message = f"The judge uses no citation of this section ({here[0]})."
+            section_urls = [url for url, start in cited if section.start <= start < section.end]
+            if section_urls and not any(canonical_key(url) in used for url in section_urls):
+                message = f"The judge uses no citation of this section ({section_urls[0]})."
                 fix = "Extract its values and pages and declare claims about them, or remove it from the test answer."
                 yield Finding(code=FindingCode.SECTION_NOT_READ, subject=section.title, message=message, fix=fix)
 

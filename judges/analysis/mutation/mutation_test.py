@@ -104,14 +104,14 @@ def compare_runs(mutation: Mutation, base: ObservedRun, after: ObservedRun, expe
             watched.append(ExpectedChange(before=leaf, after=after.leaves.get(leaf.key), fate=fate))
     known = {one.before.key for one in watched}
     strays, others = [], []
-    for key, was in base.leaves.items():
+    for key, leaf_before in base.leaves.items():
         now = after.leaves.get(key)
-        if key in known or now is None or now.outcome is was.outcome or now.outcome is Outcome.NOT_JUDGED:
+        if key in known or now is None or now.outcome is leaf_before.outcome or now.outcome is Outcome.NOT_JUDGED:
             continue
-        if _has_reason(was, now, mutation, base, after):
+        if _has_reason(leaf_before, now, mutation, base, after):
             others.append(key)
         else:
-            strays.append(UnexpectedChange(before=was, after=now))
+            strays.append(UnexpectedChange(before=leaf_before, after=now))
     return MutationResult(
         mutation=mutation,
         watched=tuple(watched),
@@ -121,13 +121,13 @@ def compare_runs(mutation: Mutation, base: ObservedRun, after: ObservedRun, expe
     )
 
 
-def _fate(was: ObservedLeaf, now: ObservedLeaf | None) -> ChangeResult:
+def _fate(before: ObservedLeaf, now: ObservedLeaf | None) -> ChangeResult:
     if now is None:
         return ChangeResult.GONE
     if now.outcome is Outcome.PASSED:
-        if now.sources is None and was.sources is not None:
+        if now.sources is None and before.sources is not None:
             return ChangeResult.UNSOURCED
-        return ChangeResult.DEAF if now.question == was.question else ChangeResult.LENIENT
+        return ChangeResult.DEAF if now.question == before.question else ChangeResult.LENIENT
     return {Outcome.SKIPPED: ChangeResult.GATED, Outcome.NOT_JUDGED: ChangeResult.NOT_JUDGED}.get(
         now.outcome, ChangeResult.MOVED
     )
@@ -151,14 +151,14 @@ def _cause_of_same_request(
 
 
 def _has_reason(
-    was: ObservedLeaf, now: ObservedLeaf, mutation: Mutation, base: ObservedRun, after: ObservedRun
+    before: ObservedLeaf, now: ObservedLeaf, mutation: Mutation, base: ObservedRun, after: ObservedRun
 ) -> bool:
     """Return whether the mutation explains the change of a leaf."""
-    if Outcome.SKIPPED in (was.outcome, now.outcome) or now.question != was.question:
+    if Outcome.SKIPPED in (before.outcome, now.outcome) or now.question != before.question:
         return True
-    if was.claim is None:
+    if before.claim is None:
         return base.values != after.values
-    return was.sources is None and mutation.kind is not MutationKind.UNTOUCHED  # the answer itself is the evidence
+    return before.sources is None and mutation.kind is not MutationKind.UNTOUCHED  # the answer itself is the evidence
 
 
 def report_json(base: ObservedRun, runs: Sequence[MutationResult], *, seed: int, model: str) -> dict[str, Any]:
@@ -285,7 +285,12 @@ class MutationTest:
         """Run the mutations. ``pages``: texts of the cited pages by URL. ``before`` is called before each mutation."""
         expectation = Expectation(self._answer, base, pages)
         mutations = mutations_of(
-            self._answer, base, pages, seed=seed, per_kind=per_kind, tells=lambda change: bool(expectation.of(change))
+            self._answer,
+            base,
+            pages,
+            seed=seed,
+            per_kind=per_kind,
+            is_detectable=lambda change: bool(expectation.of(change)),
         )
         runs = []
         for done, mutation in enumerate(mutations):

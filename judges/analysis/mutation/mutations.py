@@ -78,12 +78,12 @@ def mutations_of(
     *,
     seed: int,
     per_kind: int | None,
-    tells: Callable[[Mutation], bool],
+    is_detectable: Callable[[Mutation], bool],
 ) -> tuple[Mutation, ...]:
     """Return mutations of ``answer``, at most ``per_kind`` of each kind (None: all), the untouched one first.
 
-    ``base`` is the run on the original answer, ``pages`` are the texts of the cited pages by URL. ``tells`` returns
-    whether a mutation must change a leaf. It selects the page that replaces a citation.
+    ``base`` is the run on the original answer, ``pages`` are the texts of the cited pages by URL. ``is_detectable``
+    returns whether a mutation must change a leaf. It selects the page that replaces a citation.
     """
     rng = random.Random(seed)  # noqa: S311 - not used for security
     known_text = "\n".join([answer, *pages.values()])
@@ -95,7 +95,7 @@ def mutations_of(
         lambda: _swapped(
             MutationKind.SWAP_NAME, answer, base, names, lambda value: _other_name(value, known_text, rng)
         ),
-        lambda: _moved(answer, base, pages, tells, rng),
+        lambda: _moved(answer, base, pages, is_detectable, rng),
         lambda: _emptied(answer),
     )
     mutations = [Mutation(kind=MutationKind.UNTOUCHED, piece="", text=answer + "\n\n")]
@@ -137,7 +137,11 @@ def _dropped(answer: str, base: ObservedRun, pages: Mapping[str, str]) -> Iterat
 
 
 def _moved(
-    answer: str, base: ObservedRun, pages: Mapping[str, str], tells: Callable[[Mutation], bool], rng: random.Random
+    answer: str,
+    base: ObservedRun,
+    pages: Mapping[str, str],
+    is_detectable: Callable[[Mutation], bool],
+    rng: random.Random,
 ) -> Iterator[Mutation]:
     cited = cited_keys(answer)
     others = [url for url in pages if canonical_key(url) in cited]
@@ -148,7 +152,7 @@ def _moved(
             if text is not None:
                 mutations.append(Mutation(kind=MutationKind.OTHER_PAGE, piece=url, text=text, by=other))
         if mutations:
-            yield next(filter(tells, mutations), mutations[0])
+            yield next(filter(is_detectable, mutations), mutations[0])
 
 
 def _swapped(

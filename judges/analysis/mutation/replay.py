@@ -150,8 +150,8 @@ def _value(described: dict[str, Any], definitions: dict[str, Any], name: str, pl
     """Return a value for one field. ``place`` numbers the list entries around it, such as " 2" or " 2.1"."""
     if "$ref" in described:
         described = definitions.get(str(described["$ref"]).rpartition("/")[2], {})
-    for several in ("anyOf", "oneOf", "allOf"):
-        options = [each for each in described.get(several, ()) if each.get("type") != "null"]
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        options = [each for each in described.get(keyword, ()) if each.get("type") != "null"]
         if options:
             return _value(options[0], definitions, name, place, depth)
     if "const" in described or "enum" in described:

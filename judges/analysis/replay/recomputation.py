@@ -86,8 +86,8 @@ def _score_bounds(root: RecordedNode, leaves: list[RecordedNode], *, strict: boo
     if is_whole or score.value is None:
         return score
     # The tree is incomplete: its score is known only if a critical leaf directly below the root cannot pass.
-    closed = any(child.critical and not child.children and max_score(child) < 1.0 for child in root.children)
-    return score if closed else _UNKNOWN_SCORE
+    is_settled = any(child.critical and not child.children and max_score(child) < 1.0 for child in root.children)
+    return score if is_settled else _UNKNOWN_SCORE
 
 
 def max_score(leaf: RecordedNode) -> float:
@@ -154,8 +154,8 @@ def rejudged_differences(recorded: Mapping[str, Any], judged: Mapping[str, Any])
     before, after = (_trees(result) for result in (recorded, judged))
     if len(before) != len(after):
         yield ReplayDifference(where="number of trees", recorded=len(before), recomputed=len(after))
-    for one, other in zip(before, after, strict=False):
-        yield from _node_differences(one, other)
+    for tree, new_tree in zip(before, after, strict=False):
+        yield from _node_differences(tree, new_tree)
     for name in _FIGURES:
         if recorded.get(name) != judged.get(name):
             yield ReplayDifference(
@@ -172,17 +172,17 @@ def _mappings(values: object) -> list[Mapping[str, Any]]:
     return [value for value in values if isinstance(value, Mapping)] if isinstance(values, Iterable) else []
 
 
-def _node_differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[ReplayDifference]:
-    where = f"judged again, node {one.get('id')}"
+def _node_differences(node: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[ReplayDifference]:
+    location = f"judged again, node {node.get('id')}"
     for name in _NODE_FIELDS:
-        if one.get(name) != other.get(name):
-            yield ReplayDifference(where=f"{where}, {name}", recorded=one.get(name), recomputed=other.get(name))
-    votes = [[vote.get("result") for vote in _mappings(node.get("votes"))] for node in (one, other)]
+        if node.get(name) != new.get(name):
+            yield ReplayDifference(where=f"{location}, {name}", recorded=node.get(name), recomputed=new.get(name))
+    votes = [[vote.get("result") for vote in _mappings(side.get("votes"))] for side in (node, new)]
     if votes[0] != votes[1]:
-        yield ReplayDifference(where=f"{where}, votes", recorded=votes[0], recomputed=votes[1])
-    children = [_mappings(node.get("children")) for node in (one, other)]
+        yield ReplayDifference(where=f"{location}, votes", recorded=votes[0], recomputed=votes[1])
+    children = [_mappings(side.get("children")) for side in (node, new)]
     if len(children[0]) != len(children[1]):
         ids = [[child.get("id") for child in each] for each in children]
-        yield ReplayDifference(where=f"{where}, children", recorded=ids[0], recomputed=ids[1])
-    for child, same in zip(*children, strict=False):
-        yield from _node_differences(child, same)
+        yield ReplayDifference(where=f"{location}, children", recorded=ids[0], recomputed=ids[1])
+    for child, new_child in zip(*children, strict=False):
+        yield from _node_differences(child, new_child)

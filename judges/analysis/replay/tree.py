@@ -91,8 +91,8 @@ def tree_of(result: Mapping[str, Any]) -> RecordedNode:
         return RecordedNode.model_validate(document)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise NotRecomputable(f"the tree is malformed at {where or 'its root'}: {first['msg']}") from error
+        location = ".".join(str(part) for part in first["loc"])
+        raise NotRecomputable(f"the tree is malformed at {location or 'its root'}: {first['msg']}") from error
 
 
 def _depth(document: Any) -> int:

@@ -85,30 +85,32 @@ def consistency(results: Iterable[Mapping[str, Any]]) -> Consistency:
                 cast.setdefault((_model(leaf, result), leaf.data.get("prompt")), []).append(leaf)
             if leaf.outcome in _DECIDED and leaf.data.get("claim") is not None:
                 repeated.setdefault(_input_key(result, key, leaf), []).append((str(result.get("id")), leaf.outcome))
-    again = {inputs: judged for inputs, judged in repeated.items() if len(judged) > 1}
-    flaky = [_flaky(inputs, judged) for inputs, judged in again.items() if len({outcome for _, outcome in judged}) > 1]
+    judged_again = {inputs: judged for inputs, judged in repeated.items() if len(judged) > 1}
+    flaky = [
+        _flaky(inputs, judged) for inputs, judged in judged_again.items() if len({outcome for _, outcome in judged}) > 1
+    ]
     flaky.sort(key=lambda one: (abs(2 * one.passed - len(one.results)) / len(one.results), one.task_id, one.leaf))
     return Consistency(
         results=count,
         votes=tuple(_votes(model, prompt, leaves) for (model, prompt), leaves in sorted(cast.items(), key=str)),
-        again=len(again),
-        flaky_share=wilson(len(flaky), len(again)),
+        again=len(judged_again),
+        flaky_share=wilson(len(flaky), len(judged_again)),
         flaky=tuple(flaky),
     )
 
 
 def _votes(model: str, prompt: str | None, leaves: Sequence[JudgedNode]) -> VoteStatistics:
     counts = [vote_counts(leaf) for leaf in leaves]
-    several = [(yes, no) for yes, no in counts if yes + no > 1]
-    split = sum(1 for yes, no in several if yes and no)
-    pairs = [(comb(yes, 2) + comb(no, 2)) / comb(yes + no, 2) for yes, no in several]
+    repeated = [(yes, no) for yes, no in counts if yes + no > 1]
+    split = sum(1 for yes, no in repeated if yes and no)
+    pairs = [(comb(yes, 2) + comb(no, 2)) / comb(yes + no, 2) for yes, no in repeated]
     single = [vote for leaf in leaves for vote in leaf.data["votes"]]
     return VoteStatistics(
         model=model,
         prompt=prompt,
-        leaves=len(several),
+        leaves=len(repeated),
         split=split,
-        split_share=wilson(split, len(several)),
+        split_share=wilson(split, len(repeated)),
         agreement=sum(pairs) / len(pairs) if pairs else None,
         votes=len(single),
         lost=sum(vote.get("result") is None for vote in single),

@@ -99,8 +99,8 @@ def _with_end(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Return the distinct values in ascending order, with an additional one at 0, and the weight of each."""
     import numpy as np
 
-    points, where = np.unique(np.append(values, 0.0), return_inverse=True)
-    return points, np.bincount(where, weights=np.append(weights, 1.0)).astype(float)
+    points, indices = np.unique(np.append(values, 0.0), return_inverse=True)
+    return points, np.bincount(indices, weights=np.append(weights, 1.0)).astype(float)
 
 
 def _lower_end(values: Floats, weights: Floats) -> float:
@@ -148,11 +148,11 @@ def _probability_below(points: Floats, weights: Floats, at: float) -> float:
     # Most integrands are negligible after the first block.
     for start in np.arange(0.0, _LIMIT, _BLOCK * _STEP):
         grid = start + _STEP * np.arange(_BLOCK)
-        along = scale * np.sinh(grid)
+        steps = scale * np.sinh(grid)
         # Logarithms of -line and of 1 - gaps * line in real arithmetic, which is several times faster than complex.
-        real, imaginary = (1 - centre * gaps)[:, None], -gaps[:, None] * along
-        sizes = np.log(np.hypot(centre, along)) + weights @ np.log(real * real + imaginary * imaginary) / 2
-        angles = np.arctan(along / centre) + weights @ np.arctan(imaginary / real)
+        real, imaginary = (1 - centre * gaps)[:, None], -gaps[:, None] * steps
+        sizes = np.log(np.hypot(centre, steps)) + weights @ np.log(real * real + imaginary * imaginary) / 2
+        angles = np.arctan(steps / centre) + weights @ np.arctan(imaginary / real)
         envelope = np.exp(-sizes) * np.cosh(grid)
         heights = envelope * np.cos(angles)
         total += float(heights.sum()) - (float(heights[0]) / 2 if start == 0 else 0.0)

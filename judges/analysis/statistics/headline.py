@@ -194,8 +194,8 @@ def _bootstrap(runs: Sequence[Sequence[str]], values: Sequence[Sequence[float]])
 
 
 def _passing(by_task: Sequence[Sequence[Trial]], chance: Callable[[int, int, int], float]) -> tuple[PassEstimate, ...]:
-    most = max(map(len, by_task))
-    all_k = [k for k in range(1, most + 1) if k <= _ALL_K_UP_TO or k in _FURTHER_K or k == most]
+    most_trials = max(map(len, by_task))
+    all_k = [k for k in range(1, most_trials + 1) if k <= _ALL_K_UP_TO or k in _FURTHER_K or k == most_trials]
     return tuple(_at(by_task, chance, k) for k in all_k)
 
 

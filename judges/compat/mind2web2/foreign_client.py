@@ -74,10 +74,10 @@ def _own_client(client: Any) -> AsyncProviderClient | None:
     """Return the provider client of an unmodified ``LLMClient`` of ours; None for other or monkeypatched objects."""
     if type(client) is not LLMClient or "async_response" in vars(client):
         return None
-    asking = client.client
-    ours = isinstance(asking, AsyncProviderClient) and "response" not in vars(asking)
-    replaced = LLMClient.async_response is not _ASYNC_RESPONSE or type(asking).response is not _RESPONSE
-    return asking if ours and not replaced else None
+    provider_client = client.client
+    ours = isinstance(provider_client, AsyncProviderClient) and "response" not in vars(provider_client)
+    replaced = LLMClient.async_response is not _ASYNC_RESPONSE or type(provider_client).response is not _RESPONSE
+    return provider_client if ours and not replaced else None
 
 
 def _translated(error: Exception) -> LLMError:

@@ -257,10 +257,10 @@ class ToolsRpcServer:
             return _raised(type(error).__name__ if type(error) is TypeError else "ValueError", str(error))
 
     def _maps_client(self, base_url: str, timeout_s: float) -> Any:
-        which = (base_url, timeout_s)
-        if which not in self._maps:
-            self._maps[which] = external_services().maps(base_url=base_url, timeout_s=timeout_s)
-        return self._maps[which]
+        key = (base_url, timeout_s)
+        if key not in self._maps:
+            self._maps[key] = external_services().maps(base_url=base_url, timeout_s=timeout_s)
+        return self._maps[key]
 
 
 def _raised(kind: str, *args: Any) -> dict[str, Any]:

@@ -31,5 +31,5 @@ def slot(semaphore: Any, kind: Literal["webpage", "llm"]) -> AbstractAsyncContex
     chosen = getattr(semaphore, kind, None)
     if chosen is None:
         chosen = semaphore
-    held: AbstractAsyncContextManager[Any] = nullcontext() if chosen is None else chosen
-    return held
+    limiter: AbstractAsyncContextManager[Any] = nullcontext() if chosen is None else chosen
+    return limiter

@@ -87,9 +87,9 @@ class Verifier(BaseEvaluator):
             raise TypeError("the claim must not be None")
         asked_claim = Claim(text=str(claim))
         try:
-            asking = parse_options(self.config, additional_instruction, **options)
-            asked_claim = Claim(text=str(claim), sources=sources_of(sources), instruction=asking.instruction)
-            verdict = await self._judge(asked_claim, asking)
+            verify_options = parse_options(self.config, additional_instruction, **options)
+            asked_claim = Claim(text=str(claim), sources=sources_of(sources), instruction=verify_options.instruction)
+            verdict = await self._judge(asked_claim, verify_options)
         except InvalidCall as error:
             verdict = Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE, reasoning=str(error))
         except asyncio.CancelledError:
@@ -102,14 +102,14 @@ class Verifier(BaseEvaluator):
             self.session.decisions.record(node, verdict, asked_claim)
         return verdict.outcome is Outcome.PASSED
 
-    async def _judge(self, claim: Claim, asking: VerifyOptions) -> Verdict:
+    async def _judge(self, claim: Claim, verify_options: VerifyOptions) -> Verdict:
         return await self.session.verifier(self.MODEL_NAME).judge_any(
             claim,
             task=self.task_description,
             answer=self.answer,
             evidence_for=self.session.pages.evidence,
-            trials=asking.trials,
-            use_screenshot=asking.use_screenshot,
+            trials=verify_options.trials,
+            use_screenshot=verify_options.use_screenshot,
         )
 
     def _record_cancellation(self, node: VerificationNode | None, claim: Claim) -> None:

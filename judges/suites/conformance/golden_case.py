@@ -55,26 +55,26 @@ REMARKS = frozenset({"id", "source", "note", "description", "comment", "recommen
 """Keys that contain remarks for people."""
 
 
-def differences(expected: Any, got: Any, path: str) -> Iterator[FieldDifference]:
+def differences(expected: Any, actual_value: Any, path: str) -> Iterator[FieldDifference]:
     """Yield every field in which two JSON values differ. Tuples equal lists; numbers are compared by value."""
-    if isinstance(expected, Mapping) and isinstance(got, Mapping):
-        for key in [*expected, *(key for key in got if key not in expected)]:
-            yield from differences(expected.get(key, _ABSENT), got.get(key, _ABSENT), f"{path}.{key}")
-    elif _is_list(expected) and _is_list(got) and len(expected) == len(got):
-        for place, (expected_item, actual) in enumerate(zip(expected, got, strict=True)):
+    if isinstance(expected, Mapping) and isinstance(actual_value, Mapping):
+        for key in [*expected, *(key for key in actual_value if key not in expected)]:
+            yield from differences(expected.get(key, _ABSENT), actual_value.get(key, _ABSENT), f"{path}.{key}")
+    elif _is_list(expected) and _is_list(actual_value) and len(expected) == len(actual_value):
+        for place, (expected_item, actual) in enumerate(zip(expected, actual_value, strict=True)):
             yield from differences(expected_item, actual, f"{path}.{place}")
-    elif not _same(expected, got):
-        yield FieldDifference(field=path, expected=expected, got=got)
+    elif not _same(expected, actual_value):
+        yield FieldDifference(field=path, expected=expected, got=actual_value)
 
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
-def _same(expected: Any, got: Any) -> bool:
-    if _is_number(expected) and _is_number(got):
-        return math.isclose(expected, got, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-    return type(expected) is type(got) and bool(expected == got)
+def _same(expected: Any, actual: Any) -> bool:
+    if _is_number(expected) and _is_number(actual):
+        return math.isclose(expected, actual, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    return type(expected) is type(actual) and bool(expected == actual)
 
 
 def _is_number(value: Any) -> bool:

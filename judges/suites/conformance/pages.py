@@ -150,11 +150,11 @@ def _first_items(whole: str, count: int) -> Page:
 
 
 def _play(case: GoldenCase, inputs: Mapping[str, Any], page: Page) -> None:
-    within = [id for id, rank in inputs["ranks"].items() if rank < inputs["top_k"]]
-    positives = [id for id in map(str, inputs["pos_ids"]) if id in within]
+    top_ids = [id for id, rank in inputs["ranks"].items() if rank < inputs["top_k"]]
+    positives = [id for id in map(str, inputs["pos_ids"]) if id in top_ids]
     order = [str(id) for id in inputs.get("shuffled_order", ())]
     if "python_random_seed" in inputs:
-        negatives = [id for id in within if id not in inputs["pos_ids"]]
+        negatives = [id for id in top_ids if id not in inputs["pos_ids"]]
         order = shuffled(positives, negatives, Random(inputs["python_random_seed"]))  # noqa: S311 - not a secret
         if "shuffled_order" in inputs:
             case.expect("shuffled_order", inputs["shuffled_order"], order)

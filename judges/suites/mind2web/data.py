@@ -206,16 +206,16 @@ def _steps(task: Any, file: Path, number: int, position: int) -> Iterator[Step]:
     website, domain = fields.text("website", needed=True), fields.text("domain")
     subdomain, description = fields.text("subdomain"), fields.text("confirmed_task", needed=True)
     for index, action in enumerate(actions):
-        where = f"{place}, action {index}"
+        action_place = f"{place}, action {index}"
         if not isinstance(action, Mapping):
-            raise DataUnreadable(where, "must be an object")
-        own = RowFields(action, where)
+            raise DataUnreadable(action_place, "must be an object")
+        own = RowFields(action, action_place)
         action_uid = own.text("action_uid", needed=True)
-        where = f"{where} ({action_uid})"
-        own = RowFields(action, where)
-        op, value = _operation(own, where)
+        action_place = f"{action_place} ({action_uid})"
+        own = RowFields(action, action_place)
+        op, value = _operation(own, action_place)
         yield Step(
-            place=where,
+            place=action_place,
             position=position + index,
             task_id=task_id,
             action_uid=action_uid,

@@ -146,15 +146,15 @@ def _intervals(scores: Sequence[StepScore], metric: Metric, seed: int) -> dict[s
 
 def _candidates(steps: Sequence[Scored], top_k: int) -> dict[str, Any]:
     """Return the ranking quality over all steps with known ranks."""
-    metrics, within, known = RankingMetrics(), 0, 0
+    metrics, in_top, known = RankingMetrics(), 0, 0
     for step in steps:
         ranks = step["positive_ranks"]
         if ranks is None:
             continue
         known += 1
         metrics.add(ranks)
-        within += min(ranks, default=top_k) < top_k
-    return {**metrics.report(), "recall_cap": within / known if known else None, "top_k": top_k, "steps": known}
+        in_top += min(ranks, default=top_k) < top_k
+    return {**metrics.report(), "recall_cap": in_top / known if known else None, "top_k": top_k, "steps": known}
 
 
 OFFICIAL_KEYS = (

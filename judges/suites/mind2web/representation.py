@@ -141,12 +141,12 @@ def first_words(text: str, count: int) -> str:
 @lru_cache(maxsize=4096)
 def _salient_words(values: tuple[str, ...]) -> str:
     """Return the text of attribute values, which are given in the order of ``SALIENT``; missing ones are empty."""
-    taken: dict[str, None] = {}
+    unique: dict[str, None] = {}
     for value in values:
         lowered = value.lower()
         if not value or lowered in MEANINGLESS or lowered.startswith("http"):
             continue
         words = [word for word in lowered.split() if len(word) <= MAX_WORD_CHARS][:MAX_ATTRIBUTE_WORDS]
         if words:
-            taken[" ".join(words)] = None
-    return " ".join(" ".join(taken).split()[:MAX_WORDS])
+            unique[" ".join(words)] = None
+    return " ".join(" ".join(unique).split()[:MAX_WORDS])

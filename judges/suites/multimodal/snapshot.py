@@ -155,10 +155,10 @@ def element_text(element: Element) -> str:
     tag = etree.QName(element).localname
     attributes = {"bnid": element.get(ID, ""), **{name: value for name, value in element.items() if name != ID}}
     written = "".join(f" {name}={_attribute_value(value)}" for name, value in attributes.items() if value)
-    inside = (element.text or "").strip() + "".join(
+    own_text = (element.text or "").strip() + "".join(
         element_text(child) + (child.tail or "").strip() for child in element.iterchildren(etree.Element)
     )
-    return f"<{tag}{written}>{inside}</{tag}>"
+    return f"<{tag}{written}>{own_text}</{tag}>"
 
 
 def _attribute_value(value: str) -> str:

@@ -104,15 +104,15 @@ def _candidates(row: RowFields, name: str) -> tuple[Candidate, ...]:
         raise row.error(name, "must be a list of candidates")
     candidates = []
     for number, one in enumerate(listed):
-        where = f"{name}.{number}"
-        candidate = row.json(where, one) if isinstance(one, str) else one
+        item_place = f"{name}.{number}"
+        candidate = row.json(item_place, one) if isinstance(one, str) else one
         if not isinstance(candidate, Mapping) or not isinstance(candidate.get("backend_node_id"), str):
-            raise row.error(where, "must be an object with a string backend_node_id")
+            raise row.error(item_place, "must be an object with a string backend_node_id")
         attributes = candidate.get("attributes") or {}
         if isinstance(attributes, str):
-            attributes = row.json(f"{where}.attributes", attributes)
+            attributes = row.json(f"{item_place}.attributes", attributes)
         if not isinstance(attributes, Mapping):
-            raise row.error(f"{where}.attributes", "must be an object")
+            raise row.error(f"{item_place}.attributes", "must be an object")
         box = attributes.get("bounding_box_rect")
         candidates.append(
             Candidate(

@@ -130,9 +130,9 @@ def open_provider(provider: str) -> LLMClient:
 
 
 def _open(provider: str, access: Access) -> LLMClient:
-    elsewhere = external_services().model(provider)
-    if elsewhere is not None:
-        return recorded_client(elsewhere)
+    remote = external_services().model(provider)
+    if remote is not None:
+        return recorded_client(remote)
     # Callers hold their own semaphore during each call.
     llm, _ = make_client(f"{provider}/{_ANY_MODEL}", access=access, semaphore=asyncio.Semaphore(_UNBOUNDED))
     if parse_model(f"{provider}/{_ANY_MODEL}").provider == DEFAULT_PROVIDER and access.openai_base_url is None:

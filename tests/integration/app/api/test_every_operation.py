@@ -241,7 +241,7 @@ def send_requests(operation: Any, mode: GenerationMode, known: Known) -> None:
 
     @given(case=operation.as_strategy(generation_mode=mode), use_known_ids=st.booleans())
     @settings(
-        max_examples=settings.get_profile("thorough").max_examples if thorough else 4,
+        max_examples=settings.get_profile("thorough").max_examples if thorough else 3,
         deadline=None,
         database=None,
         derandomize=True,

@@ -13,22 +13,28 @@ ALLOCATE = (
     "import sys, time; hoard = bytearray(int(sys.argv[1])); hoard[::4096] = b'x' * len(hoard[::4096]); time.sleep(60)"
 )
 
+OWNER = """
+import subprocess, sys
+small, large = (subprocess.Popen([sys.executable, "-c", sys.argv[1], size]) for size in sys.argv[2:])
+print(large.wait(), small.poll(), flush=True)
+small.kill()
+"""
+
 
 async def _start_process(size: int) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(sys.executable, "-c", ALLOCATE, str(size))
 
 
 async def test_only_process_over_limit_is_killed() -> None:
-    small, large = await _start_process(MIB), await _start_process(200 * MIB)
-    limiter = MemoryLimiter(os.getpid(), max_bytes=120 * MIB)
-    try:
-        async with limiter.monitor(), limiter.monitor():
-            assert await asyncio.wait_for(large.wait(), 40) == -9
-        assert limiter.kills == 1
-        assert small.returncode is None
-    finally:
-        small.kill()
-        await small.wait()
+    owner = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", OWNER, ALLOCATE, str(MIB), str(200 * MIB)), stdout=asyncio.subprocess.PIPE
+    )
+    assert owner.stdout is not None
+    limiter = MemoryLimiter(owner.pid, max_bytes=120 * MIB)
+    async with limiter.monitor(), limiter.monitor():
+        assert await asyncio.wait_for(owner.stdout.readline(), 40) == b"-9 None\n"
+    assert limiter.kills == 1
+    assert await owner.wait() == 0
 
 
 async def test_processes_are_not_monitored_without_open_page() -> None:

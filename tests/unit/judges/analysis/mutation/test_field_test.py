@@ -113,8 +113,8 @@ async def report_of(path: Path, source: str, answer: str = ANSWER) -> FieldRepor
     block_builder = BlockBuilder(b"a test needs no secret")
     preparer = PagePreparer(block_builder)
 
-    async def judged(text: str, around: Callable[[LLMClient], LLMClient]) -> dict[str, Any]:
-        llm = around(LexicalClient())
+    async def judged(text: str, wrap: Callable[[LLMClient], LLMClient]) -> dict[str, Any]:
+        llm = wrap(LexicalClient())
         tools = JudgeTools(
             verifier=Verifier(llm, "replay", block_builder=block_builder, pages=preparer),
             extractor=Extractor(llm, "replay", block_builder=block_builder, pages=preparer),

@@ -218,7 +218,7 @@ async def test_equal_seeds_give_equal_mutations_and_other_seeds_differ(tmp_path:
     base = observed_run(native_summary(await try_judge(write_judge(tmp_path), ANSWER, PAGES), agent_name="a"))
 
     def mutations(seed: int) -> tuple[object, ...]:
-        return mutations_of(ANSWER, base, PAGES, seed=seed, per_kind=1, tells=lambda change: True)
+        return mutations_of(ANSWER, base, PAGES, seed=seed, per_kind=1, is_detectable=lambda change: True)
 
     assert mutations(7) == mutations(7)
     assert len({mutations(seed) for seed in range(5)}) > 1
@@ -228,7 +228,7 @@ async def test_invented_values_occur_nowhere_else_and_keep_their_shape(tmp_path:
     base = observed_run(native_summary(await try_judge(write_judge(tmp_path), ANSWER, PAGES), agent_name="a"))
     known_text = ANSWER + "".join(PAGES.values())
     for seed in range(30):
-        for change in mutations_of(ANSWER, base, PAGES, seed=seed, per_kind=None, tells=lambda change: True):
+        for change in mutations_of(ANSWER, base, PAGES, seed=seed, per_kind=None, is_detectable=lambda change: True):
             if change.kind in (MutationKind.SWAP_NUMBER, MutationKind.SWAP_NAME):
                 assert change.by not in known_text
                 assert change.piece not in re.sub(r"https?://\S+", "", change.text)
