@@ -24,6 +24,9 @@ settings.register_profile("quick", settings.get_profile("usual"), max_examples=2
 settings.register_profile("thorough", settings.get_profile("usual"), max_examples=2000)
 settings.load_profile("usual")
 
+# A third of the time to collect the tests would be spent on garbage collection, which finds nothing then.
+gc.disable()
+
 # SIGINT is ignored under `nohup` and in background jobs of a script. Programs that a test starts inherit that, and
 # the test could not stop them with SIGINT.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -53,6 +56,7 @@ def _file(item: pytest.Item) -> str:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Check for the browser sandbox before any event loop runs. Tests read the result inside an event loop."""
     gc.freeze()  # the garbage collector need not visit the collected tests, which live until the end
+    gc.enable()
     if not session.config.option.collectonly and any(item.get_closest_marker("browser") for item in session.items):
         sandbox_problem()
 

@@ -88,7 +88,7 @@ async def undo(
     change_id: IdPath,
     service: ServiceDep,
     caller: AdminDep,
-    why: Annotated[str, Query(max_length=1000)] = "",
+    reason: Annotated[str, Query(max_length=1000)] = "",
     by: Annotated[str, Query(max_length=100, description="Your name")] = "",
 ) -> PageChangeOut:
     """Undo a change. The undo is stored as a further change."""
@@ -106,7 +106,7 @@ async def undo(
             to_url=undone.to_url,
             task_id=undone.task_id,
             page_id=undone.page_id,
-            reason=storable_text(why.strip()),
+            reason=storable_text(reason.strip()),
             by=storable_text(by.strip()) or caller.owner,
             key_owner=caller.owner,
             created_at=service.runtime.clock.now(),
@@ -147,7 +147,7 @@ def _new_change(service: Service, caller: Caller, body: PageChangeIn) -> PageCha
         url=storable_text(body.url.strip()),
         to_url=None if body.to is None else storable_text(body.to.strip()),
         task_id=body.task_id,
-        reason=storable_text(body.why.strip()),
+        reason=storable_text(body.reason.strip()),
         by=storable_text(body.by.strip()) or caller.owner,
         key_owner=caller.owner,
         created_at=service.runtime.clock.now(),
@@ -206,7 +206,7 @@ def provenance_of(edit: PageChange) -> dict[str, str]:
         "corrected_to": str(edit.to_url),
         "corrected_at": edit.created_at.isoformat(),
     }
-    return provenance | ({"corrected_why": edit.reason} if edit.reason else {})
+    return provenance | ({"correction_reason": edit.reason} if edit.reason else {})
 
 
 def _with_capture(new_change: PageChange, capture: Capture) -> PageChange:

@@ -137,7 +137,7 @@ class PageChangeIn(BaseModel):
                 "action": "edit",
                 "url": "https://example.org/pge",
                 "to": "https://example.org/page",
-                "why": "a letter is missing",
+                "reason": "a letter is missing",
             },
             "oneOf": [
                 {
@@ -172,7 +172,7 @@ class PageChangeIn(BaseModel):
     url: str = Field(min_length=1, max_length=MAX_URL_CHARS)
     to: str | None = Field(None, min_length=1, max_length=MAX_URL_CHARS, description="For edit: the correct URL")
     task_id: str | None = Field(None, pattern=NAME_PATTERN, description="For add: the task to add the URL to")
-    why: str = Field("", max_length=1000)
+    reason: str = Field("", max_length=1000)
     by: str = Field("", max_length=100, description="Your name (default: the owner of the API key)")
 
 
@@ -187,7 +187,7 @@ class PageChangeOut(BaseModel):
     page_id: str | None = Field(
         description="The capture at that time; for edit and add, the capture that is used from then on"
     )
-    why: str
+    reason: str
     by: str
     key_owner: str
     created_at: datetime
@@ -198,7 +198,7 @@ class PageChangeOut(BaseModel):
     def of(cls, change: PageChange) -> PageChangeOut:
         fields = dataclasses.asdict(change)
         del fields["key_sha256"]
-        return cls(why=fields.pop("reason"), **fields)
+        return cls(**fields)
 
 
 class PairingOut(BaseModel):

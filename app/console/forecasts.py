@@ -34,12 +34,12 @@ def print_plan(
         table.add_column(heading, overflow="fold")
     for heading in ("pages", "calls", "usd"):
         table.add_column(heading, justify="right")
-    table.add_column("why", overflow="fold")
+    table.add_column("reason", overflow="fold")
     for answer in answers:
         foreseen = answer["forecast"]
         cells = ["-", "-"] if foreseen is None else [count_text(foreseen["calls"]), usd_text(foreseen["usd"])]
         name = str(answer["answer_name"]).removesuffix(".md")
-        table.add_row(str(answer["task_id"]), name, str(len(answer["urls"])), *cells, escape(str(answer["why"])))
+        table.add_row(str(answer["task_id"]), name, str(len(answer["urls"])), *cells, escape(str(answer["reason"])))
     stdout_console().print(table)
     print_total(total, model)
 
@@ -107,7 +107,7 @@ def _as_json(planned: PlannedAnswer, forecast: Forecast | None) -> dict[str, Any
         "task_id": planned.folder.task_id,
         "answer_name": planned.answer.name,
         "judge": planned.to_judge,
-        "why": planned.reason,
+        "reason": planned.reason,
         "urls": list(planned.urls),
         "forecast": None if forecast is None else forecast.as_json(),
     }

@@ -243,12 +243,12 @@ async def change(
     url: UrlField,
     to: UrlField = "",
     task_id: ShortText = "",
-    why: ShortText = "",
+    reason: ShortText = "",
     by: ShortText = "",
     state: ShortText = "",
 ) -> Response:
     """Make a page change."""
-    body: dict[str, Any] = {"action": action, "url": url, "why": why, "by": by[:100]}
+    body: dict[str, Any] = {"action": action, "url": url, "reason": reason, "by": by[:100]}
     if action == "edit":
         body["to"] = to
     if action == "add":

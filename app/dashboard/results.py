@@ -35,7 +35,7 @@ _CSV = ("id", "description", "outcome", "reason", "critical", "weight", "score",
 
 
 _PAGES_CSV = ("url", "page_id", "outcome", "captured_at", "sha256")
-_OPEN_CSV = ("id", "why", "remedy", "low_if_failed", "high_if_failed", "low_if_passed", "high_if_passed")
+_OPEN_CSV = ("id", "reason", "remedy", "low_if_failed", "high_if_failed", "low_if_passed", "high_if_passed")
 
 
 class Table(StrEnum):

@@ -29,7 +29,7 @@ router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 _MAX_SHOWN = 100
 _PER_PAGE = 50
 _MAX_CSV = 10_000
-_CSV = ("agent", "task_id", "answer_name", "leaf", "description", "outcome", "doubt", "worth", "why", "settled",
+_CSV = ("agent", "task_id", "answer_name", "leaf", "description", "outcome", "doubt", "worth", "reasons", "settled",
         "settled_by", "result_id")  # fmt: skip
 _OVERRIDES_CSV = ("id", "result_id", "agent", "task_id", "answer_name", "leaf", "outcome", "verdict", "model",
                   "in_force", "reason", "by", "key_owner", "withdraws", "created_at")  # fmt: skip

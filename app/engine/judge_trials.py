@@ -143,12 +143,14 @@ def _in_child(request: Mapping[str, Any], *, timeout_s: float) -> dict[str, Any]
             child.kill()
             child.wait()
         if child.returncode != 0 or not out.is_file():
-            raise TrialFailed(f"the judge could not be tested: {_why(child.returncode, _tail(printed), limits)}")
+            raise TrialFailed(
+                f"the judge could not be tested: {_exit_reason(child.returncode, _tail(printed), limits)}"
+            )
         result: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
         return result
 
 
-def _why(code: int, printed: str, limits: ScriptLimits) -> str:
+def _exit_reason(code: int, printed: str, limits: ScriptLimits) -> str:
     """Return why a child exited without a report."""
     last = printed.rpartition("\n")[2]
     if last.startswith("MemoryError") or "MemoryError" in last:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 _DENIED_V4: tuple[tuple[IPv4Network, str], ...] = tuple(
-    (IPv4Network(network), why)
-    for network, why in (
+    (IPv4Network(network), reason)
+    for network, reason in (
         ("0.0.0.0/8", "this network"),
         ("10.0.0.0/8", "private"),
         ("100.64.0.0/10", "carrier-grade NAT"),
@@ -32,8 +32,8 @@ _DENIED_V4: tuple[tuple[IPv4Network, str], ...] = tuple(
 # In IPv6, only global unicast is allowed, without the ranges for tunnels, documentation and tests.
 _GLOBAL_V6 = IPv6Network("2000::/3")
 _DENIED_V6: tuple[tuple[IPv6Network, str], ...] = tuple(
-    (IPv6Network(network), why)
-    for network, why in (
+    (IPv6Network(network), reason)
+    for network, reason in (
         ("2001::/23", "protocol assignments and Teredo"),
         ("2001:db8::/32", "documentation"),
         ("2002::/16", "6to4"),
@@ -46,7 +46,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def denial_reason(address: str) -> str | None:
-    """Return why a connection to this address is denied, or None if it is allowed.
+    """Return reason a connection to this address is denied, or None if it is allowed.
 
     >>> denial_reason("127.0.0.1")
     'loopback'

@@ -17,12 +17,12 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.mark.timeout(300)
-async def test_every_format_is_read_and_every_error_is_recognised(browser_program: Path) -> None:
+async def test_unusual_formats_are_read_and_every_error_is_recognised(browser_program: Path) -> None:
     def make(proxy: EgressProxy) -> Capturer:
         slots = asyncio.Semaphore(4)
         return BrowserCapturer(browser_program, proxy, semaphore=slots, allow_unsandboxed=is_sandbox_missing())
 
-    seen = await capture_unusual_pages(make)
+    seen = await capture_unusual_pages(make, every=2)  # `make bench` captures all
     assert seen.wrong == {}
-    assert seen.pages >= 48
+    assert seen.pages >= 24
     assert seen.errors == 8

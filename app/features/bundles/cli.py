@@ -78,7 +78,7 @@ def export(
                 "bytes": exported.bytes,
                 "files": exported.files,
                 "results": list(exported.results),
-                "absent": [{"path": each.path, "why": each.reason} for each in exported.absent],
+                "absent": [{"path": each.path, "reason": each.reason} for each in exported.absent],
             }
         )
         return

@@ -95,7 +95,7 @@ class Index:
             "results": [asdict(result) for result in self.results],
             "without_result": self.without_result,
             "absent": sorted(
-                ({"path": each.path, "why": each.reason} for each in self.absent), key=lambda each: each["path"]
+                ({"path": each.path, "reason": each.reason} for each in self.absent), key=lambda each: each["path"]
             ),
         }
         return json_bytes(document)
@@ -130,7 +130,7 @@ class IndexedResultIn(_FrozenModel):
 
 class AbsentFileIn(_FrozenModel):
     path: str
-    why: str
+    reason: str
 
 
 class IndexIn(_FrozenModel):

@@ -171,7 +171,7 @@ def gate_json(gate: Gate, *, summary: Mapping[str, Any], comparison: Mapping[str
                 "state": check.state.value,
                 "wanted": check.wanted,
                 "found": check.found,
-                "why": check.reason,
+                "reason": check.reason,
             }
             for check in gate.checks
         ],
@@ -218,7 +218,7 @@ def gate_markdown(gate: Gate) -> str:
         [
             f"### assay gate, {_markdown_cell(gate.agent)}: {_HEADING[gate.state]}",
             "",
-            "| check | wanted | found | | why |",
+            "| check | wanted | found | | reason |",
             "|---|---|---|---|---|",
             *rows,
             "",

@@ -21,11 +21,11 @@ async def poisoned_changes(served: Served) -> str:
     url = str((await served.http.get(f"/v1/pages/{page}")).json()["url"])
     for payload in PAYLOADS:
         text = clean(payload)
-        body = {"action": "flag", "url": url, "why": text, "by": text[:100]}
+        body = {"action": "flag", "url": url, "reason": text, "by": text[:100]}
         assert (await served.http.post("/v1/pages/changes", json=body)).status_code == 201
     right = "https://right.example/?<img/src=x/onerror=alert(1)>"
     served.capturer.texts[right] = "Something that can be read here, in more than just a few words."
-    edit = {"action": "edit", "url": url, "to": right, "why": clean(PAYLOADS[5]), "by": clean(PAYLOADS[13])[:100]}
+    edit = {"action": "edit", "url": url, "to": right, "reason": clean(PAYLOADS[5]), "by": clean(PAYLOADS[13])[:100]}
     corrected = await served.http.post("/v1/pages/changes", json=edit)
     assert corrected.status_code == 201, corrected.text
     await served.http.post("/v1/pages/changes", json={"action": "flag", "url": url})

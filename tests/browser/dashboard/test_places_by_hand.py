@@ -55,7 +55,7 @@ class Tab(Person):
         self.shows = html
         await self.bar.page.goto(URL)
         await self.bar.page.evaluate(f"scrollTo(0, {scrolled})")
-        added = {"action": "flag", "url": URL, "why": "once more"}
+        added = {"action": "flag", "url": URL, "reason": "once more"}
         assert (await self.served.http.post("/v1/pages/changes", json=added)).status_code == 201
         popup = await self.bar.press()
         await popup.run("chrome.storage.session.remove('status')")  # the status of the previous capture

@@ -172,7 +172,7 @@ async def test_url_can_be_corrected_and_the_correction_undone(shop):
     await reader.go("/pages")
     await press_keys(reader, "e")
     await reader.page.fill('#preview details.edit input[name="to"]', RIGHT)
-    await reader.page.fill('#preview details.edit input[name="why"]', "a letter is wrong")
+    await reader.page.fill('#preview details.edit input[name="reason"]', "a letter is wrong")
     await press_keys(reader, "Enter")
     await wait_for_message(reader, "Corrected")
     assert (await page_state(served, MANY))["to_url"] == RIGHT

@@ -35,8 +35,8 @@ def postgres_url() -> Iterator[str]:
     server = EmbeddedPostgres(folder)
     url = server.start()
     with psycopg.connect(url, autocommit=True) as connection:
-        # No test needs durability, and creating a database for each test would otherwise wait for the disk.
-        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+        # No test needs durability or old statistics, and creating a database for each test would wait for the disk.
+        for setting in ("fsync", "synchronous_commit", "full_page_writes", "autovacuum"):
             connection.execute(f"ALTER SYSTEM SET {setting} = off")
         connection.execute("SELECT pg_reload_conf()")
         connection.execute(f"CREATE DATABASE {_TEMPLATE}")

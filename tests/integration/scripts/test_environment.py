@@ -21,19 +21,14 @@ def machine(tmp_path: Path) -> Environment:
     return Environment(tmp_path, commands, SystemPackages(commands))
 
 
-def test_moved_environment_is_not_sound(machine: Environment):
-    assert not machine.is_usable()
-    machine.create()
-    assert machine.is_usable()
-    activate = machine.folder / "bin" / "activate"
-    activate.write_text(activate.read_text("utf-8").replace(str(machine.folder), "/some/other/place"), "utf-8")
-    assert not machine.is_usable()
-
-
-def test_new_environment_replaces_old_files(machine: Environment):
+def test_new_environment_replaces_old_files_and_is_usable_until_it_is_moved(machine: Environment):
     stale = machine.folder / "lib" / "stale.py"
     stale.parent.mkdir(parents=True)
     stale.touch()
+    assert not machine.is_usable()
     machine.create()
+    assert machine.is_usable()
     assert not stale.exists()
-    assert machine.python.exists()
+    activate = machine.folder / "bin" / "activate"
+    activate.write_text(activate.read_text("utf-8").replace(str(machine.folder), "/some/other/place"), "utf-8")
+    assert not machine.is_usable()

@@ -116,13 +116,13 @@ async def test_only_newest_result_of_an_answer_counts(api: httpx.AsyncClient):
 
 async def test_url_correction_creates_alias_and_can_be_undone(api: httpx.AsyncClient):
     before = await get_url(api, GONE)
-    edit = await make_change(api, "edit", GONE, to=RIGHT, why="a word is wrong", by="Ada")
-    assert (edit["to_url"], edit["why"], edit["by"], edit["key_owner"]) == (RIGHT, "a word is wrong", "Ada", "local")
+    edit = await make_change(api, "edit", GONE, to=RIGHT, reason="a word is wrong", by="Ada")
+    assert (edit["to_url"], edit["reason"], edit["by"], edit["key_owner"]) == (RIGHT, "a word is wrong", "Ada", "local")
     after = await get_url(api, GONE)
     assert (after["problem"], after["to_url"], after["page_id"]) == (False, RIGHT, edit["page_id"])
     page = (await api.get(f"/v1/pages/{after['page_id']}")).json()
     assert (page["url"], page["alias_of"] is not None) == (GONE, True)
-    assert page["provenance"]["corrected_by"] == "Ada" and page["provenance"]["corrected_why"] == "a word is wrong"
+    assert page["provenance"]["corrected_by"] == "Ada" and page["provenance"]["correction_reason"] == "a word is wrong"
     assert (await api.get(f"/v1/pages/{after['page_id']}/text")).text == WEB[RIGHT]
     assert (await api.get(f"/v1/pages/{before['page_id']}")).json()["problem"]  # the earlier page still exists
 
@@ -166,7 +166,7 @@ async def test_correction_to_url_without_evidence_returns_409(api: httpx.AsyncCl
 
 async def test_deleted_url_is_hidden_until_undo_or_new_add(api: httpx.AsyncClient):
     before = await get_url(api, FINE)
-    gone = await make_change(api, "delete", FINE, why="the wrong page")
+    gone = await make_change(api, "delete", FINE, reason="the wrong page")
     assert FINE not in [one["url"] for one in await list_urls(api, task_id="capital")]
     assert [one["url"] for one in await list_urls(api, deleted="true")] == [FINE]
     assert (await api.get(f"/v1/pages/{before['page_id']}")).status_code == 200
@@ -180,7 +180,7 @@ async def test_deleted_url_is_hidden_until_undo_or_new_add(api: httpx.AsyncClien
 
 
 async def test_flags_and_reviews_set_needs_work(api: httpx.AsyncClient):
-    await make_change(api, "flag", FINE, why="half of it is missing", by="Ada")
+    await make_change(api, "flag", FINE, reason="half of it is missing", by="Ada")
     flagged = await get_url(api, FINE)
     assert (flagged["flagged"], flagged["flagged_by"], flagged["needs_work"], flagged["problem"]) == (
         True,
@@ -207,7 +207,7 @@ async def test_upload_removes_the_flag(api: httpx.AsyncClient):
     assert not (await get_url(api, FINE))["flagged"]
     history = (await api.get("/v1/pages/changes", params={"url": FINE})).json()["items"]
     assert [one["action"] for one in history] == ["unflag", "flag", "add"]
-    assert history[0]["why"] == "the page was uploaded"
+    assert history[0]["reason"] == "the page was uploaded"
 
 
 async def test_undo_is_possible_once_and_only_for_undoable_changes(api: httpx.AsyncClient):

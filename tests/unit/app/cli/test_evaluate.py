@@ -95,10 +95,10 @@ def test_dry_run_lists_the_plan_as_json_and_changes_nothing(assay: RunCommand, a
         "task_id": "karrow_visit",
         "answer_name": "answer_1.md",
         "judge": True,
-        "why": "no result yet",
+        "reason": "no result yet",
         "urls": urls,
     }
-    assert (unknown["judge"], unknown["why"]) == (False, "no judge exists for task unheard_of")
+    assert (unknown["judge"], unknown["reason"]) == (False, "no judge exists for task unheard_of")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answers"]
 
 

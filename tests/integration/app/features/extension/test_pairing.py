@@ -102,7 +102,7 @@ async def test_text_boxes_are_uploaded_with_the_screenshot(open_api: OpenApi):
         page = answer.json()["id"]
         [line] = (await api.get(f"/v1/pages/{page}/places")).json()["lines"]
         assert line[2:] == [0, 500, 667, 6000, 600] and line[1] - line[0] == 9
-        elsewhere = await api.post("/v1/pages/changes", json={"action": "flag", "url": WALLED, "why": "again"})
+        elsewhere = await api.post("/v1/pages/changes", json={"action": "flag", "url": WALLED, "reason": "again"})
         assert elsewhere.status_code == 201
         other = await capture(api, browser, image=image, places=(None, json.dumps(boxes | {"height": 9000})))
         assert_problem(await api.get(f"/v1/pages/{other.json()['id']}/places"), 404, "NOT_FOUND")
