@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import httpx
 import psycopg
 import pytest
 
+from tests.fakes.folders import service_folder
 from tests.fakes.program import environment_for, private_database, run_command, running_service
 from tests.fakes.sandbox import sandbox_variables
 
@@ -30,8 +30,7 @@ async def sky(ctx):
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="assay-acceptance-"))
-    folder.chmod(0o755)
+    folder = service_folder("assay-acceptance-")
     (folder / "judges").mkdir()
     (folder / "judges" / "sky.py").write_text(JUDGE)
     yield folder

@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.folders import service_folder
 from tests.fakes.sandbox import sandbox_variables
 from tests.fakes.warm_start import COLD, warm_assay
 from tests.standin.archive import StandInArchive
@@ -66,8 +66,7 @@ def site() -> Iterator[Served]:
 @pytest.fixture
 def home(site: Served) -> Iterator[Path]:
     """Folder with an answer that cites all pages of the site."""
-    folder = Path(tempfile.mkdtemp(prefix="assay-capture-"))
-    folder.chmod(0o755)
+    folder = service_folder("assay-capture-")
     cited = [f"[{path}]({site.web.url(path)})" for path in [*(f"/{n}" for n in range(PAGES)), "/login", "/gone"]]
     answers = folder / "answers" / "otter" / "bridge"
     answers.mkdir(parents=True)

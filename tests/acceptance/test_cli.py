@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -20,6 +19,7 @@ import psutil
 import pytest
 
 from mind2web2.utils.cache_filesys import CacheFileSys
+from tests.fakes.folders import service_folder
 from tests.fakes.sandbox import sandbox_variables
 from tests.fakes.warm_start import warm_assay
 
@@ -46,8 +46,7 @@ ANSWER = "It was built in 1764, says [the town](https://towns.example/vellmar)."
 @pytest.fixture
 def home() -> Iterator[Path]:
     """Folder with a judge and two answers, readable for the database account. No process in it may outlive the test."""
-    folder = Path(tempfile.mkdtemp(prefix="assay-cli-"))
-    folder.chmod(0o755)
+    folder = service_folder("assay-cli-")
     (folder / "judges.d").mkdir()
     (folder / "judges.d" / "bridge.py").write_text(JUDGE)
     answers = folder / "answers" / "otter" / "bridge"

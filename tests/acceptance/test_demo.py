@@ -27,6 +27,7 @@ from app.agent_summary import leaves
 from app.demo import EXPECTED
 from app.demo.expected import page_texts
 from app.demo.site import PORT
+from tests.fakes.folders import service_folder
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.timeout(900)]
 
@@ -44,8 +45,7 @@ def demo_port() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="assay-demo-"))
-    folder.chmod(0o755)
+    folder = service_folder("assay-demo-")
     yield folder
     left = processes_of(folder)
     for process in left:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import httpx
 import psutil
 import pytest
 
+from tests.fakes.folders import service_folder
 from tests.fakes.program import RunningService, environment_for, run_command, running_service
 from tests.fakes.warm_start import COLD
 
@@ -27,8 +27,7 @@ HUNDRED_MB = 100 * MB
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="assay-acceptance-"))
-    folder.chmod(0o755)
+    folder = service_folder("assay-acceptance-")
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.fakes.folders import memory_folder
 from tests.fakes.warm_start import warm_assay
 from tests.standin.llm import StandInLLM
 
@@ -34,7 +35,9 @@ ANSWERS = {"answer_1.md": "It was built in 1764, in Vellmar.", "answer_2.md": "I
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="assay-rejudging-", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(
+        prefix="assay-rejudging-", dir=memory_folder(), ignore_cleanup_errors=True
+    ) as name:
         folder = Path(name)
         folder.chmod(0o755)
         (folder / "judges.d").mkdir()

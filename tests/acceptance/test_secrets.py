@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import psycopg
 import pytest
 
 from tests.acceptance.conftest import COOKIE
+from tests.fakes.folders import service_folder
 from tests.fakes.program import environment_for, private_database, run_command, running_service
 from tests.fakes.sandbox import sandbox_variables
 from tests.standin.llm import StandInLLM
@@ -52,8 +52,7 @@ async def raises(ctx):
 
 @pytest.fixture
 def home(sky: str) -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="assay-acceptance-"))
-    folder.chmod(0o755)
+    folder = service_folder("assay-acceptance-")
     for name, mode in (("judges", 0o755), ("temporary", 0o777)):
         (folder / name).mkdir()
         (folder / name).chmod(mode)

@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -19,6 +18,7 @@ import httpx
 import psutil
 import pytest
 
+from tests.fakes.folders import service_folder
 from tests.fakes.warm_start import warm_assay
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(240)]
@@ -93,8 +93,7 @@ class Service:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    path = Path(tempfile.mkdtemp(prefix="assay-stopping-"))
-    path.chmod(0o755)
+    path = service_folder("assay-stopping-")
     (path / "judges").mkdir()
     (path / "judges" / "patience.py").write_text(JUDGE)
     yield path

@@ -11,7 +11,6 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ import httpx
 import psutil
 import pytest
 
+from tests.fakes.folders import service_folder
 from tests.fakes.processes import command_line, descendants, is_running
 from tests.fakes.sandbox import sandbox_variables
 from tests.fakes.warm_start import COLD
@@ -104,8 +104,7 @@ def site() -> Iterator[str]:
 
 @pytest.fixture
 def home(site: str) -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="assay-acceptance-"))
-    folder.chmod(0o755)
+    folder = service_folder("assay-acceptance-")
     (folder / "judges").mkdir()
     (folder / "judges" / "bridge.py").write_text(JUDGE.replace("SITE", repr(site), 1))
     (folder / "judges" / "raises.py").write_text(

@@ -21,6 +21,7 @@ import pytest
 
 from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
 from tests.fakes import mind2web
+from tests.fakes.folders import memory_folder
 from tests.fakes.multimodal import EXPECTED, STEPS, multimodal_reply, write_rows
 from tests.fakes.warm_start import warm_assay
 from tests.standin.llm import StandInLLM
@@ -30,7 +31,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.timeout(240)]
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="assay-suites-", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix="assay-suites-", dir=memory_folder(), ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)
         (folder / "benchmarks").mkdir()

@@ -140,7 +140,7 @@ def fresh_database(server: str) -> Iterator[str]:
     """Yield the URL of a migrated database, which is dropped afterwards."""
     name = f"dashboard_{next(_numbers)}"
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE migrated STRATEGY FILE_COPY")
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE migrated")
     yield server.replace("/postgres?", f"/{name}?")
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")

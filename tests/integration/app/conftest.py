@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from itertools import count
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -15,6 +13,7 @@ import pytest
 from app.storage.database import Database, connect_database
 from app.storage.embedded import EmbeddedPostgres
 from app.storage.migrate import migrate
+from tests.fakes.folders import service_folder
 from tests.fakes.services import Rig
 from tests.unit.app.conftest import assay  # noqa: F401 - fixture
 
@@ -30,8 +29,7 @@ def _named(url: str, database: str) -> str:
 def postgres_url() -> Iterator[str]:
     """Return the URL of a running server. Its folder is outside pytest's folder, which the server's account cannot
     read."""
-    folder = Path(tempfile.mkdtemp(prefix="assay-test-"))
-    folder.chmod(0o755)
+    folder = service_folder("assay-test-")
     server = EmbeddedPostgres(folder)
     url = server.start()
     with psycopg.connect(url, autocommit=True) as connection:
@@ -73,7 +71,7 @@ def database_url(postgres_url: str) -> Iterator[str]:
     """Return the URL of a migrated database for this test only."""
     name = f"test_{next(_names)}"
     with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE} STRATEGY FILE_COPY")
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE}")
     yield _named(postgres_url, name)
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")

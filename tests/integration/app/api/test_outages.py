@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
-import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from app.server.application import create_app
 from app.storage.database import Database
 from app.storage.embedded import EmbeddedPostgres
 from tests.fakes.evaluating import ScriptedEvaluation
+from tests.fakes.folders import service_folder
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
 from tests.integration.app.api.api_calls import assert_problem, submission_body, submit, wait_for_job
@@ -65,8 +65,7 @@ async def test_job_finishes_when_database_disk_has_space_again(open_api: OpenApi
 @pytest.fixture
 def server() -> Iterator[EmbeddedPostgres]:
     """Database server of this test, which the test may kill."""
-    folder = Path(tempfile.mkdtemp(prefix="assay-test-"))
-    folder.chmod(0o755)
+    folder = service_folder("assay-test-")
     server = EmbeddedPostgres(folder)
     server.start()
     yield server

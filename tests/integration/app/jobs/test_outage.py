@@ -6,7 +6,6 @@ import asyncio
 import os
 import shutil
 import signal
-import tempfile
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -18,6 +17,7 @@ from app.storage.embedded import EmbeddedPostgres
 from app.storage.migrate import migrate
 from app.storage.records import JobStatus
 from tests.fakes.evaluating import ScriptedEvaluation
+from tests.fakes.folders import service_folder
 from tests.fakes.services import Rig
 
 pytestmark = pytest.mark.postgres
@@ -25,8 +25,7 @@ pytestmark = pytest.mark.postgres
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    path = Path(tempfile.mkdtemp(prefix="assay-test-"))
-    path.chmod(0o755)
+    path = service_folder("assay-test-")
     yield path
     shutil.rmtree(path, ignore_errors=True)
 

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 
 from app.storage.embedded import EmbeddedPostgres, server_user
 from app.storage.errors import DataFolderRefused
+from tests.fakes.folders import service_folder
 
 pytestmark = pytest.mark.postgres
 
@@ -35,8 +35,7 @@ server.stop()
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    path = Path(tempfile.mkdtemp(prefix="assay-test-"))
-    path.chmod(0o755)
+    path = service_folder("assay-test-")
     yield path
     leftover = EmbeddedPostgres(path)
     if (path / "postgres").exists():
