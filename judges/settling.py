@@ -58,10 +58,10 @@ class Settler:
         waits = self._with_dependencies(nodes)
         settled = {leaf_id: asyncio.Event() for leaf_id in waits}
 
-        async def one(leaf: RubricNode, needed: Iterable[RubricNode]) -> None:
-            for each in needed:
-                if each.id in settled:
-                    await settled[each.id].wait()
+        async def settle_leaf(leaf: RubricNode, needed: Iterable[RubricNode]) -> None:
+            for dependency in needed:
+                if dependency.id in settled:
+                    await settled[dependency.id].wait()
             blocker = gating_leaf(self._rubric, leaf)
             with structlog.contextvars.bound_contextvars(leaf=leaf.id):
                 leaf.verdict = await self._judging(_claim(leaf)) if blocker is None else gated_verdict(blocker)
@@ -70,7 +70,7 @@ class Settler:
 
         async with asyncio.TaskGroup() as group:
             for leaf, needed in waits.values():
-                group.create_task(one(leaf, needed), name=f"leaf {leaf.id}")
+                group.create_task(settle_leaf(leaf, needed), name=f"leaf {leaf.id}")
 
     def _with_dependencies(self, nodes: Iterable[RubricNode]) -> dict[str, tuple[RubricNode, list[RubricNode]]]:
         """Return the unsettled claims among ``nodes`` and those they wait for, each with the leaves it waits for."""

@@ -90,8 +90,8 @@ def forbid_new_processes() -> bool:
     program = _threads_only_program(platform.machine()) if platform.system() == "Linux" else b""
     if not program or not _prctl(_PR_SET_NO_NEW_PRIVS, 1):
         return False
-    program_struct = _Filter(len(program) // 8, program)
-    return _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.cast(ctypes.pointer(program_struct), ctypes.c_void_p))
+    seccomp_filter = _Filter(len(program) // 8, program)
+    return _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.cast(ctypes.pointer(seccomp_filter), ctypes.c_void_p))
 
 
 def _threads_only_program(machine: str) -> bytes:

@@ -87,7 +87,7 @@ class RpcServer:
             raise JudgeBug(f"the number of votes must be odd and positive, not {trials}")
         # Log messages of this call carry the leaf id.
         with structlog.contextvars.bound_contextvars(leaf=str(params.get("leaf") or "")):
-            judge = services.judge(_text(params, "model"), "page" in params and isinstance(params["page"], dict))
+            judge = services.judge(_text(params, "model"), isinstance(params.get("page"), dict))
             verdict = await (judge.judge_from_cache if params.get("kept") else judge.judge)(
                 from_json_value(params.get("claim"), Claim),
                 task=_text(params, "task"),
@@ -100,7 +100,7 @@ class RpcServer:
 
     async def _extract(self, params: Mapping[str, Any]) -> Any:
         services = self._services(params)
-        reading = await services.extractor(
+        extraction = await services.extractor(
             _repairing(services.llm, params), _text(params, "model"), isinstance(params.get("page"), dict)
         ).ask(
             _schema(params.get("schema")),
@@ -111,7 +111,7 @@ class RpcServer:
             instruction=from_json_value(params.get("instruction"), str | None),
             use_screenshot=bool(params.get("shots")),
         )
-        return {**reply_value(reading.reply), "prompt": reading.prompt, "evidence": list(reading.evidence)}
+        return {**reply_value(extraction.reply), "prompt": extraction.prompt, "evidence": list(extraction.evidence)}
 
     async def _ask(self, params: Mapping[str, Any]) -> Any:
         services = self._services(params)
