@@ -16,7 +16,7 @@ from typing import Any
 from judges.isolation.rpc_framing import Frame, encode, read_frame, receive_blocking, send_blocking
 from judges.isolation.serialization import error_from_json
 
-Told = Callable[[Any], None]
+OnNotification = Callable[[Any], None]
 
 
 def _exit_process() -> None:
@@ -50,7 +50,7 @@ class RpcClient:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
-        self.on_notification: Told | None = None
+        self.on_notification: OnNotification | None = None
         """Called with notifications of the service."""
 
     async def open(self) -> Frame:
@@ -61,11 +61,11 @@ class RpcClient:
         """
         self._loop = asyncio.get_running_loop()
         reader, self._writer = await asyncio.open_connection(sock=self._main_socket)
-        order = await read_frame(reader)
-        if order is None:
+        job = await read_frame(reader)
+        if job is None:
             raise EOFError("the service has closed the connection")
         self._reading = asyncio.create_task(self._read(reader))
-        return order
+        return job
 
     @property
     def is_own_loop(self) -> bool:

@@ -56,8 +56,8 @@ class Template:
 
     def fill(self, question: str) -> tuple[Message, ...]:
         """Return the messages of one round."""
-        *before, (role, begun) = self.messages
-        return tuple({"role": role, "content": content} for role, content in (*before, (role, begun + question)))
+        *before, (role, content) = self.messages
+        return tuple({"role": role, "content": text} for role, text in (*before, (role, content + question)))
 
 
 def question(shown: ShownPage, *, task: str, history: Sequence[str], wording: Wording) -> str:
@@ -151,7 +151,7 @@ def _message(value: Any, place: str) -> tuple[str, str]:
 def _wording(messages: Sequence[tuple[str, str]]) -> Wording | None:
     """Return the wording of the last demonstration, or None."""
     for role, content in reversed(messages):
-        wording = parse_demonstration(content) if role == "user" else None
-        if wording is not None:
-            return Wording(ask=wording["ask"], choose=wording["choose"], none=wording["none"])
+        match = parse_demonstration(content) if role == "user" else None
+        if match is not None:
+            return Wording(ask=match["ask"], choose=match["choose"], none=match["none"])
     return None
