@@ -17,6 +17,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from sqlalchemy.engine import make_url
+
+from app.storage.database import Database
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -52,6 +56,13 @@ class WorkerForkServer:
         self._process.stdin.write(json.dumps(options) + "\n")
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
+
+
+def worker_url(database: Database) -> str:
+    """Return the URL of a database with a worker's own session limits. Other tests raise those of this process, and a
+    stopped worker would then block the others for a minute.
+    """
+    return make_url(database.url).difference_update_query(["options"]).render_as_string(hide_password=False)
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from sqlalchemy import text
 
 from app.storage.database import Database
 from tests.fakes.services import Rig
-from tests.faults.fork_server import WorkerForkServer
+from tests.faults.fork_server import WorkerForkServer, worker_url
 from tests.standin.llm import StandInLLM
 from tests.standin.rules import seeded_rule
 
@@ -115,7 +115,7 @@ class RandomKillTest:
     async def _start_worker(self, fork_server: WorkerForkServer) -> int:
         settings = {
             "data_dir": str(self._folder),
-            "database_url": self._database.url,
+            "database_url": worker_url(self._database),
             "model": "openai/gpt-6-luna",
             "openai_base_url": self._model.base_url,
             "reply_cache_bytes": 0,

@@ -19,7 +19,7 @@ from sqlalchemy import text
 from app.storage.database import Database
 from app.storage.records import Job, JobStatus
 from tests.fakes.services import Rig
-from tests.faults.fork_server import WorkerForkServer
+from tests.faults.fork_server import WorkerForkServer, worker_url
 from tests.standin.call import Call
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
@@ -81,7 +81,7 @@ class Stage:
     def settings(self) -> dict[str, Any]:
         return WORKER | {
             "data_dir": str(self.folder),
-            "database_url": self.database.url,
+            "database_url": worker_url(self.database),
             "model": "openai/gpt-6-luna",
             "openai_base_url": self.model.base_url,
         }

@@ -121,7 +121,10 @@ def _lower_end(values: Floats, weights: Floats) -> float:
     quantile = float(ndtri(_TAIL))
 
     def excess(at: float) -> float:
-        """Return a function of ``at`` that is nearly linear, so that its root is found in few steps."""
+        """Return the normal quantile of the tail probability, minus that of the interval. It is 0 at the lower end.
+
+        It is nearly linear in ``at``, so the root search needs few steps.
+        """
         tail = min(1 - _MIN_TAIL, max(_MIN_TAIL, _probability_below(points, counts, at)))
         return float(ndtri(tail)) - quantile
 
