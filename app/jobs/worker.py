@@ -28,14 +28,14 @@ class Worker:
         execution: JobExecutor,
         takeover: Takeover,
         pausing: JobPauser,
-        pace: WorkerOptions,
+        options: WorkerOptions,
     ) -> None:
         self._database = database
         self._queue = queue
         self._execution = execution
         self._takeover = takeover
         self._pausing = pausing
-        self._pace = pace
+        self._options = options
         self.working = False
         """Whether the worker is accepting jobs."""
         self._running: asyncio.Task[None] | None = None
@@ -67,7 +67,7 @@ class Worker:
                     await self._takeover.sweep()
                     exclusive = False
                 self.working = True
-                await self._queue.run_worker(self._execution.run, self._pace)
+                await self._queue.run_worker(self._execution.run, self._options)
                 _log.warning("worker lost the database connection, restarting")
             except DatabaseUnavailable as error:
                 _log.warning("worker cannot reach the database", detail=str(error))

@@ -94,8 +94,9 @@ def run(home: Path, site: Served, *arguments: str, **more: str) -> subprocess.Co
 def test_killed_capture_continues_where_it_stopped(home: Path, site: Served) -> None:
     arguments = ("--agent", "otter", "--max-pages", "1")
     log = home / "first.log"
+    cold = command(home, site) | {"args": [*COLD, "capture", *arguments]}
     with log.open("w") as output:
-        first = subprocess.Popen(**command(home, site, *arguments), stderr=output)
+        first = subprocess.Popen(**cold, stderr=output)
     try:
         deadline = time.monotonic() + 100
         while log.read_text().count("ok ") < 3 and time.monotonic() < deadline:

@@ -19,7 +19,8 @@ import psutil
 import pytest
 
 from tests.fakes.folders import service_folder
-from tests.fakes.warm_start import warm_assay
+from tests.fakes.processes import command_line
+from tests.fakes.warm_start import COLD
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(240)]
 
@@ -52,7 +53,7 @@ class Service:
         }
         with self._log.open("ab") as output:
             self.process = subprocess.Popen(
-                [warm_assay(), "serve", "--port", "0", "--workers", "1"],
+                [*COLD, "serve", "--port", "0", "--workers", "1"],
                 env=environment,
                 stdout=output,
                 stderr=output,
@@ -178,7 +179,7 @@ def test_restarted_service_reuses_its_database_and_resumes_jobs_after_a_kill(
     service.until_all("running")
     service.process.kill()
     service.process.wait(10)
-    assert [process.name() for process in left_over(folder) if process.name() == "postgres"]
+    assert [process for process in left_over(folder) if "postgres -D" in command_line(process)]
     again = start()
     jobs = again.until_all("succeeded")
     assert {job["attempts"] for job in jobs} <= {1, 2}

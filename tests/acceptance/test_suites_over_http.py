@@ -23,7 +23,7 @@ from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
 from tests.fakes import mind2web
 from tests.fakes.folders import memory_folder
 from tests.fakes.multimodal import EXPECTED, STEPS, multimodal_reply, write_rows
-from tests.fakes.warm_start import warm_assay
+from tests.fakes.warm_start import COLD
 from tests.standin.llm import StandInLLM
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(240)]
@@ -56,7 +56,7 @@ async def serving(home: Path, model: StandInLLM) -> AsyncIterator[tuple[asyncio.
     log = home / "log"
     written = log.stat().st_size if log.exists() else 0
     with log.open("a") as stderr:
-        command = [warm_assay(), "serve", "--port", "0", "--workers", "1"]
+        command = [*COLD, "serve", "--port", "0", "--workers", "1"]
         process = await asyncio.create_subprocess_exec(
             *command, env=environment, cwd=home, stderr=stderr, stdout=stderr
         )
