@@ -14,11 +14,12 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from cache.capture import Evidence
+from judges.cpu_bound import run_cpu_bound
 from judges.errors import ExtractionFailed, LLMError
 from judges.grounding.provenance import KnownUrls, drop_invented
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.prompting.blocks import BlockBuilder
-from judges.prompting.page_view import PagePreparer, run_cpu_bound
+from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Question, Style, render_extraction
 from rubrics.verdict import Reason, Usage
 

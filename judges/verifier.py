@@ -15,12 +15,13 @@ from typing import Any, Final, TypeAlias
 
 from cache.capture import Evidence
 from cache.errors import CacheError
+from judges.cpu_bound import run_cpu_bound
 from judges.errors import LLMError, LLMRejected, ReplyNotCached
 from judges.grounding.quotes import find_quotes
 from judges.grounding.support import ClaimGrounds
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.prompting.blocks import BlockBuilder
-from judges.prompting.page_view import PagePreparer, PreparedPage, run_cpu_bound
+from judges.prompting.page_view import PagePreparer, PreparedPage
 from judges.prompting.rendering import Question, Rendered, Style, render_claim, render_transcription
 from judges.prompting.transcription import Transcription, is_all_picture, lacks_quote, picture_quotes
 from judges.prompting.verdict_reply import BinaryEvalResult

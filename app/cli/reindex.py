@@ -33,17 +33,17 @@ def reindex(
     settings = judging_settings()
     quiet_logging(settings)
     folders = [settings.data_dir] if cache is None else _evidence_folders(cache)
-    counts = {
+    reports = {
         name: rebuilt
         for folder in folders
         for name, rebuilt in event_loop.run(_reindex(settings.model_copy(update={"data_dir": folder}), check=check))
     }
     if as_json:
-        print_json({"indices": {name: rebuilt.as_json() for name, rebuilt in counts.items()}})
+        print_json({"indices": {name: rebuilt.as_json() for name, rebuilt in reports.items()}})
     else:
-        for name, rebuilt in counts.items():
+        for name, rebuilt in reports.items():
             _print_rebuilt(name, rebuilt)
-    if not all(rebuilt.is_consistent for rebuilt in counts.values()):
+    if not all(rebuilt.is_consistent for rebuilt in reports.values()):
         raise typer.Exit(Exit.INCOMPLETE)
 
 

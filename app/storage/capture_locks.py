@@ -59,11 +59,11 @@ class PostgresCaptureLocks:
         Raises:
             DatabaseUnavailable: The database cannot be reached.
         """
-        lock = select(capture_locks.c.holder).where(
+        query = select(capture_locks.c.holder).where(
             capture_locks.c.key_sha256 == _digest(key), capture_locks.c.expires_at >= func.clock_timestamp()
         )
         async with self._database.begin() as connection:
-            return (await connection.execute(lock)).first() is None
+            return (await connection.execute(query)).first() is None
 
     async def _acquire(self, hashed: str, holder: str) -> None:
         try:

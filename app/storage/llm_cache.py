@@ -40,8 +40,8 @@ async def get_entries(database: Database, keys: Sequence[str]) -> Mapping[str, s
     """
     async with database.pooled_connection() as connection:
         try:
-            rows = await connection.execute("SELECT key, entry FROM llm_cache WHERE key = ANY(%s)", [list(keys)])
-            return dict(await rows.fetchall())
+            cursor = await connection.execute("SELECT key, entry FROM llm_cache WHERE key = ANY(%s)", [list(keys)])
+            return dict(await cursor.fetchall())
         except psycopg.DatabaseError as error:
             raise _unavailable(error) from error
 
@@ -109,8 +109,8 @@ async def evict(connection: AsyncConnection, *, max_bytes: int) -> int:
 
 async def cache_size(connection: AsyncConnection) -> CacheSize:
     """Return the number and the total size of the entries."""
-    row = await connection.execute(text("SELECT count(*), coalesce(sum(bytes), 0) FROM llm_cache"))
-    entries, size = row.one()
+    result = await connection.execute(text("SELECT count(*), coalesce(sum(bytes), 0) FROM llm_cache"))
+    entries, size = result.one()
     return CacheSize(int(entries), int(size))
 
 
@@ -138,7 +138,7 @@ async def clear_cache(
 
     ``model`` and ``used_before`` limit what is removed (None: no limit).
     """
-    row = await connection.execute(
+    result = await connection.execute(
         text(
             "WITH removed AS (DELETE FROM llm_cache WHERE (CAST(:model AS text) IS NULL OR model = :model)"
             " AND (CAST(:before AS timestamptz) IS NULL OR used_at < :before) RETURNING bytes)"
@@ -146,7 +146,7 @@ async def clear_cache(
         ),
         {"model": model, "before": used_before},
     )
-    entries, size = row.one()
+    entries, size = result.one()
     return CacheSize(int(entries), int(size))
 
 

@@ -46,7 +46,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def denial_reason(address: str) -> str | None:
-    """Return reason a connection to this address is denied, or None if it is allowed.
+    """Return the reason why a connection to this address is denied, or None if it is allowed.
 
     >>> denial_reason("127.0.0.1")
     'loopback'

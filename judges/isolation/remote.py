@@ -175,12 +175,12 @@ class RemoteModel:
     def __init__(self, rpc: RpcClient, call: str, **params: Any) -> None:
         self._rpc = rpc
         self._call = call
-        self._which = params
+        self._params = params
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         """See ``LLMClient.complete``."""
         params = {
-            **self._which,
+            **self._params,
             "model": request.model,
             "messages": [dict(message) for message in request.messages],
             "schema": None if request.schema is None else describe_schema(request.schema),

@@ -6,7 +6,6 @@ without common words, and relates words only by distance. It reads the ``parts``
 
 from __future__ import annotations
 
-import asyncio
 import calendar
 import re
 import unicodedata
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple, TypeAlias, get_args, get_origin
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from answers.citations import unique_urls
+from judges.cpu_bound import run_cpu_bound
 from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.llm.client import LLMReply, LLMRequest
 from judges.prompting.verdict_reply import BinaryEvalResult
@@ -292,8 +292,8 @@ class LexicalClient:
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         """Return the result of ``reply``, with its errors."""
-        is_long = sum(map(len, request.parts.values())) > MAX_LINE_CHARS
-        parsed = await asyncio.to_thread(reply, request) if is_long else reply(request)
+        parsed = await run_cpu_bound(lambda: reply(request), *request.parts.values(), limit_chars=MAX_LINE_CHARS)
         return LLMReply(text=parsed.model_dump_json(), parsed=parsed, model=MODEL, usage=Usage(calls=1))
 
-    async def aclose(self) -> None: ...
+    async def aclose(self) -> None:
+        """Do nothing."""

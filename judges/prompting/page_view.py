@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from cache.capture import Evidence
 from cache.lru import LRUCache
 from cache.single_flight import SingleFlight
+from judges.cpu_bound import run_cpu_bound
 from judges.grounding.injection import Scan, scan_url
 from judges.grounding.page_index import PageIndex
 from judges.grounding.source_signals import SourceSignal, source_signals, url_texts
@@ -199,14 +200,3 @@ def link_lines(links: Sequence[tuple[str, str]]) -> str:
             break
         lines.append(line)
     return "\n".join(lines)
-
-
-T = TypeVar("T")
-
-LARGE_TEXT_CHARS: Final = 50_000
-"""Below this size, the work takes 1-2 ms, which is about the cost of a thread switch."""
-
-
-async def run_cpu_bound(work: Callable[[], T], *texts: str) -> T:
-    """Return the result of ``work``, run in a thread if ``texts`` are long."""
-    return work() if sum(map(len, texts)) < LARGE_TEXT_CHARS else await asyncio.to_thread(work)

@@ -54,10 +54,10 @@ class Page:
         Raises:
             PageUnusable: there is no such element.
         """
-        known = self._by_id.get(id) if id else None
-        if known is None:
+        element = self._by_id.get(id) if id else None
+        if element is None:
             raise PageUnusable(f"candidate {id!r} is not in cleaned_html", element=id)
-        return known
+        return element
 
     def holds(self, id: str) -> bool:
         return bool(id) and id in self._by_id

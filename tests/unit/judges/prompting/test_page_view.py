@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from cache.capture import SCREENSHOT_PREFIX, Blob
+from judges.cpu_bound import LARGE_TEXT_CHARS
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import (
-    LARGE_TEXT_CHARS,
     MAX_LINKS_CHARS,
     MAX_TEXT_CHARS,
     TRUNCATION_NOTICE,

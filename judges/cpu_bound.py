@@ -1,0 +1,17 @@
+"""CPU-bound work on texts: run at once if the texts are short, otherwise in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+LARGE_TEXT_CHARS: Final = 50_000
+"""Below this size, the work takes 1-2 ms, which is about the cost of a thread switch."""
+
+
+async def run_cpu_bound(work: Callable[[], T], *texts: str, limit_chars: int = LARGE_TEXT_CHARS) -> T:
+    """Return the result of ``work``, run in a thread if ``texts`` have at least ``limit_chars`` characters."""
+    return work() if sum(map(len, texts)) < limit_chars else await asyncio.to_thread(work)
