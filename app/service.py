@@ -102,8 +102,8 @@ async def open_service(
         await keys.reload()
         check_bind(host, keys=keys.required)
         opened = await stack.enter_async_context((runtime or open_runtime)(settings, database))
-        if opened.replies is not None:
-            opened.replies.on_event = metrics.count_shared_replies
+        if opened.shared_replies is not None:
+            opened.shared_replies.on_event = metrics.count_shared_replies
         queue = await stack.enter_async_context(JobQueue(database).open())
         attempts = settings.max_attempts
         worker = None

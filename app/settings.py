@@ -208,7 +208,7 @@ class Settings(BaseSettings):
         return tuple(part.strip() for part in value.split(",") if part.strip())
 
     @property
-    def shared_llm_cache_bytes(self) -> int:
+    def shared_reply_cache_bytes(self) -> int:
         """Maximum size of the reply cache in the database, shared by all workers; 0 on a single machine.
 
         A deployment counts as several machines if it has its own database and stores page bodies outside ``data_dir``.

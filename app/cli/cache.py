@@ -101,11 +101,11 @@ def clear(
 def _is_shared(cache: Path | None) -> bool:
     from app.settings import load_settings
 
-    return cache is None and load_settings().shared_llm_cache_bytes > 0
+    return cache is None and load_settings().shared_reply_cache_bytes > 0
 
 
 def _shared_by_model() -> tuple[CachedModelReplies, ...]:
-    from app.storage.llm_cache import cache_size_by_model
+    from app.storage.reply_cache import cache_size_by_model
 
     async def list_replies(settings: Settings, database: Database) -> tuple[CachedModelReplies, ...]:
         async with database.begin() as connection:
@@ -115,7 +115,7 @@ def _shared_by_model() -> tuple[CachedModelReplies, ...]:
 
 
 def _clear_shared(model: str | None, used_before: float | None) -> CacheSize:
-    from app.storage.llm_cache import clear_cache
+    from app.storage.reply_cache import clear_cache
 
     before = None if used_before is None else _time(used_before)
 

@@ -22,7 +22,7 @@ from answers.submission import Answer
 from app.engine import pipeline
 from app.engine.evaluation import PlannedAnswer
 from app.engine.limits import Limits
-from app.engine.model_clients import ModelClients, reply_store
+from app.engine.model_clients import ModelClients, folder_reply_cache
 from app.engine.public_cache import PublicCache
 from app.engine.result_folder import newest_result
 from app.engine.runtime import Runtime, create_fork_server_pool, open_blobs
@@ -274,7 +274,7 @@ async def open_forecast_runtime(settings: Settings, catalogue: JudgeCatalogue) -
     path = data / "secret"
     secret = await asyncio.to_thread(lambda: path.read_bytes() if path.is_file() else secrets.token_bytes(32))
     limits = Limits.from_settings(settings)
-    models = ModelClients(settings, limits, reply_store(settings))
+    models = ModelClients(settings, limits, folder_reply_cache(settings))
     block_builder, process_pool = BlockBuilder(secret), create_fork_server_pool(settings)
     redactor = Redactor(settings.secrets)
     pages = PageCache(_PlaceholderCapturer(), blobs, index)

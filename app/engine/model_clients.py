@@ -30,7 +30,7 @@ from judges.llm.providers import (
     make_client,
     parse_model,
 )
-from judges.llm.response_cache import FolderReplyCache, ReplyCache, SharedReplyCache, TwoLevelReplyCache
+from judges.llm.response_cache import FolderReplyCache, ReplyCache
 from judges.llm.retry import RetryPolicy
 
 if TYPE_CHECKING:
@@ -38,12 +38,11 @@ if TYPE_CHECKING:
     from app.storage.provider_status import SharedProviderStatus
 
 
-def reply_store(settings: Settings, shared: SharedReplyCache | None = None) -> ReplyCache | None:
-    """Return the reply cache; None if it is disabled. ``shared``: the cache that all workers share, if any."""
+def folder_reply_cache(settings: Settings) -> FolderReplyCache | None:
+    """Return the reply cache of this machine; None if it is disabled."""
     if not settings.reply_cache_bytes:
         return None
-    folder = FolderReplyCache(reply_folder(settings.data_dir), max_bytes=settings.reply_cache_bytes)
-    return folder if shared is None else TwoLevelReplyCache(folder, shared)
+    return FolderReplyCache(reply_folder(settings.data_dir), max_bytes=settings.reply_cache_bytes)
 
 
 def reply_folder(data_dir: Path) -> Path:

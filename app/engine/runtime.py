@@ -20,7 +20,7 @@ import judges.tasks
 from app.clock import Clock, IdGenerator, SortableIdGenerator, SystemClock
 from app.engine.import_check import ImportCheck, with_description
 from app.engine.limits import Limits
-from app.engine.model_clients import ModelClients, reply_store
+from app.engine.model_clients import ModelClients, folder_reply_cache
 from app.errors import InvalidSettings, UnknownTask
 from app.observability.redaction import Redactor
 from app.settings import Settings
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     # Only the service has a database, and its libraries take a third of the start-up time of a command.
     from app.storage.capture_locks import PostgresCaptureLocks
     from app.storage.database import Database
-    from app.storage.shared_llm_cache import SharedLLMCache
+    from app.storage.reply_cache import DatabaseReplyCache
     from app.storage.shared_state import SharedState
 
 _SECRET_BYTES = 32
@@ -76,8 +76,8 @@ class Runtime:
     redactor: Redactor
     process_pool: ForkServerPool | None = None
     """Fork server pool for judge files. None: they run in this process."""
-    replies: SharedLLMCache | None = None
-    """Reply cache that all workers share. None: each machine has its own."""
+    shared_replies: DatabaseReplyCache | None = None
+    """Reply cache of workers on several machines. None: a single machine, which has its cache in the data folder."""
     sandboxed: Callable[[], bool | None] = field(default=lambda: None)
     """Whether the browsers of this process run in their sandbox. None if no browser runs."""
     clock: Clock = field(default_factory=SystemClock)
@@ -148,7 +148,7 @@ async def open_runtime(
         stack.push_async_callback(pages.aclose)
         provider_status, shared = (None, None) if sharing is None else (sharing.provider_status, sharing.replies)
         models = ModelClients(
-            settings, limits, reply_store(settings, shared), provider_status=provider_status, secret=secret
+            settings, limits, shared or folder_reply_cache(settings), provider_status=provider_status, secret=secret
         )
         stack.push_async_callback(models.aclose)
         block_builder = BlockBuilder(secret)
@@ -167,7 +167,7 @@ async def open_runtime(
             page_preparer=PagePreparer(block_builder),
             redactor=Redactor(settings.secrets),
             process_pool=process_pool,
-            replies=shared,
+            shared_replies=shared,
             sandboxed=lambda: getattr(capturer, "sandboxed", None),
             clock=clock,
             ids=ids,
@@ -256,7 +256,7 @@ def _shared_state(database: Database, settings: Settings, secret: bytes) -> Abst
     from app.storage.shared_state import open_shared_state
 
     redact = Redactor(settings.secrets).redact
-    return open_shared_state(database, secret=secret, redact=redact, reply_bytes=settings.shared_llm_cache_bytes)
+    return open_shared_state(database, secret=secret, redact=redact, reply_bytes=settings.shared_reply_cache_bytes)
 
 
 def _capture_coordination(database: Database | None) -> tuple[HostPacing, PostgresCaptureLocks | None]:

@@ -12,19 +12,19 @@ from sqlalchemy.dialects.postgresql import insert
 
 from app.storage.database import Database
 from app.storage.provider_status import SharedProviderStatus
-from app.storage.shared_llm_cache import SharedLLMCache
+from app.storage.reply_cache import DatabaseReplyCache
 from app.storage.shared_slots import SharedSlots
 from app.storage.tables import installation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedState:
-    """Access of one process to the shared state. ``replies`` is None on a single machine: its local cache suffices."""
+    """Access of one process to the shared state. ``replies`` is None on a single machine."""
 
     secret: bytes
     provider_status: SharedProviderStatus
     slots: SharedSlots
-    replies: SharedLLMCache | None = None
+    replies: DatabaseReplyCache | None = None
 
 
 @asynccontextmanager
@@ -48,7 +48,7 @@ async def open_shared_state(
         async with AsyncExitStack() as stack:
             replies = None
             if reply_bytes:
-                replies = await stack.enter_async_context(SharedLLMCache(database, max_bytes=reply_bytes).running())
+                replies = await stack.enter_async_context(DatabaseReplyCache(database, max_bytes=reply_bytes).running())
             yield SharedState(
                 secret=await shared_secret(database, secret), provider_status=status, slots=slots, replies=replies
             )

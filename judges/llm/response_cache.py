@@ -1,10 +1,8 @@
-"""Reply cache on disk, keyed by the hash of the request. Judging an unchanged answer again sends no requests.
+"""Reply cache, keyed by the hash of the request. Judging an unchanged answer again sends no requests.
 
-Each reply is one small file, because several processes share the folder and files are replaced atomically. Only usable
-replies are stored. An unreadable file counts as a cache miss. If the folder is full, the least recently used files are
-deleted.
-
-The local cache is read first. A reply found only in the shared cache is copied to the local one.
+``FolderReplyCache`` is the cache of one machine: one small file per reply, because several processes share the folder
+and files are replaced atomically. Workers on several machines use ``app.storage.reply_cache``. Only usable replies are
+stored, and an unreadable entry counts as a cache miss. A full cache evicts the least recently used replies.
 """
 
 from __future__ import annotations
@@ -120,7 +118,7 @@ class FolderReplyCache:
         """Return the reply stored under ``key`` (hex); None if there is no readable one."""
         return await asyncio.to_thread(self._read, key)
 
-    async def put(self, key: str, reply: LLMReply | StoredReply) -> None:
+    async def put(self, key: str, reply: LLMReply) -> None:
         """Store a reply. If the disk is full or read-only, log a warning and continue."""
         try:
             written = await asyncio.to_thread(self._write, key, reply)
@@ -167,7 +165,7 @@ class FolderReplyCache:
             log.warning("stored llm reply unreadable", extra={"key": key, "error": type(error).__name__})
         return None
 
-    def _write(self, key: str, reply: LLMReply | StoredReply) -> int:
+    def _write(self, key: str, reply: LLMReply) -> int:
         data = to_entry(reply).encode()
         place = self._place(key)
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -274,34 +272,3 @@ def _digest(model: str, text: str, at: str, cut: Mapping[str, Any] | None) -> st
         # Part of the digest, so that a version without this field does not use it as a reply to the whole page.
         bound = f"{json.dumps(cut, sort_keys=True)}\0{bound}"
     return hashlib.sha256(bound.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-class SharedReplyCache(Protocol):
-    """Shared cache. It never raises: if it fails, ``get`` returns None and ``offer`` drops the reply."""
-
-    async def get(self, key: str) -> StoredReply | None: ...
-
-    def offer(self, key: str, reply: LLMReply) -> None:
-        """Store a reply in the background."""
-        ...
-
-
-class TwoLevelReplyCache:
-    """Implementation of ``Replies`` with both levels."""
-
-    def __init__(self, local: FolderReplyCache, shared: SharedReplyCache) -> None:
-        self._local = local
-        self._shared = shared
-
-    async def get(self, key: str) -> StoredReply | None:
-        stored = await self._local.get(key)
-        if stored is not None:
-            return stored
-        stored = await self._shared.get(key)
-        if stored is not None:
-            await self._local.put(key, stored)
-        return stored
-
-    async def put(self, key: str, reply: LLMReply) -> None:
-        self._shared.offer(key, reply)
-        await self._local.put(key, reply)

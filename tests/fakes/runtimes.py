@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from app.engine.limits import Limits
-from app.engine.model_clients import ModelClients, reply_store
+from app.engine.model_clients import ModelClients, folder_reply_cache
 from app.engine.runtime import Runtime, open_blobs
 from app.observability.redaction import Redactor
 from app.settings import Settings
@@ -18,6 +18,7 @@ from app.storage.shared_state import open_shared_state
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Observation, PageKind
 from cache.pages import PageCache
+from judges.llm.response_cache import ReplyCache
 from judges.llm.retry import RetryPolicy
 from judges.loader import load_judges
 from judges.prompting.blocks import BlockBuilder
@@ -73,12 +74,12 @@ def scripted_runtime(
                     database,
                     secret=b"a secret of the tests",
                     redact=redactor.redact,
-                    reply_bytes=settings.shared_llm_cache_bytes,
+                    reply_bytes=settings.shared_reply_cache_bytes,
                 )
             )
-            replies = (
-                None if data_folder is None else reply_store(_with_data_folder(settings, data_folder), sharing.replies)
-            )
+            replies: ReplyCache | None = sharing.replies
+            if replies is None and data_folder is not None:
+                replies = folder_reply_cache(_with_data_folder(settings, data_folder))
             total = settings.max_llm_total
             of_all = None if total is None else sharing.slots.semaphore("llm", total)
             limits = Limits.from_settings(settings, shared_llm=of_all)
@@ -105,7 +106,7 @@ def scripted_runtime(
                 block_builder=block_builder,
                 page_preparer=PagePreparer(block_builder),
                 redactor=redactor,
-                replies=sharing.replies,
+                shared_replies=sharing.replies,
             )
 
     return opened

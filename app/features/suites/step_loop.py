@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from app.async_tools import first_exception
 from app.engine.limits import Limits
-from app.engine.model_clients import ModelClients, reply_store
+from app.engine.model_clients import ModelClients, folder_reply_cache
 from app.errors import AppError
 from app.features.suites.records import Record, is_final, without_trace
 from app.settings import Settings
@@ -158,7 +158,7 @@ async def open_suite_model(settings: Settings) -> AsyncIterator[SuiteModel]:
     Raises:
         ModelNotConfigured: the provider does not exist or its API key is missing.
     """
-    models = ModelClients(settings, Limits.from_settings(settings), reply_store(settings))
+    models = ModelClients(settings, Limits.from_settings(settings), folder_reply_cache(settings))
     try:
         yield _model_for(models, settings.model)
     finally:

@@ -112,7 +112,7 @@ def test_reply_cache_is_shared_if_there_are_several_machines(
     settings = settings_for_tests(
         data_dir=tmp_path, database_url=database, blobs=blobs.format(data=tmp_path), reply_cache_bytes=room
     )
-    assert settings.shared_llm_cache_bytes == shared
+    assert settings.shared_reply_cache_bytes == shared
 
 
 def test_secrets_are_hidden_when_settings_are_printed():

@@ -25,7 +25,6 @@ from judges.llm.response_cache import (
     FolderReplyCache,
     ReplyCache,
     StoredReply,
-    TwoLevelReplyCache,
     parse_entry,
     to_entry,
 )
@@ -153,7 +152,7 @@ async def test_unchanged_inputs_send_no_request_and_give_the_same_verdict(case: 
 
 
 class SharedCache:
-    """In-memory cache that all machines share."""
+    """In-memory cache that all machines share, with entries as in the database."""
 
     def __init__(self) -> None:
         self._entries: dict[str, str] = {}
@@ -161,7 +160,7 @@ class SharedCache:
     async def get(self, key: str) -> StoredReply | None:
         return parse_entry(self._entries[key], at=key) if key in self._entries else None
 
-    def offer(self, key: str, reply: LLMReply) -> None:
+    async def put(self, key: str, reply: LLMReply) -> None:
         self._entries[key] = to_entry(reply, at=key)
 
 
@@ -172,10 +171,8 @@ async def test_second_machine_reuses_the_verdict_only_if_nothing_changed(changed
     shared = SharedCache()
     if changed_input in PAGE_CHANGES:
         case = replace(case, text=case.text or "")
-    with tempfile.TemporaryDirectory(prefix="assay-reuse-") as folder:
-        one, two = (TwoLevelReplyCache(FolderReplyCache(Path(folder) / name), shared) for name in ("one", "two"))
-        first, _ = await case.judged(one)
-        verdict, calls = await (case if changed_input is None else CHANGES[changed_input](case)).judged(two)
+    first, _ = await case.judged(shared)
+    verdict, calls = await (case if changed_input is None else CHANGES[changed_input](case)).judged(shared)
     if changed_input is None:
         assert calls == 0
         assert (verdict.outcome, verdict.reasoning, verdict.quotes) == (first.outcome, first.reasoning, first.quotes)

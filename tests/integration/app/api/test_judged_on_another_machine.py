@@ -17,7 +17,7 @@ from pydantic import SecretStr
 
 from app.server.application import create_app
 from app.storage.database import Database
-from app.storage.llm_cache import cache_size
+from app.storage.reply_cache import cache_size
 from tests.fakes.program import environment_for, run_command
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
@@ -135,12 +135,12 @@ async def test_cache_commands_list_and_clear_shared_replies(
         return read
 
     listed = await asyncio.to_thread(run_json, "cache", "list")
-    assert (listed["replies"], listed["shared"]["replies"]) == (CALLS, CALLS)
-    assert [each["model"] for each in listed["shared"]["models"]] == [each["model"] for each in listed["models"]]
+    assert (listed["replies"], listed["shared"]["replies"]) == (0, CALLS)
+    assert [each["model"] for each in listed["shared"]["models"]] == ["gpt-6-luna"]
     output = await asyncio.to_thread(run_command, tmp_path, environment, "cache", "list")
     assert "shared by all workers:" in output.stdout
     cleared = await asyncio.to_thread(run_json, "cache", "clear")
-    assert (cleared["removed"], cleared["shared"]["removed"]) == (CALLS, CALLS)
+    assert (cleared["removed"], cleared["shared"]["removed"]) == (0, CALLS)
     async with machine("two") as api:
         result = await judged(api)
     assert len(model.calls) == 2 * CALLS

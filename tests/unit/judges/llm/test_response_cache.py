@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from judges.errors import ShorterPage, UnusableKind, UnusableReply
 from judges.llm.client import LLMReply
-from judges.llm.response_cache import CacheSize, FolderReplyCache, StoredReply
+from judges.llm.response_cache import CacheSize, FolderReplyCache, StoredReply, parse_entry, to_entry
 from rubrics.verdict import Usage
 
 KEY = "ab" * 32
@@ -147,8 +149,6 @@ async def test_shortened_page_is_stored_with_the_reply(tmp_path: Path):
     await store.put(KEY, replace(reply(), shorter_page=replace(CUT, unusable=(unusable,))))
     found = await FolderReplyCache(tmp_path).get(KEY)
     assert found == StoredReply(text='{"x": 1}', model="m", shorter_page=CUT)
-    await store.put(KEY, found)  # as when it is copied between levels
-    assert await store.get(KEY) == found
 
 
 @pytest.mark.parametrize("change", [{"shorter_page": None}, {"shorter_page": {"refusal": "no", "page_chars": 1}}])
@@ -170,3 +170,20 @@ async def test_entry_without_a_shortened_page_has_the_original_format(tmp_path: 
         "model": "m",
         "text": '{"x": 1}',
     }
+
+
+@given(text=st.text(), model=st.text(), at=st.text("0123456789abcdef", min_size=1), other=st.text("0123456789abcdef"))
+def test_entry_is_valid_only_under_its_own_key(text: str, model: str, at: str, other: str):
+    reply = StoredReply(text=text, model=model)
+    entry = to_entry(reply, at=at)
+    assert entry.isascii()
+    assert parse_entry(entry, at=at) == reply
+    assert (parse_entry(entry, at=other) is None) == (other != at)
+
+
+def test_entry_of_a_reply_to_a_shortened_page_says_so():
+    shorter = ShorterPage(refusal="too long", page_chars=5_000)
+    entry = to_entry(replace(reply(), shorter_page=shorter), at=KEY)
+    stored = parse_entry(entry, at=KEY)
+    assert stored is not None
+    assert stored.shorter_page == shorter

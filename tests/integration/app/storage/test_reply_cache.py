@@ -1,4 +1,4 @@
-"""Reply cache shared by all workers of a database. Its failures never affect a verdict."""
+"""Reply cache in the database. Its failures never affect a verdict."""
 
 from __future__ import annotations
 
@@ -13,8 +13,14 @@ from sqlalchemy import text
 
 from app.maintenance.retention import prune
 from app.storage.database import Database, connect_database
-from app.storage.llm_cache import cache_size, cache_size_by_model, clear_cache
-from app.storage.shared_llm_cache import MAX_WAITING, Event, SharedLLMCache
+from app.storage.reply_cache import (
+    MAX_WAITING,
+    DatabaseReplyCache,
+    Event,
+    cache_size,
+    cache_size_by_model,
+    clear_cache,
+)
 from cache.blobs import BlobStore
 from judges.llm.client import LLMReply
 from judges.llm.response_cache import StoredReply
@@ -35,7 +41,7 @@ class Process:
 
     def __init__(self, database: Database, *, max_bytes: int = MIB) -> None:
         self.database = database
-        self.replies = SharedLLMCache(database, max_bytes=max_bytes)
+        self.replies = DatabaseReplyCache(database, max_bytes=max_bytes)
         self.events: Counter[str] = Counter()
         self.lookups = 0
         self.replies.on_event = self._count_event
@@ -69,16 +75,22 @@ async def change(database: Database, statement: str) -> None:
 async def test_other_worker_finds_the_exact_reply(two_workers: tuple[Process, Process], said: str):
     first, second = two_workers
     assert await second.replies.get(KEY) is None
-    first.replies.offer(KEY, reply(said))
+    await first.replies.put(KEY, reply(said))
     await first.wait_for_event("stored")
     assert await second.replies.get(KEY) == StoredReply(text=said, model="m")
     assert await second.replies.get(OTHER) is None
 
 
+async def test_reply_is_found_before_it_is_written(database: Database):
+    process = Process(database)
+    await process.replies.put(KEY, reply("now"))
+    assert await process.replies.get(KEY) == StoredReply(text="now", model="m")
+
+
 async def test_concurrent_lookups_share_a_query(two_workers: tuple[Process, Process]):
     first, second = two_workers
     for number in range(200):
-        first.replies.offer(f"{number:064x}", reply(str(number)))
+        await first.replies.put(f"{number:064x}", reply(str(number)))
     await first.wait_for_event("stored", 200)
     found = await asyncio.gather(*(second.replies.get(f"{number % 210:064x}") for number in range(420)))
     assert [each and each.text for each in found] == [
@@ -98,19 +110,19 @@ async def test_concurrent_lookups_share_a_query(two_workers: tuple[Process, Proc
 )
 async def test_damaged_entry_is_ignored_and_replaced(two_workers: tuple[Process, Process], damage: str):
     first, second = two_workers
-    first.replies.offer(KEY, reply("yes"))
+    await first.replies.put(KEY, reply("yes"))
     await first.wait_for_event("stored")
     await change(first.database, damage)
     assert await second.replies.get(KEY) is None
     assert second.events["damaged"] == 1
-    second.replies.offer(KEY, reply("yes"))
+    await second.replies.put(KEY, reply("yes"))
     await second.wait_for_event("stored")
     assert await first.replies.get(KEY) == StoredReply(text="yes", model="m")
 
 
 async def test_entry_under_wrong_key_is_ignored(two_workers: tuple[Process, Process]):
     first, second = two_workers
-    first.replies.offer(KEY, reply())
+    await first.replies.put(KEY, reply())
     await first.wait_for_event("stored")
     await change(first.database, f"UPDATE llm_cache SET key = '{OTHER}'")
     assert await second.replies.get(OTHER) is None
@@ -121,7 +133,7 @@ async def test_least_recently_used_entries_are_evicted(database: Database):
     async with process.replies.running():
         for batch in range(3):
             for number in range(20):
-                process.replies.offer(f"{batch * 20 + number:064x}", reply("x" * 2_000))
+                await process.replies.put(f"{batch * 20 + number:064x}", reply("x" * 2_000))
             await process.wait_for_event("stored", 20 * (batch + 1))
         async with asyncio.timeout(120), database.begin() as connection:
             while (await cache_size(connection)).bytes > 100_000:  # noqa: ASYNC110 - the state is in the database
@@ -137,7 +149,7 @@ async def test_lost_database_is_a_cache_miss(two_workers: tuple[Process, Process
         assert await first.replies.get(KEY) is None
         assert await first.replies.get(KEY) is None
     assert first.events["failed"] == 1, "it is left alone for a while"
-    first.replies.offer(KEY, reply())
+    await first.replies.put(KEY, reply())
     await first.wait_for_event("lost")
     assert first.events["stored"] == 0
 
@@ -155,7 +167,7 @@ async def test_hanging_database_is_a_cache_miss(two_workers: tuple[Process, Proc
 async def test_full_write_queue_drops_replies(database: Database):
     process = Process(database)
     for number in range(MAX_WAITING + 3):
-        process.replies.offer(f"{number:064x}", reply())
+        await process.replies.put(f"{number:064x}", reply())
     assert process.events["lost"] == 3
 
 
@@ -166,7 +178,7 @@ async def test_pending_writes_are_flushed_and_lookups_end_at_shutdown(
     async with ending.replies.running():
         waiting = asyncio.create_task(ending.replies.get(OTHER))
         await asyncio.sleep(0)
-        ending.replies.offer(KEY, reply())
+        await ending.replies.put(KEY, reply())
     async with asyncio.timeout(120):
         assert await waiting is None
         assert await ending.replies.get(OTHER) is None
@@ -175,7 +187,7 @@ async def test_pending_writes_are_flushed_and_lookups_end_at_shutdown(
 
 async def test_cancelled_lookup_does_not_affect_others(two_workers: tuple[Process, Process]):
     first, second = two_workers
-    first.replies.offer(KEY, reply())
+    await first.replies.put(KEY, reply())
     await first.wait_for_event("stored")
     tasks = [asyncio.create_task(second.replies.get(KEY)) for _ in range(3)]
     await asyncio.sleep(0)
@@ -186,7 +198,7 @@ async def test_cancelled_lookup_does_not_affect_others(two_workers: tuple[Proces
 async def test_entries_are_listed_cleared_and_pruned_by_model_and_last_use(two_workers: tuple[Process, Process]):
     first, second = two_workers
     for number, model in enumerate(("small", "small", "large", "large")):
-        first.replies.offer(f"{number:064x}", reply(model=model))
+        await first.replies.put(f"{number:064x}", reply(model=model))
     await first.wait_for_event("stored", 4)
     old, database, now = (
         "UPDATE llm_cache SET used_at = used_at - interval '40 days'",
@@ -203,7 +215,7 @@ async def test_entries_are_listed_cleared_and_pruned_by_model_and_last_use(two_w
         before = now - timedelta(days=30)
         assert (await clear_cache(connection, model="small", used_before=before)).entries == 1
     await second.replies.get(f"{3:064x}")
-    second.replies.offer(OTHER, reply())
+    await second.replies.put(OTHER, reply())
     await second.wait_for_event("stored")
     blobs = BlobStore.open("memory://")
     counted, done = [await prune(database, blobs, before=before, now=now, dry_run=dry_run) for dry_run in (True, False)]
