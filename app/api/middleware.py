@@ -142,7 +142,7 @@ class BodyLimit:
             return
         body = _Body(ends=time.monotonic() + self._timeout_s)
 
-        async def counted() -> Message:
+        async def receive_counted() -> Message:
             if body.complete:  # the only message that can follow is the disconnect
                 return await receive()
             message = await self._next_part(receive, body)
@@ -160,7 +160,7 @@ class BodyLimit:
             return message
 
         try:
-            await self._app(scope, counted, send)
+            await self._app(scope, receive_counted, send)
         finally:
             self._free_bytes += body.received
 
@@ -199,7 +199,7 @@ class ResponseHeaders:
             return
         started = time.monotonic()
 
-        async def finished(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in SECURITY_HEADERS.items():
@@ -210,7 +210,7 @@ class ResponseHeaders:
                 self._metrics.request_seconds.labels(route).observe(time.monotonic() - started)
             await send(message)
 
-        await self._app(scope, receive, finished)
+        await self._app(scope, receive, send_with_headers)
 
 
 EXTENSION_PATHS = "/v1/extension/"
@@ -246,7 +246,7 @@ class ExtensionOrigin:
             await Response(status_code=204, headers=allowed)(scope, receive, send)
             return
 
-        async def named(message: Message) -> None:
+        async def send_with_cors(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers["Access-Control-Allow-Origin"] = origin
@@ -254,4 +254,4 @@ class ExtensionOrigin:
                 headers.add_vary_header("Origin")
             await send(message)
 
-        await self._app(scope, receive, named)
+        await self._app(scope, receive, send_with_cors)

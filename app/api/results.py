@@ -81,7 +81,7 @@ async def list_results(
         ids = [result.id for result in page]
         overrides, roots = await overrides_of(connection, ids), await roots_by_result(connection, ids)
     # The stored JSON is concatenated without parsing; it was validated when it was stored.
-    bodies = [await _served(one.body, Additions.to(one.id, overrides, roots)) for one in page]
+    bodies = [await _served(one.body, Additions.of_result(one.id, overrides, roots)) for one in page]
     items = ",".join(bodies)
     return Response(f'{{"items":[{items}],"next_cursor":{json.dumps(next_cursor)}}}', media_type=_JSON)
 
@@ -99,7 +99,7 @@ async def result(
         overrides, roots = await overrides_of(connection, [result_id]), await roots_by_result(connection, [result_id])
     if stored is None:
         raise not_found("result")
-    added = Additions.to(result_id, overrides, roots)
+    added = Additions.of_result(result_id, overrides, roots)
     tag = added.tag(result_id)
     if if_none_match is not None and (if_none_match.strip() == "*" or tag in if_none_match):
         return Response(status_code=304, headers={"ETag": tag})
@@ -178,7 +178,7 @@ class Additions:
     bundles: Sequence[BundleRoot] = ()
 
     @classmethod
-    def to(
+    def of_result(
         cls, result_id: str, overrides: Mapping[str, Sequence[Override]], roots: Mapping[str, Sequence[BundleRoot]]
     ) -> Additions:
         """Select the overrides and bundles of this result."""

@@ -83,8 +83,8 @@ class _TypeBuilder:
         top = self._definitions.get(str(self._whole.get("$ref")).rpartition("/")[2])
         model: Any = self.model(name, top if isinstance(top, dict) else self._whole, base=SchemaModel)
         model.described = self._whole
-        stands: type[BaseModel] = model
-        return stands
+        model_class: type[BaseModel] = model
+        return model_class
 
     def model(
         self, name: str, schema: Mapping[str, Any], *, base: type[BaseModel] | None = None, depth: int = 0

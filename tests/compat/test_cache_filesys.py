@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from mind2web2 import CacheFileSys
-from mind2web2.page_keys import forgiving_key, layout_key
+from mind2web2.page_keys import layout_key, lenient_key
 from mind2web2.utils.url_tools import normalize_url_simple
 
 PDF = b"%PDF-1.4 not much of one"
@@ -224,7 +224,7 @@ def test_urls_equal_by_the_public_rule_have_equal_lookup_keys():
     for one in URLS:
         for other in URLS:
             if normalize_url_simple(one) == normalize_url_simple(other):
-                assert forgiving_key(one) == forgiving_key(other), (one, other)
+                assert lenient_key(one) == lenient_key(other), (one, other)
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ class Session:
         )
         self.pages: PageSource
         if isinstance(cache, HostedCache):
-            shown = cache.pages if self._host is None else self._host.judging.shown(cache.pages)
+            shown = cache.pages if self._host is None else self._host.judging.visible_pages(cache.pages)
             self.pages = HostedPages(cache, shown, config=config)
         else:
             self.pages = CachedPages(

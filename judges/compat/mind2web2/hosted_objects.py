@@ -28,7 +28,7 @@ from judges.verifier import ClaimJudge
 from mind2web2.config import EvaluatorConfig
 from mind2web2.llm_client.provider_client import Response, as_request, respond
 from mind2web2.look_ahead import Scout
-from mind2web2.page_keys import forgiving_key, layout_key
+from mind2web2.page_keys import layout_key, lenient_key
 from mind2web2.page_metadata import PageMetadata
 from mind2web2.page_source import StoredPages
 from mind2web2.utils.cache_filesys import CacheFileSys, PageType
@@ -48,7 +48,7 @@ class JudgeFactory(Protocol):
 
     def extractor_for(self, model: str) -> ExtractorBase: ...
 
-    def shown(self, pages: EvidenceSource) -> EvidenceSource:
+    def visible_pages(self, pages: EvidenceSource) -> EvidenceSource:
         """Return ``pages`` as these judges need them: complete, or only references to pages in the service."""
 
 
@@ -68,7 +68,7 @@ class LocalJudgeFactory:
     def extractor_for(self, model: str) -> ExtractorBase:
         return Extractor(self.llm, model, block_builder=self.block_builder, pages=self.preparer, style=Style.COMPAT)
 
-    def shown(self, pages: EvidenceSource) -> EvidenceSource:
+    def visible_pages(self, pages: EvidenceSource) -> EvidenceSource:
         return pages
 
 
@@ -179,7 +179,7 @@ class HostedCache(CacheFileSys):
         for capture in captures:
             if capture.is_evidence:
                 self._captured.setdefault(canonical_key(capture.url), capture)
-        self._forgiving = {forgiving_key(capture.url): capture for capture in self._captured.values()}
+        self._by_lenient_key = {lenient_key(capture.url): capture for capture in self._captured.values()}
 
     def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
         capture = self.captured(url)
@@ -219,7 +219,7 @@ class HostedCache(CacheFileSys):
         """
         if super().has(url) is not None:
             return None
-        return self._captured.get(canonical_key(url)) or self._forgiving.get(forgiving_key(url))
+        return self._captured.get(canonical_key(url)) or self._by_lenient_key.get(lenient_key(url))
 
     def _body(self, capture: Capture, role: str) -> bytes | None:
         """Return a stored body. Runs an event loop in another thread, because the caller is synchronous."""
@@ -237,7 +237,7 @@ class HostedPages(StoredPages):
     """Pages of a run: those that the script stored in its cache, then the service's."""
 
     def __init__(self, cache: HostedCache, pages: EvidenceSource, *, config: EvaluatorConfig) -> None:
-        super().__init__(_PutByScript(cache), config=config)
+        super().__init__(_PagesStoredByScript(cache), config=config)
         self._cited = cache
         self._pages = pages
 
@@ -247,7 +247,7 @@ class HostedPages(StoredPages):
         return await self._pages.evidence_for(address if cited is None else cited.url)
 
 
-class _PutByScript:
+class _PagesStoredByScript:
     """View of a cache that contains only the pages stored by the script."""
 
     def __init__(self, cache: HostedCache) -> None:

@@ -98,7 +98,7 @@ class _RemoteJudging:
     def extractor_for(self, model: str) -> ExtractorBase:
         return RemoteExtractor(self.rpc, self.run, model, answer=self.answer, style=Style.COMPAT)
 
-    def shown(self, pages: EvidenceSource) -> EvidenceSource:
+    def visible_pages(self, pages: EvidenceSource) -> EvidenceSource:
         return _RemotePageReferences(pages) if isinstance(pages, RemotePages) else pages
 
 

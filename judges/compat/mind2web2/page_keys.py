@@ -1,7 +1,7 @@
 """Keys of pages in the public page-cache layout, and matching of different spellings of a URL. Pure functions.
 
 ``layout_key`` is the public rule and determines the file name. Because it percent-decodes, different pages can share a
-key; ``CacheFileSys`` distinguishes them by ``cache.urls.canonical_key``. ``forgiving_key`` is specific to this project.
+key; ``CacheFileSys`` distinguishes them by ``cache.urls.canonical_key``. ``lenient_key`` is specific to this project.
 It is equal for all spellings that the public look-up treats as equal, so one dict look-up replaces a search.
 """
 
@@ -36,12 +36,12 @@ def file_stems(key: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_md5(each) for each in (key, layout_key(key))))
 
 
-def forgiving_key(url: str, *, is_layout_key: bool = False) -> str:
+def lenient_key(url: str, *, is_layout_key: bool = False) -> str:
     """Return a key that ignores scheme, ``www.``, fragment, trailing slashes, case, escapes and ``utm_*`` parameters.
 
     It also ignores the order of query parameters. A ``#`` in a layout key was escaped and does not start a fragment.
 
-    >>> forgiving_key("HTTP://www.A.com/P%20q/?y=2&utm_id=7&x#f") == forgiving_key("https://a.com/p q?x=&y=2")
+    >>> lenient_key("HTTP://www.A.com/P%20q/?y=2&utm_id=7&x#f") == lenient_key("https://a.com/p q?x=&y=2")
     True
     """
     rest = url if is_layout_key else url.partition("#")[0]

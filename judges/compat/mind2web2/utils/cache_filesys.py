@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 from uuid import uuid4
 
 from cache.urls import canonical_key
-from mind2web2.page_keys import file_stems, forgiving_key, layout_key
+from mind2web2.page_keys import file_stems, layout_key, lenient_key
 from mind2web2.page_metadata import FACTS_FILE, PageMetadata, facts_text, read_facts
 from mind2web2.screenshots import image_bytes, storable_jpeg
 
@@ -39,7 +39,7 @@ class CacheFileSys:
         self._sharing: dict[str, list[str]] = {}
         """Keys of pages whose public key was taken by another page, by that public key."""
         self._spellings: dict[str, list[str]] = {}
-        """Keys by forgiving key, in the order of insertion."""
+        """Keys by lenient key, in the order of insertion."""
         self._load()
 
     def put_web(
@@ -153,9 +153,9 @@ class CacheFileSys:
         self._facts.pop(key, None)
         if facts is not None:
             self._facts[key] = facts
-        spellings = {forgiving_key(key, is_layout_key=True)}
+        spellings = {lenient_key(key, is_layout_key=True)}
         if facts is not None:
-            spellings.add(forgiving_key(facts.url))
+            spellings.add(lenient_key(facts.url))
             public = layout_key(facts.url)
             if is_new and public != key:
                 self._sharing.setdefault(public, []).append(key)
@@ -197,7 +197,7 @@ class CacheFileSys:
         for key in (public, url):
             if key in self._types:
                 yield key
-        yield from self._spellings.get(forgiving_key(url), ())
+        yield from self._spellings.get(lenient_key(url), ())
 
     def _find(self, url: str, kind: PageType) -> str | None:
         return next((key for key in self._matches(url) if self._types[key] == kind), None)
