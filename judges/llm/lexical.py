@@ -7,20 +7,22 @@ without common words, and relates words only by distance. It reads the ``parts``
 from __future__ import annotations
 
 import calendar
+import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from itertools import count, islice, pairwise
-from typing import Any, NamedTuple, TypeAlias, get_args, get_origin
+from typing import Any, NamedTuple, TypeAlias
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from answers.citations import unique_urls
 from judges.cpu_bound import run_cpu_bound
 from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.json_schema import JSONSchema, Misfit, fit, object_in, properties, resolve, schema_of_model
 from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
 
@@ -200,34 +202,26 @@ def facts(text: str) -> Iterator[Fact]:
 
 
 @lru_cache(maxsize=4096)
-def affinity(schema: type[BaseModel], field: str, label: str) -> int:
+def affinity(field: str, description: str, label: str) -> int:
     """Rate how well a label matches a field: 3 same words, 2 some of them, 1 words of its description, 0 no match."""
     said, named = keys(label) - STOP, keys(field) - STOP
     if not said or said == named:
         return 3 * bool(said)
-    return 2 if said < named or named < said else int(said <= keys(schema.model_fields[field].description or ""))
+    return 2 if said < named or named < said else int(said <= keys(description))
 
 
-def model_in(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
-    """Return the model class in a type such as ``list[Director] | None``, and whether the type is a list of it."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation, False
-    model, many = next((inner for each in get_args(annotation) if (inner := model_in(each))[0]), (None, False))
-    return model, many or get_origin(annotation) is list
-
-
-def value_of(schema: type[BaseModel], field: str, said: list[Fact]) -> Any:
+def value_of(field: str, schema: JSONSchema, said: list[Fact], root: JSONSchema) -> Any:
     """Return the value of a field under its best matching label, or None. Links need no label."""
-    annotation: Any = schema.model_fields[field].annotation
-    linkish = bool(keys(field) & _LINKISH) or "Url" in str(annotation)
-    labels = {label: affinity(schema, field, label.words) for path, _ in said for label in path}
+    linkish = bool(keys(field) & _LINKISH) or '"uri"' in json.dumps(schema)
+    description = str(schema.get("description") or "")
+    labels = {label: affinity(field, description, label.words) for path, _ in said for label in path}
     best = max(labels, key=lambda label: labels[label], default=Label(0, 0, ""))
     under = [(path[path.index(best) + 1 :], value) for path, value in said if best in path] if labels.get(best) else []
-    model, many = model_in(annotation)
-    if model and many:
-        return records(model, under if labels.get(best) == 3 and len(under) > 1 else said)
-    if model or not (under or linkish):
-        return build(model, under)[0] if model and under else None
+    inner, many = object_in(schema, root)
+    if inner and many:
+        return records(inner, under if labels.get(best) == 3 and len(under) > 1 else said, root)
+    if inner or not (under or linkish):
+        return build(inner, under, root)[0] if inner and under else None
     links = [unique_urls("\n".join(value for _, value in near)) for near in (under, said if linkish else [])]
     candidates: list[Any] = [each for urls in links if urls for each in (urls[0], urls)]
     texts = [text for _, value in under if (text := clean(value)) and text != best.words]
@@ -236,30 +230,30 @@ def value_of(schema: type[BaseModel], field: str, said: list[Fact]) -> Any:
         several = texts if texts[1:] else [clean(each) for each in re.split(r"[,;]\s(?:and\s)?|\sand\s", texts[0])]
         candidates = [texts[0], number and number[0].replace(",", ""), several, *candidates]
     for candidate in filter(None, candidates):
-        with suppress(ValidationError):
-            return TypeAdapter[Any](annotation).validate_python(candidate)
+        with suppress(Misfit):
+            return fit(candidate, schema, root)
     return None
 
 
-def build(schema: type[BaseModel], said: list[Fact], name: str = "") -> tuple[BaseModel | None, int]:
-    """Fill ``schema`` from facts. Return the object (None if a required value is missing) and its number of values."""
-    values = {field: value_of(schema, field, said) for field in schema.model_fields}
+def build(schema: JSONSchema, said: list[Fact], root: JSONSchema, name: str = "") -> tuple[dict[str, Any] | None, int]:
+    """Fill ``schema`` from facts. Return the values (None if a required one is missing) and their number."""
+    values = {field: value_of(field, each, said, root) for field, each in properties(schema).items()}
     values |= {field: name for field, value in values.items() if value is None and keys(field) & _TITLISH}
     values = {field: value for field, value in values.items() if value not in (None, "", [])}
-    with suppress(ValidationError):
-        return schema.model_validate(values, by_name=True), len(values)
+    with suppress(Misfit):
+        return fit(values, schema, root), len(values)
     return None, 0
 
 
-def records(schema: type[BaseModel], said: list[Fact]) -> list[BaseModel]:
+def records(schema: JSONSchema, said: list[Fact], root: JSONSchema) -> list[dict[str, Any]]:
     """Return the sibling headings, items or rows that fill the most fields of ``schema``."""
     runs: dict[tuple[Label, ...], dict[Label, list[Fact]]] = {}
     for path, value in said:
         for depth, label in enumerate(up for up in path if up.level < INLINE):
             runs.setdefault(path[:depth], {}).setdefault(label, []).append((path[depth + 1 :], value))
-    best: tuple[float, list[BaseModel]] = (0.0, [])
+    best: tuple[float, list[dict[str, Any]]] = (0.0, [])
     for run in runs.values():
-        built = [build(schema, under, label.words) for label, under in run.items()]
+        built = [build(schema, under, root, label.words) for label, under in run.items()]
         enough = max(score for _, score in built) / 2
         selected = [(one, score) for one, score in built if one and score > enough]
         worth = sum(score for _, score in selected) * min(len(selected), 2) / max(len(selected), 1)
@@ -271,10 +265,12 @@ def fill(schema: type[BaseModel], text: str, page_links: str = "") -> BaseModel:
     """Extract ``schema`` or raise LLMOutputUnusable. ``page_links`` has lines ``text<TAB>target``."""
     targets = {line.partition("\t")[0]: line.rpartition("\t")[2] for line in page_links.splitlines()} | {"": ""}
     lines = (f"{line} {targets.get(clean(line[:200]), '')}" for line in text[:MAX_CHARS].split("\n"))
-    built, _ = build(schema, list(islice(facts("\n".join(lines)), MAX_FACTS)))
-    if built is None:
-        raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"the text lacks a value that {schema.__name__} requires")
-    return built
+    root = schema_of_model(schema)
+    values, _ = build(resolve(root, root), list(islice(facts("\n".join(lines)), MAX_FACTS)), root)
+    with suppress(ValidationError):
+        if values is not None:
+            return schema.model_validate(values, by_alias=True, by_name=True)
+    raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"the text lacks a value that {schema.__name__} requires")
 
 
 def reply(request: LLMRequest) -> BaseModel:

@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from answers.citations import unique_urls
 from judges.analysis.forecasts.forecast import EstimatedUsage, UsageByRole
@@ -31,6 +31,7 @@ from judges.analysis.forecasts.past_results import PastResults
 from judges.errors import LLMOutputUnusable, ReplyNotCached, UnusableKind
 from judges.llm.client import LLMReply, LLMRequest, role_of
 from judges.llm.families import is_reasoning_model
+from judges.llm.json_schema import fit, options, resolve, schema_of_model
 from judges.llm.lexical import MODEL, reply
 from judges.llm.pricing import Prices
 from judges.llm.remote import sent_params
@@ -275,9 +276,10 @@ def _as_reply(schema: type[BaseModel], value: Any) -> tuple[str, BaseModel]:
     Raises:
         LLMOutputUnusable: the value does not match the schema.
     """
+    described = schema_of_model(schema)
     try:
-        parsed = schema.model_validate(value)
-    except ValidationError as error:
+        parsed = schema.model_validate(fit(value, described, described))
+    except ValueError as error:
         raise LLMOutputUnusable(
             UnusableKind.OFF_SCHEMA, f"no reply can be guessed for schema {schema.__name__}"
         ) from error
@@ -287,16 +289,15 @@ def _as_reply(schema: type[BaseModel], value: Any) -> tuple[str, BaseModel]:
 def _minimal_value(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> Any:
     """Return the minimal value of a simple JSON Schema."""
     root = root or schema
-    if "$ref" in schema:
-        return _minimal_value(root.get("$defs", {}).get(str(schema["$ref"]).rsplit("/", 1)[-1], {}), root)
+    schema = resolve(schema, root)
     for name in ("default", "const"):
         if name in schema:
             return schema[name]
     if schema.get("enum"):
         return schema["enum"][0]
-    options = schema.get("anyOf") or ()
-    if options:
-        return None if any(option.get("type") == "null" for option in options) else _minimal_value(options[0], root)
+    choices = schema.get("anyOf") or ()
+    if choices:
+        return None if any(choice.get("type") == "null" for choice in choices) else _minimal_value(choices[0], root)
     if schema.get("type") == "object":
         return {name: _minimal_value(each, root) for name, each in schema.get("properties", {}).items()}
     return {"array": [], "string": "", "integer": 0, "number": 0.0, "boolean": False}.get(str(schema.get("type")))
@@ -402,11 +403,10 @@ def _fill_missing(read: Any, guessed: Any) -> Any:
 
 def _value(schema: Mapping[str, Any], name: str, outlined: Sequence[Entry], root: Mapping[str, Any]) -> Any:
     """Return an instance of a JSON Schema, filled from the entries."""
-    if "$ref" in schema:
-        return _value(root.get("$defs", {}).get(str(schema["$ref"]).rsplit("/", 1)[-1], {}), name, outlined, root)
-    options = [each for each in schema.get("anyOf") or () if each.get("type") != "null"]
-    if options:
-        return _value(options[0], name, outlined, root) if outlined else None
+    schema = resolve(schema, root)
+    choices = options(schema, root)
+    if choices != [schema]:
+        return _value(choices[0], name, outlined, root) if choices and outlined else None
     if schema.get("enum"):
         return schema["enum"][0]
     match schema.get("type"):

@@ -6,13 +6,12 @@ import copy
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from pydantic import BaseModel
 
 from answers.citations import unique_urls
 from judges.analysis.mutation.replay import Extracted
-from judges.llm.lexical import model_in
 
 Path: TypeAlias = tuple[str | int, ...]
 REMOVED = object()
@@ -127,7 +126,7 @@ def _walk(
     if isinstance(value, dict):
         for name, each in value.items():
             field = None if schema is None else schema.model_fields.get(name)
-            inner = None if field is None else model_in(field.annotation)[0]
+            inner = None if field is None else _model_in(field.annotation)
             declared_at = (schema.__name__, name) if schema is not None and field is not None else declared
             yield from _walk(each, (*path, name), path, inner, declared_at, key)
     elif isinstance(value, list):
@@ -135,6 +134,13 @@ def _walk(
             yield from _walk(each, (*path, number), owner, schema, declared, key)
     else:
         yield Field(extraction=key, path=path, owner=owner, value=value, declared=declared)
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """Return the model class in a type such as ``list[Director] | None``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((model for each in get_args(annotation) if (model := _model_in(each)) is not None), None)
 
 
 def _containers(value: Any, path: Path) -> Iterator[Path]:

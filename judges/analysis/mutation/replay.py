@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
+from judges.llm.json_schema import JSONSchema, options, schema_of_model
 from rubrics.verdict import Usage
 
 MODEL = "replay"
@@ -142,27 +143,22 @@ PAGE = "https://made-up.invalid/page"
 
 def generate_values(schema: type[BaseModel]) -> Any:
     """Return JSON values that fill every field. Texts name their field, lists have three entries that differ."""
-    described = schema.model_json_schema()
-    return _value(described, described.get("$defs", {}), "value", "", 0)
+    described = schema_of_model(schema)
+    return _value(described, described, "value", "", 0)
 
 
-def _value(described: dict[str, Any], definitions: dict[str, Any], name: str, place: str, depth: int) -> Any:
+def _value(described: JSONSchema, root: JSONSchema, name: str, place: str, depth: int) -> Any:
     """Return a value for one field. ``place`` numbers the list entries around it, such as " 2" or " 2.1"."""
-    if "$ref" in described:
-        described = definitions.get(str(described["$ref"]).rpartition("/")[2], {})
-    for keyword in ("anyOf", "oneOf", "allOf"):
-        options = [each for each in described.get(keyword, ()) if each.get("type") != "null"]
-        if options:
-            return _value(options[0], definitions, name, place, depth)
+    described = next(iter(options(described, root)), {"type": "null"})
     if "const" in described or "enum" in described:
         return described.get("const", (described.get("enum") or [None])[0])
     match described.get("type"):
         case "object" if depth < _MAX_DEPTH:
             fields = described.get("properties", {})
-            return {each: _value(inner, definitions, each, place, depth + 1) for each, inner in fields.items()}
+            return {each: _value(inner, root, each, place, depth + 1) for each, inner in fields.items()}
         case "array" if depth + 1 < _MAX_DEPTH:  # + 1 because entries may be objects
             entry, before = described.get("items", {}), f"{place}." if place else " "
-            return [_value(entry, definitions, name, f"{before}{n}", depth + 1) for n in range(1, _ENTRIES + 1)]
+            return [_value(entry, root, name, f"{before}{n}", depth + 1) for n in range(1, _ENTRIES + 1)]
         case "integer" | "number":
             return _number(described, place)
         case "boolean":
@@ -174,7 +170,7 @@ def _value(described: dict[str, Any], definitions: dict[str, Any], name: str, pl
     return [] if described.get("type") == "array" else {} if described.get("type") == "object" else None
 
 
-def _number(described: dict[str, Any], place: str) -> Any:
+def _number(described: JSONSchema, place: str) -> Any:
     """Return the smallest number allowed, plus the number of the list entry if the maximum permits it."""
     least = described.get("minimum", 1)
     value = least + int(place.rpartition(".")[2] or 0)

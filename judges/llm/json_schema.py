@@ -1,0 +1,172 @@
+"""JSON Schemas of reply classes: references, optional values, and the value that a text stands for.
+
+Covers the schemas that pydantic generates. Unknown keywords are ignored, because the class itself validates the reply.
+"""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from typing import Any, Final, TypeAlias
+
+from pydantic import AnyUrl, BaseModel, TypeAdapter, ValidationError
+
+JSONSchema: TypeAlias = Mapping[str, Any]
+MAX_DEPTH: Final = 48
+MAX_STEPS: Final = 10_000
+_FORMATS: Final[Mapping[str, Any]] = {
+    "date": datetime.date,
+    "date-time": datetime.datetime,
+    "time": datetime.time,
+    "uri": AnyUrl,
+    "uuid": uuid.UUID,
+}
+_LAX_TYPES: Final[Mapping[str, Any]] = {"integer": int, "number": float, "boolean": bool}
+
+
+@lru_cache(maxsize=256)
+def schema_of_model(model: type[BaseModel]) -> JSONSchema:
+    """Return the JSON Schema of a class. Do not modify the returned value; it is cached."""
+    return model.model_json_schema()
+
+
+def resolve(schema: JSONSchema, root: JSONSchema) -> JSONSchema:
+    """Follow ``$ref`` to the definition in ``root``; an unknown or circular reference allows every value."""
+    for _ in range(MAX_DEPTH):
+        if not isinstance(schema.get("$ref"), str):
+            return schema
+        definitions = root.get("$defs")
+        name = schema["$ref"].rpartition("/")[2]
+        definition = definitions.get(name) if isinstance(definitions, Mapping) else None
+        schema = definition if isinstance(definition, Mapping) else {}
+    return {}
+
+
+def options(schema: JSONSchema, root: JSONSchema) -> list[JSONSchema]:
+    """Return the alternatives of a schema, resolved, without null. A schema without alternatives is the only one."""
+    schema = resolve(schema, root)
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        choices = schema.get(keyword)
+        if isinstance(choices, list) and choices:
+            resolved = [resolve(choice, root) for choice in choices if isinstance(choice, Mapping)]
+            return [choice for choice in resolved if choice.get("type") != "null"]
+    return [schema]
+
+
+def properties(schema: JSONSchema) -> dict[str, JSONSchema]:
+    """Return the schemas of an object's fields by name."""
+    fields = schema.get("properties")
+    return {
+        str(name): field if isinstance(field, Mapping) else {}
+        for name, field in (fields.items() if isinstance(fields, Mapping) else ())
+    }
+
+
+def object_in(schema: JSONSchema, root: JSONSchema, depth: int = 0) -> tuple[JSONSchema | None, bool]:
+    """Return the schema of the objects in a field such as ``list[Director] | None``, and whether it is a list."""
+    for option in options(schema, root) if depth < MAX_DEPTH else ():
+        if properties(option):
+            return option, False
+        items = option.get("items")
+        inner = object_in(items, root, depth + 1)[0] if isinstance(items, Mapping) else None
+        if inner is not None:
+            return inner, True
+    return None, False
+
+
+class Misfit(ValueError):
+    """A value does not fit a schema."""
+
+
+def fit(value: Any, schema: JSONSchema, root: JSONSchema) -> Any:
+    """Return ``value`` as the schema requires it: the text "87" becomes a number if only a number fits.
+
+    ``pattern`` is not checked, because the regular expression of an untrusted schema may never end.
+
+    Raises:
+        Misfit: the value does not fit, or the schema has too many alternatives.
+    """
+    return _Fit(root).fit(value, schema)
+
+
+class _Fit:
+    """Comparison of one value with a schema. Its depth and steps are limited: alternatives may refer to each other."""
+
+    def __init__(self, root: JSONSchema) -> None:
+        self._root = root
+        self._steps = 0
+
+    def fit(self, value: Any, schema: JSONSchema, depth: int = 0) -> Any:
+        self._steps += 1
+        if self._steps > MAX_STEPS or depth > MAX_DEPTH:
+            raise Misfit("the schema or the value is nested too deeply")
+        schema = resolve(schema, self._root)
+        choices = options(schema, self._root)
+        has_alternatives = choices != [schema]
+        if value is None and (has_alternatives or schema.get("type") in ("null", None)):
+            return None
+        if not has_alternatives:
+            return self._fit_one(value, schema, depth + 1)
+        # A text stays a text if that is allowed.
+        for choice in sorted(choices, key=lambda choice: isinstance(value, str) and choice.get("type") != "string"):
+            try:
+                return self.fit(value, choice, depth + 1)
+            except Misfit:
+                continue
+        raise Misfit("no alternative fits")
+
+    def _fit_one(self, value: Any, schema: JSONSchema, depth: int) -> Any:
+        if "const" in schema or isinstance(schema.get("enum"), list):
+            if value in (schema["enum"] if "enum" in schema else [schema["const"]]):
+                return value
+            raise Misfit("not one of the values allowed")
+        match schema.get("type"), value:
+            case None, _:
+                return value
+            case "object", Mapping():
+                return self._fit_object(value, schema, depth)
+            case "array", list() | tuple():
+                items = schema.get("items")
+                return [self.fit(each, items if isinstance(items, Mapping) else {}, depth) for each in value]
+            case "string", str():
+                return _fit_text(value, schema)
+            case ("integer" | "number" | "boolean") as kind, _:
+                return _fit_range(_converted(value, _LAX_TYPES[kind]), schema)
+            case kind, _:
+                raise Misfit(f"not of type {kind}")
+
+    def _fit_object(self, value: Mapping[str, Any], schema: JSONSchema, depth: int) -> dict[str, Any]:
+        fields, required = properties(schema), schema.get("required")
+        if not set(map(str, required if isinstance(required, list) else ())) <= value.keys():
+            raise Misfit("a required value is missing")
+        return {name: self.fit(each, fields[name], depth) if name in fields else each for name, each in value.items()}
+
+
+def _fit_text(value: str, schema: JSONSchema) -> str:
+    _fit_range(len(value), schema, "minLength", "maxLength")
+    format_type = _FORMATS.get(str(schema.get("format")))
+    if format_type is not None:
+        _converted(value, format_type)
+    return value
+
+
+def _fit_range(value: Any, schema: JSONSchema, least: str = "minimum", greatest: str = "maximum") -> Any:
+    bounds = [schema.get(name) for name in (least, greatest)]
+    low, high = (bound if isinstance(bound, int | float) else value for bound in bounds)
+    if not low <= value <= high:
+        raise Misfit("out of range")
+    return value
+
+
+def _converted(value: Any, kind: Any) -> Any:
+    try:
+        return _adapter(kind).validate_python(value)
+    except ValidationError as error:
+        raise Misfit(f"not a valid {kind.__name__}") from error
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
