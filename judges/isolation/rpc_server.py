@@ -29,6 +29,7 @@ from judges.isolation.serialization import (
     to_json_value,
 )
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
+from judges.llm.observed import ObservedLLM
 from judges.llm.remote import repair_request
 from judges.prompting.verdict_reply import BinaryEvalResult
 from judges.verifier import ClaimJudge
@@ -184,22 +185,11 @@ def reply_value(reply: LLMReply) -> dict[str, Any]:
 
 
 def _repairing(llm: LLMClient, params: Mapping[str, Any]) -> LLMClient:
-    kind = params.get("unusable")
-    return llm if kind is None else _RepairingClient(llm, from_json_value(kind, UnusableKind))
-
-
-class _RepairingClient:
-    """Client that adds to each request that the previous reply did not match the judge file's class."""
-
-    def __init__(self, llm: LLMClient, kind: UnusableKind) -> None:
-        self._llm = llm
-        self._kind = kind
-
-    async def complete(self, request: LLMRequest) -> LLMReply:
-        return await self._llm.complete(repair_request(request, self._kind))
-
-    async def aclose(self) -> None:
-        """Do nothing: the wrapped client stays open."""
+    """Return a client that tells the model if its previous reply did not match the judge file's class."""
+    if params.get("unusable") is None:
+        return llm
+    kind = from_json_value(params["unusable"], UnusableKind)
+    return ObservedLLM(llm, (), prepare=lambda request: repair_request(request, kind))
 
 
 def _page_from_script(page: Mapping[str, Any]) -> Evidence:

@@ -29,10 +29,9 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from judges.errors import LLMError, ShorterPage, UnusableReply
-from judges.llm.client import LLMClient, LLMReply, LLMRequest, Message
+from judges.llm.client import LLMReply, LLMRequest, Message
 from judges.llm.context_windows import with_shortened_page
 from judges.llm.images import DataURI
-from judges.llm.observed import ObservedLLM
 from judges.llm.remote import sent_params
 from judges.llm.request_formats import SCHEMA_IN_WORDS
 from judges.prompting.prompts.library import load_prompt
@@ -261,12 +260,12 @@ def schema_of(schema: type[BaseModel]) -> tuple[str, Any]:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), json.loads(text)
 
 
-_active_recorder: ContextVar[CallRecorder | None] = ContextVar("listening", default=None)
+_active_recorder: ContextVar[CallRecorder | None] = ContextVar("active_recorder", default=None)
 
 
 @contextmanager
 def recording_calls(recorder: CallRecorder) -> Iterator[None]:
-    """Record the calls of ``recorded_client`` clients inside this context, including the tasks started in it."""
+    """Record the calls of clients with an ``ActiveRecorder`` inside this context, including the tasks started in it."""
     token = _active_recorder.set(recorder)
     try:
         yield
@@ -274,22 +273,20 @@ def recording_calls(recorder: CallRecorder) -> Iterator[None]:
         _active_recorder.reset(token)
 
 
-def recorded_client(client: LLMClient) -> LLMClient:
-    """Wrap a client that a judge script created, so that the active recorder receives its calls."""
-    return _RecordedIfActive(client)
+class ActiveRecorder:
+    """Request observer that forwards to the recorder of the context in which the request is sent, if any."""
 
+    async def replied(self, request: LLMRequest, reply: LLMReply, seconds: float) -> None:
+        if (recorder := _active_recorder.get()) is not None:
+            await recorder.replied(request, reply, seconds)
 
-class _RecordedIfActive:
-    def __init__(self, inner: LLMClient) -> None:
-        self._inner = inner
+    async def failed(self, request: LLMRequest, error: LLMError) -> None:
+        if (recorder := _active_recorder.get()) is not None:
+            await recorder.failed(request, error)
 
-    async def complete(self, request: LLMRequest) -> LLMReply:
-        recorder = _active_recorder.get()
-        client = self._inner if recorder is None else ObservedLLM(self._inner, (recorder,))
-        return await client.complete(request)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
+    def cancelled(self, request: LLMRequest) -> None:
+        if (recorder := _active_recorder.get()) is not None:
+            recorder.cancelled(request)
 
 
 CANCELLED_OUTCOME: Final[Mapping[str, Any]] = {"called_off": True}

@@ -1,7 +1,7 @@
 """Observation of the requests of one answer: every request and its outcome is reported once to each observer.
 
-``ObservedLLM`` is the only wrapper around the client of a model. Call log, usage, metrics and detection of rejections
-are observers.
+``ObservedLLM`` is the only wrapper around the client of a model. Call log, usage, metrics, detection of rejections and
+recorders of replies are observers.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ class RequestObserver(Protocol):
 
 
 class ObservedLLM:
-    """``LLMClient`` that reports the requests to ``inner``, which it does not close.
+    """``LLMClient`` that reports the requests to ``inner``.
 
-    ``prepare`` changes each request first, so that observers, cache key and server see the same request.
+    ``prepare`` changes each request first, so that observers, cache key and server see the same request. ``inner`` is
+    shared and stays open, unless ``owns_inner``.
     """
 
     def __init__(
@@ -45,10 +46,12 @@ class ObservedLLM:
         observers: Sequence[RequestObserver],
         *,
         prepare: Callable[[LLMRequest], LLMRequest] = lambda request: request,
+        owns_inner: bool = False,
     ) -> None:
         self._inner = inner
         self._observers = observers
         self._prepare = prepare
+        self._owns_inner = owns_inner
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         request = self._prepare(request)
@@ -69,7 +72,8 @@ class ObservedLLM:
         return reply
 
     async def aclose(self) -> None:
-        """Do nothing: the wrapped client is shared."""
+        if self._owns_inner:
+            await self._inner.aclose()
 
 
 class UsageMeter:

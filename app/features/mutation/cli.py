@@ -215,7 +215,8 @@ async def _change_answer(settings: Settings, inputs: _TestInputs) -> _AnswerChan
     from app.engine.runtime import open_runtime
     from app.engine.text_judging import runtime_with_pages, text_judge, texts_of
     from judges.analysis.mutation.mutation_test import MutationTest
-    from judges.analysis.mutation.replay import RecordingClient
+    from judges.analysis.mutation.replay import ExtractionRecorder
+    from judges.llm.observed import ObservedLLM
 
     console = stderr_console()
     replies: dict[str, str] = {}
@@ -223,7 +224,8 @@ async def _change_answer(settings: Settings, inputs: _TestInputs) -> _AnswerChan
         runtime = await stack.enter_async_context(open_runtime(settings))
         if inputs.pages is not None:
             runtime = await stack.enter_async_context(runtime_with_pages(runtime, inputs.pages))
-        judged = text_judge(runtime, inputs.judge, inputs.model, lambda client: RecordingClient(client, replies))
+        recorder = ExtractionRecorder(replies)
+        judged = text_judge(runtime, inputs.judge, inputs.model, lambda client: ObservedLLM(client, (recorder,)))
         mutation_test = MutationTest(judged, inputs.answer)
         with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
             bar = progress.add_task("unchanged answer", total=None)

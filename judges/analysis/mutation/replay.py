@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from judges.errors import LLMOutputUnusable, UnusableKind
+from judges.errors import LLMError, LLMOutputUnusable, UnusableKind
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.json_schema import JSONSchema, options, schema_of_model
 from rubrics.verdict import Usage
@@ -40,21 +40,21 @@ def request_key(request: LLMRequest) -> str:
     return hashlib.sha256(json.dumps([schema, parts], sort_keys=True).encode()).hexdigest()
 
 
-class RecordingClient:
-    """``LLMClient`` that records the replies to extractions as JSON text, by ``request_key``."""
+class ExtractionRecorder:
+    """Request observer that records the replies to extractions as JSON text, by ``request_key``."""
 
-    def __init__(self, client: LLMClient, replies: dict[str, str]) -> None:
-        self._client = client
+    def __init__(self, replies: dict[str, str]) -> None:
         self._replies = replies
 
-    async def complete(self, request: LLMRequest) -> LLMReply:
-        reply = await self._client.complete(request)
+    async def replied(self, request: LLMRequest, reply: LLMReply, seconds: float) -> None:
         if request.purpose == "extract":
             self._replies[request_key(request)] = _json_text(reply)
-        return reply
 
-    async def aclose(self) -> None:
-        """The client behind it stays open."""
+    async def failed(self, request: LLMRequest, error: LLMError) -> None:
+        """Do nothing."""
+
+    def cancelled(self, request: LLMRequest) -> None:
+        """Do nothing."""
 
 
 class Recordings:

@@ -18,8 +18,9 @@ from weakref import WeakKeyDictionary
 from pydantic import BaseModel
 
 from judges.errors import LLMOutputUnusable, UnusableKind
-from judges.llm.call_recording import recorded_client
+from judges.llm.call_recording import ActiveRecorder
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
+from judges.llm.observed import ObservedLLM
 from judges.llm.providers import AZURE_API_VERSION, DEFAULT_PROVIDER, Access, make_client, parse_model
 from judges.prompting.verdict_reply import BinaryEvalResult
 from mind2web2.environment import model_name, value_of
@@ -132,28 +133,20 @@ def open_provider(provider: str) -> LLMClient:
 def _open(provider: str, access: Access) -> LLMClient:
     remote = external_services().model(provider)
     if remote is not None:
-        return recorded_client(remote)
+        return ObservedLLM(remote, (ActiveRecorder(),), owns_inner=True)
     # Callers hold their own semaphore during each call.
     llm, _ = make_client(f"{provider}/{_ANY_MODEL}", access=access, semaphore=asyncio.Semaphore(_UNBOUNDED))
     if parse_model(f"{provider}/{_ANY_MODEL}").provider == DEFAULT_PROVIDER and access.openai_base_url is None:
-        llm = _RetiredNames(llm)
-    return recorded_client(llm)
+        llm = ObservedLLM(llm, (), prepare=_without_retired_model, owns_inner=True)
+    return ObservedLLM(llm, (ActiveRecorder(),), owns_inner=True)
 
 
-class _RetiredNames:
-    """Client of OpenAI's own API that replaces the toolkit's retired default model with the configured one."""
-
-    def __init__(self, inner: LLMClient) -> None:
-        self._inner = inner
-
-    async def complete(self, request: LLMRequest) -> LLMReply:
-        if request.model == _RETIRED_DEFAULT:
-            params = {name: value for name, value in request.params.items() if name != "temperature"}
-            request = replace(request, model=model_name(), params=params)
-        return await self._inner.complete(request)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
+def _without_retired_model(request: LLMRequest) -> LLMRequest:
+    """Replace the toolkit's default model, which OpenAI has shut down, with the configured one."""
+    if request.model != _RETIRED_DEFAULT:
+        return request
+    params = {name: value for name, value in request.params.items() if name != "temperature"}
+    return replace(request, model=model_name(), params=params)
 
 
 async def respond(llm: LLMClient, request: LLMRequest, *, count_token: bool) -> Response:

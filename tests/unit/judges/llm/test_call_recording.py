@@ -20,7 +20,7 @@ from judges.llm.call_log_reader import (
     read_calls,
     recorded_request_key,
 )
-from judges.llm.call_recording import CallRecorder, recorded_client, recording_calls
+from judges.llm.call_recording import ActiveRecorder, CallRecorder, recording_calls
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.context_windows import SHORTENED_PAGE_NOTICE, with_shortened_page
 from judges.llm.images import DataURI, image_part
@@ -191,7 +191,7 @@ async def test_pieces_over_the_size_limit_are_listed_as_left_out(monkeypatch: py
 
 async def test_clients_opened_by_a_script_are_recorded_while_it_runs():
     recorder = CallRecorder("res_1")
-    client = recorded_client(RuleLLM())
+    client = ObservedLLM(RuleLLM(), (ActiveRecorder(),))
     await client.complete(request("before"))
     with recording_calls(recorder):
         await asyncio.gather(*(client.complete(request(f"claim {n}")) for n in range(5)))
