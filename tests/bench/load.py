@@ -16,6 +16,7 @@ import psycopg
 
 from tests.bench.http_load import Load, Wire, as_fast_as_answered, at_a_rate, request
 from tests.fakes.program import environment_for, private_database, running_service
+from tests.fakes.warm_start import COLD
 
 SUBMISSIONS_PER_S = 200
 SUBMISSION_S = 10
@@ -47,7 +48,9 @@ def measure() -> Seen:
     home = Path(tempfile.mkdtemp(prefix="assay-bench-"))
     home.chmod(0o755)
     try:
-        with running_service(home, environment_for(home, ASSAY_RATE_PER_S="0"), "--workers", "0") as service:
+        with running_service(
+            home, environment_for(home, ASSAY_RATE_PER_S="0"), "--workers", "0", program=COLD
+        ) as service:
             times = psutil.Process(service.process.pid).cpu_times
             address = ("127.0.0.1", service.port)
             return asyncio.run(_measure(address, private_database(home), lambda: sum(times()[:2])))
