@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from app.jobs.evaluator import JobRunner
     from app.service import Service
+    from app.tabs import Tab
 
 TokenCheck: TypeAlias = "Callable[[Service, str], Awaitable[object]]"
 """Checks the ``Authorization`` header of a request; raises ``Problem`` if it does not permit the request."""
@@ -32,21 +33,27 @@ class Commands:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """What one feature adds to the core. All parts are functions, so that listing the features loads none of them."""
+    """What one feature adds to the core. Most parts are functions, so that listing the features loads none of them."""
 
     name: str
+    """Name of the package below ``app.features``."""
     commands: Callable[[Commands], None] | None = None
     """Adds commands to the command line."""
     routers: Callable[[], Sequence[APIRouter]] = tuple
     """Routers of the HTTP API."""
     pages: Callable[[], Sequence[APIRouter]] = tuple
-    """Routers of the dashboard."""
+    """Routers of the dashboard. Their templates are in the folder ``templates`` of the package."""
+    tabs: Sequence[Tab] = ()
     examples: Callable[[], Mapping[str, Any]] = dict
     """Response examples for the OpenAPI description, by operation, for example ``GET /v1/compare``."""
     token_checks: Callable[[], Mapping[str, TokenCheck]] = dict
     """Path prefixes whose requests carry the feature's own tokens instead of an API key."""
     job_runners: Callable[[], Mapping[str, JobRunner]] = field(default=dict)
     """Runners for job kinds other than the judging of one answer, by the kind's name."""
+
+    @property
+    def has_pages(self) -> bool:
+        return self.pages is not tuple
 
 
 def job_runners(features: Sequence[Feature]) -> dict[str, JobRunner]:

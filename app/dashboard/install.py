@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from fastapi import APIRouter, FastAPI, Request, Response
 
@@ -11,7 +11,7 @@ from app.dashboard import captures, home, jobs, page_panels, results, review, si
 from app.dashboard.assets import Assets
 from app.dashboard.errors import NotFound
 from app.dashboard.html_route import HtmlRoute
-from app.dashboard.rendering import HEADERS, Renderer
+from app.dashboard.rendering import HEADERS, FeaturePages, Renderer
 from app.dashboard.result_cache import ResultCache
 from app.dashboard.sessions import Sessions
 from app.dashboard.viewer import Dashboard, ViewerDep
@@ -42,13 +42,13 @@ PAGES = (
 )
 
 
-def install_dashboard(app: FastAPI, *, keys: Callable[[], bool]) -> None:
+def install_dashboard(app: FastAPI, *, keys: Callable[[], bool], features: Sequence[FeaturePages]) -> None:
     """Add the state and the assets of the dashboard to ``app``, which has the routes of the API and of ``PAGES``.
 
     ``keys``: whether the service requires API keys, so that people must sign in.
     """
     assets = Assets()
     app.state.dashboard = Dashboard(
-        api=app, renderer=Renderer(assets), sessions=Sessions(), results=ResultCache(), keys=keys
+        api=app, renderer=Renderer(assets, features), sessions=Sessions(), results=ResultCache(), keys=keys
     )
     app.include_router(assets.router())

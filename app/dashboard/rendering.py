@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from app.dashboard import charts, wording
 from app.dashboard.assets import Assets
+from app.tabs import Tab
 
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -25,6 +26,12 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
+TABS: Final = (
+    Tab(name="home", path="/", label="Agents"),
+    Tab(name="jobs", path="/jobs", label="Jobs"),
+    Tab(name="review", path="/review", label="Review"),
+    Tab(name="pages", path="/pages", label="Pages"),
+)
 _FILTERS = {
     "points": wording.points,
     "percent": wording.percent,
@@ -41,10 +48,22 @@ _FILTERS = {
 }
 
 
-def create_environment(assets: Assets) -> Environment:
-    """Return the Jinja2 environment with the filters and functions of the templates."""
+class FeaturePages(Protocol):
+    """Pages of a feature: see ``app.feature.Feature``, which this package does not import."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def tabs(self) -> Sequence[Tab]: ...
+    @property
+    def has_pages(self) -> bool: ...
+
+
+def create_environment(assets: Assets, features: Sequence[FeaturePages] = ()) -> Environment:
+    """Return the Jinja2 environment with the templates of the core and of ``features``, and their functions."""
+    packages = ["app.dashboard", *(f"app.features.{feature.name}" for feature in features if feature.has_pages)]
     environment = Environment(
-        loader=PackageLoader("app.dashboard"),
+        loader=ChoiceLoader([PackageLoader(package) for package in packages]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -58,6 +77,8 @@ def create_environment(assets: Assets) -> Environment:
         "trend_line": charts.trend_line,
         "duration": wording.duration,
         "job_errors": wording.JOB_ERRORS,
+        "tabs": (*TABS, *(tab for feature in features for tab in feature.tabs)),
+        "features": frozenset(feature.name for feature in features),
     }
     return environment
 
@@ -65,8 +86,8 @@ def create_environment(assets: Assets) -> Environment:
 class Renderer:
     """Renders the dashboard's templates. All values are escaped except ``Markup`` created by the dashboard."""
 
-    def __init__(self, assets: Assets) -> None:
-        self._environment = create_environment(assets)
+    def __init__(self, assets: Assets, features: Sequence[FeaturePages] = ()) -> None:
+        self._environment = create_environment(assets, features)
 
     def fragment(self, template: str, /, **values: Any) -> Markup:
         """Return the HTML of a template for use inside a page."""

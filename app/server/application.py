@@ -113,7 +113,7 @@ def create_app(
     app.add_middleware(OriginGuard, loopback_only=lambda: not _has_keys(app))
     app.add_middleware(ResponseHeaders, metrics=metrics)
     app.router.routes.extend(_routes(tuple(features)))
-    install_dashboard(app, keys=lambda: _has_keys(app))
+    install_dashboard(app, keys=lambda: _has_keys(app), features=features)
     return app
 
 

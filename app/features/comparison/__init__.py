@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from app.feature import Commands, Feature
+from app.tabs import Tab
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
@@ -36,4 +37,11 @@ def _examples() -> Mapping[str, Any]:
     return examples()
 
 
-FEATURE = Feature(name="comparison", commands=_commands, routers=_routers, pages=_pages, examples=_examples)
+FEATURE = Feature(
+    name="comparison",
+    commands=_commands,
+    routers=_routers,
+    pages=_pages,
+    tabs=(Tab(name="compare", path="/compare", label="Compare"),),
+    examples=_examples,
+)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from app.feature import Commands, Feature
+from app.tabs import Tab
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
@@ -37,4 +38,11 @@ def _job_runners() -> "Mapping[str, JobRunner]":
     return {"suite": run_suite}
 
 
-FEATURE = Feature(name="suites", commands=_commands, routers=_routers, pages=_pages, job_runners=_job_runners)
+FEATURE = Feature(
+    name="suites",
+    commands=_commands,
+    routers=_routers,
+    pages=_pages,
+    tabs=(Tab(name="suites", path="/suites", label="Suites"),),
+    job_runners=_job_runners,
+)
