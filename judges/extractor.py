@@ -42,6 +42,19 @@ class Extraction(Generic[S]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionQuestion:
+    """Values to read: those that ``prompt`` asks for, from the page of ``evidence`` or else from the answer."""
+
+    schema: type[BaseModel]
+    prompt: str
+    task: str
+    answer: str
+    evidence: Evidence | None = None
+    instruction: str | None = None
+    use_screenshot: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionReply:
     """Usable reply to an extraction request, not yet checked. ``evidence`` holds the digests of the page shown."""
 
@@ -60,22 +73,16 @@ class ExtractorBase(ABC):
     style: Style
 
     @abstractmethod
-    async def ask(
-        self,
-        schema: type[BaseModel],
-        prompt: str,
-        *,
-        task: str,
-        answer: str,
-        evidence: Evidence | None,
-        instruction: str | None,
-        use_screenshot: bool,
-    ) -> ExtractionReply:
+    async def ask(self, question: ExtractionQuestion) -> ExtractionReply:
         """Send the extraction request to the model.
 
         Raises:
             ExtractionFailed: there is no usable reply.
         """
+
+    async def with_text(self, evidence: Evidence) -> Evidence:
+        """Return the page with its text, which is needed to detect invented values."""
+        return evidence
 
     async def extract(
         self,
@@ -87,47 +94,24 @@ class ExtractorBase(ABC):
         evidence: Evidence | None = None,
         instruction: str | None = None,
         use_screenshot: bool = True,
-    ) -> S:
-        """Return the values that ``prompt`` asks for, from the page of ``evidence`` or else from the answer.
+    ) -> Extraction[S]:
+        """Return the values that ``prompt`` asks for. Arguments as for ``ExtractionQuestion``.
 
         Raises:
             ExtractionFailed: there is no usable reply, or it does not fit ``schema`` without its invented URLs.
         """
-        extraction = await self.extract_in_full(
-            schema,
-            prompt,
-            task=task,
-            answer=answer,
-            evidence=evidence,
-            instruction=instruction,
-            use_screenshot=use_screenshot,
-        )
-        return extraction.value
-
-    async def extract_in_full(
-        self,
-        schema: type[S],
-        prompt: str,
-        *,
-        task: str,
-        answer: str,
-        evidence: Evidence | None = None,
-        instruction: str | None = None,
-        use_screenshot: bool = True,
-    ) -> Extraction[S]:
-        """Like ``extract``, with everything that the result stores about the extraction.
-
-        Raises:
-            ExtractionFailed: see ``extract``.
-        """
+        if evidence is not None and self.style is Style.NATIVE:
+            evidence = await self.with_text(evidence)
         extraction_reply = await self.ask(
-            schema,
-            prompt,
-            task=task,
-            answer=answer,
-            evidence=evidence,
-            instruction=instruction,
-            use_screenshot=use_screenshot,
+            ExtractionQuestion(
+                schema=schema,
+                prompt=prompt,
+                task=task,
+                answer=answer,
+                evidence=evidence,
+                instruction=instruction,
+                use_screenshot=use_screenshot,
+            )
         )
         reply = extraction_reply.reply
         value = _parsed_as(reply, schema)
@@ -170,27 +154,25 @@ class Extractor(ExtractorBase):
         self.style = style
         self._params = dict(params or {})
 
-    async def ask(
-        self,
-        schema: type[BaseModel],
-        prompt: str,
-        *,
-        task: str,
-        answer: str,
-        evidence: Evidence | None,
-        instruction: str | None,
-        use_screenshot: bool,
-    ) -> ExtractionReply:
-        page = None if evidence is None else await self._pages.prepare(evidence, use_screenshot=use_screenshot)
-        question = Question(task=task, answer=answer, claim=prompt, instruction=instruction, page=page)
+    async def ask(self, question: ExtractionQuestion) -> ExtractionReply:
+        evidence, page = question.evidence, None
+        if evidence is not None:
+            page = await self._pages.prepare(evidence, use_screenshot=question.use_screenshot)
+        shown = Question(
+            task=question.task,
+            answer=question.answer,
+            claim=question.prompt,
+            instruction=question.instruction,
+            page=page,
+        )
         rendered = await run_cpu_bound(
-            lambda: render_extraction(question, self._block_builder, self.style),
-            *(answer, task, prompt, "" if page is None else page.links),
+            lambda: render_extraction(shown, self._block_builder, self.style),
+            *(question.answer, question.task, question.prompt, "" if page is None else page.links),
         )
         request = LLMRequest(
             model=self.model,
             messages=rendered.messages,
-            schema=schema,
+            schema=question.schema,
             purpose="extract",
             prompt=rendered.prompt,
             parts=rendered.parts,

@@ -206,7 +206,7 @@ class _Reader:
         try:
             with self.runner_time.counted():
                 evidence = None if source is None else await self._evidence(source)
-                extraction = await self.tools.extractor.extract_in_full(
+                extraction = await self.tools.extractor.extract(
                     schema, prompt, task=self.task, answer=self.answer.text, evidence=evidence, instruction=instruction
                 )
         except ExtractionFailed as error:

@@ -51,12 +51,35 @@ class _VoteRecord:
     text_only: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimQuestion:
+    """Claim to settle on one page, or on the answer alone if ``evidence`` is None. Its ``sources`` are ignored.
+
+    ``trials`` is the number of votes: positive and odd.
+    """
+
+    claim: Claim
+    task: str
+    answer: str
+    evidence: Evidence | None = None
+    trials: int = DEFAULT_TRIALS
+    use_screenshot: bool = True
+
+
 class ClaimJudge(ABC):
     """Base class of claim judges. Subclasses send requests to ``model`` directly or through another process."""
 
     model: str
 
     @abstractmethod
+    async def settle(self, question: ClaimQuestion, *, cache_only: bool = False) -> Verdict:
+        """Return the verdict. With ``cache_only``, use cached replies only.
+
+        Raises:
+            ReplyNotCached: ``cache_only`` is set and a reply is not cached.
+            ValueError: ``trials`` is not a positive odd number.
+        """
+
     async def judge(
         self,
         claim: Claim,
@@ -67,24 +90,12 @@ class ClaimJudge(ABC):
         trials: int = DEFAULT_TRIALS,
         use_screenshot: bool = True,
     ) -> Verdict:
-        """Settle a claim on one page, or on the answer alone if ``evidence`` is None. Ignores ``claim.sources``.
-
-        Raises:
-            ValueError: ``trials`` is not a positive odd number.
-        """
-
-    async def judge_from_cache(
-        self,
-        claim: Claim,
-        *,
-        task: str,
-        answer: str,
-        evidence: Evidence | None = None,
-        trials: int = DEFAULT_TRIALS,
-        use_screenshot: bool = True,
-    ) -> Verdict | None:
-        """Like ``judge``, but use cached replies only. Return None if a reply is missing."""
-        return None
+        """Settle a claim. Arguments as for ``ClaimQuestion``, errors as for ``settle``."""
+        return await self.settle(
+            ClaimQuestion(
+                claim=claim, task=task, answer=answer, evidence=evidence, trials=trials, use_screenshot=use_screenshot
+            )
+        )
 
     async def judge_any(
         self,
@@ -107,20 +118,22 @@ class ClaimJudge(ABC):
         if not claim.sources:
             return no_source_verdict()
 
-        async def on_page(url: str, *, from_cache: bool = False) -> Verdict | None:
+        question = ClaimQuestion(claim=claim, task=task, answer=answer, trials=trials, use_screenshot=use_screenshot)
+
+        async def on_page(url: str, *, cache_only: bool = False) -> Verdict | None:
             try:
                 evidence = await evidence_for(url)
             except CacheError as error:
                 return verdict_without_evidence(error)
-            judge = self.judge_from_cache if from_cache else self.judge
-            return await judge(
-                claim, task=task, answer=answer, evidence=evidence, trials=trials, use_screenshot=use_screenshot
-            )
+            try:
+                return await self.settle(replace(question, evidence=evidence), cache_only=cache_only)
+            except ReplyNotCached:
+                return None
 
         urls = dict(enumerate(claim.sources))
         verdicts: dict[int, Verdict] = {}
         if len(urls) > 1:
-            verdicts = await _until_supported(urls, lambda url: on_page(url, from_cache=True))
+            verdicts = await _until_supported(urls, lambda url: on_page(url, cache_only=True))
         if not any(verdict.outcome is Outcome.PASSED for verdict in verdicts.values()):
             remaining = {index: url for index, url in urls.items() if index not in verdicts}
             verdicts |= await _until_supported(remaining, on_page)
@@ -147,36 +160,14 @@ class Verifier(ClaimJudge):
         self._style = style
         self._params = dict(params or {})
 
-    async def judge(
-        self,
-        claim: Claim,
-        *,
-        task: str,
-        answer: str,
-        evidence: Evidence | None = None,
-        trials: int = DEFAULT_TRIALS,
-        use_screenshot: bool = True,
-    ) -> Verdict:
-        page = None if evidence is None else await self._pages.prepare(evidence, use_screenshot=use_screenshot)
-        question = Question(task=task, answer=answer, claim=claim.text, instruction=claim.instruction, page=page)
-        return await self._judge_question(question, trials, cache_only=False)
-
-    async def judge_from_cache(
-        self,
-        claim: Claim,
-        *,
-        task: str,
-        answer: str,
-        evidence: Evidence | None = None,
-        trials: int = DEFAULT_TRIALS,
-        use_screenshot: bool = True,
-    ) -> Verdict | None:
-        page = None if evidence is None else await self._pages.prepare(evidence, use_screenshot=use_screenshot)
-        question = Question(task=task, answer=answer, claim=claim.text, instruction=claim.instruction, page=page)
-        try:
-            return await self._judge_question(question, trials, cache_only=True)
-        except ReplyNotCached:
-            return None
+    async def settle(self, question: ClaimQuestion, *, cache_only: bool = False) -> Verdict:
+        claim, evidence, page = question.claim, question.evidence, None
+        if evidence is not None:
+            page = await self._pages.prepare(evidence, use_screenshot=question.use_screenshot)
+        shown = Question(
+            task=question.task, answer=question.answer, claim=claim.text, instruction=claim.instruction, page=page
+        )
+        return await self._judge_question(shown, question.trials, cache_only=cache_only)
 
     async def _judge_question(self, question: Question, trials: int, *, cache_only: bool) -> Verdict:
         """Return the verdict on a question.

@@ -9,7 +9,6 @@ from typing import Any
 from answers.submission import Answer
 from cache.capture import Evidence
 from judges.errors import JudgeBug
-from judges.extractor import Extractor
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.isolation.judge_job import JudgeJob, run_isolated
 from judges.isolation.rpc_server import REAL_RUN, Bodies, RpcServer, RunServices
@@ -19,7 +18,6 @@ from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
 from judges.settling import Progress
-from judges.verifier import Verifier
 from rubrics.verdict import Usage
 
 ENTRY = "judges.isolation.judge_main:run_native_judge"
@@ -54,19 +52,11 @@ async def judge_isolated(
     Raises:
         JudgeBug, JudgeError: see ``run_isolated``.
     """
-    separate_preparer = PagePreparer(block_builder)
-
-    def preparer_for(created_by_script: bool) -> PagePreparer:
-        return separate_preparer if created_by_script else preparer
-
     services = RunServices(
         llm=llm,
-        judge=lambda name, created_by_script: Verifier(
-            llm, name, block_builder=block_builder, pages=preparer_for(created_by_script)
-        ),
-        extractor=lambda client, name, created_by_script: Extractor(
-            client, name, block_builder=block_builder, pages=preparer_for(created_by_script)
-        ),
+        block_builder=block_builder,
+        preparer=preparer,
+        own_preparer=PagePreparer(block_builder),
         evidence_for=evidence_for,
     )
     judge_job = JudgeJob(

@@ -10,15 +10,15 @@ import structlog
 from pydantic import BaseModel
 
 from cache.capture import Capture, Evidence
-from judges.errors import ExtractionFailed, LLMOutputUnusable, UnusableKind
-from judges.extractor import Extraction, ExtractionReply, ExtractorBase, S
+from judges.errors import ExtractionFailed, LLMOutputUnusable, ReplyNotCached, UnusableKind
+from judges.extractor import ExtractionQuestion, ExtractionReply, ExtractorBase
 from judges.isolation.rpc_client import RpcClient
 from judges.isolation.serialization import evidence_from_json, evidence_to_json, from_json_value, to_json_value
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.replies import read_reply
 from judges.prompting.rendering import Style
-from judges.verifier import DEFAULT_TRIALS, ClaimJudge
+from judges.verifier import ClaimJudge, ClaimQuestion
 from rubrics.verdict import Claim, Usage, Verdict
 
 
@@ -67,58 +67,24 @@ class RemoteClaimJudge(ClaimJudge):
         self.model = model
         self._answer = answer
 
-    async def judge(
-        self,
-        claim: Claim,
-        *,
-        task: str,
-        answer: str,
-        evidence: Evidence | None = None,
-        trials: int = DEFAULT_TRIALS,
-        use_screenshot: bool = True,
-    ) -> Verdict:
-        response = await self._call_judge(claim, task, answer, evidence, trials, shots=use_screenshot, kept=False)
-        verdict: Verdict = from_json_value(response, Verdict)
-        return verdict
-
-    async def judge_from_cache(
-        self,
-        claim: Claim,
-        *,
-        task: str,
-        answer: str,
-        evidence: Evidence | None = None,
-        trials: int = DEFAULT_TRIALS,
-        use_screenshot: bool = True,
-    ) -> Verdict | None:
-        response = await self._call_judge(claim, task, answer, evidence, trials, shots=use_screenshot, kept=True)
-        verdict: Verdict | None = from_json_value(response, Verdict | None)
-        return verdict
-
-    async def _call_judge(
-        self,
-        claim: Claim,
-        task: str,
-        answer: str,
-        evidence: Evidence | None,
-        trials: int,
-        *,
-        shots: bool,
-        kept: bool,
-    ) -> Any:
-        return await self._rpc.call(
+    async def settle(self, question: ClaimQuestion, *, cache_only: bool = False) -> Verdict:
+        response = await self._rpc.call(
             "judge",
             run=self._run,
             model=self.model,
-            claim=to_json_value(claim, Claim),
-            task=task,
-            answer=None if answer == self._answer else answer,
-            page=_page_reference(evidence),
-            trials=trials,
-            shots=shots,
-            kept=kept,
+            claim=to_json_value(question.claim, Claim),
+            task=question.task,
+            answer=None if question.answer == self._answer else question.answer,
+            page=_page_reference(question.evidence),
+            trials=question.trials,
+            shots=question.use_screenshot,
+            cache_only=cache_only,
             leaf=structlog.contextvars.get_contextvars().get("leaf"),
         )
+        if response is None:
+            raise ReplyNotCached
+        verdict: Verdict = from_json_value(response, Verdict)
+        return verdict
 
 
 class RemoteExtractor(ExtractorBase):
@@ -131,42 +97,30 @@ class RemoteExtractor(ExtractorBase):
         self._answer = answer
         self.style = style
 
-    async def ask(
-        self,
-        schema: type[BaseModel],
-        prompt: str,
-        *,
-        task: str,
-        answer: str,
-        evidence: Evidence | None,
-        instruction: str | None,
-        use_screenshot: bool,
-    ) -> ExtractionReply:
+    async def ask(self, question: ExtractionQuestion) -> ExtractionReply:
         params: dict[str, Any] = {
             "run": self._run,
             "model": self.model,
-            "schema": describe_schema(schema),
-            "prompt": prompt,
-            "task": task,
-            "answer": None if answer == self._answer else answer,
-            "page": _page_reference(evidence),
-            "instruction": instruction,
-            "shots": use_screenshot,
+            "schema": describe_schema(question.schema),
+            "prompt": question.prompt,
+            "task": question.task,
+            "answer": None if question.answer == self._answer else question.answer,
+            "page": _page_reference(question.evidence),
+            "instruction": question.instruction,
+            "shots": question.use_screenshot,
         }
         try:
-            response, reply = await _read_into(schema, self._rpc, "extract", params, strict=False)
+            response, reply = await _read_into(question.schema, self._rpc, "extract", params, strict=False)
         except LLMOutputUnusable as error:
             raise ExtractionFailed(
                 f"extraction failed: {error}", cause_reason=error.reason, usage=error.usage
             ) from error
         return ExtractionReply(reply=reply, prompt=response["prompt"], evidence=tuple(response["evidence"]))
 
-    async def extract_in_full(
-        self, schema: type[S], prompt: str, *, evidence: Evidence | None = None, **question: Any
-    ) -> Extraction[S]:
-        if isinstance(evidence, EvidenceReference) and self.style is Style.NATIVE:
-            evidence = replace_text(evidence, await evidence.complete_page())  # needed to detect invented values
-        return await super().extract_in_full(schema, prompt, evidence=evidence, **question)
+    async def with_text(self, evidence: Evidence) -> Evidence:
+        if isinstance(evidence, EvidenceReference):
+            return replace_text(evidence, await evidence.complete_page())
+        return evidence
 
 
 class RemoteModel:

@@ -17,8 +17,8 @@ import structlog
 
 from cache.capture import Capture, Evidence
 from cache.lru import LRUCache
-from judges.errors import JudgeBug, UnusableKind
-from judges.extractor import ExtractorBase
+from judges.errors import JudgeBug, ReplyNotCached, UnusableKind
+from judges.extractor import ExtractionQuestion, Extractor
 from judges.isolation.rpc_connection import RpcHandler
 from judges.isolation.schema_model import schema_model
 from judges.isolation.serialization import (
@@ -31,8 +31,11 @@ from judges.isolation.serialization import (
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.observed import ObservedLLM
 from judges.llm.remote import repair_request
+from judges.prompting.blocks import BlockBuilder
+from judges.prompting.page_view import PagePreparer
+from judges.prompting.rendering import Style
 from judges.prompting.verdict_reply import BinaryEvalResult
-from judges.verifier import ClaimJudge
+from judges.verifier import ClaimJudge, ClaimQuestion, Verifier
 from rubrics.verdict import Claim, Usage, Verdict
 
 PAGE_CACHE_BYTES: Final = 16 * 1024 * 1024
@@ -44,14 +47,25 @@ SCOUTING_RUN: Final = "scout"
 class RunServices:
     """Services of one run of a judge file.
 
-    ``judge`` and ``extractor`` create a claim judge and an extractor for a model name. Their flag is set for pages that
-    the judge file created, which must not be cached as other pages of the same URL.
+    Pages that the judge file created are prepared by ``own_preparer``, because they must not be cached as other pages
+    of the same URL.
     """
 
     llm: LLMClient
-    judge: Callable[[str, bool], ClaimJudge]
-    extractor: Callable[[LLMClient, str, bool], ExtractorBase]
+    block_builder: BlockBuilder
+    preparer: PagePreparer
+    own_preparer: PagePreparer
     evidence_for: Callable[[str], Awaitable[Evidence]]
+    style: Style = Style.NATIVE
+    verifier: type[Verifier] = Verifier
+
+    def claim_judge(self, model: str, *, own_page: bool) -> ClaimJudge:
+        pages = self.own_preparer if own_page else self.preparer
+        return self.verifier(self.llm, model, block_builder=self.block_builder, pages=pages, style=self.style)
+
+    def extractor(self, llm: LLMClient, model: str, *, own_page: bool) -> Extractor:
+        pages = self.own_preparer if own_page else self.preparer
+        return Extractor(llm, model, block_builder=self.block_builder, pages=pages, style=self.style)
 
 
 class Bodies(Protocol):
@@ -82,35 +96,38 @@ class RpcServer:
         }
 
     async def _judge(self, params: Mapping[str, Any]) -> Any:
-        services, trials = self._services(params), from_json_value(params.get("trials"), int)
-        page = await self._evidence(params)
-        if trials < 1 or trials % 2 == 0:
-            raise JudgeBug(f"the number of votes must be odd and positive, not {trials}")
-        # Log messages of this call carry the leaf id.
-        with structlog.contextvars.bound_contextvars(leaf=str(params.get("leaf") or "")):
-            judge = services.judge(_text(params, "model"), isinstance(params.get("page"), dict))
-            verdict = await (judge.judge_from_cache if params.get("kept") else judge.judge)(
-                from_json_value(params.get("claim"), Claim),
-                task=_text(params, "task"),
-                answer=self._answer_of(params),
-                evidence=page,
-                trials=trials,
-                use_screenshot=bool(params.get("shots")),
-            )
-        return None if verdict is None else to_json_value(verdict, Verdict)
-
-    async def _extract(self, params: Mapping[str, Any]) -> Any:
-        services = self._services(params)
-        extraction = await services.extractor(
-            _repairing(services.llm, params), _text(params, "model"), isinstance(params.get("page"), dict)
-        ).ask(
-            _schema(params.get("schema")),
-            _text(params, "prompt"),
+        question = ClaimQuestion(
+            claim=from_json_value(params.get("claim"), Claim),
             task=_text(params, "task"),
             answer=self._answer_of(params),
             evidence=await self._evidence(params),
-            instruction=from_json_value(params.get("instruction"), str | None),
+            trials=from_json_value(params.get("trials"), int),
             use_screenshot=bool(params.get("shots")),
+        )
+        if question.trials < 1 or question.trials % 2 == 0:
+            raise JudgeBug(f"the number of votes must be odd and positive, not {question.trials}")
+        judge = self._services(params).claim_judge(_text(params, "model"), own_page=_is_own_page(params))
+        # Log messages of this call carry the leaf id.
+        with structlog.contextvars.bound_contextvars(leaf=str(params.get("leaf") or "")):
+            try:
+                return to_json_value(await judge.settle(question, cache_only=bool(params.get("cache_only"))), Verdict)
+            except ReplyNotCached:
+                return None
+
+    async def _extract(self, params: Mapping[str, Any]) -> Any:
+        services = self._services(params)
+        llm = _repairing(services.llm, params)
+        extractor = services.extractor(llm, _text(params, "model"), own_page=_is_own_page(params))
+        extraction = await extractor.ask(
+            ExtractionQuestion(
+                schema=_schema(params.get("schema")),
+                prompt=_text(params, "prompt"),
+                task=_text(params, "task"),
+                answer=self._answer_of(params),
+                evidence=await self._evidence(params),
+                instruction=from_json_value(params.get("instruction"), str | None),
+                use_screenshot=bool(params.get("shots")),
+            )
         )
         return {**reply_value(extraction.reply), "prompt": extraction.prompt, "evidence": list(extraction.evidence)}
 
@@ -157,6 +174,11 @@ class RpcServer:
         """Return the answer text: the original if the call has none, otherwise the text that the judge file sent."""
         answer: str | None = from_json_value(params.get("answer"), str | None)
         return self._answer if answer is None else answer
+
+
+def _is_own_page(params: Mapping[str, Any]) -> bool:
+    """Return whether the judge file created the page that it refers to."""
+    return isinstance(params.get("page"), dict)
 
 
 def request_of(params: Mapping[str, Any]) -> LLMRequest:

@@ -77,7 +77,7 @@ _BY_NAME: Final = {kind.__name__: kind for kind in _ERRORS}
 
 def preload() -> None:
     """Build the type adapters of common values, which is slow. The fork server calls this before it forks."""
-    for kind in (Usage, Claim, Verdict, Verdict | None, Capture, tuple[Capture, ...]):
+    for kind in (Usage, Claim, Verdict, Capture, tuple[Capture, ...]):
         _adapter(kind)
 
 

@@ -79,7 +79,7 @@ class Extractor(BaseEvaluator):
             self._failed(f"extraction failed: {template_class.__name__} is not a pydantic 2 model")
             return template_class()
         try:
-            extracted = await self.session.extractor(self.MODEL_NAME).extract_in_full(
+            extracted = await self.session.extractor(self.MODEL_NAME).extract(
                 template_class,
                 prompt,
                 task=self.task_description,

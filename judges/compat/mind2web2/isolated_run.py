@@ -12,7 +12,6 @@ from typing import Any
 from cache.backends.documents import Document
 from cache.capture import Capture
 from judges.errors import JudgeBug
-from judges.extractor import Extractor
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.isolation.judge_job import JudgeJob, run_isolated
 from judges.isolation.rpc_connection import RpcHandler
@@ -112,24 +111,14 @@ class IsolatedScriptRun:
         }
 
     def _services(self, llm: LLMClient, pages: EvidenceSource) -> RunServices:
-        separate_preparer = PagePreparer(self.block_builder)
-
-        def preparer_for(created_by_script: bool) -> PagePreparer:
-            return separate_preparer if created_by_script else self.preparer
-
         return RunServices(
             llm=llm,
-            judge=lambda model, created_by_script: StrictVerifier(
-                llm, model, block_builder=self.block_builder, pages=preparer_for(created_by_script), style=Style.COMPAT
-            ),
-            extractor=lambda client, model, created_by_script: Extractor(
-                client,
-                model,
-                block_builder=self.block_builder,
-                pages=preparer_for(created_by_script),
-                style=Style.COMPAT,
-            ),
+            block_builder=self.block_builder,
+            preparer=self.preparer,
+            own_preparer=PagePreparer(self.block_builder),
             evidence_for=pages.evidence_for,
+            style=Style.COMPAT,
+            verifier=StrictVerifier,
         )
 
 

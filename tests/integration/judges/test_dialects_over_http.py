@@ -74,7 +74,7 @@ async def test_dialect_yields_correct_verdicts_and_is_detected_once(server: Stan
 
     async def extract() -> Shop:
         before = len(server.calls)
-        shop = await extractor.extract(Shop, "Which shop?", task="t", answer="The lamp shop, Monday")
+        shop = (await extractor.extract(Shop, "Which shop?", task="t", answer="The lamp shop, Monday")).value
         counts.append(len(server.calls) - before)
         return shop
 

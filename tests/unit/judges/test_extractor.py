@@ -31,7 +31,7 @@ def extractor(llm: RuleLLM, style: Style = Style.NATIVE) -> Extractor:
 
 async def test_values_are_extracted_from_the_answer():
     llm = RuleLLM(values={"Found": Found(name="Ida", urls=["https://velm.example/ida"])})
-    found = await extractor(llm).extract(Found, "The name", task="t", answer=ANSWER, instruction="exactly")
+    found = (await extractor(llm).extract(Found, "The name", task="t", answer=ANSWER, instruction="exactly")).value
     assert found == Found(name="Ida", urls=["https://velm.example/ida"])
     (request,) = llm.requests
     assert (request.purpose, request.schema) == ("extract", Found)
@@ -40,14 +40,14 @@ async def test_values_are_extracted_from_the_answer():
 
 async def test_invented_urls_are_dropped_and_reported():
     llm = RuleLLM(values={"Found": Found(urls=["https://made.up/", "https://velm.example/ida"])})
-    extraction = await extractor(llm).extract_in_full(Found, "x", task="t", answer=ANSWER)
+    extraction = await extractor(llm).extract(Found, "x", task="t", answer=ANSWER)
     assert extraction.value.urls == ["https://velm.example/ida"]
     assert extraction.dropped == ("https://made.up/",)
 
 
 async def test_public_scripts_get_the_unfiltered_reply():
     llm = RuleLLM(values={"Found": Found(urls=["https://made.up/"])})
-    found = await extractor(llm, Style.COMPAT).extract(Found, "x", task="t", answer=ANSWER)
+    found = (await extractor(llm, Style.COMPAT).extract(Found, "x", task="t", answer=ANSWER)).value
     assert found.urls == ["https://made.up/"]
 
 
@@ -55,7 +55,7 @@ async def test_urls_of_a_page_can_be_its_own_url_or_in_its_text_or_links():
     evidence = page("https://a.example/p", "See https://b.example/x.", links=(("C", "https://c.example/y"),))
     urls = ["https://a.example/p", "https://b.example/x", "https://c.example/y", "https://velm.example/ida"]
     llm = RuleLLM(values={"Found": Found(urls=urls)})
-    extraction = await extractor(llm).extract_in_full(Found, "x", task="t", answer=ANSWER, evidence=evidence)
+    extraction = await extractor(llm).extract(Found, "x", task="t", answer=ANSWER, evidence=evidence)
     assert extraction.value.urls == urls[:3]
     assert extraction.evidence == evidence.digests
 
