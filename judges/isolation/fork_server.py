@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import shutil
 import socket
 import sys
 import tempfile
@@ -76,12 +77,14 @@ DESCRIPTORS: Final = 3
 def main(arguments: Sequence[str]) -> None:
     """Run the server.
 
-    ``arguments`` are the descriptor of the control socket and the modules to import before the first request. A
-    module's ``preload`` function is called, so that the children share its results. If an import fails, the server
-    exits with the traceback, because its children would be slow or wrong without the module.
+    ``arguments`` are the descriptor of the control socket, the folder that contains the folders of the children, and
+    the modules to import before the first request. A module's ``preload`` function is called, so that the children
+    share its results. If an import fails, the server exits with the traceback, because its children would be slow or
+    wrong without the module.
     """
-    control = socket.socket(fileno=int(arguments[0]))
-    for module in arguments[1:]:
+    descriptor, folder, *modules = arguments
+    control = socket.socket(fileno=int(descriptor))
+    for module in modules:
         preload = getattr(importlib.import_module(module), "preload", None)
         if preload is not None:
             preload()
@@ -89,6 +92,7 @@ def main(arguments: Sequence[str]) -> None:
     freeze_loaded_objects()  # keeps pages shared with children: their collector does not write to them
     control.send(READY)
     _Server(control).serve()
+    shutil.rmtree(folder, ignore_errors=True)  # the service may have been killed and cannot remove it
 
 
 class _Server:

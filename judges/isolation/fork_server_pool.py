@@ -17,12 +17,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
 from judges.errors import IsolationFailed
-from judges.isolation.fork_server import MAX_REQUEST_BYTES, READY
+from judges.isolation.fork_server import READY
 from judges.isolation.limits import ScriptLimits
 
 _PROGRAM: Final = "judges.isolation.fork_server"
@@ -54,9 +54,15 @@ class ProcessExit:
 
 
 class JudgeProcess:
-    """Process of one judge file: the RPC sockets, and the ``life`` socket that keeps it alive."""
+    """Process of one judge file: its sockets and the folder for its temporary files.
 
-    def __init__(self, *, life: socket.socket, main_socket: socket.socket, side_socket: socket.socket) -> None:
+    The RPC uses two sockets; the ``life`` socket keeps the process alive.
+    """
+
+    def __init__(
+        self, *, life: socket.socket, main_socket: socket.socket, side_socket: socket.socket, folder: str
+    ) -> None:
+        self.folder = folder
         self.main_socket = main_socket
         self.side_socket = side_socket
         self._life = life
@@ -114,6 +120,8 @@ class ForkServerPool:
         self.limits = limits or ScriptLimits()
         self._server: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
+        self._folder: str | None = None
+        """Folder of the fork server, which contains the folders of its children."""
         self._starting = asyncio.Lock()
         self._warming: asyncio.Task[None] | None = None
         self._cleanups: set[asyncio.Task[None]] = set()
@@ -145,14 +153,12 @@ class ForkServerPool:
         Raises:
             IsolationFailed: the child cannot be started.
         """
-        folder = await asyncio.to_thread(tempfile.mkdtemp, prefix="assay-judge-")
-        child: JudgeProcess | None = None
+        child = await self._spawn(entry)
         try:
-            child = await self._spawn({"entry": entry, "folder": folder, "limits": self.limits.to_json()})
             yield child
         finally:
             # A separate task, so that cleaning up finishes even if this task is cancelled again.
-            ending = asyncio.create_task(_clean_up(child, folder))
+            ending = asyncio.create_task(_clean_up(child))
             self._cleanups.add(ending)
             ending.add_done_callback(self._cleanups.discard)
             await asyncio.shield(ending)
@@ -166,15 +172,16 @@ class ForkServerPool:
             await asyncio.wait(self._cleanups)
         await self._end_server()
 
-    async def _spawn(self, order: dict[str, Any]) -> JudgeProcess:
-        message = json.dumps(order).encode("ascii")
-        if len(message) > MAX_REQUEST_BYTES:
-            raise IsolationFailed("the request for a judge file's process is too long")
+    async def _spawn(self, entry: str) -> JudgeProcess:
         for _ in range(2):
+            control = await self._started()
             pairs = [socket.socketpair() for _ in range(3)]
             try:
-                control = await self._started()
-                socket.send_fds(control, [message], [theirs.fileno() for theirs, _ in pairs])
+                folder = await asyncio.to_thread(tempfile.mkdtemp, dir=self._folder)
+                request = {"entry": entry, "folder": folder, "limits": self.limits.to_json()}
+                socket.send_fds(
+                    control, [json.dumps(request).encode("ascii")], [theirs.fileno() for theirs, _ in pairs]
+                )
             except OSError as error:
                 # The server died since the last request; the retry starts a new one.
                 _log.warning("fork server lost", detail=str(error))
@@ -188,7 +195,7 @@ class ForkServerPool:
             life, main_socket, side_socket = (ours for _, ours in pairs)
             for each in (life, main_socket, side_socket):
                 each.setblocking(False)
-            return JudgeProcess(main_socket=main_socket, side_socket=side_socket, life=life)
+            return JudgeProcess(main_socket=main_socket, side_socket=side_socket, life=life, folder=folder)
         raise IsolationFailed("the fork server for judge files died twice in a row")
 
     async def _warm(self) -> None:
@@ -207,7 +214,8 @@ class ForkServerPool:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         try:
-            self._server = await asyncio.to_thread(_launch, theirs, self._modules)
+            self._folder = await asyncio.to_thread(tempfile.mkdtemp, prefix="assay-judge-")
+            self._server = await asyncio.to_thread(_launch, theirs, self._folder, self._modules)
             theirs.close()  # otherwise its exit is not seen as end of file
             async with asyncio.timeout(START_TIMEOUT_S):
                 received = await asyncio.get_running_loop().sock_recv(ours, len(READY))
@@ -235,17 +243,19 @@ class ForkServerPool:
         if server is not None:
             server.kill()
             await asyncio.to_thread(server.wait)
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
-async def _clean_up(child: JudgeProcess | None, folder: str) -> None:
-    if child is not None:
-        await child.terminate()
-    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+async def _clean_up(child: JudgeProcess) -> None:
+    await child.terminate()
+    await asyncio.to_thread(shutil.rmtree, child.folder, ignore_errors=True)
 
 
-def _launch(control: socket.socket, modules: Sequence[str]) -> subprocess.Popen[bytes]:
+def _launch(control: socket.socket, folder: str, modules: Sequence[str]) -> subprocess.Popen[bytes]:
     """Start the fork server as a new program that inherits only the control socket and stderr."""
-    command = [sys.executable, "-P", "-m", _PROGRAM, str(control.fileno()), *modules]
+    command = [sys.executable, "-P", "-m", _PROGRAM, str(control.fileno()), folder, *modules]
     return subprocess.Popen(  # noqa: S603 - fixed command
         command,
         env=clean_environment(),

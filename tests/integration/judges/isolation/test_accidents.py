@@ -176,7 +176,7 @@ async def test_temporary_files_are_removed_after_a_crash(process_pool: ForkServe
     with pytest.raises(JudgeBug) as raised:
         await run_public_script(script(tmp_path, body), process_pool)
     folder = Path(raised.value.traceback.strip().splitlines()[0])
-    assert folder.parent.name.startswith("assay-judge-")
+    assert folder.parent.parent.name.startswith("assay-judge-")
     assert not folder.parent.exists()
 
 
@@ -214,13 +214,15 @@ asyncio.run(main())
 """
 
 
-async def test_killed_service_leaves_no_process(tmp_path: Path):
-    mark = tmp_path / "runs"
+async def test_killed_service_leaves_no_process_and_no_files(tmp_path: Path):
+    mark, temporary = tmp_path / "runs", tmp_path / "temporary"
+    temporary.mkdir()
     path = script(tmp_path, f"open({str(mark)!r}, 'w').close()\nwhile True: time.sleep(1)")
     service = await asyncio.create_subprocess_exec(
         *(sys.executable, "-W", "ignore", "-c", SERVICE, str(path)),
         stdout=asyncio.subprocess.PIPE,
         cwd=Path(__file__).parents[4],
+        env={**os.environ, "TMPDIR": str(temporary)},
     )
     assert service.stdout is not None
     server = psutil.Process(int(await service.stdout.readline()))
@@ -230,7 +232,9 @@ async def test_killed_service_leaves_no_process(tmp_path: Path):
         await asyncio.sleep(0.05)
     ours = [server, *server.children(recursive=True)]
     assert len(ours) == 2
+    assert list(temporary.glob("assay-judge-*/*"))
     service.kill()
     await service.wait()
     _, alive = await asyncio.to_thread(psutil.wait_procs, ours, timeout=5)
     assert [each for each in alive if is_running(each)] == []
+    assert not list(temporary.glob("assay-judge-*"))
