@@ -36,7 +36,7 @@ _SMALL_PAGE_CHARS: Final = 10_000
 _HOST_WORD = re.compile(r"[A-Za-z]+")
 _NONCES = re.compile(r"<url ([0-9a-f]{32})>.*</page ([0-9a-f]{32})>", re.DOTALL)
 
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 _Key: TypeAlias = "tuple[str, tuple[str, ...]]"
 
 
@@ -104,12 +104,12 @@ class PagePreparer:
         make = self._add_pictures if has_pictures else self._prepare_text
         return await self._pending.run((key, has_pictures), lambda: make(key, evidence))
 
-    async def run_page_check(self, question: Callable[[], _Found], page: PreparedPage | None) -> _Found:
+    async def run_page_check(self, check: Callable[[], _Result], page: PreparedPage | None) -> _Result:
         """Run a CPU-bound function that reads a page: in a thread if the page is long, one at a time."""
         if page is None or len(page.text) < _SMALL_PAGE_CHARS:
-            return question()
+            return check()
         async with self._reading_slot:
-            return await asyncio.to_thread(question)
+            return await asyncio.to_thread(check)
 
     async def _prepare_text(self, key: _Key, evidence: Evidence) -> PreparedPage:
         async with self._prepare_slot:
