@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from app.api import summaries
 from app.api.examples import example_for, example_of
 from app.api.models import ProblemOut
 from app.api.problems import MEDIA_TYPE
@@ -26,7 +27,8 @@ def install_openapi(app: FastAPI, *, features: Sequence[Feature]) -> None:
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            examples = {call: value for feature in features for call, value in feature.examples().items()}
+            of_features = (feature.examples() for feature in features)
+            examples = {call: value for part in (summaries.examples(), *of_features) for call, value in part.items()}
             app.openapi_schema = _described(app, examples)
         return app.openapi_schema
 

@@ -27,6 +27,7 @@ from app.cli import (
     rejudge,
     serve,
     submit,
+    summary,
     tasks,
     usage,
 )
@@ -69,6 +70,7 @@ def program() -> typer.Typer:
     top.command("rejudge")(rejudge.rejudge)
     top.command("usage")(usage.usage)
     top.command("results")(jobs.results)
+    top.command("summary")(summary.summary)
     commands = Commands(program=top, groups={"capture": capture_group, "tasks": tasks_group})
     for feature in FEATURES:
         if feature.commands is not None:

@@ -22,6 +22,7 @@ from app.api import (
     results,
     reviews,
     submissions,
+    summaries,
     tasks,
     usage,
 )
@@ -43,6 +44,7 @@ _ROUTERS = (
     submissions.router,
     jobs.router,
     results.router,
+    summaries.router,
     reviews.router,
     tasks.router,
     page_changes.router,

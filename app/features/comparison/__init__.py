@@ -1,4 +1,4 @@
-"""Summaries, comparison of agents and runs, sensitivity analysis and the regression gate."""
+"""Comparison of agents and runs, sensitivity analysis and the regression gate."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,9 +11,8 @@ if TYPE_CHECKING:
 
 
 def _commands(cli: Commands) -> None:
-    from app.features.comparison import cli_compare, cli_gate, cli_sensitivity, cli_summary
+    from app.features.comparison import cli_compare, cli_gate, cli_sensitivity
 
-    cli.program.command("summary")(cli_summary.summary)
     cli.program.command("compare")(cli_compare.compare)
     cli.program.command("gate")(cli_gate.gate)
     cli.program.add_typer(cli_sensitivity.program(), name="sensitivity")

@@ -1,4 +1,4 @@
-"""API of the feature: summaries and leaderboard, comparison of sides, sensitivity analysis, and response examples.
+"""API of the feature: comparison of sides, sensitivity analysis, and response examples.
 
 A side of a comparison is an agent, a run or a single result.
 """
@@ -21,7 +21,7 @@ from app.api.examples import EXAMPLE_ID, EXAMPLE_RESULT
 from app.api.models import ListOut
 from app.api.paging import NAME_PATTERN, IdPath, NameFilter, NamePath, PositionPageRequestDep
 from app.api.problems import not_found
-from app.features.comparison.figures import full_summary
+from app.api.summaries import parse_answer
 from app.features.comparison.flips import Cause, ComparableResult, Flip, add_flips, comparable_result, flips
 from app.features.comparison.paired_comparison import ComparisonSide, comparison_json
 from app.features.comparison.sensitivity_json import consistency_json, inversions_json, order_json
@@ -34,28 +34,9 @@ router = APIRouter(prefix="/v1", tags=["results"])
 SEPARATOR = "@"
 """Separates agent and run. Neither name can contain it."""
 _RESULT = "res_"
-_SCORES = ("status", "score", "final_score")
 _NAME = NAME_PATTERN.removeprefix("^").removesuffix("$")
 SIDE = f"^{_NAME}({SEPARATOR}{_NAME})?$"
 SideQuery = Annotated[str, Query(pattern=SIDE, description="agent, agent@run or result id")]
-RunQuery = Annotated[str | None, Query(pattern=NAME_PATTERN, description="Only this run")]
-
-
-def _parse_answer(answer: JudgedAnswer, *, trees: bool) -> tuple[AnswerOutcome, dict[str, Any] | None]:
-    """Parse the result of an answer. Return the outcome and the parsed result. Blocks for milliseconds per megabyte.
-
-    Without ``trees`` the outcome has only the scores, because the trees of many agents would use too much memory.
-    """
-    result: dict[str, Any] | None = None if answer.body is None else json.loads(answer.body)
-    stored = result if trees or result is None else {name: result[name] for name in _SCORES if name in result}
-    outcome = AnswerOutcome(
-        task_id=answer.task_id,
-        answer_name=answer.answer_name,
-        words=answer.words,
-        result=stored,
-        error_code=answer.error_code,
-    )
-    return outcome, result
 
 
 def _build_side(name: str, answers: Sequence[JudgedAnswer], *, trees: bool, leaves: bool) -> ComparisonSide:
@@ -63,7 +44,7 @@ def _build_side(name: str, answers: Sequence[JudgedAnswer], *, trees: bool, leav
     outcomes: list[AnswerOutcome] = []
     judged: list[ComparableResult] = []
     for answer in answers:
-        outcome, result = _parse_answer(answer, trees=trees)
+        outcome, result = parse_answer(answer, trees=trees)
         outcomes.append(outcome)
         if leaves and result is not None:
             judged.append(comparable_result(result))
@@ -89,48 +70,6 @@ async def _load_side(
     if not answers:
         raise not_found(f"agent, run or result with judged answers: {name!r}")
     return await asyncio.to_thread(_build_side, name, answers, trees=trees, leaves=leaves)
-
-
-_NOT_IN_LEADERBOARD = ("per_run", "tasks", "without_result")
-
-
-@router.get("/agents/{agent}/summary")
-async def summary(agent: NamePath, service: ServiceDep, caller: ReaderDep, run: RunQuery = None) -> dict[str, Any]:
-    """Return the averages of an agent over tasks and runs, with confidence intervals and counts of unjudged answers."""
-    figures = await _load_summary(service, caller, agent, run=run)
-    if not figures["num_answers"] and not figures["unfinished"]:
-        raise not_found("agent with judged answers")
-    return figures
-
-
-@router.get("/leaderboard")
-async def leaderboard(service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
-    """List the averages of all agents, highest score first."""
-    items = []
-    async with service.database.begin() as connection:
-        agents = await rows.judged_agents(connection, owner=caller.visible_owner)
-    for agent in agents:
-        agent_summary = await _load_summary(service, caller, agent, resampled=False)
-        items.append({name: value for name, value in agent_summary.items() if name not in _NOT_IN_LEADERBOARD})
-    items.sort(key=lambda item: (-(item["avg_score"] or 0.0), item["agent_name"]))
-    return {"items": items, "next_cursor": None}
-
-
-async def _load_summary(
-    service: Service, caller: Caller, agent: str, *, run: str | None = None, resampled: bool = True
-) -> dict[str, Any]:
-    """Return the summary of one agent. It is computed in a thread, after the transaction has ended."""
-    async with service.database.begin() as connection:
-        judged = await rows.answers_of(connection, agent, owner=caller.visible_owner, run=run)
-        unfinished = await rows.unfinished_answers(connection, agent, owner=caller.visible_owner, run=run)
-    return await asyncio.to_thread(
-        lambda: full_summary(
-            agent,
-            [_parse_answer(answer, trees=True)[0] for answer in judged],
-            unfinished=unfinished,
-            resampled=resampled,
-        )
-    )
 
 
 class FlipCauseOut(BaseModel):
@@ -261,11 +200,6 @@ def examples() -> Mapping[str, Any]:
     sensitivity = order_json(_example_side("my-agent"), ComparisonSide(name="another", outcomes=[]))
     consistency = {"task_id": "yu_lineage", **consistency_json([EXAMPLE_RESULT]), "older_left_out": False}
     return {
-        "GET /v1/agents/{agent}/summary": dict(full_summary("my-agent", [_EXAMPLE_OUTCOME])),
-        "GET /v1/leaderboard": {
-            "items": [{"agent_name": "my-agent", "avg_score": 0.75, "num_answers": 1}],
-            "next_cursor": None,
-        },
         "GET /v1/compare": comparison,
         "GET /v1/compare/flips": {"items": [_EXAMPLE_FLIP.to_json()], "next_cursor": None},
         "GET /v1/compare/sensitivity": sensitivity,

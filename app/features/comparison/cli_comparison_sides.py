@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from app.console.connection import connect
 from app.console.errors import WrongUsage
+from app.console.summaries import outcomes_in_folder
 
 if TYPE_CHECKING:
-    from app.agent_summary import AnswerOutcome
     from app.features.comparison.paired_comparison import ComparisonSide
 
 SIDES = "agent, agent@run or result id on the server, or a result folder OUT/AGENT"
@@ -64,26 +64,9 @@ def _all_are_folders(*names: str) -> bool:
 def _side(name: str) -> ComparisonSide:
     from app.features.comparison.paired_comparison import ComparisonSide
 
-    return ComparisonSide(name=name, outcomes=read_outcomes(Path(name)))
+    return ComparisonSide(name=name, outcomes=outcomes_in_folder(Path(name)))
 
 
 def is_folder(name: str) -> bool:
     """Return whether a side is a result folder. Names of agents, runs and results never contain a slash."""
     return "/" in name
-
-
-def read_outcomes(folder: Path) -> Sequence[AnswerOutcome]:
-    """Return the judged answers below ``OUT/AGENT``.
-
-    Raises:
-        WrongUsage: there is none.
-    """
-    from app.engine.result_folder import read_attempts
-
-    outcomes = read_attempts(folder.parent, folder.name)
-    if not outcomes:
-        raise WrongUsage(
-            f"{folder}: contains no judged answer",
-            hint="Give the folder of an agent below --out of `assay evaluate`, for example eval_results/my-agent",
-        )
-    return outcomes

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from app.agent_summary import AnswerOutcome, score_of
-from app.features.comparison.figures import interval_json
+from app.agent_summary import AnswerOutcome, interval_json, score_of
 from app.features.comparison.flips import ComparableResult
 from judges.analysis.statistics.interval import LEVEL
 from judges.analysis.statistics.paired import MIN_TASKS_FOR_T, Paired, interval_over_bounds, paired

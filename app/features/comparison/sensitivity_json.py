@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from app.features.comparison.figures import interval_json
+from app.agent_summary import interval_json
 from app.features.comparison.paired_comparison import ComparisonSide
 from judges.analysis.overrides import JudgedNode, judged_tree
 from judges.analysis.sensitivity.answers import FACTOR

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.agent_summary import AnswerOutcome
+from app.agent_summary import AnswerOutcome, full_summary
 from app.dashboard.leaderboard import CSV_HEADER, agent_figures, csv_row, trend
-from app.features.comparison.figures import full_summary
 from tests.fakes.judged import FAILED, NOT_JUDGED, leaf, result_of, rubric_of
 
 

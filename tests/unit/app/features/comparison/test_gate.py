@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.agent_summary import AnswerOutcome
+from app.agent_summary import AnswerOutcome, full_summary
 from app.features.comparison.cli_gate import gate_json, gate_junit, gate_markdown
-from app.features.comparison.figures import full_summary
 from app.features.comparison.gate import Gate, GateState, RegressionRule, Thresholds, gate
 from app.features.comparison.paired_comparison import comparison_json
 from tests.unit.app.features.comparison.test_paired_comparison import side

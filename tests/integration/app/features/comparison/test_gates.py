@@ -23,7 +23,16 @@ from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
 from tests.fakes.warm_start import warm_assay
 from tests.fakes.web_server import served
-from tests.integration.app.api.judged_runs import PAGE, RIGHT, SILENT, URL, WRONG, judge_run, model, write_judges
+from tests.integration.app.features.comparison.judged_runs import (
+    PAGE,
+    RIGHT,
+    SILENT,
+    URL,
+    WRONG,
+    judge_run,
+    model,
+    write_judges,
+)
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(180)]
 

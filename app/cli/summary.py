@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from app.console.connection import URL, JsonOption, UrlOption, connect
+from app.console.connection import URL, JsonOption, UrlOption
 from app.console.scorecard import bounds_text, interval_text, number_text, plain_table
 from app.console.streams import print_json, stdout_console
+from app.console.summaries import load_summary
 
 
 def summary(
@@ -28,25 +29,6 @@ def summary(
         print_json(document)
         return
     _print_summary(document)
-
-
-def load_summary(agent: str, *, run: str | None, out: Path | None, url: str) -> dict[str, Any]:
-    """Return the summary of an agent from a server or from result files.
-
-    Raises:
-        WrongUsage: ``run`` is given with result files, or the agent has no judged answer.
-        ToolFailed: the server does not answer.
-    """
-    if out is None:
-        with connect(url) as client:
-            return client.summary(agent, run=run)
-    from app.console.errors import WrongUsage
-    from app.features.comparison.cli_comparison_sides import read_outcomes
-    from app.features.comparison.figures import full_summary
-
-    if run is not None:
-        raise WrongUsage("--run cannot be used with --out: result files have no runs", hint="Leave out --run or --out.")
-    return full_summary(agent, read_outcomes(out / agent))
 
 
 def _print_summary(document: Mapping[str, Any]) -> None:

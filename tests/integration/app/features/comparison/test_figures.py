@@ -21,7 +21,16 @@ from tests.fakes.settings import settings_for_tests
 from tests.fakes.web_server import served
 from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
 from tests.integration.app.api.conftest import OpenApi
-from tests.integration.app.api.judged_runs import PAGE, RIGHT, SILENT, URL, WRONG, judge_run, model, write_judges
+from tests.integration.app.features.comparison.judged_runs import (
+    PAGE,
+    RIGHT,
+    SILENT,
+    URL,
+    WRONG,
+    judge_run,
+    model,
+    write_judges,
+)
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(180)]
 
