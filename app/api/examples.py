@@ -70,7 +70,7 @@ _NAMED_IN: Mapping[tuple[str, str], Any] = {
     ("TaskOut", "status"): "ready",
     ("TaskOut", "kind"): "native",
     ("TaskOut", "name"): "yu_lineage",
-    ("OriginOut", "status"): "complete",
+    ("ResultOrigin", "status"): "complete",
     ("ProblemOut", "type"): "about:blank",
     ("ProblemOut", "title"): "Unprocessable Entity",
     ("ProblemOut", "status"): 422,

@@ -66,26 +66,10 @@ class CitedUrlOut(BaseModel):
         )
 
 
-class TaskPagesOut(BaseModel):
-    """Counts of the cited URLs of a task."""
-
-    task_id: str
-    urls: int
-    problems: int
-    flagged: int
-    reviewed: int
-    needs_work: int
-    leaves_waiting: int = Field(description="Leaves that cite a page that needs work")
-
-    @classmethod
-    def of(cls, task: TaskUrlCounts) -> TaskPagesOut:
-        return cls(**dataclasses.asdict(task))
-
-
 class TasksPagesOut(BaseModel):
     """All tasks with cited URLs, sorted by ``leaves_waiting``, highest first."""
 
-    items: list[TaskPagesOut]
+    items: list[TaskUrlCounts]
 
 
 class DependentOut(BaseModel):

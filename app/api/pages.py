@@ -13,7 +13,7 @@ from fastapi import APIRouter, Header, Query, Response
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep
 from app.api.models import ListOut, PageOut
-from app.api.page_models import CitedUrlOut, DependentsOut, TaskPagesOut, TasksPagesOut
+from app.api.page_models import CitedUrlOut, DependentsOut, TasksPagesOut
 from app.api.paging import IdPath, NameFilter, PageRequestDep
 from app.api.problems import Problem, not_found
 from app.service import Service
@@ -68,7 +68,7 @@ async def tasks(service: ServiceDep, caller: ReaderDep, agent: NameFilter = None
     """List all tasks that have cited URLs, with counts."""
     async with service.database.begin() as connection:
         listed = await list_tasks(connection, owner=caller.visible_owner, agent=agent)
-    return TasksPagesOut(items=[TaskPagesOut.of(task) for task in listed])
+    return TasksPagesOut(items=listed)
 
 
 @router.get("/dependents")

@@ -6,17 +6,14 @@ The stored JSON of a result stays unchanged, byte for byte; the added fields fol
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
 from importlib import resources
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Response
-from pydantic import BaseModel
 
 from app.api.access import ReaderDep, ServiceDep
 from app.api.models import LintFindingOut, ListOut
@@ -25,42 +22,13 @@ from app.api.paging import IdPath, NameFilter, NamePath, PageRequestDep
 from app.api.problems import not_found
 from app.storage import results as rows
 from app.storage.overrides import Override, overrides_of
-from app.storage.results import BundleRoot, roots_by_result
+from app.storage.results import BundleRoot, ResultOrigin, roots_by_result
 from judges.analysis.result_lint import finding_json, lint_of_result
 
 router = APIRouter(prefix="/v1", tags=["results"])
 
 _JSON = "application/json"
 _MARKDOWN = "text/markdown; charset=utf-8"
-
-
-class OriginOut(BaseModel):
-    """A result without its tree: the answer that it judges, and its job and submission."""
-
-    result_id: str
-    job_id: str
-    submission_id: str
-    agent: str
-    task_id: str
-    answer_name: str
-    answer_sha256: str
-    run: str | None
-    model: str | None
-    status: str
-    final_score: float
-    created_at: datetime
-
-    @classmethod
-    def of(cls, origin: rows.ResultOrigin) -> OriginOut:
-        return cls(**dataclasses.asdict(origin))
-
-
-class BundleOut(BaseModel):
-    """One evidence bundle. ``content``: whether it contains the content of the pages."""
-
-    root_sha256: str
-    content: bool
-    created_at: datetime
 
 
 @router.get("/results", responses={200: {"content": {_JSON: {}}}}, response_class=Response)
@@ -124,34 +92,34 @@ async def _served(body: str, added: Additions) -> str:
 @router.get("/agents/{agent}/history")
 async def history(
     agent: NamePath, service: ServiceDep, caller: ReaderDep, paging: PageRequestDep
-) -> ListOut[OriginOut]:
+) -> ListOut[ResultOrigin]:
     """List the results of an agent without their trees, newest first."""
     async with service.database.begin() as connection:
         origins = await rows.list_origins(
             connection, agent, limit=paging.limit + 1, owner=caller.visible_owner, before=paging.cursor
         )
     page, next_cursor = paging.split(origins, lambda origin: origin.result_id)
-    return ListOut(items=[OriginOut.of(origin) for origin in page], next_cursor=next_cursor)
+    return ListOut(items=list(page), next_cursor=next_cursor)
 
 
 @router.get("/results/{result_id}/origin")
-async def origin(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> OriginOut:
+async def origin(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ResultOrigin:
     """Return the job and submission of a result."""
     async with service.database.begin() as connection:
         stored = await rows.origin_of(connection, result_id, owner=caller.visible_owner)
     if stored is None:
         raise not_found("result")
-    return OriginOut.of(stored)
+    return stored
 
 
 @router.get("/results/{result_id}/bundles")
-async def bundles(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ListOut[BundleOut]:
+async def bundles(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ListOut[BundleRoot]:
     """List the evidence bundles that contain a result, oldest first."""
     async with service.database.begin() as connection:
         roots = await rows.roots_of(connection, result_id, owner=caller.visible_owner)
     if roots is None:
         raise not_found("result")
-    return ListOut(items=[BundleOut(**dataclasses.asdict(root)) for root in roots], next_cursor=None)
+    return ListOut(items=roots, next_cursor=None)
 
 
 @router.get("/results/{result_id}/answer", response_class=Response, responses={200: {"content": {"text/markdown": {}}}})
