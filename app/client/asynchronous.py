@@ -31,7 +31,12 @@ class AsyncClient:
     ) -> None:
         self.url = url.rstrip("/")
         self._http = httpx.AsyncClient(
-            base_url=self.url, headers=wire.headers(api_key), timeout=timeout_s, transport=transport, trust_env=False
+            base_url=self.url,
+            headers=wire.headers(api_key),
+            timeout=timeout_s,
+            limits=wire.LIMITS,
+            transport=transport,
+            trust_env=False,
         )
 
     async def __aenter__(self) -> AsyncClient:

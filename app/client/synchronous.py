@@ -28,7 +28,12 @@ class Client:
     ) -> None:
         self.url = url.rstrip("/")
         self._http = httpx.Client(
-            base_url=self.url, headers=wire.headers(api_key), timeout=timeout_s, transport=transport, trust_env=False
+            base_url=self.url,
+            headers=wire.headers(api_key),
+            timeout=timeout_s,
+            limits=wire.LIMITS,
+            transport=transport,
+            trust_env=False,
         )
 
     def __enter__(self) -> Client:

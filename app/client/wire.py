@@ -15,6 +15,8 @@ from app.client.values import Event
 DEFAULT_URL = "http://127.0.0.1:8000"
 TIMEOUT_S = 30.0
 POLL_S = 0.5
+LIMITS = httpx.Limits(keepalive_expiry=2.0)
+"""The server closes idle connections after five seconds. A request at that moment would fail."""
 
 T = TypeVar("T")
 

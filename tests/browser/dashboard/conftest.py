@@ -186,7 +186,10 @@ def open_dashboard(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) 
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         url = f"http://127.0.0.1:{port}"
         with stack:
-            async with app.router.lifespan_context(app), httpx.AsyncClient(base_url=url, headers=headers) as http:
+            # Shorter than the five seconds after which the server closes an idle connection.
+            limits = httpx.Limits(keepalive_expiry=2.0)
+            client = httpx.AsyncClient(base_url=url, headers=headers, limits=limits)
+            async with app.router.lifespan_context(app), client as http:
                 serving = asyncio.create_task(server.serve(sockets=[listener]))
                 service: Service = app.state.service
                 pages = PageCache(capturer, service.runtime.blobs, service.runtime.index)
