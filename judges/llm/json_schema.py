@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import uuid
+from collections import deque
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import Any, Final, TypeAlias
@@ -64,15 +65,17 @@ def properties(schema: JSONSchema) -> dict[str, JSONSchema]:
     }
 
 
-def object_in(schema: JSONSchema, root: JSONSchema, depth: int = 0) -> tuple[JSONSchema | None, bool]:
+def object_in(schema: JSONSchema, root: JSONSchema) -> tuple[JSONSchema | None, bool]:
     """Return the schema of the objects in a field such as ``list[Director] | None``, and whether it is a list."""
-    for option in options(schema, root) if depth < MAX_DEPTH else ():
+    pending, seen = deque((option, False) for option in options(schema, root)), set[int]()
+    while pending:
+        option, is_list = pending.popleft()
         if properties(option):
-            return option, False
+            return option, is_list
         items = option.get("items")
-        inner = object_in(items, root, depth + 1)[0] if isinstance(items, Mapping) else None
-        if inner is not None:
-            return inner, True
+        if isinstance(items, Mapping) and id(option) not in seen:
+            seen.add(id(option))  # lists can contain themselves
+            pending.extendleft((inner, True) for inner in reversed(options(items, root)))
     return None, False
 
 

@@ -1,4 +1,4 @@
-"""The core works after the folders of all features were deleted."""
+"""The core can be imported, and builds its API, templates and commands, without the folders of the features."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def core(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_core_without_features_imports_serves_and_lists_its_commands(core: Path):
+def test_core_without_features_imports_and_describes_its_api_and_commands(core: Path):
     search_path = os.pathsep.join([str(core), str(core / "judges" / "compat")])
     ended = subprocess.run(
         [sys.executable, "-c", USE_EVERYTHING, str(core)],

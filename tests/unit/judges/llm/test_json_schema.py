@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from contextlib import suppress
 from datetime import date
 from typing import Annotated, Any, Literal
 
@@ -121,15 +121,13 @@ def test_fields_with_objects_are_recognised():
         {"type": "integer", "minimum": "x", "enum": 3},
         {"type": ["string"], "properties": 3, "required": "x"},
         {"anyOf": 3, "items": 3, "$defs": 3},
+        {"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"items": {"$ref": "#/$defs/a"}} for _ in range(10)]}}},
     ],
 )
-def test_hostile_schema_ends_quickly(schema: dict[str, Any]):
-    began = time.monotonic()
+@pytest.mark.timeout(20)  # without the limit of steps, the nested alternatives take years
+def test_hostile_schema_ends(schema: dict[str, Any]):
     values: list[Any] = ["a" * 50 + "!", 3, [{}], {"x": 1}, None]
     for value in values:
-        try:
+        with suppress(Misfit):
             fit(value, schema, schema)
-        except Misfit:
-            continue
-        object_in(schema, schema)
-    assert time.monotonic() - began < 20, "the hang that this guards against takes years"
+    object_in(schema, schema)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 
+from app.server.application import create_app
+from tests.fakes.runtimes import scripted_runtime
+from tests.fakes.settings import settings_for_tests
+from tests.fakes.web_server import served
 from tests.standin.call import Call
 from tests.standin.faults import EMPTY, Fault
 from tests.standin.llm import StandInLLM
@@ -31,6 +37,19 @@ async def judged(ctx):
 def write_judges(folder: Path) -> None:
     for task in TASKS:
         (folder / f"{task}.py").write_text(JUDGE.format(task=task, url=URL))
+
+
+@asynccontextmanager
+async def comparison_service(database_url: str, judges: Path, data_dir: Path, **settings: Any) -> AsyncIterator[str]:
+    """Run a service with these judges and the stand-in model. Yield its URL."""
+    write_judges(judges)
+    async with model() as stand_in:
+        chosen = settings_for_tests(
+            data_dir=data_dir, database_url=database_url, model="openai/gpt-6-luna",
+            openai_api_key="a key of the tests", openai_base_url=stand_in.base_url, **settings,
+        )  # fmt: skip
+        with served(create_app(chosen, workers=1, runtime=scripted_runtime(judges, {URL: PAGE}))) as url:
+            yield url
 
 
 def model() -> StandInLLM:

@@ -12,24 +12,18 @@ import httpx
 import pytest
 
 from app.client import AsyncClient, Client
-from app.server.application import create_app
 from rubrics.rubric import Rubric
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.judged import FAILED, PASSED, SKIPPED, JudgedByText, leaf, rubric_of
-from tests.fakes.runtimes import scripted_runtime
-from tests.fakes.settings import settings_for_tests
-from tests.fakes.web_server import served
 from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
 from tests.integration.app.api.conftest import OpenApi
 from tests.integration.app.features.comparison.judged_runs import (
-    PAGE,
     RIGHT,
     SILENT,
     URL,
     WRONG,
+    comparison_service,
     judge_run,
-    model,
-    write_judges,
 )
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(180)]
@@ -41,19 +35,12 @@ AFTER = {"rivers": (RIGHT, RIGHT), "bridges": (RIGHT, WRONG), "towers": (RIGHT, 
 @pytest.fixture
 async def api(database_url: str, judges: Path, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
     """Service with two keys; the first one owns two judged runs."""
-    write_judges(judges)
-    async with model() as stand_in:
-        settings = settings_for_tests(
-            data_dir=tmp_path / "data", database_url=database_url, model="openai/gpt-6-luna", api_keys="mine,yours",
-            openai_api_key="a key of the tests", openai_base_url=stand_in.base_url,
-        )  # fmt: skip
-        app = create_app(settings, workers=1, runtime=scripted_runtime(judges, {URL: PAGE}))
-        with served(app) as url:
-            await judge_run(url, "walker", "before", BEFORE, key="mine")
-            await judge_run(url, "walker", "after", AFTER, key="mine")
-            headers = {"Authorization": "Bearer mine"}
-            async with httpx.AsyncClient(base_url=url, headers=headers, timeout=60) as client:
-                yield client
+    async with comparison_service(database_url, judges, tmp_path / "data", api_keys="mine,yours") as url:
+        await judge_run(url, "walker", "before", BEFORE, key="mine")
+        await judge_run(url, "walker", "after", AFTER, key="mine")
+        headers = {"Authorization": "Bearer mine"}
+        async with httpx.AsyncClient(base_url=url, headers=headers, timeout=60) as client:
+            yield client
 
 
 async def test_statistics_comparisons_and_sensitivity_of_two_runs(api: httpx.AsyncClient):

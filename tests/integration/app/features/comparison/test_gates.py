@@ -17,21 +17,14 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from app.server.application import create_app
 from tests.architecture.sources import ROOT
-from tests.fakes.runtimes import scripted_runtime
-from tests.fakes.settings import settings_for_tests
 from tests.fakes.warm_start import warm_assay
-from tests.fakes.web_server import served
 from tests.integration.app.features.comparison.judged_runs import (
-    PAGE,
     RIGHT,
     SILENT,
-    URL,
     WRONG,
+    comparison_service,
     judge_run,
-    model,
-    write_judges,
 )
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(180)]
@@ -45,17 +38,10 @@ OPEN = {"rivers": (RIGHT, RIGHT), "bridges": (RIGHT, SILENT), "towers": (RIGHT, 
 @pytest.fixture
 async def url(database_url: str, judges: Path, tmp_path: Path) -> AsyncIterator[str]:
     """Service with three judged runs of an agent: a good one, a worse one, and one with unjudged leaves."""
-    write_judges(judges)
-    async with model() as stand_in:
-        settings = settings_for_tests(
-            data_dir=tmp_path / "data", database_url=database_url, model="openai/gpt-6-luna",
-            openai_api_key="a key of the tests", openai_base_url=stand_in.base_url,
-        )  # fmt: skip
-        app = create_app(settings, workers=1, runtime=scripted_runtime(judges, {URL: PAGE}))
-        with served(app) as address:
-            for run, answers in (("good", GOOD), ("worse", WORSE), ("open", OPEN)):
-                await judge_run(address, "walker", run, answers)
-            yield address
+    async with comparison_service(database_url, judges, tmp_path / "data") as address:
+        for run, answers in (("good", GOOD), ("worse", WORSE), ("open", OPEN)):
+            await judge_run(address, "walker", run, answers)
+        yield address
 
 
 @dataclass(frozen=True)
