@@ -109,8 +109,8 @@ def parse_token_counts(refusal: str) -> TokenCounts:
 
 
 def _has_images(messages: Sequence[Mapping[str, Any]]) -> bool:
-    contents = (message.get("content") for message in messages)
-    return any(not isinstance(part, str) and "image_url" in part for content in contents for part in content or ())
+    contents = (message.get("content") or () for message in messages)
+    return any("image_url" in part for content in contents if not isinstance(content, str) for part in content)
 
 
 MIN_PAGE_CHARS: Final = 4_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import importlib
 import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -45,8 +46,10 @@ async def _service(run: Run, answers: Path, work: Path) -> AsyncIterator[Judging
     async with open_runtime(settings) as runtime:
         planned = plan(read_folder(answers, AGENT), runtime.catalogue, out=work / "out", model=MODEL, overwrite=True)
 
+        # as in a service that has been running for a while
         if runtime.process_pool is not None:
-            await runtime.process_pool.wait_until_running()  # as in a service that has been running for a while
+            await runtime.process_pool.wait_until_running()
+        importlib.import_module("judges.llm.openai")  # imported at the first request
         freeze_loaded_objects()
 
         async def judge() -> list[Result]:
