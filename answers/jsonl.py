@@ -61,9 +61,9 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
             )
         if number > MAX_LINES:
             raise InvalidSubmission([_problem("", f"has more than {MAX_LINES} lines", ProblemCode.TOO_MANY)])
-        bare = line.removeprefix(b"\xef\xbb\xbf").strip()
-        if bare:
-            yield number, bare
+        stripped = line.removeprefix(b"\xef\xbb\xbf").strip()
+        if stripped:
+            yield number, stripped
 
 
 def _read(line: bytes, path: str, agent: str | None) -> tuple[_Group, str | None, str]:
@@ -100,19 +100,21 @@ def _read(line: bytes, path: str, agent: str | None) -> tuple[_Group, str | None
 def _submission(group: _Group, answers: Iterable[tuple[int, str | None, str]]) -> Submission:
     """Build one submission. The paths of its problems contain line numbers."""
     agent, task_id, run, model, metadata = group
-    named = [(number, name or f"answer_{place}", text) for place, (number, name, text) in enumerate(answers, start=1)]
+    named_answers = [
+        (number, name or f"answer_{place}", text) for place, (number, name, text) in enumerate(answers, start=1)
+    ]
     try:
         return checked_submission(
             agent=agent,
             task_id=task_id,
-            answers=[(name, text) for _, name, text in named],
+            answers=[(name, text) for _, name, text in named_answers],
             model=model,
             run=run,
             metadata=json.loads(metadata),
         )
     except InvalidSubmission as error:
         raise InvalidSubmission(
-            [_with_line_number(problem, [number for number, _, _ in named]) for problem in error.problems]
+            [_with_line_number(problem, [number for number, _, _ in named_answers]) for problem in error.problems]
         ) from error
 
 

@@ -281,10 +281,10 @@ def check_bind(host: str, *, keys: bool) -> None:
 
 def is_loopback(host: str) -> bool:
     """Return whether a host name or address is a loopback address."""
-    bare = host.strip("[]").lower()
-    if bare == "localhost":
+    host_name = host.strip("[]").lower()
+    if host_name == "localhost":
         return True
     try:
-        return ipaddress.ip_address(bare).is_loopback
+        return ipaddress.ip_address(host_name).is_loopback
     except ValueError:
         return False

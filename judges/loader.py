@@ -118,8 +118,10 @@ def is_script(tree: ast.Module) -> bool:
 def _check_script(script: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
     if isinstance(script, ast.FunctionDef):
         raise JudgeNotLoadable(f"{SCRIPT_FUNCTION} must be defined with `async def`")
-    named = {argument.arg for argument in (*script.args.posonlyargs, *script.args.args, *script.args.kwonlyargs)}
-    missing = sorted(set(SCRIPT_ARGUMENTS) - named)
+    parameter_names = {
+        argument.arg for argument in (*script.args.posonlyargs, *script.args.args, *script.args.kwonlyargs)
+    }
+    missing = sorted(set(SCRIPT_ARGUMENTS) - parameter_names)
     if missing:
         raise JudgeNotLoadable(f"{SCRIPT_FUNCTION} is missing the parameters {', '.join(missing)}")
 

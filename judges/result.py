@@ -105,12 +105,12 @@ def page_json(capture: Capture) -> dict[str, Any]:
     every stored body to its SHA-256.
     """
     blobs = capture.blobs
-    shown = blobs.get("text") or next(iter(blobs.values()), None)
+    shown_body = blobs.get("text") or next(iter(blobs.values()), None)
     return {
         "url": capture.url,
         "page_id": capture.id,
         "outcome": capture.outcome.value,
-        "sha256": shown and shown.sha256,
+        "sha256": shown_body and shown_body.sha256,
         "captured_at": capture.captured_at.isoformat(),
         "final_url": capture.final_url,
         "http_status": capture.http_status,

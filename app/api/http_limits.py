@@ -29,8 +29,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     write_timeout_s: ClassVar[float] = 60.0
     """Seconds after which a client that does not read its response is disconnected."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
         self._head_bytes = 0
         self._in_head = True
         self._has_head_ended = False

@@ -181,10 +181,10 @@ async def _edit(service: Service, new_change: PageChange) -> PageChange:
 
 
 async def _mark_or_delete(service: Service, new_change: PageChange, cited: CitedUrl) -> PageChange:
-    shown = cited.latest or cited.page
-    if new_change.action is ChangeAction.REVIEW and shown is None:
+    latest = cited.latest or cited.page
+    if new_change.action is ChangeAction.REVIEW and latest is None:
         raise Problem(409, "NOT_CAPTURED", "This URL has no capture to review; capture it first")
-    new_change = new_change if shown is None else _with_capture(new_change, shown)
+    new_change = new_change if latest is None else _with_capture(new_change, latest)
     async with service.database.begin() as connection:
         deleting = new_change.action is ChangeAction.DELETE
         hides = await captures_answering(connection, new_change.key_sha256) if deleting else ()

@@ -47,7 +47,7 @@ class CitedUrlOut(BaseModel):
 
     @classmethod
     def of(cls, cited: CitedUrl) -> CitedUrlOut:
-        shown = cited.latest or cited.page
+        latest = cited.latest or cited.page
         return cls(
             **{
                 field.name: getattr(cited, field.name)
@@ -57,12 +57,12 @@ class CitedUrlOut(BaseModel):
             tasks=list(cited.tasks),
             page_id=None if cited.page is None else cited.page.id,
             latest_id=None if cited.latest is None else cited.latest.id,
-            outcome=None if shown is None else shown.outcome,
-            title="" if shown is None else shown.title,
-            detail="" if shown is None else shown.detail,
-            http_status=None if shown is None else shown.http_status,
-            source=None if shown is None else shown.source,
-            captured_at=None if shown is None else shown.captured_at,
+            outcome=None if latest is None else latest.outcome,
+            title="" if latest is None else latest.title,
+            detail="" if latest is None else latest.detail,
+            http_status=None if latest is None else latest.http_status,
+            source=None if latest is None else latest.source,
+            captured_at=None if latest is None else latest.captured_at,
         )
 
 

@@ -373,8 +373,10 @@ def _leaf(body: str, key: str) -> JudgedNode:
     if key in leaves:
         return leaves[key]
     listed = ", ".join(list(leaves)[:_LISTED_LEAVES])
-    more = f" and {len(leaves) - _LISTED_LEAVES} more" if len(leaves) > _LISTED_LEAVES else ""
-    message = f"is not a leaf of this result; its leaves are {listed}{more}" if leaves else "this result has no tree"
+    unlisted_note = f" and {len(leaves) - _LISTED_LEAVES} more" if len(leaves) > _LISTED_LEAVES else ""
+    message = (
+        f"is not a leaf of this result; its leaves are {listed}{unlisted_note}" if leaves else "this result has no tree"
+    )
     raise Problem(404, "UNKNOWN_LEAF", "Unknown leaf", errors=[("leaf", message)])
 
 

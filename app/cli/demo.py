@@ -56,8 +56,8 @@ async def _run_with_progress(settings: Settings, console: Console) -> DemoRun:
     running = asyncio.current_task()
     if running is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
-    with _ConsoleWatcher(console) as shown:
-        return await run_demo(settings, shown)
+    with _ConsoleWatcher(console) as watcher:
+        return await run_demo(settings, watcher)
 
 
 class _ConsoleWatcher:

@@ -44,9 +44,9 @@ def jobs(
         return
     table = plain_table("job", "agent", "task", "answer", "status")
     for job in listed:
-        named = (str(job.raw.get(key) or "") for key in ("agent", "task_id", "answer"))
-        more = job.error.code if job.error else job.stage
-        table.add_row(job.id, *named, f"{job.status} {more}" if more else job.status)
+        cells = (str(job.raw.get(key) or "") for key in ("agent", "task_id", "answer"))
+        state = job.error.code if job.error else job.stage
+        table.add_row(job.id, *cells, f"{job.status} {state}" if state else job.status)
     stdout_console().print(table if listed else "no jobs")
 
 
@@ -72,9 +72,9 @@ def results(
 
     table = plain_table("result", "agent", "task", "answer", "score", "status")
     for result in listed:
-        named = (str(result.get(key, "")) for key in ("id", "agent_name", "task_id"))
+        cells = (str(result.get(key, "")) for key in ("id", "agent_name", "task_id"))
         answer = str(result.get("answer_name", "")).removesuffix(".md")
-        table.add_row(*named, answer, score_text(score_of(result)), str(result.get("status", "")))
+        table.add_row(*cells, answer, score_text(score_of(result)), str(result.get("status", "")))
     stdout_console().print(table if listed else "no results")
 
 

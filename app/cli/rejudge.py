@@ -119,9 +119,9 @@ def _print(rejudged: Sequence[_Rejudged], *, leaves: bool) -> None:
         counts = (after or {}).get("rejudged") or {}
         scores = ["-" if one is None else score_text(score_of(one)) for one in (before, after)]
         leaf_counts = [str(counts.get("reused", "-")), str(counts.get("again", "-"))]
-        named = (str(job.raw.get("task_id")), str(job.raw.get("answer")).removesuffix(".md"))
+        names = (str(job.raw.get("task_id")), str(job.raw.get("answer")).removesuffix(".md"))
         reasons = ", ".join(f"{cause} {number}" for cause, number in (counts.get("because") or {}).items())
-        table.add_row(*named, *scores, *leaf_counts, reasons or (job.error.code if job.error else ""))
+        table.add_row(*names, *scores, *leaf_counts, reasons or (job.error.code if job.error else ""))
     stdout_console().print(table)
     for job, _, after in rejudged if leaves else ():
         stdout_console().print(f"{job.raw.get('task_id')} {job.raw.get('answer')}", markup=False)

@@ -74,6 +74,6 @@ def _print_figures(statistics: Mapping[str, Any]) -> None:
     console.print(figures)
     for warning in statistics["warnings"]:
         console.print(f"warning: {warning}")
-    least = statistics["smallest_detectable_difference"]
-    if least is not None:
-        console.print(f"minimum detectable difference with this number of tasks (power 0.8): {least:.3f}")
+    smallest_difference = statistics["smallest_detectable_difference"]
+    if smallest_difference is not None:
+        console.print(f"minimum detectable difference with this number of tasks (power 0.8): {smallest_difference:.3f}")

@@ -115,8 +115,8 @@ async def _answers(viewer: Viewer, url: str, origins: Sequence[Mapping[str, Any]
     for origin in origins[:MAX_ANSWERS]:
         text = await viewer.api.text(f"/v1/results/{origin['result_id']}/answer")
         if text is not None:
-            shown = await asyncio.to_thread(render_answer, text)
-            answers.append(CitingAnswer(origin=origin, html=_marked(shown.html, mark)))
+            rendered = await asyncio.to_thread(render_answer, text)
+            answers.append(CitingAnswer(origin=origin, html=_marked(rendered.html, mark)))
     return answers
 
 

@@ -67,13 +67,13 @@ async def result(
         viewer.api.text(f"/v1/results/{result_id}/answer"),
         viewer.api.get(f"/v1/results/{result_id}/lint"),
     )
-    shown = (
+    rendered = (
         RenderedAnswer(html="", marks=frozenset()) if answer is None else await asyncio.to_thread(render_answer, answer)
     )
     panel = None if leaf is None else await leaf_view(viewer.api, body, tree, leaf)
     return await viewer.page(
         "result.html", title=f"{body['agent_name']} · {body['task_id']}", here="home", result=body, tree=tree,
-        json=f"/v1/results/{result_id}", csv=f"/results/{result_id}?format=csv", origin=origin, answer=shown,
+        json=f"/v1/results/{result_id}", csv=f"/results/{result_id}?format=csv", origin=origin, answer=rendered,
         panel=panel, chosen=leaf, lint=lint["items"],
     )  # fmt: skip
 

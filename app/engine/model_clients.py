@@ -166,11 +166,11 @@ class ModelClients:
         """
         name = parse_model(model or self._settings.model)
         circuit = self._circuit(name.provider)
-        refusal = circuit.refusal(name.model)
-        if refusal is None or not rejects_all_requests(refusal):
+        rejection = circuit.rejection(name.model)
+        if rejection is None or not rejects_all_requests(rejection):
             return
-        if circuit.state(name.model) is CircuitState.REFUSED:
-            raise not_sent_error(refusal) from refusal
+        if circuit.state(name.model) is CircuitState.OPEN:
+            raise not_sent_error(rejection) from rejection
 
     def state(self, model: str | None) -> CircuitState:
         """Return the state of the circuit breaker for ``model`` (None: that of the settings)."""
@@ -178,7 +178,7 @@ class ModelClients:
         try:
             self.client(str(name))
         except ModelNotConfigured:
-            return CircuitState.REFUSED
+            return CircuitState.OPEN
         return self._circuit(name.provider).state(name.model)
 
     def allow_probe(self, model: str | None) -> None:

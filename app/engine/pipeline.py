@@ -116,11 +116,11 @@ async def evaluate(
     urls = unique_urls(answer.text)
     pages = AnswerPages(runtime.pages, near=answered_at)
     call_log = CallLog(runtime, pages, result_id)
-    meter, refusals = UsageMeter(), RejectionMonitor(model_name)
+    meter, rejections = UsageMeter(), RejectionMonitor(model_name)
     request_parameters = RequestParameters(parameters, provider=name.provider, model=model_name)
     llm = ObservedLLM(
         replace_client(client),
-        (*observers, meter, refusals, call_log.recorder),
+        (*observers, meter, rejections, call_log.recorder),
         prepare=lambda request: prepare(request_parameters.add_to(request)),
     )
     reporter = _ProgressReporter(progress, pages=len(urls))
@@ -139,7 +139,7 @@ async def evaluate(
         deadline_s=max(1.0, runtime.settings.job_deadline_s * _JUDGING_SHARE - watch.total_s),
     )
     with call_log:
-        judged = await _run_judge(case, refusals)
+        judged = await _run_judge(case, rejections)
         watch.lap("judge_s")
         reporter.storing()
         calls = await call_log.store(judge)
@@ -219,11 +219,11 @@ async def _run_judge(case: _Case, watch: RejectionMonitor) -> _Judged:
     try:
         judged = await (_run_native(case) if case.judge.kind is JudgeKind.NATIVE else _run_script(case))
     except JudgeBug as error:
-        if watch.refusal is not None:
-            raise watch.refusal from error
+        if watch.rejection is not None:
+            raise watch.rejection from error
         raise
-    if watch.refusal is not None:
-        raise watch.refusal
+    if watch.rejection is not None:
+        raise watch.rejection
     return judged
 
 

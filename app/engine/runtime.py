@@ -204,9 +204,15 @@ def load_catalogue(settings: Settings, check: ImportCheck | None = None) -> Judg
     shipped_judges = load_judges([shipped])
     unchecked = [judge for judge in catalogue.judges.values() if judge.coroutine is None and judge.path is not None]
     reports = (check or ImportCheck()).reports([judge.path for judge in unchecked if judge.path is not None])
-    taken = catalogue.judges.keys() | catalogue.broken.keys()
-    usable = {**{task: judge for task, judge in shipped_judges.judges.items() if task not in taken}, **catalogue.judges}
-    broken = {**{task: error for task, error in shipped_judges.broken.items() if task not in taken}, **catalogue.broken}
+    used_ids = catalogue.judges.keys() | catalogue.broken.keys()
+    usable = {
+        **{task: judge for task, judge in shipped_judges.judges.items() if task not in used_ids},
+        **catalogue.judges,
+    }
+    broken = {
+        **{task: error for task, error in shipped_judges.broken.items() if task not in used_ids},
+        **catalogue.broken,
+    }
     for judge in unchecked:
         report = reports.get(judge.path) if judge.path is not None else None
         if isinstance(report, str):

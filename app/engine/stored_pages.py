@@ -40,13 +40,13 @@ async def read_stored_page(stored: CacheFileSys, url: str) -> Observation:
 async def _with_picture(seen: Observation, picture: bytes) -> Observation:
     """Add the screenshot tiles of a stored picture. Huge ones, possible decompression bombs, are decoded in a child."""
     if await asyncio.to_thread(fits, picture):
-        shown = await asyncio.to_thread(split_tall, picture)
+        screenshots = await asyncio.to_thread(split_tall, picture)
     else:
         try:
-            shown = (await read_document(picture, "", deadline_s=DECODING_DEADLINE_S)).screenshots
+            screenshots = (await read_document(picture, "", deadline_s=DECODING_DEADLINE_S)).screenshots
         except DocumentRejected:
-            shown = ()
-    return replace(seen, screenshots=shown, original=None if shown == (picture,) else picture)
+            screenshots = ()
+    return replace(seen, screenshots=screenshots, original=None if screenshots == (picture,) else picture)
 
 
 def _read(stored: CacheFileSys, url: str) -> Observation:

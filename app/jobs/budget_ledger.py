@@ -241,11 +241,13 @@ class BudgetLedger:
             if exhausted is not None:
                 decided.append((reservation, BudgetExhausted(exhausted, limits[exhausted], spent[exhausted])))
                 continue
-            taken = {
+            reserved = {
                 budget_id: spent[budget_id] + reserved_elsewhere.get(budget_id, 0.0) + reserved_here.get(budget_id, 0.0)
                 for budget_id in limited
             }
-            if all(_fits(taken[budget_id], reservation.amounts[budget_id], limits[budget_id]) for budget_id in limited):
+            if all(
+                _fits(reserved[budget_id], reservation.amounts[budget_id], limits[budget_id]) for budget_id in limited
+            ):
                 for budget_id, amount in reservation.amounts.items():
                     reserved_here[budget_id] = reserved_here.get(budget_id, 0.0) + amount
                 decided.append((reservation, None))

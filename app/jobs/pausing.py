@@ -139,13 +139,13 @@ class JobPauser:
 
     async def _resume_model(self, model: str | None) -> int:
         state = self._state(model)
-        if state is CircuitState.REFUSED:
+        if state is CircuitState.OPEN:
             return 0
         async with self._database.begin() as connection:
             waiting = await rows.paused_jobs(connection, model, limit=_MAX_RESUMED)
         if not waiting:
             return 0
-        if state is CircuitState.ANSWERING:
+        if state is CircuitState.CLOSED:
             return sum([await self._resume(job) for job in waiting])
         if await self._is_running(self._probes.get(model)):
             return 0

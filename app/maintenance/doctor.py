@@ -174,7 +174,7 @@ async def check_evidence(settings: Settings) -> Check:
     """Check that every page body that the database refers to is stored. Some can be missing after a restore."""
     try:
         async with open_database(settings) as database:
-            named, missing = await missing_bodies(database, await asyncio.to_thread(open_blobs, settings))
+            referenced, missing = await missing_bodies(database, await asyncio.to_thread(open_blobs, settings))
     except (AppError, CacheError, ValueError) as error:
         remedy = "Check ASSAY_BLOBS and the credentials of the store."
         return Check(name="evidence", state=State.FAILED, detail=str(error), remedy=remedy)
@@ -182,10 +182,10 @@ async def check_evidence(settings: Settings) -> Check:
         return Check(
             name="evidence",
             state=State.WARNING,
-            detail=f"{missing} of {named} stored page bodies are missing",
+            detail=f"{missing} of {referenced} stored page bodies are missing",
             remedy="Restore them from a backup. Until then, claims that need them are not judged.",
         )
-    return Check(name="evidence", state=State.OK, detail=f"{named} stored page bodies")
+    return Check(name="evidence", state=State.OK, detail=f"{referenced} stored page bodies")
 
 
 def check_keys(settings: Settings) -> Check:

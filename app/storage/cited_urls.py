@@ -193,8 +193,8 @@ async def list_urls(
     )
     filters = {"owner": owner, "agent": agent, "task": task_id, "work": needs_work, "deleted": deleted}
     rows = (await connection.execute(query, {**filters, "after": after, "key": key, "limit": limit})).mappings().all()
-    named = {row[name] for row in rows for name in ("page_id", "latest_id")}
-    cited_captures = select(captures.c.id, captures.c.record).where(captures.c.id.in_(named - {None}))
+    capture_ids = {row[name] for row in rows for name in ("page_id", "latest_id")}
+    cited_captures = select(captures.c.id, captures.c.record).where(captures.c.id.in_(capture_ids - {None}))
     records = {row.id: capture_from_json(json.loads(row.record)) for row in await connection.execute(cited_captures)}
     return [_cited(row, records) for row in rows]
 

@@ -41,7 +41,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderStatusRow:
-    """Status row. ``age_s`` and ``probed_s`` are seconds since the last change and the last probe."""
+    """Status row. ``age_s`` and ``probed_s`` are the seconds since the last change and the last probe."""
 
     model: str
     state: str
@@ -99,26 +99,28 @@ class SharedProviderStatus:
         )
         return [ProviderStatusRow(**row) for row in await self._execute(query, {"key": key})]
 
-    async def wait_for_first_request(self, key: str, model: str) -> bool:
-        """Return whether the caller should send the first request to ``model`` while others wait."""
+    async def claim_first_request(self, key: str, model: str) -> bool:
+        """Return whether the caller may send the first request to ``model``, for which the other processes wait."""
         query = (
             "INSERT INTO provider_status AS known (credential_id, model, state, changed_at, probed_at)"
-            " VALUES (:key, :model, 'asking', clock_timestamp(), clock_timestamp())"
+            " VALUES (:key, :model, 'first_request', clock_timestamp(), clock_timestamp())"
             " ON CONFLICT (credential_id, model) DO UPDATE"
-            " SET state = 'asking', rejection = NULL, changed_at = clock_timestamp(), probed_at = clock_timestamp()"
-            " WHERE (known.state = 'asking' AND known.changed_at < clock_timestamp() - make_interval(secs => :asking))"
-            " OR (known.state = 'answering' AND known.changed_at < clock_timestamp() - make_interval(secs => :fresh))"
+            " SET state = 'first_request', rejection = NULL,"
+            " changed_at = clock_timestamp(), probed_at = clock_timestamp()"
+            " WHERE (known.state = 'first_request' AND known.changed_at < clock_timestamp() - "
+            " make_interval(secs => :first_request))"
+            " OR (known.state = 'accepting' AND known.changed_at < clock_timestamp() - make_interval(secs => :fresh))"
             " RETURNING 1"
         )
-        values = {"key": key, "model": model, "asking": _FIRST_REQUEST_S, "fresh": _FRESH_S}
+        values = {"key": key, "model": model, "first_request": _FIRST_REQUEST_S, "fresh": _FRESH_S}
         return bool(await self._execute(query, values, default=[{}]))
 
     async def may_probe(self, key: str, model: str, *, after_s: float) -> bool:
         """Return whether the caller may send a probe. At most one process gets True per interval of ``after_s``."""
         query = (
-            "UPDATE provider_status SET state = 'refused', probed_at = clock_timestamp()"
+            "UPDATE provider_status SET state = 'rejected', probed_at = clock_timestamp()"
             " WHERE credential_id = :key AND model = :model AND (state = 'probe_wanted'"
-            " OR (state = 'refused' AND probed_at <= clock_timestamp() - make_interval(secs => :after))) RETURNING 1"
+            " OR (state = 'rejected' AND probed_at <= clock_timestamp() - make_interval(secs => :after))) RETURNING 1"
         )
         values = {"key": key, "model": model, "after": _LEEWAY * after_s}
         return bool(await self._execute(query, values, default=[{}]))
@@ -133,8 +135,8 @@ class SharedProviderStatus:
         }
         query = (
             "INSERT INTO provider_status (credential_id, model, state, rejection, changed_at, probed_at)"
-            " VALUES (:key, :model, 'refused', :rejection, clock_timestamp(), clock_timestamp())"
-            " ON CONFLICT (credential_id, model) DO UPDATE SET state = 'refused', rejection = excluded.rejection,"
+            " VALUES (:key, :model, 'rejected', :rejection, clock_timestamp(), clock_timestamp())"
+            " ON CONFLICT (credential_id, model) DO UPDATE SET state = 'rejected', rejection = excluded.rejection,"
             " changed_at = clock_timestamp(), probed_at = clock_timestamp()"
         )
         self._in_background(query, {"key": key, "model": model, "rejection": json.dumps(details)})
@@ -143,17 +145,17 @@ class SharedProviderStatus:
         """Record that the provider accepts the key and the model, in the background."""
         query = (
             "INSERT INTO provider_status (credential_id, model, state, changed_at, probed_at)"
-            " SELECT :key, name, 'answering', clock_timestamp(), clock_timestamp()"
+            " SELECT :key, name, 'accepting', clock_timestamp(), clock_timestamp()"
             " FROM unnest(ARRAY['', CAST(:model AS text)]) AS name ORDER BY name"
             " ON CONFLICT (credential_id, model) DO UPDATE"
-            " SET state = 'answering', rejection = NULL, changed_at = clock_timestamp(), probed_at = clock_timestamp()"
+            " SET state = 'accepting', rejection = NULL, changed_at = clock_timestamp(), probed_at = clock_timestamp()"
         )
         self._in_background(query, {"key": key, "model": model})
 
     def request_probe(self, provider: str) -> None:
         """Allow the next request to a rejected provider as a probe, at most once per ``_MIN_PROBE_INTERVAL_S``."""
         query = (
-            "UPDATE provider_status SET state = 'probe_wanted' WHERE credential_id LIKE :keys AND state = 'refused'"
+            "UPDATE provider_status SET state = 'probe_wanted' WHERE credential_id LIKE :keys AND state = 'rejected'"
             " AND probed_at <= clock_timestamp() - make_interval(secs => :after)"
         )
         self._in_background(query, {"keys": f"{provider}:%", "after": _LEEWAY * _MIN_PROBE_INTERVAL_S})
@@ -202,23 +204,23 @@ class _CredentialStatus:
         """
         for _ in range(round(_WAIT_S / _POLL_S)):
             rows = [row for row in await self._shared.read_status(self._key) if row.model in (_ENDPOINT, model)]
-            refused = [row for row in rows if row.state in ("refused", "probe_wanted")]
-            if refused:
-                for row in refused:
+            rejected = [row for row in rows if row.state in ("rejected", "probe_wanted")]
+            if rejected:
+                for row in rejected:
                     if not await self._shared.may_probe(self._key, row.model, after_s=_MIN_PROBE_INTERVAL_S):
                         apply_status(self._circuit, row)
                 return
-            if await self._shared.wait_for_first_request(self._key, model):
+            if await self._shared.claim_first_request(self._key, model):
                 return
-            if any(row.model == model and row.state == "answering" for row in rows):
+            if any(row.model == model and row.state == "accepting" for row in rows):
                 return
             await asyncio.sleep(_POLL_S)
 
     async def may_probe(self, model: str | None, *, after_s: float) -> bool:
         return await self._shared.may_probe(self._key, model or _ENDPOINT, after_s=after_s)
 
-    def report_rejection(self, model: str | None, refusal: LLMRejected) -> None:
-        self._shared.record_rejection(self._key, model or _ENDPOINT, refusal)
+    def report_rejection(self, model: str | None, rejection: LLMRejected) -> None:
+        self._shared.record_rejection(self._key, model or _ENDPOINT, rejection)
 
     def report_success(self, model: str) -> None:
         self._shared.record_success(self._key, model)
@@ -229,13 +231,13 @@ def apply_status(circuit: CircuitBreaker, row: ProviderStatusRow) -> None:
     model = row.model or None
     if row.rejection is not None:
         details = json.loads(row.rejection)
-        refusal = LLMRejected(
+        rejection = LLMRejected(
             details["message"],
             status=details["status"],
             scope=RejectionScope(details["scope"]),
             no_such_model=details.get("no_such_model", False),
         )
         probe_wanted = row.state == "probe_wanted"
-        circuit.apply_rejection(model, refusal, age_s=row.probed_s, probe_wanted=probe_wanted)
-    elif row.state == "answering":
+        circuit.apply_rejection(model, rejection, age_s=row.probed_s, probe_wanted=probe_wanted)
+    elif row.state == "accepting":
         circuit.apply_success(model, age_s=row.age_s)

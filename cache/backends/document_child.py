@@ -105,8 +105,8 @@ def _read_page(page: Any, *, with_image: bool) -> tuple[dict[str, Any], bytes]:
 
     pymupdf = _pymupdf()
     # The library computes these properties on every access. Per line, that would take longer than rendering the page.
-    shown, rotation, images = page.rect, page.rotation_matrix, page.get_image_info()
-    width, height = max(shown.width, 1.0), max(shown.height, 1.0)
+    page_rect, rotation, images = page.rect, page.rotation_matrix, page.get_image_info()
+    width, height = max(page_rect.width, 1.0), max(page_rect.height, 1.0)
     # Limit the size before rendering, because a page can declare a size of kilometres.
     fitting = min(MAX_WIDTH_PX * 72 / width, MAX_HEIGHT_PX * 72 / height)
     dpi = min(float(MAX_DPI if with_image else TEXT_ONLY_DPI), fitting)
@@ -117,7 +117,7 @@ def _read_page(page: Any, *, with_image: bool) -> tuple[dict[str, Any], bytes]:
     visible_text: list[str] = []
     hidden: list[str] = []
     lines: list[tuple[Any, ...]] = []
-    scans, covered = _scan_boxes(images, shown), _covered_text_boxes(images, page)
+    scans, covered = _scan_boxes(images, page_rect), _covered_text_boxes(images, page)
     words_only = pymupdf.TEXTFLAGS_DICT & ~pymupdf.TEXT_PRESERVE_IMAGES
     for block in page.get_text("dict", flags=words_only)["blocks"]:
         for line in block.get("lines", ()):
@@ -147,12 +147,12 @@ def _box(line: Any, rotation: Any, width: float, height: float) -> tuple[float, 
     return tuple(round(one, 5) for one in (box.x0 / width, box.y0 / height, box.width / width, box.height / height))
 
 
-def _scan_boxes(images: list[Any], shown: Any) -> list[Any]:
+def _scan_boxes(images: list[Any], page_rect: Any) -> list[Any]:
     """Return the boxes of images that fill most of the page. Invisible text over them is the OCR text of a scan."""
     pymupdf = _pymupdf()
-    area = abs(shown) or 1.0
+    area = abs(page_rect) or 1.0
     rectangles = [pymupdf.Rect(info["bbox"]) for info in images]
-    return [rectangle for rectangle in rectangles if abs(rectangle & shown) >= SCAN_SHARE * area]
+    return [rectangle for rectangle in rectangles if abs(rectangle & page_rect) >= SCAN_SHARE * area]
 
 
 def _covered_text_boxes(images: list[Any], page: Any) -> list[Any]:

@@ -164,9 +164,9 @@ def _decode(data: bytes, named: Sequence[str | None]) -> str:
 
 def _charset(content_type: str) -> str | None:
     """Return the codec for the declared charset, if there is one."""
-    named = _CHARSET.search(content_type)
+    declared_charset = _CHARSET.search(content_type)
     try:
-        name = codecs.lookup(named[1]).name if named else None
+        name = codecs.lookup(declared_charset[1]).name if declared_charset else None
     except LookupError:
         return None
     if name is None or name.replace("-", "_") in _EXCLUDED_CODECS:

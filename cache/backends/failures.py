@@ -76,8 +76,8 @@ def failure_from_target(url: str) -> CaptureFailure | None:
 
 def _remedy(host: str, port: int) -> str:
     """Return the note that names the setting that allows a host and port."""
-    named = f"[{host}]" if ":" in host else host
-    return f" (ASSAY_EGRESS_ALLOW={named}:{port} would allow it)"
+    url_host = f"[{host}]" if ":" in host else host
+    return f" (ASSAY_EGRESS_ALLOW={url_host}:{port} would allow it)"
 
 
 def failure_from_browser_error(message: str, url: str = "") -> CaptureFailure | None:

@@ -255,8 +255,8 @@ class Navigation:
 
     def _must_take_body(self, response: DocumentResponse) -> bool:
         media_type = response.content_type.partition(";")[0].strip().lower()
-        shown = is_html_type(media_type) or media_type in _RENDERED_TYPES
-        return self.take_all_bodies or _is_attachment(response) or not shown
+        is_rendered = is_html_type(media_type) or media_type in _RENDERED_TYPES
+        return self.take_all_bodies or _is_attachment(response) or not is_rendered
 
     async def _read_body(self, event: dict[str, Any], response: DocumentResponse) -> bytes | None:
         """Return the body, or None if it is too large or incomplete (``failure`` contains the reason)."""
@@ -292,13 +292,13 @@ class Navigation:
         """Render HTML that was declared as another type, from the received bytes."""
         headers = [(name, value) for name, value in response.headers.items() if name not in _BODY_HEADERS]
         charset = response.content_type.partition(";")[2]
-        named = ("content-type", f"text/html;{charset}" if charset else "text/html")
+        content_type = ("content-type", f"text/html;{charset}" if charset else "text/html")
         await self.devtools.send(
             "Fetch.fulfillRequest",
             {
                 "requestId": event["requestId"],
                 "responseCode": response.status,
-                "responseHeaders": [{"name": name, "value": value} for name, value in (*headers, named)],
+                "responseHeaders": [{"name": name, "value": value} for name, value in (*headers, content_type)],
                 "body": base64.b64encode(body).decode("ascii"),
             },
         )

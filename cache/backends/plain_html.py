@@ -159,10 +159,10 @@ def _form_chars(field: LexborNode, page_chars: int) -> int:
         return in_form
     chars, ancestor = 0, field.parent
     while ancestor is not None and ancestor.tag not in _ROOT_TAGS and ancestor != form:
-        more = len(_text(ancestor))
-        if more > _MAX_NEAR_CHARS:
+        text_chars = len(_text(ancestor))
+        if text_chars > _MAX_NEAR_CHARS:
             break
-        chars, ancestor = more, ancestor.parent
+        chars, ancestor = text_chars, ancestor.parent
     return chars
 
 

@@ -316,11 +316,11 @@ def _screenshot_areas(readiness: Readiness, drawn: int) -> list[ScreenshotArea]:
 
 def _enclosing_span(boxes: Sequence[Box], readiness: Readiness) -> tuple[int, int]:
     """Return top and height of the part of the page that contains all boxes, limited to one screenshot."""
-    shown = [(top, top + height) for _, top, _, height in boxes if 0 <= top < _screenshot_px(readiness)]
-    if not shown:
+    screenshot_spans = [(top, top + height) for _, top, _, height in boxes if 0 <= top < _screenshot_px(readiness)]
+    if not screenshot_spans:
         return 0, 0
-    first = int(min(top for top, _ in shown))
-    last = min(int(max(bottom for _, bottom in shown)) + 1, _screenshot_px(readiness))
+    first = int(min(top for top, _ in screenshot_spans))
+    last = min(int(max(bottom for _, bottom in screenshot_spans)) + 1, _screenshot_px(readiness))
     return first, min(last - first, _TILE_PX)
 
 

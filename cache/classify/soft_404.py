@@ -150,13 +150,13 @@ def is_redirected_to_parent(cited: str, final: str, headlines: Sequence[str]) ->
     cited_parts, final_parts = urlsplit(canonical_key(cited)), urlsplit(canonical_key(final))
     if cited_parts.hostname != final_parts.hostname or final_parts.query or final_parts.fragment:
         return False
-    cited_segments, shown = _segments(cited_parts.path), _segments(final_parts.path)
-    dropped = cited_segments[len(shown) :]
-    if cited_parts.fragment or not dropped or cited_segments[: len(shown)] != shown:
+    cited_segments, final_segments = _segments(cited_parts.path), _segments(final_parts.path)
+    dropped = cited_segments[len(final_segments) :]
+    if cited_parts.fragment or not dropped or cited_segments[: len(final_segments)] != final_segments:
         return False
-    if all(map(_VIEW_SEGMENT.fullmatch, dropped)) or (_ITEM.match(shown[-1]) if shown else False):
+    if all(map(_VIEW_SEGMENT.fullmatch, dropped)) or (_ITEM.match(final_segments[-1]) if final_segments else False):
         return False
-    if not shown and _HOME_NAMES.search(cited_parts.path):
+    if not final_segments and _HOME_NAMES.search(cited_parts.path):
         return False
     name = unquote(cited_segments[-1])
     words = _words(name.rpartition(".")[0] or name) - _words(unquote(final_parts.path))

@@ -312,9 +312,9 @@ class ProxyPort:
 def _refusal_response(reason: RefusalReason) -> bytes:
     """Return an error response without a body, so that no text of the proxy becomes page content."""
     status = b"403 Forbidden" if reason in _DENIED else b"502 Bad Gateway"
-    named = reason.value.encode("ascii")
+    reason_phrase = reason.value.encode("ascii")
     return (
-        b"HTTP/1.1 " + status + b"\r\nProxy-Status: assay; error=" + named + b"\r\n"
+        b"HTTP/1.1 " + status + b"\r\nProxy-Status: assay; error=" + reason_phrase + b"\r\n"
         b"Content-Length: 0\r\nConnection: close\r\n\r\n"
     )
 

@@ -165,8 +165,8 @@ def insert_frames(entries: Sequence[Sequence[Any]], frames: Mapping[int, FrameTe
 
 
 def _frame_box(entry: Sequence[Any]) -> _FrameBox:
-    _, (left, top, width, height), shown = entry
-    return _FrameBox(left=left, top=top, width=width, height=height, shown=tuple(shown))
+    _, (left, top, width, height), visible_box = entry
+    return _FrameBox(left=left, top=top, width=width, height=height, shown=tuple(visible_box))
 
 
 def _pieces_on_page(frame: FrameText, frame_box: _FrameBox) -> Sequence[Piece]:

@@ -71,13 +71,13 @@ def visible_covered_texts(boxes: Sequence[Box], top: float, width: float, screen
     pictures = _decode(screenshots)
     if len(pictures) != 3:
         return []
-    shown, without_text, repeated = pictures
-    changed, moved = ImageChops.difference(shown, without_text), ImageChops.difference(shown, repeated)
-    scale = shown.width / width
+    with_text, without_text, repeated = pictures
+    changed, moved = ImageChops.difference(with_text, without_text), ImageChops.difference(with_text, repeated)
+    scale = with_text.width / width
     numbers = []
     for number, (left, box_top, box_width, height) in enumerate(boxes):
         line = Line(0, left, box_top - top, box_width, height)
-        area = _inner_box(line, scale, 0.0, shown)
+        area = _inner_box(line, scale, 0.0, with_text)
         if area is not None and _max_value(changed.crop(area)) >= MIN_CHANGE > _max_value(moved.crop(area)):
             numbers.append(number)
     return numbers

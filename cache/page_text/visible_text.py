@@ -113,8 +113,8 @@ async def _insert_frame_texts(
     pieces: dict[int, _Frame] = {}
     if _MARK in text and depth <= _FRAME_DEPTH:
         numbers = {place: number for number, place in enumerate(walked["frames"])}
-        shown = [(numbers[place], child) for place, child in await view.children() if place in numbers]
-        for number, child in shown[:MAX_FRAMES]:
+        numbered_children = [(numbers[place], child) for place, child in await view.children() if place in numbers]
+        for number, child in numbered_children[:MAX_FRAMES]:
             inner = await _read_frame(child, depth)
             if inner is not None:
                 pieces[number] = inner

@@ -173,7 +173,7 @@ async def _observe_browser_page(initial: Observation, text: str, page_data: Brow
         raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {MAX_PAGE_BYTES} bytes of HTML")
     html = "" if page_data.html is None else page_data.html.decode("utf-8", "replace")
     page = await asyncio.to_thread(read_html, html, page_data.url or initial.url)
-    shown = " ".join(text.split())
+    normalized = " ".join(text.split())
     facts = PageFacts(
         url=initial.url,
         final_url=page_data.url or initial.url,
@@ -181,7 +181,7 @@ async def _observe_browser_page(initial: Observation, text: str, page_data: Brow
         title=page_data.title,
         text=text,
         html=html,
-        headlines=tuple(headline for headline in page.headlines if headline in shown),
+        headlines=tuple(headline for headline in page.headlines if headline in normalized),
         has_password_field=page_data.password_field,
         login_form_chars=page_data.login_form_chars,
         consent_chars=page_data.consent_chars,
@@ -206,7 +206,9 @@ async def _observe_browser_page(initial: Observation, text: str, page_data: Brow
 async def _add_image(observation: Observation, image: bytes) -> Observation:
     if sniff(image, "") is not ByteKind.IMAGE:
         raise DocumentRejected(CaptureOutcome.UNSUPPORTED, "the image is not PNG, JPEG, GIF, WebP, BMP or TIFF")
-    shown = (await read_document(image, "", deadline_s=DEADLINE_S)).screenshots
+    screenshots = (await read_document(image, "", deadline_s=DEADLINE_S)).screenshots
     return replace(
-        observation, screenshots=(*shown, *observation.screenshots), original=None if shown == (image,) else image
+        observation,
+        screenshots=(*screenshots, *observation.screenshots),
+        original=None if screenshots == (image,) else image,
     )

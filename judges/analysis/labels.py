@@ -199,11 +199,11 @@ def parse_labels(lines: Iterable[bytes], *, name: str = "the labels") -> tuple[L
     labels: list[Label] = []
     problems: list[str] = []
     for number, line in enumerate(lines, start=1):
-        bare = line.removeprefix(b"\xef\xbb\xbf").strip()
-        if not bare or len(problems) >= MAX_LISTED_PROBLEMS:
+        stripped = line.removeprefix(b"\xef\xbb\xbf").strip()
+        if not stripped or len(problems) >= MAX_LISTED_PROBLEMS:
             continue
         try:
-            labels.append(_Line.model_validate_json(bare).label())
+            labels.append(_Line.model_validate_json(stripped).label())
         except ValidationError as error:
             problems.append(f"line {number}: {_first_error(error)}")
     if problems:

@@ -145,8 +145,8 @@ class _Intervals:
 
         Gates between siblings are applied by ``rubrics.scoring``.
         """
-        named = (self._by_id[id] for id in leaf.requires if id in self._by_id)
-        return any(self._overrides.get(below.key) is False for node in named for below in leaves_below(node))
+        required_leaves = (self._by_id[id] for id in leaf.requires if id in self._by_id)
+        return any(self._overrides.get(below.key) is False for node in required_leaves for below in leaves_below(node))
 
 
 def _node(data: Mapping[str, Any], above: frozenset[str], addresses: NodeKeys) -> JudgedNode:

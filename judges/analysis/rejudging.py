@@ -160,8 +160,8 @@ def _version(prompt: str) -> tuple[str, str]:
 def _shown(page: Mapping[str, Any]) -> Any:
     """Return the hashes of the parts of a page that a judge sees, or None if the page is not evidence."""
     bodies = page.get("bodies") or {}
-    shown = {role: sha256 for role, sha256 in bodies.items() if role.startswith(_SHOWN_BODIES)}
-    return shown if page.get("outcome") in ("ok", "partial") else None
+    shown_bodies = {role: sha256 for role, sha256 in bodies.items() if role.startswith(_SHOWN_BODIES)}
+    return shown_bodies if page.get("outcome") in ("ok", "partial") else None
 
 
 def _keyed_leaves(result: Result) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -109,12 +109,12 @@ def beginnings(pattern: str) -> Beginnings | None:
     >>> beginnings(r"</claim>") is None
     True
     """
-    ways = [alternative.removeprefix(_QUOTE) for alternative in _alternatives(pattern)]
-    at_words = all(way.startswith(r"\b") for way in ways)
-    if not at_words and any(way.startswith(r"\b") for way in ways):
+    alternatives = [alternative.removeprefix(_QUOTE) for alternative in _alternatives(pattern)]
+    at_words = all(option.startswith(r"\b") for option in alternatives)
+    if not at_words and any(option.startswith(r"\b") for option in alternatives):
         return None
-    known = [_first_letters(way.removeprefix(r"\b")) for way in ways]
-    letters = frozenset(each for way in known if way is not None for each in way)
+    known = [_first_letters(option.removeprefix(r"\b")) for option in alternatives]
+    letters = frozenset(each for option in known if option is not None for each in option)
     return Beginnings(letters, at_words) if None not in known else None
 
 
@@ -122,11 +122,11 @@ def _first_letters(pattern: str) -> set[str] | None:
     """Return the literal first letters of a pattern without top-level alternatives, for all its ways to begin."""
     if pattern.startswith("(?:"):
         inner, rest = _group(pattern)
-        ways = [_first_letters(alternative) for alternative in _alternatives(inner)]
+        alternatives = [_first_letters(alternative) for alternative in _alternatives(inner)]
         if rest[:1] in {"?", "*"}:
-            ways.append(_first_letters(rest[1:].removeprefix("?")))
-        known = [way for way in ways if way is not None]
-        return {letters for way in known for letters in way} if len(known) == len(ways) else None
+            alternatives.append(_first_letters(rest[1:].removeprefix("?")))
+        known = [option for option in alternatives if option is not None]
+        return {letters for option in known for letters in option} if len(known) == len(alternatives) else None
     letters = _LETTERS.match(pattern)
     if letters is None:
         return None
@@ -173,8 +173,8 @@ def _any_of(words: Iterable[str]) -> str:
     for word in words:
         by_letter.setdefault(word[:1], set()).add(word[1:])
     may_end = by_letter.pop("", None) is not None
-    ways = [letter + (_any_of(rest) if rest != {""} else "") for letter, rest in sorted(by_letter.items())]
-    if not ways:
+    alternatives = [letter + (_any_of(rest) if rest != {""} else "") for letter, rest in sorted(by_letter.items())]
+    if not alternatives:
         return ""
-    whole = ways[0] if len(ways) == 1 and not may_end else f"(?:{'|'.join(ways)})"
+    whole = alternatives[0] if len(alternatives) == 1 and not may_end else f"(?:{'|'.join(alternatives)})"
     return f"{whole}?" if may_end else whole

@@ -118,10 +118,10 @@ def looks_like_another(host: str) -> bool:
         return False
     for label in labels:
         try:
-            shown = label.encode("ascii").decode("idna") if label.startswith("xn--") else label
+            unicode_label = label.encode("ascii").decode("idna") if label.startswith("xn--") else label
         except UnicodeError:
             return True
-        foreign = {char for char in shown if not char.isascii()}
+        foreign = {char for char in unicode_label if not char.isascii()}
         if foreign and foreign <= _LATIN_CONFUSABLES:
             return True
     return False

@@ -58,8 +58,8 @@ class BedrockAdapter:
 
     async def send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
         """Send a request. If the model takes no images, send it again without them."""
-        shown = has_images(request)
-        if shown and self.images is not Images.OFF and request.model not in self._text_only:
+        with_images = has_images(request)
+        if with_images and self.images is not Images.OFF and request.model not in self._text_only:
             try:
                 return await self._send(request, params)
             except _NoImages as rejected:
@@ -67,7 +67,7 @@ class BedrockAdapter:
                     raise images_rejected(rejected.fault) from rejected.__cause__
                 self._text_only.add(request.model)
         try:
-            return replace(await self._send(without_images(request), params), text_only=shown)
+            return replace(await self._send(without_images(request), params), text_only=with_images)
         except _NoImages as rejected:
             raise error_for_response(rejected.fault, now=time.time()) from rejected.__cause__
 

@@ -49,12 +49,12 @@ class CachedLLM:
     def key_of(self, request: LLMRequest) -> str:
         """Return the cache key: a hash of everything that determines the reply."""
         # ASSAY_IMAGES changes the request. The default is left out so that older keys stay valid.
-        shown = {} if self._inner.images is Images.AUTO else {"images": self._inner.images.value}
+        image_options = {} if self._inner.images is Images.AUTO else {"images": self._inner.images.value}
         return request_key(
             request,
             provider=self._inner.provider,
             endpoint=self._inner.endpoint,
-            params={**sent_params(request), **shown},
+            params={**sent_params(request), **image_options},
         )
 
     def configuration_hash(self, request: LLMRequest) -> str:

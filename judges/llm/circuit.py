@@ -23,19 +23,19 @@ class CircuitState(StrEnum):
 
     UNTRIED = "untried"
     """No request has succeeded or been rejected yet."""
-    ANSWERING = "answering"
-    REFUSED = "refused"
-    """Open: requests are not sent."""
-    PROBE_DUE = "probe_due"
-    """Half-open: one probe request may be sent."""
+    CLOSED = "closed"
+    OPEN = "open"
+    """Requests are not sent."""
+    HALF_OPEN = "half_open"
+    """One probe request may be sent."""
 
 
 @dataclass(slots=True)
 class _Status:
     """Status of the endpoint, or of one of its models."""
 
-    refusal: LLMRejected | None = None
-    refused_at: float = 0.0
+    rejection: LLMRejected | None = None
+    rejected_at: float = 0.0
     proven: bool = False
     probe_wanted: bool = False
     probing: asyncio.Event | None = field(default=None, repr=False)
@@ -56,7 +56,7 @@ class ProviderStatusStore(Protocol):
     async def may_probe(self, model: str | None, *, after_s: float) -> bool:
         """Return whether this process may send the probe request. At most one process may, every ``after_s``."""
 
-    def report_rejection(self, model: str | None, refusal: LLMRejected) -> None: ...
+    def report_rejection(self, model: str | None, rejection: LLMRejected) -> None: ...
 
     def report_success(self, model: str) -> None: ...
 
@@ -87,20 +87,20 @@ class CircuitBreaker:
         self._models: dict[str, _Status] = {}
         self._paused: LLMProviderPaused | None = None
 
-    def refusal(self, model: str) -> LLMRejected | None:
+    def rejection(self, model: str) -> LLMRejected | None:
         """Return the error that opened the circuit for ``model``; None if the circuit is closed."""
-        return self._paused or self._endpoint.refusal or self._status_of(model).refusal
+        return self._paused or self._endpoint.rejection or self._status_of(model).rejection
 
     def state(self, model: str) -> CircuitState:
         """Return the state for ``model`` without claiming a probe."""
         if self._paused is not None:
-            return CircuitState.REFUSED
+            return CircuitState.OPEN
         status = self._status_of(model)
-        closed = [each for each in (self._endpoint, status) if each.refusal is not None]
-        if closed:
-            due = all(self._is_due(each) for each in closed)
-            return CircuitState.PROBE_DUE if due else CircuitState.REFUSED
-        return CircuitState.ANSWERING if status.proven else CircuitState.UNTRIED
+        opened = [each for each in (self._endpoint, status) if each.rejection is not None]
+        if opened:
+            due = all(self._is_due(each) for each in opened)
+            return CircuitState.HALF_OPEN if due else CircuitState.OPEN
+        return CircuitState.CLOSED if status.proven else CircuitState.UNTRIED
 
     def allow_probe(self, model: str) -> None:
         """Allow one half-open probe for ``model``, because a user reports that the problem is fixed.
@@ -108,24 +108,24 @@ class CircuitBreaker:
         Probes are at least ``asked_probe_after_s`` apart, so that a hundred reports do not cost a hundred calls.
         """
         for status in (self._endpoint, self._status_of(model)):
-            if status.refusal is not None and self._clock() - status.refused_at >= self._asked_probe_after_s:
+            if status.rejection is not None and self._clock() - status.rejected_at >= self._asked_probe_after_s:
                 status.probe_wanted = True
 
-    def apply_rejection(self, model: str | None, refusal: LLMRejected, *, age_s: float, probe_wanted: bool) -> None:
+    def apply_rejection(self, model: str | None, rejection: LLMRejected, *, age_s: float, probe_wanted: bool) -> None:
         """Apply the rejection that another process received ``age_s`` ago.
 
         ``probe_wanted``: a user has since reported that the problem is fixed.
         """
         status = self._endpoint if model is None else self._status_of(model)
-        if status.refusal is None:
-            status.refusal, status.refused_at = refusal, self._clock() - age_s
+        if status.rejection is None:
+            status.rejection, status.rejected_at = rejection, self._clock() - age_s
         status.probe_wanted = probe_wanted
 
     def apply_success(self, model: str | None, *, age_s: float) -> None:
         """Apply the success of another process ``age_s`` ago. It does not clear a later rejection."""
         status = self._endpoint if model is None else self._status_of(model)
-        if status.refusal is not None and status.refused_at <= self._clock() - age_s:
-            status.refusal, status.probe_wanted = None, False
+        if status.rejection is not None and status.rejected_at <= self._clock() - age_s:
+            status.rejection, status.probe_wanted = None, False
 
     def set_pause(self, reason: str | None) -> None:
         """Pause sending, whatever the provider status is; None resumes. Requests in flight are not cancelled."""
@@ -157,7 +157,7 @@ class CircuitBreaker:
             probe = status.probing = asyncio.Event()
         started = self._clock()
         try:
-            if probe is not None and self.status_store is not None and self.refusal(model) is None:
+            if probe is not None and self.status_store is not None and self.rejection(model) is None:
                 await self.status_store.wait_for_first_request(model)
                 await self._check(model)
                 started = self._clock()
@@ -165,13 +165,13 @@ class CircuitBreaker:
         except LLMCircuitOpen:
             raise
         except LLMRejected as error:
-            self._refused(model, error, started)
+            self._record_rejection(model, error, started)
             raise
         except LLMError:
-            self._answered(model, started)
+            self._record_success(model, started)
             raise
         else:
-            self._answered(model, started)
+            self._record_success(model, started)
         finally:
             if probe is not None:
                 probe.set()
@@ -181,41 +181,41 @@ class CircuitBreaker:
         if self._paused is not None:
             raise not_sent_error(self._paused)
         for name, status in ((None, self._endpoint), (model, self._status_of(model))):
-            refusal = status.refusal
-            if refusal is None or await self._may_probe(name, status):
+            rejection = status.rejection
+            if rejection is None or await self._may_probe(name, status):
                 continue
-            raise not_sent_error(refusal) from refusal
+            raise not_sent_error(rejection) from rejection
 
     async def _may_probe(self, name: str | None, status: _Status) -> bool:
         """Return whether a probe is due, and claim it."""
         if not self._is_due(status):
             return False
         after_s = self._asked_probe_after_s if status.probe_wanted else self._probe_after_s or 0.0
-        status.refused_at, status.probe_wanted = self._clock(), False
+        status.rejected_at, status.probe_wanted = self._clock(), False
         return self.status_store is None or await self.status_store.may_probe(name, after_s=after_s)
 
     def _is_due(self, status: _Status) -> bool:
         if status.probe_wanted:
             return True
-        return self._probe_after_s is not None and self._clock() - status.refused_at >= self._probe_after_s
+        return self._probe_after_s is not None and self._clock() - status.rejected_at >= self._probe_after_s
 
-    def _refused(self, model: str, error: LLMRejected, started: float) -> None:
+    def _record_rejection(self, model: str, error: LLMRejected, started: float) -> None:
         if error.scope is RejectionScope.REQUEST:
-            self._answered(model, started)
+            self._record_success(model, started)
             return
         status = self._endpoint if error.scope is RejectionScope.ENDPOINT else self._status_of(model)
-        status.refusal, status.refused_at, status.probe_wanted = error, self._clock(), False
+        status.rejection, status.rejected_at, status.probe_wanted = error, self._clock(), False
         if self.status_store is not None:
             self.status_store.report_rejection(None if status is self._endpoint else model, error)
 
-    def _answered(self, model: str, started: float) -> None:
+    def _record_success(self, model: str, started: float) -> None:
         """Record a success. It clears a rejection only if the request was sent after the rejection."""
         status = self._status_of(model)
         changed = not status.proven
         status.proven = True
         for each in (self._endpoint, status):
-            if each.refusal is not None and each.refused_at <= started:
-                each.refusal = None
+            if each.rejection is not None and each.rejected_at <= started:
+                each.rejection = None
                 changed = True
         if changed and self.status_store is not None:
             self.status_store.report_success(model)
@@ -224,13 +224,13 @@ class CircuitBreaker:
         return self._models.setdefault(model, _Status())
 
 
-def not_sent_error(refusal: LLMRejected) -> LLMCircuitOpen:
+def not_sent_error(rejection: LLMRejected) -> LLMCircuitOpen:
     """Return the error for a request that is not sent because of an earlier rejection or a pause by the operator."""
-    if isinstance(refusal, LLMProviderPaused):
-        return LLMProviderPaused(str(refusal))
+    if isinstance(rejection, LLMProviderPaused):
+        return LLMProviderPaused(str(rejection))
     return LLMCircuitOpen(
-        f"not sent, because an earlier request was rejected: {refusal}",
-        status=refusal.status,
-        scope=refusal.scope,
-        no_such_model=refusal.no_such_model,
+        f"not sent, because an earlier request was rejected: {rejection}",
+        status=rejection.status,
+        scope=rejection.scope,
+        no_such_model=rejection.no_such_model,
     )

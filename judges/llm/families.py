@@ -66,8 +66,8 @@ def family_of(model: str) -> Family | None:
     >>> [family.name if family else None for family in map(family_of, ("o3", "gpt-4o", "my-model"))]
     ['openai-reasoning', 'openai-chat', None]
     """
-    bare = model.rsplit("/", 1)[-1].lower()
-    return next((family for family in FAMILIES if re.match(family.pattern, bare)), None)
+    model_name = model.rsplit("/", 1)[-1].lower()
+    return next((family for family in FAMILIES if re.match(family.pattern, model_name)), None)
 
 
 def params_for(model: str) -> Mapping[str, Any]:

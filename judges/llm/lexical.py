@@ -181,19 +181,19 @@ def facts(text: str) -> Iterator[Fact]:
     """Yield the values of a text with their labels. The first line of a paragraph is a label of its other lines."""
     serial, fresh, path, titles = count(), True, tuple[Label, ...](), list[str]()
     for raw in text.split("\n"):
-        bare = raw.strip()[:MAX_LINE_CHARS]
-        if set(bare) <= set("|-: "):  # an empty line, or the delimiter row of a table
-            fresh, titles = True, titles if bare else []
+        stripped = raw.strip()[:MAX_LINE_CHARS]
+        if set(stripped) <= set("|-: "):  # an empty line, or the delimiter row of a table
+            fresh, titles = True, titles if stripped else []
             continue
-        cells = [cell.strip() for cell in bare.strip("|").split("|")] if "|" in bare else []
+        cells = [cell.strip() for cell in stripped.strip("|").split("|")] if "|" in stripped else []
         titles = (titles or cells) if cells else []
-        opening, heading = _MARK.sub("", bare, count=1), None if cells else _HEADING.match(bare)
-        marked, bold = opening != bare, bare[:2] == "**"
+        opening, heading = _MARK.sub("", stripped, count=1), None if cells else _HEADING.match(stripped)
+        marked, bold = opening != stripped, stripped[:2] == "**"
         goes_on = marked or not (fresh or cells or bold)
         level = len(heading[1] or "7777777") if heading else 8 + len(raw) - len(raw.lstrip()) + goes_on
         parts = [_LABEL.split(part) for part in ([] if cells else _NEXT_LABEL.split(opening))]
         single = not cells and len(parts[0]) == 2 and not _NAME_END.search(parts[0][0])  # one label with its value
-        leads = not single and (cells or heading or marked or bold or bare[-1] == ":")
+        leads = not single and (cells or heading or marked or bold or stripped[-1] == ":")
         name = _NAME_END.split(next((cell for cell in cells if not cell.isdigit()), opening))[0] if leads else ""
         over, fresh = [up for up in path if up.level < level], bool(heading)
         path = (*over[:MAX_DEPTH], Label(level, next(serial), clean(name)))
@@ -222,7 +222,7 @@ def value_of(field: str, schema: JSONSchema, said: list[Fact], root: JSONSchema)
         return records(inner, under if labels.get(best) == 3 and len(under) > 1 else said, root)
     if inner or not (under or linkish):
         return build(inner, under, root)[0] if inner and under else None
-    links = [unique_urls("\n".join(value for _, value in near)) for near in (under, said if linkish else [])]
+    links = [unique_urls("\n".join(value for _, value in facts)) for facts in (under, said if linkish else [])]
     candidates: list[Any] = [each for urls in links if urls for each in (urls[0], urls)]
     texts = [text for _, value in under if (text := clean(value)) and text != best.words]
     if texts and not linkish:

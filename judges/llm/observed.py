@@ -112,17 +112,17 @@ class RejectionMonitor:
 
     def __init__(self, model: str) -> None:
         self._model = model
-        self.refusal: LLMRejected | None = None
+        self.rejection: LLMRejected | None = None
 
     async def replied(self, request: LLMRequest, reply: LLMReply, seconds: float) -> None:
         """Do nothing."""
 
     async def failed(self, request: LLMRequest, error: LLMError) -> None:
-        if self.refusal is not None or not isinstance(error, LLMRejected):
+        if self.rejection is not None or not isinstance(error, LLMRejected):
             return
         is_affected = error.scope is RejectionScope.ENDPOINT or request.model == self._model
         if is_affected and rejects_all_requests(error):
-            self.refusal = error
+            self.rejection = error
 
     def cancelled(self, request: LLMRequest) -> None:
         """Do nothing."""

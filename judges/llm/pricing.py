@@ -86,10 +86,10 @@ class Prices:
         >>> Prices().of("gpt-4o-2024-08-06") == Prices().of("gpt-4o"), Prices().of("my-own-model")
         (True, None)
         """
-        named = model.rsplit("/", 1)[-1].lower()
-        bare = _BEDROCK.sub("", named)
+        model_name = model.rsplit("/", 1)[-1].lower()
+        base_name = _BEDROCK.sub("", model_name)
         own, shipped = {name.lower(): price for name, price in self.rows}, shipped_prices()
-        for name in (model.lower(), named, bare, _SNAPSHOT.sub("", bare)):
+        for name in (model.lower(), model_name, base_name, _SNAPSHOT.sub("", base_name)):
             listed = own.get(name) or shipped.get(name)
             if listed is not None:
                 return listed

@@ -60,11 +60,11 @@ async def probe(client: object, model: str) -> ProbeResult:
     )
     right = isinstance(reply.parsed, Probe) and reply.parsed.word.strip().lower() == _WORD and reply.parsed.holds
     image = image_part(await asyncio.to_thread(_white_image))
-    shown = _user_message([image, {"type": "text", "text": _ASK}])
+    message = _user_message([image, {"type": "text", "text": _ASK}])
     images = formats.known(model).request_format.images
     if images:
         try:
-            images = not (await remote.complete(LLMRequest(model=model, messages=(shown,), schema=Probe))).text_only
+            images = not (await remote.complete(LLMRequest(model=model, messages=(message,), schema=Probe))).text_only
         except LLMError:
             images = False
     request_format = formats.known(model).request_format

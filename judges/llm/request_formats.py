@@ -248,12 +248,12 @@ def _without_parameters(
     if request_format.cap is None and not any(name in parts.params for name in _CAPS) and _CAP_WANTED.search(text):
         return replace(request_format, cap=DEFAULT_OUTPUT_LIMIT)
     own = [name for name in parts.params if name not in _KEPT and name != "stream"]
-    named = [name for name in own if response.param == name] or [name for name in own if _names(text, name)]
-    if not named:
+    named_params = [name for name in own if response.param == name] or [name for name in own if _names(text, name)]
+    if not named_params:
         return None
-    if "max_completion_tokens" in named and request_format.cap_name is None:
+    if "max_completion_tokens" in named_params and request_format.cap_name is None:
         return replace(request_format, cap_name="max_tokens")
-    return replace(request_format, dropped=request_format.dropped | set(named))
+    return replace(request_format, dropped=request_format.dropped | set(named_params))
 
 
 def _names(text: str, name: str) -> bool:

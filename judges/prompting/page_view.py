@@ -130,7 +130,7 @@ def prepare_page(evidence: Evidence, block_builder: BlockBuilder, *, use_screens
     """Prepare one page. Takes milliseconds for a large page."""
     capture = evidence.capture
     url = capture.url
-    shown = evidence.text[: shown_chars(evidence.text)]
+    visible = evidence.text[: shown_chars(evidence.text)]
     blocks = page_blocks(url, evidence.text, block_builder)
     return PreparedPage(
         page_id=evidence.page_id,
@@ -142,7 +142,7 @@ def prepare_page(evidence: Evidence, block_builder: BlockBuilder, *, use_screens
         images=_images(evidence) if use_screenshot else (),
         digests=evidence.digests,
         index=PageIndex(
-            shown,
+            visible,
             extra_words=f"{capture.title}\n{' '.join(_HOST_WORD.findall(urlsplit(url).netloc))}",
             hidden=evidence.hidden_text,
         ),
@@ -181,10 +181,10 @@ def shown_chars(text: str) -> int:
     """Return the number of characters that ``cut_text`` shows, counted in the original text."""
     if len(text) <= MAX_TEXT_CHARS:
         return len(text)
-    shown = cut_text(text)
-    if not shown.endswith(TRUNCATION_NOTICE):
+    cut = cut_text(text)
+    if not cut.endswith(TRUNCATION_NOTICE):
         return len(text)
-    words = shown.removesuffix(TRUNCATION_NOTICE).split()
+    words = cut.removesuffix(TRUNCATION_NOTICE).split()
     *_, last = islice(re.finditer(r"\S+", text), len(words))
     return last.start() + len(words[-1])
 

@@ -50,7 +50,7 @@ def read_unusual_pages() -> UnusualPagesResult:
 
 def capture() -> Iterator[Row]:
     if installed_browser() is None:
-        yield Row(what="capture", toolkit="76.6 pages/min", target=">= 200", ours="no browser here", met=None)
+        yield Row(what="capture", toolkit="76.6 pages/min", target=">= 200", ours="no browser", met=None)
         return
     seen = captures.measure()
     yield Row(
@@ -62,7 +62,7 @@ def capture() -> Iterator[Row]:
         note=f"{seen.browser}, with its start; peak memory of all processes {seen.peak_bytes / MIB:.0f} MiB",
     )
     yield Row(
-        what="pages opened, read and drawn by a bare browser, without proxy and checks",
+        what="pages opened, read and photographed by a browser without proxy and checks",
         toolkit=bare_browser.PUBLISHED,
         target="",
         ours=f"{seen.bare_per_minute:.0f} pages/min",
@@ -73,7 +73,7 @@ def capture() -> Iterator[Row]:
 
 def detector() -> Iterator[Row]:
     if installed_browser() is None:
-        yield Row(what="detection of bad pages", toolkit="", target="", ours="no browser here", met=None)
+        yield Row(what="detection of bad pages", toolkit="", target="", ours="no browser", met=None)
         return
     seen = detect_labelled_pages()
     yield Row(
@@ -89,7 +89,7 @@ def detector() -> Iterator[Row]:
 
 def forms() -> Iterator[Row]:
     if installed_browser() is None:
-        yield Row(what="unusual pages", toolkit="34 of 38", target="all", ours="no browser here", met=None)
+        yield Row(what="unusual pages", toolkit="34 of 38", target="all", ours="no browser", met=None)
         return
     seen = read_unusual_pages()
     wrong = "; ".join(f"{name}: {why}" for name, why in seen.wrong.items())

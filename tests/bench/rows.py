@@ -39,12 +39,12 @@ def has_look_ahead() -> bool:
 
 def cpu() -> Iterator[Row]:
     for run, toolkit_ms, target_ms, pages in ((FULL, 58, 8, "full-size"), (TINY, 7.7, 4, "tiny")):
-        more = f"with {inputs.PAGES} pages taken into the store, every call recorded, a process for each judge file"
-        ways = (("evaluate_task", replace(run, route="toolkit"), ""), ("assay evaluate", run, more))
-        for way, one, note in ways:
-            ours = run_once(one).cpu_ms_per_request
+        extra_work = f"also imports {inputs.PAGES} pages, records every call, runs each judge file in a process"
+        entry_points = (("evaluate_task", replace(run, route="toolkit"), ""), ("assay evaluate", run, extra_work))
+        for name, variant, note in entry_points:
+            ours = run_once(variant).cpu_ms_per_request
             yield Row(
-                what=f"CPU per LLM call, {pages} pages, by {way}",
+                what=f"CPU per LLM call, {pages} pages, by {name}",
                 toolkit=f"{toolkit_ms} ms",
                 target=f"<= {target_ms} ms",
                 ours=f"{ours:.1f} ms",
@@ -57,12 +57,12 @@ def cpu() -> Iterator[Row]:
         target="",
         ours=f"{sdk.cpu_ms_per_call():.1f} ms",
         met=None,
-        note="how fast this machine is beside the one on which the toolkit's figures and the targets were set",
+        note="speed of this machine, for comparison with the one on which the targets were set",
     )
     quoted = run_once(replace(FULL, quotes=True)).cpu_ms_per_request
     yield Row(
         what="CPU per LLM call, full-size pages, every quote checked",
-        toolkit="checks none",
+        toolkit="no quotes",
         target="",
         ours=f"{quoted:.1f} ms",
         met=None,
@@ -70,16 +70,16 @@ def cpu() -> Iterator[Row]:
 
 
 def loop() -> Iterator[Row]:
-    seen = run_once(replace(FULL, ticks=True)).outcome
-    worst, p99 = (1000 * each for each in seen.late_s)
-    held = " / ".join(f"{1000 * each:.0f}" for each in seen.held_s)
+    outcome = run_once(replace(FULL, ticks=True)).outcome
+    worst, p99 = (1000 * seconds for seconds in outcome.late_s)
+    computing = " / ".join(f"{1000 * seconds:.0f}" for seconds in outcome.held_s)
     yield Row(
         what="event loop blocked: worst / p99",
         toolkit="1030 / 759 ms",
         target="<= 100 / 20 ms",
         ours=f"{worst:.0f} / {p99:.0f} ms",
         met=worst <= 100 and p99 <= 20,
-        note=f"of that in computing of its own {held} ms",
+        note=f"CPU time of the loop's own thread in these delays: {computing} ms",
     )
 
 
@@ -111,12 +111,12 @@ def prefix() -> Iterator[Row]:
     tally = run_once(FULL).tally
     share, answered = tally.fresh_bytes / tally.sent_bytes, tally.fresh_bytes_until_answered / tally.sent_bytes
     yield Row(
-        what="input bytes no prefix cache can reuse",
+        what="input bytes that no prefix cache can reuse",
         toolkit="all",
         target="<= 30 %",
         ours=f"{share:.0%}",
         met=share <= 0.3,
-        note=f"{answered:.0%} if votes asked together do not serve each other",
+        note=f"{answered:.0%} if concurrent votes cannot reuse each other's prefix",
     )
 
 
@@ -128,7 +128,7 @@ def requests() -> Iterator[Row]:
         target=f"<= {tally.needed}",
         ours=str(tally.requests),
         met=tally.requests <= tally.needed,
-        note="the target is what these trees need: 1 for each extraction, 2 equal votes for each claim and page",
+        note="target: 1 request per extraction and 2 equal votes per claim and page",
     )
 
 
@@ -158,13 +158,13 @@ def thousand() -> Iterator[Row]:
 
 
 def lookup() -> Iterator[Row]:
-    ways = (
+    lookup_functions = (
         ("mind2web2 CacheFileSys", "1.6 / 87008 / 211249 us", lookups.of_the_public_layout),
         ("cache.urls", "", lookups.of_our_key),
     )
-    for name, toolkit, way in ways:
-        seen = way()
-        figures = (seen.exact_us, seen.variant_us, seen.miss_us)
+    for name, toolkit, measure_lookups in lookup_functions:
+        measured = measure_lookups()
+        figures = (measured.exact_us, measured.variant_us, measured.miss_us)
         yield Row(
             what=f"page look-up at 10,000 URLs, {name}: exact / utm variant / miss",
             toolkit=toolkit,
@@ -177,27 +177,27 @@ def lookup() -> Iterator[Row]:
 def checked_bundle() -> Iterator[Row]:
     seen = bundles.check()
     yield Row(
-        what="a bundle of 1 GB checked, every byte",
+        what="verification of a bundle of 1 GB, every byte",
         toolkit="",
         target="<= 10 s",
         ours=f"{seen.wall_s:.1f} s",
         met=seen.wall_s <= 10,
-        note=f"{seen.cpu_s:.1f} s of processor, {seen.peak_mib:.0f} MiB of memory, {seen.bytes / 1e9:.2f} GB",
+        note=f"{seen.cpu_s:.1f} s of CPU, peak memory {seen.peak_mib:.0f} MiB, {seen.bytes / 1e9:.2f} GB",
     )
 
 
 def isolated() -> Iterator[Row]:
     seen = asyncio.run(isolation.children())
     yield Row(
-        what="a process for a judge file: CPU",
+        what="CPU per judge process",
         toolkit="",
         target="<= 20 ms",
         ours=f"{seen.cpu_ms_each:.1f} ms",
         met=seen.cpu_ms_each <= 20,
-        note=f"the fork server starts once, in {seen.start_s:.1f} s",
+        note=f"start of the fork server, once: {seen.start_s:.1f} s",
     )
     yield Row(
-        what=f"{isolation.CHILDREN} such processes, one after the other",
+        what=f"{isolation.CHILDREN} judge processes, one after the other",
         toolkit="",
         target="<= 3 s",
         ours=f"{seen.wall_s:.1f} s",
@@ -205,42 +205,42 @@ def isolated() -> Iterator[Row]:
     )
     trips = asyncio.run(isolation.round_trips_per_s())
     yield Row(
-        what="round trips between a judge file's process and the service",
+        what="round trips between a judge process and the service",
         toolkit="",
         target=">= 5,000/s",
         ours=f"{trips:,.0f}/s",
         met=trips >= 5000,
     )
-    inside, alone = run_once(TINY), run_once(replace(TINY, isolate=False))
-    more = inside.cpu_ms_per_request - alone.cpu_ms_per_request
+    isolated_run, in_process = run_once(TINY), run_once(replace(TINY, isolate=False))
+    difference = isolated_run.cpu_ms_per_request - in_process.cpu_ms_per_request
     yield Row(
-        what="isolation, CPU per LLM call, tiny pages",
+        what="CPU of isolation per LLM call, tiny pages",
         toolkit="",
         target="",
-        ours=f"{more:+.1f} ms",
-        met=None if inside.outcome.trees == alone.outcome.trees else False,
-        note=f"{inside.cpu_ms_per_request:.1f} ms with, {alone.cpu_ms_per_request:.1f} ms without",
+        ours=f"{difference:+.1f} ms",
+        met=None if isolated_run.outcome.trees == in_process.outcome.trees else False,
+        note=f"{isolated_run.cpu_ms_per_request:.1f} ms with, {in_process.cpu_ms_per_request:.1f} ms without",
     )
 
 
 def step_suites() -> Iterator[Row]:
     ms, size = suites.preparing_ms()
     yield Row(
-        what=f"Mind2Web: parse, prune and show {suites.CANDIDATES} candidates of a page: CPU",
+        what=f"Mind2Web: CPU to parse and prune a page and to show {suites.CANDIDATES} candidates",
         toolkit="",
         target="<= 40 ms",
         ours=f"{ms:.1f} ms",
         met=ms <= 40,
-        note=f"{size / 1000:.0f} KB of page, in groups of five",
+        note=f"page of {size / 1000:.0f} KB, in groups of five",
     )
     seconds, megabytes = suites.scoring_s()
     yield Row(
-        what=f"Mind2Web: {suites.STEPS:,} steps scored from a file of predictions: CPU",
+        what=f"Mind2Web: CPU to score {suites.STEPS:,} steps of a prediction file",
         toolkit="",
         target="<= 20 s",
         ours=f"{seconds:.1f} s",
         met=seconds <= 20,
-        note=f"with reading {megabytes:.0f} MB of data, {suites.ITEMS} candidates a step",
+        note=f"includes reading {megabytes:.0f} MB of data, {suites.ITEMS} candidates per step",
     )
 
 
@@ -249,15 +249,15 @@ def loads() -> Iterator[Row]:
     p99 = 1000 * seen.submitted.percentile(0.99)
     rate = load.SUBMISSIONS_PER_S
     yield Row(
-        what=f"{rate} submissions a second, 6 KB, for {load.SUBMISSION_S} s: answered in time",
+        what=f"{rate} submissions of 6 KB per second for {load.SUBMISSION_S} s: rate and p99 latency",
         toolkit="",
         target=f">= {rate}/s, p99 <= 100 ms",
         ours=f"{seen.submitted.per_s:.0f}/s, {p99:.0f} ms",
         met=seen.submitted.per_s >= 0.99 * rate and p99 <= 100,
-        note=f"as fast as answered, {load.AT_ONCE} at once: {seen.submitted_at_most.per_s:.0f}/s",
+        note=f"maximum rate with {load.AT_ONCE} concurrent clients: {seen.submitted_at_most.per_s:.0f}/s",
     )
     yield Row(
-        what=f"polls of a job, {load.POLLERS} clients",
+        what=f"job polls by {load.POLLERS} clients",
         toolkit="",
         target=">= 1000/s",
         ours=f"{seen.polled.per_s:.0f}/s",
@@ -266,7 +266,7 @@ def loads() -> Iterator[Row]:
     )
     late = 1000 * seen.events_late_s[int(0.99 * len(seen.events_late_s))]
     yield Row(
-        what=f"{load.STREAMS} event streams, each with an event a second: lateness p99",
+        what=f"{load.STREAMS} event streams, one event per second each: p99 delay",
         toolkit="",
         target="<= 500 ms",
         ours=f"{late:.0f} ms",
@@ -274,7 +274,7 @@ def loads() -> Iterator[Row]:
     )
     lease = 1000 * seen.leases_s[int(0.99 * len(seen.leases_s))]
     yield Row(
-        what=f"next job out of {load.QUEUED:,} that are queued: p99",
+        what=f"lease of the next of {load.QUEUED:,} queued jobs: p99",
         toolkit="",
         target="<= 20 ms",
         ours=f"{lease:.1f} ms",
@@ -291,21 +291,21 @@ def _wall(what: str, run: Run, toolkit_s: float, target_s: float | None) -> Row:
         target="" if target_s is None else f"<= {target_s:g} s",
         ours=f"{ours:.1f} s",
         met=None if target_s is None else ours <= target_s,
-        note=f"{ours / toolkit_s:.2f} of the toolkit's; {ours / in_turn:.2f} of what these scripts take with one vote"
-        f" after the other, as it asks them ({in_turn:.1f} s)",
+        note=f"{ours / toolkit_s:.2f} of the toolkit's time; {ours / in_turn:.2f} of our time with sequential votes,"
+        f" as in the toolkit ({in_turn:.1f} s)",
     )
 
 
 def _looked_ahead(what: str, run: Run, toolkit_s: float, target_s: float) -> Iterator[Row]:
     plain, ahead = run_once(run), run_once(replace(run, look_ahead=True))
-    more = ahead.tally.requests / plain.tally.requests - 1
+    extra_requests = ahead.tally.requests / plain.tally.requests - 1
     equal = ahead.outcome.trees == plain.outcome.trees
     row = _wall(what, replace(run, look_ahead=True), toolkit_s, target_s)
     yield replace(
         row,
         target=f"{row.target}, <= 5 % more calls",
-        ours=f"{row.ours}, {more:+.1%} calls",
-        met=row.met and more <= 0.05 and equal,
+        ours=f"{row.ours}, {extra_requests:+.1%} calls",
+        met=row.met and extra_requests <= 0.05 and equal,
         note=f"trees {'equal' if equal else 'DIFFER'}; {row.note}",
     )
 

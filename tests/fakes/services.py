@@ -33,7 +33,7 @@ class ModelStates:
     """Scripted state of each model, and the models for which a probe was allowed."""
 
     def __init__(self) -> None:
-        self.states: dict[str | None, CircuitState] = {None: CircuitState.REFUSED}
+        self.states: dict[str | None, CircuitState] = {None: CircuitState.OPEN}
         self.probed: list[str | None] = []
 
 

@@ -255,10 +255,12 @@ def _print_replay(results: list[ReplayedResult], first: str | None, *, differs: 
     for result in results:
         word = "equal" if result.equal else "different" if result.differences else "unchecked"
         score = result.figures.get("final_score")
-        shown = f"{score:.4f}" if isinstance(score, float | int) else "none"
+        score_text = f"{score:.4f}" if isinstance(score, float | int) else "none"
         if result.with_overrides is not None:
-            shown += f", {result.with_overrides['final_score']:.4f} with overrides"
-        console.print(f"{word}  {result.task_id} {result.answer_name}  score {shown}", markup=False, soft_wrap=True)
+            score_text += f", {result.with_overrides['final_score']:.4f} with overrides"
+        console.print(
+            f"{word}  {result.task_id} {result.answer_name}  score {score_text}", markup=False, soft_wrap=True
+        )
     if first is None:
         stderr_console().print(f"equal: {len(results)} results recomputed from the bundle alone", markup=False)
     else:

@@ -128,16 +128,16 @@ class _Check:
     def _compare_manifest(self) -> None:
         if manifest_file(self._payload) == self._tags[MANIFEST]:
             return
-        named: dict[str, str] = {}
+        names: dict[str, str] = {}
         for line in self._tags[MANIFEST].decode("utf-8", "replace").splitlines():
             sha256, _, path = line.partition("  ")
-            named[path] = sha256
-        for path in sorted(named.keys() - self._payload.keys()):
+            names[path] = sha256
+        for path in sorted(names.keys() - self._payload.keys()):
             self._add_problem(f"{path} is missing")
-        for path in sorted(self._payload.keys() - named.keys()):
+        for path in sorted(self._payload.keys() - names.keys()):
             self._add_problem(f"{path} is not in the manifest")
-        for path in sorted(named.keys() & self._payload.keys()):
-            if named[path] != self._payload[path]:
+        for path in sorted(names.keys() & self._payload.keys()):
+            if names[path] != self._payload[path]:
                 self._add_problem(f"{path} has changed")
         if not self._problems:
             self._add_problem(f"{MANIFEST} has the right hashes but not the expected layout")

@@ -46,9 +46,9 @@ def _print_comparison(before: str, comparison: Mapping[str, Any], *, corrected: 
         figure = comparison[key]
         test = figure["sign_flip"]
         p = "-" if test is None else f"{test['p_holm']:.4f}"
-        shown = bounds_text({"low": figure["low"], "high": figure["high"]}, sign="+")
+        bounds = bounds_text({"low": figure["low"], "high": figure["high"]}, sign="+")
         interval = interval_text(figure["student_t"], sign="+")
-        figures.add_row(name, bounds_text(figure["a"]), bounds_text(figure["b"]), shown, interval, p)
+        figures.add_row(name, bounds_text(figure["a"]), bounds_text(figure["b"]), bounds, interval, p)
     console.print(figures)
     tasks = plain_table("task", "A", "B", "difference")
     for task in comparison["tasks"]:
@@ -71,8 +71,8 @@ def _remarks(before: str, comparison: Mapping[str, Any], *, corrected: bool) -> 
     if score["certain"] < score["tasks"]:
         lines.append(f"open: {score['tasks'] - score['certain']} of {score['tasks']} tasks are not completely judged")
     if score["smallest_detectable_difference"] is not None:
-        least = score["smallest_detectable_difference"]
-        lines.append(f"minimum detectable difference with these tasks (power 0.8): {least:.3f}")
+        smallest_difference = score["smallest_detectable_difference"]
+        lines.append(f"minimum detectable difference with these tasks (power 0.8): {smallest_difference:.3f}")
     for name, key in ((before, "only_a"), (after, "only_b")):
         if comparison[key]:
             lines.append(f"only {name}: {', '.join(comparison[key])}")

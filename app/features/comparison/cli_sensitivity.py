@@ -56,9 +56,9 @@ def result(
         )
     console = stdout_console()
     console.print(table)
-    more = len(document["flips"]) - _MAX_SHOWN
+    unlisted = len(document["flips"]) - _MAX_SHOWN
     line = f"score {bounds_text(document['score'])}; {document['without_effect']} leaves have no effect"
-    console.print(line + (f"; {more} more with --json" if more > 0 else ""))
+    console.print(line + (f"; {unlisted} more with --json" if unlisted > 0 else ""))
 
 
 def order(
@@ -95,8 +95,8 @@ def order(
     console.print(f"{line}, over {document['tasks']} task(s)", markup=False, soft_wrap=True)
     for name, changes in (("without", document["leave_one_leaf_out"]), ("outvoted", votes["minority_wins"])):
         for turn in changes["turns"][:_MAX_SHOWN]:
-            shown = bounds_text(turn["difference"], sign="+")
-            console.print(f"{name} {turn['task_id']} {turn['leaf']}: {shown}", markup=False, soft_wrap=True)
+            bounds = bounds_text(turn["difference"], sign="+")
+            console.print(f"{name} {turn['task_id']} {turn['leaf']}: {bounds}", markup=False, soft_wrap=True)
 
 
 def judge(

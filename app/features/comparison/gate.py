@@ -212,5 +212,5 @@ def _range_text(low: float, high: float, *, sign: str = "") -> str:
 
 
 def _shortened_list(names: Sequence[str], max_shown: int = 8) -> str:
-    more = len(names) - max_shown
-    return ", ".join(names[:max_shown]) + (f" and {more} more" if more > 0 else "")
+    unlisted = len(names) - max_shown
+    return ", ".join(names[:max_shown]) + (f" and {unlisted} more" if unlisted > 0 else "")

@@ -121,5 +121,5 @@ def _task_row(task: Mapping[str, Any]) -> list[Cell]:
 
 def _flip_row(flip: Mapping[str, Any]) -> list[Cell]:
     causes = "; ".join(f"{cause['cause']}: {cause['detail']}" for cause in flip["causes"])
-    shown = [flip[name] for name in ("task_id", "answer_name", "leaf", "description", "before", "after")]
-    return [*shown, causes, flip["result_before"], flip["result_after"]]
+    cells = [flip[name] for name in ("task_id", "answer_name", "leaf", "description", "before", "after")]
+    return [*cells, causes, flip["result_before"], flip["result_after"]]

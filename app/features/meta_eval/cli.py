@@ -91,8 +91,10 @@ def meta_eval(
             settings, report["labels"], [agreement for agreement in measured if agreement.asked]
         )
     _print_and_write(report, out, as_json=as_json)
-    asked = [agreement for agreement in measured if agreement.asked]
-    if any(agreement.unjudged for agreement in asked) or (certify and len(report["certificates"]) < len(asked)):
+    asked_agreements = [agreement for agreement in measured if agreement.asked]
+    if any(agreement.unjudged for agreement in asked_agreements) or (
+        certify and len(report["certificates"]) < len(asked_agreements)
+    ):
         raise typer.Exit(Exit.INCOMPLETE)
 
 
@@ -174,8 +176,8 @@ async def _measure_model(
     model_client = ObservedLLM(client, (monitor,), prepare=parameters.add_to)
     judge = Verifier(model_client, name, block_builder=runtime.block_builder, pages=runtime.page_preparer)
     judged = await ask_all(items, judge, stored=stored, votes=votes, done=done)
-    if monitor.refusal is not None:
-        raise monitor.refusal
+    if monitor.rejection is not None:
+        raise monitor.rejection
     return agreement_of_asked(str(parse_model(model)), judged, votes=votes)
 
 

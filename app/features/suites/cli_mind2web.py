@@ -276,10 +276,10 @@ def candidate_line(metrics: Mapping[str, Any]) -> Iterator[str]:
     ranking = metrics["candidates"]
     if not ranking["steps"] or metrics["gold_always_included"]:
         return
-    shown = [f"recall@{k} {100 * ranking[f'recall@{k}']:.1f}" for k in (10, 50)]
+    recalls = [f"recall@{k} {100 * ranking[f'recall@{k}']:.1f}" for k in (10, 50)]
     known = metrics["published_recall_at_50"]
     published = "" if known is None else f" (published recall@50: {known})"
-    yield f"ranker: {', '.join(shown)}, MRR {ranking['mrr']:.3f}{published}"
+    yield f"ranker: {', '.join(recalls)}, MRR {ranking['mrr']:.3f}{published}"
 
 
 def published_table(metrics: Mapping[str, Any]) -> Table:

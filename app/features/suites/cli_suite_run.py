@@ -72,11 +72,11 @@ class StepProgress:
     def figures(self) -> str:
         """Current means, for example ``ele 0.812 f1 0.903 step 0.774``, and the number of unjudged and reused steps."""
         means = [total / self._scored if self._scored else 0.0 for total in self._sums.values()]
-        shown = [f"{name} {value:.3f}" for name, value in zip(("ele", "f1", "step"), means, strict=True)]
+        figures = [f"{name} {value:.3f}" for name, value in zip(("ele", "f1", "step"), means, strict=True)]
         notes = [
             f"{count} {what}" for count, what in ((self._not_judged, "not judged"), (self._reused, "reused")) if count
         ]
-        return "  ".join([*shown, *notes])
+        return "  ".join([*figures, *notes])
 
 
 OutputDirOption: TypeAlias = Annotated[
@@ -141,5 +141,5 @@ def not_judged_lines(metrics: Mapping[str, Any]) -> Iterator[str]:
             yield f"  {step['id']}  {step['reason']}: {step['detail']}"
     unknown = metrics["unknown_ids"]
     if unknown:
-        more = f" and {len(unknown) - _MAX_LISTED} more" if len(unknown) > _MAX_LISTED else ""
-        yield f"the data have no step {', '.join(unknown[:_MAX_LISTED])}{more}: these answers are ignored"
+        unlisted_note = f" and {len(unknown) - _MAX_LISTED} more" if len(unknown) > _MAX_LISTED else ""
+        yield f"the data have no step {', '.join(unknown[:_MAX_LISTED])}{unlisted_note}: these answers are ignored"

@@ -89,10 +89,8 @@ async def run(
     base = f"/v1/suites/{suite}/runs/{run_id}"
     filters = {"status": status or None, "success": success or None, "task_id": task_id or None}
     if format is Format.CSV and table is not Table.STEPS:
-        shown = suite_run(document := await viewer.api.get(base), await _result(viewer, document))
-        rows = (
-            figure_rows(shown) if table is Table.FIGURES else map(breakdown_cells, breakdown(shown.result or {}, table))
-        )
+        run = suite_run(document := await viewer.api.get(base), await _result(viewer, document))
+        rows = figure_rows(run) if table is Table.FIGURES else map(breakdown_cells, breakdown(run.result or {}, table))
         header = FIGURES_CSV if table is Table.FIGURES else BREAKDOWN_CSV
         return await csv_file(f"{suite}-{run_id}-{table}", header, rows)
     if format is Format.CSV:
@@ -103,13 +101,13 @@ async def run(
         viewer.api.get(f"{base}/steps", limit=_STEPS_PER_PAGE, cursor=cursor, **filters),
         viewer.api.get(f"/v1/jobs/{run_id}"),
     )
-    shown = suite_run(document, await _result(viewer, document))
+    run = suite_run(document, await _result(viewer, document))
     return await viewer.page(
-        "suite_run.html", title=f"{NAMES[suite]} · {shown.split}", here="suites", json=base,
-        csv=f"/suites/{suite}/runs/{run_id}?format=csv", suite=suite, shown=shown, job=job,
+        "suite_run.html", title=f"{NAMES[suite]} · {run.split}", here="suites", json=base,
+        csv=f"/suites/{suite}/runs/{run_id}?format=csv", suite=suite, shown=run, job=job,
         live=job["status"] not in TERMINAL, steps=steps_page["items"], following=steps_page["next_cursor"],
         filters=filters, statuses=_STATUSES, names=NAMES, measures=MEASURES, means=MEANS, breakdown=breakdown,
-        published=published(shown),
+        published=published(run),
     )  # fmt: skip
 
 
@@ -124,18 +122,18 @@ async def step(
         _previous_position(viewer, base, position),
         _next_position(viewer, base, position),
     )
-    shown = await asyncio.to_thread(step_details, document)
+    details = await asyncio.to_thread(step_details, document)
     if format is Format.CSV:
         rows = (
             (number, option.letter, option.text, option.correct, option.picked)
-            for number, each in enumerate(shown.rounds, 1)
+            for number, each in enumerate(details.rounds, 1)
             for option in each.options
         )
         return await csv_file(f"{suite}-{run_id}-{position}", _OPTION_CSV, rows)
     return await viewer.page(
-        "suite_step.html", title=f"Step {shown.step['id']}", here="suites", json=f"{base}/steps/{position}",
+        "suite_step.html", title=f"Step {details.step['id']}", here="suites", json=f"{base}/steps/{position}",
         csv=f"/suites/{suite}/runs/{run_id}/steps/{position}?format=csv",
-        suite=suite, run_id=run_id, position=position, shown=shown, step=shown.step, before=before, after=after,
+        suite=suite, run_id=run_id, position=position, shown=details, step=details.step, before=before, after=after,
         names=NAMES,
     )  # fmt: skip
 

@@ -29,8 +29,8 @@ def not_judged_summary(records: Iterable[Record]) -> dict[str, Any]:
     reasons: dict[str, int] = {}
     for record in missing:
         reasons[record["reason"]] = reasons.get(record["reason"], 0) + 1
-    named = [{name: record[name] for name in ("id", "reason", "detail")} for record in missing[:MAX_LISTED]]
-    return {"count": len(missing), "by_reason": reasons, "steps": named}
+    listed = [{name: record[name] for name in ("id", "reason", "detail")} for record in missing[:MAX_LISTED]]
+    return {"count": len(missing), "by_reason": reasons, "steps": listed}
 
 
 def total_usage(records: Sequence[Record]) -> dict[str, Any]:

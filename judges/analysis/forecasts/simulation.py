@@ -128,10 +128,10 @@ class SimulatedLLM:
             ReplyNotCached: ``cache_only`` is set and no cached reply exists.
         """
         role = role_of(request)
-        kept = await self._kept(request)
-        if kept is not None:
+        cached = await self._kept(request)
+        if cached is not None:
             self._tally.add(role, EstimatedUsage(cached_calls=1))
-            return kept
+            return cached
         if request.cache_only:
             raise ReplyNotCached
         key = await asyncio.to_thread(self._key_of, request)

@@ -127,13 +127,15 @@ def _groups(tree: ast.Module) -> dict[tuple[str, str], list[re.Pattern[str]]]:
             pairs = [(node.targets[0], node.value)]
             if isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple):
                 pairs = list(zip(node.targets[0].elts, node.value.elts, strict=False))
-            named = [((function, to.id), value) for to, value in pairs if isinstance(to, ast.Name)]
+            named_values = [((function, to.id), value) for to, value in pairs if isinstance(to, ast.Name)]
         elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in functions:
             called = functions[node.func.id]  # type: ignore[attr-defined]
-            named = [((called.name, to.arg), value) for to, value in zip(called.args.args, node.args, strict=False)]
+            named_values = [
+                ((called.name, to.arg), value) for to, value in zip(called.args.args, node.args, strict=False)
+            ]
         else:
             continue
-        for variable, value in named:
+        for variable, value in named_values:
             if isinstance(value, ast.Call) and getattr(value.func, "attr", "") in _GROUPING:
                 ids = [*value.args[:1], *(keyword.value for keyword in value.keywords if keyword.arg == "id")]
                 patterns.setdefault(variable, []).extend(pattern for each in ids if (pattern := _pattern(each)))

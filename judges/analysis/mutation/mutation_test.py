@@ -143,8 +143,8 @@ def _cause_of_same_request(
     """
     lost = list(expectation.lost_values(leaf, mutation))
     if not lost:
-        gone = frozenset(leaf.sources or ()) - expectation.sources_after(leaf, mutation)
-        return None if gone and not gone & after.pages else ChangeResult.DEAF
+        removed_sources = frozenset(leaf.sources or ()) - expectation.sources_after(leaf, mutation)
+        return None if removed_sources and not removed_sources & after.pages else ChangeResult.DEAF
     if any(read_count(value, after) >= read_count(value, base) for value in lost):
         return ChangeResult.DEAF
     return ChangeResult.FIXED if any(len(value) > 1 for value in lost) else None
@@ -236,11 +236,13 @@ class Expectation:
         """Return whether none of the remaining sources contains all numbers and names of the claim."""
         if not leaf.sources:
             return False
-        shown = self.sources_after(leaf, mutation)
-        if shown == frozenset(leaf.sources):
+        remaining_sources = self.sources_after(leaf, mutation)
+        if remaining_sources == frozenset(leaf.sources):
             return False
         # A page without text is no evidence, so it cannot support the claim.
-        return all(key not in self._stems or missing_terms(leaf.claim or "", self._stems[key]) for key in shown)
+        return all(
+            key not in self._stems or missing_terms(leaf.claim or "", self._stems[key]) for key in remaining_sources
+        )
 
     def sources_after(self, leaf: ObservedLeaf, mutation: Mutation) -> frozenset[str]:
         """Return the keys of the leaf's sources after the mutation, as far as they come from the answer."""

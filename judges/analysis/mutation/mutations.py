@@ -110,11 +110,11 @@ def mutations_of(
 
 def values_of(claim: str, base: ObservedRun, answer: str) -> tuple[str, ...]:
     """Return the numbers and names of a claim that the answer contains, the judge extracted and the task lacks."""
-    bare = without_urls(answer)
+    without_links = without_urls(answer)
     return tuple(
         value
         for value in (*numbers(claim), *names(claim))
-        if not count_value(value, base.task) and count_value(value, bare) and read_count(value, base)
+        if not count_value(value, base.task) and count_value(value, without_links) and read_count(value, base)
     )
 
 

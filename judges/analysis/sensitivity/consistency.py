@@ -135,8 +135,8 @@ def _input_key(result: Mapping[str, Any], key: str, leaf: JudgedNode) -> tuple[o
 
 
 def _model(leaf: JudgedNode, result: Mapping[str, Any]) -> str:
-    named = Counter(str(vote["model"]) for vote in leaf.data.get("votes") or () if vote.get("model"))
-    return named.most_common(1)[0][0] if named else str(leaf.data.get("model") or result.get("model"))
+    votes_by_model = Counter(str(vote["model"]) for vote in leaf.data.get("votes") or () if vote.get("model"))
+    return votes_by_model.most_common(1)[0][0] if votes_by_model else str(leaf.data.get("model") or result.get("model"))
 
 
 def _flaky(inputs: tuple[object, ...], judged: Sequence[tuple[str, Outcome]]) -> FlakyLeaf:

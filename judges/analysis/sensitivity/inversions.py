@@ -68,11 +68,13 @@ def invert_leaves(result: Mapping[str, Any]) -> Inversions | None:
     root = judged_tree(result)
     if root is None:
         return None
-    stakes = _stakes(root)
-    leaves = sorted(leaves_below(root), key=lambda leaf: -stakes[leaf.key])
-    tried = [(leaf, to) for leaf in leaves[:MAX_LEAVES] for to in _OPPOSITES[leaf.outcome]]
-    current, *scores = _scores(root, [{}, *({leaf.key: to is Outcome.PASSED} for leaf, to in tried)])
-    all_inversions = [_inversion(leaf, to, score, current) for (leaf, to), score in zip(tried, scores, strict=True)]
+    shares = _score_shares(root)
+    leaves = sorted(leaves_below(root), key=lambda leaf: -shares[leaf.key])
+    tried = [(leaf, outcome) for leaf in leaves[:MAX_LEAVES] for outcome in _OPPOSITES[leaf.outcome]]
+    current, *scores = _scores(root, [{}, *({leaf.key: outcome is Outcome.PASSED} for leaf, outcome in tried)])
+    all_inversions = [
+        _inversion(leaf, outcome, score, current) for (leaf, outcome), score in zip(tried, scores, strict=True)
+    ]
     effective = sorted(
         (inversion for inversion in all_inversions if inversion.largest_change > 0),
         key=lambda inversion: (-inversion.largest_change, inversion.key),
@@ -92,8 +94,7 @@ _OPPOSITES = {
     Outcome.SKIPPED: (Outcome.PASSED, Outcome.FAILED),
     Outcome.NOT_JUDGED: (Outcome.PASSED, Outcome.FAILED),
 }
-"""Outcomes to try for a leaf: the opposite one, or both if it was not judged. ``undecided`` counts as failed.
-"""
+"""Outcomes to try for a leaf: the opposite one, or both if it was not judged. ``undecided`` counts as failed."""
 
 
 def _scores(root: JudgedNode, overrides: Sequence[Mapping[str, bool]]) -> Iterator[Score]:
@@ -120,11 +121,11 @@ def _inversion(leaf: JudgedNode, to: Outcome, score: Score, current: Score) -> I
     )
 
 
-def _stakes(root: JudgedNode) -> Mapping[str, float]:
+def _score_shares(root: JudgedNode) -> Mapping[str, float]:
     """Return the maximum share of the total score of each node. A critical node has the full share of its parent."""
-    stakes = {root.key: 1.0}
+    shares = {root.key: 1.0}
     for node in walk(root):
         total = sum(child.weight for child in node.children if not child.critical)
         for child in node.children:
-            stakes[child.key] = stakes[node.key] * (1.0 if child.critical else child.weight / total)
-    return stakes
+            shares[child.key] = shares[node.key] * (1.0 if child.critical else child.weight / total)
+    return shares

@@ -100,9 +100,9 @@ def _gates(root: JudgedNode) -> frozenset[str]:
     by_id: dict[str, JudgedNode] = {}
     for node in nodes:
         by_id.setdefault(node.id, node)
-    named = {id for node in nodes for id in node.requires}
-    named |= {str(node.data.get("blocked_by")) for node in nodes if node.outcome is Outcome.SKIPPED}
-    below = (leaf for id in named if id in by_id for leaf in leaves_below(by_id[id]))
+    required_ids = {id for node in nodes for id in node.requires}
+    required_ids |= {str(node.data.get("blocked_by")) for node in nodes if node.outcome is Outcome.SKIPPED}
+    below = (leaf for id in required_ids if id in by_id for leaf in leaves_below(by_id[id]))
     return frozenset(leaf.key for leaf in below)
 
 

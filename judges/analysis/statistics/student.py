@@ -75,9 +75,9 @@ def _power(shift: float, freedom: int, level: float) -> float:
 
     edge, shift = quantile(freedom, level=level), abs(shift)
     # By symmetry, 1 - F(edge; shift) equals F(-edge; -shift), which avoids cancellation.
-    near = float(nctdtr(freedom, -shift, -edge))
+    near_tail = float(nctdtr(freedom, -shift, -edge))
     # The other tail is smaller than that of a normal variable beyond the shift. scipy returns NaN for large shifts.
-    return near if shift > _MAX_SHIFT else near + float(1 - nctdtr(freedom, -shift, edge))
+    return near_tail if shift > _MAX_SHIFT else near_tail + float(1 - nctdtr(freedom, -shift, edge))
 
 
 def _shift(freedom: int, power: float, level: float) -> float:

@@ -101,8 +101,8 @@ class Session:
         )
         self.pages: PageSource
         if isinstance(cache, HostedCache):
-            shown = cache.pages if self._host is None else self._host.judging.visible_pages(cache.pages)
-            self.pages = HostedPages(cache, shown, config=config)
+            visible_pages = cache.pages if self._host is None else self._host.judging.visible_pages(cache.pages)
+            self.pages = HostedPages(cache, visible_pages, config=config)
         else:
             self.pages = CachedPages(
                 cache,

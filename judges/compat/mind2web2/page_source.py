@@ -222,14 +222,14 @@ class StoredPages(ABC):
         links: tuple[tuple[str, str], ...] = (),
         known: _Stored | None = None,
     ) -> Evidence:
-        shown = text
+        visible_text = text
         if self._config.max_text_chars < MAX_TEXT_CHARS:  # prompts never contain more than MAX_TEXT_CHARS
-            shown = cut_text(text, max_chars=self._config.max_text_chars)
-        digests = _digests(shown, shots, known)
-        whole = digests[0] if shown is text else _sha256(text.encode("utf-8", errors="replace"))
+            visible_text = cut_text(text, max_chars=self._config.max_text_chars)
+        digests = _digests(visible_text, shots, known)
+        whole = digests[0] if visible_text is text else _sha256(text.encode("utf-8", errors="replace"))
         body = Blob(sha256=whole, size=len(text), media_type="text/plain; charset=utf-8")
         capture = replace(capture, blobs={"text": body})
-        return Evidence(capture=capture, text=shown, links=links, screenshots=shots, digests=digests)
+        return Evidence(capture=capture, text=visible_text, links=links, screenshots=shots, digests=digests)
 
 
 class CachedPages(StoredPages):

@@ -71,10 +71,10 @@ def _shown(
 ) -> dict[str, Any]:
     if "raises" in expected:
         return {"raises": expected["raises"]} if _raises(page, ids) else {}
-    shown = show_page(page, ids, html_brackets=html_brackets)
-    values: dict[str, Any] = {"context": shown.context, "choices": [list(option) for option in shown.options]}
+    shown_page = show_page(page, ids, html_brackets=html_brackets)
+    values: dict[str, Any] = {"context": shown_page.context, "choices": [list(option) for option in shown_page.options]}
     if "gold_id" in inputs:
-        place = shown.numbers.get(str(inputs["gold_id"]))
+        place = shown_page.numbers.get(str(inputs["gold_id"]))
         letter = NONE_LETTER if place is None else chr(ord(NONE_LETTER) + 1 + place)
         values["target"] = gold_text(letter, inputs["operation"]["op"], inputs["operation"].get("value", ""))
     return {name: value for name, value in values.items() if name in expected}
@@ -166,15 +166,15 @@ def _play(case: GoldenCase, inputs: Mapping[str, Any], page: Page) -> None:
         if group is None:
             case.expect(f"rounds.{place}", "a round", "the end")
             break
-        shown = show_page(page, group, html_brackets=not seq2seq)
+        shown_page = show_page(page, group, html_brackets=not seq2seq)
         values = {
             "candidate_ids": list(group),
-            "choices": [list(option) for option in shown.options],
-            "context": shown.context,
+            "choices": [list(option) for option in shown_page.options],
+            "context": shown_page.context,
         }
         case.expect(f"rounds.{place}", {name: one[name] for name in values if name in one}, _only(values, one))
         parsed = (parse_seq2seq if seq2seq else parse_llm)(one["model_output"])
-        tournament.reply([id for id, _ in shown.options], parsed)
+        tournament.reply([id for id, _ in shown_page.options], parsed)
     case.expect("rounds", "the end", "the end" if tournament.next_group() is None else "a further round")
     op = inputs["operation"]
     scored = score_prediction(tournament.prediction, positives, gold_op_string(op["op"], op.get("value", "")))

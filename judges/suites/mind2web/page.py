@@ -70,11 +70,11 @@ class Page:
         Raises:
             PageUnusable: a candidate is not in the page.
         """
-        shown = frozenset(candidate_ids)
-        keep = {id for candidate in shown for id in self._around(candidate)}
+        candidates_shown = frozenset(candidate_ids)
+        keep = {id for candidate in candidates_shown for id in self._around(candidate)}
         copy = _copy_kept(self.root, keep)
         for element in reversed(list(copy.iter())):
-            _simplify(element, shown)
+            _simplify(element, candidates_shown)
         return copy
 
     def _around(self, candidate: str) -> Iterator[str]:

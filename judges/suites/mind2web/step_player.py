@@ -67,17 +67,19 @@ class StepPlayer:
         usage, empty = Usage(), 0
         page = await asyncio.to_thread(Page.parse, step.page)
         while (group := tournament.next_group()) is not None:
-            shown = await asyncio.to_thread(show_page, page, group)
-            text = question(shown, task=step.task, history=step.history, wording=self.template.wording)
+            shown_page = await asyncio.to_thread(show_page, page, group)
+            text = question(shown_page, task=step.task, history=step.history, wording=self.template.wording)
             try:
-                raw, cost = await self._ask(last_message(shown.context, text))
+                raw, cost = await self._ask(last_message(shown_page.context, text))
             except LLMError as error:
                 error.usage = usage + error.usage
                 raise
             usage, empty = usage + cost, empty + (not raw.strip())
             parsed = parse_llm(raw)
-            picked = tournament.reply([id for id, _ in shown.options], parsed)
-            rounds.append(Round(candidate_ids=group, shown=shown, question=text, raw=raw, parsed=parsed, picked=picked))
+            picked = tournament.reply([id for id, _ in shown_page.options], parsed)
+            rounds.append(
+                Round(candidate_ids=group, shown=shown_page, question=text, raw=raw, parsed=parsed, picked=picked)
+            )
         return PlayedStep(rounds=tuple(rounds), prediction=tournament.prediction, usage=usage, empty=empty)
 
     async def _ask(self, last: str) -> tuple[str, Usage]:

@@ -69,9 +69,9 @@ def _element(text: str, action_at: int | None) -> str:
     """Return the letters closest before the action, or the first letters if there are none near it."""
     if action_at is not None:
         for length in _LOOK_BACK:
-            near = _ELEMENT.search(text[max(action_at - length, 0) : action_at])
-            if near is not None:
-                return near[1]
+            element_match = _ELEMENT.search(text[max(action_at - length, 0) : action_at])
+            if element_match is not None:
+                return element_match[1]
     first = _ELEMENT.search(text)
     return INVALID if first is None else first[1]
 

@@ -169,7 +169,7 @@ def _kind(value: Any) -> str:
     """Return a short description of a value for an error. Long untrusted text is not quoted."""
     if value == "":
         return "an empty string"
-    shown = repr(value) if value is None or isinstance(value, bool | int | float) else ""
-    return shown or {"str": "a string", "dict": "an object", "list": "a list"}.get(
+    value_text = repr(value) if value is None or isinstance(value, bool | int | float) else ""
+    return value_text or {"str": "a string", "dict": "an object", "list": "a list"}.get(
         type(value).__name__, "an unsupported value"
     )

@@ -47,9 +47,9 @@ async def test_one_job_resumes_first_to_probe_the_provider(rig: Rig):
     async with rig.running_worker(evaluation):
         for job_id in job_ids:
             await wait_until(rig, job_id, lambda job: job.is_paused)
-        rig.models.states[None] = CircuitState.PROBE_DUE
+        rig.models.states[None] = CircuitState.HALF_OPEN
         await rig.wait_for_job(job_ids[0])
-        rig.models.states[None] = CircuitState.ANSWERING
+        rig.models.states[None] = CircuitState.CLOSED
         for job_id in job_ids:
             assert (await rig.wait_for_job(job_id)).status is JobStatus.SUCCEEDED
     assert evaluation.started[3] == job_ids[0]
@@ -83,7 +83,7 @@ async def test_paused_job_can_be_cancelled(rig: Rig):
     async with rig.running_worker(reject_first(1)):
         await wait_until(rig, job_id, lambda job: job.is_paused)
         assert (await rig.control.cancel(job_id)).status is JobStatus.CANCELLED
-        rig.models.states[None] = CircuitState.ANSWERING
+        rig.models.states[None] = CircuitState.CLOSED
         await asyncio.sleep(0.2)
     assert (await rig.job(job_id)).status is JobStatus.CANCELLED
 

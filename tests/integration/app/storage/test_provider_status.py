@@ -77,10 +77,10 @@ async def test_rejection_is_shared_without_secrets(processes: list[Process]):
     with suppress(LLMRejected):
         await Provider().ask(processes[0].circuit)
     for process in processes:
-        await wait_for_state(process, CircuitState.REFUSED)
-    refusal = processes[1].circuit.refusal(MODEL)
-    assert refusal is not None
-    assert (str(refusal), refusal.status, refusal.scope) == (
+        await wait_for_state(process, CircuitState.OPEN)
+    rejection = processes[1].circuit.rejection(MODEL)
+    assert rejection is not None
+    assert (str(rejection), rejection.status, rejection.scope) == (
         "401 wrong key [redacted]",
         401,
         RejectionScope.ENDPOINT,
@@ -102,12 +102,12 @@ async def test_recovery_is_probed_once_and_shared(processes: list[Process], data
     with suppress(LLMRejected):
         await Provider().ask(processes[0].circuit)
     for process in processes:
-        await wait_for_state(process, CircuitState.REFUSED)
+        await wait_for_state(process, CircuitState.OPEN)
     async with connect_database(database_url) as database, database.begin() as connection:
         await connection.execute(text("UPDATE provider_status SET probed_at = probed_at - interval '10 s'"))
     processes[2].status.request_probe("openai")
     for process in processes[:2]:
-        await wait_for_state(process, CircuitState.PROBE_DUE)
+        await wait_for_state(process, CircuitState.HALF_OPEN)
     working = Provider(works=True, seconds=0.02)
     asked = [working.ask(process.circuit) for process in processes[:2]]
     ended = await asyncio.gather(*asked, return_exceptions=True)
@@ -115,7 +115,7 @@ async def test_recovery_is_probed_once_and_shared(processes: list[Process], data
     assert [isinstance(one, LLMCircuitOpen) for one in ended].count(True) == 1
     async with asyncio.timeout(120):
         for process in processes:
-            while process.circuit.refusal(MODEL) is not None:  # noqa: ASYNC110 - set by another process
+            while process.circuit.rejection(MODEL) is not None:  # noqa: ASYNC110 - set by another process
                 await asyncio.sleep(0.05)
 
 
@@ -127,4 +127,4 @@ async def test_lost_database_leaves_local_status_in_effect(processes: list[Proce
         provider = Provider(works=True)
         await provider.ask(circuit)
         await asyncio.sleep(0.1)
-    assert (provider.calls, circuit.state(MODEL)) == (1, CircuitState.ANSWERING)
+    assert (provider.calls, circuit.state(MODEL)) == (1, CircuitState.CLOSED)

@@ -12,12 +12,12 @@ from cache.page_text.text_boxes import FrameText, Line, Piece, Viewport, insert_
 WINDOW = Viewport(left=0, top=0, width=400, height=200)
 
 
-def on_page(line: tuple[float, float, float, float], view: Viewport = WINDOW, **hole: Any) -> Line:
-    """Convert one line of a frame at (100, 50) with a size of 400 by 200."""
+def on_page(line: tuple[float, float, float, float], view: Viewport = WINDOW, **frame_options: Any) -> Line:
+    """Convert one line of a frame, by default at (100, 50) with a size of 400 by 200."""
     inside = FrameText(pieces=(Piece(beginning="in it", length=5, lines=(Line(0, *line),)),), view=view)
-    box = hole.get("box", [100, 50, 400, 200])
+    box = frame_options.get("box", [100, 50, 400, 200])
     [piece] = insert_frames(
-        [[0, box, hole.get("shown", [box[0], box[1], box[0] + box[2], box[1] + box[3]])]], {0: inside}
+        [[0, box, frame_options.get("shown", [box[0], box[1], box[0] + box[2], box[1] + box[3]])]], {0: inside}
     )
     assert piece.in_frame
     return piece.lines[0]
@@ -46,13 +46,13 @@ def test_partly_visible_line_is_clipped():
 
 def test_pieces_are_in_text_order_and_lost_frames_are_skipped():
     inner = FrameText(pieces=(Piece(beginning="in it", length=5, lines=()),), view=WINDOW)
-    noted = [
+    entries = [
         ["before", 6, [[0, 1, 2, 3, 4]]],
         [1, [0, 0, 9, 9], [0, 0, 9, 9]],
         [0, [0, 0, 9, 9], [0, 0, 9, 9]],
         ["after", 5, []],
     ]
-    assert [piece.beginning for piece in insert_frames(noted, {1: inner})] == ["before", "in it", "after"]
+    assert [piece.beginning for piece in insert_frames(entries, {1: inner})] == ["before", "in it", "after"]
 
 
 def test_window_without_size_has_no_pieces():

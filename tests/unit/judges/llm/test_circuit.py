@@ -31,7 +31,7 @@ async def test_wrong_key_stops_every_model():
         with pytest.raises(LLMCircuitOpen, match="401 wrong key") as caught:
             await attempt(circuit, model)
         assert caught.value.status == 401
-    assert circuit.refusal("other") is WRONG_KEY
+    assert circuit.rejection("other") is WRONG_KEY
 
 
 async def test_unknown_model_stops_only_itself():
@@ -50,13 +50,13 @@ async def test_error_of_one_request_does_not_open_the_circuit(fault: LLMError):
     with pytest.raises(LLMError):
         await attempt(circuit, fault=fault)
     await attempt(circuit)
-    assert circuit.refusal("m") is None
+    assert circuit.rejection("m") is None
 
 
 async def test_reset_closes_the_circuit():
     circuit = CircuitBreaker()
     await rejected(circuit, WRONG_KEY)
-    await rejected(circuit, UNKNOWN_MODEL, "m") if circuit.refusal("m") is None else circuit.reset()
+    await rejected(circuit, UNKNOWN_MODEL, "m") if circuit.rejection("m") is None else circuit.reset()
     await attempt(circuit)
 
 
@@ -157,13 +157,13 @@ async def test_state_describes_the_next_request():
     circuit = CircuitBreaker(probe_after_s=60.0, clock=clock)
     assert circuit.state("m") is CircuitState.UNTRIED
     await attempt(circuit)
-    assert circuit.state("m") is CircuitState.ANSWERING
+    assert circuit.state("m") is CircuitState.CLOSED
     await rejected(circuit, WRONG_KEY)
-    assert circuit.state("m") is circuit.state("other") is CircuitState.REFUSED
+    assert circuit.state("m") is circuit.state("other") is CircuitState.OPEN
     clock.now += 60.0
-    assert circuit.state("m") is circuit.state("m") is CircuitState.PROBE_DUE
+    assert circuit.state("m") is circuit.state("m") is CircuitState.HALF_OPEN
     await rejected(circuit, WRONG_KEY)
-    assert circuit.state("m") is CircuitState.REFUSED
+    assert circuit.state("m") is CircuitState.OPEN
 
 
 async def test_requested_probe_is_allowed_after_a_delay():
@@ -171,10 +171,10 @@ async def test_requested_probe_is_allowed_after_a_delay():
     circuit = CircuitBreaker(probe_after_s=None, asked_probe_after_s=5.0, clock=clock)
     await rejected(circuit, WRONG_KEY)
     circuit.allow_probe("m")
-    assert circuit.state("m") is CircuitState.REFUSED
+    assert circuit.state("m") is CircuitState.OPEN
     clock.now += 5.0
     circuit.allow_probe("m")
-    assert circuit.state("m") is CircuitState.PROBE_DUE
+    assert circuit.state("m") is CircuitState.HALF_OPEN
     await rejected(circuit, WRONG_KEY)
     with pytest.raises(LLMCircuitOpen):
         await attempt(circuit)
@@ -184,14 +184,14 @@ async def test_paused_provider_gets_no_requests_until_it_is_resumed():
     circuit = CircuitBreaker()
     await attempt(circuit)
     circuit.set_pause("openai was paused by ops: too dear")
-    assert circuit.state("m") is CircuitState.REFUSED
+    assert circuit.state("m") is CircuitState.OPEN
     with pytest.raises(LLMProviderPaused, match="paused by ops"):
         await attempt(circuit)
     circuit.reset()
     with pytest.raises(LLMProviderPaused):
         await attempt(circuit, "other")
     circuit.set_pause(None)
-    assert (circuit.state("m"), circuit.refusal("m")) == (CircuitState.UNTRIED, None)
+    assert (circuit.state("m"), circuit.rejection("m")) == (CircuitState.UNTRIED, None)
     await attempt(circuit)
 
 
@@ -199,4 +199,4 @@ async def test_request_in_flight_completes_when_the_provider_is_paused():
     circuit = CircuitBreaker()
     async with circuit.attempt("m"):
         circuit.set_pause("paused")
-    assert circuit.state("m") is CircuitState.REFUSED
+    assert circuit.state("m") is CircuitState.OPEN

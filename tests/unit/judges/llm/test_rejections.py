@@ -16,7 +16,7 @@ async def recorded_rejection(fault: LLMError, model: str = "m") -> LLMRejected |
     monitor = RejectionMonitor(model)
     with pytest.raises(type(fault)):
         await ObservedLLM(RuleLLM(lambda request: fault), (monitor,)).complete(ASKED)
-    return monitor.refusal
+    return monitor.rejection
 
 
 @pytest.mark.parametrize(

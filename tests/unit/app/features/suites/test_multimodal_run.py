@@ -1,4 +1,4 @@
-"""Figures of a ~ run."""
+"""Figures of a Multimodal-Mind2Web~ run."""
 
 from pathlib import Path
 
