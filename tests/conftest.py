@@ -16,6 +16,7 @@ from tests.fakes.sandbox import sandbox_problem
 settings.register_profile(
     "usual",
     deadline=None,
+    max_examples=50,
     suppress_health_check=[HealthCheck.too_slow],
     print_blob=True,
     derandomize="CI" in os.environ,
@@ -56,6 +57,7 @@ def _file(item: pytest.Item) -> str:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Check for the browser sandbox before any event loop runs. Tests read the result inside an event loop."""
     gc.freeze()  # the garbage collector need not visit the collected tests, which live until the end
+    gc.set_threshold(20_000, 20, 20)  # collect less often: tests are short, and the workers have enough memory
     gc.enable()
     if not session.config.option.collectonly and any(item.get_closest_marker("browser") for item in session.items):
         sandbox_problem()
