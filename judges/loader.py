@@ -110,7 +110,7 @@ def is_script(tree: ast.Module) -> bool:
             )
         elif isinstance(node, ast.Assign):
             has_entry_point = has_entry_point or any(
-                isinstance(to, ast.Name) and to.id == SCRIPT_FUNCTION for to in node.targets
+                isinstance(target, ast.Name) and target.id == SCRIPT_FUNCTION for target in node.targets
             )
     return has_entry_point
 

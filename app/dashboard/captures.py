@@ -84,7 +84,7 @@ async def page(page_id: IdPath, viewer: ViewerDep, mark: Spans = "", format: For
 
 
 def _usd(leaf: Node) -> float | None:
-    cost = (leaf.facts.get("usage") or {}).get("usd")
+    cost = (leaf.fields.get("usage") or {}).get("usd")
     return None if cost is None else float(cost)
 
 
@@ -163,7 +163,7 @@ def dependent(origin: Mapping[str, Any], result: Mapping[str, Any], url: str) ->
     leaves = [leaf for leaf in outline(result).leaves if mark in _marks(leaf)]
     if not leaves:
         return None
-    costs = [(leaf.facts.get("usage") or {}).get("usd") for leaf in leaves]
+    costs = [(leaf.fields.get("usage") or {}).get("usd") for leaf in leaves]
     return Dependent(
         result_id=str(origin["result_id"]),
         job_id=str(origin["job_id"]),
@@ -176,4 +176,4 @@ def dependent(origin: Mapping[str, Any], result: Mapping[str, Any], url: str) ->
 
 
 def _marks(leaf: Node) -> set[str]:
-    return {page_mark(url) for url in leaf.facts.get("sources") or ()}
+    return {page_mark(url) for url in leaf.fields.get("sources") or ()}

@@ -122,8 +122,8 @@ async def leaf_view(api: Api, result: Mapping[str, Any], tree: Tree, key: str) -
     node = tree.outline.by_key[key]
     pages = {page["url"]: page for page in result.get("pages") or ()}
     by_mark = {page_mark(url): page for url, page in pages.items()}
-    urls = node.facts.get("sources") or ()
-    quotes = node.facts.get("quotes") or ()
+    urls = node.fields.get("sources") or ()
+    quotes = node.fields.get("quotes") or ()
     quoted_pages = list(dict.fromkeys(str(quote["page_id"]) for quote in quotes))[:MAX_QUOTED_PAGES]
     return LeafView(
         node=node,
@@ -133,7 +133,7 @@ async def leaf_view(api: Api, result: Mapping[str, Any], tree: Tree, key: str) -
         quoted=[
             await _quoted_page(api, page_id, [q for q in quotes if q["page_id"] == page_id]) for page_id in quoted_pages
         ],
-        blocker=tree.outline.by_id(node.facts.get("blocked_by")),
+        blocker=tree.outline.by_id(node.fields.get("blocked_by")),
         marks=" ".join(page_mark(url) for url in urls),
     )
 

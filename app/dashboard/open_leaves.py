@@ -49,8 +49,8 @@ def open_leaves(
             worth=effects[leaf.key].worth,
             if_passed=_score_if(outline, leaf, 1.0),
             if_failed=_score_if(outline, leaf, 0.0),
-            reason=REASONS.get(str(leaf.facts.get("reason")), "It was not judged."),
-            remedy=REMEDIES.get(str(leaf.facts.get("reason")), "Retry the job."),
+            reason=REASONS.get(str(leaf.fields.get("reason")), "It was not judged."),
+            remedy=REMEDIES.get(str(leaf.fields.get("reason")), "Retry the job."),
             unusable_url=_unusable_url(leaf, unusable_urls),
         )
         for leaf in unjudged[:MAX_LEAVES]
@@ -58,9 +58,9 @@ def open_leaves(
 
 
 def _unusable_url(leaf: Node, unusable_urls: Set[str]) -> str | None:
-    if leaf.facts.get("reason") not in _PAGE_REASONS:
+    if leaf.fields.get("reason") not in _PAGE_REASONS:
         return None
-    sources = [str(url) for url in leaf.facts.get("sources") or ()]
+    sources = [str(url) for url in leaf.fields.get("sources") or ()]
     return next((url for url in sources if url in unusable_urls), sources[0] if sources else None)
 
 

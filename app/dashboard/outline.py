@@ -18,7 +18,7 @@ from rubrics.verdict import Outcome, Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Node:
-    """Node of a result's tree. ``facts`` are the JSON fields without an attribute of their own."""
+    """Node of a result's tree. ``fields`` are its JSON fields that have no attribute here."""
 
     key: str
     id: str
@@ -32,7 +32,7 @@ class Node:
     children: tuple[Node, ...]
     outcome: str | None
     """Outcome of a leaf; None for inner nodes."""
-    facts: Mapping[str, Any] = field(repr=False)
+    fields: Mapping[str, Any] = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -101,7 +101,7 @@ def _node(data: Mapping[str, Any], depth: int, addresses: NodeKeys) -> Node:
         depth=depth,
         children=children,
         outcome=None if children else _outcome(data),
-        facts={name: value for name, value in data.items() if name not in _NODE_FIELDS},
+        fields={name: value for name, value in data.items() if name not in _NODE_FIELDS},
     )
 
 
@@ -116,7 +116,7 @@ def _outcome(data: Mapping[str, Any]) -> str:
 def _unknown(root: Node) -> frozenset[str]:
     leaves = list(leaves_below(root))
     verdicts: dict[str, Verdict | None] = {
-        leaf.id: Verdict(outcome=Outcome(leaf.state), blocked_by=leaf.facts.get("blocked_by"))
+        leaf.id: Verdict(outcome=Outcome(leaf.state), blocked_by=leaf.fields.get("blocked_by"))
         for leaf in reversed(leaves)
     }
     ids = unknown_leaves(verdicts)

@@ -136,13 +136,13 @@ def _table(table: Table, body: Mapping[str, Any], tree: Tree) -> tuple[Sequence[
 
 
 def _csv_row(node: Node, effect: Effect, override: LeafOverride | None) -> list[Cell]:
-    facts = node.facts
-    votes = [vote.get("result") for vote in facts.get("votes") or ()]
+    fields = node.fields
+    votes = [vote.get("result") for vote in fields.get("votes") or ()]
     return [
-        node.key, node.desc, node.outcome, facts.get("reason"), node.critical, node.weight, node.score, effect.text,
-        round(effect.worth, 6), facts.get("claim"), facts.get("reasoning"), " ".join(facts.get("sources") or ()),
-        " | ".join(quote["text"] for quote in facts.get("quotes") or ()), votes.count(True), votes.count(False),
-        votes.count(None), facts.get("prompt"), facts.get("model"), (facts.get("usage") or {}).get("usd"),
-        facts.get("blocked_by"), facts.get("grounded"), " ".join(facts.get("signals") or ()),
+        node.key, node.desc, node.outcome, fields.get("reason"), node.critical, node.weight, node.score, effect.text,
+        round(effect.worth, 6), fields.get("claim"), fields.get("reasoning"), " ".join(fields.get("sources") or ()),
+        " | ".join(quote["text"] for quote in fields.get("quotes") or ()), votes.count(True), votes.count(False),
+        votes.count(None), fields.get("prompt"), fields.get("model"), (fields.get("usage") or {}).get("usd"),
+        fields.get("blocked_by"), fields.get("grounded"), " ".join(fields.get("signals") or ()),
         *((override.outcome, override.by, override.reason) if override else (None, None, None)),
     ]  # fmt: skip

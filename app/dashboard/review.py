@@ -185,16 +185,16 @@ def doubtful_leaves(result: Mapping[str, Any]) -> list[DoubtfulLeaf]:
 
 def _reasons(leaf: Node) -> Iterable[tuple[float, str]]:
     """Yield (doubt, reason) pairs. Doubt is from 0 (none) to 1 (nothing is known)."""
-    votes = [vote.get("result") for vote in leaf.facts.get("votes") or ()]
+    votes = [vote.get("result") for vote in leaf.fields.get("votes") or ()]
     yes, no = votes.count(True), votes.count(False)
     if leaf.outcome == Outcome.NOT_JUDGED:
         yield 1.0, "it was not judged"
     elif yes and no:
         yield 2 * min(yes, no) / len(votes), f"the votes are split, {yes} to {no}"
-    signals = [str(signal) for signal in leaf.facts.get("signals") or ()]
+    signals = [str(signal) for signal in leaf.fields.get("signals") or ()]
     for signal in signals:
         yield 0.9 if signal.startswith(_ORDERS) else 0.4, _clause(signal_words(signal))
-    if leaf.outcome == Outcome.PASSED and leaf.facts.get("grounded") is False:
+    if leaf.outcome == Outcome.PASSED and leaf.fields.get("grounded") is False:
         yield 0.6, "it has no valid quote, so the strict score differs"
     if leaf.outcome == Outcome.UNDECIDED:
         yield 0.5, "the judge script never settled it"

@@ -50,7 +50,7 @@ async def _with_picture(seen: Observation, picture: bytes) -> Observation:
 
 
 def _read(stored: CacheFileSys, url: str) -> Observation:
-    facts, kind = stored.facts(url), stored.has(url)
+    metadata, kind = stored.metadata(url), stored.has(url)
     text, shot, pdf = "", None, None
     try:
         if kind == "pdf":
@@ -62,25 +62,25 @@ def _read(stored: CacheFileSys, url: str) -> Observation:
     return Observation(
         url=url,
         outcome=CaptureOutcome.OK,
-        captured_at=_when(facts),
+        captured_at=_when(metadata),
         duration_s=0.0,
         backend=BACKEND,
-        detail="imported; the time is that of the import" if facts is None else "",
-        final_url=None if facts is None else facts.final_url,
-        http_status=None if facts is None else facts.status,
+        detail="imported; the time is that of the import" if metadata is None else "",
+        final_url=None if metadata is None else metadata.final_url,
+        http_status=None if metadata is None else metadata.status,
         kind=PageKind.PDF if kind == "pdf" else PageKind.WEB,
         text=text,
         original=shot,
         pdf=pdf,
-        headers={} if facts is None else facts.headers,
+        headers={} if metadata is None else metadata.headers,
         source=CaptureSource.IMPORT,
     )
 
 
-def _when(facts: PageMetadata | None) -> datetime:
+def _when(metadata: PageMetadata | None) -> datetime:
     """Return the time of capture of a stored page; the current time if it is missing or invalid."""
     try:
-        at = datetime.now(UTC) if facts is None else datetime.fromisoformat(facts.captured_at)
+        at = datetime.now(UTC) if metadata is None else datetime.fromisoformat(metadata.captured_at)
     except (ValueError, TypeError):
         return datetime.now(UTC)
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
@@ -109,8 +109,8 @@ def urls_in(stored: CacheFileSys, overview: Path) -> list[str]:
         by_key.setdefault(layout_key(url), []).append(url)
     urls: list[str] = []
     for key in stored.get_all_urls():
-        facts = stored.facts(key)
-        urls += [facts.url] if facts is not None else by_key.get(key) or [safe_url_string(key)]
+        metadata = stored.metadata(key)
+        urls += [metadata.url] if metadata is not None else by_key.get(key) or [safe_url_string(key)]
     return urls
 
 
@@ -154,11 +154,11 @@ def equals_capture(stored: CacheFileSys, url: str, capture: Capture) -> bool:
         return False
     if same_bodies(bodies, {name: blob.sha256 for name, blob in capture.blobs.items()}):
         return True
-    facts = stored.facts(url)
-    if facts is None or facts.captured_at != capture.captured_at.isoformat():
+    metadata = stored.metadata(url)
+    if metadata is None or metadata.captured_at != capture.captured_at.isoformat():
         return False
     written = {suffix: bodies.get(name) for suffix, name in (("txt", "text"), ("jpg", "original"), ("pdf", "pdf"))}
-    return all(written[suffix] == digest for suffix, digest in facts.sha256.items())
+    return all(written[suffix] == digest for suffix, digest in metadata.sha256.items())
 
 
 def _sha256(data: bytes) -> str:

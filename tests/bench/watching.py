@@ -1,4 +1,4 @@
-"""Cost of a block of work in this process: time, processor time, memory, and blocking of the event loop."""
+"""Cost of a block of work in this process: time, CPU time, memory, and blocking of the event loop."""
 
 from __future__ import annotations
 
@@ -35,13 +35,11 @@ class MeasuredCost:
 
 @asynccontextmanager
 async def measured_cost(*, ticks: bool) -> AsyncIterator[MeasuredCost]:
-    """Measure the cost of the block. ``ticks``: measure the event loop too, which uses some hundredths of a processor
-    itself.
-    """
+    """Measure the cost of the block. ``ticks``: also measure the event loop, which costs some CPU time."""
     cost = MeasuredCost()
     ticking = asyncio.create_task(_tick(cost) if ticks else asyncio.sleep(0))
     await asyncio.sleep(0)
-    cost.start_bytes = _lowered_mark()
+    cost.start_bytes = _reset_peak_memory()
     cpu, wall = _cpu_s(), time.perf_counter()
     try:
         yield cost
@@ -80,8 +78,8 @@ def _cpu_s_of(child: psutil.Process) -> float:
     return float(used.user + used.system + used.children_user + used.children_system)
 
 
-def _lowered_mark() -> int:
-    """Reset the kernel's peak memory mark to the memory in use, so that imports do not count."""
+def _reset_peak_memory() -> int:
+    """Reset the kernel's peak memory counter, so that imports do not count. Return the memory in use in bytes."""
     _CLEAR.write_text("5", encoding="ascii")
     return _memory("VmRSS")
 

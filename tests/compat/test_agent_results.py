@@ -225,9 +225,13 @@ async def test_captured_page_is_stored_with_its_metadata(tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     e = initialized_evaluator(ScriptedClient(), cache, browser_manager=Web((CaptureOutcome.OK, False)))
     assert await e.verify("c", None, A)
-    facts = cache.facts(A)
-    assert facts is not None
-    assert (facts.status, facts.headers, facts.captured_at) == (200, {"server": "x"}, "2026-01-02T00:00:00+00:00")
+    metadata = cache.metadata(A)
+    assert metadata is not None
+    assert (metadata.status, metadata.headers, metadata.captured_at) == (
+        200,
+        {"server": "x"},
+        "2026-01-02T00:00:00+00:00",
+    )
     [page] = e.get_summary()["pages"]
     assert (page["url"], page["outcome"], page["captured_at"]) == (A, "ok", "2026-01-02T00:00:00+00:00")
     assert len(page["sha256"]) == 64

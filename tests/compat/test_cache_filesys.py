@@ -73,7 +73,7 @@ def test_folder_written_by_the_public_toolkit_is_read(tmp_path: Path):
     assert cache.get_all_urls() == ["https://a.com/P q", "https://b.com/doc.pdf"]
     assert cache.get_web("https://a.com/P%20q") == ("text ü", b"jpeg")
     assert cache.get_pdf("http://b.com/doc.pdf#page=2") == PDF
-    assert cache.facts("https://a.com/P q") is None
+    assert cache.metadata("https://a.com/P q") is None
 
 
 def test_page_under_the_public_toolkits_read_name_is_found(tmp_path: Path):
@@ -193,7 +193,7 @@ def test_equivalent_urls_find_the_stored_page(url: str, tmp_path: Path):
     assert cache.has(url) == "web"
     assert cache.get_web(url)[0] == "found"
     cache.save()
-    (tmp_path / "index.facts.json").unlink()
+    (tmp_path / "index.metadata.json").unlink()
     assert CacheFileSys(tmp_path).get_web(url)[0] == "found"
 
 
@@ -275,11 +275,13 @@ def test_time_status_headers_and_hash_are_stored_beside_the_index(tmp_path: Path
     cache = CacheFileSys(tmp_path)
     cache.put_web("https://a.com", "t", b"x", status=200, final_url="https://a.com/home", headers={"server": "s"})
     cache.save()
-    facts = CacheFileSys(tmp_path).facts("http://www.a.com/")
-    assert facts is not None
-    assert (facts.status, facts.final_url, facts.headers) == (200, "https://a.com/home", {"server": "s"})
-    assert facts.captured_at.endswith("+00:00")
-    assert facts.sha256 == {suffix: hashlib.sha256(data).hexdigest() for suffix, data in (("txt", b"t"), ("jpg", b"x"))}
+    metadata = CacheFileSys(tmp_path).metadata("http://www.a.com/")
+    assert metadata is not None
+    assert (metadata.status, metadata.final_url, metadata.headers) == (200, "https://a.com/home", {"server": "s"})
+    assert metadata.captured_at.endswith("+00:00")
+    assert metadata.sha256 == {
+        suffix: hashlib.sha256(data).hexdigest() for suffix, data in (("txt", b"t"), ("jpg", b"x"))
+    }
     assert set(json.loads((tmp_path / "index.json").read_text())) == {"https://a.com"}
 
 
@@ -288,9 +290,9 @@ def test_damaged_metadata_file_loses_no_page(content: str, tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     cache.put_web("https://a.com", "t", None)
     cache.save()
-    (tmp_path / "index.facts.json").write_text(content, "utf-8")
+    (tmp_path / "index.metadata.json").write_text(content, "utf-8")
     read = CacheFileSys(tmp_path)
-    assert (read.get_web("https://a.com")[0], read.facts("https://a.com")) == ("t", None)
+    assert (read.get_web("https://a.com")[0], read.metadata("https://a.com")) == ("t", None)
 
 
 def test_text_that_is_not_valid_utf_8_is_stored(tmp_path: Path):

@@ -31,7 +31,7 @@ INDEX = "index.json"
 LIMITS = ArchiveLimits(member_bytes=64 * 1024 * 1024, total_bytes=512 * 1024 * 1024)
 SAVED_SUFFIXES = frozenset({".mhtml", ".mht"})
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_PAGE_FILE = re.compile(r"[0-9a-f]{32}\.(?:txt|jpg|pdf)|index(?:\.facts)?\.json")
+_PAGE_FILE = re.compile(r"[0-9a-f]{32}\.(?:txt|jpg|pdf)|index(?:\.metadata)?\.json")
 _MAX_DEPTH = 3
 _MIN_DEPTH_OF_AGENTS = 2
 """Depth from which the folder above a task is the agent's. At smaller depths it is the folder that the user passed."""

@@ -256,8 +256,8 @@ class _PagesStoredByScript:
     def has(self, url: str) -> PageType | None:
         return CacheFileSys.has(self._cache, url)
 
-    def facts(self, url: str) -> PageMetadata | None:
-        return CacheFileSys.facts(self._cache, url)
+    def metadata(self, url: str) -> PageMetadata | None:
+        return CacheFileSys.metadata(self._cache, url)
 
     def get_web(self, url: str) -> tuple[str, bytes | None]:
         return CacheFileSys.get_web(self._cache, url)

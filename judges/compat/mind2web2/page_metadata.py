@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-FACTS_FILE = "index.facts.json"
+METADATA_FILE = "index.metadata.json"
 _VERSION = 1
 
 
@@ -35,19 +35,19 @@ class PageMetadata:
     sha256: Mapping[str, str] = field(default_factory=dict)
 
 
-def facts_text(facts: Mapping[str, PageMetadata]) -> str:
-    """Return the content of the metadata file for ``facts`` by index key."""
+def metadata_text(metadata: Mapping[str, PageMetadata]) -> str:
+    """Return the content of the metadata file for ``metadata`` by index key."""
     return json.dumps(
-        {"version": _VERSION, "pages": {key: asdict(each) for key, each in facts.items()}},
+        {"version": _VERSION, "pages": {key: asdict(each) for key, each in metadata.items()}},
         ensure_ascii=False,
         indent=2,
     )
 
 
-def read_facts(folder: Path) -> dict[str, PageMetadata]:
+def read_metadata(folder: Path) -> dict[str, PageMetadata]:
     """Return the metadata of a folder's pages by index key; empty if the file is missing or damaged."""
     try:
-        document = json.loads((folder / FACTS_FILE).read_text(encoding="utf-8"))
+        document = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
         return {key: PageMetadata(**_fields(entry)) for key, entry in document["pages"].items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}

@@ -67,7 +67,7 @@ class _Stored:
     kind: PageKind
     text: str
     body: bytes | None
-    facts: PageMetadata | None
+    metadata: PageMetadata | None
     damage: BlobCorrupt | None = None
     body_sha256: str = ""
 
@@ -148,26 +148,26 @@ class StoredPages(ABC):
 
     def _look_up(self, url: str) -> _Stored | None:
         kind = self._cache.has(url)
-        facts = self._cache.facts(url) if hasattr(self._cache, "facts") else None
+        metadata = self._cache.metadata(url) if hasattr(self._cache, "metadata") else None
         if kind == "web":
             text, screenshot = self._cache.get_web(url)
-            return _Stored(kind=PageKind.WEB, text=text, body=screenshot, facts=facts)
+            return _Stored(kind=PageKind.WEB, text=text, body=screenshot, metadata=metadata)
         if kind == "pdf":
-            return _Stored(kind=PageKind.PDF, text="", body=self._cache.get_pdf(url), facts=facts)
+            return _Stored(kind=PageKind.PDF, text="", body=self._cache.get_pdf(url), metadata=metadata)
         return None
 
     async def _from_cache(self, url: str, stored: _Stored) -> Evidence:
-        facts = stored.facts
+        metadata = stored.metadata
         seen = Observation(
             url=url,
             outcome=CaptureOutcome.OK,
-            captured_at=NOT_KNOWN if facts is None else datetime.fromisoformat(facts.captured_at),
+            captured_at=NOT_KNOWN if metadata is None else datetime.fromisoformat(metadata.captured_at),
             duration_s=0.0,
             backend="public-layout",
-            final_url=None if facts is None else facts.final_url,
-            http_status=None if facts is None else facts.status,
+            final_url=None if metadata is None else metadata.final_url,
+            http_status=None if metadata is None else metadata.status,
             kind=stored.kind,
-            headers={} if facts is None else facts.headers,
+            headers={} if metadata is None else metadata.headers,
         )
         capture = _capture_of(url, seen)
         if stored.kind is PageKind.WEB:
@@ -260,9 +260,9 @@ class CachedPages(StoredPages):
 
 
 def store_observation(cache: Any, url: str, seen: Observation) -> None:
-    """Store an observation in a cache of the public layout, with its facts if the cache accepts them."""
+    """Store an observation in a cache of the public layout, with its metadata if the cache accepts them."""
     known: dict[str, Any] = {}
-    if hasattr(cache, "facts"):
+    if hasattr(cache, "metadata"):
         known = {
             "status": seen.http_status,
             "final_url": seen.final_url,
@@ -309,9 +309,9 @@ def _digests(text: str, shots: tuple[bytes, ...], known: _Stored | None) -> tupl
 def _checked(stored: _Stored) -> _Stored:
     """Return the entry with ``damage`` set if its bytes differ from the stored digests.
 
-    Pages without facts are not checked.
+    Pages without metadata are not checked.
     """
-    known: Mapping[str, str] = {} if stored.facts is None else stored.facts.sha256
+    known: Mapping[str, str] = {} if stored.metadata is None else stored.metadata.sha256
     is_page = stored.kind is PageKind.WEB
     body_sha256 = _sha256(stored.body or b"") if ("jpg" if is_page else "pdf") in known else ""
     files = {"jpg" if is_page else "pdf": body_sha256}

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from cache.urls import canonical_key
 from mind2web2.page_keys import file_stems, layout_key, lenient_key
-from mind2web2.page_metadata import FACTS_FILE, PageMetadata, facts_text, read_facts
+from mind2web2.page_metadata import METADATA_FILE, PageMetadata, metadata_text, read_metadata
 from mind2web2.screenshots import image_bytes, storable_jpeg
 
 __all__ = ["CacheFileSys"]
@@ -35,7 +35,7 @@ class CacheFileSys:
         self.task_dir = Path(task_dir)
         self.task_dir.mkdir(parents=True, exist_ok=True)
         self._types: dict[str, PageType] = {}
-        self._facts: dict[str, PageMetadata] = {}
+        self._metadata: dict[str, PageMetadata] = {}
         self._sharing: dict[str, list[str]] = {}
         """Keys of pages whose public key was taken by another page, by that public key."""
         self._spellings: dict[str, list[str]] = {}
@@ -61,8 +61,8 @@ class CacheFileSys:
         files = {"txt": text.encode("utf-8", errors="replace")}
         if screenshot is not None:
             files["jpg"] = image_bytes(screenshot) if as_is else storable_jpeg(image_bytes(screenshot))
-        facts = self._new_facts(url, files, status, final_url, headers, captured_at)
-        self._put(url, "web", files, facts)
+        metadata = self._new_metadata(url, files, status, final_url, headers, captured_at)
+        self._put(url, "web", files, metadata)
 
     def put_pdf(
         self,
@@ -76,7 +76,7 @@ class CacheFileSys:
     ) -> None:
         """Store a PDF."""
         files = {"pdf": bytes(pdf_bytes)}
-        self._put(url, "pdf", files, self._new_facts(url, files, status, final_url, headers, captured_at))
+        self._put(url, "pdf", files, self._new_metadata(url, files, status, final_url, headers, captured_at))
 
     def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
         """Return text and JPEG bytes of a stored web page; None for the JPEG if there is none.
@@ -111,9 +111,9 @@ class CacheFileSys:
     def has_pdf(self, url: str) -> bool:
         return self._find(url, "pdf") is not None
 
-    def facts(self, url: str) -> PageMetadata | None:
+    def metadata(self, url: str) -> PageMetadata | None:
         """Return the metadata of the page of this URL; None if it was stored without metadata."""
-        return next((self._facts.get(key) for key in self._matches(url)), None)
+        return next((self._metadata.get(key) for key in self._matches(url)), None)
 
     def get_all_urls(self) -> list[str]:
         """Return the keys of all stored pages."""
@@ -126,7 +126,7 @@ class CacheFileSys:
 
     def save(self) -> None:
         """Write the index and the metadata file."""
-        self._write(FACTS_FILE, facts_text(self._facts).encode("utf-8", errors="replace"))
+        self._write(METADATA_FILE, metadata_text(self._metadata).encode("utf-8", errors="replace"))
         index = json.dumps(self._types, ensure_ascii=False, indent=2)
         self._write(INDEX_FILE, index.encode("utf-8", errors="replace"))
 
@@ -135,28 +135,28 @@ class CacheFileSys:
         names = [
             f"{stem}.{suffix}" for key in self._types for stem in file_stems(key) for suffix in ("txt", "jpg", "pdf")
         ]
-        for name in [*names, INDEX_FILE, FACTS_FILE]:
+        for name in [*names, INDEX_FILE, METADATA_FILE]:
             (self.task_dir / name).unlink(missing_ok=True)
-        for index in (self._types, self._facts, self._sharing, self._spellings):
+        for index in (self._types, self._metadata, self._sharing, self._spellings):
             index.clear()
 
     def _load(self) -> None:
         present = {entry.name for entry in os.scandir(self.task_dir)}
-        known = read_facts(self.task_dir)
+        known = read_metadata(self.task_dir)
         for key, kind in _read_index(self.task_dir / INDEX_FILE):
             if any(f"{stem}.{_REQUIRED[kind]}" in present for stem in file_stems(key)):
                 self._enter(key, kind, known.get(key))
 
-    def _enter(self, key: str, kind: PageType, facts: PageMetadata | None) -> None:
+    def _enter(self, key: str, kind: PageType, metadata: PageMetadata | None) -> None:
         is_new = key not in self._types
         self._types[key] = kind
-        self._facts.pop(key, None)
-        if facts is not None:
-            self._facts[key] = facts
+        self._metadata.pop(key, None)
+        if metadata is not None:
+            self._metadata[key] = metadata
         spellings = {lenient_key(key, is_layout_key=True)}
-        if facts is not None:
-            spellings.add(lenient_key(facts.url))
-            public = layout_key(facts.url)
+        if metadata is not None:
+            spellings.add(lenient_key(metadata.url))
+            public = layout_key(metadata.url)
             if is_new and public != key:
                 self._sharing.setdefault(public, []).append(key)
         for spelling in spellings:
@@ -164,14 +164,14 @@ class CacheFileSys:
             if key not in keys:
                 keys.append(key)
 
-    def _put(self, url: str, kind: PageType, files: Mapping[str, bytes], facts: PageMetadata) -> None:
+    def _put(self, url: str, kind: PageType, files: Mapping[str, bytes], metadata: PageMetadata) -> None:
         key = self._key_to_write(url)
         stem = file_stems(key)[0]
         for suffix, data in files.items():
             self._write(f"{stem}.{suffix}", data)
         if kind == "web" and "jpg" not in files:
             (self.task_dir / f"{stem}.jpg").unlink(missing_ok=True)
-        self._enter(key, kind, facts)
+        self._enter(key, kind, metadata)
 
     def _key_to_write(self, url: str) -> str:
         """Return the public key, or a separate key if another page has taken it."""
@@ -186,7 +186,7 @@ class CacheFileSys:
 
     def _page_of(self, key: str) -> str:
         """Return the canonical key of the page stored under a key, by its original URL if that is known."""
-        return canonical_key(self._facts[key].url if key in self._facts else key)
+        return canonical_key(self._metadata[key].url if key in self._metadata else key)
 
     def _matches(self, url: str) -> Iterator[str]:
         """Return the keys under which the page may be stored, the most certain first."""
@@ -222,7 +222,7 @@ class CacheFileSys:
         draft.write_bytes(data)
         draft.replace(self.task_dir / name)
 
-    def _new_facts(
+    def _new_metadata(
         self,
         url: str,
         files: Mapping[str, bytes],

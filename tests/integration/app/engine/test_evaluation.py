@@ -174,9 +174,9 @@ async def test_captures_are_exported_to_the_public_layout(folder: AnswerFolder, 
 
     copy = CacheFileSys(tmp_path / "copy" / "otter" / "bridge")
     assert copy.get_web("https://towns.example/vellmar")[0] == "The old bridge of Vellmar was built in 1764."
-    facts = copy.facts("https://towns.example/vellmar")
-    assert facts is not None
-    assert facts.url == "https://towns.example/vellmar"
+    metadata = copy.metadata("https://towns.example/vellmar")
+    assert metadata is not None
+    assert metadata.url == "https://towns.example/vellmar"
 
 
 async def test_capture_counts_pages_once_and_skips_known_ones(folder: AnswerFolder) -> None:

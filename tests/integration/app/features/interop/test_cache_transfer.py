@@ -44,7 +44,7 @@ def jpeg(width: int = 60, height: int = 40) -> bytes:
     return out.getvalue()
 
 
-def public_cache(root: Path, *, facts: bool = True) -> dict[str, bytes]:
+def public_cache(root: Path, *, metadata: bool = True) -> dict[str, bytes]:
     """Write a cache of one task in the layout of the public toolkit, and return its files by name."""
     task = root / "otter" / "bridge"
     cache = CacheFileSys(task)
@@ -55,14 +55,14 @@ def public_cache(root: Path, *, facts: bool = True) -> dict[str, bytes]:
     cache.save()
     overview = {"all_unique_urls": [WEB, ESCAPED, "https://a.com/plain", PDF]}
     (root / "otter" / "bridge.json").write_text(json.dumps(overview))
-    if not facts:
-        (task / "index.facts.json").unlink()
+    if not metadata:
+        (task / "index.metadata.json").unlink()
     return pages_in(root)
 
 
 def pages_in(root: Path) -> dict[str, bytes]:
     found = sorted((root / "otter" / "bridge").iterdir())
-    return {path.name: path.read_bytes() for path in found if path.name != "index.facts.json"}
+    return {path.name: path.read_bytes() for path in found if path.name != "index.metadata.json"}
 
 
 @pytest.fixture
@@ -71,9 +71,9 @@ async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
         yield runtime
 
 
-@pytest.mark.parametrize("facts", [True, False], ids=["ours", "of the public toolkit"])
-async def test_imported_cache_is_exported_byte_for_byte(runtime: Runtime, tmp_path: Path, facts: bool) -> None:
-    files = public_cache(tmp_path / "theirs", facts=facts)
+@pytest.mark.parametrize("metadata", [True, False], ids=["ours", "of the public toolkit"])
+async def test_imported_cache_is_exported_byte_for_byte(runtime: Runtime, tmp_path: Path, metadata: bool) -> None:
+    files = public_cache(tmp_path / "theirs", metadata=metadata)
     [cache] = task_caches(tmp_path / "theirs", None, ())
     brought = await import_task(runtime, cache)
     assert (brought.new, brought.same, brought.damaged) == (4, 0, 0)
@@ -89,7 +89,7 @@ async def test_imported_cache_is_exported_byte_for_byte(runtime: Runtime, tmp_pa
 
 
 async def test_imported_pages_are_labelled_evidence_with_limited_image_size(runtime: Runtime, tmp_path: Path) -> None:
-    public_cache(tmp_path, facts=False)
+    public_cache(tmp_path, metadata=False)
     [cache] = task_caches(tmp_path, "otter", ["bridge"])
     await import_task(runtime, cache)
     tall = await runtime.index.find(canonical_key(ESCAPED))
