@@ -46,11 +46,6 @@ class Item:
     def unanimous(self) -> bool:
         return len({label.human for label in self.labels}) == 1
 
-    @property
-    def reviewers(self) -> tuple[str, ...]:
-        """Names of all people person labelled the item, sorted."""
-        return tuple(sorted({label.reviewer for label in self.labels if label.reviewer}))
-
 
 def items_of(labels: Iterable[Label]) -> tuple[Item, ...]:
     """Return the items, in order of first appearance in the labels."""

@@ -21,7 +21,7 @@ def test_majority_of_people_decides() -> None:
     (item,) = items_of(
         [label(HumanDecision.PASSED, "a"), label(HumanDecision.FAILED, "b"), label(HumanDecision.PASSED, "c")]
     )
-    assert (item.human, item.left_out, item.unanimous, item.reviewers) == (True, None, False, ("a", "b", "c"))
+    assert (item.human, item.left_out, item.unanimous) == (True, None, False)
 
 
 def test_newest_label_of_a_person_counts_in_any_file_order() -> None:
