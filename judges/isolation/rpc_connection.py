@@ -123,10 +123,10 @@ class RpcConnection:
             # Drop the traceback: up to Python 3.12, the frames of a TaskGroup reference the error and the error
             # references the frames. This cycle would keep the pages in memory until the next garbage collection.
             raise cancelled.with_traceback(None) from None
-        except BaseException as error:
+        except Exception as error:  # noqa: BLE001 - a bug in a handler ends the connection with this error
             if not self._failure.done():
                 self._failure.set_exception(error)
-            raise
+            return
         data = await _encoded(reply)
         if not writer.is_closing():
             writer.write(data)

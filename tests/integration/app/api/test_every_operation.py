@@ -146,12 +146,12 @@ class Known:
 
     url: str
     ids: Mapping[str, str]
-    token: str
-    """Of a paired browser."""
+    token: str | None
+    """Token of a paired browser, if the service has the extension feature."""
 
     def headers(self, operation: str) -> dict[str, str]:
         # The pairing is not deleted: all later extension requests would return 401.
-        if EXTENSION in operation and operation != f"DELETE {EXTENSION}pairing":
+        if self.token is not None and EXTENSION in operation and operation != f"DELETE {EXTENSION}pairing":
             return {"Authorization": f"Bearer {self.token}"}
         return {}
 
@@ -180,7 +180,11 @@ def known(database_url: str, judges: Path, tmp_path: Path) -> Iterator[Known]:
     runtime = scripted_runtime(judges, {FRANCE: "Paris is the capital of France."})
     app = create_app(chosen, workers=1, runtime=runtime, evaluate=ScriptedEvaluation())
     with served(app) as url, httpx.Client(base_url=url) as api:
-        yield Known(url=url, ids=create_one_of_each(api), token=paired(api))
+        ids = create_one_of_each(api)
+        has_extension = f"{EXTENSION}pair" in app.openapi()["paths"]
+        if has_extension:
+            ids["pairing_id"] = api.post("/v1/pairings").json()["id"]
+        yield Known(url=url, ids=ids, token=paired(api) if has_extension else None)
 
 
 def create_one_of_each(api: httpx.Client) -> dict[str, str]:
@@ -205,7 +209,6 @@ def create_one_of_each(api: httpx.Client) -> dict[str, str]:
         "override_id": override["id"],
         "page_id": change["page_id"],
         "change_id": change["id"],
-        "pairing_id": api.post("/v1/pairings").json()["id"],
         "agent": "demo",
         "task_id": "capital",
         "leaf": "leaf",

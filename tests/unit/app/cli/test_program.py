@@ -1,31 +1,19 @@
 from __future__ import annotations
 
 import pytest
+from typer.main import get_group
 
+from app.cli.program import program
 from tests.unit.app.conftest import RunCommand
 
 pytestmark = pytest.mark.slow
 
-COMMANDS = (
-    "demo",
-    "serve",
-    "worker",
-    "submit",
-    "evaluate",
-    "capture",
-    "tasks",
-    "jobs",
-    "results",
-    "summary",
-    "compare",
-    "gate",
-    "sensitivity",
-    "keys",
-    "prune",
-    "backup",
-    "restore",
-    "doctor",
-)
+COMMANDS = tuple(name for name, command in get_group(program()).commands.items() if not command.hidden)
+
+
+def test_core_commands_are_registered() -> None:
+    expected = {"demo", "serve", "worker", "submit", "evaluate", "capture", "tasks", "jobs", "results", "summary"}
+    assert expected | {"keys", "prune", "backup", "restore", "doctor"} <= set(COMMANDS)
 
 
 def test_help_lists_every_command_with_a_description(assay: RunCommand) -> None:
