@@ -37,7 +37,7 @@ SAME_AS_FIRST = 0.7
 class Shape:
     """A distribution of scores with its mean."""
 
-    words: str
+    description: str
     mean: float
     draw: Callable[[np.random.Generator, int], Floats]
 
@@ -50,12 +50,12 @@ def _mixed(share: float, a: float, b: float, *, otherwise: float = 0.0) -> Shape
 
     rest = f", {1 - share:.0%} {otherwise:g}" if share < 1 else ""
     mean = share * a / (a + b) + (1 - share) * otherwise
-    return Shape(words=f"{share:.0%} Beta({a:g}, {b:g}){rest}", mean=mean, draw=draw)
+    return Shape(description=f"{share:.0%} Beta({a:g}, {b:g}){rest}", mean=mean, draw=draw)
 
 
 def _full_or_zero(share: float) -> Shape:
     return Shape(
-        words=f"{share:.0%} 1, {1 - share:.0%} 0",
+        description=f"{share:.0%} 1, {1 - share:.0%} 0",
         mean=share,
         draw=lambda random, count: (random.random(count) < share).astype(float),
     )
@@ -82,10 +82,10 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """Over all runs: how often the interval covers the mean, its width, and how often it lies above the mean.
+class IntervalQuality:
+    """Quality of a method over all runs: coverage of the mean, mean width, and share of intervals above the mean.
 
-    The last is how often ``--min-lower-bound`` passes by luck, for an agent just below the threshold.
+    ``passed_by_luck`` is that share: how often an agent just below ``--min-lower-bound`` passes.
     """
 
     coverage: float
@@ -94,7 +94,7 @@ class Found:
 
 
 def samples(shape: Shape, tasks: int, *, clustered: bool, runs: int = RUNS, seed: int = SEED) -> Iterator[Sample]:
-    """Draw experiments; with ``clustered``, one to five answers a task, which resemble each other."""
+    """Draw experiments. ``clustered``: one to five answers per task, with correlated scores."""
     random = np.random.default_rng([seed, tasks, clustered])
     for _ in range(runs):
         first = shape.draw(random, tasks)
@@ -115,7 +115,7 @@ def samples(shape: Shape, tasks: int, *, clustered: bool, runs: int = RUNS, seed
 
 
 def _student(one: Sample) -> Ends:
-    """Student's t, cut to 0..1, and Wilson's interval where all values are the same: the interval quoted before."""
+    """Student's t interval, cut to 0..1. If all values are equal, Wilson's interval."""
     found = mean_interval(one.means) or wilson(float(np.mean(one.means)) * len(one.means), len(one.means))
     assert found is not None
     return max(0.0, found.low), min(1.0, found.high)
@@ -130,12 +130,15 @@ OTHERS: Mapping[str, Callable[[Sample], Ends]] = {
     "Anderson": lambda one: other_intervals.anderson(one.means),
     "Maurer-Pontil": lambda one: other_intervals.maurer_pontil(one.means),
 }
-QUOTED = "Gaffke"
+DEFAULT_METHOD = "Gaffke"
 
 
-def measured(method: str, drawn: Sequence[Sample], mean: float, *, widths: int | None = None) -> Found:
-    """Apply a method to all experiments; the width of the quoted one to the first ``widths`` only, if it is given."""
-    if method != QUOTED:
+def measured(method: str, drawn: Sequence[Sample], mean: float, *, widths: int | None = None) -> IntervalQuality:
+    """Apply a method to all experiments.
+
+    ``widths`` limits the experiments for which the width of the default method is computed, because it is slow.
+    """
+    if method != DEFAULT_METHOD:
         return _found([OTHERS[method](one) for one in drawn], mean)
     # Checking whether an interval covers is much faster than computing its ends, and has no rounding error.
     sides = (
@@ -143,16 +146,16 @@ def measured(method: str, drawn: Sequence[Sample], mean: float, *, widths: int |
         >= (1 - LEVEL) / 2 - _ROUNDING
     )
     ends = [bounded_mean(one.values, weights=one.weights) for one in drawn[:widths]]
-    return Found(
+    return IntervalQuality(
         coverage=float(sides.all(axis=1).mean()),
         width=float(np.mean([end.high - end.low for end in ends])),
         passed_by_luck=float(1 - sides[:, 0].mean()),
     )
 
 
-def _found(ends: Sequence[Ends], mean: float) -> Found:
+def _found(ends: Sequence[Ends], mean: float) -> IntervalQuality:
     low, high = np.array(ends).T
-    return Found(
+    return IntervalQuality(
         coverage=float(((low <= mean + _ROUNDING) & (mean <= high + _ROUNDING)).mean()),
         width=float((high - low).mean()),
         passed_by_luck=float((low > mean + _ROUNDING).mean()),
@@ -160,7 +163,7 @@ def _found(ends: Sequence[Ends], mean: float) -> Found:
 
 
 def differences(shape: Shape, tasks: int, *, runs: int = RUNS, seed: int = SEED) -> Iterator[list[float]]:
-    """Draw paired comparisons: half of the tasks come out alike, and one answer in ten is lost to a critical leaf."""
+    """Draw paired comparisons. Half of the tasks have equal scores; one answer in ten gets 0 in the second run."""
     random = np.random.default_rng([seed, tasks])
     for _ in range(runs):
         before, fresh = shape.draw(random, tasks), shape.draw(random, tasks)
@@ -169,7 +172,7 @@ def differences(shape: Shape, tasks: int, *, runs: int = RUNS, seed: int = SEED)
 
 
 def _scores_table(methods: Sequence[str], *, clustered: bool, tasks: Sequence[int], runs: int) -> None:
-    print(f"\n{'One to five answers a task' if clustered else 'One answer a task'}\n")
+    print(f"\n{'One to five answers per task' if clustered else 'One answer per task'}\n")
     print(f"| shape | tasks | {' | '.join(methods)} |\n|---|---|{'---|' * len(methods)}")
     for name, shape in SHAPES.items():
         for count in tasks:
@@ -200,7 +203,7 @@ def main() -> None:
     if given.table == "differences":
         _differences_table(given.tasks, given.runs)
         return
-    methods = [*OTHERS, QUOTED] if given.table == "all" else ["Student t", QUOTED]
+    methods = [*OTHERS, DEFAULT_METHOD] if given.table == "all" else ["Student t", DEFAULT_METHOD]
     _scores_table(methods, clustered=given.table == "clustered", tasks=given.tasks, runs=given.runs)
 
 

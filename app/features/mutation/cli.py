@@ -42,7 +42,7 @@ _MISSED = {
     "unsourced": "judged without a page, because no page is cited any more",
     "lenient": "the changed claim still passed",
 }
-"""Explanation by fate of a leaf whose outcome should have changed but did not."""
+"""Explanation for a leaf whose outcome should have changed but did not, by the kind of the failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

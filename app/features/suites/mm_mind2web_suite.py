@@ -113,7 +113,7 @@ def _page_text(source: Row, row: TildeRow) -> str:
         return ""
     try:
         parsed = Page.parse(_TILDE_ID.sub(rf"\1{ID}=", page))
-        return show_page(parsed, tuple(id for id in _root_ids(row.candidates) if parsed.holds(id))).context
+        return show_page(parsed, tuple(id for id in _root_ids(row.candidates) if parsed.contains(id))).context
     except PageUnusable:
         return ""
 

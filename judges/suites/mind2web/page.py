@@ -59,7 +59,7 @@ class Page:
             raise PageUnusable(f"candidate {id!r} is not in cleaned_html", element=id)
         return element
 
-    def holds(self, id: str) -> bool:
+    def contains(self, id: str) -> bool:
         return bool(id) and id in self._by_id
 
     def pruned(self, candidate_ids: Iterable[str]) -> Element:
@@ -126,10 +126,10 @@ def _copy_kept(root: Element, keep: set[str]) -> Element:
     return copy
 
 
-def _simplify(element: Element, shown: frozenset[str]) -> None:
+def _simplify(element: Element, candidate_ids: frozenset[str]) -> None:
     """Remove the id of an element that is not a candidate, then the element if it carries no information."""
     is_text = element.tag == TEXT
-    if ID in element.attrib and (is_text or element.get(ID) not in shown):
+    if ID in element.attrib and (is_text or element.get(ID) not in candidate_ids):
         del element.attrib[ID]
     parent = element.getparent()
     if is_text or element.attrib or len(element) > 1 or parent is None:

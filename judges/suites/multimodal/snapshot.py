@@ -99,7 +99,7 @@ def tilde_values(step: SourceStep, draw: SamplingOptions, *, split: str) -> dict
         page = Page.parse(step.page)
     except PageUnusable as error:
         raise DataUnreadable(f"{step.place}, field cleaned_html", str(error)) from error
-    positives = [positive for positive in step.positives if page.holds(positive.id)]
+    positives = [positive for positive in step.positives if page.contains(positive.id)]
     candidates = sample_candidates(step, page, positives, draw)
     shown = dict(show_page(page, tuple(candidate.id for candidate in candidates)).options)
     options = [shown[candidate.id] for candidate in candidates]
@@ -138,7 +138,7 @@ def sample_candidates(
     pool = {
         negative.id: negative
         for negative in step.negatives
-        if negative.id not in positive_ids and page.holds(negative.id)
+        if negative.id not in positive_ids and page.contains(negative.id)
     }
     chosen = [rng.choice(positives)] if positives else []
     chosen += rng.sample(list(pool.values()), min(draw.distractors, len(pool)))

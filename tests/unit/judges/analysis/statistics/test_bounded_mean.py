@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from judges.analysis.statistics.bounded_mean import bounded_mean, tail_probabilities
-from tests.bench.coverage import QUOTED, SHAPES, measured, samples
+from tests.bench.coverage import DEFAULT_METHOD, SHAPES, measured, samples
 
 pytestmark = pytest.mark.slow
 
@@ -75,7 +75,7 @@ def test_coverage_is_sufficient_where_student_intervals_fail(shape: str, tasks: 
     """The worst shapes of docs/statistics.md in fewer runs: 93 % minus three standard errors."""
     runs = 200
     drawn, mean = list(samples(SHAPES[shape], tasks, clustered=False, runs=runs)), SHAPES[shape].mean
-    found, before = measured(QUOTED, drawn, mean, widths=20), measured("Student t", drawn, mean)
+    found, before = measured(DEFAULT_METHOD, drawn, mean, widths=20), measured("Student t", drawn, mean)
     assert found.coverage >= 0.93 - 3 * (0.93 * 0.07 / runs) ** 0.5
     assert found.passed_by_luck <= 0.05
     assert before.coverage < 0.9 or shape == "all-or-nothing 95 %"
@@ -84,7 +84,7 @@ def test_coverage_is_sufficient_where_student_intervals_fail(shape: str, tasks: 
 
 def test_coverage_is_sufficient_for_uneven_numbers_of_answers():
     drawn = list(samples(SHAPES["skewed"], 5, clustered=True, runs=200))
-    assert measured(QUOTED, drawn, SHAPES["skewed"].mean, widths=10).coverage >= 0.93
+    assert measured(DEFAULT_METHOD, drawn, SHAPES["skewed"].mean, widths=10).coverage >= 0.93
 
 
 def test_thousand_different_scores_are_fast():
