@@ -115,14 +115,14 @@ class Citation:
 
 def citations(text: str) -> tuple[Citation, ...]:
     """Return all citations of an answer, in text order."""
-    report = MarkdownStructure(text)
-    cited = _Finder(report).run()
+    structure = MarkdownStructure(text)
+    cited = _Finder(structure).run()
     targets: dict[str, str] = {}
     for each in cited:
         if each.kind is CitationKind.DEFINITION:
             targets.setdefault(reference_key(each.label), each.url)
     if targets:
-        cited += _references(report, targets)
+        cited += _references(structure, targets)
         cited.sort(key=lambda each: each.start)
     return tuple(cited)
 
@@ -132,8 +132,8 @@ def unique_urls(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.url for each in citations(text)))
 
 
-def _references(report: MarkdownStructure, targets: dict[str, str]) -> Iterator[Citation]:
-    for span, key in report.references():
+def _references(structure: MarkdownStructure, targets: dict[str, str]) -> Iterator[Citation]:
+    for span, key in structure.references():
         if key in targets:
             kind = CitationKind.REFERENCE
             yield Citation(url=targets[key], start=span.start, end=span.end, kind=kind, label=span.label)
@@ -147,11 +147,11 @@ _LOOK_BACK = 8
 class _Finder:
     """Scanner that finds the URLs of a text in one pass."""
 
-    def __init__(self, report: MarkdownStructure) -> None:
-        self._text = report.text
-        self._labels = report.link_labels()
-        self._definitions = report.definitions()
-        self._footnotes = iter(report.footnotes())
+    def __init__(self, structure: MarkdownStructure) -> None:
+        self._text = structure.text
+        self._labels = structure.link_labels()
+        self._definitions = structure.definitions()
+        self._footnotes = iter(structure.footnotes())
         self._footnote: Span | None = next(self._footnotes, None)
         self._found: list[Citation] = []
 

@@ -86,12 +86,10 @@ def meta_eval(
         except KeyboardInterrupt:
             raise Interrupted("Interrupted. Received replies are saved; run the same command to resume.") from None
     report = report_json(file, items, measured)
-    if certify:
-        report["certificates"] = _certify(
-            settings, report["labels"], [agreement for agreement in measured if agreement.asked]
-        )
-    _print_and_write(report, out, as_json=as_json)
     asked_agreements = [agreement for agreement in measured if agreement.asked]
+    if certify:
+        report["certificates"] = _certify(settings, report["labels"], asked_agreements)
+    _print_and_write(report, out, as_json=as_json)
     if any(agreement.unjudged for agreement in asked_agreements) or (
         certify and len(report["certificates"]) < len(asked_agreements)
     ):

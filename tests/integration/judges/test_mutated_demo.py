@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,6 @@ from app.demo.expected import page_texts
 from judges.analysis.mutation.mutation_test import MutationTest, report_json
 from judges.result import native_summary
 from judges.trial import try_judge
-from tests.fakes.warm_start import warm_assay
 
 JUDGES = Path(judges.tasks.__path__[0])
 TEXTS = page_texts()
@@ -50,18 +46,3 @@ async def test_mutations_of_partly_wrong_answer_are_detected(task: str, seed: in
     report = await report_of("demo-careless", task, seed=seed, per_kind=2)
     assert (report["missed"], report["strays"]) == (0, 0)
     assert report["expected"] > 0
-
-
-@pytest.mark.timeout(240)
-def test_command_tests_a_shipped_task_by_name(tmp_path: Path) -> None:
-    """In an empty folder, without key, browser or server, and with the judge in a child process."""
-    call = [warm_assay(), "tasks", "test", "pellard_gauges", "--per-kind", "1", "--json"]
-    ended = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, env={"PATH": os.defpath}, check=False)
-
-    assert ended.returncode == 0, ended.stderr
-    report = json.loads(ended.stdout)
-    assert (report["task_id"], report["model"], report["seed"]) == ("pellard_gauges", "lexical", 0)
-    kinds = ["untouched", "drop_citation", "swap_number", "swap_name", "other_page", "empty_section"]
-    assert [change["kind"] for change in report["mutations"]] == kinds
-    assert report["expected"] > 0
-    assert (report["missed"], report["strays"], report["not_judged"]) == (0, 0, 0)

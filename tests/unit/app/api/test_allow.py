@@ -21,7 +21,7 @@ async def test_allow_header_lists_exactly_the_methods_of_every_path(tmp_path: Pa
     # The application responds with 503 to routed requests because its lifespan has not run. That is enough here.
     app = create_app(settings_for_tests(data_dir=tmp_path), workers=0)
     served = {str(context.path) for context in iter_route_contexts(app.routes)}
-    assert {"/", "/healthz", "/metrics", "/openapi.json", "/v1/submissions", "/v1/extension/pairing"} <= served
+    assert {"/", "/healthz", "/metrics", "/openapi.json", "/v1/submissions"} <= served
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as api:
         for path in sorted(re.sub(r"{[^}]*}", "x", path) for path in served):

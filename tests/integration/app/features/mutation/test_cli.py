@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from judges.trial import try_judge
+from tests.fakes.warm_start import warm_assay
 from tests.unit.app.conftest import RunCommand
 
 URL = "https://pellard.example/heron"
@@ -100,3 +103,18 @@ def test_unknown_task_and_broken_judge_have_different_exit_codes(assay: RunComma
 def test_sample_judge_passes_the_sample_answer(mine: Path) -> None:
     mine.write_text(JUDGE.replace("{sources}", "found.sources"))
     assert asyncio.run(try_judge(mine, ANSWER, {URL: PAGE})).score.value == 1.0
+
+
+@pytest.mark.timeout(240)
+def test_command_tests_a_shipped_task_by_name(tmp_path: Path) -> None:
+    """In an empty folder, without key, browser or server, and with the judge in a child process."""
+    call = [warm_assay(), "tasks", "test", "pellard_gauges", "--per-kind", "1", "--json"]
+    ended = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, env={"PATH": os.defpath}, check=False)
+
+    assert ended.returncode == 0, ended.stderr
+    report = json.loads(ended.stdout)
+    assert (report["task_id"], report["model"], report["seed"]) == ("pellard_gauges", "lexical", 0)
+    kinds = ["untouched", "drop_citation", "swap_number", "swap_name", "other_page", "empty_section"]
+    assert [change["kind"] for change in report["mutations"]] == kinds
+    assert report["expected"] > 0
+    assert (report["missed"], report["strays"], report["not_judged"]) == (0, 0, 0)
