@@ -67,7 +67,7 @@ def canonical_key(url: str) -> str:
         if parts is None:
             return trimmed
         host, port, path, query, fragment = _host(parts), parts.port, parts.path, parts.query, parts.fragment
-    path = _normal_path(path)
+    path = normal_path(path)
     query = _normal_query(query)
     fragment = _normal_fragment(fragment)
     if not query and not fragment:
@@ -184,7 +184,7 @@ def _normal_escapes(text: str) -> str:
     return _ESCAPE.sub(one, _STRAY_PERCENT.sub("%25", text))
 
 
-def _normal_path(path: str) -> str:
+def normal_path(path: str) -> str:
     """Normalize escapes and remove dot segments (RFC 3986, section 5.2.4). Empty segments are preserved."""
     output: list[str] = []
     segments = _normal_escapes(path).split("/")

@@ -195,7 +195,7 @@ async def _get_once(client: httpx.AsyncClient, url: str, chain: tuple[str, ...],
                 failure = CaptureFailure(outcome=rejected.outcome, detail=rejected.detail)
                 raise _FetchFailed(failure, url=url, chain=chain) from rejected
         return _Response(
-            url=url,
+            url=str(response.request.url),  # httpx resolves dot segments
             status=status,
             headers=headers,
             chain=chain,

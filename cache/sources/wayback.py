@@ -8,17 +8,18 @@ index answered and has no usable copy.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 import structlog
 
 from cache.capture import CaptureOutcome, Capturer, CaptureSource, Observation, PageKind
 from cache.pacing import HostPacing
-from cache.urls import host_and_port
+from cache.urls import host_and_port, normal_path
 
 PUBLIC_AVAILABILITY = "https://archive.org"
 PUBLIC_ARCHIVE = "https://web.archive.org"
@@ -59,12 +60,15 @@ class Wayback:
         """Return the copy closest to ``near`` (default: now). If there is none, return ``live`` with a note."""
         if live.is_evidence or live.outcome in _NOT_ARCHIVABLE:
             return live
+        archived_url = _archivable_url(url)
+        if archived_url is None:
+            return _add_note(live, "its URL cannot be requested from the web archive", {"wayback": "not requested"})
         time = (near or self._now()).astimezone(UTC)
         try:
-            stamp = await self._query_availability(url, time) or await self._query_index(url, time)
+            stamp = await self._query_availability(archived_url, time) or await self._query_index(archived_url, time)
             if stamp is None:
                 return _add_note(live, "never seen by the web archive either", {"wayback": "never seen"})
-            return await self._fetch_copy(url, stamp, live)
+            return await self._fetch_copy(archived_url, stamp, live)
         except ArchiveUnavailable as failed:
             _log.warning("web archive unavailable", url=url, detail=str(failed))
             return _add_note(live, f"the web archive did not answer: {failed}", {"wayback": "no answer"})
@@ -98,10 +102,12 @@ class Wayback:
         stamps = [valid for row in rows[1:] if isinstance(row, list) and row and (valid := _valid_stamp(row[0]))]
         return min(stamps, key=lambda stamp: abs(_time(stamp) - time), default=None)
 
-    async def _fetch_copy(self, url: str, stamp: str, live: Observation) -> Observation:
-        copy_url = f"{self._archive}/web/{stamp}id_/{quote(url, safe=_URL_CHARS)}"
+    async def _fetch_copy(self, archived_url: str, stamp: str, live: Observation) -> Observation:
+        copy_url = f"{self._archive}/web/{stamp}id_/{quote(archived_url, safe=_URL_CHARS)}"
         seen = await self._get(copy_url)
         final = seen.final_url or copy_url
+        if len(seen.chain) <= 1 and final != copy_url:
+            raise ArchiveUnavailable(f"{final} was requested instead of {copy_url}")
         if not final.startswith(f"{self._archive}/web/"):
             raise ArchiveUnavailable("the copy redirects out of the archive")
         if not seen.is_evidence:
@@ -116,7 +122,7 @@ class Wayback:
         }
         return replace(
             seen,
-            url=url,
+            url=live.url,
             final_url=None,
             chain=(),
             backend=BACKEND,
@@ -141,7 +147,29 @@ class Wayback:
         return await self._capturer.capture(address)
 
 
-_URL_CHARS = "%/:?&=#+,;@!$'()*~[]"
+_URL_CHARS = "%/:?&=+,;@!$'()*~[]"
+_MAX_DECODINGS = 5
+
+
+def _archivable_url(url: str) -> str | None:
+    """Return a URL without dot segments and fragment, as part of a path of the archive.
+
+    Dot segments would climb out of the cited URL: ``https://a.example/../../20200101000000id_/https://b.example/``
+    would request another page. None if a segment becomes a dot segment when it is decoded several times.
+
+    >>> _archivable_url("https://a.example/b/%2e%2E/c?d=/../e#f")
+    'https://a.example/c?d=/../e'
+    >>> _archivable_url("https://a.example/b/%252e%252e/c") is _archivable_url("https://a.example/..%2F..%5cc") is None
+    True
+    """
+    parts = urlsplit(url)
+    path = normal_path(parts.path)
+    decoded = path
+    for _ in range(_MAX_DECODINGS):
+        decoded = unquote(decoded)
+    if ".." in re.split(r"[/\\]", decoded):
+        return None
+    return parts._replace(path=path, fragment="").geturl()
 
 
 def _add_note(live: Observation, detail: str, details: dict[str, str]) -> Observation:

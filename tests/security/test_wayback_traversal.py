@@ -1,0 +1,71 @@
+"""Attack: a cited URL whose dot segments make the web archive serve another page as evidence for it."""
+
+from __future__ import annotations
+
+import asyncio
+import doctest
+from datetime import UTC, datetime
+
+import pytest
+
+from cache.backends.http import HttpCapturer
+from cache.capture import CaptureOutcome, Observation
+from cache.egress.proxy import EgressProxy
+from cache.pacing import ProcessHostPacing
+from cache.sources import wayback
+from cache.sources.wayback import Wayback
+from tests.standin.archive import StandInArchive
+
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+STAMP = "20250601080000"
+OTHER = "https://attacker.example/claim"
+CITED = "https://trusted.example"
+
+
+def dead(url: str) -> Observation:
+    return Observation(
+        url=url,
+        outcome=CaptureOutcome.HTTP_ERROR,
+        captured_at=NOON,
+        duration_s=0.1,
+        backend="test",
+        http_status=404,
+        gone=True,
+    )
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"/../../../web/{STAMP}id_/{OTHER}",
+        f"/a/../../../../web/{STAMP}id_/{OTHER}",
+        f"/%2e%2e/%2E%2E/.%2e/web/{STAMP}id_/{OTHER}",
+        f"/..%2f..%2f..%2fweb/{STAMP}id_/{OTHER}",
+        f"/%252e%252e/%252e%252e/%252e%252e/web/{STAMP}id_/{OTHER}",
+        f"/..%5c..%5c..%5cweb/{STAMP}id_/{OTHER}",
+    ],
+)
+async def test_dot_segments_request_no_other_page(path: str) -> None:
+    url = CITED + path
+    text = "<p>The attacker's page, long enough to be accepted as evidence of anything."
+    # The archive has a copy of whatever it is asked for.
+    archive = StandInArchive({OTHER: {STAMP: text}, **{key: {STAMP: text} for key in (url, CITED + "/")}})
+    archive.pages = {name: page for name, page in archive.pages.items() if CITED not in name}
+    async with archive, EgressProxy(frozenset({archive.host_port})) as proxy:
+        capturer = HttpCapturer(proxy, semaphore=asyncio.Semaphore(2), deadline_s=10)
+        source = Wayback(
+            capturer,
+            ProcessHostPacing(),
+            now=lambda: NOON,
+            availability=archive.url(""),
+            archive=archive.url(""),
+            interval_s=0,
+        )
+        found = await source.find_copy(url, dead(url), None)
+    assert not found.is_evidence, found.text
+    requested = [visit.path for visit in archive.visits if visit.path.startswith("/web/")]
+    assert all(each.startswith(f"/web/{STAMP}id_/{CITED}/") for each in requested), requested
+
+
+def test_examples_of_archivable_urls_are_correct() -> None:
+    assert doctest.testmod(wayback).failed == 0
