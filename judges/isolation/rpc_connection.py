@@ -107,7 +107,9 @@ class RpcConnection:
         if not side.cancelled() and (error := side.exception()) is not None and not self._failure.done():
             self._failure.set_exception(error)
 
-    def _on_answered(self, key: tuple[int, int], _: asyncio.Task[None]) -> None:
+    def _on_answered(self, key: tuple[int, int], task: asyncio.Task[None]) -> None:
+        if not task.cancelled():
+            task.exception()  # `_failure` has it; an exception that nobody retrieves would be logged
         self._pending.pop(key, None)
         self._free.release()
 
@@ -123,10 +125,10 @@ class RpcConnection:
             # Drop the traceback: up to Python 3.12, the frames of a TaskGroup reference the error and the error
             # references the frames. This cycle would keep the pages in memory until the next garbage collection.
             raise cancelled.with_traceback(None) from None
-        except Exception as error:  # noqa: BLE001 - a bug in a handler ends the connection with this error
+        except BaseException as error:
             if not self._failure.done():
                 self._failure.set_exception(error)
-            return
+            raise
         data = await _encoded(reply)
         if not writer.is_closing():
             writer.write(data)
