@@ -47,7 +47,6 @@ class EgressProxy:
         self._limits = limits or EgressLimits()
         self._ports = ports
         self._resolver = resolver or SystemResolver()
-        self._own_addresses: frozenset[str] = frozenset()
         self._shared: ProxyPort | None = None
 
     @property
@@ -62,7 +61,6 @@ class EgressProxy:
         return frozenset(port for _, port in self._allow)
 
     async def __aenter__(self) -> EgressProxy:
-        self._own_addresses = await asyncio.to_thread(_own_addresses)
         shared = ProxyPort(self._dial, self._limits, max_bytes=None)
         await shared.start()
         self._shared = shared
@@ -95,15 +93,12 @@ class EgressProxy:
             raise ConnectionRefused(RefusalReason.PORT, f"port {port} is not allowed")
         addresses = await self._addresses(host, port)
         if not allowed:
-            for address in addresses:
-                self._check_address(address)
-        return await self._connect(addresses, port)
-
-    def _check_address(self, address: str) -> None:
-        is_own = normalize_address(address) in self._own_addresses
-        denied = denial_reason(address) or ("an address of this machine" if is_own else None)
-        if denied is not None:
-            raise ConnectionRefused(RefusalReason.ADDRESS, f"{address}: {denied}")
+            _check_addresses(addresses)
+        reader, writer = await self._connect(addresses, port)
+        if not allowed and _is_to_this_machine(writer):
+            writer.close()
+            raise ConnectionRefused(RefusalReason.ADDRESS, f"{host}: {_OWN_ADDRESS}")
+        return reader, writer
 
     async def _addresses(self, host: str, port: int) -> Sequence[str]:
         try:
@@ -151,6 +146,29 @@ def parse_host_port(entry: str) -> tuple[str, int]:
     if not entry.strip().endswith(f":{host_port[1]}"):
         raise ValueError(f"{entry!r} is not host:port")
     return host_port
+
+
+_OWN_ADDRESS = "an address of this machine"
+
+
+def _check_addresses(addresses: Sequence[str]) -> None:
+    """Raise ConnectionRefused if an address is not public, or is one of this machine at this moment (0.1 ms)."""
+    own_addresses = _own_addresses()
+    for address in addresses:
+        denied = denial_reason(address) or (_OWN_ADDRESS if normalize_address(address) in own_addresses else None)
+        if denied is not None:
+            raise ConnectionRefused(RefusalReason.ADDRESS, f"{address}: {denied}")
+
+
+def _is_to_this_machine(writer: asyncio.StreamWriter) -> bool:
+    """Return whether both ends have one address.
+
+    The kernel connects to an address of the machine from the same address, even if no interface lists it (a local
+    route).
+    """
+    ends = (writer.get_extra_info("sockname"), writer.get_extra_info("peername"))
+    own, peer = (None if end is None else normalize_address(end[0]) for end in ends)
+    return own is not None and own == peer
 
 
 def _own_addresses() -> frozenset[str]:

@@ -16,28 +16,8 @@ from cache.egress.proxy import EgressLimits, EgressProxy, ProxyPort, RefusalReas
 from cache.egress.proxy_port import MAX_REFUSALS_PER_HOST
 from cache.egress.resolver import SystemResolver
 from cache.errors import HostUnknown
+from tests.fakes.egress import TableResolver, status_line
 from tests.standin.web import Reply, StandInWeb, Visit
-
-
-class TableResolver:
-    """Resolver with a table of answers per name, used one after the other. Numeric addresses go to the system
-    resolver."""
-
-    def __init__(self, **names: list[list[str]]) -> None:
-        self._names = {name.replace("_", "."): list(answers) for name, answers in names.items()}
-        self._system = SystemResolver()
-        self.asked: list[str] = []
-
-    async def resolve(self, host: str, port: int) -> Sequence[str]:
-        self.asked.append(host)
-        answers = self._names.get(host)
-        if answers is None:
-            return await self._system.resolve(host, port)
-        return answers.pop(0) if len(answers) > 1 else answers[0]
-
-    def close(self) -> None:
-        self._system.close()
-
 
 # Each entry refers to this machine, its network, or a cloud metadata service. Each is tried with the ports of
 # internal servers that listen on IPv4 and IPv6.
@@ -65,17 +45,6 @@ def _internal_names() -> TableResolver:
     )
 
 
-async def _ask(guard_url: str, first: bytes, host: str) -> bytes:
-    """Return the status line of the proxy for a raw request. No client library normalizes the spelling."""
-    port = int(guard_url.rpartition(":")[2])
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    try:
-        writer.write(first + b"\r\nHost: " + host.encode() + b"\r\n\r\n")
-        return await reader.readline()
-    finally:
-        writer.close()
-
-
 async def test_no_spelling_of_an_internal_address_is_reachable() -> None:
     assert len(INSIDE) >= 60
     async with StandInWeb() as inside, StandInWeb(host="::1") as inside6:
@@ -85,7 +54,7 @@ async def test_no_spelling_of_an_internal_address_is_reachable() -> None:
                 for port in ports:
                     place = f"{host}:{port}"
                     for first in (f"GET http://{place}/ HTTP/1.1", f"CONNECT {place} HTTP/1.1"):
-                        status = await _ask(proxy_port.url, first.encode(), place)
+                        status = await status_line(proxy_port.url, first.encode(), place)
                         assert status.startswith((b"HTTP/1.1 403", b"HTTP/1.1 502")), (first, status)
             # Blocked by a rule (or not resolvable), not because the connection failed.
             reasons = {refusal.reason for refusal in proxy_port.refusals}
@@ -118,7 +87,7 @@ async def test_allowed_internal_server_is_reachable() -> None:
 async def test_allow_list_entry_matches_exactly() -> None:
     async with StandInWeb() as site, EgressProxy(frozenset({site.host_port})) as proxy:
         for other in (f"127.0.0.2:{site.port}", f"127.1:{site.port}", f"localhost:{site.port}", "127.0.0.1:81"):
-            status = await _ask(proxy.url, f"GET http://{other}/ HTTP/1.1".encode(), other)
+            status = await status_line(proxy.url, f"GET http://{other}/ HTTP/1.1".encode(), other)
             assert status.startswith(b"HTTP/1.1 403"), other
         assert site.connections == 0
 
@@ -146,14 +115,16 @@ async def test_public_address_of_this_machine_is_blocked(monkeypatch: pytest.Mon
     ]
     monkeypatch.setattr(psutil, "net_if_addrs", lambda: {"eth0": entries})
     async with EgressProxy(resolver=TableResolver(me_test=[[spelling]])) as proxy, proxy.proxy_port() as proxy_port:
-        assert (await _ask(proxy_port.url, b"CONNECT me.test:443 HTTP/1.1", "me.test")).startswith(b"HTTP/1.1 403")
+        assert (await status_line(proxy_port.url, b"CONNECT me.test:443 HTTP/1.1", "me.test")).startswith(
+            b"HTTP/1.1 403"
+        )
         assert ["of this machine" in refusal.detail for refusal in proxy_port.refusals] == [True]
 
 
 async def test_non_web_port_is_blocked_before_name_resolution() -> None:
     names = TableResolver()
     async with EgressProxy(resolver=names) as proxy, proxy.proxy_port() as proxy_port:
-        assert (await _ask(proxy_port.url, b"CONNECT example.com:25 HTTP/1.1", "example.com")).startswith(
+        assert (await status_line(proxy_port.url, b"CONNECT example.com:25 HTTP/1.1", "example.com")).startswith(
             b"HTTP/1.1 403"
         )
         assert [refusal.reason for refusal in proxy_port.refusals] == [RefusalReason.PORT]
@@ -176,14 +147,14 @@ async def test_non_web_port_is_blocked_before_name_resolution() -> None:
 )
 async def test_invalid_proxy_request_is_rejected(first: bytes) -> None:
     async with EgressProxy() as proxy:
-        assert (await _ask(proxy.url, first, "example.com")).startswith(b"HTTP/1.1 403")
+        assert (await status_line(proxy.url, first, "example.com")).startswith(b"HTTP/1.1 403")
 
 
 async def test_refusals_are_recorded_per_lane_with_reason() -> None:
     names = TableResolver()
     async with EgressProxy(resolver=names) as proxy, proxy.proxy_port() as one, proxy.proxy_port() as other:
-        await _ask(one.url, b"GET http://127.0.0.1/ HTTP/1.1", "127.0.0.1")
-        await _ask(one.url, b"GET http://nowhere.invalid/ HTTP/1.1", "nowhere.invalid")
+        await status_line(one.url, b"GET http://127.0.0.1/ HTTP/1.1", "127.0.0.1")
+        await status_line(one.url, b"GET http://nowhere.invalid/ HTTP/1.1", "nowhere.invalid")
         denied, unknown = one.refusal_of("http://127.0.0.1/x"), one.refusal_of("http://nowhere.invalid/")
         assert denied is not None
         assert denied.reason is RefusalReason.ADDRESS
@@ -197,7 +168,7 @@ async def test_refused_connection_is_reported() -> None:
     async with StandInWeb() as closed:
         place = closed.host_port
     async with EgressProxy(frozenset({place})) as proxy, proxy.proxy_port() as proxy_port:
-        await _ask(proxy_port.url, f"GET http://{place}/ HTTP/1.1".encode(), place)
+        await status_line(proxy_port.url, f"GET http://{place}/ HTTP/1.1".encode(), place)
         assert [refusal.reason for refusal in proxy_port.refusals] == [RefusalReason.CONNECT_FAILED]
 
 
@@ -359,7 +330,7 @@ async def test_unknown_host_and_name_server_timeout_are_distinguished() -> None:
         EgressProxy(limits=EgressLimits(resolve_s=0.1), resolver=Silent()) as proxy,
         proxy.proxy_port() as proxy_port,
     ):
-        await _ask(proxy_port.url, b"GET http://slow.test/ HTTP/1.1", "slow.test")
+        await status_line(proxy_port.url, b"GET http://slow.test/ HTTP/1.1", "slow.test")
         assert [refusal.reason for refusal in proxy_port.refusals] == [RefusalReason.LOOKUP_FAILED]
 
 
