@@ -7,23 +7,35 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
+
+from cache.terminal_text import escape_controls_in_json, strip_controls
+
+
+class SafeConsole(Console):
+    """Console that removes control characters from everything it prints, except those of its own styles."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(strip_controls(segment.text), segment.style)
 
 
 def stderr_console() -> Console:
     """Return the console for stderr: progress, warnings, errors."""
-    return Console(stderr=True, highlight=False)
+    return SafeConsole(stderr=True, highlight=False)
 
 
 def stdout_console() -> Console:
     """Return the console for stdout: results of the command."""
-    return Console(highlight=False)
+    return SafeConsole(highlight=False)
 
 
 def print_json(document: Any) -> None:
     """Print the JSON document of ``--json`` to stdout."""
-    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False, default=str) + "\n")
+    text = json.dumps(document, indent=2, ensure_ascii=False, default=str)
+    sys.stdout.write(escape_controls_in_json(text) + "\n")
 
 
 def print_error(message: str, hint: str | None = None) -> None:

