@@ -1,7 +1,8 @@
-"""Files that appear completely or not at all, and durable writes: files and folders synced to disk."""
+"""Files that appear completely or not at all, durable writes (files and folders synced to disk), and file locks."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,3 +50,14 @@ def sync_folders(folder: Path, top: Path) -> None:
         sync_file(place)
         if place == top:
             return
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Hold an exclusive lock on a folder among processes and threads. Blocks. Raises OSError."""
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
-from uuid import uuid4
 
+from cache.atomic_files import locked_folder, sync_file, write_atomic
 from cache.urls import canonical_key
 from mind2web2.page_keys import file_stems, layout_key, lenient_key
 from mind2web2.page_metadata import METADATA_FILE, PageMetadata, metadata_text, read_metadata
@@ -29,7 +29,10 @@ _REQUIRED: dict[PageType, str] = {"web": "txt", "pdf": "pdf"}
 
 
 class CacheFileSys:
-    """Pages of one task. Pages are written immediately; the index is written by ``save``."""
+    """Pages of one task. Pages are written immediately; the index is written by ``save``.
+
+    Several processes can store pages in one folder: ``save`` adds the pages of the others to the index.
+    """
 
     def __init__(self, task_dir: str | Path) -> None:
         self.task_dir = Path(task_dir)
@@ -40,6 +43,8 @@ class CacheFileSys:
         """Keys of pages whose public key was taken by another page, by that public key."""
         self._spellings: dict[str, list[str]] = {}
         """Keys by lenient key, in the order of insertion."""
+        self._unsaved: set[str] = set()
+        """Keys of pages stored since the index was read or written."""
         self._load()
 
     def put_web(
@@ -125,10 +130,17 @@ class CacheFileSys:
         return {"total_urls": len(types), "web_pages": types.count("web"), "pdf_pages": types.count("pdf")}
 
     def save(self) -> None:
-        """Write the index and the metadata file."""
+        """Write the index and the metadata file, together with the pages that other processes have saved."""
+        with locked_folder(self.task_dir):
+            self._load(keep=self._unsaved)
+            self._save()
+
+    def _save(self) -> None:
         self._write(METADATA_FILE, metadata_text(self._metadata).encode("utf-8", errors="replace"))
         index = json.dumps(self._types, ensure_ascii=False, indent=2)
         self._write(INDEX_FILE, index.encode("utf-8", errors="replace"))
+        sync_file(self.task_dir)
+        self._unsaved.clear()
 
     def clear(self) -> None:
         """Remove all pages and their files."""
@@ -137,14 +149,15 @@ class CacheFileSys:
         ]
         for name in [*names, INDEX_FILE, METADATA_FILE]:
             (self.task_dir / name).unlink(missing_ok=True)
-        for index in (self._types, self._metadata, self._sharing, self._spellings):
+        for index in (self._types, self._metadata, self._sharing, self._spellings, self._unsaved):
             index.clear()
 
-    def _load(self) -> None:
+    def _load(self, keep: Set[str] = frozenset()) -> None:
+        """Read the index and the metadata from disk, except those of the pages in ``keep``."""
         present = {entry.name for entry in os.scandir(self.task_dir)}
         known = read_metadata(self.task_dir)
         for key, kind in _read_index(self.task_dir / INDEX_FILE):
-            if any(f"{stem}.{_REQUIRED[kind]}" in present for stem in file_stems(key)):
+            if key not in keep and any(f"{stem}.{_REQUIRED[kind]}" in present for stem in file_stems(key)):
                 self._enter(key, kind, known.get(key))
 
     def _enter(self, key: str, kind: PageType, metadata: PageMetadata | None) -> None:
@@ -172,6 +185,7 @@ class CacheFileSys:
         if kind == "web" and "jpg" not in files:
             (self.task_dir / f"{stem}.jpg").unlink(missing_ok=True)
         self._enter(key, kind, metadata)
+        self._unsaved.add(key)
 
     def _key_to_write(self, url: str) -> str:
         """Return the public key, or a separate key if another page has taken it."""
@@ -217,10 +231,7 @@ class CacheFileSys:
         return None
 
     def _write(self, name: str, data: bytes) -> None:
-        """Write a file atomically."""
-        draft = self.task_dir / f".{uuid4().hex}.tmp"
-        draft.write_bytes(data)
-        draft.replace(self.task_dir / name)
+        write_atomic(self.task_dir / name, data)
 
     def _new_metadata(
         self,

@@ -1,0 +1,49 @@
+"""Concurrent writers of one public page cache: no process loses the pages of another."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from mind2web2 import CacheFileSys
+from tests.architecture.sources import ROOT
+
+WRITERS, PAGES = 4, 25
+WRITE = """
+import sys
+from mind2web2 import CacheFileSys
+
+folder, writer, pages = sys.argv[1], sys.argv[2], int(sys.argv[3])
+cache = CacheFileSys(folder)
+sys.stdin.readline()
+for number in range(pages):
+    cache.put_web(f"https://site.example/{writer}/{number}", f"page {writer}/{number}", None)
+    cache.save()
+"""
+
+
+def test_four_processes_storing_a_hundred_pages_keep_a_hundred(tmp_path: Path) -> None:
+    search_path = f"{ROOT}:{ROOT / 'judges' / 'compat'}"
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITE, str(tmp_path), str(writer), str(PAGES)],
+            stdin=subprocess.PIPE,
+            env={"PYTHONPATH": search_path},
+        )
+        for writer in range(WRITERS)
+    ]
+    for process in writers:  # all have read the empty index before the first one writes
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        process.stdin.close()
+    assert [process.wait(timeout=120) for process in writers] == [0] * WRITERS
+
+    stored = CacheFileSys(tmp_path)
+    assert len(stored.get_all_urls()) == WRITERS * PAGES
+    for writer in range(WRITERS):
+        for number in range(PAGES):
+            text, _ = stored.get_web(f"https://site.example/{writer}/{number}")
+            assert text == f"page {writer}/{number}"
+            metadata = stored.metadata(f"https://site.example/{writer}/{number}")
+            assert metadata is not None
