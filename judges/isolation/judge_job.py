@@ -21,6 +21,8 @@ from judges.registry import Judge
 from judges.settling import Progress
 from judges.source_code import compile_judge
 
+MAX_LOG_CHARS: Final = 10_000
+"""Maximum length of one log message of a judge file."""
 DEADLINE_GRACE_S: Final = 3.0
 """Time after the deadline for the child to return a partial result. Then it is killed."""
 SHUTDOWN_GRACE_S: Final = 2.0
@@ -152,7 +154,7 @@ def _was_killed_from_outside(ending: ProcessExit) -> bool:
 def _take_log(logger: logging.Logger, params: Mapping[str, Any]) -> None:
     level, name, text = params.get("level"), params.get("name"), params.get("text")
     if isinstance(level, int) and isinstance(name, str) and isinstance(text, str):
-        logger.log(level, "%s", text, extra={"judge_logger": name[:100]})
+        logger.log(level, "%s", text[:MAX_LOG_CHARS], extra={"judge_logger": name[:100]})
 
 
 def _take_progress(progress: Progress | None, params: Mapping[str, Any]) -> None:

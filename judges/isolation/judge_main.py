@@ -21,7 +21,14 @@ from cache.errors import CacheError
 from judges.errors import JudgeBug, JudgeError, ScriptStopped
 from judges.isolation.remote import RemoteClaimJudge, RemoteExtractor, RemotePages
 from judges.isolation.rpc_client import RpcClient
-from judges.isolation.rpc_framing import Frame, FrameTooLarge, encode
+from judges.isolation.rpc_framing import (
+    MAX_CHILD_FRAME_BYTES,
+    MAX_CHILD_VALUES,
+    Frame,
+    FrameTooLarge,
+    encode,
+    max_values,
+)
 from judges.isolation.rpc_server import REAL_RUN
 from judges.isolation.serialization import error_to_json, to_json_value
 from judges.loader import run_native_file
@@ -31,7 +38,6 @@ from judges.runner import JudgeTools, run_judge
 from judges.source_code import judge_code
 from rubrics.verdict import Usage
 
-MAX_RESULT_BYTES: Final = 16 * 1024 * 1024
 MAX_LOG_LINES: Final = 5_000
 MAX_LOG_CHARS: Final = 2_000
 
@@ -76,13 +82,14 @@ def _result(value: Any) -> Frame:
     """
     frame = {"done": value}
     try:
-        if len(encode(frame)) <= MAX_RESULT_BYTES:
-            return frame
+        body = encode(frame, max_bytes=MAX_CHILD_FRAME_BYTES)
     except FrameTooLarge:
-        pass  # handled like any oversized result below
+        raise ScriptStopped(f"the result is larger than {MAX_CHILD_FRAME_BYTES} bytes", limit="result") from None
     except ValueError as error:
         raise JudgeBug(f"the result cannot be written as JSON: {error}") from error
-    raise ScriptStopped(f"the result is larger than {MAX_RESULT_BYTES} bytes", limit="result")
+    if max_values(body) > MAX_CHILD_VALUES:
+        raise ScriptStopped(f"the result has more than {MAX_CHILD_VALUES} values", limit="result")
+    return frame
 
 
 async def _judge(rpc: RpcClient, job: JobMessage) -> Any:

@@ -13,7 +13,14 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from judges.isolation.rpc_framing import Frame, encode, read_frame, receive_blocking, send_blocking
+from judges.isolation.rpc_framing import (
+    MAX_CHILD_FRAME_BYTES,
+    Frame,
+    encode,
+    read_frame,
+    receive_blocking,
+    send_blocking,
+)
 from judges.isolation.serialization import error_from_json
 
 OnNotification = Callable[[Any], None]
@@ -126,7 +133,7 @@ class RpcClient:
         Raises:
             ValueError: the frame is too long.
         """
-        data = encode(frame)
+        data = encode(frame, max_bytes=MAX_CHILD_FRAME_BYTES)
         if self._writer is None or self._reading is None:
             return
         self._on_disconnect = _ignore
@@ -137,7 +144,7 @@ class RpcClient:
 
     def _send(self, frame: Frame) -> None:
         if self._writer is not None:
-            self._writer.write(encode(frame))
+            self._writer.write(encode(frame, max_bytes=MAX_CHILD_FRAME_BYTES))
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         while (frame := await read_frame(reader)) is not None:

@@ -1,23 +1,47 @@
 """RPC connection to one judge file's process, from the service's side: reads calls, answers them, returns the result.
 
-Messages of the child may be invalid, so they are validated. Their size and the number of concurrent calls are limited.
+Messages of the child may be invalid or hostile, so they are validated before and after they are decoded. Limits per
+child bound the memory, disk and time that it can use in the service, so that it affects no other job.
 """
 
 from __future__ import annotations
 
 import asyncio
+import reprlib
 import socket
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, Final, TypeAlias
 
 from cache.errors import CacheError
 from judges.errors import JudgeBug, JudgeError
-from judges.isolation.rpc_framing import LARGE_BYTES, Frame, encode, read_frame
+from judges.isolation.rpc_framing import (
+    LARGE_BYTES,
+    MAX_CHILD_FRAME_BYTES,
+    MAX_CHILD_VALUES,
+    Frame,
+    decode,
+    encode,
+    max_values,
+    read_body,
+)
 from judges.isolation.serialization import error_to_json
 
 MAX_CALLS: Final = 1000
 """Maximum number of concurrent calls. Further calls wait in the socket."""
+MAX_PENDING_BYTES: Final = 64 * 1024 * 1024
+"""Maximum estimated memory of concurrent calls. Further calls wait in the socket."""
+MAX_MESSAGES: Final = 200_000
+"""Maximum number of messages of one child."""
+MAX_TOTAL_BYTES: Final = 1024 * 1024 * 1024
+"""Maximum total size of the messages of one child."""
+MAX_CONCURRENT_PAGES: Final = 8
+"""Maximum number of replies with pages that are prepared, or wait until the child reads them."""
+_BYTES_PER_VALUE: Final = 100
+"""Estimated memory of one decoded JSON value."""
+_PAGE_METHODS: Final = frozenset({"page", "body"})
+_SHOWN_CHARS: Final = 200
 
 RpcHandler: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[Any]]
 """Handler of one RPC method. Raises only JudgeError and CacheError, which are then raised in the child."""
@@ -43,6 +67,8 @@ class RpcConnection:
         self._handlers = handlers
         self._on_notification = on_notification
         self._free = asyncio.Semaphore(MAX_CALLS)
+        self._page_slots = asyncio.Semaphore(MAX_CONCURRENT_PAGES)
+        self._usage = _Usage()
         self._pending: dict[tuple[int, int], asyncio.Task[None]] = {}
         self._failure: asyncio.Future[Frame | None] = asyncio.get_running_loop().create_future()
         self._writers: list[asyncio.StreamWriter] = []
@@ -84,13 +110,19 @@ class RpcConnection:
             each.close()
 
     async def _read(self, place: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Frame | None:
-        while (frame := await read_frame(reader)) is not None:
+        while (body := await read_body(reader, max_bytes=MAX_CHILD_FRAME_BYTES)) is not None:
+            values = self._usage.count(body)
+            size = len(body) + _BYTES_PER_VALUE * values
+            await self._usage.wait_for_memory(size)
+            frame = decode(body) if len(body) < LARGE_BYTES else await asyncio.to_thread(decode, body)
+            del body
             match frame:
                 case {"call": str(name), "id": int(number), "with": dict(what)}:
                     await self._free.acquire()
+                    self._usage.pending_bytes += size
                     task = asyncio.create_task(self._answer(number, name, what, writer))
                     self._pending[place, number] = task
-                    task.add_done_callback(partial(self._on_answered, (place, number)))
+                    task.add_done_callback(partial(self._on_answered, (place, number), size))
                 case {"cancel": int(number)}:
                     if (discarded := self._pending.get((place, number))) is not None:
                         discarded.cancel()
@@ -99,7 +131,7 @@ class RpcConnection:
                 case {"done": _} | {"failed": dict()}:
                     return frame
                 case _:
-                    raise JudgeBug(f"the judge file's process sent an unknown message: {str(frame)[:200]}")
+                    raise JudgeBug(f"the judge file's process sent an unknown message: {shortened(frame)}")
         return None
 
     def _on_side_socket_closed(self, side: asyncio.Task[Frame | None]) -> None:
@@ -107,13 +139,23 @@ class RpcConnection:
         if not side.cancelled() and (error := side.exception()) is not None and not self._failure.done():
             self._failure.set_exception(error)
 
-    def _on_answered(self, key: tuple[int, int], task: asyncio.Task[None]) -> None:
+    def _on_answered(self, key: tuple[int, int], size: int, task: asyncio.Task[None]) -> None:
+        self._usage.release(size)
         if not task.cancelled():
             task.exception()  # `_failure` has it; an exception that nobody retrieves would be logged
         self._pending.pop(key, None)
         self._free.release()
 
     async def _answer(self, number: int, name: str, params: Mapping[str, Any], writer: asyncio.StreamWriter) -> None:
+        async with self._page_slots if name in _PAGE_METHODS else nullcontext():
+            data = await self._reply(number, name, params)
+            if not writer.is_closing():
+                writer.write(data)
+                if name in _PAGE_METHODS:
+                    await writer.drain()
+
+    async def _reply(self, number: int, name: str, params: Mapping[str, Any]) -> bytes:
+        """Return the bytes of the reply to a call."""
         try:
             handler = self._handlers.get(name)
             if handler is None:
@@ -129,9 +171,50 @@ class RpcConnection:
             if not self._failure.done():
                 self._failure.set_exception(error)
             raise
-        data = await _encoded(reply)
-        if not writer.is_closing():
-            writer.write(data)
+        return await _encoded(reply)
+
+
+class _Usage:
+    """Use of the service by the messages of one child."""
+
+    def __init__(self) -> None:
+        self.pending_bytes = 0
+        self._messages = 0
+        self._total_bytes = 0
+        self._released = asyncio.Event()
+
+    def count(self, body: bytes) -> int:
+        """Count a message that is not yet decoded. Return the maximum number of its values.
+
+        Raises:
+            JudgeBug: a limit is exceeded.
+        """
+        self._messages += 1
+        self._total_bytes += len(body)
+        values = max_values(body)
+        for amount, limit, subject in (
+            (self._messages, MAX_MESSAGES, "messages"),
+            (self._total_bytes, MAX_TOTAL_BYTES, "bytes in all its messages"),
+            (values, MAX_CHILD_VALUES, "values in one message"),
+        ):
+            if amount > limit:
+                raise JudgeBug(f"the judge file's process sent more than {limit} {subject}")
+        return values
+
+    async def wait_for_memory(self, size: int) -> None:
+        """Wait until a call of this estimated size fits into ``MAX_PENDING_BYTES``, or until no call is pending."""
+        while self.pending_bytes and self.pending_bytes + size > MAX_PENDING_BYTES:
+            self._released.clear()
+            await self._released.wait()
+
+    def release(self, size: int) -> None:
+        self.pending_bytes -= size
+        self._released.set()
+
+
+def shortened(frame: Frame) -> str:
+    """Return the beginning of a frame, without building the text of the whole frame."""
+    return reprlib.repr(frame)[:_SHOWN_CHARS]
 
 
 async def _encoded(reply: Frame) -> bytes:

@@ -14,6 +14,10 @@ from typing import Any, Final
 from judges.errors import JudgeBug
 
 MAX_FRAME_BYTES: Final = 64 * 1024 * 1024
+MAX_CHILD_FRAME_BYTES: Final = 16 * 1024 * 1024
+"""Maximum size of a message from a child: a result, or a call with the screenshots of a page that a script created."""
+MAX_CHILD_VALUES: Final = 250_000
+"""Maximum number of JSON values in a message from a child. Decoded, ``[{},{},...]`` needs 30 times its size."""
 LARGE_BYTES: Final = 256 * 1024
 """Frames of at least this size are encoded and decoded in a thread, so that the event loop is not blocked."""
 _LENGTH = struct.Struct(">I")
@@ -22,19 +26,19 @@ Frame = dict[str, Any]
 
 
 class FrameTooLarge(ValueError):
-    """Frame that exceeds ``MAX_FRAME_BYTES``."""
+    """Frame that exceeds its maximum size."""
 
 
-def encode(frame: Frame) -> bytes:
+def encode(frame: Frame, *, max_bytes: int = MAX_FRAME_BYTES) -> bytes:
     """Return the bytes of a frame.
 
     Raises:
-        FrameTooLarge: it exceeds ``MAX_FRAME_BYTES``.
+        FrameTooLarge: it exceeds ``max_bytes``.
         ValueError: it contains NaN or an infinity.
     """
     body = json.dumps(frame, separators=(",", ":"), allow_nan=False).encode("ascii")
-    if len(body) > MAX_FRAME_BYTES:
-        raise FrameTooLarge(f"message too long: {len(body)} bytes (max {MAX_FRAME_BYTES})")
+    if len(body) > max_bytes:
+        raise FrameTooLarge(f"message too long: {len(body)} bytes (max {max_bytes})")
     return _LENGTH.pack(len(body)) + body
 
 
@@ -57,25 +61,41 @@ def _reject_constant(text: str) -> float:
     raise ValueError(f"{text} is not a JSON number")
 
 
+async def read_body(reader: asyncio.StreamReader, *, max_bytes: int = MAX_FRAME_BYTES) -> bytes | None:
+    """Return the body of the next frame, or None at end of file.
+
+    Raises:
+        JudgeBug: it is too long.
+    """
+    try:
+        (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+        if length > max_bytes:
+            raise JudgeBug(f"the judge file's process sent a message of {length} bytes (max {max_bytes})")
+        return await reader.readexactly(length)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None
+
+
 async def read_frame(reader: asyncio.StreamReader) -> Frame | None:
-    """Return the next frame, or None at end of file.
+    """Return the next frame of the service, or None at end of file.
 
     Raises:
         JudgeBug: the data is not a frame, or too long.
     """
-    try:
-        (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
-        if length > MAX_FRAME_BYTES:
-            raise JudgeBug(f"the judge file's process sent a message of {length} bytes (max {MAX_FRAME_BYTES})")
-        body = await reader.readexactly(length)
-    except (asyncio.IncompleteReadError, ConnectionError):
+    body = await read_body(reader)
+    if body is None:
         return None
-    return decode(body) if length < LARGE_BYTES else await asyncio.to_thread(decode, body)
+    return decode(body) if len(body) < LARGE_BYTES else await asyncio.to_thread(decode, body)
+
+
+def max_values(body: bytes) -> int:
+    """Return an upper bound of the number of values and keys in a JSON text, without decoding it (1 ms per MiB)."""
+    return 1 + sum(map(body.count, (b"{", b"[", b",", b":")))
 
 
 def send_blocking(to: socket.socket, frame: Frame) -> None:
-    """Write a frame to a blocking socket."""
-    to.sendall(encode(frame))
+    """Write a frame of a child to a blocking socket."""
+    to.sendall(encode(frame, max_bytes=MAX_CHILD_FRAME_BYTES))
 
 
 def receive_blocking(source: socket.socket) -> Frame:

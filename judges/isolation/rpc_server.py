@@ -39,6 +39,7 @@ from judges.verifier import ClaimJudge, ClaimQuestion, Verifier
 from rubrics.verdict import Claim, Usage, Verdict
 
 PAGE_CACHE_BYTES: Final = 16 * 1024 * 1024
+MAX_TRIALS: Final = 99
 REAL_RUN: Final = "real"
 SCOUTING_RUN: Final = "scout"
 
@@ -104,8 +105,8 @@ class RpcServer:
             trials=from_json_value(params.get("trials"), int),
             use_screenshot=bool(params.get("shots")),
         )
-        if question.trials < 1 or question.trials % 2 == 0:
-            raise JudgeBug(f"the number of votes must be odd and positive, not {question.trials}")
+        if not 1 <= question.trials <= MAX_TRIALS or question.trials % 2 == 0:
+            raise JudgeBug(f"the number of votes must be odd and at most {MAX_TRIALS}, not {question.trials}")
         judge = self._services(params).claim_judge(_text(params, "model"), own_page=_is_own_page(params))
         # Log messages of this call carry the leaf id.
         with structlog.contextvars.bound_contextvars(leaf=str(params.get("leaf") or "")):
