@@ -8,6 +8,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 
 from app.client import wire
 from app.dashboard import captures, home, jobs, page_panels, results, review, sign_in
+from app.dashboard.answer_renderer import AnswerRenderer
 from app.dashboard.assets import Assets
 from app.dashboard.errors import NotFound
 from app.dashboard.html_route import HtmlRoute
@@ -49,6 +50,11 @@ def install_dashboard(app: FastAPI, *, keys: Callable[[], bool], features: Seque
     """
     assets = Assets()
     app.state.dashboard = Dashboard(
-        api=app, renderer=Renderer(assets, features), sessions=Sessions(), results=ResultCache(), keys=keys
+        api=app,
+        renderer=Renderer(assets, features),
+        sessions=Sessions(),
+        results=ResultCache(),
+        answers=AnswerRenderer(),
+        keys=keys,
     )
     app.include_router(assets.router())

@@ -6,7 +6,6 @@ changed part of the page, or the outcome as JSON.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from markupsafe import Markup
 
 from app.client import wire
 from app.client.errors import ApiError
-from app.dashboard.answer_html import page_mark, render_answer
+from app.dashboard.answer_html import page_mark
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.errors import NotFound
 from app.dashboard.html_route import HtmlRoute
@@ -115,7 +114,7 @@ async def _answers(viewer: Viewer, url: str, origins: Sequence[Mapping[str, Any]
     for origin in origins[:MAX_ANSWERS]:
         text = await viewer.api.text(f"/v1/results/{origin['result_id']}/answer")
         if text is not None:
-            rendered = await asyncio.to_thread(render_answer, text)
+            rendered = await viewer.dashboard.answers.render(text)
             answers.append(CitingAnswer(origin=origin, html=_marked(rendered.html, mark)))
     return answers
 
@@ -126,7 +125,7 @@ def _marked(html: str, mark: str) -> Markup:
     def highlight(match: re.Match[str]) -> str:
         return f'{match[0]} class="on"' if mark in match[1].split() else match[0]
 
-    return Markup(_CITES.sub(highlight, html))  # noqa: S704 - sanitized by ``render_answer``, whose text contains no tags
+    return Markup(_CITES.sub(highlight, html))  # noqa: S704 - sanitized by ``AnswerRenderer``, whose text contains no tags
 
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Form, Query, Response
 from fastapi.responses import RedirectResponse
 
 from app.csv_tables import Cell
-from app.dashboard.answer_html import RenderedAnswer, render_answer
+from app.dashboard.answer_html import RenderedAnswer
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.effects import Effect
 from app.dashboard.errors import NotFound
@@ -68,7 +68,7 @@ async def result(
         viewer.api.get(f"/v1/results/{result_id}/lint"),
     )
     rendered = (
-        RenderedAnswer(html="", marks=frozenset()) if answer is None else await asyncio.to_thread(render_answer, answer)
+        RenderedAnswer(html="", marks=frozenset()) if answer is None else await viewer.dashboard.answers.render(answer)
     )
     panel = None if leaf is None else await leaf_view(viewer.api, body, tree, leaf)
     return await viewer.page(

@@ -13,6 +13,7 @@ from fastapi import Depends, Form, Request
 from fastapi.responses import HTMLResponse
 from starlette.types import ASGIApp
 
+from app.dashboard.answer_renderer import AnswerRenderer
 from app.dashboard.api_access import Api
 from app.dashboard.errors import InvalidFormToken
 from app.dashboard.rendering import Renderer
@@ -28,6 +29,7 @@ class Dashboard:
     renderer: Renderer
     sessions: Sessions
     results: ResultCache
+    answers: AnswerRenderer
     keys: Callable[[], bool]
 
 

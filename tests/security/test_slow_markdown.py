@@ -1,0 +1,73 @@
+"""Attack: answers whose Markdown takes the parser many seconds, at each view of a result."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import psutil
+import pytest
+
+from app.dashboard import answer_renderer
+from app.dashboard.answer_renderer import SHORT_CHARS, AnswerRenderer
+from tests.fakes.processes import descendants
+
+ATTACKS = {
+    "brackets": "[" * 1_000_000,
+    "links": "[" * 500_000 + "](http://a.b)" * 40_000,
+    "table of 200 columns": "|" + "a|" * 200 + "\n|" + "-|" * 200 + "\n" + ("|" + "b|" * 200 + "\n") * 2_500,
+    "emphasis": "**a" * 330_000,
+    "quotes": ">" * 1_000_000,
+    "nested lists": "".join(" " * n + "- a\n" for n in range(1_400)),
+}
+MARKDOWN = "# Title\n\n" + "See [the bridge](https://a.example/bridge) for **details**.\n\n" * 1_000
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+async def test_slow_answer_costs_about_a_second_once(name: str) -> None:
+    renderer = AnswerRenderer()
+    text = ATTACKS[name]
+    views = await asyncio.gather(*(renderer.render(text) for _ in range(8)))
+    assert all(view is views[0] for view in views)
+    began = time.process_time()
+    assert await renderer.render(text) is views[0]
+    assert time.process_time() - began < 0.5
+    assert [each for each in descendants() if "answer_renderer" in " ".join(_arguments(each))] == []
+
+
+def _arguments(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+async def test_answer_over_the_limit_is_shown_as_plain_text() -> None:
+    text = f"<script>alert(1)</script> & {ATTACKS['links']}"
+    rendered = await AnswerRenderer().render(text)
+    assert rendered.html.startswith("<pre>&lt;script&gt;alert(1)&lt;/script&gt; &amp; [[[")
+    assert rendered.marks == frozenset()
+
+
+async def test_short_and_long_answers_are_rendered_alike() -> None:
+    assert len(MARKDOWN) > SHORT_CHARS
+    [short, long] = [await AnswerRenderer().render(text) for text in (MARKDOWN[:10_000], MARKDOWN)]
+    assert short.marks == long.marks and len(long.marks) == 1
+    assert long.html.startswith("<h1>Title</h1>") and long.html.count("<strong>details</strong>") == 1_000
+
+
+async def test_short_answers_need_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_renderer, "_render_in_child", None)
+    assert "<strong>x</strong>" in (await AnswerRenderer().render("**x**")).html
+
+
+async def test_cancelled_view_leaves_no_process() -> None:
+    renderer = AnswerRenderer()
+    view = asyncio.create_task(renderer.render(ATTACKS["brackets"]))
+    async with asyncio.timeout(60):
+        while not any("answer_renderer" in " ".join(_arguments(each)) for each in descendants()):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        view.cancel()
+        await asyncio.wait([view])
+        while any("answer_renderer" in " ".join(_arguments(each)) for each in descendants()):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
