@@ -61,7 +61,7 @@ class AnswerRenderer:
 
 def plain_answer(text: str) -> RenderedAnswer:
     """Return the text of an answer without formatting and links."""
-    return RenderedAnswer(html=f"<pre>{html.escape(text)}</pre>", marks=frozenset())
+    return RenderedAnswer(html=f'<pre class="plain">{html.escape(text)}</pre>', marks=frozenset())
 
 
 async def _render_in_child(text: str) -> RenderedAnswer | None:

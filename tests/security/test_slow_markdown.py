@@ -45,7 +45,7 @@ def _arguments(process: psutil.Process) -> list[str]:
 async def test_answer_over_the_limit_is_shown_as_plain_text() -> None:
     text = f"<script>alert(1)</script> & {ATTACKS['links']}"
     rendered = await AnswerRenderer().render(text)
-    assert rendered.html.startswith("<pre>&lt;script&gt;alert(1)&lt;/script&gt; &amp; [[[")
+    assert rendered.html.startswith('<pre class="plain">&lt;script&gt;alert(1)&lt;/script&gt; &amp; [[[')
     assert rendered.marks == frozenset()
 
 
