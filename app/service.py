@@ -100,7 +100,7 @@ async def open_service(
         database = await stack.enter_async_context(open_database(settings))
         keys = KeyAuthenticator(settings, database, SystemClock())
         await keys.reload()
-        check_bind(host, keys=keys.required)
+        check_bind(host, keys=keys.required, chosen_keys=settings.api_keys)
         opened = await stack.enter_async_context((runtime or open_runtime)(settings, database))
         if opened.shared_replies is not None:
             opened.shared_replies.on_event = metrics.count_shared_replies

@@ -5,8 +5,8 @@ No other module reads the environment. Functions that need a setting receive it 
 
 from __future__ import annotations
 
-import ipaddress
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
@@ -15,6 +15,7 @@ from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import InvalidSettings
+from cache.urls import is_loopback
 from judges.llm.families import DEFAULT_MODEL
 from judges.llm.learned_formats import Images
 from judges.llm.parameters import ROLES, Effort, Parameters, RunParameters
@@ -265,26 +266,32 @@ def _variable(location: tuple[int | str, ...]) -> str:
     return name if name.isupper() else f"ASSAY_{name.upper()}"
 
 
-def check_bind(host: str, *, keys: bool) -> None:
-    """Check that a service without API keys listens on a loopback address.
+MIN_KEY_CHARS = 20
+MIN_DIFFERENT_CHARS = 8
+
+
+def check_bind(host: str, *, keys: bool, chosen_keys: Sequence[SecretStr] = ()) -> None:
+    """Check the keys of a service that listens on ``host``. ``chosen_keys`` were chosen by a person and may be weak.
 
     Raises:
-        InvalidSettings: ``host`` is not a loopback address and no API key exists.
+        InvalidSettings: ``host`` is not a loopback address, and no API key exists or a chosen one can be guessed.
     """
-    if keys or is_loopback(host):
+    if is_loopback(host):
         return
-    raise InvalidSettings(
-        f"Cannot listen on {host} without an API key, because other machines can reach it: create a key with "
-        "`assay keys create`, set ASSAY_API_KEYS, or listen on 127.0.0.1"
-    )
+    if not keys:
+        raise InvalidSettings(
+            f"Cannot listen on {host} without an API key, because other machines can reach it: create a key with "
+            "`assay keys create`, set ASSAY_API_KEYS, or listen on 127.0.0.1"
+        )
+    weak = [number for number, key in enumerate(chosen_keys, 1) if _is_weak(key.get_secret_value())]
+    if weak:
+        numbers = ", ".join(map(str, weak))
+        raise InvalidSettings(
+            f"Cannot listen on {host} with a key that can be guessed (ASSAY_API_KEYS, number {numbers}): use at least "
+            f"{MIN_KEY_CHARS} random characters, for example of `openssl rand -hex 32`, or create keys with "
+            "`assay keys create`"
+        )
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether a host name or address is a loopback address."""
-    host_name = host.strip("[]").lower()
-    if host_name == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host_name).is_loopback
-    except ValueError:
-        return False
+def _is_weak(key: str) -> bool:
+    return len(key) < MIN_KEY_CHARS or len(set(key)) < MIN_DIFFERENT_CHARS

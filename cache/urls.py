@@ -7,6 +7,7 @@ another resource (reserved escapes such as %2F and %26, letter case in paths, ``
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import unicodedata
 from urllib.parse import SplitResult, urlsplit
@@ -132,6 +133,21 @@ def host_and_port(url: str) -> tuple[str, int]:
     if parts is None:
         raise ValueError(f"no host in {url[:100]!r}")
     return _host(parts).strip("[]"), parts.port or (80 if parts.scheme == "http" else 443)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host name or address is a loopback address.
+
+    >>> is_loopback("localhost"), is_loopback("[::1]"), is_loopback("127.0.0.1.example.org")
+    (True, True, False)
+    """
+    name = host.strip("[]").lower()
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 def _split(url: str) -> SplitResult | None:

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.problems import Problem, ProblemWhileReading
 from app.observability.metrics import Metrics
-from app.settings import is_loopback
+from cache.urls import is_loopback
 
 # The rest of the body is not read, so the connection cannot be reused.
 _CLOSE = {"Connection": "close"}

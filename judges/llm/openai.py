@@ -19,12 +19,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import aiohttp
 import httpx2
 import openai
 
+from cache.urls import is_loopback
 from judges.errors import LLMError, LLMRejected, LLMUnavailable
 from judges.llm.chat_body import chat_body, has_images, request_parts
 from judges.llm.client import LLMRequest
@@ -89,7 +90,7 @@ def open_openai(
         base_url=endpoint,
         max_retries=0,
         timeout=timeout_s,
-        http_client=openai.DefaultAioHttpClient(verify=tls_context()),
+        http_client=_http_client(endpoint),
     )
     return OpenAIAdapter(
         client, provider="openai", endpoint=endpoint, formats=LearnedFormats(endpoint, images=images, file=format_file)
@@ -113,7 +114,7 @@ def open_azure(
         api_version=api_version,
         max_retries=0,
         timeout=timeout_s,
-        http_client=openai.DefaultAioHttpClient(verify=tls_context()),
+        http_client=_http_client(endpoint),
     )
     return OpenAIAdapter(
         client,
@@ -128,6 +129,12 @@ def open_azure(
 def tls_context() -> ssl.SSLContext:
     """Return the TLS context of all clients of this process. Reading the CA certificates is slow."""
     return httpx2.create_ssl_context()
+
+
+def _http_client(endpoint: str) -> openai.DefaultAioHttpClient:
+    """Return the HTTP client for an endpoint. A proxy of the environment is not used for this machine."""
+    is_local = is_loopback(urlsplit(endpoint).hostname or "")
+    return openai.DefaultAioHttpClient(verify=tls_context(), trust_env=not is_local)
 
 
 class OpenAIAdapter:

@@ -23,7 +23,7 @@ def test_every_service_drops_privileges_and_has_limits(name: str) -> None:
     assert not {"privileged", "network_mode", "pid", "devices"} & service.keys()
 
 
-@pytest.mark.parametrize("name", set(SERVICES) - {"objects"})
+@pytest.mark.parametrize("name", sorted(set(SERVICES) - {"objects"}))
 def test_root_file_system_is_read_only(name: str) -> None:
     assert SERVICES[name]["read_only"] is True
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from app.errors import InvalidSettings
-from app.settings import check_bind, is_loopback, load_settings
+from app.settings import check_bind, load_settings
+from cache.urls import is_loopback
 from tests.fakes.settings import settings_for_tests
 
 
