@@ -69,7 +69,9 @@ class RpcConnection:
         self._free = asyncio.Semaphore(MAX_CALLS)
         self._page_slots = asyncio.Semaphore(MAX_CONCURRENT_PAGES)
         self._usage = _Usage()
-        self._pending: dict[tuple[int, int], asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._cancellable: dict[tuple[int, int], asyncio.Task[None]] = {}
+        """Running calls by socket and id. A hostile child can use an id twice."""
         self._failure: asyncio.Future[Frame | None] = asyncio.get_running_loop().create_future()
         self._writers: list[asyncio.StreamWriter] = []
 
@@ -93,9 +95,10 @@ class RpcConnection:
             await asyncio.wait([loops[0], self._failure], return_when=asyncio.FIRST_COMPLETED)
             return self._failure.result() if self._failure.done() else loops[0].result()
         finally:
-            for task in (*loops, *self._pending.values()):
+            running = (*loops, *self._tasks)
+            for task in running:
                 task.cancel()
-            await asyncio.gather(*loops, *self._pending.values(), return_exceptions=True)
+            await asyncio.gather(*running, return_exceptions=True)
             self._failure.cancel()
 
     def notify(self, news: Any) -> None:
@@ -121,10 +124,11 @@ class RpcConnection:
                     await self._free.acquire()
                     self._usage.pending_bytes += size
                     task = asyncio.create_task(self._answer(number, name, what, writer))
-                    self._pending[place, number] = task
+                    self._tasks.add(task)
+                    self._cancellable[place, number] = task
                     task.add_done_callback(partial(self._on_answered, (place, number), size))
                 case {"cancel": int(number)}:
-                    if (discarded := self._pending.get((place, number))) is not None:
+                    if (discarded := self._cancellable.get((place, number))) is not None:
                         discarded.cancel()
                 case {"tell": str(name), "with": dict(what)} if name in self._on_notification:
                     self._on_notification[name](what)
@@ -143,7 +147,9 @@ class RpcConnection:
         self._usage.release(size)
         if not task.cancelled():
             task.exception()  # `_failure` has it; an exception that nobody retrieves would be logged
-        self._pending.pop(key, None)
+        self._tasks.discard(task)
+        if self._cancellable.get(key) is task:
+            del self._cancellable[key]
         self._free.release()
 
     async def _answer(self, number: int, name: str, params: Mapping[str, Any], writer: asyncio.StreamWriter) -> None:

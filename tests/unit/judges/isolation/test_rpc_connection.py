@@ -121,6 +121,19 @@ async def test_cancelling_a_call_cancels_its_handler():
         await asyncio.wait_for(ends.cancelled.wait(), 120)
 
 
+async def test_calls_with_the_same_id_are_all_cancelled_at_the_end():
+    async with open_connection() as (ends, rpc, running):
+        for _ in range(3):
+            rpc._send({"id": 7, "call": "wait", "with": {}})
+        async with asyncio.timeout(60):
+            while len(ends.connection._tasks) < 3:  # noqa: ASYNC110 - the other end has no event for it
+                await asyncio.sleep(0.01)
+        calls = set(ends.connection._tasks)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert all(call.cancelled() for call in calls)
+
+
 async def test_unexpected_error_of_a_handler_ends_the_run():
     async with open_connection() as (_, rpc, running):
         asking = asyncio.create_task(rpc.call("break"))
