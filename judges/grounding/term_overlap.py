@@ -1,9 +1,9 @@
 """Overlap of terms between a claim and a text: names and numbers that both contain. Pure functions.
 
-This is far less than understanding, so there are two tests of different strength. ``missing_terms`` applies to every
-page: a name or number of the claim that the page does not contain cannot come from it. ``covers_terms`` applies to
-quotes if there is reason to distrust the judge, so that a manipulated judge cannot support its verdict with an
-unrelated sentence.
+Overlap alone does not show that a text supports a claim. There are two tests of different strength. ``missing_terms``
+applies to every page: a name or number of the claim that the page does not contain cannot come from it.
+``covers_terms`` applies to quotes if there is reason to distrust the judge, so that a manipulated judge cannot support
+its verdict with an unrelated sentence.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from judges.grounding.folding import fold, fold_marks
 
 STEM_CHARS: Final = 5
 SMALL_COUNT: Final = 20
-"""Counts up to this value are often the reader's own: a page does not number its rooms."""
+"""Numbers up to this value are not required in a page: a reader can count the items of a list."""
 MAX_ABBREVIATION: Final = 5
 COMPARED_WORDS: Final = 5
 """Maximum distance in words between a number and a preceding word that compares or rounds it."""
@@ -29,19 +29,19 @@ _ENDING = re.compile(r"(?<=\w{3})(?:ings?|e[drs]|ers|ors?|es|s|e)$")
 _PARTICLES = re.compile(r"[ .'-]*(?:(?:of|the|de|la|du|di|da|von|van|der|den|del|al) )*")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:;]\s+|[\"'(]\s*)$")
 _SIGNS = {"\u20ac": "euro", "$": "dollar", "\u00a3": "pound", "%": "percent"}
-_COUNTED = (
+_NUMBER_WORDS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
     "seventeen eighteen nineteen twenty"
 )
-_NUMBERS = {word: str(value) for value, word in enumerate(_COUNTED.split())}
-_SILENT = (
+_NUMBERS = {word: str(value) for value, word in enumerate(_NUMBER_WORDS.split())}
+_STOP_WORDS = (
     "a an and are as at be been being by did do does for from had has have he her his if in into is it its of on or "
     "our she so some such than that the their them then there these they this those to was were which who whose will "
     "with would about after all also any before between both but can could during each more most no not only other "
     "over page pages site website according says said claim answer listed given named called "
     "dr mr mrs ms prof sir st jr sr"
 )
-_STOP = frozenset(_SILENT.split())
+_STOP = frozenset(_STOP_WORDS.split())
 _COMPARING = (
     "less more fewer greater higher lower larger smaller cheaper longer shorter under over below above least most "
     "within up maximum minimum max min between exceeds exceed exceeding than about approximately around roughly nearly "
