@@ -35,6 +35,12 @@ class RateLimiter:
         self._buckets[owner] = (tokens - 1.0, now)
         return 0.0
 
+    def give_back(self, owner: str) -> None:
+        """Return a token that was taken."""
+        if owner in self._buckets:
+            tokens, since = self._buckets[owner]
+            self._buckets[owner] = (min(self._burst, tokens + 1.0), since)
+
     def _drop_full_buckets(self, now: float) -> None:
         """Drop the full buckets. They are equivalent to new ones."""
         fills_s = self._burst / self._per_s
@@ -53,6 +59,11 @@ class GuessLimiter:
     def wait_s(self, client: str) -> float:
         """Count a guess and return 0, or return the seconds until the next guess is allowed."""
         return self._each.wait_s(client) or self._all.wait_s("")
+
+    def guessed_right(self, client: str) -> None:
+        """Take back the last guess of a client: only wrong guesses count."""
+        self._each.give_back(client)
+        self._all.give_back("")
 
 
 class StreamLimiter:

@@ -38,7 +38,8 @@ class OriginGuard:
     """Rejects requests that other web sites send through the operator's browser.
 
     DNS rebinding is visible in ``Host``, a cross-site request in ``Origin``. Without API keys, only loopback names
-    are accepted as ``Host``.
+    are accepted as ``Host``. Behind a TLS proxy, the scheme is that of ``X-Forwarded-Proto``, which web pages cannot
+    set.
     """
 
     def __init__(self, app: ASGIApp, *, loopback_only: Callable[[], bool]) -> None:
@@ -47,13 +48,13 @@ class OriginGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            problem = self._refuse(Headers(scope=scope), scope["path"])
+            problem = self._refuse(Headers(scope=scope), scope["path"], scope["scheme"])
             if problem is not None:
                 await problem.response()(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
-    def _refuse(self, headers: Headers, path: str) -> Problem | None:
+    def _refuse(self, headers: Headers, path: str, scheme: str) -> Problem | None:
         host = headers.get("host", "")
         if self._loopback_only() and not is_loopback(_hostname(host)):
             return Problem(
@@ -64,7 +65,8 @@ class OriginGuard:
         origin = headers.get("origin")
         if origin is not None and from_extension(origin, path):
             return None
-        if origin is not None and origin.partition("://")[2].lower() != host.lower():
+        own_origin = f"{headers.get('x-forwarded-proto', scheme)}://{host}"
+        if origin is not None and origin.lower() != own_origin.lower():
             return Problem(403, "FOREIGN_ORIGIN", "Requests from other web sites are not accepted")
         return None
 

@@ -102,6 +102,7 @@ def create_app(
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # such redirects contain the Host header of the request
     )
     install_problems(app)
     install_openapi(app, features=features)

@@ -158,7 +158,7 @@ _CAPTURE: dict[str, Any] = {
 
 @router.post("/pair", status_code=201)
 async def pair(body: CodeIn, request: Request, service: ServiceDep) -> TokenOut:
-    """Exchange a pairing code for a token. Requires no API key; attempts are rate-limited."""
+    """Exchange a pairing code for a token. Requires no API key; wrong codes are rate-limited."""
     client = "" if request.client is None else request.client.host
     wait_s = service.guess_limiter.wait_s(client)
     if wait_s > 0:
@@ -176,6 +176,7 @@ async def pair(body: CodeIn, request: Request, service: ServiceDep) -> TokenOut:
     if paired is None or paired.expires_at is None:
         detail = "The pairing code is wrong, used or older than five minutes: get a new one in the dashboard"
         raise Problem(403, "WRONG_CODE", detail)
+    service.guess_limiter.guessed_right(client)
     _log.info("browser paired", pairing_id=paired.id, by=paired.owner)
     return TokenOut(token=token, pairing_id=paired.id, expires_at=paired.expires_at, by=paired.owner)
 
