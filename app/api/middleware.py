@@ -25,6 +25,7 @@ from cache.urls import is_loopback
 # The rest of the body is not read, so the connection cannot be reused.
 _CLOSE = {"Connection": "close"}
 _SMALL_BYTES = 4096
+_FOREIGN_ORIGIN = "Requests from other web sites are not accepted. A TLS proxy must set X-Forwarded-Proto: https"
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -65,9 +66,10 @@ class OriginGuard:
         origin = headers.get("origin")
         if origin is not None and from_extension(origin, path):
             return None
-        own_origin = f"{headers.get('x-forwarded-proto', scheme)}://{host}"
+        scheme = headers.get("x-forwarded-proto", scheme).partition(",")[0].strip()
+        own_origin = f"{scheme}://{host}"
         if origin is not None and origin.lower() != own_origin.lower():
-            return Problem(403, "FOREIGN_ORIGIN", "Requests from other web sites are not accepted")
+            return Problem(403, "FOREIGN_ORIGIN", _FOREIGN_ORIGIN)
         return None
 
 

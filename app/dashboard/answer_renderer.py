@@ -29,6 +29,7 @@ CPU_S: Final = 1.0
 """CPU time limit of a child, without its start."""
 MEMORY_BYTES: Final = 1024**3
 _WALL_S: Final = 20.0
+"""Time limit of a child on a busy machine, with the wait for a slot."""
 _CHILDREN: Final = 2
 _CACHE_BYTES: Final = 32 * 1024 * 1024
 _log = structlog.get_logger(__name__)
@@ -43,7 +44,7 @@ class AnswerRenderer:
         self._slots = asyncio.Semaphore(_CHILDREN)
 
     async def render(self, text: str) -> RenderedAnswer:
-        """Return the HTML of an answer; of its plain text if it cannot be rendered within the limits."""
+        """Return the HTML of an answer, or of its plain text if it cannot be rendered within the limits."""
         text = text[:MAX_CHARS]
         key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         cached = self._cache.get(key)
@@ -53,8 +54,11 @@ class AnswerRenderer:
         if len(text) <= SHORT_CHARS:
             rendered = await asyncio.to_thread(render_answer, text)
         else:
-            async with self._slots:
-                rendered = await _render_in_child(text) or plain_answer(text)
+            try:
+                async with self._slots, asyncio.timeout(_WALL_S):
+                    rendered = await _render_in_child(text) or plain_answer(text)
+            except TimeoutError:  # the machine is busy; not stored, so that the next view tries again
+                return plain_answer(text)
         self._cache.put(key, rendered, len(rendered.html))
         return rendered
 
@@ -75,10 +79,7 @@ async def _render_in_child(text: str) -> RenderedAnswer | None:
         env={},
     )
     try:
-        async with asyncio.timeout(_WALL_S):
-            output, _ = await child.communicate(json.dumps(text).encode())
-    except TimeoutError:
-        output = b""
+        output, _ = await child.communicate(json.dumps(text).encode())
     finally:
         if child.returncode is None:
             with suppress(ProcessLookupError):

@@ -57,7 +57,7 @@ def redaction_processor(redactor: Redactor) -> Processor:
 
     def clean(value: object) -> object:
         if isinstance(value, str):
-            return strip_controls(redactor.redact(value))
+            return redactor.redact(strip_controls(value))
         if isinstance(value, dict):
             return {key: clean(item) for key, item in value.items()}
         if isinstance(value, list | tuple):

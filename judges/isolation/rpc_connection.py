@@ -146,7 +146,7 @@ class RpcConnection:
     def _on_answered(self, key: tuple[int, int], size: int, task: asyncio.Task[None]) -> None:
         self._usage.release(size)
         if not task.cancelled():
-            task.exception()  # `_failure` has it; an exception that nobody retrieves would be logged
+            task.exception()  # `_failure` reports it; without this call, asyncio would log it as never retrieved
         self._tasks.discard(task)
         if self._cancellable.get(key) is task:
             del self._cancellable[key]

@@ -48,7 +48,7 @@ def dead(url: str) -> Observation:
 async def test_dot_segments_request_no_other_page(path: str) -> None:
     url = CITED + path
     text = "<p>The attacker's page, long enough to be accepted as evidence of anything."
-    # The archive has a copy of whatever it is asked for.
+    # The archive reports a copy of every requested URL.
     archive = StandInArchive({OTHER: {STAMP: text}, **{key: {STAMP: text} for key in (url, CITED + "/")}})
     archive.pages = {name: page for name, page in archive.pages.items() if CITED not in name}
     async with archive, EgressProxy(frozenset({archive.host_port})) as proxy:
