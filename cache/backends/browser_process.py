@@ -1,21 +1,24 @@
-"""Browser launch: sandboxed, as an unprivileged user, and never outliving this process.
+"""Browser launch: sandboxed, confined, as an unprivileged user, and never outliving this process.
 
-The launched program is a start script. If the service runs as root, the script gives the browser profile to an
-unprivileged user. It drops all privileges and starts a watchdog. The watchdog kills the browser's process group when
-the pipe that this process holds open is closed, however this process ends.
+The launched program is a start script. It moves the browser profile to a folder of the browser's user. It starts a
+watchdog, and then the program that confines itself (``browser_start``). The watchdog kills the browser's process group
+when the pipe that this process holds open is closed, however this process ends.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import pwd
 import shlex
 import shutil
+import socket
+import subprocess
+import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from io import RawIOBase
 from pathlib import Path
 from typing import Any
@@ -23,10 +26,16 @@ from typing import Any
 import psutil
 import structlog
 
+from cache.backends import browser_start
+from cache.confinement.own_network import PORTS
+from cache.confinement.privileges import DEFAULT_UID, are_open_to, user_change_problem
 from cache.errors import BrowserUnavailable, SandboxUnavailable
 
 _STOP_S = 1.0
 _POLL_S = 0.01
+_RECEIVE_S = 5.0
+_PROBE_S = 60.0
+_TEMPORARY_FOLDERS = ("/tmp", "/var/tmp")  # noqa: S108 - the folder in it is created by mkdtemp
 
 
 class Driver:
@@ -112,7 +121,6 @@ SANDBOX_ERRORS = (
     "namespace sandbox",
     "setuid sandbox",
 )
-_UNPRIVILEGED_USER = "nobody"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,25 +128,60 @@ class Launch:
     """A prepared launch: start script, environment, and the folder that contains both.
 
     ``watchdog_pipe``: writing end of the watchdog's pipe. Closing it kills the browser.
+    ``receiver``: receives the proxy ports of the browser's own network; None if it has no network of its own.
     """
 
     script: Path
     folder: Path
     environment: dict[str, str]
     watchdog_pipe: RawIOBase
+    receiver: socket.socket | None
+    _ports: list[socket.socket] = field(default_factory=list)
 
     def browser_pid(self) -> int:
         """Return the process id of the browser. Call this only after the browser has responded."""
         return int((self.folder / "pid").read_text(encoding="ascii"))
 
+    def receive_ports(self) -> None:
+        """Receive the proxy ports. Call this only after the browser has responded: it has sent them before."""
+        if self.receiver is None:
+            return
+        connection, _ = self.receiver.accept()
+        with connection:
+            _, descriptors, _, _ = socket.recv_fds(connection, 16, len(PORTS))
+        self._ports.extend(socket.socket(fileno=each) for each in descriptors)
+
+    def next_port(self) -> socket.socket | None:
+        """Return a bound socket for the proxy port of one page; None if the browser has no network of its own.
+
+        Raises:
+            BrowserUnavailable: all have been used.
+        """
+        if self.receiver is None:
+            return None
+        if not self._ports:
+            raise BrowserUnavailable("the browser has opened more pages than it has proxy ports")
+        return self._ports.pop()
+
     def kill(self) -> None:
         """Kill the browser and remove the folder."""
         self.watchdog_pipe.close()
+        for each in (*self._ports, *([self.receiver] if self.receiver else ())):
+            each.close()
+        self._ports.clear()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def prepare_launch(executable: Path, *, allow_unsandboxed: bool) -> Launch:
+def prepare_launch(
+    executable: Path, *, allow_unsandboxed: bool, uid: int = DEFAULT_UID + 1, pages: int = len(PORTS)
+) -> Launch:
     """Write the start script for this machine and user.
+
+    Args:
+        executable: Browser.
+        allow_unsandboxed: Whether it may run as root.
+        uid: User of the browser if this process is root.
+        pages: Number of pages that it will open: each has a proxy port. At most 250.
 
     Raises:
         BrowserUnavailable: the executable is missing.
@@ -146,71 +189,105 @@ def prepare_launch(executable: Path, *, allow_unsandboxed: bool) -> Launch:
     """
     if not executable.is_file():
         raise BrowserUnavailable(f"browser not found: {executable}")
-    drop = _privilege_drop(allow_unsandboxed=allow_unsandboxed)
-    folder = Path(tempfile.mkdtemp(prefix="assay-browser-"))
+    user = _user(uid, allow_unsandboxed=allow_unsandboxed)
+    problem = own_network_problem(user)
+    if problem:
+        _log.warning("browser shares the network of the service", detail=problem)
+    folder = _new_folder(user)
     pipe = folder / "owner"
     os.mkfifo(pipe, 0o600)
     home = folder / "home"
     home.mkdir(mode=0o700)
-    if drop.account is not None:
+    if user is not None:
         folder.chmod(0o711)
-        os.chown(home, drop.account.pw_uid, drop.account.pw_gid)
+        os.chown(home, user, user)
+    receiver = None
+    if not problem:
+        receiver = socket.socket(socket.AF_UNIX)
+        receiver.bind(str(folder / "ports"))
+        receiver.listen(1)
+        receiver.settimeout(_RECEIVE_S)
     script = folder / "browser"
-    script.write_text(_script(executable, pipe, drop), encoding="utf-8")
-    script.chmod(0o755)
+    script.write_text(_script(executable, folder, user, ports=0 if problem else pages), encoding="utf-8")
+    script.chmod(0o700)
     # Opened for reading and writing, so that neither this call nor the watchdog blocks.
     watchdog_pipe = pipe.open("r+b", buffering=0)
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8", "TMPDIR": tempfile.gettempdir()}
-    return Launch(script=script, folder=folder, environment=environment, watchdog_pipe=watchdog_pipe)
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8", "TMPDIR": str(home)}
+    return Launch(script=script, folder=folder, environment=environment, watchdog_pipe=watchdog_pipe, receiver=receiver)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PrivilegeDrop:
-    """How to drop privileges: the command prefix, and the user to change to, if any."""
-
-    command: tuple[str, ...]
-    account: pwd.struct_passwd | None
-
-
-def _privilege_drop(*, allow_unsandboxed: bool) -> _PrivilegeDrop:
-    setpriv = shutil.which("setpriv", path="/usr/bin:/bin:/usr/sbin:/sbin")
-    options = ("--no-new-privs", "--pdeathsig", "KILL")
-    if os.geteuid() != 0:
-        return _PrivilegeDrop(command=(setpriv, *options) if setpriv else (), account=None)
-    try:
-        account = pwd.getpwnam(_UNPRIVILEGED_USER)
-    except KeyError:
-        account = None
-    if setpriv is None or account is None:
-        if allow_unsandboxed:
-            return _PrivilegeDrop(command=(), account=None)
-        missing = "the program setpriv (package util-linux)" if setpriv is None else f"the user {_UNPRIVILEGED_USER}"
+def _user(uid: int, *, allow_unsandboxed: bool) -> int | None:
+    """Return the user to change to, if any."""
+    problem = user_change_problem(uid)
+    if problem and os.geteuid() == 0 and not allow_unsandboxed:
         raise SandboxUnavailable(
-            f"the service runs as root, the browser needs an unprivileged user, and {missing} is missing: "
-            "install it, run the service as another user, or allow an unsandboxed browser"
+            f"the browser needs an unprivileged user, but {problem}: run the service as another user, or allow an "
+            "unsandboxed browser"
         )
-    change_user = (f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups")
-    return _PrivilegeDrop(
-        command=(setpriv, *change_user, "--inh-caps=-all", "--bounding-set=-all", *options), account=account
+    return None if problem else uid
+
+
+def _new_folder(user: int | None) -> Path:
+    """Create a temporary folder that the user can reach, even if ``TMPDIR`` is closed to other users."""
+    for parent in (tempfile.gettempdir(), *_TEMPORARY_FOLDERS):
+        if user is None or are_open_to(user, [Path(parent)]):
+            return Path(tempfile.mkdtemp(prefix="assay-browser-", dir=parent))
+    raise BrowserUnavailable(
+        f"user {user} of the browser can enter neither {tempfile.gettempdir()} nor {', '.join(_TEMPORARY_FOLDERS)}: "
+        "set TMPDIR to a folder that all users can enter"
     )
 
 
-def _script(executable: Path, pipe: Path, drop: _PrivilegeDrop) -> str:
-    """Return the start script. The watchdog closes descriptors 3 and 4, the browser's control pipe."""
-    chown_profile = ":"
-    if drop.account is not None:
-        chown_profile = f'chown -R {drop.account.pw_uid}:{drop.account.pw_gid} "$profile"'
+@cache
+def own_network_problem(user: int | None) -> str:
+    """Return why a browser of this user cannot have a network namespace of its own; empty if it can. Takes 0.2 s."""
+    with socket.socket(socket.AF_UNIX) as receiver, tempfile.TemporaryDirectory(prefix="assay-network-") as folder:
+        receiver.bind(f"{folder}/ports")
+        receiver.listen(1)
+        command = start_command(user, 1, Path(folder, "ports"))
+        command += [str(os.getpid()), folder, "/bin/sh", "-c", ":"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_PROBE_S)  # noqa: S603
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return str(error)
+    return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["the start program failed"])[-1]
+
+
+def start_command(user: int | None, ports: int, receiver: Path) -> list[str]:
+    """Return the command that confines itself and becomes the browser, without its last arguments.
+
+    ``ports``: number of proxy ports in a network of its own, which are passed to the Unix socket ``receiver``; 0: none.
+    """
+    # Not PYTHONPATH, which the browser would inherit.
+    packages = [path for path in sys.path if path]
+    program = f"import sys; sys.path[:0] = {packages}; from {browser_start.__name__} import main; main(sys.argv[1:])"
+    return [sys.executable, "-P", "-c", program, str(user or ""), str(ports), str(receiver)]
+
+
+def _script(executable: Path, folder: Path, user: int | None, *, ports: int) -> str:
+    """Return the start script. The watchdog closes descriptors 3 and 4, the browser's control pipe.
+
+    The driver creates the profile folder where the browser's user may not be able to reach it, so the script replaces
+    it. ``$profile`` is the one of the driver.
+    """
+    home = folder / "home"
     # The watchdog runs in its own session, so that it survives killing the group and can remove the profile. It kills
-    # the group only while its leader is still the browser with this profile, because process ids are reused.
-    watchdog = 'read -r _ <"$0"; grep -qsF -e "$1" "/proc/$2/cmdline" && kill -KILL "-$2"; sleep 1; rm -rf "$1" "$3"'
-    folder, owner = shlex.quote(str(pipe.parent)), shlex.quote(str(pipe))
+    # the group only while its leader is still the browser of this folder, because process ids are reused.
+    watchdog = 'read -r _ <"$0"; grep -qsF -e "$3" "/proc/$2/cmdline" && kill -KILL "-$2"; sleep 1; rm -rf "$1" "$3"'
+    quoted, owner = shlex.quote(str(folder)), shlex.quote(str(folder / "owner"))
+    start = shlex.join(start_command(user, ports, folder / "ports"))
     return f"""#!/bin/sh
-echo "$$" >{folder}/pid
+echo "$$" >{quoted}/pid
 profile=
-for argument in "$@"; do case "$argument" in --user-data-dir=*) profile=${{argument#*=}} ;; esac; done
-{chown_profile}
-setsid sh -c {shlex.quote(watchdog)} {owner} "$profile" "$$" {folder} </dev/null >/dev/null 2>&1 3<&- 4>&- &
-exec {shlex.join([*drop.command, str(executable)])} "$@"
+for argument in "$@"; do
+  shift
+  case "$argument" in
+    --user-data-dir=*) profile=${{argument#*=}}; set -- "$@" --user-data-dir={shlex.quote(str(home / "profile"))} ;;
+    *) set -- "$@" "$argument" ;;
+  esac
+done
+setsid sh -c {shlex.quote(watchdog)} {owner} "$profile" "$$" {quoted} </dev/null >/dev/null 2>&1 3<&- 4>&- &
+exec {start} "$PPID" {shlex.quote(str(home))} {shlex.quote(str(executable))} "$@"
 """
 
 

@@ -1,18 +1,23 @@
-"""Child process that decodes PDFs and images, because their bytes are untrusted.
+"""Child process that decodes PDFs, images and HTML, because their bytes are untrusted.
 
 The first process is started by path. It imports the decoders, which takes a second, and forks a child per document in
-milliseconds. A child limits its resources, reads the document from standard input, and writes one frame per page to
-standard output (see ``_send``), so that finished pages survive if it is killed. It imports no module of this project.
+milliseconds. A child limits its resources, confines itself, reads the document from standard input, and writes one
+frame per page to standard output (see ``_send``), so that finished pages survive if it is killed. Of this project it
+loads only ``plain_html``, by its path, and ``cache.confinement``.
 
-Control messages arrive on a socket, the standard input of the first process. ``pdf`` or ``image`` comes with two file
-descriptors, for the document and for the frames; the response is the process id of the child. ``kill <id>`` kills a
-child. When the socket closes, all children are killed and the process exits.
+Arguments: the folder that contains the package ``cache``, and the user of the children (empty: unchanged).
+
+Control messages arrive on a socket, the standard input of the first process. ``pdf``, ``image`` or ``html`` comes with
+two file descriptors, for the document and for the frames; the response is the process id of the child. ``kill <id>``
+kills a child. When the socket closes, all children are killed and the process exits.
 """
 
 from __future__ import annotations
 
-import ctypes
+import dataclasses
+import functools
 import importlib
+import importlib.util
 import io
 import json
 import os
@@ -21,10 +26,13 @@ import select
 import signal
 import socket
 import struct
+import sys
 from typing import Any, BinaryIO
 
 MEMORY_BYTES = 1024 * 1024 * 1024
 CPU_S = 90
+HTML_CPU_S = 1.0
+HTML_CPU_S_PER_MIB = 1.0
 MAX_TEXT_PAGES = 100
 MAX_IMAGE_PAGES = 50
 MAX_WIDTH_PX = 1100
@@ -39,7 +47,7 @@ MAX_PLACES = 1000
 MIN_FONT_PT = 3.0
 MIN_CONTRAST = 12
 SCAN_SHARE = 0.5
-_PR_SET_PDEATHSIG = 1
+_SYSTEM_FILES = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/fonts", "/etc/localtime")
 
 
 class Rejected(Exception):
@@ -47,14 +55,34 @@ class Rejected(Exception):
 
 
 def apply_limits() -> None:
-    """Limit memory and CPU time, and end with the parent process."""
+    """Limit memory and CPU time."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "prctl"):
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def confine() -> None:
+    """Give up files, sockets, new processes, capabilities and, as root, the user. Python's own files stay readable."""
+    packages, uid = sys.argv[1:]
+    confinement = _confinement(packages)
+    separated = confinement["landlock"].restrict_files(
+        readable=[sys.prefix, sys.base_prefix, f"/proc/{os.getpid()}", *_SYSTEM_FILES],
+        writable=["/dev/null", "/dev/zero", "/dev/urandom"],
+    )
+    privileges = confinement["privileges"]
+    keep_reading = separated and privileges.can_read_everything()
+    server = os.getppid()
+    privileges.drop_privileges(int(uid) if uid else None, keep_reading=keep_reading)
+    privileges.exit_with_parent(server)
+    confinement["seccomp"].refuse_system_calls(processes=False, network=False)
+
+
+@functools.cache
+def _confinement(packages: str) -> dict[str, Any]:
+    sys.path.append(packages)
+    names = ("landlock", "privileges", "seccomp")
+    return {name: importlib.import_module(f"cache.confinement.{name}") for name in names}
 
 
 def _pymupdf() -> Any:
@@ -251,6 +279,29 @@ def write_image(data: bytes, out: BinaryIO) -> None:
     _send(out, header, _jpeg(flat, IMAGE_JPEG_QUALITY))
 
 
+def write_html(data: bytes, out: BinaryIO) -> None:
+    """Write one ``html`` frame whose body is a ``PlainPage`` as JSON. ``data``: JSON with ``html`` and ``base_url``."""
+    document = json.loads(data)
+    size = len(document["html"].encode("utf-8", "surrogatepass"))
+    # The kernel ends the process after this CPU time. Other pages than hostile ones need 0.3 to 0.9 s per MiB.
+    signal.setitimer(signal.ITIMER_PROF, HTML_CPU_S + HTML_CPU_S_PER_MIB * size / 2**20)
+    page = _plain_html().read_html(document["html"], document["base_url"])
+    _send(out, {"type": "html"}, json.dumps(dataclasses.asdict(page)).encode("ascii"))
+
+
+@functools.cache
+def _plain_html() -> Any:
+    """Return the module next to this one. The folder is not importable: some names hide standard modules."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plain_html.py")  # noqa: PTH100, PTH118, PTH120
+    spec = importlib.util.spec_from_file_location("plain_html", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
 def _jpeg(picture: Any, quality: int) -> bytes:
     buffer = io.BytesIO()
     picture.save(buffer, "JPEG", quality=quality)
@@ -260,7 +311,7 @@ def _jpeg(picture: Any, quality: int) -> bytes:
 def write_document(kind: str, data: bytes, out: BinaryIO) -> None:
     """Write all frames of one document. The last one is ``end`` or ``rejected``."""
     try:
-        {"pdf": write_pdf, "image": write_image}[kind](data, out)
+        {"pdf": write_pdf, "image": write_image, "html": write_html}[kind](data, out)
     except Rejected as why:
         _send(out, {"type": "rejected", "reason": str(why)})
     except MemoryError:
@@ -278,6 +329,7 @@ def _run_child(kind: str, document: int, frames: int) -> None:
         os.dup2(frames, 1)
         os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         apply_limits()
+        confine()
         with open(0, "rb") as source, open(1, "wb") as out:
             write_document(kind, source.read(), out)
         code = 0
@@ -316,7 +368,9 @@ def serve(control: socket.socket) -> None:
 
 
 def _import_decoders() -> None:
+    _confinement(sys.argv[1])
     _pymupdf()
+    _plain_html()
     from PIL import Image
 
     Image.preinit()

@@ -16,14 +16,20 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 from cache.backends import document_child
-from cache.errors import CacheError
+from cache.backends.plain_html import PlainPage, read_html
+from cache.capture import CaptureOutcome
+from cache.confinement.privileges import DEFAULT_UID, user_change_problem
+from cache.errors import CacheError, DocumentRejected
 
 MAX_OUTPUT_BYTES = 200 * 1024 * 1024
 MAX_FRAME_BYTES = 32 * 1024 * 1024
 _FINAL_TYPES = frozenset({"end", "rejected"})
+DocumentKind: TypeAlias = Literal["pdf", "image", "html"]
+SHORT_HTML_CHARS = 4_000
+"""HTML up to this length is parsed in a thread: 30 MB and 0.1 s in the worst case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,15 +49,39 @@ class ChildOutput:
 
 
 async def decode_in_child(
-    kind: Literal["pdf", "image"], data: bytes, *, deadline_s: float = 50.0, frame_s: float = 20.0
+    kind: DocumentKind, data: bytes, *, deadline_s: float = 50.0, frame_s: float = 20.0
 ) -> ChildOutput:
     """Decode a document in a child process, which is gone when this returns or raises. ``frame_s``: limit per page."""
     async with _running_child(kind, data) as frames:
         return await _collect_frames(frames, deadline_s, frame_s)
 
 
+async def read_html_safely(html: str, base_url: str, *, deadline_s: float = 50.0) -> PlainPage:
+    """Extract the content of untrusted HTML, in a child process unless it is short.
+
+    The parser needs quadratic time and memory for some HTML: 25 kB of nested formatting takes 700 MB.
+
+    Raises:
+        DocumentRejected: the child exceeded its limits of CPU time (1 s, and 1 s per MiB of UTF-8) or memory (1 GiB).
+    """
+    if len(html) <= SHORT_HTML_CHARS:
+        return await asyncio.to_thread(read_html, html, base_url)
+    data = await asyncio.to_thread(lambda: json.dumps({"html": html, "base_url": base_url}).encode("ascii"))
+    output = await decode_in_child("html", data, deadline_s=deadline_s, frame_s=deadline_s)
+    page = next((frame.body for frame in output.frames if frame.header["type"] == "html"), None)
+    if page is None:
+        raise DocumentRejected(CaptureOutcome.TOO_LARGE, "the HTML takes too much time or memory to parse")
+    return await asyncio.to_thread(_plain_page, page)
+
+
+def _plain_page(body: bytes) -> PlainPage:
+    fields = json.loads(body)
+    links = tuple((str(label), str(target)) for label, target in fields.pop("links"))
+    return PlainPage(**fields | {"headlines": tuple(fields["headlines"]), "links": links})
+
+
 @asynccontextmanager
-async def _running_child(kind: Literal["pdf", "image"], data: bytes) -> AsyncIterator[asyncio.StreamReader]:
+async def _running_child(kind: DocumentKind, data: bytes) -> AsyncIterator[asyncio.StreamReader]:
     """Start a child for a document and yield the stream of its output."""
     server = await asyncio.to_thread(shared_server)
     # Sockets instead of a pipe: uvloop closes a pipe's descriptor twice, and a thread may have reused it in between.
@@ -75,7 +105,7 @@ async def _running_child(kind: Literal["pdf", "image"], data: bytes) -> AsyncIte
         closing.close()
 
 
-def _start_child(server: DocumentServer, kind: Literal["pdf", "image"], data: bytes, child_end: socket.socket) -> int:
+def _start_child(server: DocumentServer, kind: DocumentKind, data: bytes, child_end: socket.socket) -> int:
     """Pass a document to a child. ``child_end`` is closed in this process, so that the stream ends with the child."""
     with child_end, tempfile.TemporaryFile() as document:
         document.write(data)
@@ -133,7 +163,7 @@ class DocumentServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
 
-    def fork(self, kind: Literal["pdf", "image"], document: int, frames: int) -> int:
+    def fork(self, kind: DocumentKind, document: int, frames: int) -> int:
         """Start a child that reads ``document`` and writes to ``frames`` (file descriptors). Return its process id.
 
         Raises:
@@ -164,8 +194,9 @@ class DocumentServer:
         if self._control is None:
             parent_end, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with child_end:
+                user = "" if user_change_problem(DEFAULT_UID) else str(DEFAULT_UID)
                 self._process = subprocess.Popen(  # noqa: S603 - our own program, by its path
-                    [sys.executable, "-I", str(_PROGRAM)],
+                    [sys.executable, "-I", str(_PROGRAM), str(_PROGRAM.parents[2]), user],
                     stdin=child_end.fileno(),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,

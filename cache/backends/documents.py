@@ -17,7 +17,7 @@ from cache.errors import DocumentRejected
 from cache.page_text.text_boxes import Line, Piece, ScreenshotArea, places_json
 
 MAX_PAGE_BYTES = 24 * 1024 * 1024
-MAX_DOCUMENT_BYTES = 50 * 1024 * 1024
+MAX_DOCUMENT_BYTES = 100 * 1024 * 1024
 MAX_TEXT_CHARS = 2_000_000
 SNIFFED_BYTES = 1024
 _BEGINNING_CHARS = 40

@@ -75,12 +75,17 @@ class EgressProxy:
         self._resolver.close()
 
     @asynccontextmanager
-    async def proxy_port(self, *, max_bytes: int | None = None) -> AsyncIterator[ProxyPort]:
-        """Open a proxy port for one capture. All its connections are closed with it."""
+    async def proxy_port(
+        self, *, max_bytes: int | None = None, bound: socket.socket | None = None
+    ) -> AsyncIterator[ProxyPort]:
+        """Open a proxy port for one capture. All its connections are closed with it.
+
+        ``bound``: bound socket to listen on, for clients in another network namespace. None: a free loopback port.
+        """
         proxy_port = ProxyPort(
             self._dial, self._limits, max_bytes=self._limits.port_bytes if max_bytes is None else max_bytes
         )
-        await proxy_port.start()
+        await proxy_port.start(bound)
         try:
             yield proxy_port
         finally:

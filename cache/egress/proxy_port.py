@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine
@@ -130,8 +131,10 @@ class ProxyPort:
         self._retried.add(host_port)
         self._mark_flooded(host_port)
 
-    async def start(self) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=MAX_HEAD_BYTES, backlog=256)
+    async def start(self, bound: socket.socket | None = None) -> None:
+        """Listen on a bound socket, which is closed with this port, or on a free loopback port."""
+        place: dict[str, Any] = {"host": "127.0.0.1", "port": 0} if bound is None else {"sock": bound}
+        self._server = await asyncio.start_server(self._accept, **place, limit=MAX_HEAD_BYTES, backlog=256)
 
     async def aclose(self) -> None:
         if self._server is None:
