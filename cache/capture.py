@@ -11,6 +11,7 @@ from typing import Protocol
 from cache.urls import canonical_key
 
 SCREENSHOT_PREFIX = "screenshot-"
+PART_PREFIX = "part-"
 ALT_TEXT_HEADING = "[alternative texts of pictures]"
 """Heading of the section with image alternative texts. It is the last section of a page's hidden text."""
 
@@ -88,7 +89,7 @@ class Observation:
     Attributes:
         text: Visible text.
         screenshots: 0..n JPEGs, top to bottom. A PDF has one per page; a tall web page is split into tiles of at most
-            6,000 px.
+            6,000 px. The picture of an imported page is whole.
         original: The uploaded image, if ``screenshots`` contains a smaller version of it.
         places: Position of the text in the screenshots (JSON of ``cache.page_text.text_boxes``).
         links: Pairs of visible text and absolute target.
@@ -96,6 +97,7 @@ class Observation:
         gone: Whether the source is known not to exist (404, 410, no such host).
         provenance: Details about a ``source`` other than ``web``.
         soft_404_confidence: Set if a random sibling URL should be probed for a soft 404.
+        may_be_blocked: The page is empty and shows a sign that it refuses this browser.
     """
 
     url: str
@@ -123,6 +125,7 @@ class Observation:
     source: CaptureSource = CaptureSource.WEB
     provenance: Mapping[str, str] = field(default_factory=dict)
     soft_404_confidence: Soft404Confidence | None = None
+    may_be_blocked: bool = False
 
     @property
     def is_evidence(self) -> bool:
@@ -150,9 +153,11 @@ class Capture:
     Attributes:
         id: Identifies the attempt (``page_id`` in results).
         key: Canonical form of the URL.
-        blobs: Stored body by name: text, hidden_text, screenshot-0.., places, original, html, pdf, links.
+        blobs: Stored body by name: text, hidden_text, screenshot-0.., part-0.., places, original, html, pdf, links.
+            The parts are the screenshots as models are shown them, unless they are shown unchanged.
         alias_of: Id of the capture of another URL that this record refers to.
         hidden_words: Number of words that are in the document but not visible.
+        owner: The capture is used for the answers of this owner only. None: for all answers.
     """
 
     id: str
@@ -176,6 +181,7 @@ class Capture:
     source: CaptureSource = CaptureSource.WEB
     provenance: Mapping[str, str] = field(default_factory=dict)
     alias_of: str | None = None
+    owner: str | None = None
 
     @property
     def is_evidence(self) -> bool:
@@ -184,8 +190,16 @@ class Capture:
     @property
     def screenshot_names(self) -> tuple[str, ...]:
         """Roles of the screenshots, top to bottom."""
-        names = (name for name in self.blobs if name.startswith(SCREENSHOT_PREFIX))
-        return tuple(sorted(names, key=lambda name: int(name.removeprefix(SCREENSHOT_PREFIX))))
+        return self._numbered(SCREENSHOT_PREFIX)
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """Roles of the parts, top to bottom; empty if the screenshots are shown unchanged or were not prepared."""
+        return self._numbered(PART_PREFIX)
+
+    def _numbered(self, prefix: str) -> tuple[str, ...]:
+        names = (name for name in self.blobs if name.startswith(prefix))
+        return tuple(sorted(names, key=lambda name: int(name.removeprefix(prefix))))
 
     @property
     def final_key(self) -> str | None:
@@ -218,7 +232,7 @@ class Evidence:
     Attributes:
         text: Visible text of the page.
         links: Pairs of link text and target.
-        screenshots: 0..n JPEGs.
+        screenshots: 0..n JPEGs: the captured ones, or the parts that models are shown (``in_parts``).
         digests: SHA-256 (hex) of text, links and screenshots, in this order.
         hidden_text: Only for PDFs: text that is in the file but not visible. OCR text of a scan is also in ``text``;
             exclude it if the words must be visible on the page.
@@ -230,6 +244,7 @@ class Evidence:
     screenshots: tuple[bytes, ...] = ()
     digests: tuple[str, ...] = ()
     hidden_text: str = ""
+    in_parts: bool = False
 
     @property
     def page_id(self) -> str:

@@ -2,7 +2,8 @@
 
 Records are never overwritten; each attempt has its own record. A lookup by key returns the first of these that exists:
 the newest evidence of this key; the newest evidence of another URL whose final URL has this key (an alias); the newest
-attempt.
+attempt. Captures of an owner, such as uploads, are found only in lookups for this owner, and precede shared evidence:
+what one owner causes to be captured must not replace the evidence of another.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import structlog
 from pydantic import TypeAdapter, ValidationError
@@ -24,13 +25,17 @@ from cache.errors import IndexFailed
 _log = structlog.get_logger(__name__)
 
 
+_Captures: TypeAlias = dict[tuple[str, str | None], Capture]
+"""Captures by key and owner."""
+
+
 class CaptureIndex(Protocol):
     """Index of capture records. All methods raise IndexFailed if the index is unavailable."""
 
-    async def find(self, key: str) -> Capture | None:
+    async def find(self, key: str, owner: str | None = None) -> Capture | None:
         """Return the newest evidence of this key, else an alias (its ``key`` differs), else the newest attempt."""
 
-    async def newest(self, key: str) -> Capture | None:
+    async def newest(self, key: str, owner: str | None = None) -> Capture | None:
         """Return the newest attempt for this key, with any outcome."""
 
     async def get(self, capture_id: str) -> Capture | None: ...
@@ -44,25 +49,27 @@ class MemoryIndex:
 
     def __init__(self) -> None:
         self._by_id: dict[str, Capture] = {}
-        self._best: dict[str, Capture] = {}
-        self._newest: dict[str, Capture] = {}
-        self._by_final_key: dict[str, Capture] = {}
+        self._best: _Captures = {}
+        self._newest: _Captures = {}
+        self._by_final_key: _Captures = {}
 
-    async def find(self, key: str) -> Capture | None:
-        return self.find_sync(key)
+    async def find(self, key: str, owner: str | None = None) -> Capture | None:
+        return self.find_sync(key, owner)
 
-    def find_sync(self, key: str) -> Capture | None:
+    def find_sync(self, key: str, owner: str | None = None) -> Capture | None:
         """Synchronous version of ``find``."""
-        own = self._best.get(key)
-        return own if own is not None and own.is_evidence else self._by_final_key.get(key, own)
+        exact = _max_for(self._best, key, owner, _precedence)
+        if exact is not None and exact.is_evidence:
+            return exact
+        return _max_for(self._by_final_key, key, owner, _precedence) or exact
 
     async def captures(self) -> AsyncIterator[Capture]:
         """Iterate over all captures."""
         for capture in list(self._by_id.values()):
             yield capture
 
-    async def newest(self, key: str) -> Capture | None:
-        return self._newest.get(key)
+    async def newest(self, key: str, owner: str | None = None) -> Capture | None:
+        return _max_for(self._newest, key, owner, _time)
 
     async def get(self, capture_id: str) -> Capture | None:
         return self._by_id.get(capture_id)
@@ -102,12 +109,12 @@ class FolderIndex:
             await memory.record(capture)
         return cls(folder, memory)
 
-    async def find(self, key: str) -> Capture | None:
-        return await self._memory.find(key)
+    async def find(self, key: str, owner: str | None = None) -> Capture | None:
+        return await self._memory.find(key, owner)
 
-    def find_sync(self, key: str) -> Capture | None:
+    def find_sync(self, key: str, owner: str | None = None) -> Capture | None:
         """Synchronous version of ``find``."""
-        return self._memory.find_sync(key)
+        return self._memory.find_sync(key, owner)
 
     def captures(self) -> AsyncIterator[Capture]:
         """Iterate over all captures."""
@@ -120,8 +127,8 @@ class FolderIndex:
         await self.record(capture)
         return True
 
-    async def newest(self, key: str) -> Capture | None:
-        return await self._memory.newest(key)
+    async def newest(self, key: str, owner: str | None = None) -> Capture | None:
+        return await self._memory.newest(key, owner)
 
     async def get(self, capture_id: str) -> Capture | None:
         return await self._memory.get(capture_id)
@@ -142,12 +149,12 @@ class CombinedIndex:
     def __init__(self, first: CaptureIndex, second: CaptureIndex) -> None:
         self._both = first, second
 
-    async def find(self, key: str) -> Capture | None:
-        captures = [await index.find(key) for index in self._both]
+    async def find(self, key: str, owner: str | None = None) -> Capture | None:
+        captures = [await index.find(key, owner) for index in self._both]
         return next((capture for capture in captures if capture is not None and capture.is_evidence), _newer(*captures))
 
-    async def newest(self, key: str) -> Capture | None:
-        return _newer(*[await index.newest(key) for index in self._both])
+    async def newest(self, key: str, owner: str | None = None) -> Capture | None:
+        return _newer(*[await index.newest(key, owner) for index in self._both])
 
     async def get(self, capture_id: str) -> Capture | None:
         first, second = self._both
@@ -162,13 +169,24 @@ def _newer(one: Capture | None, other: Capture | None) -> Capture | None:
     return max((capture for capture in (one, other) if capture is not None), key=_time, default=None)
 
 
-def _store_max(memory: dict[str, Capture], key: str, capture: Capture, rank: Callable[[Capture], Any]) -> None:
-    if key not in memory or rank(capture) >= rank(memory[key]):
-        memory[key] = capture
+def _store_max(memory: _Captures, key: str, capture: Capture, rank: Callable[[Capture], Any]) -> None:
+    stored = memory.get((key, capture.owner))
+    if stored is None or rank(capture) >= rank(stored):
+        memory[key, capture.owner] = capture
 
 
-def _rank(capture: Capture) -> tuple[bool, datetime]:
-    return capture.is_evidence, capture.captured_at
+def _max_for(memory: _Captures, key: str, owner: str | None, rank: Callable[[Capture], Any]) -> Capture | None:
+    found = (memory.get((key, each)) for each in {None, owner})
+    return max((capture for capture in found if capture is not None), key=rank, default=None)
+
+
+def _rank(capture: Capture) -> tuple[bool, datetime, bool]:
+    """Of two captures of the same observation, the one with parts is the newer one."""
+    return capture.is_evidence, capture.captured_at, bool(capture.part_names)
+
+
+def _precedence(capture: Capture) -> tuple[bool, tuple[bool, datetime, bool]]:
+    return capture.is_evidence and capture.owner is not None, _rank(capture)
 
 
 def _time(capture: Capture) -> datetime:

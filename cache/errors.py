@@ -17,7 +17,10 @@ CacheError
 
 from __future__ import annotations
 
-from cache.capture import Capture, CaptureOutcome
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cache.capture import Capture, CaptureOutcome
 
 
 class CacheError(Exception):

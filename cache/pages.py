@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -22,10 +22,23 @@ from uuid import uuid4
 import structlog
 
 from cache.blobs import BlobStore
-from cache.capture import SCREENSHOT_PREFIX, Blob, Capture, CaptureOutcome, Capturer, Evidence, Observation, PageKind
+from cache.capture import (
+    PART_PREFIX,
+    SCREENSHOT_PREFIX,
+    Blob,
+    Capture,
+    CaptureOutcome,
+    Capturer,
+    CaptureSource,
+    Evidence,
+    Observation,
+    PageKind,
+)
 from cache.capture_index import CaptureIndex, capture_to_bytes
 from cache.errors import BlobCorrupt, BlobMissing, NoEvidence
+from cache.image_jobs import run_image_job
 from cache.lru import LRUCache
+from cache.page_text.screenshot_parts import screenshot_parts
 from cache.single_flight import SingleFlight
 from cache.urls import canonical_key, unfetchable_reason
 
@@ -38,8 +51,12 @@ class CaptureRecorder:
         self._index = index
         self._new_id = new_id
 
-    async def store(self, url: str, key: str, observation: Observation) -> Capture:
-        """Store an observation of ``url`` and return its capture.
+    async def store(
+        self, url: str, key: str, observation: Observation, *, owner: str | None = None, with_parts: bool = True
+    ) -> Capture:
+        """Store an observation of ``url`` and return its capture. For ``owner``, see ``Capture``.
+
+        ``with_parts``: also prepare and store the parts that models are shown of its screenshots.
 
         Raises:
             BlobStoreFailed, IndexFailed: the capture cannot be stored.
@@ -47,6 +64,8 @@ class CaptureRecorder:
         blobs: dict[str, Blob] = {}
         for name, (data, media_type) in _bodies_to_store(observation).items():
             blobs[name] = await self._blobs.put(data, media_type)
+        if with_parts and observation.is_evidence and observation.kind is not PageKind.PDF:
+            blobs |= await self._store_parts(observation.screenshots)
         capture = Capture(
             id=self._new_id(),
             url=url,
@@ -68,6 +87,7 @@ class CaptureRecorder:
             gone=observation.gone,
             source=observation.source,
             provenance=observation.provenance,
+            owner=owner,
         )
         await self._record(capture)
         _log.info(
@@ -81,22 +101,61 @@ class CaptureRecorder:
         )
         return capture
 
+    async def store_with_parts(self, capture: Capture, screenshots: Sequence[bytes]) -> Capture:
+        """Store another capture of the same observation, with the parts of its ``screenshots``.
+
+        The capture itself is not changed, because results refer to its bodies. It is returned if it needs no parts.
+
+        Raises:
+            BlobStoreFailed, IndexFailed: the capture cannot be stored.
+        """
+        parts = await self._store_parts(screenshots)
+        if not parts:
+            return capture
+        prepared = replace(capture, id=self._new_id(), blobs={**capture.blobs, **parts})
+        await self._record(prepared)
+        _log.info("screenshots prepared", url=capture.url, page_id=prepared.id, prepared_from=capture.id)
+        return prepared
+
     async def store_alias(
-        self, url: str, key: str, target: Capture, *, provenance: Mapping[str, str] | None = None
+        self,
+        url: str,
+        key: str,
+        target: Capture,
+        *,
+        provenance: Mapping[str, str] | None = None,
+        owner: str | None = None,
     ) -> Capture:
         """Store a capture of another URL for ``url`` as an alias.
 
         ``provenance``: set if a person chose the alias; None if the other URL has the same final URL.
+        ``owner``: owner of the alias; an alias of an owner's capture always has this owner.
 
         Raises:
             BlobStoreFailed, IndexFailed: the alias cannot be stored.
         """
-        capture = replace(target, id=self._new_id(), url=url, key=key, alias_of=target.alias_of or target.id)
+        capture = replace(
+            target,
+            id=self._new_id(),
+            url=url,
+            key=key,
+            alias_of=target.alias_of or target.id,
+            owner=target.owner or owner,
+        )
         if provenance is not None:
             capture = replace(capture, provenance={**target.provenance, **provenance})
         await self._record(capture)
         _log.info("page stored as alias", url=url, page_id=capture.id, alias_of=capture.alias_of, cited_as=target.url)
         return capture
+
+    async def _store_parts(self, screenshots: Sequence[bytes]) -> dict[str, Blob]:
+        """Store the parts of a page by name; none if its screenshots are shown unchanged or cannot be decoded."""
+        parts = await run_image_job(screenshot_parts, screenshots) if screenshots else ()
+        if parts == tuple(screenshots):
+            return {}
+        return {
+            f"{PART_PREFIX}{number}": await self._blobs.put(part, "image/jpeg") for number, part in enumerate(parts)
+        }
 
     async def _record(self, capture: Capture) -> None:
         await self._blobs.put_record(capture.id, capture_to_bytes(capture))
@@ -208,43 +267,56 @@ class PageCache:
         self._archive = archive
         self._failure_ttl = timedelta(seconds=failure_ttl_s)
         self._max_age = None if max_age_s is None else timedelta(seconds=max_age_s)
-        self._lookups: SingleFlight[tuple[str, bool], Capture] = SingleFlight()
-        self._captures: SingleFlight[str, Capture] = SingleFlight()
+        self._lookups: SingleFlight[tuple[str, bool, str | None], Capture] = SingleFlight()
+        self._captures: SingleFlight[tuple[str, str | None], Capture] = SingleFlight()
         self._loads: SingleFlight[str, Evidence] = SingleFlight()
         self._evidence_cache: LRUCache[str, Evidence] = LRUCache(evidence_cache_bytes)
         self._own_denials: deque[str] = deque(maxlen=_MAX_DENIALS)
         """Captures that the egress settings of this instance denied. Denials of other instances are not reused."""
 
-    async def get(self, url: str, *, refresh: bool = False, near: datetime | None = None) -> Capture:
+    async def get(
+        self, url: str, *, refresh: bool = False, near: datetime | None = None, owner: str | None = None
+    ) -> Capture:
         """Return the capture of a page: a stored one or a new one. ``refresh`` always makes a new one.
 
-        ``near``: time of the citation, to choose among several copies in the archive.
+        ``near``: time of the citation, to choose among several copies in the archive. ``owner``: owner of the answers,
+        whose own captures are found, too. A new capture is used for all owners, unless this owner replaces a capture
+        that the others keep.
 
         Raises:
             BlobStoreFailed, IndexFailed: the capture cannot be stored.
             BrowserUnavailable: this machine has no usable browser.
         """
         key = canonical_key(url)
-        return await self._lookups.run((key, refresh), lambda: self._find_or_capture(url, key, near, refresh=refresh))
+        return await self._lookups.run(
+            (key, refresh, owner), lambda: self._find_or_capture(url, key, near, owner, refresh=refresh)
+        )
 
-    async def add(self, url: str, observation: Observation) -> Capture:
+    async def add(
+        self, url: str, observation: Observation, *, owner: str | None = None, with_parts: bool = True
+    ) -> Capture:
         """Store an observation from another source, for example an upload. If it is evidence, later lookups return it.
+
+        ``owner``: only lookups for this owner return it. Without ``with_parts``, the parts of an import's screenshots
+        are prepared when it is first used.
 
         Raises:
             BlobStoreFailed, IndexFailed: the capture cannot be stored.
         """
-        return await self._recorder.store(url, canonical_key(url), observation)
+        return await self._recorder.store(url, canonical_key(url), observation, owner=owner, with_parts=with_parts)
 
-    async def add_alias(self, url: str, target: Capture, provenance: Mapping[str, str]) -> Capture:
+    async def add_alias(
+        self, url: str, target: Capture, provenance: Mapping[str, str], *, owner: str | None = None
+    ) -> Capture:
         """Store an alias: use the capture ``target`` for ``url`` because a person said so (see ``provenance``).
 
         Raises:
             BlobStoreFailed, IndexFailed: the alias cannot be stored.
         """
-        return await self._recorder.store_alias(url, canonical_key(url), target, provenance=provenance)
+        return await self._recorder.store_alias(url, canonical_key(url), target, provenance=provenance, owner=owner)
 
     async def evidence(self, capture: Capture) -> Evidence:
-        """Return the evidence of a capture.
+        """Return the evidence of a capture, or of another capture of the same observation with parts (``add``).
 
         Raises:
             NoEvidence: the capture is not evidence.
@@ -255,19 +327,19 @@ class PageCache:
         cached = self._evidence_cache.get(capture.id)
         return cached if cached is not None else await self._loads.run(capture.id, lambda: self._load(capture))
 
-    async def evidence_for(self, url: str, *, near: datetime | None = None) -> Evidence:
-        """Return the evidence of a page. Capture it again if the stored bodies are damaged.
+    async def evidence_for(self, url: str, *, near: datetime | None = None, owner: str | None = None) -> Evidence:
+        """Return the evidence of a page. Capture it again if the stored bodies are damaged. For options, see ``get``.
 
         Raises:
             NoEvidence: there is none; carries the outcome and whether the page is known to be gone.
             BlobStoreFailed, IndexFailed, BrowserUnavailable: a failure of this service.
         """
-        stored = await self.get(url, near=near)
+        stored = await self.get(url, near=near, owner=owner)
         try:
             return await self.evidence(stored)
         except (BlobMissing, BlobCorrupt) as damage:
             _log.warning("evidence damaged", url=url, sha256=damage.sha256, page_id=stored.id)
-        recaptured = await self._recapture(url, near)
+        recaptured = await self._recapture(url, near, stored.owner)
         try:
             return await self.evidence(recaptured)
         except (BlobMissing, BlobCorrupt, NoEvidence) as failed:
@@ -275,12 +347,12 @@ class PageCache:
             detail = f"the stored copy is damaged, and a new capture ended with {recaptured.outcome.value}"
             raise NoEvidence(url, CaptureOutcome.CORRUPT, detail, gone=False, capture=stored) from failed
 
-    async def _recapture(self, url: str, near: datetime | None) -> Capture:
+    async def _recapture(self, url: str, near: datetime | None, owner: str | None) -> Capture:
         """Return a new capture, or a recent failure, so that not every claim on the page waits for the next failure."""
-        newest = await self._index.newest(canonical_key(url))
+        newest = await self._index.newest(canonical_key(url), owner)
         if newest is not None and not newest.is_evidence and self._is_fresh(newest):
             return newest
-        return await self.get(url, refresh=True, near=near)
+        return await self.get(url, refresh=True, near=near, owner=owner)
 
     async def aclose(self) -> None:
         closing = [asyncio.create_task(each.aclose()) for each in (self._lookups, self._captures, self._loads)]
@@ -291,32 +363,51 @@ class PageCache:
         finally:
             await asyncio.gather(*closing)
 
-    async def _find_or_capture(self, url: str, key: str, near: datetime | None, *, refresh: bool) -> Capture:
-        before = await self._index.newest(key) if refresh else None
-        if not refresh and (known := await self._find_reusable(url, key)) is not None:
+    async def _find_or_capture(
+        self, url: str, key: str, near: datetime | None, owner: str | None, *, refresh: bool
+    ) -> Capture:
+        before = await self._index.newest(key, owner) if refresh else None
+        if not refresh and (known := await self._find_reusable(url, key, owner)) is not None:
             return known
+        new_owner = owner if refresh else await self._owner_of_new(key, owner)
 
         async def with_lock() -> Capture:
             async with self._locks.lock(key):
                 # Another process may have captured the page while this one waited for the lock.
-                known = await (self._find_newer(before, key) if refresh else self._find_reusable(url, key))
-                return known if known is not None else await self._capture(url, key, near)
+                if refresh:
+                    known = await self._find_newer(before, key, owner)
+                else:
+                    known = await self._find_reusable(url, key, new_owner)
+                return known if known is not None else await self._capture(url, key, near, new_owner)
 
-        return await self._captures.run(key, with_lock)
+        return await self._captures.run((key, new_owner), with_lock)
 
-    async def _find_reusable(self, url: str, key: str) -> Capture | None:
+    async def _owner_of_new(self, key: str, owner: str | None) -> str | None:
+        """Return the owner of a capture that replaces one without a request to capture the page again.
+
+        It is shared, unless it replaces a capture of the owner, or one that the owner deleted and all others use.
+        """
+        if owner is None:
+            return None
+        own, shared = await self._index.find(key, owner), await self._index.find(key)
+        if own is not None and own.is_evidence and own.owner == owner:
+            return owner
+        return owner if shared is not None and shared.is_evidence and self._is_fresh(shared) else None
+
+    async def _find_reusable(self, url: str, key: str, owner: str | None) -> Capture | None:
         """Return the stored capture to reuse, or None if a new capture is needed."""
-        capture = await self._index.find(key)
+        capture = await self._index.find(key, owner)
         if capture is None:
             return None
         if self._is_fresh(capture):
             return capture if capture.key == key else await self._recorder.store_alias(url, key, capture)
-        newest = await self._index.newest(key)
+        newest = await self._index.newest(key, owner)
         return newest if newest is not None and not newest.is_evidence and self._is_fresh(newest) else None
 
-    async def _find_newer(self, before: Capture | None, key: str) -> Capture | None:
-        newest = await self._index.newest(key)
-        return newest if newest is not None and (before is None or newest.id != before.id) else None
+    async def _find_newer(self, before: Capture | None, key: str, owner: str | None) -> Capture | None:
+        newest = await self._index.newest(key, owner)
+        is_new = newest is not None and newest.owner == owner and (before is None or newest.id != before.id)
+        return newest if is_new else None
 
     def _is_fresh(self, known: Capture) -> bool:
         if known.outcome is CaptureOutcome.EGRESS_DENIED and known.id not in self._own_denials:
@@ -326,18 +417,18 @@ class PageCache:
             return self._max_age is None or age <= self._max_age
         return age <= self._failure_ttl
 
-    async def _capture(self, url: str, key: str, near: datetime | None) -> Capture:
+    async def _capture(self, url: str, key: str, near: datetime | None, owner: str | None) -> Capture:
         observation = await self._observe(url)
-        capture = await self._recorder.store(url, key, observation)
+        capture = await self._recorder.store(url, key, observation, owner=owner)
         if capture.outcome is CaptureOutcome.EGRESS_DENIED:
             self._own_denials.append(capture.id)
         if self._archive is None or capture.is_evidence:
             return capture
-        stored = await self._index.find(key)
+        stored = await self._index.find(key, owner)
         if stored is not None and stored.is_evidence:
             return capture  # stored evidence from the page's own server has precedence over an archive
         copy = await self._archive.find_copy(url.strip(), observation, near)
-        return capture if copy is observation else await self._recorder.store(url, key, copy)
+        return capture if copy is observation else await self._recorder.store(url, key, copy, owner=owner)
 
     async def _observe(self, url: str) -> Observation:
         refusal = unfetchable_reason(url)
@@ -352,10 +443,13 @@ class PageCache:
             detail=refusal,
         )
 
-    async def _load(self, capture: Capture) -> Evidence:
+    async def _load(self, imported: Capture) -> Evidence:
+        capture = await self._with_parts(imported)
+        if capture is not imported and (cached := self._evidence_cache.get(capture.id)) is not None:
+            return cached
         text = await self._body(capture, "text")
         links = await self._body(capture, "links")
-        shots = capture.screenshot_names
+        shots = capture.part_names or capture.screenshot_names
         names = [name for name in ("text", "links", *shots) if name in capture.blobs]
         # The hidden text of web pages mostly repeats visible text. Only that of PDFs is useful for a judge.
         hidden = await self._body(capture, "hidden_text") if capture.kind is PageKind.PDF else b""
@@ -366,9 +460,21 @@ class PageCache:
             screenshots=tuple([await self._body(capture, name) for name in shots]),
             digests=tuple(capture.blobs[name].sha256 for name in names),
             hidden_text=hidden.decode("utf-8"),
+            in_parts=bool(capture.part_names),
         )
         self._evidence_cache.put(evidence.page_id, evidence, evidence.size)
         return evidence
+
+    async def _with_parts(self, capture: Capture) -> Capture:
+        """Return a capture of the same observation with parts, if the capture is an import that needs them."""
+        shots = capture.screenshot_names
+        has_parts = bool(capture.part_names) or not shots or capture.kind is PageKind.PDF
+        if has_parts or capture.source is not CaptureSource.IMPORT:
+            return capture
+        known = await self._index.find(capture.key, capture.owner)
+        if known is not None and known.part_names and capture.blobs.items() <= known.blobs.items():
+            return known
+        return await self._recorder.store_with_parts(capture, [await self._body(capture, name) for name in shots])
 
     async def _body(self, capture: Capture, name: str) -> bytes:
         blob = capture.blobs.get(name)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+from cache.backends.document_decoder import read_html_safely
 from cache.backends.documents import ByteKind, decode_html, read_document, sniff
-from cache.backends.plain_html import read_html
-from cache.capture import Observation
+from cache.capture import CaptureOutcome, Observation
 from cache.classify.quality import PageFacts, classify
 from cache.errors import DocumentRejected
 
@@ -28,7 +28,12 @@ async def read_content(received: Observation, content: bytes, content_type: str,
 async def read_page(received: Observation, html: str, content: bytes) -> Observation:
     """Return ``received`` completed with the content of an unrendered web page. ``content`` is stored as its HTML."""
     final_url = received.final_url or received.url
-    page = await asyncio.to_thread(read_html, html, final_url)
+    try:
+        page = await read_html_safely(html, final_url)
+    except DocumentRejected as rejected:
+        is_error = (received.http_status or 200) >= 400
+        outcome = CaptureOutcome.HTTP_ERROR if is_error else rejected.outcome
+        return replace(received, outcome=outcome, detail=rejected.detail, html=content)
     facts = PageFacts(
         url=received.url,
         final_url=final_url,

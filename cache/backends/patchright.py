@@ -13,23 +13,28 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
-from patchright.async_api import Browser, BrowserContext, CDPSession, Error, Frame, Page, Playwright, async_playwright
+from patchright._impl._errors import Error  # async_api, which exports it, takes 0.1 s to import
 
 from cache.backends.browser_pool import BrowserLease, BrowserPool
 from cache.backends.browser_process import FLAGS, SANDBOX_ERRORS, Driver, Launch, MemoryLimiter, prepare_launch
 from cache.backends.devtools import MainDocument, PageLost
-from cache.backends.readiness import HEIGHT_PX, WIDTH_PX, ClockStuck
+from cache.backends.readiness import HEIGHT_PX, MAX_GROWN_PX, WIDTH_PX, ClockStuck
 from cache.backends.visit import READING_S, Visit
 from cache.capture import CaptureOutcome, Observation
+from cache.confinement.own_network import PORTS
+from cache.confinement.privileges import DEFAULT_UID
 from cache.egress.proxy import EgressProxy, ProxyPort
 from cache.errors import BrowserUnavailable, SandboxUnavailable
 from cache.page_scripts import script
 from cache.page_text.visible_text import MAX_FRAMES, FrameLost, FrameView
 from cache.pages import utc_now
 from cache.urls import unfetchable_reason
+
+if TYPE_CHECKING:
+    from patchright.async_api import Browser, BrowserContext, CDPSession, Frame, Page, Playwright
 
 _log = structlog.get_logger(__name__)
 
@@ -83,7 +88,9 @@ class BrowserCapturer:
         deadline_s: float = DEADLINE_S,
         pages_per_browser: int = PAGES_PER_BROWSER,
         allow_unsandboxed: bool = False,
+        max_height_px: int = MAX_GROWN_PX,
         contact: str = "",
+        uid: int = DEFAULT_UID + 1,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         """Create a capturer; the browser starts with the first page.
@@ -93,9 +100,11 @@ class BrowserCapturer:
             proxy: Egress proxy.
             semaphore: Acquired for each capture.
             deadline_s: Time limit of a capture.
-            pages_per_browser: Number of pages after which the browser is replaced.
+            pages_per_browser: Number of pages after which the browser is replaced, at most 250.
             allow_unsandboxed: Run without a sandbox if none is available.
+            max_height_px: Height of the part of a page that is shown in screenshots, in CSS pixels (1,280 px wide).
             contact: Added to the user agent.
+            uid: User of the browser if this process is root.
             clock: Returns the current time.
         """
         self.executable = executable
@@ -103,9 +112,12 @@ class BrowserCapturer:
         self._semaphore = semaphore
         self._deadline_s = deadline_s
         self._allow_unsandboxed = allow_unsandboxed
+        self._max_height_px = max_height_px
         self._contact = contact
+        self._uid = uid
         self._clock = clock
-        self._pool = BrowserPool(self._start, pages_per_browser=pages_per_browser)
+        self._pages_per_browser = min(pages_per_browser, len(PORTS))
+        self._pool = BrowserPool(self._start, pages_per_browser=self._pages_per_browser)
 
     @property
     def sandboxed(self) -> bool | None:
@@ -168,7 +180,7 @@ class BrowserCapturer:
         async with (
             self._pool.lease() as lease,
             lease.browser.memory_limiter.monitor(),
-            self._proxy.proxy_port() as proxy_port,
+            self._proxy.proxy_port(bound=lease.browser.launch.next_port()) as proxy_port,
         ):
             kills = lease.browser.memory_limiter.kills
             sandbox = "on" if lease.browser.sandboxed else "off"
@@ -177,7 +189,16 @@ class BrowserCapturer:
             try:
                 async with _open_page(lease, proxy_port) as page, page.until_crash():
                     seen = replace(initial, versions=versions)
-                    return await Visit(page, proxy_port, seen, deadline, reading_s, real_clock=real_clock).run()
+                    visit = Visit(
+                        page,
+                        proxy_port,
+                        seen,
+                        deadline,
+                        reading_s,
+                        real_clock=real_clock,
+                        max_height_px=self._max_height_px,
+                    )
+                    return await visit.run()
             except PageLost as lost:
                 if lease.browser.memory_limiter.kills > kills:
                     raise _MemoryExceeded from lost
@@ -199,7 +220,15 @@ class BrowserCapturer:
 
     async def _launch(self, *, sandboxed: bool) -> _RunningBrowser:
         needs_no_sandbox = self._allow_unsandboxed and not sandboxed
-        launch = await asyncio.to_thread(prepare_launch, self.executable, allow_unsandboxed=needs_no_sandbox)
+        launch = await asyncio.to_thread(
+            prepare_launch,
+            self.executable,
+            allow_unsandboxed=needs_no_sandbox,
+            uid=self._uid,
+            pages=self._pages_per_browser,
+        )
+        from patchright.async_api import async_playwright
+
         driver = Driver(async_playwright())
         try:
             playwright: Playwright = await driver.start()
@@ -221,13 +250,20 @@ class BrowserCapturer:
                 handle_sighup=False,
             )
             user_agent = await _user_agent(browser, self._contact)
+            await asyncio.to_thread(launch.receive_ports)
         except BaseException as failed:
             launch.kill()
             await driver.stop()
             if isinstance(failed, Error):
                 raise _launch_error(self.executable, failed) from failed
             raise
-        _log.info("browser started", executable=str(self.executable), version=browser.version, sandboxed=sandboxed)
+        _log.info(
+            "browser started",
+            executable=str(self.executable),
+            version=browser.version,
+            sandboxed=sandboxed,
+            own_network=launch.receiver is not None,
+        )
         return _RunningBrowser(driver, browser, launch, MemoryLimiter(launch.browser_pid()), sandboxed, user_agent)
 
 

@@ -4,16 +4,40 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from urllib.parse import urljoin
 
 import html2text
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 _MAX_LINKS = 5000
+_MAX_LINK_CHARS = 1000
+_MAX_TARGET_CHARS = 10_000
+_MAX_HEADLINES = 50
+_MAX_HEADLINE_CHARS = 2000
+_MAX_NODES = 500
+_MAX_NESTING = 512
+"""Levels of elements that browsers create."""
+_MAX_PASSWORD_FIELDS = 5
+_MAX_USER_FIELDS = 200
+_MAX_OVERLAYS = 10
 _MAX_HIDDEN_CHARS = 200_000
 _ROOT_TAGS = frozenset({"html", "body"})  # never removed as hidden, because scripts often show them after loading
-_NOSCRIPT = re.compile(r"<noscript\b[^>]*>.*?</noscript\s*>", re.IGNORECASE | re.DOTALL)
+_NOSCRIPT_START = re.compile(r"<noscript\b", re.IGNORECASE)
+_NOSCRIPT_END = re.compile(r"</noscript\s*>", re.IGNORECASE)
+_SPACE_RUN = re.compile(r"\s{2,}")
+_INDENTING = frozenset({"ul", "ol", "blockquote"})
+_MAX_INDENTATION = 50
+_MAX_COLUMNS = 1000
+_MAX_CHARREF_CHARS = 8
+_MAX_MARKUP_PER_MIB = 170_000
+"""Tags, comments and entities per MiB that the converter reads in 1 s. Tables of short cells have 150,000."""
+_BEFORE_ESCAPED = re.compile(
+    rf"\\(?=[{re.escape(html2text.config.RE_SLASH_CHARS)}])|^\s*\d+(?=\.\s)|^\s*(?=\+\s|-[\s-])", re.MULTILINE
+)
+"""What is before a character that would be Markdown: the four patterns of the library in one."""
 _CONSENT_WORDS = re.compile(
     r"cookie|consent|gdpr|onetrust|didomi|usercentrics|truste|sp_message|iubenda|qc-cmp|cmpbox|cmp-", re.I
 )
@@ -62,7 +86,12 @@ class PlainPage:
 
 
 def read_html(html: str, base_url: str) -> PlainPage:
-    """Extract title, headlines, markdown-like text, links and form facts. CPU-bound: run it in a thread."""
+    """Extract title, headlines, markdown-like text, links and form facts. CPU-bound.
+
+    The parser needs quadratic time and memory for some nested elements. Untrusted HTML of more than a few kilobytes
+    belongs into a child process: use ``cache.backends.document_decoder.read_html_safely``. All other steps take linear
+    time: they examine a limited number of elements that may contain each other.
+    """
     tree = LexborHTMLParser(_without_noscript(html))
     title = tree.css_first("title")
     title_text = _text(title) if title is not None else ""
@@ -73,21 +102,98 @@ def read_html(html: str, base_url: str) -> PlainPage:
             option.decompose()
     hidden = _remove_hidden(tree)
     passwords = tree.css("input[type=password]")
-    page_chars = len(_text(tree.body)) if passwords and tree.body is not None else 0
+    examined = passwords[:_MAX_PASSWORD_FIELDS]
+    forms = _Forms(tree)
     return PlainPage(
         title=title_text,
         headlines=_headlines(tree, "h1") or _headlines(tree, "h2")[:1],
-        text=_markdown(tree.html or ""),
+        text=_text_of(tree, len(html)),
         links=tuple(_links(tree, base_url)),
         has_password_field=bool(passwords),
-        login_form_chars=max((_form_chars(node, page_chars) for node in passwords), default=0),
+        login_form_chars=max(map(forms.login_chars, examined), default=0),
         consent_chars=_consent_chars(tree),
         inputs=len(tree.css(_FIELDS)),
         images=len(tree.css("img[src], picture, video, svg")),
         hidden=hidden,
-        has_user_field=any(map(_is_user_field, tree.css(_TEXT_FIELDS))),
-        is_registration=bool(passwords) and all(map(_asks_for_new_password, passwords)),
+        has_user_field=forms.has_user_field(tree.css(_TEXT_FIELDS)),
+        is_registration=bool(passwords) and all(map(forms.asks_for_new_password, examined)),
     )
+
+
+def _text_of(tree: LexborHTMLParser, source_chars: int) -> str:
+    """Return the text of a page; as lines without Markdown if it has so much markup that the converter takes long.
+
+    The rule is a number and not a duration, so that a page has the same text on every machine.
+    """
+    html = tree.html or ""
+    if html.count("<") + html.count("&") <= _MAX_MARKUP_PER_MIB * max(1.0, source_chars / 2**20):
+        return html_to_text(html)
+    lines = (" ".join(line.split()) for line in tree.root.text(separator="\n").splitlines()) if tree.root else ()
+    return "\n".join(filter(None, lines))
+
+
+def html_to_text(html: str) -> str:
+    """Return markdown-like text of HTML, without links, images and emphasis."""
+    converter = TextConverter()
+    converter.ignore_links = True
+    converter.ignore_images = True
+    converter.ignore_emphasis = True
+    return converter.handle(html).strip()
+
+
+class TextConverter(html2text.HTML2Text):
+    """Converter of HTML to Markdown, without line wrapping, whose time and output are linear in the length."""
+
+    def __init__(self) -> None:
+        super().__init__(bodywidth=0)
+        self._depth = self._ignored = 0
+
+    def feed(self, data: str) -> None:
+        """Escape tags and comments that are never closed: the parser needs quadratic time for them."""
+        data = data.replace("<![", "<! [")  # in HTML, a comment that ends at the next ">"
+        for opening, closing in (("<!--", "-->"), ("<", ">")):
+            head, end, tail = data.rpartition(closing)
+            data = head + end + tail.replace(opening, f"&lt;{opening[1:]}")
+        super().feed(data)
+
+    def handle_tag(self, tag: str, attrs: dict[str, str | None], start: bool) -> None:
+        """Ignore deeply nested lists and quotations, because each of their lines is indented, and very wide tables."""
+        if tag in _INDENTING:
+            if start and self._depth >= _MAX_INDENTATION:
+                self._ignored += 1
+                return
+            if not start and self._ignored:
+                self._ignored -= 1
+                return
+            self._depth = max(0, self._depth + (1 if start else -1))
+        super().handle_tag(tag, attrs, start)
+        self.td_count = min(self.td_count, _MAX_COLUMNS)
+
+    def handle_data(self, data: str, entity_char: bool = False) -> None:
+        """Collapse white space first: the patterns of the library are quadratic in it. Escape in one pass."""
+        if self.style:
+            return
+        if not self.pre:
+            data = _SPACE_RUN.sub(_as_one_space, data)
+            if not entity_char and not self.code:
+                data = _BEFORE_ESCAPED.sub(_with_backslash, data)
+        super().handle_data(data, entity_char=True)
+
+    def updatepos(self, i: int, j: int) -> int:
+        """Count no lines: nothing reads the line number, and counting takes a tenth of the time."""
+        return j
+
+    def charref(self, name: str) -> str:
+        """Replace numbers that are too long for a character, which would raise an error."""
+        return super().charref(name if len(name) <= _MAX_CHARREF_CHARS else "xFFFD")
+
+
+def _as_one_space(run: re.Match[str]) -> str:
+    return "\n" if "\n" in run[0] else " "
+
+
+def _with_backslash(before: re.Match[str]) -> str:
+    return before[0] + "\\"
 
 
 def _remove_hidden(tree: LexborHTMLParser) -> str:
@@ -104,31 +210,31 @@ def _remove_hidden(tree: LexborHTMLParser) -> str:
 
 def _without_noscript(html: str) -> str:
     """Remove ``noscript`` elements. The parser would treat those in the head as text of the page."""
-    end = html.lower().rfind("</noscript")  # unclosed elements after the last end tag would make the search quadratic
-    return html if end < 0 else _NOSCRIPT.sub("", html[: end + 11]) + html[end + 11 :]
+    parts, at = [], 0
+    while start := _NOSCRIPT_START.search(html, at):
+        opened = html.find(">", start.end())
+        end = _NOSCRIPT_END.search(html, opened) if opened >= 0 else None
+        if end is None:
+            break
+        parts.append(html[at : start.start()])
+        at = end.end()
+    return "".join([*parts, html[at:]])
 
 
 def _headlines(tree: LexborHTMLParser, tag: str) -> tuple[str, ...]:
-    return tuple(filter(None, (_text(node) for node in tree.css(tag))))
-
-
-def _markdown(html: str) -> str:
-    converter = html2text.HTML2Text(bodywidth=0)
-    converter.ignore_links = True
-    converter.ignore_images = True
-    converter.ignore_emphasis = True
-    return converter.handle(html).strip()
+    nodes = tree.css(tag)[:_MAX_HEADLINES]
+    return tuple(filter(None, (_beginning(node, max_chars=_MAX_HEADLINE_CHARS) for node in nodes)))
 
 
 def _links(tree: LexborHTMLParser, base_url: str) -> list[tuple[str, str]]:
     links: list[tuple[str, str]] = []
     for node in tree.css("a[href]")[:_MAX_LINKS]:
         try:
-            target = urljoin(base_url, node.attributes.get("href") or "")
+            target = urljoin(base_url, (node.attributes.get("href") or "")[:_MAX_TARGET_CHARS])
         except ValueError:
             continue
         if target.startswith(("http://", "https://")):
-            links.append((_text(node), target))
+            links.append((_beginning(node, max_chars=_MAX_LINK_CHARS), target))
     return links
 
 
@@ -139,65 +245,118 @@ def _unselected_options(choice: LexborNode) -> list[LexborNode]:
     return [*options[:chosen], *options[chosen + 1 :]]
 
 
+class _Forms:
+    """Facts about the forms of a page. The text of each form is read once."""
+
+    def __init__(self, tree: LexborHTMLParser) -> None:
+        self._tree = tree
+        self._texts: dict[int, str] = {}
+        self._passwords: dict[int, list[str]] = {}
+        self._page_chars: int | None = None
+
+    def login_chars(self, field: LexborNode) -> int:
+        """Return the length of the visible text of the form around a field.
+
+        A form around most of the page, as ASP.NET generates it, does not count; then the text near the field counts.
+        """
+        form = _enclosing_form(field)
+        if form is None:
+            return _near_chars(field, None)
+        chars = len(self._text(form))
+        if chars > _MAX_FORM_CHARS or (chars > _MAX_NEAR_CHARS and chars >= _PAGE_SHARE * self._chars_of_page()):
+            return _near_chars(field, form)
+        return chars
+
+    def asks_for_new_password(self, field: LexborNode) -> bool:
+        """Return whether a password field is for a new password."""
+        form = _enclosing_form(field)
+        own = field.attributes.get("autocomplete") or ""
+        if form is None:
+            return "new-password" in own
+        if form.mem_id not in self._passwords:
+            fields = form.css("input[type=password]")
+            self._passwords[form.mem_id] = [node.attributes.get("autocomplete") or "" for node in fields]
+        group = self._passwords[form.mem_id]
+        return "new-password" in own or (len(group) > 1 and "current-password" not in group)
+
+    def has_user_field(self, fields: Iterable[LexborNode]) -> bool:
+        """Return whether a field asks for a user name or an e-mail address, other than for a newsletter."""
+        user_fields = islice(filter(_is_named_after_user, fields), _MAX_USER_FIELDS)
+        return not all(map(self._is_newsletter, map(_enclosing_form, user_fields)))
+
+    def _is_newsletter(self, form: LexborNode | None) -> bool:
+        if form is None:
+            return False
+        names = f"{form.attributes.get('class') or ''} {form.attributes.get('id') or ''}"
+        return _NEWSLETTER_WORDS.search(f"{names} {self._text(form)[:500]}") is not None
+
+    def _text(self, form: LexborNode) -> str:
+        if form.mem_id not in self._texts:
+            self._texts[form.mem_id] = _text(form)
+        return self._texts[form.mem_id]
+
+    def _chars_of_page(self) -> int:
+        if self._page_chars is None:
+            self._page_chars = 0 if self._tree.body is None else len(_text(self._tree.body))
+        return self._page_chars
+
+
 def _enclosing_form(node: LexborNode) -> LexborNode | None:
     ancestor: LexborNode | None = node.parent
-    while ancestor is not None and ancestor.tag != "form":
+    for _ in range(_MAX_NESTING):
+        if ancestor is None or ancestor.tag == "form":
+            return ancestor
         ancestor = ancestor.parent
-    return ancestor
+    return None
 
 
-def _form_chars(field: LexborNode, page_chars: int) -> int:
-    """Return the length of the visible text of the form around a field.
-
-    A form around most of the page, as ASP.NET generates it, does not count; then the text near the field counts.
-    ``page_chars``: length of the page's text.
-    """
-    form = _enclosing_form(field)
-    in_form = 0 if form is None else len(_text(form))
-    is_page = in_form > _MAX_FORM_CHARS or (in_form > _MAX_NEAR_CHARS and in_form >= _PAGE_SHARE * page_chars)
-    if form is not None and not is_page:
-        return in_form
-    chars, ancestor = 0, field.parent
-    while ancestor is not None and ancestor.tag not in _ROOT_TAGS and ancestor != form:
-        text_chars = len(_text(ancestor))
-        if text_chars > _MAX_NEAR_CHARS:
+def _near_chars(field: LexborNode, form: LexborNode | None) -> int:
+    """Return the length of the text of the outermost element around a field with at most 400 characters of text."""
+    chars, size, inner, ancestor = 0, 0, field, field.parent
+    for _ in range(_MAX_NESTING):
+        if ancestor is None or ancestor.tag in _ROOT_TAGS or ancestor == form:
             break
-        chars, ancestor = text_chars, ancestor.parent
+        for child in ancestor.iter(include_text=True):
+            if child.mem_id != inner.mem_id:
+                size += sum(len(word) + 1 for word in child.text(separator=" ").split())
+            if size > _MAX_NEAR_CHARS + 1:
+                return chars
+        chars, inner, ancestor = max(0, size - 1), ancestor, ancestor.parent
     return chars
 
 
-def _asks_for_new_password(field: LexborNode) -> bool:
-    form = _enclosing_form(field)
-    group = [field] if form is None else form.css("input[type=password]")
-    autocomplete = [node.attributes.get("autocomplete") or "" for node in group]
-    return "new-password" in (field.attributes.get("autocomplete") or "") or (
-        len(group) > 1 and "current-password" not in autocomplete
-    )
-
-
-def _is_user_field(field: LexborNode) -> bool:
+def _is_named_after_user(field: LexborNode) -> bool:
     labels = " ".join(
         field.attributes.get(name) or "" for name in ("name", "id", "placeholder", "aria-label", "autocomplete")
     )
-    form = _enclosing_form(field)
-    attributes_text = (
-        ""
-        if form is None
-        else f"{form.attributes.get('class') or ''} {form.attributes.get('id') or ''} {_text(form)[:500]}"
-    )
-    return bool(_USER_FIELD_WORDS.search(labels)) and not _NEWSLETTER_WORDS.search(attributes_text)
+    return _USER_FIELD_WORDS.search(labels) is not None
 
 
 def _consent_chars(tree: LexborHTMLParser) -> int:
     """Return the length of the text in consent dialogs and overlays. Nested ones are not added up."""
-    longest = 0
+    longest = measured = 0
     for node in tree.css("[role=dialog], [role=alertdialog], [style*=fixed], [style*=sticky]"):
+        if measured == _MAX_OVERLAYS:
+            break
         names = f"{node.attributes.get('id') or ''} {node.attributes.get('class') or ''}"
         is_dialog = (node.attributes.get("role") or "").endswith("dialog")
         if _CONSENT_WORDS.search(names) and (is_dialog or _OVERLAY.search(node.attributes.get("style") or "")):
-            longest = max(longest, len(_text(node)))
+            longest, measured = max(longest, len(_text(node))), measured + 1
     return longest
 
 
 def _text(node: LexborNode) -> str:
     return " ".join(node.text(separator=" ").split())
+
+
+def _beginning(node: LexborNode, *, max_chars: int) -> str:
+    """Return the first characters of a node's text, from a limited number of nodes."""
+    parts: list[str] = []
+    chars = 0
+    for inner in islice(node.traverse(include_text=True), _MAX_NODES):
+        if inner.tag == "-text":
+            parts.append((inner.text_content or "")[: 4 * max_chars])
+            chars += len(parts[-1])
+            if chars >= 4 * max_chars:
+                break
+    return " ".join(" ".join(parts).split())[:max_chars]

@@ -28,6 +28,8 @@ MAX_GROWN_PX = 11_636
 MAX_SCROLLED_PX = 30_000
 LOAD_S = 15.0
 LATE_MS = 6000
+CHECK_MS = 15_000
+"""Maximum wait for an automatic check of the browser, which lets the page through by itself."""
 MAX_HIDDEN_MS = 15_000
 """Maximum wait for an animation that hides the whole page (that of AMP takes 8 seconds)."""
 _ADVANCE_REAL_S = 6.0
@@ -38,11 +40,15 @@ _STUCK_REAL_S = 2.0
 _MORE_MS = 1500
 _ROUNDS = 3
 _WAIT_REAL_S = 5.0
+_WORKER_QUIET_ROUNDS = 4
+_WORKER_ROUNDS = 15
+"""Rounds of a poll and a few frames. They take longer on a busy machine, on which a worker needs longer, too."""
+_WORKER_REAL_S = 15.0
 _QUIET_S = 1.0
 _POLL_S = 0.25
 _FRAMES_REAL_S = 0.08
 _FRAMES_WATCHED = 5
-_FRAMES_MAX_S = 1.0
+_FRAMES_MAX_S = 3.0
 _FLOODED_S = 4.0
 _END_CHECKS = 25
 _HANG_CHECK_S = 1.0
@@ -71,11 +77,6 @@ _WAIT_FOR_NEXT_FRAME = (
 
 _WAIT_FOR_TIMER = "(ms) => new Promise((resolve) => setTimeout(() => resolve(true), ms))"
 _CPU_METRIC = "ThreadTime"
-
-_WAIT_FOR_FRAMES = """(wanted) => new Promise((resolve) => {
-  const next = () => wanted-- > 0 ? requestAnimationFrame(next) : resolve(true);
-  next();
-})"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,20 +287,36 @@ class PageLoader:
             self._navigation.navigated_again.clear()
             self._page_ms = 0
             parsed = await self._wait_for_state(_WAIT_UNTIL_PARSED, LOAD_S)
-            chars = int((await self._measure())["chars"])
-            if chars >= _LITTLE_TEXT_CHARS:
+            seen = await self._measure()
+            chars = int(seen["chars"])
+            if chars >= _LITTLE_TEXT_CHARS and not seen["checking"]:
                 self._navigation.block_navigation()
             await self._wait_for_state(
                 _WAIT_UNTIL_LOADED, _MUCH_TEXT_REAL_S if chars >= _MUCH_TEXT_CHARS else LOAD_S, extras=parsed
             )
-            if not self._navigation.navigated_again.is_set() and (await self._measure())["chars"] < _LITTLE_TEXT_CHARS:
-                await self._advance_clock(LATE_MS, real_s=_ADVANCE_REAL_S)
+            if not self._navigation.navigated_again.is_set():
+                seen = await self._measure()
+                if seen["checking"]:
+                    await self._wait_for_check()
+                elif seen["chars"] < _LITTLE_TEXT_CHARS:
+                    await self._advance_clock(LATE_MS, real_s=_ADVANCE_REAL_S)
             if not self._navigation.navigated_again.is_set() or self._navigation.failure is not None:
                 break
             await self._next_document()
             if self._navigation.body_taken.is_set():
                 break
         return parsed
+
+    async def _wait_for_check(self) -> None:
+        """Wait while the page checks the browser, in real time only while its workers or requests are running."""
+        until = time.monotonic() + min(CHECK_MS / 1000, self._remaining_s())
+        await self._advance_clock(CHECK_MS, real_s=_ADVANCE_REAL_S)
+        while time.monotonic() < until and not self._navigation.navigated_again.is_set():
+            runs = time.monotonic() - self._worker_started_at < CHECK_MS / 1000 or self._requests.has_open_text_requests
+            if not runs or not (await self._measure())["checking"]:
+                return
+            await self._advance_clock(int(_POLL_S * 1000), real_s=_POLL_S)
+            await asyncio.sleep(_POLL_S)  # poll, because a worker that has finished is no event
 
     async def _wait_for_state(self, state: str, limit_s: float, *, extras: bool = False) -> bool:
         """Wait for a state of the document. Return whether it was reached.
@@ -374,12 +391,17 @@ class PageLoader:
         """Wait in real time for text that advancing the page's clock does not bring.
 
         Such text comes over a socket, from a worker, after a request that is still open, or frame by frame. If a page
-        already shows thousands of characters, wait only while they change.
+        already shows thousands of characters, wait only while they change. Text from a worker is waited for in rounds
+        in which frames are drawn, and not for a fixed time, because the worker may wait for a processor.
         """
         first, last = -1, -1
         changed_at = began = time.monotonic()
-        until = began + min(_WAIT_REAL_S, self._remaining_s())
+        until = began + min(_WORKER_REAL_S, self._remaining_s())
+        rounds = quiet_rounds = 0
         while (now := time.monotonic()) < until:
+            has_worker = self._worker_started_at > float("-inf")
+            if now - began >= _WAIT_REAL_S and not (has_worker and rounds < _WORKER_ROUNDS):
+                return
             seen = await self._measure()
             chars = int(seen["chars"])
             if seen["frames"] and chars < _MUCH_TEXT_CHARS:
@@ -387,8 +409,12 @@ class PageLoader:
             first, changed_at = (chars if first < 0 else first), (now if chars != last else changed_at)
             is_quiet = last in (-1, chars) and (chars == first or now - changed_at >= _QUIET_S)
             is_enough = is_quiet and self._is_complete(chars, says_loading=bool(seen["waiting"]), waited_s=now - began)
-            if is_enough and not await self._count_changes():
-                return
+            if is_enough or has_worker:
+                is_same = not await self._count_changes()
+                rounds, quiet_rounds = rounds + 1, quiet_rounds + 1 if is_same and chars == last else 0
+                has_worker = self._worker_started_at > float("-inf")
+                if is_enough and is_same and (not has_worker or quiet_rounds >= _WORKER_QUIET_ROUNDS):
+                    return
             last = chars
             await self._advance_clock(int(_POLL_S * 1000), real_s=_POLL_S)
             await asyncio.sleep(_POLL_S)  # poll, because text from a socket or worker has no event to wait for
@@ -408,11 +434,11 @@ class PageLoader:
 
     async def _count_changes(self) -> int:
         """Return how often text changes while a few frames are drawn, however long that takes on a busy machine."""
-        await self._devtools.run(script("count_changes"))
-        with suppress(TimeoutError):  # some pages are never drawn
+        try:
             async with asyncio.timeout(_FRAMES_MAX_S):
-                await self._devtools.run(_WAIT_FOR_FRAMES, _FRAMES_WATCHED)
-        return int(await self._devtools.run(script("count_changes")))
+                return int(await self._devtools.run(script("count_changes"), _FRAMES_WATCHED))
+        except TimeoutError:  # some pages are never drawn
+            return int(await self._devtools.run(script("count_changes"), 0))
 
     async def _advance_clock(self, budget_ms: int, *, real_s: float) -> None:
         """Advance the page's clock.
@@ -476,7 +502,7 @@ class PageLoader:
 
     async def _wait_for_frame(self) -> None:
         try:
-            async with asyncio.timeout(1.0):
+            async with asyncio.timeout(_FRAMES_MAX_S):
                 await self._devtools.run(_WAIT_FOR_NEXT_FRAME)
         except TimeoutError:
             return  # some pages are never drawn; read it as it is

@@ -1,7 +1,8 @@
 """Routing and retries of captures.
 
-The headless shell captures first. Full Chromium repeats captures that were blocked, empty or crashed. Temporary errors
-are retried once. The number of concurrent captures per host is limited.
+The headless shell captures first. Full Chromium takes a second look only if there is a sign of blocking, and retries
+pages on which the shell crashed. Temporary errors are retried once. The number of concurrent captures per host is
+limited. See docs/decisions/0056-signs-of-blocking.md.
 """
 
 from __future__ import annotations
@@ -19,9 +20,7 @@ from cache.urls import host_and_port
 
 _log = structlog.get_logger(__name__)
 
-FULL_BROWSER_OUTCOMES = frozenset(
-    {CaptureOutcome.BLOCKED, CaptureOutcome.CAPTCHA, CaptureOutcome.EMPTY, CaptureOutcome.CRASH}
-)
+_BLOCKED_OUTCOMES = frozenset({CaptureOutcome.BLOCKED, CaptureOutcome.CAPTCHA})
 TEMPORARY_STATUSES = frozenset({429, 502, 503, 504})
 RETRY_S = 2.0
 MAX_RETRY_AFTER_S = 10.0
@@ -44,7 +43,7 @@ class RoutedCapturer:
 
         Args:
             first: Captures first.
-            second: Captures again if the result of ``first`` is blocked, empty or a crash.
+            second: Captures again if the result of ``first`` has a sign of blocking or is a crash.
             sibling_probe: Probes a random sibling URL if the page may be a soft 404.
             pages_per_host: Maximum number of concurrent captures per host.
             global_slot: Acquires a slot for a host among all processes that capture.
@@ -61,17 +60,22 @@ class RoutedCapturer:
             observation = await self._capture_with_retries(url)
             return observation if self._sibling_probe is None else await self._sibling_probe.check(observation)
 
+    async def capture_once(self, url: str) -> Observation:
+        """Capture a URL with a single visit of the first capturer."""
+        async with self._hosts.slot(url):
+            return await self._first.capture(url)
+
     async def _capture_with_retries(self, url: str) -> Observation:
         observation = await self._first.capture(url)
         wait_s = _retry_wait_s(observation)
         if wait_s is not None:
             await self._sleep(wait_s)
             observation = await self._first.capture(url)
-        if self._second is None or observation.outcome not in FULL_BROWSER_OUTCOMES:
+        if self._second is None or not (_has_sign_of_blocking(observation) or _has_crashed(observation)):
             return observation
         retried = await self._second.capture(url)
         _log.info("page recaptured", url=url, first=observation.outcome.value, second=retried.outcome.value)
-        return retried if retried.is_evidence or observation.outcome is CaptureOutcome.CRASH else observation
+        return retried if retried.is_evidence or _has_crashed(observation) else observation
 
     @property
     def sandboxed(self) -> bool | None:
@@ -85,6 +89,15 @@ class RoutedCapturer:
         finally:
             if self._second is not None:
                 await self._second.aclose()
+
+
+def _has_sign_of_blocking(observation: Observation) -> bool:
+    return observation.outcome in _BLOCKED_OUTCOMES or observation.may_be_blocked
+
+
+def _has_crashed(observation: Observation) -> bool:
+    """Return whether the browser crashed, so that nothing of the page was seen."""
+    return observation.outcome is CaptureOutcome.CRASH
 
 
 def _retry_wait_s(observation: Observation) -> float | None:

@@ -17,9 +17,10 @@ from urllib.parse import unquote, urlsplit
 
 import structlog
 
-from cache.backends.plain_html import read_html
+from cache.backends.document_decoder import read_html_safely
 from cache.capture import CaptureOutcome, Capturer, Observation, PageKind, Soft404Confidence
 from cache.classify.quality import GONE_STATUSES
+from cache.errors import DocumentRejected
 from cache.urls import canonical_key
 
 MIN_SIMILARITY = 0.9
@@ -114,7 +115,8 @@ class SiblingProbe:
         try:
             async with asyncio.timeout(self._timeout_s):
                 sibling_page = await self._capturer.capture(sibling)
-                result = await asyncio.to_thread(_compare, observation, sibling_page)
+                text = await _comparable_text(observation, sibling_page)
+                result = await asyncio.to_thread(_compare, observation, sibling_page, text)
         except TimeoutError:
             result = _ProbeResult(description="did not answer in time")
         outcome = _decide(observation, result)
@@ -143,8 +145,8 @@ def _decide(observation: Observation, result: _ProbeResult) -> CaptureOutcome:
     )
 
 
-def _compare(observation: Observation, sibling_page: Observation) -> _ProbeResult:
-    """Compare the page with the response of the sibling URL. CPU-bound."""
+def _compare(observation: Observation, sibling_page: Observation, text: str) -> _ProbeResult:
+    """Compare the page, with this text, with the response of the sibling URL. CPU-bound."""
     if sibling_page.http_status in GONE_STATUSES:
         return _ProbeResult(description=f"returns {sibling_page.http_status}", missing=True)
     if sibling_page.outcome not in _READABLE or sibling_page.kind is not PageKind.WEB:
@@ -156,7 +158,6 @@ def _compare(observation: Observation, sibling_page: Observation) -> _ProbeResul
         and canonical_key(final_url) == canonical_key(sibling_final_url)
     ):
         return _ProbeResult(description="redirects to the same URL", same=True)
-    text = observation.text if observation.backend == sibling_page.backend else _text_without_browser(observation)
     similarity = text_similarity(text, observation.url, sibling_page.text, sibling_page.url)
     if similarity >= MIN_SIMILARITY:
         return _ProbeResult(description=f"shows the same content ({similarity:.2f})", same=True)
@@ -167,8 +168,13 @@ def _is_redirected(observation: Observation) -> bool:
     return canonical_key(observation.final_url or observation.url) != canonical_key(observation.url)
 
 
-def _text_without_browser(observation: Observation) -> str:
-    """Return the text of the page extracted without a browser, because the two extractions differ."""
-    if observation.html is None or len(observation.html) > _MAX_HTML_BYTES:
+async def _comparable_text(observation: Observation, sibling_page: Observation) -> str:
+    """Return the text of the page as extracted by the backend of the sibling, because two extractions differ."""
+    html = observation.html
+    if observation.backend == sibling_page.backend or html is None or len(html) > _MAX_HTML_BYTES:
         return observation.text
-    return read_html(observation.html.decode("utf-8", errors="replace"), observation.final_url or observation.url).text
+    try:
+        text = html.decode("utf-8", errors="replace")
+        return (await read_html_safely(text, observation.final_url or observation.url)).text
+    except DocumentRejected:
+        return observation.text

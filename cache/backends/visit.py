@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -62,6 +62,7 @@ class Visit:
         deadline: In monotonic time.
         reading_s: Part of the time that is reserved for reading the page.
         real_clock: Use the real clock instead of a virtual one, because a script of the page waits for the clock.
+        max_height_px: Height of the part of the page that is shown in screenshots, in CSS pixels.
     """
 
     page: Page
@@ -70,6 +71,7 @@ class Visit:
     deadline: float
     reading_s: float = READING_S
     real_clock: bool = False
+    max_height_px: int = MAX_GROWN_PX
 
     async def run(self) -> Observation:
         """Capture the page.
@@ -133,7 +135,11 @@ class Visit:
             return None
         response = navigation.response
         if response is not None and (response.status >= 400 or response.status == 204):
-            finding = classify(PageFacts(url=self.initial.url, final_url=response.url, status=response.status))
+            finding = classify(
+                PageFacts(
+                    url=self.initial.url, final_url=response.url, status=response.status, headers=response.headers
+                )
+            )
             return CaptureFailure(outcome=finding.outcome, detail=finding.detail, gone=finding.gone)
         target = navigation.target or self.initial.url
         refused = failure_from_target(target) or failure_from_browser_error(error, target)
@@ -193,11 +199,12 @@ class Visit:
         visible = await read_visible_text(view)
         html = str(await self.page.run(_SERIALIZE_HTML, MAX_HTML_CHARS))
         screenshots, drawn = await self._screenshots(readiness)  # last: a browser that is drawing does not respond
-        areas = _screenshot_areas(readiness, len(screenshots))
+        areas = _screenshot_areas(self._screenshot_px(readiness), len(screenshots))
         if readiness.height_px <= readiness.viewport_px:  # otherwise the screenshot used another layout
             visible = await self._recheck_covered(view, visible, readiness)
             visible = await asyncio.to_thread(hide_unrendered, visible, areas, screenshots)
-        facts = _facts(received, visible, html)
+        headers = navigation.response.headers if navigation.response is not None else {}
+        facts = _facts(received, visible, html, headers)
         if not visible.text and not await asyncio.to_thread(shows_anything, screenshots):
             facts = replace(facts, drawings=0)
         finding = await asyncio.to_thread(classify, facts)
@@ -214,6 +221,7 @@ class Visit:
             detail="; ".join(filter(None, notes)),
             gone=finding.gone,
             soft_404_confidence=finding.soft_404_confidence,
+            may_be_blocked=finding.may_be_blocked,
             title=visible.title,
             text=visible.text,
             hidden_text=visible.hidden,
@@ -243,10 +251,10 @@ class Visit:
     async def _screenshots(self, readiness: Readiness) -> tuple[tuple[bytes, ...], bool]:
         """Return screenshots of the page and whether they are complete.
 
-        JPEGs from the top of the page, 1,100 px wide and 10,000 px high in total, in tiles of at most 6,000 px. If a
+        JPEGs from the top of the page, 1,100 px wide, in tiles of at most 6,000 px. If a
         tile is not drawn in time, it and the following ones are missing.
         """
-        height = _screenshot_px(readiness)
+        height = self._screenshot_px(readiness)
         screenshots: list[bytes] = []
         try:
             async with asyncio.timeout(min(_SHOT_S, self._remaining_s() / 2)):
@@ -264,7 +272,7 @@ class Visit:
 
         The page's scripts are stopped first, so that the screenshots differ only in that text.
         """
-        top, height = _enclosing_span(visible.facts["covered"], readiness)
+        top, height = _enclosing_span(visible.facts["covered"], self._screenshot_px(readiness))
         if height <= 0:
             return visible
         screenshots = []
@@ -302,34 +310,33 @@ class Visit:
         finally:
             drawing.cancel()
 
+    def _screenshot_px(self, readiness: Readiness) -> int:
+        """Return the height of the page in screenshots."""
+        return max(1, min(readiness.height_px, self.max_height_px))
+
     def _remaining_s(self) -> float:
         return self.deadline - time.monotonic()
 
 
-def _screenshot_areas(readiness: Readiness, drawn: int) -> list[ScreenshotArea]:
+def _screenshot_areas(height: int, drawn: int) -> list[ScreenshotArea]:
     """Return the part of the page in each screenshot."""
-    spans = tile_spans(_screenshot_px(readiness), _TILE_PX)[:drawn]
+    spans = tile_spans(height, _TILE_PX)[:drawn]
     return [
         ScreenshotArea(number=number, top=top, width=WIDTH_PX, height=part) for number, (top, part) in enumerate(spans)
     ]
 
 
-def _enclosing_span(boxes: Sequence[Box], readiness: Readiness) -> tuple[int, int]:
+def _enclosing_span(boxes: Sequence[Box], page_px: int) -> tuple[int, int]:
     """Return top and height of the part of the page that contains all boxes, limited to one screenshot."""
-    screenshot_spans = [(top, top + height) for _, top, _, height in boxes if 0 <= top < _screenshot_px(readiness)]
+    screenshot_spans = [(top, top + height) for _, top, _, height in boxes if 0 <= top < page_px]
     if not screenshot_spans:
         return 0, 0
     first = int(min(top for top, _ in screenshot_spans))
-    last = min(int(max(bottom for _, bottom in screenshot_spans)) + 1, _screenshot_px(readiness))
+    last = min(int(max(bottom for _, bottom in screenshot_spans)) + 1, page_px)
     return first, min(last - first, _TILE_PX)
 
 
-def _screenshot_px(readiness: Readiness) -> int:
-    """Return the height of the page in screenshots."""
-    return max(1, min(readiness.height_px, MAX_GROWN_PX))
-
-
-def _facts(received: Observation, visible: VisibleText, html: str) -> PageFacts:
+def _facts(received: Observation, visible: VisibleText, html: str, headers: Mapping[str, str]) -> PageFacts:
     facts = visible.facts
     return PageFacts(
         url=received.url,
@@ -350,4 +357,5 @@ def _facts(received: Observation, visible: VisibleText, html: str) -> PageFacts:
         drawings=int(facts["drawings"]),
         hidden_chars=len(" ".join(visible.hidden.partition(ALT_TEXT_HEADING)[0].split())),
         script_chars=int(facts["scriptChars"]),
+        headers=headers,
     )

@@ -77,6 +77,7 @@ _LOGIN_QUERY_VALUE = re.compile(
     r"(?:[a-z]+[_.-])?(?:log[-_]?in|sign[-_]?in|logon|signon|anmelden|connexion|inloggen)", re.IGNORECASE
 )
 _MAX_TITLE_CHARS = 150
+_MAX_MENTION_CHARS = 10_000
 
 
 def is_login_title(text: str) -> bool:
@@ -133,4 +134,4 @@ def mentions_accounts(text: str) -> bool:
     >>> mentions_accounts("Enter the password that we sent you."), mentions_accounts("The bridge is closed.")
     (True, False)
     """
-    return _ACCOUNT_WORDS.search(text) is not None
+    return _ACCOUNT_WORDS.search(text[:_MAX_MENTION_CHARS]) is not None

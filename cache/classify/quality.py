@@ -7,7 +7,8 @@ second signal (status, little other text, title). Words alone never count: an ar
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from cache.capture import CaptureOutcome, Soft404Confidence
@@ -33,7 +34,15 @@ from cache.classify.soft_404 import (
     is_status_code_only,
     says_page_is_missing,
 )
-from cache.classify.walls import CAPTCHA_WIDGET, CHALLENGE_TITLE, CHALLENGE_URL, CHALLENGES
+from cache.classify.walls import (
+    AUTOMATION_CHECK,
+    CAPTCHA_WIDGET,
+    CHALLENGE_HEADERS,
+    CHALLENGE_TITLE,
+    CHALLENGE_URL,
+    CHALLENGES,
+)
+from cache.urls import MAX_URL_CHARS
 
 GONE_STATUSES = frozenset({404, 410})
 _BLOCK_STATUSES = frozenset({401, 403, 429, 503})
@@ -76,6 +85,7 @@ class PageFacts:
         drawings: Number of other large elements that can show an image: canvas, SVG, video, backgrounds.
         hidden_chars: Text that is not visible.
         script_chars: Prose in scripts and templates.
+        headers: Response headers, names in lower case.
     """
 
     url: str
@@ -96,6 +106,7 @@ class PageFacts:
     drawings: int = 0
     hidden_chars: int = 0
     script_chars: int = 0
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,12 +117,14 @@ class Finding:
         detail: Names the marker and the second signal.
         gone: The page is known not to exist.
         soft_404_confidence: How likely the page is a soft 404.
+        may_be_blocked: The page is empty and shows a sign that it refuses this browser.
     """
 
     outcome: CaptureOutcome
     detail: str = ""
     gone: bool = False
     soft_404_confidence: Soft404Confidence | None = None
+    may_be_blocked: bool = False
 
 
 _CONSENT_HOST = re.compile(r"^(?:consent|guce|privacy-mgmt|cmp)\.", re.IGNORECASE)
@@ -134,7 +147,12 @@ _WIDE = re.compile(r"[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 def classify(facts: PageFacts) -> Finding:
     """Classify a page. The outcome is ``ok`` unless a check matches; ``detail`` then contains notes for the reader."""
     chars = len(" ".join(facts.text.split()))
-    facts = replace(facts, html=facts.html[:_SEARCHED_CHARS])
+    facts = replace(
+        facts,
+        html=facts.html[:_SEARCHED_CHARS],
+        url=facts.url[:MAX_URL_CHARS],
+        final_url=facts.final_url[:MAX_URL_CHARS],
+    )
     checks = (
         _browser_error,
         _challenge,
@@ -211,6 +229,9 @@ def _challenge(facts: PageFacts, chars: int) -> Finding | None:
         with_signal = "with little text"
     else:
         return None
+    for name, value in CHALLENGE_HEADERS.items():
+        if value.search(facts.headers.get(name, "")):
+            return Finding(outcome=CaptureOutcome.CAPTCHA, detail=f"header {name!r} {with_signal}")
     for challenge in CHALLENGES:
         if challenge.marker.search(facts.html):
             return Finding(outcome=challenge.outcome, detail=f"{challenge.vendor} {with_signal}")
@@ -332,20 +353,21 @@ def _soft_404(facts: PageFacts, chars: int) -> Finding | None:
 
 
 def _empty(facts: PageFacts, chars: int) -> Finding | None:
-    shows_a_picture = bool(facts.large_images or facts.drawings)
-    if not chars and (facts.hidden_chars >= _MUCH_HIDDEN_TEXT or not shows_a_picture):
-        nothing = "no visible text" if shows_a_picture else "no visible text and no picture"
-        detail = "; ".join([nothing, *_invisible_text_notes(facts, chars)])
-        return Finding(outcome=CaptureOutcome.EMPTY, detail=detail)
+    """Check for a page that shows nothing, or only a placeholder for its content."""
+    may_be_blocked = AUTOMATION_CHECK.search(facts.html) is not None
+    if not chars and not facts.large_images and not facts.drawings:
+        detail = "; ".join(["no visible text and no picture", *_invisible_text_notes(facts, chars)])
+        return Finding(outcome=CaptureOutcome.EMPTY, detail=detail, may_be_blocked=may_be_blocked)
     if chars < _BARE_TEXT and _STILL_LOADING.fullmatch(facts.text):
-        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page is still loading")
+        may_be_blocked = may_be_blocked or CHALLENGE_TITLE.match(facts.title.strip()) is not None
+        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page is still loading", may_be_blocked=may_be_blocked)
     little = chars < _SHORT_SHELL_TEXT or (chars < _SHELL_TEXT and not facts.headlines)
     if little and _NEEDS_SCRIPT.search(facts.text):
-        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page requires JavaScript")
+        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page requires JavaScript", may_be_blocked=True)
     if chars < _CRASH_TEXT and has_crashed(facts.text):
         return Finding(outcome=CaptureOutcome.EMPTY, detail="the page's scripts failed")
     if chars < _CRASH_TEXT and requires_other_browser(facts.text):
-        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page requires another browser")
+        return Finding(outcome=CaptureOutcome.EMPTY, detail="the page requires another browser", may_be_blocked=True)
     return None
 
 

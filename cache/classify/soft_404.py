@@ -71,6 +71,7 @@ _HOME_NAMES = re.compile(
     r"/(?:index|home|default|main|start)(?:\.\w+)?/?$|^/?[a-z]{2}(?:[-_][a-z]{2})?/?$", re.IGNORECASE
 )
 _MIN_DEPTH = 2
+_MAX_HEADLINE_CHARS = 1000
 _VIEW_SEGMENT = re.compile(r"(?:index|default)(?:\.\w+)?|amp|print|page|\d{1,3}", re.IGNORECASE)
 _ITEM = re.compile(r"(?!(?:19|20)\d\d$).*\d{3}|(?:[^-]+-){2}")
 _WORD = re.compile(r"[^\W\d_]{4,}")
@@ -115,7 +116,9 @@ def says_page_is_missing(headlines: Sequence[str], text: str) -> bool:
 
 
 def _title_parts(headline: str) -> list[str]:
-    pieces = (piece.strip().replace("\u2019", "'") for piece in _SEPARATOR.split(headline.strip()))
+    # Runs of white space would make the separator quadratic.
+    text = " ".join(headline.split())[:_MAX_HEADLINE_CHARS]
+    pieces = (piece.strip().replace("\u2019", "'") for piece in _SEPARATOR.split(text))
     return [piece for piece in pieces if piece][:3]
 
 

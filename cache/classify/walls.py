@@ -7,7 +7,9 @@ badges that the vendors also put on normal pages are excluded for this reason.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from cache.capture import CaptureOutcome
 
@@ -71,6 +73,17 @@ CHALLENGE_URL = re.compile(
     re.IGNORECASE,
 )
 """Host and path of challenge pages. Generic names such as ``/challenge`` count only after a redirect to them."""
+CHALLENGE_HEADERS: Mapping[str, re.Pattern[str]] = MappingProxyType(
+    {"cf-mitigated": re.compile(r"challenge"), "x-amzn-waf-action": re.compile(r"challenge|captcha")}
+)
+"""Headers by which a protection vendor declares its response a challenge, with the patterns of their values."""
+AUTOMATION_CHECK = re.compile(
+    r"navigator\.webdriver|navigator\[[\"']webdriver|HeadlessChrome|\b_phantom\b|callPhantom|__selenium|domAutomation"
+    r"|<script[^>]{1,300}(?:/cdn-cgi/challenge-platform/|_Incapsula_Resource|js\.datadome\.co/|/TSPD/|/akam/\d|/ips\.js\?"
+    r"|client\.px-cloud\.net/|fpjscdn\.net/|/botd)",
+    re.IGNORECASE,
+)
+"""Scripts that check whether a program controls the browser. They count only on an empty page."""
 CAPTCHA_WIDGET = re.compile(
     r"class=[\"'][^\"']*\b(?:g-recaptcha|h-captcha|cf-turnstile|frc-captcha|geetest_)"
     r"|<iframe[^>]{1,300}(?:recaptcha/(?:api2|enterprise)|hcaptcha\.com)",

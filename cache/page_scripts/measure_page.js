@@ -1,13 +1,14 @@
-// Measures of a page: length of its text, height, loading indicators, number of visible frames, and the remaining
-// milliseconds of an animation that hides the whole page. Read-only.
+// Measures of a page: length of its text, height, loading indicators, number of visible frames, the remaining
+// milliseconds of an animation that hides the whole page, and whether it is an automatic check of the browser. Read-only.
 () => {
   const BUSY = `[aria-busy="true"], [role="progressbar"], [class*="skeleton" i], [class*="spinner" i],
     [class*="loading" i], [class*="loader" i]`;
   const LOADING = /^(?:skeletons?|spinners?|loading|loader)$/i;
   const SCROLLERS = "body, main, body > div, body > div > div, [role=main]";
   const SAYS = /(?:loading|please wait|wird geladen|chargement|cargando|caricamento)\s*(?:\.{2,}|\u2026)/i;
+  const CHECK = /^(?:just a moment|one moment|checking (?:your|the) browser|verifying you are human|ddos-guard|attention required)/i;
   const root = document.scrollingElement || document.documentElement;
-  if (!root) return { chars: 0, height: 0, inner: 0, waiting: false, frames: 0, hiddenMs: 0 };
+  if (!root) return { chars: 0, height: 0, inner: 0, waiting: false, frames: 0, hiddenMs: 0, checking: false };
   // innerText is slow on a huge page. There, the difference to textContent does not matter.
   const whole = document.body ? document.body.textContent : "";
   const text = whole.length > 300000 ? whole : document.body ? document.body.innerText : "";
@@ -37,5 +38,6 @@
   const hiddenMs = Math.max(0, ...hiders.flatMap((el) => el.getAnimations().map(remaining)));
   const frames = [...document.querySelectorAll("iframe, frame")].slice(0, 20).filter(isShown).length;
   const waiting = busy || (text.length < 3000 && SAYS.test(text));
-  return { chars: text.trim().length, height: root.scrollHeight, inner, waiting, frames, hiddenMs };
+  const checking = text.length < 3000 && CHECK.test(document.title.trim());
+  return { chars: text.trim().length, height: root.scrollHeight, inner, waiting, frames, hiddenMs, checking };
 }

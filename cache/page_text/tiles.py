@@ -1,7 +1,6 @@
-"""Screenshot tiles: splits tall screenshots into sections, and joins sections for layouts with a single image.
+"""Sections of a tall screenshot: their positions, and joining them for layouts with a single image.
 
-Models downscale images to their own limits. An image of 10,000 pixels would become unreadable or be rejected.
-Joining and splitting are CPU-bound: run them in a thread.
+Joining is CPU-bound: run it in a thread.
 """
 
 from __future__ import annotations
@@ -43,19 +42,6 @@ def join_tiles(tiles: Sequence[bytes]) -> bytes | None:
         whole.paste(picture, (0, top))
         top += picture.height
     return _jpeg(whole)
-
-
-def split_tall(picture: bytes) -> tuple[bytes, ...]:
-    """Split a JPEG that is too tall into tiles. Other images and undecodable data are returned unchanged."""
-    try:
-        with Image.open(io.BytesIO(picture)) as whole:
-            if whole.height <= MAX_TILE_PX:
-                return (picture,)
-            flat = whole.convert("RGB")
-    except _UNREADABLE:
-        return (picture,)
-    spans = tile_spans(flat.height, MAX_TILE_PX)
-    return tuple(_jpeg(flat.crop((0, top, flat.width, top + height))) for top, height in spans)
 
 
 def _jpeg(picture: Image.Image) -> bytes:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from cache.backends.content import read_content, read_page
+from cache.backends.document_decoder import read_html_safely
 from cache.backends.documents import (
     MAX_PAGE_BYTES,
     MAX_TEXT_CHARS,
@@ -25,7 +26,6 @@ from cache.backends.documents import (
     read_document,
     sniff,
 )
-from cache.backends.plain_html import read_html
 from cache.capture import CaptureOutcome, CaptureSource, Observation, PageKind
 from cache.classify.quality import PageFacts, classify
 from cache.errors import DocumentRejected
@@ -172,7 +172,7 @@ async def _observe_browser_page(initial: Observation, text: str, page_data: Brow
     if page_data.html is not None and len(page_data.html) > MAX_PAGE_BYTES:
         raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {MAX_PAGE_BYTES} bytes of HTML")
     html = "" if page_data.html is None else page_data.html.decode("utf-8", "replace")
-    page = await asyncio.to_thread(read_html, html, page_data.url or initial.url)
+    page = await read_html_safely(html, page_data.url or initial.url)
     normalized = " ".join(text.split())
     facts = PageFacts(
         url=initial.url,

@@ -19,7 +19,7 @@ import structlog
 
 from cache.capture import CaptureOutcome, Capturer, CaptureSource, Observation, PageKind
 from cache.pacing import HostPacing
-from cache.urls import host_and_port, normal_path
+from cache.urls import MAX_URL_CHARS, host_and_port, normal_path, same_page
 
 PUBLIC_AVAILABILITY = "https://archive.org"
 PUBLIC_ARCHIVE = "https://web.archive.org"
@@ -112,8 +112,11 @@ class Wayback:
             raise ArchiveUnavailable("the copy redirects out of the archive")
         if not seen.is_evidence:
             raise ArchiveUnavailable(f"the copy of {stamp} ended with {seen.outcome.value}")
-        # A redirect in the archive leads to another copy, which has its own time.
-        at = _time(_valid_stamp(final.removeprefix(f"{self._archive}/web/").partition("id_")[0]) or stamp)
+        # A redirect in the archive leads to another copy, which has its own time and may be a copy of another page.
+        copy = _COPY.match(final.removeprefix(f"{self._archive}/web/"))
+        if copy is None:
+            raise ArchiveUnavailable("the copy redirects to an archive page without a date")
+        at = _time(_valid_stamp(copy[1]) or stamp)
         details = {
             "archived_at": at.isoformat(),
             "archive_url": final,
@@ -123,7 +126,7 @@ class Wayback:
         return replace(
             seen,
             url=live.url,
-            final_url=None,
+            final_url=None if same_page(copy[2], archived_url) else copy[2],
             chain=(),
             backend=BACKEND,
             source=CaptureSource.WAYBACK,
@@ -147,6 +150,7 @@ class Wayback:
         return await self._capturer.capture(address)
 
 
+_COPY = re.compile(r"(\d{1,14})(?:[a-z]{2}_)?/(.+)", re.DOTALL)
 _URL_CHARS = "%/:?&=+,;@!$'()*~[]"
 _MAX_DECODINGS = 5
 
@@ -162,6 +166,8 @@ def _archivable_url(url: str) -> str | None:
     >>> _archivable_url("https://a.example/b/%252e%252e/c") is _archivable_url("https://a.example/..%2F..%5cc") is None
     True
     """
+    if len(url) > MAX_URL_CHARS:
+        return None
     parts = urlsplit(url)
     path = normal_path(parts.path)
     decoded = path

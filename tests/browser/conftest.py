@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +42,32 @@ def browser_program() -> Path:
     return program
 
 
+@pytest.fixture(autouse=True, scope="session")
+def patient_capturer() -> Iterator[None]:
+    """Raise the time limits after which a capture goes on without a part of the page.
+
+    On a busy machine the browser may not run for seconds. Limits that tests reach on purpose remain as they are.
+    """
+    limits = {
+        "patchright._LAUNCH_MS": 120_000,
+        "patchright._CLOSE_S": 30.0,
+        "patchright._FRAME_ANSWER_S": 15.0,
+        "readiness.LOAD_S": 30.0,
+        "readiness._ADVANCE_REAL_S": 10.0,
+        "readiness._MUCH_TEXT_REAL_S": 8.0,
+        "readiness._EXTRAS_REAL_S": 6.0,
+        "readiness._STUCK_REAL_S": 8.0,
+        "readiness._WAIT_REAL_S": 8.0,
+        "readiness._FRAMES_MAX_S": 15.0,
+        "visit._SHOT_S": 60.0,
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for limit, value in limits.items():
+            patch.setattr(f"cache.backends.{limit}", value)
+        patch.setattr("cache.page_text.visible_text._FRAME_S", 30.0)
+        yield
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def rig(browser_program: Path) -> AsyncIterator[Rig]:
     async with StandInWeb() as site, EgressProxy(frozenset({site.host_port})) as proxy:
@@ -49,7 +75,7 @@ async def rig(browser_program: Path) -> AsyncIterator[Rig]:
             browser_program,
             proxy,
             semaphore=asyncio.Semaphore(4),
-            deadline_s=30,
+            deadline_s=90,
             allow_unsandboxed=is_sandbox_missing(),
         )
         try:

@@ -30,7 +30,7 @@ def _capturer(rig: Rig) -> BrowserCapturer:
         rig.capturer.executable,
         rig.proxy,
         semaphore=asyncio.Semaphore(2),
-        deadline_s=40,
+        deadline_s=240,
         allow_unsandboxed=is_sandbox_missing(),
     )
 
@@ -75,7 +75,7 @@ async def test_closing_ends_a_capture_that_waits_for_its_server(rig: Rig) -> Non
     capturing = asyncio.create_task(capturer.capture(rig.site.url("/never")))
     await asked.wait()
     drivers = set(_drivers()) - others
-    async with asyncio.timeout(10):  # before the deadline of the capture
+    async with asyncio.timeout(120):  # before the deadline of the capture
         await capturer.aclose()
         await asyncio.wait({capturing})
     ended = capturing.exception()

@@ -54,7 +54,7 @@ async def sites(browser_program: Path) -> AsyncIterator[Sites]:
             browser_program,
             proxy,
             semaphore=asyncio.Semaphore(4),
-            deadline_s=30,
+            deadline_s=90,
             allow_unsandboxed=is_sandbox_missing(),
         )
         try:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -13,6 +16,7 @@ import pytest
 
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome
+from cache.confinement.privileges import DEFAULT_UID
 from cache.egress.proxy import EgressProxy
 from cache.errors import BrowserUnavailable, SandboxUnavailable
 from tests.browser.conftest import Rig
@@ -169,7 +173,8 @@ async def test_renderer_is_sandboxed_and_does_not_run_as_root(rig: Rig) -> None:
         for process in set(_browser_processes()) - others:
             commands.append(command_line(process))
             if "--type=renderer" in commands[-1]:
-                states.append(Path(f"/proc/{process.pid}/status").read_text())
+                with suppress(OSError):  # it ended after it was listed
+                    states.append(Path(f"/proc/{process.pid}/status").read_text())
         return Reply(body=b"seen")
 
     rig.site.pages |= {"/look": look, "/looked-at": Reply.html(PROSE + "<img src='/look'>")}
@@ -195,8 +200,7 @@ async def test_browser_processes_do_not_inherit_our_environment(rig: Rig, monkey
         try:
             await capturer.start()
             processes = set(_browser_processes()) - others
-            environments = [Path(f"/proc/{process.pid}/environ") for process in processes]
-            texts = [file.read_bytes() for file in environments if file.exists()]
+            texts = [text for process in processes if (text := _environment(process))]
         finally:
             await capturer.aclose()
     assert texts
@@ -217,15 +221,18 @@ async def test_closing_leaves_no_processes(rig: Rig) -> None:
 async def test_page_is_captured_although_the_browser_is_killed(rig: Rig) -> None:
     others = set(_browser_processes())
     capturer = _new_capturer(rig, rig.proxy)
-    rig.site.pages["/while-killed"] = Reply.html(PROSE, delay_s=0.5)
+
+    def kill_first(visit: Visit) -> Reply:
+        if rig.site.hits["/while-killed"] == 1:
+            # The browser first: without its network process, it would report a connection error.
+            for process in [process for process in _browser_processes() if process not in others]:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+        return Reply.html(PROSE)
+
+    rig.site.pages["/while-killed"] = kill_first
     try:
-        page = asyncio.create_task(capturer.capture(rig.site.url("/while-killed")))
-        await _until(lambda: rig.site.hits["/while-killed"] == 1, seconds=20)
-        # The browser first: without its network process, it would report a connection error.
-        for process in [process for process in _browser_processes() if process not in others]:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-        assert (await page).outcome is CaptureOutcome.OK
+        assert (await capturer.capture(rig.site.url("/while-killed"))).outcome is CaptureOutcome.OK
     finally:
         await capturer.aclose()
     assert rig.site.hits["/while-killed"] == 2
@@ -269,6 +276,7 @@ OWNER = """
 import asyncio, sys
 from pathlib import Path
 from cache.backends.patchright import BrowserCapturer
+from cache.confinement.privileges import DEFAULT_UID
 from cache.egress.proxy import EgressProxy
 
 async def main():
@@ -294,11 +302,11 @@ async def test_browser_ends_when_its_owner_is_killed(browser_program: Path) -> N
     assert [process for process in offspring if "--type=" in command_line(process)]
     owner.kill()
     await owner.wait()
-    await _until(lambda: not [process for process in offspring if is_running(process)], seconds=10)
+    await _until(lambda: not [process for process in offspring if is_running(process)])
 
 
 def _new_capturer(
-    rig: Rig, proxy: EgressProxy, *, pages_per_browser: int = 50, deadline_s: float = 20
+    rig: Rig, proxy: EgressProxy, *, pages_per_browser: int = 50, deadline_s: float = 90
 ) -> BrowserCapturer:
     return BrowserCapturer(
         rig.capturer.executable,
@@ -320,7 +328,47 @@ def _browser_processes() -> list[psutil.Process]:
     ]
 
 
-async def _until(holds: Callable[[], bool], *, seconds: float = 5.0) -> None:
+def _environment(process: psutil.Process) -> bytes:
+    """Return the environment of a process, empty if the process has ended."""
+    try:
+        return Path(f"/proc/{process.pid}/environ").read_bytes()
+    except OSError:
+        return b""
+
+
+async def _until(holds: Callable[[], bool], *, seconds: float = 120.0) -> None:
     async with asyncio.timeout(seconds):
         while not holds():  # noqa: ASYNC110 - processes have no event to wait for
             await asyncio.sleep(0.05)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change to another user")
+async def test_all_processes_of_the_browser_have_a_user_of_their_own(rig: Rig) -> None:
+    await rig.show("/user", Reply.html(f"<title>user</title>{PROSE}"))
+    # The browser of that page is closed if it was its last one; this returns that of the next page.
+    browser = await rig.capturer._pool.ensure_started()
+    main = psutil.Process(browser.launch.browser_pid())
+    others = []
+    for process in main.children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # it ended after it was listed
+            if process.name() == main.name():  # the watchdog is a shell of ours
+                others.append(process.uids())
+    assert others
+    assert {main.uids(), *others} == {(DEFAULT_UID + 1,) * 3}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change to another user")
+async def test_browser_starts_if_its_user_cannot_enter_the_temporary_folder(
+    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    monkeypatch.setenv("TMPDIR", str(closed))
+    monkeypatch.setattr(tempfile, "tempdir", str(closed))
+    capturer = _new_capturer(rig, rig.proxy)
+    rig.site.pages["/closed"] = Reply.html(PROSE)
+    try:
+        seen = await capturer.capture(rig.site.url("/closed"))
+    finally:
+        await capturer.aclose()
+    assert seen.is_evidence, seen.detail

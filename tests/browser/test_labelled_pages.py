@@ -17,11 +17,14 @@ from tests.labelled.labels import compare_with_labels
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.timeout(300)
 async def test_labelled_pages_are_classified_with_high_precision_and_recall(browser_program: Path) -> None:
     def make(proxy: EgressProxy) -> Capturer:
         return BrowserCapturer(
-            browser_program, proxy, semaphore=asyncio.Semaphore(6), allow_unsandboxed=is_sandbox_missing()
+            browser_program,
+            proxy,
+            semaphore=asyncio.Semaphore(6),
+            deadline_s=180,
+            allow_unsandboxed=is_sandbox_missing(),
         )
 
     seen = await capture_labelled_pages(make, every=5)  # `make bench` captures all of them

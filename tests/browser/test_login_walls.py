@@ -13,7 +13,7 @@ from tests.browser.conftest import Rig
 from tests.labelled.forms import FormPage, content_pages, login_pages
 from tests.standin.web import Reply
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 EVERY_LOGIN, EVERY_CONTENT = 4, 9
 

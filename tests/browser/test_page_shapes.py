@@ -21,7 +21,7 @@ from tests.page_shapes.shapes import Shape
 from tests.page_shapes.short import EMPTY, SHORT
 from tests.page_shapes.varied import VARIED
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 # `python -m tests.page_shapes` captures all pages of all kinds.
 SAMPLE = dict(list(VARIED.items())[::2])
@@ -37,7 +37,9 @@ BLOCKING = {"endless-at-once": ENDLESS["endless-at-once"]}
 async def seen(browser_program: Path) -> Mapping[str, Observation]:
     def make(proxy: EgressProxy) -> Capturer:
         slots = asyncio.Semaphore(4)
-        return BrowserCapturer(browser_program, proxy, semaphore=slots, allow_unsandboxed=is_sandbox_missing())
+        return BrowserCapturer(
+            browser_program, proxy, semaphore=slots, deadline_s=180, allow_unsandboxed=is_sandbox_missing()
+        )
 
     return await capture_shapes(make, ALL)
 
@@ -50,7 +52,9 @@ async def busy(browser_program: Path) -> Mapping[str, Observation]:
 
     def make(proxy: EgressProxy) -> Capturer:
         slots = asyncio.Semaphore(1)
-        return BrowserCapturer(browser_program, proxy, semaphore=slots, allow_unsandboxed=is_sandbox_missing())
+        return BrowserCapturer(
+            browser_program, proxy, semaphore=slots, deadline_s=180, allow_unsandboxed=is_sandbox_missing()
+        )
 
     return await capture_shapes(make, {**FAILING_LOOPS, **BLOCKING, **WAITING})
 
@@ -60,7 +64,7 @@ def _wrong(shapes: Mapping[str, Shape], seen: Mapping[str, Observation]) -> dict
 
 
 async def test_genuine_short_pages_are_evidence(seen: Mapping[str, Observation]) -> None:
-    assert len(SHORT) == 26
+    assert len(SHORT) == 29
     assert _wrong(SHORT, seen) == {}
 
 

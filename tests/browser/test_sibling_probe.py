@@ -10,13 +10,13 @@ import pytest
 from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
 from cache.backends.router import RoutedCapturer
-from cache.backends.sibling_probe import PROBE_BYTES, PROBE_S, SiblingProbe
+from cache.backends.sibling_probe import PROBE_BYTES, SiblingProbe
 from cache.capture import CaptureOutcome, Observation, Soft404Confidence
 from cache.egress.proxy import EgressProxy
 from tests.fakes.sandbox import is_sandbox_missing
 from tests.standin.web import Reply, StandInWeb, Visit
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.browser
 
 CITED = "/songs/2020/a-song-of-ours"
 SONG = (
@@ -33,11 +33,13 @@ NOTHING = (
 async def _seen(site: StandInWeb, program: Path) -> Observation:
     async with EgressProxy(frozenset({site.host_port})) as proxy:
         browser = BrowserCapturer(
-            program, proxy, semaphore=asyncio.Semaphore(1), allow_unsandboxed=is_sandbox_missing()
+            program, proxy, semaphore=asyncio.Semaphore(1), deadline_s=180, allow_unsandboxed=is_sandbox_missing()
         )
-        fetch = HttpCapturer(proxy, semaphore=asyncio.Semaphore(1), deadline_s=PROBE_S, max_bytes=PROBE_BYTES)
+        fetch = HttpCapturer(proxy, semaphore=asyncio.Semaphore(1), deadline_s=180, max_bytes=PROBE_BYTES)
         try:
-            return await RoutedCapturer(browser, sibling_probe=SiblingProbe(fetch)).capture(site.url(CITED))
+            return await RoutedCapturer(browser, sibling_probe=SiblingProbe(fetch, timeout_s=180)).capture(
+                site.url(CITED)
+            )
         finally:
             await browser.aclose()
 

@@ -44,7 +44,7 @@ async def test_text_from_a_websocket_is_waited_for(rig: Rig) -> None:
             rig.capturer.executable,
             proxy,
             semaphore=asyncio.Semaphore(1),
-            deadline_s=30,
+            deadline_s=90,
             allow_unsandboxed=is_sandbox_missing(),
         )
         try:

@@ -16,7 +16,6 @@ from tests.unusual_pages.captured import capture_unusual_pages
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.timeout(300)
 async def test_unusual_formats_are_read_and_every_error_is_recognised(browser_program: Path) -> None:
     def make(proxy: EgressProxy) -> Capturer:
         slots = asyncio.Semaphore(4)

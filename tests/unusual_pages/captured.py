@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from cache.capture import CaptureOutcome, Capturer, Observation
@@ -51,20 +52,27 @@ async def capture_unusual_pages(make: Callable[[EgressProxy], Capturer], *, ever
     One page does not respond before the deadline.
     """
     async with StandInWeb() as site, StandInWeb(host="127.0.0.2") as other:
-        site.pages.update(_site_pages(other.url("")))
-        other.pages.update({"/inner-elsewhere": BESIDES["inner-elsewhere"]})
-        refused = _closed_port()
-        allowed = frozenset({site.host_port, other.host_port, refused})
-        async with EgressProxy(allowed) as proxy:
-            capturer = make(proxy)
-            urls = {name: site.url(f"/{name}") for name in (*list(CONTENT)[::every], *ERRORS)} | {
-                "refused": f"http://{refused}/"
-            }
-            try:
-                seen = await asyncio.gather(*(capturer.capture(url) for url in urls.values()))
-            finally:
-                await capturer.aclose()
-    return _check_captures(dict(zip(urls, seen, strict=True)))
+        with _closed_port() as refused:
+            seen = await _capture_all(make, site, other, refused, every)
+    return _check_captures(seen)
+
+
+async def _capture_all(
+    make: Callable[[EgressProxy], Capturer], site: StandInWeb, other: StandInWeb, refused: str, every: int
+) -> Mapping[str, Observation]:
+    site.pages.update(_site_pages(other.url("")))
+    other.pages.update({"/inner-elsewhere": BESIDES["inner-elsewhere"]})
+    allowed = frozenset({site.host_port, other.host_port, refused})
+    async with EgressProxy(allowed) as proxy:
+        capturer = make(proxy)
+        urls = {name: site.url(f"/{name}") for name in (*list(CONTENT)[::every], *ERRORS)} | {
+            "refused": f"http://{refused}/"
+        }
+        try:
+            seen = await asyncio.gather(*(capturer.capture(url) for url in urls.values()))
+        finally:
+            await capturer.aclose()
+    return dict(zip(urls, seen, strict=True))
 
 
 def _site_pages(elsewhere: str) -> dict[str, Answer]:
@@ -78,10 +86,12 @@ def _with_other_host(answer: Answer, elsewhere: str) -> Answer:
     return answer
 
 
-def _closed_port() -> str:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{unused.getsockname()[1]}"
+@contextmanager
+def _closed_port() -> Iterator[str]:
+    """Yield an address that refuses connections. Its port is reserved, so that no other process listens there."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{reserved.getsockname()[1]}"
 
 
 def _check_captures(seen: Mapping[str, Observation]) -> UnusualPagesResult:

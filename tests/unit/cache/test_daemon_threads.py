@@ -10,15 +10,15 @@ from cache.daemon_threads import DaemonThreadPool
 
 def test_results_and_errors_reach_the_caller() -> None:
     pool = DaemonThreadPool(2, name="test")
-    assert pool.submit(divmod, 7, 2).result(10) == (3, 1)
+    assert pool.submit(divmod, 7, 2).result(240) == (3, 1)
     with pytest.raises(ZeroDivisionError):
-        pool.submit(divmod, 7, 0).result(10)
+        pool.submit(divmod, 7, 0).result(240)
     pool.shutdown()
 
 
 def test_threads_are_reused() -> None:
     pool = DaemonThreadPool(4, name="test")
-    used = {pool.submit(threading.get_ident).result(10) for _ in range(20)}
+    used = {pool.submit(threading.get_ident).result(240) for _ in range(20)}
     assert len(used) <= 4
     pool.shutdown()
 
@@ -28,25 +28,25 @@ def test_concurrent_calls_do_not_exceed_the_number_of_threads() -> None:
     both, free = threading.Barrier(3), threading.Event()
 
     def wait() -> None:
-        both.wait(10)
-        free.wait(10)
+        both.wait(240)
+        free.wait(240)
 
     running = [pool.submit(wait) for _ in range(2)]
-    both.wait(10)
+    both.wait(240)
     third = pool.submit(threading.get_ident)
     assert not third.running()
     free.set()
-    assert third.result(10)
-    assert all(each.result(10) is None for each in running)
+    assert third.result(240)
+    assert all(each.result(240) is None for each in running)
     pool.shutdown()
 
 
 def test_threads_are_daemons_and_end_after_shutdown() -> None:
     pool = DaemonThreadPool(1, name="test")
-    thread = pool.submit(threading.current_thread).result(10)
+    thread = pool.submit(threading.current_thread).result(240)
     assert thread.daemon
     pool.shutdown()
-    thread.join(10)
+    thread.join(240)
     assert not thread.is_alive()
     with pytest.raises(RuntimeError):
         pool.submit(threading.get_ident)
@@ -58,13 +58,13 @@ def test_queued_calls_can_be_cancelled() -> None:
 
     def wait() -> bool:
         began.set()
-        return free.wait(10)
+        return free.wait(240)
 
     running = pool.submit(wait)
-    assert began.wait(10)
+    assert began.wait(240)
     queued = pool.submit(threading.get_ident)
     pool.shutdown(cancel_futures=True)
     free.set()
-    assert running.result(10)
+    assert running.result(240)
     with pytest.raises(CancelledError):
-        queued.result(10)
+        queued.result(240)

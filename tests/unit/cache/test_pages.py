@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from cache.blobs import BlobStore
-from cache.capture import Capture, CaptureOutcome, CaptureSource, Observation
+from cache.capture import Capture, CaptureOutcome, CaptureSource, Observation, PageKind
 from cache.capture_index import FolderIndex, MemoryIndex
 from cache.errors import BlobCorrupt, NoEvidence
 from cache.pages import PageCache
+from tests.fakes.decodes import counted_decodes
+from tests.fakes.pages import jpeg
 from tests.unit.cache.scripted import NOON, Clock, ScriptedCapturer
 
 URL = "https://a.com/page"
@@ -313,3 +315,69 @@ def _flip_a_byte(folder: Path, capture: Capture) -> None:
     data = bytearray(file.read_bytes())
     data[0] ^= 1
     file.write_bytes(bytes(data))
+
+
+def _observed(*screenshots: bytes, kind: PageKind = PageKind.WEB) -> Observation:
+    return Observation(
+        url=URL,
+        outcome=CaptureOutcome.OK,
+        captured_at=NOON,
+        duration_s=0.1,
+        backend="fake",
+        kind=kind,
+        text="A page.",
+        screenshots=screenshots,
+    )
+
+
+async def test_parts_of_a_page_are_prepared_once_when_it_is_stored() -> None:
+    blobs, index = BlobStore.open("memory://"), MemoryIndex()
+    first, later = (PageCache(ScriptedCapturer(Clock()), blobs, index) for _ in range(2))
+    with counted_decodes() as decoded:
+        capture = await first.add(URL, _observed(jpeg(1100, 3500)))
+        assert capture.part_names == ("part-0", "part-1")
+        for pages in (first, later):
+            evidence = await pages.evidence(capture)
+            parts = [hashlib.sha256(shot).hexdigest() for shot in evidence.screenshots]
+            assert parts == [capture.blobs[name].sha256 for name in capture.part_names]
+            assert evidence.in_parts
+            assert list(evidence.digests[-2:]) == parts
+    assert decoded == ["jpeg"]
+
+
+@pytest.mark.parametrize(
+    "observed", [_observed(jpeg()), _observed(jpeg(800, 3500), kind=PageKind.PDF), _observed(b"no picture")]
+)
+async def test_screenshots_that_are_shown_unchanged_have_no_parts(observed: Observation) -> None:
+    pages = _pages(ScriptedCapturer(Clock()), Clock())
+    with counted_decodes() as decoded:
+        capture = await pages.add(URL, observed)
+    evidence = await pages.evidence(capture)
+    assert (capture.part_names, evidence.screenshots, evidence.in_parts) == ((), observed.screenshots, False)
+    assert decoded == []
+
+
+async def test_parts_of_an_import_are_prepared_once_when_it_is_first_used(tmp_path: Path) -> None:
+    blobs, folder = BlobStore.open("memory://"), tmp_path / "captures"
+    pages = PageCache(ScriptedCapturer(Clock()), blobs, await FolderIndex.open(folder))
+    with counted_decodes() as decoded:
+        observed = replace(_observed(jpeg(1100, 3500)), source=CaptureSource.IMPORT)
+        imported = await pages.add(URL, observed, with_parts=False)
+        assert (imported.part_names, decoded) == ((), [])
+        evidence = await pages.evidence(imported)
+        assert evidence.in_parts
+        assert evidence.capture.blobs.items() > imported.blobs.items()
+        assert await pages.evidence(imported) is evidence
+        # A later process finds the capture with parts, whether it has the imported one or looks up the URL.
+        later = PageCache(ScriptedCapturer(Clock()), blobs, await FolderIndex.open(folder))
+        assert (await later.evidence(imported)).capture == evidence.capture
+        assert (await later.get(URL)) == evidence.capture
+    assert decoded == ["jpeg"]
+
+
+async def test_import_that_needs_no_parts_stays_one_capture() -> None:
+    index = MemoryIndex()
+    pages = PageCache(ScriptedCapturer(Clock()), BlobStore.open("memory://"), index)
+    for picture in (jpeg(), jpeg(1100, 3500)[:-100]):
+        imported = await pages.add(URL, replace(_observed(picture), source=CaptureSource.IMPORT), with_parts=False)
+        assert (await pages.evidence(imported)).capture == imported

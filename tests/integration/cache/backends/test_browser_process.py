@@ -17,6 +17,7 @@ from cache.errors import BrowserUnavailable
 from tests.fakes.processes import is_running
 
 STAND_IN = """#!/bin/sh
+sleep 10000 &
 while :; do sleep 1; done
 """
 
@@ -45,6 +46,7 @@ async def _started_browser(folder: Path) -> AsyncIterator[tuple[Launch, asyncio.
         # The first two arguments are interpreter and program once the script has dropped its privileges.
         # Before that, the program appears further back.
         await _wait_until(lambda: str(stand_in) in psutil.Process(process.pid).cmdline()[:2])
+        await _wait_until(lambda: bool(psutil.Process(process.pid).children()))
         yield launch, process
     finally:
         if process.returncode is None:
@@ -68,7 +70,7 @@ async def test_closed_lifeline_kills_the_process_group_and_removes_files(folder:
         offspring = psutil.Process(process.pid).children()
         assert offspring
         launch.kill()
-        assert await asyncio.wait_for(process.wait(), 120) == -9
+        assert await asyncio.wait_for(process.wait(), 240) == -9
         await _wait_until(lambda: not any(map(is_running, offspring)))
         await _wait_until(lambda: not (folder / "profile").exists() and not launch.folder.exists())
 
@@ -86,7 +88,7 @@ def test_missing_browser_is_reported(folder: Path) -> None:
         prepare_launch(folder / "chromium", allow_unsandboxed=False)
 
 
-async def _wait_until(holds: Callable[[], bool], seconds: float = 5.0) -> None:
+async def _wait_until(holds: Callable[[], bool], seconds: float = 120.0) -> None:
     async with asyncio.timeout(seconds):
         while not holds():  # noqa: ASYNC110 - processes have no event to wait for
             await asyncio.sleep(0.02)

@@ -40,7 +40,7 @@ async def test_cancelled_start_leaves_no_driver_and_no_task(silent_driver: Path,
         before = asyncio.all_tasks()
         capturer = BrowserCapturer(Path("/bin/true"), proxy, semaphore=asyncio.Semaphore(1), allow_unsandboxed=True)
         starting = asyncio.create_task(capturer.start())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(240):
             while not (drivers := _drivers(silent_driver)):  # noqa: ASYNC110 - processes have no event to wait for
                 await asyncio.sleep(0.01)
             for _ in range(times):

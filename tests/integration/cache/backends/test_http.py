@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -157,11 +157,15 @@ async def test_body_over_the_limit_is_too_large(site: StandInWeb, capturer: Http
     assert (await capturer.capture(site.url("/big"))).outcome is CaptureOutcome.TOO_LARGE
 
 
-async def test_refused_and_aborted_connections_are_connect_errors() -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        closed = f"127.0.0.1:{unused.getsockname()[1]}"
+@pytest.fixture
+def closed() -> Iterator[str]:
+    """Address that refuses connections. Its port is reserved, so that no other process listens there."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{reserved.getsockname()[1]}"
 
+
+async def test_refused_and_aborted_connections_are_connect_errors(closed: str) -> None:
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readline()
         writer.transport.abort()

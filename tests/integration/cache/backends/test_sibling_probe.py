@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 
 import pytest
@@ -165,7 +164,7 @@ async def test_home_page_served_for_sibling_is_detected_by_text() -> None:
         Reply.html("later", status=503),
         Reply.html("oops", status=500),
         Reply(body=b"<h1>", headers={"Content-Type": "text/html"}, hang=True),
-        Reply.html(SONG, delay_s=100),
+        Reply.html(SONG, delay_s=3600),
         Reply.html("<p>" + "x " * 200_000),
         Reply.redirect("/elsewhere/for/ever"),
         Reply.redirect("file:///etc/passwd"),
@@ -177,13 +176,10 @@ async def test_home_page_served_for_sibling_is_detected_by_text() -> None:
 async def test_inconclusive_sibling_answer_keeps_soft_404(beside: Reply) -> None:
     deadline_s = 1.0 if beside.hang or beside.delay_s else 60.0
     async with Site(lambda visit: Reply.html(SONG) if visit.path == CITED else beside) as site:
-        began = time.monotonic()
         seen = await _capture(site, deadline_s=deadline_s)
-        took = time.monotonic() - began
         assert len({path for path in site.probes() if path.startswith("/songs")}) == 1
     assert seen.outcome is CaptureOutcome.SOFT_404
     assert "a random sibling URL" in seen.detail
-    assert took < 60  # the slowest one would take 100
 
 
 async def test_lost_probe_connection_keeps_soft_404() -> None:

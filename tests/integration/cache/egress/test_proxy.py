@@ -182,7 +182,7 @@ async def test_repeated_requests_to_blocked_host_are_delayed() -> None:
             for _ in range(MAX_REFUSALS_PER_HOST):
                 assert (await page.get("http://127.0.0.1/again")).status_code == 403
             with pytest.raises(httpx.ReadTimeout):
-                await page.get("http://127.0.0.1/again", timeout=0.2)
+                await page.get("http://127.0.0.1/again", timeout=httpx.Timeout(120, read=0.2))
             assert (await page.get("http://127.0.0.2/another")).status_code == 403
             async with proxy.proxy_port() as other:
                 assert (await _get(other, "http://127.0.0.1/")).status_code == 403
@@ -211,7 +211,7 @@ async def test_delayed_refusals_apply_only_to_the_given_host() -> None:
         proxy_port.delay_refusals(site.url("/"))
         assert proxy_port.flooded.is_set()
         with pytest.raises(httpx.ReadTimeout):
-            await page.get("http://127.0.0.1/again", timeout=0.2)
+            await page.get("http://127.0.0.1/again", timeout=httpx.Timeout(120, read=0.2))
         assert (await page.get("http://127.0.0.2/")).status_code == 403
         assert (await page.get(site.url("/"))).text == "here"
 

@@ -51,12 +51,31 @@ def _observation(outcome: CaptureOutcome, status: int | None = 200, backend: str
 OK = _observation(CaptureOutcome.OK)
 
 
-@pytest.mark.parametrize("outcome", ["blocked", "captcha", "empty", "crash"])
-async def test_blocked_or_empty_page_is_captured_again_with_the_full_browser(outcome: str) -> None:
-    first, second = (
-        ScriptedBackend(_observation(CaptureOutcome(outcome))),
-        ScriptedBackend(_observation(CaptureOutcome.OK, backend="second")),
-    )
+@pytest.mark.parametrize(
+    "first",
+    [
+        _observation(CaptureOutcome.BLOCKED),
+        _observation(CaptureOutcome.CAPTCHA),
+        replace(_observation(CaptureOutcome.EMPTY), may_be_blocked=True),
+    ],
+)
+async def test_page_with_a_sign_of_blocking_is_captured_again_with_the_full_browser(first: Observation) -> None:
+    second = ScriptedBackend(_observation(CaptureOutcome.OK, backend="second"))
+    assert (await RoutedCapturer(ScriptedBackend(first), second).capture(URL)).backend == "second"
+
+
+@pytest.mark.parametrize(
+    "outcome", sorted(set(CaptureOutcome) - {CaptureOutcome.BLOCKED, CaptureOutcome.CAPTCHA, CaptureOutcome.CRASH})
+)
+async def test_page_without_a_sign_of_blocking_gets_no_second_look(outcome: CaptureOutcome) -> None:
+    first, second = ScriptedBackend(_observation(outcome)), ScriptedBackend(OK)
+    assert (await RoutedCapturer(first, second, sleep=RecordedSleep()).capture(URL)).outcome is outcome
+    assert second.asked == 0
+
+
+async def test_crash_of_the_shell_is_retried_with_the_full_browser() -> None:
+    first = ScriptedBackend(_observation(CaptureOutcome.CRASH))
+    second = ScriptedBackend(_observation(CaptureOutcome.TIMEOUT, backend="second"))
     assert (await RoutedCapturer(first, second).capture(URL)).backend == "second"
 
 
@@ -64,13 +83,6 @@ async def test_second_capture_without_evidence_is_discarded() -> None:
     first = ScriptedBackend(_observation(CaptureOutcome.BLOCKED))
     second = ScriptedBackend(_observation(CaptureOutcome.TIMEOUT, backend="second"))
     assert (await RoutedCapturer(first, second).capture(URL)).outcome is CaptureOutcome.BLOCKED
-
-
-@pytest.mark.parametrize("outcome", ["ok", "partial", "http_error", "login_wall", "soft_404", "timeout", "dns_error"])
-async def test_outcome_that_another_browser_cannot_change_is_not_captured_again(outcome: str) -> None:
-    first, second = ScriptedBackend(_observation(CaptureOutcome(outcome))), ScriptedBackend(OK)
-    await RoutedCapturer(first, second, sleep=RecordedSleep()).capture(URL)
-    assert second.asked == 0
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,11 @@ BAD: dict[str, tuple[PageFacts, CaptureOutcome]] = {
         ),
         CaptureOutcome.BLOCKED,
     ),
+    "cloudflare's challenge by its header": (facts("", headers={"cf-mitigated": "challenge"}), CaptureOutcome.CAPTCHA),
+    "amazon's challenge by its header": (
+        facts("", status=202, headers={"x-amzn-waf-action": "challenge"}),
+        CaptureOutcome.CAPTCHA,
+    ),
     "akamai's challenge": (facts("", "<div id='sec-if-cpt-container'></div>"), CaptureOutcome.CAPTCHA),
     "amazon's firewall": (facts("", "<script>window.gokuProps = {}</script>"), CaptureOutcome.CAPTCHA),
     "a search engine's": (
@@ -231,7 +236,7 @@ BAD: dict[str, tuple[PageFacts, CaptureOutcome]] = {
     "nothing": (facts(""), CaptureOutcome.EMPTY),
     "nothing yet": (facts("Loading…"), CaptureOutcome.EMPTY),
     "nothing but its number": (facts("404"), CaptureOutcome.SOFT_404),
-    "much that is hidden over a picture": (facts("", large_images=1, hidden_chars=3000), CaptureOutcome.EMPTY),
+    "much that is hidden, and nothing else": (facts("", hidden_chars=3000), CaptureOutcome.EMPTY),
     "an app that wants scripts": (
         facts("You need to enable JavaScript to run this app. " + "Home About Contact " * 5),
         CaptureOutcome.EMPTY,
@@ -255,6 +260,41 @@ def test_bad_page_has_its_outcome_and_a_detail(name: str) -> None:
     finding = classify(page)
     assert finding.outcome is outcome
     assert finding.detail
+
+
+def test_picture_over_much_hidden_text_is_evidence_with_a_note() -> None:
+    finding = classify(facts("", large_images=1, hidden_chars=3000))
+    assert finding.outcome is CaptureOutcome.OK
+    assert "most of its text is hidden" in finding.detail
+
+
+SIGNS: dict[str, PageFacts] = {
+    "script that looks for a driver": facts("", "<script>if (navigator.webdriver) document.body.remove()</script>"),
+    "script of a vendor": facts("", "<script src='/_Incapsula_Resource?SWJIYLWA=719d34'></script>"),
+    "script of a vendor behind a placeholder": facts(
+        "Loading…", "<script src='https://js.datadome.co/tags.js'></script>"
+    ),
+    "title of a challenge": facts("Please wait...", title="One moment, please"),
+    "asks for JavaScript": facts("Please enable JavaScript to continue."),
+    "asks for another browser": facts("Your browser is not supported."),
+}
+
+
+@pytest.mark.parametrize("name", SIGNS)
+def test_empty_page_with_a_sign_of_blocking_may_be_blocked(name: str) -> None:
+    finding = classify(SIGNS[name])
+    assert (finding.outcome, finding.may_be_blocked) == (CaptureOutcome.EMPTY, True)
+
+
+@pytest.mark.parametrize("page", [facts(""), facts("Loading…"), facts("", "<script src='/app.js'></script>")])
+def test_empty_page_without_a_sign_of_blocking_is_only_empty(page: PageFacts) -> None:
+    finding = classify(page)
+    assert (finding.outcome, finding.may_be_blocked) == (CaptureOutcome.EMPTY, False)
+
+
+def test_automation_check_on_a_page_with_content_is_no_sign() -> None:
+    assert not classify(facts(ARTICLE, "<script>track(navigator.webdriver)</script>")).may_be_blocked
+    assert not classify(facts(ARTICLE, headers={"cf-mitigated": "challenge"})).may_be_blocked
 
 
 @pytest.mark.parametrize(("status", "gone"), [(404, True), (410, True), (403, False), (500, False), (451, False)])

@@ -90,6 +90,6 @@ async def test_alternative_texts_follow_the_hidden_text_in_their_own_section() -
 
 async def test_duplicate_links_are_listed_once_and_truncation_is_reported() -> None:
     links = [["Home", "https://a.com/"], ["Home", "https://a.com/"], ["Up", "https://a.com/"]]
-    visible = await asyncio.wait_for(read_visible_text(FakeFrame("x", links=links, truncated=True)), 1)
+    visible = await asyncio.wait_for(read_visible_text(FakeFrame("x", links=links, truncated=True)), 240)
     assert visible.links == (("Home", "https://a.com/"), ("Up", "https://a.com/"))
     assert visible.truncated

@@ -1,0 +1,107 @@
+"""Image processing in a few threads."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from cache.image_jobs import max_image_jobs, run_image_job
+
+ROOT = Path(__file__).parents[3]
+
+
+async def test_concurrent_jobs_do_not_exceed_the_limit() -> None:
+    running = most = 0
+    lock, first_is_running = threading.Lock(), threading.Event()
+
+    def work(number: int) -> int:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        if number:
+            first_is_running.wait(240)
+        else:
+            first_is_running.set()
+        with lock:
+            running -= 1
+        return number
+
+    assert await asyncio.gather(*(run_image_job(work, number) for number in range(20))) == list(range(20))
+    assert most <= max_image_jobs()
+
+
+async def test_errors_reach_the_caller() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await run_image_job(divmod, 1, 0)
+
+
+async def test_job_that_was_cancelled_while_it_waited_does_not_run() -> None:
+    started, go_on = threading.Event(), threading.Event()
+
+    def block() -> bool:
+        started.set()
+        return go_on.wait(240)
+
+    blocking = [asyncio.create_task(run_image_job(block)) for _ in range(max_image_jobs())]
+    ran = threading.Event()
+    waiting = asyncio.create_task(run_image_job(ran.set))
+    assert await asyncio.to_thread(started.wait, 10)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    go_on.set()
+    assert all(await asyncio.gather(*blocking))
+    await run_image_job(lambda: None)
+    assert not ran.is_set()
+
+
+async def test_memory_of_finished_jobs_is_returned_and_only_a_few_pictures_are_in_memory() -> None:
+    """Runs in a new process: the memory of this one depends on earlier tests."""
+    program = """
+import asyncio, io
+from PIL import Image
+from cache import image_jobs
+from cache.image_jobs import max_image_jobs, run_image_job
+from cache.page_text.screenshot_parts import screenshot_parts
+
+image_jobs.TRIM_INTERVAL_S = 0.0
+status = open("/proc/self/status")
+
+def mib(name):
+    status.seek(0)
+    return int(next(line for line in status if line.startswith(name)).split()[1]) // 1024
+
+async def main():
+    def picture(height):
+        out = io.BytesIO()
+        Image.new("RGB", (1100, height), "red").save(out, "JPEG")
+        return out.getvalue()
+
+    tall = picture(9000)
+    await run_image_job(screenshot_parts, [picture(2100)])
+    before = mib("VmRSS")
+    open("/proc/self/clear_refs", "w").write("5")
+    await asyncio.gather(*(run_image_job(screenshot_parts, [tall]) for _ in range(12)))
+    print(mib("VmHWM") - before, max_image_jobs(), flush=True)
+    while mib("VmRSS") - before > 20:
+        await asyncio.sleep(0.01)
+
+asyncio.run(main())
+"""
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        timeout=50,
+    )
+    peak, jobs = map(int, done.stdout.split())
+    picture = 1100 * 9000 * 4 // 2**20
+    assert peak < (picture + 30) * jobs + 10
