@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from cache.capture import CaptureOutcome, Observation
 from cache.errors import BrowserUnavailable
-from mind2web2 import CacheFileSys
+from mind2web2 import CacheFileSys, Capture, HarnessError
 from mind2web2.utils.page_info_retrieval import BatchBrowserManager
 from tests.compat.scripted import ScriptedClient, initialized_evaluator, nodes, outcomes, text_of, tree
 
@@ -175,14 +175,23 @@ async def test_only_a_page_that_is_gone_fails_the_claim(outcome: CaptureOutcome,
     assert [page["outcome"] for page in summary["pages"]] == [outcome.value]
 
 
-async def test_missing_browser_is_not_judged():
-    e = initialized_evaluator(ScriptedClient(), browser_manager=Web(BrowserUnavailable("no browser here")))
+async def test_missing_browser_is_a_harness_error_and_no_further_page_is_loaded():
+    web = Web(BrowserUnavailable("no browser here"))
+    e = initialized_evaluator(ScriptedClient(), browser_manager=web)
     leaf = e.add_leaf("a", "a")
-    assert not await e.verify("c", leaf, A)
+    for _ in range(2):
+        with pytest.raises(HarnessError, match="no browser here"):
+            await e.verify("c", leaf, [A, B])
+    assert len(web.asked) <= 2  # both sources of the first claim are loaded at once
     assert outcomes(e.get_summary())["a"] == ("not_judged", "capture_failed")
+    with pytest.raises(HarnessError):
+        await e.extract("p", Found, source=A)
+    assert len(web.asked) <= 2
 
 
-@pytest.mark.parametrize("source", ["N/A", "see above", "not a url", "https://", "[link]", "https://a.com (see above)"])
+@pytest.mark.parametrize(
+    "source", ["N/A", "see above", "not a url", "https://", "[link]", "https://a.com (see above)", "http://[bad"]
+)
 async def test_source_that_is_not_a_url_fails_the_claim(source: str):
     web = Web((CaptureOutcome.OK, False))
     e = initialized_evaluator(ScriptedClient(), browser_manager=web)
@@ -237,6 +246,93 @@ async def test_captured_page_is_stored_with_its_metadata(tmp_path: Path):
     assert len(page["sha256"]) == 64
 
 
+@pytest.mark.parametrize(
+    ("recorded", "outcome"),
+    [
+        ({"reason": "timeout: no response within 60 s"}, ("not_judged", "timeout")),
+        ({"reason": "HTTP 403", "blocked": True}, ("not_judged", "capture_blocked")),
+        ({"reason": "HTTP status 503"}, ("not_judged", "capture_failed")),
+        ({"reason": "dns_error: host a.com does not exist", "gone": True}, ("failed", "source_gone")),
+    ],
+)
+async def test_recorded_failure_fails_the_check_without_a_request(
+    recorded: dict[str, Any], outcome: tuple[str, str], tmp_path: Path
+):
+    client, web = ScriptedClient(), Web((CaptureOutcome.OK, False))
+    cache = CacheFileSys(tmp_path)
+    cache.record_failure(A, **recorded)
+    e = initialized_evaluator(client, cache, browser_manager=web)
+    assert await e.verify("c", e.add_leaf("leaf", "leaf"), f"{A}/") is False
+    assert (web.asked, client.calls) == ([], [])
+    summary = e.get_summary()
+    assert (summary["final_score"], outcomes(summary)["leaf"]) == (0.0, outcome)
+
+
+class Manager:
+    """Foreign manager with the methods of autumn."""
+
+    def __init__(self, result: Capture | Exception) -> None:
+        self._result = result
+        self.asked: list[str] = []
+
+    async def capture(self, url: str, logger: Any) -> Capture:
+        self.asked.append(url)
+        if isinstance(self._result, Exception):
+            raise self._result
+        return self._result
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        (Capture(text="the page", status=200), ("passed", None)),
+        (Capture(text="no such page", status=404), ("passed", None)),
+        (Capture(text="verify you are human", status=200), ("not_judged", "capture_blocked")),
+        (Capture(text="no", status=503), ("not_judged", "capture_failed")),
+        (Capture(error="HTTP 403", blocked=True, status=403), ("not_judged", "capture_blocked")),
+        (Capture(error="timeout"), ("not_judged", "capture_failed")),
+        (Capture(), ("not_judged", "capture_failed")),
+        (ValueError("a bug"), ("not_judged", "capture_failed")),
+    ],
+)
+async def test_manager_with_capture_decides_what_is_judged(
+    result: Capture | Exception, expected: tuple[str, str | None]
+):
+    web, client = Manager(result), ScriptedClient()
+    e = initialized_evaluator(client, browser_manager=web)
+    assert await e.verify("c", e.add_leaf("leaf", "leaf"), A) is (expected[0] == "passed")
+    assert (web.asked, bool(client.calls)) == ([A], expected[0] == "passed")
+    assert outcomes(e.get_summary())["leaf"] == expected
+
+
+@pytest.mark.parametrize("name", ["capture", "capture_page"])
+async def test_replaced_method_of_the_manager_is_used(name: str, monkeypatch: pytest.MonkeyPatch):
+    async def replacement(self: Any, url: str, logger: Any) -> Any:
+        return Capture(text="replaced") if name == "capture" else (None, "replaced")
+
+    client = ScriptedClient()
+    sub_class = type("Sub", (BatchBrowserManager,), {name: replacement})
+    assert await initialized_evaluator(client, browser_manager=sub_class()).verify("c", None, A)
+    monkeypatch.setattr(BatchBrowserManager, name, replacement)
+    assert await initialized_evaluator(client, browser_manager=BatchBrowserManager()).verify("c", None, B)
+    assert all("replaced" in text_of(call["messages"]) for call in client.calls)
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(28, "No space left")])
+async def test_page_that_cannot_be_stored_is_a_harness_error(
+    error: OSError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def put_web(*arguments: Any, **keywords: Any) -> str:
+        raise error
+
+    cache = CacheFileSys(tmp_path)
+    monkeypatch.setattr(cache, "put_web", put_web)
+    e = initialized_evaluator(ScriptedClient(), cache, browser_manager=Web((CaptureOutcome.OK, False)))
+    with pytest.raises(HarnessError, match="page cache"):
+        await e.verify("c", e.add_leaf("leaf", "leaf"), A)
+    assert outcomes(e.get_summary())["leaf"][0] == "not_judged"
+
+
 async def test_corrupted_stored_page_is_captured_again(cache: CacheFileSys, tmp_path: Path):
     _corrupt_stored_texts(tmp_path)
     client = ScriptedClient()
@@ -260,17 +356,6 @@ def _corrupt_stored_texts(folder: Path) -> None:
         file.write_bytes(b"\0" * file.stat().st_size)
 
 
-async def test_error_of_a_custom_cache_is_not_judged():
-    class Broken:
-        def has(self, url: str) -> str:
-            raise RuntimeError("broken")
-
-    e = initialized_evaluator(ScriptedClient(), Broken())  # type: ignore[arg-type]
-    leaf = e.add_leaf("a", "a")
-    assert not await e.verify("c", leaf, A)
-    assert outcomes(e.get_summary())["a"] == ("not_judged", "capture_failed")
-
-
 async def test_error_of_a_custom_browser_manager_is_not_judged():
     class Broken:
         async def capture_page(self, url: str, logger: Any) -> Any:
@@ -291,7 +376,7 @@ async def test_leaf_records_claim_sources_votes_and_evidence(cache: CacheFileSys
     assert [vote["result"] for vote in leaf["votes"]] == [True, True]
     assert leaf["reasoning"] == "ruled True"
     assert leaf["prompt"].startswith("verify_page@")
-    assert len(leaf["evidence"]) == 1
+    assert len(leaf["page_digests"]) == 1
 
 
 async def test_extraction_from_a_page_that_is_gone_is_complete():

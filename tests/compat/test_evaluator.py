@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from mind2web2 import AggregationStrategy, CacheFileSys, Evaluator, VerificationNode
 from mind2web2.eval_toolkit import BinaryEvalResult, Extractor, Verifier, create_evaluator
@@ -201,10 +201,11 @@ async def test_failed_extraction_returns_defaults(value: Exception | None):
     assert e.get_summary()["eval_breakdown"][0]["info"] == [{"extraction": {"names": []}}]
 
 
-async def test_failed_extraction_into_required_fields_raises():
+async def test_failed_extraction_gives_none_for_required_fields():
     e = initialized_evaluator(ScriptedClient(values={"Strict": RuntimeError("down")}))
-    with pytest.raises(ValidationError):
-        await e.extract("p", Strict)
+    found = await e.extract("p", Strict)
+    assert isinstance(found, Strict)
+    assert set(found.model_dump().values()) == {None}
     assert e.get_summary()["status"] == "incomplete"
 
 
@@ -234,7 +235,8 @@ async def test_batch_returns_results_in_order_with_exceptions_in_place():
 async def test_unknown_keywords_of_verify_are_ignored():
     client = ScriptedClient()
     assert await initialized_evaluator(client).verify("c", None, temperature=0.7, colour="red")
-    assert [call["temperature"] for call in client.calls] == [0.0] * len(client.calls) != []
+    assert client.calls
+    assert all(call.keys() == {"model", "messages", "response_format"} for call in client.calls)
 
 
 async def test_verify_without_a_node_writes_nothing_and_is_not_blocked():

@@ -42,6 +42,11 @@ from mind2web2.api_tools import tool_googlemap, tool_arxiv, tool_pdf
 from mind2web2.api_tools import ArxivTool, GoogleMapsTool, PDFParser
 from mind2web2.api_tools.tool_pdf import PDFParser, is_pdf, is_pdf_by_suffix
 from mind2web2.prompts.cache_prompts import llm_extraction_prompts
+from mind2web2 import BatchBrowserManager, Capture, HarnessError
+from mind2web2.utils.cache_filesys import CacheFileSys, CacheIndexError, page_form, storage_key
+from mind2web2.utils.url_tools import normalize_url_keep_case, page_form, storage_key
+from mind2web2.utils.page_info_retrieval import Capture, detect_block
+from mind2web2.crawl import detect_block
 """.strip().splitlines()
 
 USED_AS_SCRIPTS_DO = """
@@ -66,7 +71,7 @@ def fresh(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
 

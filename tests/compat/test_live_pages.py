@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -34,6 +35,9 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
     pages = {
         "/lamps": Reply(ARTICLE),
         "/down": Reply(b"", status=451),
+        "/gone": Reply(b"<p>This page was removed.</p>", status=404),
+        "/empty": Reply(b"", status=404),
+        "/long": Reply(b"<p>" + b"A long text. " * 300, status=403),
         "/doc.pdf": Reply(make_pdf(1), "application/pdf"),
     }
     with running_web(pages) as web:
@@ -52,12 +56,12 @@ def browsers() -> list[str]:
 
 
 def test_live_pages_are_evidence_and_the_browser_ends_with_the_run(site: Web, tmp_path: Path):
-    client = ScriptedClient()
+    client = ScriptedClient({"gone": False})
 
     async def run() -> dict[str, Any]:
         e = initialized_evaluator(client, CacheFileSys(tmp_path))
-        for name, url in (("lamps", "lamps"), ("gone", "gone"), ("down", "down")):
-            await e.verify(name, e.add_leaf(name, name), f"{site.origin}/{url}")
+        for name in ("lamps", "gone", "long", "empty", "down"):
+            await e.verify(name, e.add_leaf(name, name), f"{site.origin}/{name}")
         await e.verify("private", e.add_leaf("private", "private"), "http://127.0.0.1:9/x")
         assert browsers()
         return e.get_summary()
@@ -66,13 +70,18 @@ def test_live_pages_are_evidence_and_the_browser_ends_with_the_run(site: Web, tm
     assert browsers() == []
     assert outcomes(summary) == {
         "lamps": ("passed", None),
-        "gone": ("failed", "source_gone"),
+        "gone": ("failed", "refuted"),
+        "long": ("passed", None),
+        "empty": ("failed", "source_gone"),
         "down": ("not_judged", "capture_failed"),
         "private": ("not_judged", "egress_denied"),
     }
-    assert "The green lamp costs 40 crowns" in text_of(client.calls[0]["messages"])
-    assert len(nodes(summary)["lamps"]["evidence"]) == 2
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".jpg", ".txt"]
+    shown = [text_of(call["messages"]) for call in client.calls]
+    assert "The green lamp costs 40 crowns" in shown[0]
+    assert any("This page was removed." in text for text in shown)
+    assert len(nodes(summary)["lamps"]["page_digests"]) == 2
+    stored = {".jpg": 3, ".txt": 3, ".json": 1, ".jsonl": 1}
+    assert Counter(path.suffix for path in tmp_path.iterdir()) == stored
 
 
 async def test_batch_browser_manager_captures_pages_and_pdfs(site: Web):
@@ -113,7 +122,7 @@ async def test_missing_browser_is_logged(monkeypatch: pytest.MonkeyPatch, caplog
     monkeypatch.setenv("ASSAY_BROWSER", "/no/such/browser")
     manager = BatchBrowserManager()
     assert await manager.capture_page("https://a.com", LOGGER) == (None, None)
-    assert "/no/such/browser" in caplog.text
+    assert "/no/such/browser is not there; set ASSAY_BROWSER" in caplog.text
     await manager.stop()
 
 

@@ -6,12 +6,13 @@ import json
 import logging
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from mind2web2 import cleanup_logger, create_logger, create_sub_logger
-from mind2web2.utils.logging_setup import cleanup_shared_error_handler
+from mind2web2.utils.logging_setup import cleanup_shared_error_handler, log_files
 
 
 @pytest.fixture
@@ -57,17 +58,35 @@ def test_events_are_written_as_json_lines_and_as_text(tmp_path: Path, made: list
     except ValueError:
         logger.exception("it broke")
     slow, broke = lines(tmp_path / f"{stamp}_run.jsonl")
+    assert list(slow) == ["time", "level", "logger", "message", "url"]
+    assert datetime.fromisoformat(str(slow["time"])).tzinfo is not None
     assert (slow["level"], slow["message"], slow["url"]) == ("WARNING", "page ü is slow", "https://a.com")
-    assert "boom" in str(broke["exception"])
+    assert "boom" in str(broke["traceback"])
     assert "WARNING run: page ü is slow" in (tmp_path / f"{stamp}_run.log").read_text("utf-8")
 
 
-def test_debug_events_go_to_the_file_but_not_to_the_console(tmp_path: Path, made: list[logging.Logger], capsys):
+def test_extra_fields_do_not_replace_the_fields_of_the_event(tmp_path: Path, made: list[logging.Logger]):
+    logger, stamp = create_logger("run", tmp_path, enable_console=False)
+    made.append(logger)
+    logger.info("hello", extra={"level": "none", "time": 1, "logger": "x"})
+    [event] = lines(tmp_path / f"{stamp}_run.jsonl")
+    assert (event["level"], event["logger"]) == ("INFO", "run")
+
+
+def test_log_files_have_the_given_stamp_and_are_closed(tmp_path: Path):
+    with log_files(tmp_path / "logs", "evaluate", stamp="20261101_120000") as logger:
+        logger.info("hello")
+    assert names(tmp_path / "logs") == ["20261101_120000_evaluate.jsonl", "20261101_120000_evaluate.log"]
+    assert logger.handlers == []
+
+
+def test_debug_events_go_only_to_the_json_lines(tmp_path: Path, made: list[logging.Logger], capsys):
     logger, stamp = create_logger("run", tmp_path)
     made.append(logger)
     logger.debug("detail")
     logger.info("fact")
     assert len(lines(tmp_path / f"{stamp}_run.jsonl")) == 2
+    assert [line[-4:] for line in (tmp_path / f"{stamp}_run.log").read_text("utf-8").splitlines()] == ["fact"]
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "fact" in shown.err

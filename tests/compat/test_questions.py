@@ -15,20 +15,16 @@ from pydantic import BaseModel
 
 from mind2web2 import CacheFileSys
 from mind2web2.eval_runner import DualSemaphore
-from mind2web2.eval_toolkit import BinaryEvalResult, EvaluatorConfig
+from mind2web2.eval_toolkit import TRUNCATION_MARKER, BinaryEvalResult, EvaluatorConfig, count_tokens
 from tests.compat.scripted import ScriptedClient, claim_in, initialized_evaluator, request_in, text_of, url_in
+from tests.fakes.decodes import counted_decodes
+from tests.fakes.pages import jpeg
 
 URL = "https://a.com/page"
 
 
 class Title(BaseModel):
     title: str = ""
-
-
-def jpeg(width: int, height: int, colour: str = "red") -> bytes:
-    out = io.BytesIO()
-    Image.new("RGB", (width, height), colour).save(out, "JPEG", quality=85)
-    return out.getvalue()
 
 
 @pytest.fixture
@@ -55,7 +51,7 @@ async def test_claim_about_the_answer_is_one_text_message():
     await e.verify("It names Paris", None, additional_instruction="Ignore case")
     assert len(client.calls) == 2
     call = client.calls[0]
-    assert call.keys() == {"model", "messages", "response_format", "temperature"}
+    assert call.keys() == {"model", "messages", "response_format"}
     assert call["model"] == "gpt-6-luna"
     assert call["response_format"] is BinaryEvalResult
     [message] = call["messages"]
@@ -69,12 +65,28 @@ async def test_claim_about_a_page_is_a_text_part_and_screenshots(cache: CacheFil
     client = ScriptedClient()
     await initialized_evaluator(client, cache).verify("c", None, URL)
     call = client.calls[0]
-    assert call.keys() == {"model", "messages", "response_format", "temperature"}
+    assert call.keys() == {"model", "messages", "response_format"}
     [message] = call["messages"]
     assert sorted(part["type"] for part in message["content"]) == ["image_url", "text"]
     assert "the text of the page" in text_of(call["messages"])
     assert url_in(text_of(call["messages"])) == URL
     assert [size(image) for image in images(call)] == [(60, 40)]
+
+
+async def test_page_of_a_cache_is_decoded_once_for_all_claims_answers_and_runs(cache: CacheFileSys):
+    cache.put_web(URL, "the text", jpeg(60, 3500), as_is=True)
+    shown = []
+    with counted_decodes() as decoded:
+        for opened in (cache, CacheFileSys(cache.task_dir), CacheFileSys(cache.task_dir)):
+            client = ScriptedClient()
+            e = initialized_evaluator(client, opened)
+            await e.verify("c", None, URL)
+            await e.verify("d", None, URL)
+            shown += [images(call) for call in client.calls]
+    assert decoded == ["jpeg"]
+    assert [size(image) for image in shown[0]] == [(60, 2000), (60, 1600)]
+    assert all(each == shown[0] for each in shown)
+    assert cache.get_all_urls() == CacheFileSys(cache.task_dir).get_all_urls() == [URL]
 
 
 async def test_all_votes_on_a_page_receive_the_same_image_bytes(cache: CacheFileSys):
@@ -104,16 +116,6 @@ async def test_claim_comes_last_so_that_requests_share_a_prefix(cache: CacheFile
     assert shared > 0.9 * len(first)
 
 
-@pytest.mark.parametrize(
-    ("model", "temperature"),
-    [("gpt-4.1", 0.0), ("claude-x", 0.0), ("gpt-6-luna", 0.0), ("o4-mini", None), ("gpt-4o", None)],
-)
-async def test_temperature_is_sent_only_to_models_without_an_o(model: str, temperature: float | None):
-    client = ScriptedClient()
-    await initialized_evaluator(client, default_model=model).verify("c", None)
-    assert client.calls[0].get("temperature") == temperature
-
-
 async def test_extraction_requests_the_class_of_the_script(cache: CacheFileSys):
     client = ScriptedClient(values={"Title": Title(title="T")})
     e = initialized_evaluator(client, cache)
@@ -141,24 +143,46 @@ async def test_empty_instruction_is_not_sent(instruction: str | None):
     assert "<instruction" not in text_of(client.calls[0]["messages"])
 
 
-async def test_wide_screenshots_are_scaled_down_and_long_ones_cropped(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        ((2200, 100), [(1100, 50)]),
+        ((900, 2000), [(900, 2000)]),
+        ((900, 3500), [(900, 2000), (900, 1600)]),
+        ((100, 12_000), [(100, 2000)] * 5),
+        ((2200, 4100), [(1100, 2000), (1100, 150)]),
+    ],
+)
+async def test_screenshot_is_scaled_down_and_split_into_at_most_five_parts(
+    stored: tuple[int, int], shown: list[tuple[int, int]], tmp_path: Path
+):
     cache = CacheFileSys(tmp_path)
-    cache.put_web("https://wide.com", "w", jpeg(2200, 100))
-    cache.put_web("https://long.com", "l", jpeg(100, 12_000))
+    cache.put_web(URL, "w", jpeg(*stored))
     client = ScriptedClient()
     e = initialized_evaluator(client, cache)
-    await e.verify("c", None, "https://wide.com")
-    await e.verify("c", None, "https://long.com")
-    assert [size(image) for call in (client.calls[0], client.calls[2]) for image in images(call)] == [
-        (1100, 50), (100, 10_000),
-    ]  # fmt: skip
+    await e.verify("c", None, URL)
+    assert [size(image) for image in images(client.calls[0])] == shown
+    page_images, _ = await e.extractor.get_page_info(URL)
+    assert page_images is not None
+    assert (len(page_images), page_images.split) == (len(shown), len(shown) > 1)
+
+
+async def test_unreadable_screenshot_is_left_out(tmp_path: Path):
+    cache = CacheFileSys(tmp_path)
+    broken = jpeg(900, 900)[:-2_000]
+    cache.put_web(URL, "the text", broken)
+    client = ScriptedClient()
+    e = initialized_evaluator(client, cache)
+    assert await e.verify("c", None, URL)
+    assert images(client.calls[0]) == []
+    assert await e.extractor.get_page_info(URL) == ([], "the text")
 
 
 async def test_limits_come_from_the_config(cache: CacheFileSys):
     config = EvaluatorConfig()
     config.image_max_width = 30
     config.default_num_trials = 5
-    config.max_text_chars = 12
+    config.max_text_tokens = 2
     cache.put_web("https://words.com", "one two three four", None)
     client = ScriptedClient()
     e = initialized_evaluator(client, cache, config=config)
@@ -167,7 +191,7 @@ async def test_limits_come_from_the_config(cache: CacheFileSys):
     assert len(client.calls) == 3
     _, text = await e.extractor.get_page_info("https://words.com")
     assert text is not None
-    assert text.splitlines()[0] == "one two"
+    assert text == "one two" + TRUNCATION_MARKER
 
 
 async def test_config_with_zero_votes_means_three():
@@ -180,24 +204,40 @@ async def test_config_with_zero_votes_means_three():
 
 def test_config_takes_no_arguments_and_has_the_public_defaults():
     config = EvaluatorConfig()
-    assert (config.max_text_chars, config.image_max_width, config.image_max_height, config.jpeg_quality) == (
-        400_000, 1100, 10_000, 85,
-    )  # fmt: skip
-    assert (config.default_num_trials, config.default_majority_vote, config.default_use_screenshot) == (3, True, True)
-    assert config.default_additional_instruction == "None"
+    assert config.as_dict() == {
+        "max_text_tokens": 100_000,
+        "max_text_shrinks": 2,
+        "image_max_width": 1100,
+        "image_part_height": 2000,
+        "image_part_overlap": 100,
+        "image_max_parts": 5,
+        "jpeg_quality": 85,
+        "default_num_trials": 3,
+        "default_majority_vote": True,
+        "default_use_screenshot": True,
+        "default_additional_instruction": "None",
+    }
+    assert {name: getattr(EvaluatorConfig, name) for name in config.as_dict()} == config.as_dict()
+    assert not hasattr(config, "max_text_chars")
+    assert not hasattr(config, "image_max_height")
     with pytest.raises(TypeError):
         EvaluatorConfig(default_num_trials=5)  # type: ignore[call-arg]
 
 
-async def test_text_that_is_too_long_is_cut_at_a_word_and_marked(tmp_path: Path):
+async def test_text_is_cut_after_a_hundred_thousand_tokens_with_its_line_breaks(tmp_path: Path):
     cache = CacheFileSys(tmp_path)
-    cache.put_web(URL, "word \n\n" * 100_000, None)
-    e = initialized_evaluator(ScriptedClient(), cache)
+    whole = "word \n\n" * 60_000
+    cache.put_web(URL, whole, None)
+    client = ScriptedClient()
+    e = initialized_evaluator(client, cache)
     _, text = await e.verifier.get_page_info(URL)
     assert text is not None
-    assert text.startswith("word word word")
-    assert 399_000 < len(text) < 400_100
-    assert "cut here" in text[-60:]
+    body = text.removesuffix(TRUNCATION_MARKER)
+    assert whole.startswith(body)
+    assert body != whole
+    assert count_tokens(body) == 100_000
+    await e.verify("c", None, URL)
+    assert text in text_of(client.calls[0]["messages"])
 
 
 async def test_page_info_is_read_from_the_cache(cache: CacheFileSys):
@@ -243,7 +283,7 @@ async def test_each_model_call_acquires_the_llm_semaphore():
 async def test_plain_semaphore_of_one_does_not_deadlock(cache: CacheFileSys):
     client = ScriptedClient({("c", URL): [True, False, True]})
     e = initialized_evaluator(client, cache, global_semaphore=asyncio.Semaphore(1))
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(240):
         assert await e.verify("c", None, [URL, URL, "https://b.invalid/x"])
 
 

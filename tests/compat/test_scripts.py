@@ -217,6 +217,7 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
         "kind": [cache.has(url) for url in (A, "http://a.example/page/#x", "https://b.example")],
         "web": cache.get_web("http://www.a.example/page?utm_x=1")[0],
         "urls": cache.get_all_urls(),
+        "lookup": [cache.lookup(url) for url in ("http://www.a.example/Page/", "https://b.example")],
     }
     cache.put_web("https://own.example", "put by the script", None)
     seen["own"] = (cache.has_web("https://own.example"), cache.get_web("https://own.example")[0])
@@ -253,8 +254,9 @@ async def test_script_run_by_the_service_finds_captured_pages_in_its_cache(tmp_p
     assert result["kind"] == ["web", "web", None]
     assert result["web"] == "page text"
     assert result["urls"] == ["https://a.example/page"]
+    assert result["lookup"] == ["https://a.example/page", None]
     assert result["own"] == [True, "put by the script"]
-    assert result["summary"] == {"total_urls": 2, "web_pages": 2, "pdf_pages": 0}
+    assert result["summary"] == {"total_urls": 2, "web_pages": 2, "pdf_pages": 0, "failed_urls": 0}
     assert result["pdf"] == "KeyError"
     assert result["replies"] == ["vote 0", "vote 1"]
 
@@ -312,7 +314,7 @@ async def test_leaves_not_settled_by_the_deadline_are_not_judged(pages: PageCach
     path.write_text(SLOW)
     steps: list[tuple[int, int]] = []
     result = await run_hosted(
-        path, StuckOn(CASES[0]), pages, progress=lambda done, known: steps.append((done, known)), deadline_s=0.3
+        path, StuckOn(CASES[0]), pages, progress=lambda done, known: steps.append((done, known)), deadline_s=10
     )
     assert {leaf: nodes(result)[leaf]["outcome"] for leaf in ("checked", "quick", "stuck", "never")} == {
         "checked": "passed", "quick": "passed", "stuck": "not_judged", "never": "not_judged",

@@ -10,7 +10,7 @@ import pytest
 import mind2web2 as m
 from mind2web2 import eval_runner
 from mind2web2.api_tools.tool_pdf import is_pdf
-from mind2web2.utils.page_info_retrieval import BatchBrowserManager
+from mind2web2.utils.page_info_retrieval import BatchBrowserManager, detect_block
 
 SIGNATURES: list[tuple[Any, str]] = [
     (m.Evaluator, ""),
@@ -53,7 +53,18 @@ SIGNATURES: list[tuple[Any, str]] = [
     (m.VerificationNode.compute_score, "self, *, mutate=False"),
     (m.CacheFileSys, "task_dir"),
     (m.CacheFileSys.get_web, "self, url, get_screenshot=True"),
-    (m.LLMClient, "provider, is_async=False"),
+    (m.CacheFileSys.lookup, "self, url, ignore_case=True, follow_redirects=True"),
+    (m.CacheFileSys.record_failure, "self, url, reason, *, blocked=False, gone=False"),
+    (m.Capture, "screenshot_b64=None, text=None, error=None, blocked=False, status=None, final_url=None"),
+    (BatchBrowserManager.capture, "self, url, logger"),
+    (detect_block, "status, title, text"),
+    (
+        m.LLMClient,
+        (
+            "provider=openai, is_async=False, *, judge=None, base_url=None, retry_seconds=900.0, "
+            "retry_initial_delay=1.0, timeout=600.0"
+        ),
+    ),
     (m.calculate_api_cost, "input_tokens, output_tokens, model_name"),
     (m.load_eval_script, "path"),
     (m.create_logger, "name, folder, enable_console=True, file_format=both, enable_shared_errors=False"),
@@ -67,7 +78,7 @@ SIGNATURES: list[tuple[Any, str]] = [
     (m.GoogleMapsTool.calculate_travel_time, "self, address1, address2, mode=driving"),
     (m.ArxivTool.search_arxiv_by_id, "self, id"),
     (m.ArxivTool.search_arxiv_by_title, "self, title"),
-    (BatchBrowserManager, "headless=True, max_retries=3, max_concurrent_pages=10"),
+    (BatchBrowserManager, "headless=True, max_retries=3, max_concurrent_pages=10, *, page_timeout=60.0"),
     (
         BatchBrowserManager.capture_page,
         "self, url, logger, wait_until=load, timeout=30000, grant_permissions=True, user_data_dir=None",

@@ -61,7 +61,7 @@ def matrix(request: Request) -> Reply:
 def maps(monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleMapsTool]:
     monkeypatch.setenv("GOOGLE_MAPS_API_KEY", KEY)
     with running_web({"/maps/api/geocode/json": geocode, "/maps/api/distancematrix/json": matrix}) as web:
-        tool = GoogleMapsTool(base_url=web.origin, timeout_s=5)
+        tool = GoogleMapsTool(base_url=web.origin, timeout_s=240)
         yield tool
         tool.client.session.close()
         assert all(request.query["key"] == KEY for request in web.requests)
@@ -150,7 +150,7 @@ def query(request: Request) -> Reply:
 @pytest.fixture
 def papers() -> Iterator[tuple[ArxivTool, Web]]:
     with running_web({"/api/query": query}) as web:
-        tool = ArxivTool(page_size=7, query_url=f"{web.origin}/api/query", delay_s=0, retries=1, timeout_s=5)
+        tool = ArxivTool(page_size=7, query_url=f"{web.origin}/api/query", delay_s=0, retries=1, timeout_s=240)
         yield tool, web
         tool.client._session.close()
 

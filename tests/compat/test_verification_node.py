@@ -16,7 +16,7 @@ def node(id: str, **fields: Any) -> VerificationNode:
 
 def test_public_fields_come_first_and_in_order():
     assert list(VerificationNode.model_fields) == [
-        "id", "desc", "critical", "score", "status", "strategy", "children", "weight",
+        "id", "desc", "critical", "score", "status", "strategy", "children", "weight", "evidence",
     ]  # fmt: skip
     assert list(node("a").model_dump())[:7] == ["id", "desc", "critical", "score", "status", "strategy", "children"]
 

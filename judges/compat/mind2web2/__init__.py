@@ -20,6 +20,11 @@ from mind2web2.llm_client import (
     AsyncAzureOpenAIClient,
     AsyncOpenAIClient,
     AzureOpenAIClient,
+    ContextLengthError,
+    HarnessError,
+    JudgeConfig,
+    JudgeContentError,
+    JudgeError,
     LLMClient,
     OpenAIClient,
     calculate_api_cost,
@@ -40,6 +45,7 @@ from mind2web2.utils import (
     strip_extension,
     text_dedent,
 )
+from mind2web2.utils.page_info_retrieval import BatchBrowserManager, Capture
 
 __all__ = [
     "AggregationStrategy",
@@ -47,11 +53,18 @@ __all__ = [
     "AsyncAzureOpenAIClient",
     "AsyncOpenAIClient",
     "AzureOpenAIClient",
+    "BatchBrowserManager",
     "CacheFileSys",
+    "Capture",
+    "ContextLengthError",
     "Evaluator",
     "EvaluatorConfig",
     "Extractor",
     "GoogleMapsTool",
+    "HarnessError",
+    "JudgeConfig",
+    "JudgeContentError",
+    "JudgeError",
     "LLMClient",
     "OpenAIClient",
     "PDFParser",

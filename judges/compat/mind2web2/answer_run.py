@@ -1,132 +1,172 @@
 """Evaluation of one answer in the public folder layout: reuses an up-to-date result, otherwise runs the script.
 
-If the script raises, a failure file is written, so that the answer is counted in the summary.
+An answer has no result if the script raises, or if the judge or the harness failed permanently, even if the script
+ignored that. A failure file is then written, so that the answer is counted in the summary.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from cache.atomic_files import write_atomic
-from judges.errors import JudgeBug, JudgeError
-from judges.result_files import AnswerFolder, write_json
-from judges.source_code import judge_code
-from mind2web2.script_run import checked_result
+from cache.errors import CacheError
+from judges import errors
+from judges.registry import Judge
+from judges.result import build_result
+from judges.result_files import AnswerFolder, supersede_results, write_json
+from judges.source_code import judge_code, judge_import
+from mind2web2.llm_client.judge import AnswerScope, HarnessError, answer_scope
+from mind2web2.metrics import is_without_result
+from mind2web2.results import load_latest_result, run_description
+from mind2web2.script_run import checked_result, with_defaults
+from mind2web2.submission import AnswerFile
 from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.load_eval_script import EvaluateAnswer
-from mind2web2.utils.logging_setup import cleanup_logger, create_logger
+from mind2web2.utils.logging_setup import log_files
+from rubrics.verdict import Usage
 
-FAILURE_FILE = "failed.json"
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerOutcome:
+    """Result of one answer, or the reason why there is none. ``reused``: it was judged in an earlier run."""
+
+    answer: AnswerFile
+    result: dict[str, Any] | None = None
+    error: str = ""
+    reused: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerEvaluation:
-    """Settings for all answers of a task. ``script_sha256`` is the hex digest of the script file."""
+    """Settings for all answers of a task. ``judge`` identifies the script and its file.
 
-    script: EvaluateAnswer
-    script_sha256: str
+    ``script`` and ``cache`` load the script and the page cache, once, when an answer needs them.
+    """
+
+    script: Callable[[], EvaluateAnswer]
+    judge: Judge
     client: Any
     model: str
-    cache: CacheFileSys
+    cache: Callable[[], CacheFileSys]
     semaphore: Any
     logger: logging.Logger
     debug: bool
     overwrite: bool
 
-    async def judge(self, folder: AnswerFolder, answer_file: Path) -> dict[str, Any] | None:
-        """Return the answer's result, or None if the script failed."""
-        data = await asyncio.to_thread(answer_file.read_bytes)
+    async def evaluate(self, folder: AnswerFolder, answer: AnswerFile) -> AnswerOutcome:
+        """Reuse the answer's result, or judge the answer."""
+        try:
+            data = await asyncio.to_thread(answer.path.read_bytes)
+            metadata = await asyncio.to_thread(_bytes_or_none, answer.meta_path)
+        except OSError as error:
+            supersede_results(folder.results)
+            return AnswerOutcome(answer=answer, error=self._record_failure(folder, self.logger, error))
+        folder.copy_inputs(data, metadata)
         if not (self.overwrite or self.debug):
             current = self._current_result(folder, data)
             if current is not None:
                 self.logger.info("%s: the last result is up to date", folder.answer_name)
-                return current
-        folder.path.mkdir(parents=True, exist_ok=True)
-        write_atomic(folder.answer_copy, data)
-        logger, _ = create_logger(folder.answer_copy.stem, folder.logs, enable_console=False)
-        try:
-            result = await self._run(folder, data, logger)
-        except JudgeError as error:
-            self._record_failure(folder, error)
-            return None
-        finally:
-            cleanup_logger(logger)
-        (folder.path / FAILURE_FILE).unlink(missing_ok=True)
-        write_json(folder.free_result_path(datetime.now().astimezone(), debug=self.debug), result)
-        return result
+                return AnswerOutcome(answer=answer, result=current, reused=True)
+        if not self.debug:
+            supersede_results(folder.results)
+        path = folder.free_result_path(datetime.now().astimezone(), debug=self.debug)
+        with log_files(folder.logs, answer.path.stem, stamp=path.name[:15]) as logger, answer_scope() as scope:
+            try:
+                result = await self._run(folder, data, logger, scope)
+            except errors.JudgeError as error:
+                error_text = self._record_failure(folder, logger, scope.failure or error)
+                return AnswerOutcome(answer=answer, error=error_text)
+        folder.clear_failure()
+        write_json(path, result)
+        return AnswerOutcome(answer=answer, result=result)
 
-    async def _run(self, folder: AnswerFolder, data: bytes, logger: logging.Logger) -> dict[str, Any]:
+    async def _run(
+        self, folder: AnswerFolder, data: bytes, logger: logging.Logger, scope: AnswerScope
+    ) -> dict[str, Any]:
+        """Run the script and return the result.
+
+        Raises:
+            judges.errors.JudgeError: there can be no result.
+        """
+        began = time.monotonic()
+        with judge_import(f"loading the judge script of {folder.task_id} failed"):
+            script = self.script()
+        try:
+            cache = self.cache()
+        except CacheError as error:
+            raise HarnessError(str(error)) from error
         with judge_code(f"judging {folder.task_id}/{folder.answer_name}"):
-            returned = await self.script(
+            returned = await script(
                 client=self.client,
                 answer=data.decode("utf-8"),
                 agent_name=folder.agent,
                 answer_name=folder.answer_name,
-                cache=self.cache,
+                cache=cache,
                 semaphore=self.semaphore,
                 logger=logger,
                 model=self.model,
             )
-        result = checked_result(returned, folder.task_id)
-        result.setdefault("answer_name", folder.answer_name)
-        return result | self._dependencies(data)
+        scope.check()
+        seconds = round(time.monotonic() - began, 3)
+        summary = with_defaults(checked_result(returned, folder.task_id))
+        summary.setdefault("answer_name", folder.answer_name)
+        usage = summary.get("usage")
+        return build_result(
+            summary,
+            id=None,
+            task_id=folder.task_id,
+            judge=self.judge,
+            judged_with=self._judged_with(scope),
+            model=self.model,
+            prompts=summary.get("prompts", ()),
+            answer_sha256=hashlib.sha256(data).hexdigest(),
+            tool_version=version("assay"),
+            usage=Usage(**usage) if isinstance(usage, dict) else Usage(),
+            timing={"judge_s": seconds, "total_s": seconds},
+            pages=summary.get("pages", ()),
+        )
 
-    def _dependencies(self, data: bytes) -> dict[str, Any]:
-        """Return what the result depends on, except the pages, which the result lists itself."""
-        return {
-            "answer_sha256": hashlib.sha256(data).hexdigest(),
-            "judge": {"script_sha256": self.script_sha256},
-            "model": self.model,
-        }
+    def _judged_with(self, scope: AnswerScope) -> dict[str, Any]:
+        run = run_description(self.client) | {"judge_usage": scope.usage.as_dict()}
+        if run["judge"] is not None:
+            run |= dict.fromkeys(("judge_model", "extract_model"), run["judge"]["model"])
+        return run
 
     def _current_result(self, folder: AnswerFolder, data: bytes) -> dict[str, Any] | None:
-        """Return the newest result if it is complete and nothing it depends on has changed.
+        """Return the newest result if nothing that it depends on has changed.
 
-        Dependencies that the result does not list are ignored.
+        As in the public toolkit, pages and the address of the model are not compared. A result that an outage made
+        incomplete is not current.
         """
-        path = folder.newest_result()
-        result = None if path is None else read_object(path)
-        if result is None or result.get("status", "complete") != "complete":
+        result = load_latest_result(folder.path)
+        if result is None or is_without_result(result):
             return None
-        dependencies = self._dependencies(data)
-        changed = [name for name, value in dependencies.items() if name in result and _has_changed(result[name], value)]
-        changed += [str(page.get("url")) for page in result.get("pages", ()) if self._page_changed(page)]
-        return None if changed else result
+        inputs = run_description(self.client)
+        del inputs["judge_usage"]
+        inputs |= {"answer_sha256": hashlib.sha256(data).hexdigest(), "eval_script_sha256": self.judge.sha256}
+        if inputs["judge"] is None:  # a client without a judge sends the model that the script was given
+            inputs["model"] = self.model
+        is_current = all(name in result and result[name] == value for name, value in inputs.items())
+        return result if is_current else None
 
-    def _page_changed(self, page: Mapping[str, Any]) -> bool:
-        """Return whether the cached text of a page differs from the one that was judged."""
-        url, known = page.get("url"), page.get("sha256")
-        if not url or not known or self.cache.has(url) != "web":
-            return False
-        text, _ = self.cache.get_web(url, get_screenshot=False)
-        return str(known) != hashlib.sha256(text.encode("utf-8", errors="replace")).hexdigest()
-
-    def _record_failure(self, folder: AnswerFolder, error: JudgeError) -> None:
-        trace = error.traceback if isinstance(error, JudgeBug) else ""
-        self.logger.error("%s has no result: %s\n%s", folder.answer_name, error, trace)
-        note = {"answer_name": folder.answer_name, "error": str(error), "traceback": trace}
-        write_json(folder.path / FAILURE_FILE, note)
+    def _record_failure(self, folder: AnswerFolder, logger: logging.Logger, error: Exception) -> str:
+        trace = error.traceback if isinstance(error, errors.JudgeBug) else ""
+        for log in (self.logger, logger):
+            log.error("%s has no result: %s\n%s", folder.answer_name, error, trace)
+        folder.write_failure(str(error), trace)
+        return str(error)
 
 
-def _has_changed(stored: Any, current: Any) -> bool:
-    if isinstance(current, dict):
-        return any(stored.get(name, value) != value for name, value in current.items())
-    is_other: bool = stored != current
-    return is_other
-
-
-def read_object(path: Path) -> dict[str, Any] | None:
-    """Return the JSON object in a file; None if the file is missing or contains something else."""
+def _bytes_or_none(path: Path) -> bytes | None:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return path.read_bytes()
+    except FileNotFoundError:
         return None
-    return value if isinstance(value, dict) else None

@@ -8,6 +8,7 @@ from typing import Any
 
 from judges.leaf_usage import assign_usage_in_tree_order
 from mind2web2.decisions import Decisions, LeafState, missed_steps
+from mind2web2.evidence import with_first_imperfect_step
 from mind2web2.verification_tree import VerificationNode
 from rubrics.schema import leaf_json
 from rubrics.scoring import Score, bounds
@@ -25,7 +26,7 @@ class Breakdown:
     def __init__(self, root: VerificationNode, decisions: Decisions) -> None:
         self._root = root
         self._decisions = decisions
-        missed = missed_steps(root)
+        self._missed = missed = missed_steps(root)
         views = {id(leaf): decisions.view(leaf, missed.get(id(leaf))) for leaf in leaves_below(root)}
         charged = assign_usage_in_tree_order([view.verdict for view in views.values()], decisions.requests)
         self._views = {
@@ -86,6 +87,10 @@ class Breakdown:
         return any(view.high < 1.0 for view in views)
 
     def _tree(self, node: VerificationNode) -> dict[str, Any]:
+        missed_step = self._missed.get(id(node))
+        evidence = node.evidence
+        if missed_step is not None:
+            evidence = with_first_imperfect_step(evidence, missed_step.id)
         fields: dict[str, Any] = {
             "id": node.id,
             "desc": node.desc,
@@ -95,6 +100,7 @@ class Breakdown:
             "strategy": str(node.strategy),
             "children": [self._tree(child) for child in node.children],
             "weight": node.weight,
+            "evidence": evidence,
         }
         return fields if node.children else fields | self._leaf(self._views[id(node)])
 

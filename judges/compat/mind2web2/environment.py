@@ -21,6 +21,12 @@ def value_of(name: str) -> str | None:
     return os.environ.get(name, "").strip() or None
 
 
+def set_value(name: str, value: str | None) -> None:
+    """Set an environment variable of this process for judge scripts; None leaves it as it is."""
+    if value is not None:
+        os.environ[name] = value
+
+
 def required_key(name: str) -> str:
     """Return the value of a variable that contains a key.
 

@@ -5,26 +5,92 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterator
+import logging
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from judges import result_files
 from judges.gc_tuning import raised_gc_thresholds
 from judges.public_summary import ScoredAnswer, Summary, agent_summary, merge, task_summary, word_count
+from judges.registry import Judge, JudgeKind
 from judges.result_files import AnswerFolder, write_json
-from mind2web2.answer_run import FAILURE_FILE, AnswerEvaluation, read_object
+from mind2web2.answer_run import AnswerEvaluation, AnswerOutcome
 from mind2web2.browser_managers import shared_manager
 from mind2web2.environment import model_name
+from mind2web2.llm_client.judge import JudgeConfig
+from mind2web2.results import load_latest_result, read_object
 from mind2web2.semaphores import DualSemaphore
+from mind2web2.submission import AnswerFile, list_answer_files
 from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.load_eval_script import load_eval_script
-from mind2web2.utils.logging_setup import cleanup_logger, create_logger
+from mind2web2.utils.logging_setup import log_files
 
-__all__ = ["DualSemaphore", "evaluate_task", "generate_result_summary", "merge_all_results"]
+__all__ = [
+    "DualSemaphore",
+    "ScriptsNotFound",
+    "evaluate_task",
+    "generate_result_summary",
+    "merge_all_results",
+    "resolve_scripts_dir",
+]
 
 MAX_PAGES = 5
 MAX_LLM = 30
+_VERSION_DATE = re.compile(r"[0-9]{4}_[0-9]{2}_[0-9]{2}")
+
+
+class ScriptsNotFound(Exception):
+    """There is no folder with judge scripts, or not the requested version. The message names folder and solution."""
+
+
+def resolve_scripts_dir(root: str | Path, version: str | None = None) -> Path:
+    """Return the folder of judge scripts below ``root``.
+
+    A version is a subfolder with scripts (``.py``). Without ``version``, it is the newest one whose name is a date
+    (YYYY_MM_DD), else the only one, else ``root`` itself if it contains scripts.
+
+    Raises:
+        ScriptsNotFound: there is no such folder.
+    """
+    root = Path(root)
+    if version is not None:
+        if version in ("", ".", "..") or Path(version).name != version or not _has_scripts(root / version):
+            raise ScriptsNotFound(
+                f"{root / version} contains no judge scripts: choose another version "
+                f"({', '.join(path.name for path in _script_versions(root)) or 'there is none'})"
+            )
+        return root / version
+    versions = _script_versions(root)
+    dated = [path for path in versions if _VERSION_DATE.fullmatch(path.name)]
+    if dated:
+        return max(dated, key=lambda path: path.name)
+    if len(versions) == 1:
+        return versions[0]
+    if _has_scripts(root):
+        return root
+    problem = (
+        f"contains several versions ({', '.join(path.name for path in versions)})" if versions else "has no scripts"
+    )
+    raise ScriptsNotFound(f"{root} {problem}: choose a version, or put <task_id>.py files into {root}/YYYY_MM_DD")
+
+
+def _script_versions(root: Path) -> list[Path]:
+    folders = (path for path in root.iterdir() if not path.name.startswith(".")) if root.is_dir() else ()
+    return sorted(path for path in folders if _has_scripts(path))
+
+
+def _has_scripts(folder: Path) -> bool:
+    return folder.is_dir() and any(is_script(path) for path in folder.iterdir())
+
+
+def is_script(path: Path) -> bool:
+    """Return whether a file may be a judge script, named after its task."""
+    return path.suffix == ".py" and not path.name.startswith(("_", ".")) and path.is_file()
 
 
 async def evaluate_task(
@@ -44,85 +110,129 @@ async def evaluate_task(
     *,
     model: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Judge every ``*.md`` file of ``answer_dir/agent/task``. Return the results in the order of completion.
+    """Judge every ``answer_<k>.md`` of ``answer_dir/agent/task``. Return the results in the order of completion.
 
-    Up-to-date results are reused unless ``overwrite`` is set. If the script raises for an answer, the answer has no
-    result but a failure file.
+    Up-to-date results are reused unless ``overwrite`` is set. An answer has no result, but a failure file, if the
+    script raises, or if the judge or the harness fails permanently; the other answers continue.
 
     Args:
-        dump_cache: Save the index of the page cache.
-        model: Bare model name passed to the script; None for the configured one.
+        dump_cache: Ignored. Changes of the page cache are saved at once.
+        is_self_debug: Mark the results as those of a self-debug run, which are never reused.
+        model: Bare model name passed to the script; None for that of the client's judge, else the configured one.
 
     Raises:
         FileNotFoundError, ImportError, AttributeError, TypeError: the script is invalid; see load_eval_script.
+        CacheIndexError: the page cache cannot be read.
     """
-    answers = Path(answer_dir) / agent_name / task_id
-    if not answers.is_dir():
-        return []
     out = Path(output_dir)
-    logger, _ = create_logger(
-        f"main_{task_id}", result_files.task_folder(out, agent_name, task_id) / "main_logs", enable_console=False
-    )
-    cache = CacheFileSys(Path(cache_dir) / agent_name / task_id)
-    try:
-        run = AnswerEvaluation(
-            script=load_eval_script(script_path),
-            script_sha256=_sha256(script_path),
-            client=client,
-            model=model or model_name(),
-            cache=cache,
-            semaphore=DualSemaphore(
-                asyncio.Semaphore(MAX_PAGES) if webpage_semaphore is None else webpage_semaphore,
-                asyncio.Semaphore(MAX_LLM) if llm_semaphore is None else llm_semaphore,
-            ),
-            logger=logger,
+    async with shared_manager():
+        judged = await judge_answers(
+            client,
+            list_answer_files(Path(answer_dir) / agent_name / task_id),
+            TaskFolders(agent=agent_name, task_id=task_id, cache=Path(cache_dir), out=out, script=Path(script_path)),
+            limits=AnswerLimits(answers=max_concurrent_answers, pages=webpage_semaphore, llm=llm_semaphore),
+            overwrite=overwrite,
             debug=is_self_debug,
+            model=model,
+            load_first=True,
+        )
+    return [outcome.result for outcome in judged if outcome.result is not None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFolders:
+    """Names and places of one task of an agent. ``cache`` and ``out`` are the roots."""
+
+    agent: str
+    task_id: str
+    cache: Path
+    out: Path
+    script: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerLimits:
+    """Concurrent answers, and semaphores for page captures and model requests; None for own ones."""
+
+    answers: int
+    pages: Any = None
+    llm: Any = None
+
+
+async def judge_answers(
+    client: Any,
+    answers: Sequence[AnswerFile],
+    folders: TaskFolders,
+    *,
+    limits: AnswerLimits,
+    overwrite: bool = False,
+    debug: bool = False,
+    model: str | None = None,
+    logger: logging.Logger | None = None,
+    load_first: bool = False,
+    finished: Callable[[AnswerOutcome], object] = lambda outcome: None,
+) -> list[AnswerOutcome]:
+    """Judge answers to one task. Return their outcomes in the order of completion.
+
+    Args:
+        logger: Receives the events of the run. None: a log of the task in its ``main_logs``.
+        load_first: Raise the errors of ``evaluate_task`` if the script or the page cache cannot be loaded. Otherwise,
+            the answers that need them have no result.
+        finished: Called with each outcome.
+    """
+    if not answers:
+        return []
+    judge = getattr(client, "judge", None)
+    main_logs = result_files.task_folder(folders.out, folders.agent, folders.task_id) / "main_logs"
+    with log_files(main_logs, f"main_{folders.task_id}") if logger is None else nullcontext(logger) as run_logger:
+        script = cache(lambda: load_eval_script(folders.script))
+        pages = cache(lambda: CacheFileSys(folders.cache / folders.agent / folders.task_id))
+        if load_first:
+            script(), pages()
+        run = AnswerEvaluation(
+            script=script,
+            judge=Judge(task=folders.task_id, kind=JudgeKind.MIND2WEB2, sha256=_sha256(folders.script)),
+            client=client,
+            model=model or (judge.model if isinstance(judge, JudgeConfig) else model_name()),
+            cache=pages,
+            semaphore=DualSemaphore(
+                asyncio.Semaphore(MAX_PAGES) if limits.pages is None else limits.pages,
+                asyncio.Semaphore(MAX_LLM) if limits.llm is None else limits.llm,
+            ),
+            logger=run_logger,
+            debug=debug,
             overwrite=overwrite,
         )
-        judged = await _judge_all(run, out, agent_name, task_id, sorted(answers.glob("*.md")), max_concurrent_answers)
-    finally:
-        if dump_cache:
-            await asyncio.to_thread(cache.save)
-        cleanup_logger(logger)
-    scores = {answer_name: float(result.get("final_score") or 0.0) for answer_name, result in judged}
-    if scores:
-        folder = result_files.task_folder(out, agent_name, task_id)
-        write_json(folder / result_files.TASK_SUMMARY, task_summary(scores))
-    return [result for _, result in judged]
+        slots = asyncio.Semaphore(limits.answers)
+        outcomes: list[AnswerOutcome] = []
 
+        async def judge_one(answer: AnswerFile) -> None:
+            folder = AnswerFolder(
+                out=folders.out, agent=folders.agent, task_id=folders.task_id, answer_name=answer.name
+            )
+            async with slots:
+                outcome = await run.evaluate(folder, answer)
+            outcomes.append(outcome)
+            finished(outcome)
 
-async def _judge_all(
-    run: AnswerEvaluation, out: Path, agent_name: str, task_id: str, answers: list[Path], at_once: int
-) -> list[tuple[str, dict[str, Any]]]:
-    """Return (answer name, result) of every answer that has a result, in the order of completion."""
-    slots = asyncio.Semaphore(at_once)
-    judged: list[tuple[str, dict[str, Any]]] = []
-
-    async def judge(answer: Path) -> None:
-        folder = AnswerFolder(out=out, agent=agent_name, task_id=task_id, answer_name=answer.name)
-        async with slots:
-            result = await run.judge(folder, answer)
-        if result is not None:
-            judged.append((answer.name, result))
-
-    with raised_gc_thresholds():
-        async with shared_manager(), asyncio.TaskGroup() as group:
-            for answer in answers:
-                group.create_task(judge(answer))
-    return judged
+        with raised_gc_thresholds():
+            async with asyncio.TaskGroup() as group:
+                for answer in answers:
+                    group.create_task(judge_one(answer))
+        return outcomes
 
 
 def generate_result_summary(output_dir: str | Path, agent_name: str) -> Summary | None:
     """Write an agent's summary to ``<out>/<agent>/summary.json`` and return it; None if there are no results.
 
-    Answers without a result are counted and listed in additional keys. They do not affect averages.
+    It has the figures of February. Answers without a result are counted and listed in additional keys, and do not
+    affect averages.
     """
     out = Path(output_dir)
     scored: list[ScoredAnswer] = []
     failed: list[Summary] = []
     for task_id in result_files.judged_tasks(out, agent_name):
-        folder = result_files.task_folder(out, agent_name, task_id)
-        for entry in _entries(folder / result_files.TASK_SUMMARY):
+        for entry in _entries(out, agent_name, task_id):
             place = AnswerFolder(out=out, agent=agent_name, task_id=task_id, answer_name=entry["answer_name"])
             scored.append(
                 ScoredAnswer(
@@ -132,6 +242,7 @@ def generate_result_summary(output_dir: str | Path, agent_name: str) -> Summary 
                     words=_words(place.answer_copy),
                 )
             )
+        folder = result_files.task_folder(out, agent_name, task_id)
         failed += [{"task_id": task_id} | note for note in _failures(folder)]
     summary = agent_summary(agent_name, scored)
     if summary is None:
@@ -142,14 +253,14 @@ def generate_result_summary(output_dir: str | Path, agent_name: str) -> Summary 
 
 
 def merge_all_results(output_dir: str | Path) -> dict[str, dict[str, list[Summary]]]:
-    """Return the entries of all task summaries by task and agent, and write them to ``<out>/all_results.json``."""
+    """Return the scores of all answers by task and agent, and write them to ``<out>/all_results.json``."""
     out = Path(output_dir)
     agents = sorted(path.name for path in out.iterdir() if path.is_dir()) if out.is_dir() else []
     merged = merge(
         (agent, task_id, entries)
         for agent in agents
         for task_id in result_files.judged_tasks(out, agent)
-        if (entries := _entries(result_files.task_folder(out, agent, task_id) / result_files.TASK_SUMMARY))
+        if (entries := _entries(out, agent, task_id))
     )
     write_json(out / result_files.MERGED_RESULTS, merged)
     return merged
@@ -159,9 +270,18 @@ def _sha256(path: str | Path) -> str:
     return hashlib.sha256(Path(path).expanduser().read_bytes()).hexdigest()
 
 
-def _entries(path: Path) -> list[Summary]:
-    """Return the entries of a task summary; none if the file is missing or invalid."""
+def _entries(out: Path, agent: str, task_id: str) -> list[Summary]:
+    """Return name, score and success of each answer with a result.
+
+    A folder of February without results has them in a ``summary.json``; it is not written any more.
+    """
+    folders = result_files.judged_answers(out, agent, task_id)
+    results = {folder.answer_name: load_latest_result(folder.path) for folder in folders}
+    scores = {name: float(result.get("final_score") or 0.0) for name, result in results.items() if result is not None}
+    if scores:
+        return task_summary(scores)
     try:
+        path = result_files.task_folder(out, agent, task_id) / result_files.TASK_SUMMARY
         entries = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return []
@@ -170,7 +290,7 @@ def _entries(path: Path) -> list[Summary]:
 
 def _failures(task_folder: Path) -> Iterator[Summary]:
     """Return the failure notes of answers without a result."""
-    for path in sorted(task_folder.glob(f"*/{FAILURE_FILE}")):
+    for path in sorted(task_folder.glob(f"*/{result_files.FAILURE_FILE}")):
         note = read_object(path)
         if note is not None:
             yield {name: note[name] for name in ("answer_name", "error") if name in note}

@@ -4,15 +4,74 @@ from __future__ import annotations
 
 from typing import Any
 
+from cache.page_text.screenshot_parts import split_screenshot
 from judges.llm.families import DEFAULT_MODEL
+from judges.prompting import token_limit
+from judges.prompting.token_limit import TEXT_ENCODING, TRUNCATION_MARKER
 from judges.prompting.verdict_reply import BinaryEvalResult
 from mind2web2.browser_managers import default_manager
 from mind2web2.config import EvaluatorConfig
 from mind2web2.evaluator_base import BaseEvaluator
-from mind2web2.extracting import Extractor
+from mind2web2.extracting import Extractor, empty_extraction
+from mind2web2.foreign_client import foreign_object
+from mind2web2.llm_client.judge import HarnessError
 from mind2web2.verifying import Verifier
 
-__all__ = ["BaseEvaluator", "BinaryEvalResult", "EvaluatorConfig", "Extractor", "Verifier", "create_evaluator"]
+__all__ = [
+    "TEXT_ENCODING",
+    "TRUNCATION_MARKER",
+    "BaseEvaluator",
+    "BinaryEvalResult",
+    "EvaluatorConfig",
+    "Extractor",
+    "HarnessError",
+    "Verifier",
+    "count_tokens",
+    "create_evaluator",
+    "empty_extraction",
+    "split_screenshot",
+    "truncate_to_tokens",
+]
+
+
+def count_tokens(text: str) -> int:
+    """Return the number of tokens of a text in ``TEXT_ENCODING``. Special tokens are treated as ordinary text.
+
+    Raises:
+        HarnessError: the tokenizer cannot be used.
+    """
+    return len(_tokens_of(text))
+
+
+def truncate_to_tokens(text: str, max_tokens: int) -> str:
+    """Return a text of at most ``max_tokens`` tokens, with ``TRUNCATION_MARKER`` after it if it was cut.
+
+    Line breaks are kept. A text of at most ``max_tokens`` bytes in UTF-8 is returned without using the tokenizer.
+
+    Raises:
+        HarnessError: the tokenizer cannot be used.
+    """
+    if token_limit.fits_in_bytes(text, max_tokens):
+        return text
+    tokens = _tokens_of(text)
+    if len(tokens) <= max_tokens:
+        return text
+    with foreign_object(_tokenizer_failed):
+        return token_limit.text_of(tokens[: max(0, max_tokens)], _text_encoding()) + TRUNCATION_MARKER
+
+
+def _text_encoding() -> token_limit.Encoding:
+    """Return the tokenizer for page texts."""
+    return token_limit.text_encoding()
+
+
+def _tokens_of(text: str) -> list[int]:
+    with foreign_object(_tokenizer_failed):
+        return token_limit.tokens_of(text, _text_encoding())
+
+
+def _tokenizer_failed(error: Exception) -> HarnessError:
+    return HarnessError(f"The tokenizer {TEXT_ENCODING} cannot be used: {error}")
 
 
 def create_evaluator(

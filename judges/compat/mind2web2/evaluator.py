@@ -12,14 +12,19 @@ from pydantic import BaseModel
 from cache.capture import Capture
 from judges.llm.families import DEFAULT_MODEL
 from judges.result import page_json
+from mind2web2 import extracting
 from mind2web2.breakdown import COMPLETE, Breakdown
 from mind2web2.browser_managers import stop_manager
 from mind2web2.config import NO_INSTRUCTION
 from mind2web2.decisions import gated_verdict
 from mind2web2.eval_toolkit import Extractor, Verifier, create_evaluator
+from mind2web2.evaluator_base import judge_of
+from mind2web2.evidence import invalid_evidence, log_checks, skipped_evidence
 from mind2web2.extracting import as_recorded
 from mind2web2.hosted_objects import HostedClient
+from mind2web2.llm_client.judge import JudgeError
 from mind2web2.page_source import NOT_KNOWN
+from mind2web2.results import run_description
 from mind2web2.tree_builder import TreeBuilder
 from mind2web2.verification_tree import AggregationStrategy, VerificationNode, as_status
 from mind2web2.verify_options import InvalidCall, prerequisites_of
@@ -75,8 +80,12 @@ class Evaluator(TreeBuilder):
             TypeError: a keyword argument is missing or unknown.
         """
         kwargs.setdefault("task_description", f"Evaluation for {task_id}")
+        judge = judge_of(kwargs.get("client"))
+        if judge is not None:
+            kwargs |= dict.fromkeys(("verify_model", "extract_model"), judge.model)
         self._extractor, self._verifier = create_evaluator(**kwargs)
         self._extractor.session.decisions = self._decisions
+        self._extractor.session.scope.on_lost_request(self._decisions.record_failed_extraction)
         self.agent_name = agent_name or UNKNOWN_AGENT
         self.answer_name = answer_name or UNKNOWN_ANSWER
         default_model = kwargs.get("default_model", DEFAULT_MODEL)
@@ -125,20 +134,24 @@ class Evaluator(TreeBuilder):
         """Extract ``template_class`` from the answer, or from the page ``source``, and record the value.
 
         Raises:
-            ValueError: before ``initialize``; ``source`` is a list; a failed extraction into a class with required
-                fields (pydantic's ValidationError).
+            ValueError: before ``initialize``; ``source`` is a list.
             TypeError: ``use_screenshot`` without a source, or an unknown keyword.
+            JudgeError: the answer can have no result.
         """
         extractor = self.extractor
         instruction = additional_instruction or NO_INSTRUCTION
-        if source is None:
-            extracted = await extractor.simple_extract(prompt, template_class, instruction, **kwargs)
-        elif isinstance(source, str):
-            extracted = await extractor.extract_from_url(
-                prompt, source, template_class, additional_instruction=instruction, **kwargs
-            )
-        else:
-            raise ValueError(f"source must be a string or None, not {type(source).__name__}")
+        set_name = extracting.extraction_name.set(extraction_name)
+        try:
+            if source is None:
+                extracted = await extractor.simple_extract(prompt, template_class, instruction, **kwargs)
+            elif isinstance(source, str):
+                extracted = await extractor.extract_from_url(
+                    prompt, source, template_class, additional_instruction=instruction, **kwargs
+                )
+            else:
+                raise ValueError(f"source must be a string or None, not {type(source).__name__}")
+        finally:
+            extracting.extraction_name.reset(set_name)
         self._extractions.append({extraction_name: as_recorded(extracted)})
         return extracted
 
@@ -157,6 +170,7 @@ class Evaluator(TreeBuilder):
         Raises:
             ValueError: before ``initialize``.
             TypeError: the claim is None.
+            JudgeError: the answer can have no result.
         """
         verifier = self.verifier
         if claim is None:
@@ -165,12 +179,12 @@ class Evaluator(TreeBuilder):
             try:
                 extra = prerequisites_of(node, extra_prerequisites)
             except InvalidCall as error:
-                return self._refuse(node, str(error))
+                return self._refuse(claim, node, sources, error)
             needed = self._prerequisites(node, extra)
             if verifier.session.scout is not None:
                 early = partial(verifier.settle, claim, sources, node, additional_instruction, **kwargs)
                 return await verifier.session.scout.start(node, needed, early)
-            if self._is_blocked(node, needed):
+            if self._is_blocked(claim, node, sources, needed):
                 return False
         return await verifier.settle(claim, sources, node, additional_instruction, **kwargs)
 
@@ -180,39 +194,62 @@ class Evaluator(TreeBuilder):
         """Verify many (claim, sources, node, additional_instruction) concurrently.
 
         Return results or exceptions in order.
+
+        Raises:
+            JudgeError: the answer can have no result. The other claims are cancelled.
         """
         calls = [
             self.verify(claim, node, sources, additional_instruction=instruction, **kwargs)
             for claim, sources, node, instruction in claims_and_sources
         ]
-        # The public toolkit returns exceptions in the list.
-        return await asyncio.gather(*calls, return_exceptions=True)
+        tasks = [asyncio.create_task(call) for call in calls]
+        pending = set(tasks)
+        try:
+            while pending:
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_EXCEPTION)
+                for task in done:
+                    if not task.cancelled() and isinstance(task.exception(), JudgeError):
+                        task.result()
+        finally:
+            for task in pending:
+                task.cancel()
+            if pending:
+                await asyncio.wait(pending)
+        # The public toolkit returns other exceptions in the list.
+        return await asyncio.gather(*tasks, return_exceptions=True)
 
     def _prerequisites(
         self, node: VerificationNode, extra: Sequence[VerificationNode]
     ) -> list[Prerequisite[VerificationNode]]:
         return prerequisites(find_path(self.root, node) if self.root is not None else [], extra)
 
-    def _is_blocked(self, node: VerificationNode, needed: Sequence[Prerequisite[VerificationNode]]) -> bool:
+    def _is_blocked(
+        self, claim: str, node: VerificationNode, sources: Any, needed: Sequence[Prerequisite[VerificationNode]]
+    ) -> bool:
         """Skip the node if a leaf it depends on has failed or was skipped."""
         blocker = first_blocker(needed, as_status)
         if blocker is None:
             return False
         known = first_blocker(needed, self._known_status)
+        node.evidence = skipped_evidence(claim, sources, blocker.id)
         self._decisions.record(node, gated_verdict(blocker), unknown=known is None)
         if self.verifier.session.scouted_by is not None:
             self.verifier.session.scouted_by.cancel(node.id)
-        self.verifier.logger.info("claim skipped, blocked by %s: %s", blocker.id, node.desc)
+        self.verifier.logger.debug("claim skipped, blocked by %s: %s", blocker.id, node.desc)
+        log_checks(self.verifier.logger, node, node.evidence, node.status)
         return True
 
     def _known_status(self, leaf: VerificationNode) -> Status:
         """Return the status of a leaf. A failure that is due to a fault does not block with certainty."""
         return Status.INITIALIZED if self._decisions.is_unknown(leaf) else as_status(leaf)
 
-    def _refuse(self, node: Any, error: str) -> bool:
+    def _refuse(self, claim: str, node: Any, sources: Any, error: InvalidCall) -> bool:
         self.verifier.logger.error("claim failed: %s", error)
         if isinstance(node, VerificationNode):
-            self._decisions.record(node, Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE, reasoning=error))
+            node.evidence = invalid_evidence(claim, sources, error)
+            verdict = Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE, reasoning=str(error))
+            self._decisions.record(node, verdict)
+            log_checks(self.verifier.logger, node, node.evidence, node.status)
         return False
 
     def add_ground_truth(self, info: dict[str, Any], gt_type: str = "ground_truth") -> None:
@@ -246,11 +283,14 @@ class Evaluator(TreeBuilder):
             "extract_model": self._extract_model,
             "eval_breakdown": [],
         }
+        run = run_description(None if self._extractor is None else self._extractor.client)
+        if self._extractor is not None:
+            run["judge_usage"] = self._extractor.session.scope.usage.as_dict()
         if self.root is None:
-            return summary | {"status": COMPLETE, "score": {"value": 0.0, "low": 0.0, "high": 0.0}}
+            return summary | {"status": COMPLETE, "score": {"value": 0.0, "low": 0.0, "high": 0.0}} | run
         breakdown = Breakdown(self.root, self._decisions)
         infos = [*self._extractions, *self._ground_truths, *self._custom_infos]
-        return summary | breakdown.public(infos) | breakdown.additional() | {"pages": self._pages()}
+        return summary | breakdown.public(infos) | breakdown.additional() | {"pages": self._pages()} | run
 
     def _pages(self) -> list[dict[str, Any]]:
         return [_page_json(capture) for capture in self.extractor.session.pages.used()]

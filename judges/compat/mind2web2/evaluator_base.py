@@ -6,30 +6,51 @@ import asyncio
 import base64
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache as once
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from cache.capture import Evidence, PageKind
 from cache.errors import CacheError
+from judges.errors import ExtractionFailed
 from judges.extractor import ExtractorBase
 from judges.llm.client import LLMClient
 from judges.llm.families import DEFAULT_MODEL
 from judges.prompting.blocks import BlockBuilder
-from judges.prompting.page_view import PagePreparer, cut_text
+from judges.prompting.page_view import PagePreparer
+from judges.prompting.rendering import Style
 from judges.verifier import ClaimJudge
 from mind2web2.api_tools.tool_pdf import PDFParser
 from mind2web2.browser_managers import as_live_pages, default_manager
 from mind2web2.config import EvaluatorConfig
 from mind2web2.decisions import Decisions
 from mind2web2.foreign_client import ForeignClient
-from mind2web2.hosted_objects import HostedCache, HostedClient, HostedPages, JudgeFactory, LocalJudgeFactory
+from mind2web2.hosted_objects import HostedCache, HostedClient, HostedPages
+from mind2web2.judging import ContentRules, DirectExtractor, DirectVerifier, with_text
+from mind2web2.llm_client.judge import (
+    AnswerScope,
+    HarnessError,
+    JudgeConfig,
+    JudgeError,
+    JudgeUsage,
+    current_scope,
+)
 from mind2web2.look_ahead import Scout
 from mind2web2.page_source import CachedPages, PageSource
 from mind2web2.semaphores import slot
+from rubrics.verdict import CheckNote, Claim, Reason, Verdict
 
 __all__ = ["BaseEvaluator"]
 
 _log = logging.getLogger(__name__)
+
+
+class PageImages(list[str]):
+    """Images of a page in base64. ``split``: they are overlapping parts of one screenshot, from top to bottom."""
+
+    split: bool = False
 
 
 class BaseEvaluator:
@@ -58,6 +79,9 @@ class BaseEvaluator:
         self.config = config or EvaluatorConfig()
         self.browser_manager: Any = default_manager() if browser_manager is None else browser_manager
         self.pdf_parser = PDFParser()
+        self.judge = judge_of(client)
+        if self.judge is not None:
+            self.MODEL_NAME = self.judge.model
         self.session = Session(
             client=client,
             cache=global_cache,
@@ -67,14 +91,21 @@ class BaseEvaluator:
             browser_manager=self.browser_manager,
         )
 
-    async def get_page_info(self, url: str) -> tuple[list[str], str] | tuple[None, None]:
-        """Return screenshots (base64 JPEG) and text of a page from the cache or the web, or (None, None)."""
+    async def get_page_info(self, url: str) -> tuple[PageImages, str] | tuple[None, None]:
+        """Return screenshots (base64 JPEG) and text of a page from the cache or the web, or (None, None).
+
+        Raises:
+            HarnessError: tokenizer, browser or cache cannot be used.
+        """
         try:
-            page = await self.session.pages.whole(url)
+            with self.session.recorded_failure():
+                page = await self.session.pages.whole(url)
         except CacheError as error:
             self.logger.warning("no evidence: %s", error)
             return None, None
-        return [base64.b64encode(shot).decode("ascii") for shot in page.screenshots], cut_text(page.text)
+        images = PageImages(base64.b64encode(shot).decode("ascii") for shot in page.screenshots)
+        images.split = len(images) > 1 and page.capture.kind is not PageKind.PDF
+        return images, page.text
 
 
 _SECRET_BYTES = 32
@@ -95,9 +126,12 @@ class Session:
         browser_manager: Any,
     ) -> None:
         self.decisions = Decisions()
+        self._config = config
         self._host = client if isinstance(client, HostedClient) else None
+        self.scope = (current_scope() or AnswerScope()) if self._host is None else self._host.scope
+        self._client_usage = usage_of(client) if self._host is None else None
         self._llm: LLMClient = (
-            ForeignClient(client, lambda: slot(semaphore, "llm")) if self._host is None else self._host.llm
+            ForeignClient(client, lambda: slot(semaphore, "llm"), self.scope) if self._host is None else self._host.llm
         )
         self.pages: PageSource
         if isinstance(cache, HostedCache):
@@ -109,6 +143,7 @@ class Session:
                 as_live_pages(browser_manager, logger),
                 capture_slot=lambda: slot(semaphore, "webpage"),
                 config=config,
+                before_load=self.scope.check,
             )
 
     @property
@@ -121,18 +156,101 @@ class Session:
         """Scout of this run; only set in the real run of look-ahead."""
         return None if self._host is None else self._host.scouted_by
 
-    def verifier(self, model: str) -> ClaimJudge:
-        """Return a claim judge for ``model``. Needs a running event loop."""
-        return self._judging().claim_judge(model)
-
-    def extractor(self, model: str) -> ExtractorBase:
-        """Return an extractor for ``model``. Needs a running event loop."""
-        return self._judging().extractor_for(model)
-
-    def _judging(self) -> JudgeFactory:
+    def verifier(self, model: str, check: str) -> ClaimJudge:
+        """Return a claim judge for ``model``. ``check`` names the claim in records. Needs a running event loop."""
         if self._host is not None:
-            return self._host.judging
-        return LocalJudgeFactory(llm=self._llm, block_builder=_own_block_builder(), preparer=_preparer_of_this_loop())
+            return self._host.judging.claim_judge(model)
+        return DirectVerifier(**self._own_judging(model, check))
+
+    def extractor(self, model: str, check: str) -> ExtractorBase:
+        """Return an extractor for ``model``. ``check`` names the extraction in records. Needs a running event loop."""
+        if self._host is not None:
+            return self._host.judging.extractor_for(model)
+        return DirectExtractor(**self._own_judging(model, check))
+
+    def record_rejections(self, check: str, claim: Claim, verdict: Verdict) -> None:
+        """Record the requests for a claim that the model of the service rejected. Own judges record theirs."""
+        if self._host is None:
+            return
+        url = claim.sources[0] if claim.sources is not None and len(claim.sources) == 1 else None
+        for vote in verdict.votes:
+            if vote.fault is Reason.LLM_OUTPUT_UNUSABLE:
+                self.scope.usage.add_rejection(check, url, vote.fault.value)
+        for each in verdict.checks:
+            if each.note is CheckNote.TOO_LONG:
+                self.scope.usage.add_rejection(check, each.url, each.note.value)
+
+    def record_rejected_extraction(self, name: str, url: str | None, error: ExtractionFailed) -> None:
+        """Like ``record_rejections``, for an extraction."""
+        if self._host is not None and error.cause_reason is Reason.LLM_OUTPUT_UNUSABLE:
+            self.scope.usage.add_rejection(name, url, str(error))
+
+    @contextmanager
+    def recorded_failure(self) -> Iterator[None]:
+        """Remember a ``JudgeError`` that the block raises, alone or in a group, and raise it alone.
+
+        Raises:
+            JudgeError: the answer can have no result.
+        """
+        try:
+            yield
+        except JudgeError as error:
+            self._record(error)
+            raise
+        except ExceptionGroup as group:
+            found = judge_error_in(group)
+            if found is None:
+                raise
+            self._record(found)
+            raise found from group
+
+    def _record(self, error: JudgeError) -> None:
+        is_first = self.scope.failure is None
+        self.scope.record(error)
+        if is_first and isinstance(error, HarnessError) and self._client_usage is not None:
+            self._client_usage.harness_failures.append(str(error))
+
+    def _own_judging(self, model: str, check: str) -> dict[str, Any]:
+        def reject(url: str | None, reason: str) -> None:
+            for usage in (self.scope.usage, self._client_usage):
+                if usage is not None:
+                    usage.add_rejection(check, url, reason)
+
+        return {
+            "llm": self._llm,
+            "model": model,
+            "block_builder": _own_block_builder(),
+            "pages": _preparer_of_this_loop(),
+            "style": Style.COMPAT,
+            "content": ContentRules(max_shrinks=self._config.max_text_shrinks, shorten=self._shortened, reject=reject),
+        }
+
+    def _shortened(self, page: Evidence, times: int) -> Evidence:
+        from mind2web2.eval_toolkit import TRUNCATION_MARKER, count_tokens, truncate_to_tokens  # here: it imports this
+
+        text = page.text.removesuffix(TRUNCATION_MARKER)
+        return with_text(page, truncate_to_tokens(text, max(1, count_tokens(text) // 2**times)))
+
+
+def judge_of(client: Any) -> JudgeConfig | None:
+    """Return the judge of a client, or None if the client has none."""
+    judge = getattr(client, "judge", None)
+    return judge if isinstance(judge, JudgeConfig) else None
+
+
+def usage_of(client: Any) -> JudgeUsage | None:
+    """Return the record of a client's requests, or None if the client has none."""
+    usage = getattr(client, "usage", None)
+    return usage if isinstance(usage, JudgeUsage) else None
+
+
+def judge_error_in(group: BaseExceptionGroup[Any]) -> JudgeError | None:
+    """Return the first ``JudgeError`` in a group of exceptions, or None."""
+    for error in group.exceptions:
+        found = judge_error_in(error) if isinstance(error, BaseExceptionGroup) else error
+        if isinstance(found, JudgeError):
+            return found
+    return None
 
 
 @once
@@ -145,5 +263,5 @@ def _preparer_of_this_loop() -> PagePreparer:
     """Return the page preparer of the running event loop, shared so that its memory is bounded once."""
     loop = asyncio.get_running_loop()
     if loop not in _preparers:
-        _preparers[loop] = PagePreparer(_own_block_builder())
+        _preparers[loop] = PagePreparer(_own_block_builder(), limit_page=False)  # ``CachedPages`` limits pages
     return _preparers[loop]

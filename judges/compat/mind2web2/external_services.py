@@ -20,7 +20,9 @@ DEADLINE_S = 60.0
 class LiveBrowser(Protocol):
     """Captures live pages with a browser that starts on first use."""
 
-    async def observe(self, url: str) -> Observation: ...
+    async def observe(self, url: str, *, once: bool = False) -> Observation:
+        """Capture a URL now. ``once``: with a single visit, whatever its outcome is."""
+        ...
 
     async def open(self) -> None: ...
 
@@ -38,8 +40,8 @@ class ExternalServices(Protocol):
         """See ``cache.backends.documents.read_document``."""
         ...
 
-    def live_pages(self, max_pages: int) -> LiveBrowser:
-        """Return a separate browser for up to ``max_pages`` concurrent captures."""
+    def live_pages(self, max_pages: int, *, deadline_s: float = DEADLINE_S) -> LiveBrowser:
+        """Return a separate browser for up to ``max_pages`` concurrent captures of up to ``deadline_s`` seconds."""
         ...
 
     def maps(self, *, base_url: str, timeout_s: float) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, PydanticUserError
@@ -13,9 +14,12 @@ from mind2web2.config import NO_INSTRUCTION
 from mind2web2.evaluator_base import BaseEvaluator
 from mind2web2.verify_options import instruction_of, page_addresses
 
-__all__ = ["Extractor"]
+__all__ = ["Extractor", "empty_extraction"]
 
 S = TypeVar("S", bound=BaseModel)
+
+extraction_name: ContextVar[str | None] = ContextVar("mind2web2_extraction_name", default=None)
+"""Name that the script gave the extraction, for records."""
 
 
 class Extractor(BaseEvaluator):
@@ -33,7 +37,7 @@ class Extractor(BaseEvaluator):
         """Extract from the answer.
 
         Raises:
-            pydantic.ValidationError: the extraction failed and the class has required fields.
+            JudgeError: the answer can have no result.
         """
         return await self._read(extraction_prompt, template_class, additional_instruction)
 
@@ -49,18 +53,18 @@ class Extractor(BaseEvaluator):
         """Extract from a page: from its text and, by default, its screenshots.
 
         Raises:
-            pydantic.ValidationError: the page is not available or the extraction failed, and the class has required
-            fields.
+            JudgeError: the answer can have no result.
         """
         if not page_addresses([url]):
             # The answer cites no page here, so there is nothing to extract. This is not a fault.
             self.logger.info("extraction without a page: %r", url)
-            return template_class()
+            return _empty(template_class)
         try:
-            page = await self.session.pages.evidence(url)
+            with self.session.recorded_failure():
+                page = await self.session.pages.evidence(url)
         except CacheError as error:
             self._without_page(error)
-            return template_class()
+            return _empty(template_class)
         return await self._read(
             extraction_prompt, template_class, additional_instruction, page=page, use_screenshot=use_screenshot
         )
@@ -78,23 +82,27 @@ class Extractor(BaseEvaluator):
         if not issubclass(template_class, BaseModel):
             self._failed(f"extraction failed: {template_class.__name__} is not a pydantic 2 model")
             return template_class()
+        name = extraction_name.get() or template_class.__name__
+        extractor = self.session.extractor(self.MODEL_NAME, name)
         try:
-            extracted = await self.session.extractor(self.MODEL_NAME).extract(
-                template_class,
-                prompt,
-                task=self.task_description,
-                answer=self.answer,
-                evidence=page,
-                instruction=instruction_of(instruction),
-                use_screenshot=use_screenshot,
-            )
+            with self.session.recorded_failure():
+                extracted = await extractor.extract(
+                    template_class,
+                    prompt,
+                    task=self.task_description,
+                    answer=self.answer,
+                    evidence=page,
+                    instruction=instruction_of(instruction),
+                    use_screenshot=use_screenshot,
+                )
         except ExtractionFailed as error:
             decisions.add_usage(error.usage, None)
+            self.session.record_rejected_extraction(name, None if page is None else page.capture.url, error)
             self._failed(str(error))
-            return template_class()
+            return empty_extraction(template_class)
         except PydanticUserError as error:
             self._failed(f"extraction failed: {template_class.__name__} has no JSON schema: {error.message}")
-            return template_class()
+            return empty_extraction(template_class)
         decisions.add_usage(extracted.usage, extracted.prompt)
         return extracted.value
 
@@ -108,6 +116,19 @@ class Extractor(BaseEvaluator):
     def _failed(self, explanation: str) -> None:
         self.logger.error(explanation)
         self.session.decisions.record_failed_extraction(explanation)
+
+
+def _empty(template_class: type[S]) -> S:
+    """Return an empty extraction. A class of pydantic 1 is created with its defaults."""
+    return empty_extraction(template_class) if issubclass(template_class, BaseModel) else template_class()
+
+
+def empty_extraction(template_class: type[S]) -> S:
+    """Return an instance with the default of each field, and None for required fields. It is not validated."""
+    empty = template_class.model_construct()
+    required = (name for name, field in template_class.model_fields.items() if field.is_required())
+    empty.__dict__.update(dict.fromkeys(required))
+    return empty
 
 
 def as_recorded(value: Any) -> Any:

@@ -14,9 +14,19 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from judges.errors import JudgeError, LLMError, LLMOutputUnusable, LLMRejected, LLMTimeout, LLMUnavailable, UnusableKind
+from judges import errors
+from judges.errors import (
+    LLMError,
+    LLMOutputUnusable,
+    LLMRejected,
+    LLMTimeout,
+    LLMUnavailable,
+    ReplyNotCached,
+    UnusableKind,
+)
 from judges.llm.client import LLMReply, LLMRequest
 from mind2web2.llm_client.base_client import LLMClient
+from mind2web2.llm_client.judge import AnswerScope, ContextLengthError, JudgeContentError, answer_scope
 from mind2web2.llm_client.provider_client import AsyncProviderClient
 from rubrics.verdict import Usage
 
@@ -39,35 +49,58 @@ def foreign_object(
 
 
 class ForeignClient:
-    """Sends requests through ``client.async_response`` and holds ``call_slot`` during each. Never closes the client."""
+    """Sends requests through ``client.async_response`` and holds ``call_slot`` during each. Never closes the client.
 
-    def __init__(self, client: Any, call_slot: Callable[[], AbstractAsyncContextManager[Any]]) -> None:
+    Requests belong to ``scope``. After a permanent error, it sends no further ones.
+    """
+
+    def __init__(
+        self, client: Any, call_slot: Callable[[], AbstractAsyncContextManager[Any]], scope: AnswerScope
+    ) -> None:
         self._client = client
         self._call_slot = call_slot
+        self._scope = scope
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         """Send one request without retries; retrying is the foreign client's responsibility.
 
         Raises:
-            LLMError: it raised, or returned something else than requested.
+            LLMError: the model gave no verdict on this content, or the client raised an error that is not the judge's,
+                or returned something else than requested.
+            mind2web2.JudgeError: the answer can have no result.
+            ReplyNotCached: the request asks for a cached reply, and the client has no cache.
         """
+        if request.cache_only:
+            raise ReplyNotCached
         keywords: dict[str, Any] = {
             "model": request.model,
             "messages": list(request.messages),
             "response_format": request.schema,
         }
-        if "o" not in request.model:
-            # Rule of the public toolkit. Our own clients choose parameters by model family.
-            keywords["temperature"] = 0.0
         async with self._call_slot():
-            if (own := _own_client(self._client)) is not None:
-                return await own.complete(request)
-            with foreign_object(_translated, passing=JudgeError):
-                reply = await self._client.async_response(**keywords)
+            self._scope.check()
+            own = _own_client(self._client)
+            try:
+                with answer_scope(self._scope):
+                    if own is not None:
+                        return await own.complete(request)
+                    with self._scope.count_request(), foreign_object(_translated, passing=errors.JudgeError):
+                        reply = await self._client.async_response(**keywords)
+            except JudgeContentError as error:
+                raise _content_fault(error) from error
         return LLMReply(text="", parsed=_parse(reply, request), model=request.model, usage=_ONE_CALL)
 
     async def aclose(self) -> None:
         """Do nothing: the client belongs to the script's caller."""
+
+
+def _content_fault(error: JudgeContentError) -> LLMError:
+    """Return the error of a model client for a content error."""
+    if isinstance(error.__cause__, LLMError):
+        return error.__cause__
+    if isinstance(error, ContextLengthError):
+        return LLMRejected(str(error), too_long=True, usage=_ONE_CALL)
+    return LLMOutputUnusable(UnusableKind.FILTERED, str(error), usage=_ONE_CALL)
 
 
 def _own_client(client: Any) -> AsyncProviderClient | None:

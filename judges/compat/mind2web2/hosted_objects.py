@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,8 +16,11 @@ from typing import Any, Protocol
 
 from cache.capture import Capture, Evidence, PageKind
 from cache.errors import BlobError
+from cache.image_jobs import run_image_job
+from cache.page_text.screenshot_parts import DEFAULT_LIMITS
 from cache.page_text.tiles import join_tiles
 from cache.urls import canonical_key
+from judges.errors import LLMError
 from judges.extractor import Extractor, ExtractorBase
 from judges.llm.client import LLMClient
 from judges.prompting.blocks import BlockBuilder
@@ -26,13 +29,14 @@ from judges.prompting.rendering import Style
 from judges.settling import Progress
 from judges.verifier import ClaimJudge
 from mind2web2.config import EvaluatorConfig
-from mind2web2.llm_client.provider_client import Response, as_request, respond
+from mind2web2.judging import StrictVerifier
+from mind2web2.llm_client.judge import AnswerScope, JudgeConfig, JudgeUsage
+from mind2web2.llm_client.provider_client import Response, as_judge_error, as_request, as_response
 from mind2web2.look_ahead import Scout
-from mind2web2.page_keys import layout_key, lenient_key
+from mind2web2.page_keys import lenient_key, storage_key
 from mind2web2.page_metadata import PageMetadata
 from mind2web2.page_source import StoredPages
 from mind2web2.utils.cache_filesys import CacheFileSys, PageType
-from mind2web2.verify_options import StrictVerifier
 
 
 class EvidenceSource(Protocol):
@@ -61,15 +65,22 @@ class LocalJudgeFactory:
     preparer: PagePreparer
 
     def claim_judge(self, model: str) -> ClaimJudge:
-        return StrictVerifier(
-            self.llm, model, block_builder=self.block_builder, pages=self.preparer, style=Style.COMPAT
-        )
+        return StrictVerifier(**self._arguments(model))
 
     def extractor_for(self, model: str) -> ExtractorBase:
-        return Extractor(self.llm, model, block_builder=self.block_builder, pages=self.preparer, style=Style.COMPAT)
+        return Extractor(**self._arguments(model))
 
     def visible_pages(self, pages: EvidenceSource) -> EvidenceSource:
         return pages
+
+    def _arguments(self, model: str) -> dict[str, Any]:
+        return {
+            "llm": self.llm,
+            "model": model,
+            "block_builder": self.block_builder,
+            "pages": self.preparer,
+            "style": Style.COMPAT,
+        }
 
 
 class Bodies(Protocol):
@@ -98,6 +109,8 @@ class HostedClient:
 
     provider = "hosted"
     is_async = True
+    judge: JudgeConfig | None = None
+    """The service replaces the parameters of requests, and names them in the result."""
 
     def __init__(
         self,
@@ -121,21 +134,34 @@ class HostedClient:
         self.scout = scout
         self.scouted_by = scouted_by
         self.progress = progress
+        self.scope = AnswerScope()
         self.evaluators: list[HostedEvaluator] = []
         self._request_counts: Counter[str] = Counter()
 
     async def async_response(self, *, count_token: bool = False, **keywords: Any) -> Response:
         """Send a request with the arguments of a chat completion, like ``LLMClient.async_response``.
 
+        If there is no reply, what the script decides afterwards is not judged, even if it ignores the error.
+
         Raises:
-            judges.errors.LLMError: there was no usable reply.
+            JudgeError: there is no usable reply. Its cause is the error of the service.
         """
         request = as_request(**keywords)
         # Equal calls of one run are numbered, so that a rerun finds the same cached replies.
         key = f"{request.model} {request.schema} {request.messages} {request.params}"
         number = self._request_counts[key]
         self._request_counts[key] += 1
-        return await respond(self.llm, replace(request, vote=number), count_token=count_token)
+        try:
+            reply = await self.llm.complete(replace(request, vote=number))
+        except LLMError as error:
+            self.scope.lose_request(error)
+            raise as_judge_error(error) from error
+        return as_response(reply, count_token=count_token)
+
+    @property
+    def usage(self) -> JudgeUsage:
+        """Rejected requests. The service counts requests and tokens."""
+        return self.scope.usage
 
     @property
     def client(self) -> HostedProvider:
@@ -179,15 +205,18 @@ class HostedCache(CacheFileSys):
         for capture in captures:
             if capture.is_evidence:
                 self._captured.setdefault(canonical_key(capture.url), capture)
-        self._by_lenient_key = {lenient_key(capture.url): capture for capture in self._captured.values()}
+        self._by_lenient_key = {_lenient_key(capture.url): capture for capture in self._captured.values()}
 
     def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
         capture = self.captured(url)
         if capture is None or _type_of(capture) != "web":
             return super().get_web(url, get_screenshot)
         text = self._body(capture, "text") or b""
-        roles = capture.screenshot_names if get_screenshot else ()
-        return text.decode("utf-8"), join_tiles([self._body(capture, role) or b"" for role in roles])
+        return text.decode("utf-8"), join_tiles(self.screenshots(capture)) if get_screenshot else None
+
+    def screenshots(self, capture: Capture) -> list[bytes]:
+        """Return the captured screenshots of a page. Blocks; raises KeyError if they cannot be read."""
+        return [self._body(capture, role) or b"" for role in capture.screenshot_names]
 
     def get_pdf(self, url: str) -> bytes:
         capture = self.captured(url)
@@ -205,12 +234,20 @@ class HostedCache(CacheFileSys):
     def has_pdf(self, url: str) -> bool:
         return self.has(url) == "pdf"
 
+    def lookup(self, url: str, ignore_case: bool = True, follow_redirects: bool = True) -> str | None:
+        capture = self.captured(url)
+        return super().lookup(url, ignore_case, follow_redirects) if capture is None else _stored_url(capture)
+
     def get_all_urls(self) -> list[str]:
-        return [*(layout_key(capture.url) for capture in self._captured.values()), *super().get_all_urls()]
+        return [*map(_stored_url, self._captured.values()), *super().get_all_urls()]
 
     def summary(self) -> dict[str, int]:
         types = [self.has(url) for url in self.get_all_urls()]
-        return {"total_urls": len(types), "web_pages": types.count("web"), "pdf_pages": types.count("pdf")}
+        return super().summary() | {
+            "total_urls": len(types),
+            "web_pages": types.count("web"),
+            "pdf_pages": types.count("pdf"),
+        }
 
     def captured(self, url: str) -> Capture | None:
         """Return the capture of a cited page, in any spelling of its URL.
@@ -219,7 +256,7 @@ class HostedCache(CacheFileSys):
         """
         if super().has(url) is not None:
             return None
-        return self._captured.get(canonical_key(url)) or self._by_lenient_key.get(lenient_key(url))
+        return self._captured.get(canonical_key(url)) or self._by_lenient_key.get(_lenient_key(url))
 
     def _body(self, capture: Capture, role: str) -> bytes | None:
         """Return a stored body. Runs an event loop in another thread, because the caller is synchronous."""
@@ -240,6 +277,21 @@ class HostedPages(StoredPages):
         super().__init__(_PagesStoredByScript(cache), config=config)
         self._cited = cache
         self._pages = pages
+
+    async def whole(self, url: str) -> Evidence:
+        """Like ``StoredPages.whole``, within the limits of the config, which the service's pages are not yet."""
+        page = await super().whole(url)
+        shots = page.screenshots
+        if not page.in_parts or self._limits() != DEFAULT_LIMITS:
+            captured = await asyncio.to_thread(self._cited.screenshots, page.capture) if page.in_parts else shots
+            shots = await run_image_job(super()._shown_screenshots, captured, page.capture.kind)
+        return replace(page, text=await asyncio.to_thread(super()._shown_text, page.text), screenshots=shots)
+
+    def _shown_screenshots(self, shots: Sequence[bytes], kind: PageKind) -> tuple[bytes, ...]:
+        return tuple(shots)  # the service limits the pages that it shows
+
+    def _shown_text(self, text: str) -> str:
+        return text
 
     async def _look(self, url: str, address: str) -> Evidence:
         # The public look-up ignores more spelling differences of a cited URL than ``canonical_key`` does.
@@ -264,6 +316,14 @@ class _PagesStoredByScript:
 
     def get_pdf(self, url: str) -> bytes:
         return CacheFileSys.get_pdf(self._cache, url)
+
+
+def _stored_url(capture: Capture) -> str:
+    return storage_key(capture.url)
+
+
+def _lenient_key(url: str) -> str:
+    return lenient_key(storage_key(url)).lower()
 
 
 def _type_of(capture: Capture) -> PageType:

@@ -23,9 +23,11 @@ from judges.prompting.rendering import Style
 from judges.settling import Progress
 from judges.source_code import judge_import
 from judges.verifier import ClaimJudge
+from mind2web2.environment import set_value
 from mind2web2.external_services import DEADLINE_S, LiveBrowser, use_services
 from mind2web2.hosted_objects import EvidenceSource, HostedClient
 from mind2web2.look_ahead import Scout
+from mind2web2.results import EVAL_DATE_VARIABLE
 from mind2web2.scouting import ScriptArguments
 from mind2web2.script_run import run_with_look_ahead
 from mind2web2.utils.load_eval_script import EvaluateAnswer, script_in
@@ -40,6 +42,7 @@ def run_script(main_socket: socket.socket, side_socket: socket.socket) -> None:
 
 async def _run(rpc: RpcClient, job: JobMessage) -> Any:
     use_services(RemoteServices(rpc))
+    set_value(EVAL_DATE_VARIABLE, job["eval_date"])  # scripts may read the variable themselves
     text = str(job["answer"]["text"])
     arguments = ScriptArguments(
         task_id=str(job["task"]),
@@ -163,7 +166,7 @@ class RemoteServices:
         shots = tuple(from_base64(shot) for shot in reply["screenshots"])
         return Document(kind=PageKind(reply["kind"]), text=str(reply["text"]), screenshots=shots)
 
-    def live_pages(self, max_pages: int) -> LiveBrowser:
+    def live_pages(self, max_pages: int, *, deadline_s: float = DEADLINE_S) -> LiveBrowser:
         return _LivePages(self._rpc)
 
     def maps(self, *, base_url: str, timeout_s: float) -> Any:
@@ -184,8 +187,8 @@ class _LivePages:
     def __init__(self, rpc: RpcClient) -> None:
         self._rpc = rpc
 
-    async def observe(self, url: str) -> Observation:
-        return observation_from_json(await self._rpc.call("observe", url=url))
+    async def observe(self, url: str, *, once: bool = False) -> Observation:
+        return observation_from_json(await self._rpc.call("observe", url=url, once=once))
 
     async def open(self) -> None:
         await self._rpc.call("browser")

@@ -25,10 +25,11 @@ from judges.registry import Judge
 from judges.settling import Progress
 from mind2web2.external_services import LiveBrowser, external_services
 from mind2web2.hosted_objects import EvidenceSource
+from mind2web2.judging import StrictVerifier
 from mind2web2.llm_client.provider_client import open_provider
+from mind2web2.results import eval_date
 from mind2web2.scouting import ScriptArguments
 from mind2web2.shared_replies import SharedReplies
-from mind2web2.verify_options import StrictVerifier
 
 ENTRY = "mind2web2.isolated_child:run_script"
 PRELOADED = (
@@ -87,6 +88,7 @@ class IsolatedScriptRun:
                 extra_fields={
                     "captures": [to_json_value(capture, Capture) for capture in arguments.captures],
                     "look_ahead": self.look_ahead_pages is not None,
+                    "eval_date": eval_date(),
                 },
             )
             result = await run_isolated(process_pool, judge_job)
@@ -191,7 +193,10 @@ class ToolsRpcServer:
 
     async def _observe(self, params: Mapping[str, Any]) -> Any:
         return await asyncio.to_thread(
-            observation_to_json, await self._live_pages().observe(from_json_value(params["url"], str))
+            observation_to_json,
+            await self._live_pages().observe(
+                from_json_value(params["url"], str), once=from_json_value(params["once"], bool)
+            ),
         )
 
     async def _open_browser(self, _: Mapping[str, Any]) -> Any:

@@ -16,9 +16,10 @@ from cache.backends.browser_search import find_browser
 from cache.backends.documents import Document, read_document
 from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
+from cache.backends.readiness import MAX_SCROLLED_PX
 from cache.backends.router import RoutedCapturer
 from cache.backends.sibling_probe import PROBE_BYTES, PROBE_S, SiblingProbe
-from cache.capture import Capturer, Observation
+from cache.capture import Observation
 from cache.egress.proxy import EgressProxy
 from cache.errors import BrowserUnavailable
 from judges.llm.client import LLMClient
@@ -37,8 +38,8 @@ class LocalServices:
     async def read_document(self, data: bytes, content_type: str, *, deadline_s: float) -> Document:
         return await read_document(data, content_type, deadline_s=deadline_s)
 
-    def live_pages(self, max_pages: int) -> LiveBrowser:
-        return LiveCapture(max_pages=max_pages)
+    def live_pages(self, max_pages: int, *, deadline_s: float = DEADLINE_S) -> LiveBrowser:
+        return LiveCapture(max_pages=max_pages, deadline_s=deadline_s)
 
     def maps(self, *, base_url: str, timeout_s: float) -> Any:
         import googlemaps  # type: ignore[import-untyped]  # here, because it loads slowly
@@ -55,19 +56,20 @@ class LocalServices:
 class LiveCapture:
     """Captures pages through the egress proxy. Use it from one event loop at a time."""
 
-    def __init__(self, *, max_pages: int = 5) -> None:
-        """``max_pages`` is the maximum number of concurrent captures."""
+    def __init__(self, *, max_pages: int = 5, deadline_s: float = DEADLINE_S) -> None:
+        """``max_pages`` is the maximum number of concurrent captures, ``deadline_s`` the time limit of a visit."""
         self._max_pages = max_pages
+        self._deadline_s = deadline_s
         self._running: _CaptureThread | None = None
         self._closing_task: asyncio.Task[None] | None = None
 
-    async def observe(self, url: str) -> Observation:
-        """Capture a URL now.
+    async def observe(self, url: str, *, once: bool = False) -> Observation:
+        """Capture a URL now. ``once``: with a single visit, whatever its outcome is.
 
         Raises:
             cache.errors.BrowserUnavailable: no browser can be started.
         """
-        return await (await self._started()).capture(url)
+        return await (await self._started()).capture(url, once=once)
 
     async def open(self) -> None:
         """Start the browser unless it runs.
@@ -91,7 +93,7 @@ class LiveCapture:
         loop = asyncio.get_running_loop()
         if self._running is None or self._closing_task is None or self._closing_task.get_loop() is not loop:
             await self.aclose()
-            self._running = _CaptureThread(self._max_pages)
+            self._running = _CaptureThread(self._max_pages, self._deadline_s)
             self._closing_task = close_with_loop(self._running.stop)
         return self._running
 
@@ -99,22 +101,24 @@ class LiveCapture:
 class _CaptureThread:
     """Thread that runs the browser's event loop."""
 
-    def __init__(self, max_pages: int) -> None:
+    def __init__(self, max_pages: int, deadline_s: float) -> None:
         self._max_pages = max_pages
-        self._opened: Future[Capturer] = Future()
+        self._deadline_s = deadline_s
+        self._opened: Future[RoutedCapturer] = Future()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closing: asyncio.Event | None = None
         self._thread = threading.Thread(target=self._run, name="live-capture", daemon=True)
         self._thread.start()
 
-    async def ready(self) -> Capturer:
+    async def ready(self) -> RoutedCapturer:
         return await asyncio.shield(asyncio.wrap_future(self._opened))
 
-    async def capture(self, url: str) -> Observation:
+    async def capture(self, url: str, *, once: bool) -> Observation:
         capturer = await self.ready()
         if self._loop is None or self._loop.is_closed():
             raise BrowserUnavailable("the browser's thread has stopped")
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(capturer.capture(url), self._loop))
+        captured = capturer.capture_once(url) if once else capturer.capture(url)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(captured, self._loop))
 
     async def stop(self) -> None:
         """Stop the browser and the thread. Does nothing if they have stopped."""
@@ -138,7 +142,7 @@ class _CaptureThread:
         self._loop, self._closing = asyncio.get_running_loop(), asyncio.Event()
         async with AsyncExitStack() as stack:
             try:
-                capturer = await _open_capturer(stack, self._max_pages)
+                capturer = await _open_capturer(stack, self._max_pages, self._deadline_s)
             except (BrowserUnavailable, OSError, ValueError) as error:
                 failure = BrowserUnavailable(str(error))
                 failure.__cause__ = error
@@ -148,18 +152,29 @@ class _CaptureThread:
             await self._closing.wait()
 
 
-async def _open_capturer(stack: AsyncExitStack, max_pages: int) -> Capturer:
-    """Open a capturer that uses the headless shell first and the full browser for retries, if both are installed."""
+async def _open_capturer(stack: AsyncExitStack, max_pages: int, deadline_s: float) -> RoutedCapturer:
+    """Open a capturer that uses the headless shell first and the full browser for retries, if both are installed.
+
+    Screenshots show the whole page, up to the height to which pages are scrolled.
+    """
     browser = await asyncio.to_thread(find_browser, browser_path())
     programs = [program for program in (browser.shell, browser.full) if program is not None]
     if not programs:
-        looked_in = ", ".join(map(str, browser.searched_paths))
-        raise BrowserUnavailable(browser.problem or f"No Chromium found in {looked_in}: set ASSAY_BROWSER to its path.")
+        problem = browser.problem or f"no Chromium found in {', '.join(map(str, browser.searched_paths))}"
+        raise BrowserUnavailable(f"{problem}; set ASSAY_BROWSER to the path of Chromium")
     proxy = await stack.enter_async_context(EgressProxy(egress_allow()))
     slots = asyncio.Semaphore(max_pages)
     unsandboxed = browser_unsandboxed()
     first, *others = (
-        BrowserCapturer(program, proxy, semaphore=slots, allow_unsandboxed=unsandboxed) for program in programs
+        BrowserCapturer(
+            program,
+            proxy,
+            semaphore=slots,
+            deadline_s=deadline_s,
+            allow_unsandboxed=unsandboxed,
+            max_height_px=MAX_SCROLLED_PX,
+        )
+        for program in programs
     )
     probe = HttpCapturer(proxy, semaphore=asyncio.Semaphore(max_pages), deadline_s=PROBE_S, max_bytes=PROBE_BYTES)
     capturer = RoutedCapturer(first, next(iter(others), None), sibling_probe=SiblingProbe(probe))

@@ -1,8 +1,8 @@
 """Keys of pages in the public page-cache layout, and matching of different spellings of a URL. Pure functions.
 
-``layout_key`` is the public rule and determines the file name. Because it percent-decodes, different pages can share a
+``storage_key`` is the public rule and determines the file name. Because it percent-decodes, different pages can share a
 key; ``CacheFileSys`` distinguishes them by ``cache.urls.canonical_key``. ``lenient_key`` is specific to this project.
-It is equal for all spellings that the public look-up treats as equal, so one dict look-up replaces a search.
+It is equal for all spellings that the public look-up treats as variants, so one dict look-up replaces a search.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from urllib.parse import quote, unquote
 
 from cache.urls import host_and_port
 
-_MAX_DECODINGS = 3
 
-
-def layout_key(url: str) -> str:
+def storage_key(url: str) -> str:
     """Return the key of a URL in ``index.json``: fragment removed, percent-decoded, one trailing slash removed.
 
-    >>> layout_key("https://www.a.com/P%20q/?x=1#f")
+    >>> storage_key("https://www.a.com/P%20q/?x=1#f")
     'https://www.a.com/P q/?x=1'
     """
     return unquote(url.partition("#")[0]).removesuffix("/")
@@ -28,35 +26,46 @@ def layout_key(url: str) -> str:
 def file_stems(key: str) -> tuple[str, ...]:
     """Return the possible file names of a key's page, without suffix. The first one is used for writing.
 
-    The public toolkit applies ``layout_key`` to the key once more when it reads.
+    The public toolkit applies ``storage_key`` to the key once more when it reads.
 
     >>> file_stems("https://www.a.com/P q/?x=1")
     ('742f864e02c7f4eb96614bc8738877c2',)
     """
-    return tuple(dict.fromkeys(_md5(each) for each in (key, layout_key(key))))
+    return tuple(dict.fromkeys(_md5(each) for each in (key, storage_key(key))))
 
 
-def lenient_key(url: str, *, is_layout_key: bool = False) -> str:
-    """Return a key that ignores scheme, ``www.``, fragment, trailing slashes, case, escapes and ``utm_*`` parameters.
+def changes_when_decoded(key: str) -> bool:
+    """Return whether a key would change if it were decoded again, as it would if it were taken for a URL.
 
-    It also ignores the order of query parameters. A ``#`` in a layout key was escaped and does not start a fragment.
+    Such a key belongs to one spelling of a URL only.
 
-    >>> lenient_key("HTTP://www.A.com/P%20q/?y=2&utm_id=7&x#f") == lenient_key("https://a.com/p q?x=&y=2")
+    >>> changes_when_decoded(storage_key("a.com/?q=C%23")), changes_when_decoded(storage_key("a.com/P%20q"))
+    (True, False)
+    """
+    return "#" in key or ("%" in key and unquote(key) != key)
+
+
+def lenient_key(key: str) -> str:
+    """Return a form of a storage key without scheme, ``www.``, trailing slashes, order of the query and ``utm_*``.
+
+    The host is in lower case. Lower the whole form to ignore letter case.
+
+    >>> lenient_key("HTTP://www.A.com/P q/?y=2&utm_id=7&x") == lenient_key("https://a.com/P q?x=&y=2")
     True
     """
-    rest = url if is_layout_key else url.partition("#")[0]
-    for _ in range(_MAX_DECODINGS):
-        if "%" not in rest:
-            break
-        rest = unquote(rest)
-    rest = rest.lower()
-    rest = rest.removeprefix("https://") if rest.startswith("https://") else rest.removeprefix("http://")
-    path, _, query = rest.removeprefix("www.").partition("?")
+    scheme, separator, rest = key.partition("://")
+    if not separator:
+        rest = key
+    elif scheme.lower() not in ("http", "https"):
+        rest = f"{scheme.lower()}://{rest}"
+    address, _, query = rest.partition("?")
+    host, slash, path = address.partition("/")
+    path = f"{host.lower().removeprefix('www.')}{slash}{path}".rstrip("/")
     if not query:
-        return path.rstrip("/")
+        return path
     pairs = [pair if "=" in pair else f"{pair}=" for pair in query.rstrip("/").replace("+", " ").split("&") if pair]
-    params = sorted(pair for pair in pairs if not pair.startswith("utm_"))
-    return f"{path.rstrip('/')}?{'&'.join(params)}" if params else path.rstrip("/")
+    params = sorted(pair for pair in pairs if pair[:4].lower() != "utm_")
+    return f"{path}?{'&'.join(params)}" if params else path
 
 
 def _md5(text: str) -> str:

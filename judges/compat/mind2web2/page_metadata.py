@@ -1,7 +1,8 @@
 """Metadata of cached pages that the public page-cache layout does not store: capture time, headers, digests.
 
-Stored in one file next to ``index.json`` that the public toolkit ignores. A page without an entry was stored by another
-program. If the file is damaged, the metadata is unknown, but the pages remain.
+Stored in one file next to ``index.json`` that the public toolkit ignores. Each line is a JSON object with the key of a
+page; the last line of a key counts. A page without an entry was stored by another program. Damaged lines are skipped,
+so the metadata of their pages is unknown, but the pages remain.
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-METADATA_FILE = "index.metadata.json"
-_VERSION = 1
+METADATA_FILE = "index.metadata.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,22 +35,35 @@ class PageMetadata:
     sha256: Mapping[str, str] = field(default_factory=dict)
 
 
-def metadata_text(metadata: Mapping[str, PageMetadata]) -> str:
-    """Return the content of the metadata file for ``metadata`` by index key."""
-    return json.dumps(
-        {"version": _VERSION, "pages": {key: asdict(each) for key, each in metadata.items()}},
-        ensure_ascii=False,
-        indent=2,
-    )
+def append_metadata(folder: Path, key: str, metadata: PageMetadata | None) -> None:
+    """Append the metadata of a page, or None for a page that was removed. The folder must be locked."""
+    line = json.dumps({"key": key, "page": None if metadata is None else asdict(metadata)})
+    with (folder / METADATA_FILE).open("ab+") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - 1))
+        # A line that a crash left incomplete is ended first.
+        file.write(b"\n" * (file.read(1) not in (b"", b"\n")) + line.encode("ascii") + b"\n")
 
 
-def read_metadata(folder: Path) -> dict[str, PageMetadata]:
-    """Return the metadata of a folder's pages by index key; empty if the file is missing or damaged."""
+def read_metadata(folder: Path, start: int = 0) -> tuple[dict[str, PageMetadata | None], int]:
+    """Return the metadata by key from a position in the file on, and the position of its end."""
     try:
-        document = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
-        return {key: PageMetadata(**_fields(entry)) for key, entry in document["pages"].items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return {}
+        with (folder / METADATA_FILE).open("rb") as file:
+            file.seek(start)
+            lines = file.read().splitlines(keepends=True)
+            end = file.tell()
+    except FileNotFoundError:
+        return {}, 0
+    return dict(filter(None, map(_entry, lines))), end
+
+
+def _entry(line: bytes) -> tuple[str, PageMetadata | None] | None:
+    """Return key and metadata of a line; None if the line is damaged."""
+    try:
+        entry = json.loads(line)
+        return str(entry["key"]), None if entry["page"] is None else PageMetadata(**_fields(entry["page"]))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
 
 
 def _fields(entry: Mapping[str, Any]) -> dict[str, Any]:

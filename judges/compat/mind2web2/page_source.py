@@ -13,26 +13,40 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Protocol
 
 from cache.capture import Blob, Capture, CaptureOutcome, Evidence, Observation, PageKind
-from cache.errors import BlobCorrupt, CacheError, DocumentRejected, NoEvidence
+from cache.errors import (
+    BlobCorrupt,
+    BrowserUnavailable,
+    CacheError,
+    DocumentRejected,
+    NoEvidence,
+    SandboxUnavailable,
+)
+from cache.image_jobs import run_image_job
 from cache.lru import LRUCache
+from cache.page_text.screenshot_parts import ScreenshotLimits, scaled_image, screenshot_parts
 from cache.page_text.tiles import join_tiles
+from cache.part_files import PartFiles
 from cache.single_flight import SingleFlight
 from cache.urls import canonical_key
 from judges.isolation.remote import EvidenceReference
-from judges.prompting.page_view import MAX_TEXT_CHARS, cut_text
 from mind2web2.config import EvaluatorConfig
 from mind2web2.external_services import external_services
 from mind2web2.foreign_client import foreign_object
-from mind2web2.page_keys import address_of, file_stems, layout_key
+from mind2web2.llm_client.judge import HarnessError
+from mind2web2.page_keys import address_of, file_stems, storage_key
 from mind2web2.page_metadata import PageMetadata
-from mind2web2.screenshots import prompt_jpeg
 from mind2web2.utils.misc import normalize_url_markdown
+from mind2web2.utils.page_info_retrieval import capture_problem
 
-KEPT_BYTES = 16 * 1024 * 1024
+KEPT_BYTES = 4 * 1024 * 1024
+"""Memory for loaded pages per evaluator. Several run at once, and reading a page again is cheap."""
 PDF_DEADLINE_S = 60.0
+PARTS_FOLDER = ".parts"
+"""Folder in that of a task, with the parts of its screenshots. The public toolkit does not look at it."""
 NOT_KNOWN = datetime(1970, 1, 1, tzinfo=UTC)
 """Capture time of a page that was stored without one."""
 
@@ -41,7 +55,7 @@ class PageSource(Protocol):
     """Evidence by URL."""
 
     async def evidence(self, url: str) -> Evidence:
-        """Return the evidence of a page. Raises only NoEvidence, CacheError and CancelledError."""
+        """Return the evidence of a page. Raises only NoEvidence, CacheError, HarnessError and CancelledError."""
 
     async def whole(self, url: str) -> Evidence:
         """Return the evidence with text and screenshots, wherever they are stored."""
@@ -79,6 +93,7 @@ class StoredPages(ABC):
         """``config`` limits what is shown of a page. ``cache=None`` stands for an empty cache."""
         self._cache = cache
         self._config = config
+        self._part_files = _part_files(cache)
         self._loads: SingleFlight[str, Evidence] = SingleFlight()
         # The newest page is always cached: otherwise a long PDF would be rendered again for every claim.
         self._kept: LRUCache[str, Evidence] = LRUCache(KEPT_BYTES, keeps_newest=True)
@@ -91,6 +106,7 @@ class StoredPages(ABC):
         Raises:
             NoEvidence: the page is not evidence; has the outcome and whether the page is known to be gone.
             CacheError: the page could not be fetched.
+            HarnessError: tokenizer, browser or cache cannot be used.
         """
         cleaned = normalize_url_markdown(url)
         stored = self._kept.get(cleaned)
@@ -135,18 +151,20 @@ class StoredPages(ABC):
         return await self._from_cache(url, stored)
 
     def _read_cache(self, url: str) -> _Stored | None:
-        def no_evidence(error: Exception) -> Exception:
-            explanation = f"the cache raised {type(error).__name__}: {error}"
-            return NoEvidence(url, CaptureOutcome.DAMAGED, explanation, gone=False, capture=None)
-
         try:
-            with foreign_object(no_evidence, passing=KeyError):
+            with foreign_object(_cache_failed, passing=(KeyError, UnicodeDecodeError)):
                 stored = self._look_up(url)
         except KeyError:
             return None
+        except UnicodeDecodeError as error:
+            detail = f"the stored text is not UTF-8: {error}"
+            raise NoEvidence(url, CaptureOutcome.DAMAGED, detail, gone=False, capture=None) from error
+        if isinstance(stored, NoEvidence):
+            raise stored
         return None if stored is None else _checked(stored)
 
-    def _look_up(self, url: str) -> _Stored | None:
+    def _look_up(self, url: str) -> _Stored | NoEvidence | None:
+        """Return the page of a URL, or its recorded failure, after which the URL is not requested again."""
         kind = self._cache.has(url)
         metadata = self._cache.metadata(url) if hasattr(self._cache, "metadata") else None
         if kind == "web":
@@ -154,7 +172,8 @@ class StoredPages(ABC):
             return _Stored(kind=PageKind.WEB, text=text, body=screenshot, metadata=metadata)
         if kind == "pdf":
             return _Stored(kind=PageKind.PDF, text="", body=self._cache.get_pdf(url), metadata=metadata)
-        return None
+        record = self._cache.failure(url) if hasattr(self._cache, "failure") else None
+        return None if record is None else _recorded_failure(url, record)
 
     async def _from_cache(self, url: str, stored: _Stored) -> Evidence:
         metadata = stored.metadata
@@ -191,18 +210,31 @@ class StoredPages(ABC):
     async def _look(self, url: str, address: str) -> Evidence:
         """Capture a page that the cache does not have. ``address`` is ``url`` with a scheme."""
 
-    def _shown(self, shots: Sequence[bytes]) -> tuple[bytes, ...]:
+    def _shown_screenshots(self, shots: Sequence[bytes], kind: PageKind) -> tuple[bytes, ...]:
+        """Return the images to show: the pages of a PDF, or the parts of any other screenshot."""
+        limits = self._limits()
+        if kind is not PageKind.PDF:
+            if self._part_files is None or len(shots) != 1:
+                return screenshot_parts(shots, limits)
+            return self._part_files.parts(shots[0], limits)
+        scaled = (scaled_image(shot, limits) for shot in shots)
+        return tuple(shot for shot in scaled if shot is not None)
+
+    def _limits(self) -> ScreenshotLimits:
         config = self._config
-        prepared = (
-            prompt_jpeg(
-                shot,
-                max_width=config.image_max_width,
-                max_height=config.image_max_height,
-                quality=config.jpeg_quality,
-            )
-            for shot in shots
+        return ScreenshotLimits(
+            max_width=config.image_max_width,
+            part_height=config.image_part_height,
+            part_overlap=config.image_part_overlap,
+            max_parts=config.image_max_parts,
+            jpeg_quality=config.jpeg_quality,
         )
-        return tuple(shot for shot in prepared if shot is not None)
+
+    def _shown_text(self, text: str) -> str:
+        """Raises HarnessError: the tokenizer cannot be used."""
+        from mind2web2.eval_toolkit import truncate_to_tokens  # here, because that module imports this one
+
+        return truncate_to_tokens(text, self._config.max_text_tokens)
 
     async def _evidence(
         self,
@@ -212,7 +244,8 @@ class StoredPages(ABC):
         links: tuple[tuple[str, str], ...] = (),
         known: _Stored | None = None,
     ) -> Evidence:
-        return await asyncio.to_thread(lambda: self._build_evidence(capture, text, self._shown(shots), links, known))
+        shown = await run_image_job(self._shown_screenshots, shots, capture.kind)
+        return await asyncio.to_thread(self._build_evidence, capture, text, shown, links, known)
 
     def _build_evidence(
         self,
@@ -222,9 +255,7 @@ class StoredPages(ABC):
         links: tuple[tuple[str, str], ...] = (),
         known: _Stored | None = None,
     ) -> Evidence:
-        visible_text = text
-        if self._config.max_text_chars < MAX_TEXT_CHARS:  # prompts never contain more than MAX_TEXT_CHARS
-            visible_text = cut_text(text, max_chars=self._config.max_text_chars)
+        visible_text = self._shown_text(text)
         digests = _digests(visible_text, shots, known)
         whole = digests[0] if visible_text is text else _sha256(text.encode("utf-8", errors="replace"))
         body = Blob(sha256=whole, size=len(text), media_type="text/plain; charset=utf-8")
@@ -242,21 +273,49 @@ class CachedPages(StoredPages):
         *,
         capture_slot: Callable[[], AbstractAsyncContextManager[Any]],
         config: EvaluatorConfig,
+        before_load: Callable[[], None] = lambda: None,
     ) -> None:
-        """``capture_slot`` is held during each capture."""
+        """``capture_slot`` is held during each capture. ``before_load`` is called before each load and may raise."""
         super().__init__(cache, config=config)
+        self._before_load = before_load
         self._live = live
         self._capture_slot = capture_slot
 
+    async def _find(self, url: str) -> Evidence:
+        self._before_load()
+        return await super()._find(url)
+
     async def _look(self, url: str, address: str) -> Evidence:
         async with self._capture_slot():
-            seen = await self._live.observe(address)
+            self._before_load()
+            try:
+                seen = await self._live.observe(address)
+            except (BrowserUnavailable, SandboxUnavailable) as error:
+                raise HarnessError(f"The browser cannot be used: {error}") from error
+        problem = capture_problem(seen)
+        if problem is not None and seen.is_evidence:
+            outcome = CaptureOutcome.BLOCKED if problem.blocked else CaptureOutcome.HTTP_ERROR
+            seen = replace(seen, outcome=outcome, detail=problem.reason)
         capture = _capture_of(url, seen)
-        if not seen.is_evidence:
+        if problem is not None:
             raise NoEvidence(url, seen.outcome, seen.detail, gone=seen.gone, capture=capture)
         if self._cache is not None:
-            await asyncio.to_thread(store_observation, self._cache, url, seen)
+            await asyncio.to_thread(self._store, url, seen)
         return await self._evidence(capture, seen.text, seen.screenshots, seen.links)
+
+    def _store(self, url: str, seen: Observation) -> None:
+        with foreign_object(_cache_failed):
+            store_observation(self._cache, url, seen)
+
+
+def _cache_failed(error: Exception) -> HarnessError:
+    return HarnessError(f"The page cache cannot be used: {type(error).__name__}: {error}")
+
+
+def _part_files(cache: Any) -> PartFiles | None:
+    """Return the files for the parts of a cache's screenshots; None if the cache is not a folder."""
+    folder = getattr(cache, "task_dir", None)
+    return PartFiles(Path(folder) / PARTS_FOLDER) if isinstance(folder, str | Path) else None
 
 
 def store_observation(cache: Any, url: str, seen: Observation) -> None:
@@ -272,12 +331,27 @@ def store_observation(cache: Any, url: str, seen: Observation) -> None:
     if seen.pdf is not None:
         cache.put_pdf(url, seen.pdf, **known)
     else:
+        known |= {"as_is": True} if known else {}  # the screenshots are JPEGs
         cache.put_web(url, seen.text, join_tiles(seen.screenshots), **known)
+
+
+def _recorded_failure(url: str, record: Mapping[str, Any]) -> NoEvidence:
+    """Return a recorded failure as an error. The reason starts with the outcome if this program recorded it."""
+    reason = str(record.get("reason", ""))
+    name, _, detail = reason.partition(": ")
+    blocked = record.get("blocked") is True
+    try:
+        outcome = CaptureOutcome(name)
+    except ValueError:
+        fault = CaptureOutcome.HTTP_ERROR if reason.startswith("HTTP") else CaptureOutcome.CONNECT_ERROR
+        outcome, detail = CaptureOutcome.BLOCKED if blocked else fault, reason
+    detail = f"{detail}; recorded {record.get('time')}, not requested again"
+    return NoEvidence(url, outcome, detail, gone=record.get("gone") is True, capture=None)
 
 
 def _capture_of(url: str, seen: Observation) -> Capture:
     return Capture(
-        id=file_stems(layout_key(url))[0],
+        id=file_stems(storage_key(url))[0],
         url=url,
         key=canonical_key(url),
         outcome=seen.outcome,

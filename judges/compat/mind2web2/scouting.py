@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from answers.submission import Answer
 from cache.capture import Capture
-from judges.errors import JudgeBug, JudgeError
+from judges.errors import JudgeBug, JudgeError, LLMError
 from judges.source_code import judge_code
 from mind2web2.hosted_objects import Bodies, EvidenceSource, HostedCache, HostedClient
+from mind2web2.llm_client.judge import JudgeError as PublicJudgeError
+from mind2web2.llm_client.judge import answer_scope
 from mind2web2.look_ahead import Scout
 from mind2web2.semaphores import DualSemaphore
 from mind2web2.tool_replies import ToolReplies, cancel_pending, share_replies
@@ -63,7 +65,12 @@ class ScriptArguments:
         """
         with tempfile.TemporaryDirectory(prefix="mind2web2-") as folder:
             cache = HostedCache(Path(folder), pages=pages, blobs=self.blobs, captures=self.captures)
-            with judge_code(f"the judge script of {self.task_id!r} raised"), share_replies(self.tool_replies):
+            with (
+                _errors_of_the_service(),
+                answer_scope(client.scope),
+                judge_code(f"the judge script of {self.task_id!r} raised"),
+                share_replies(self.tool_replies),
+            ):
                 return await script(
                     client=client,
                     answer=self.answer.text,
@@ -75,6 +82,20 @@ class ScriptArguments:
                     logger=logger,
                     model=self.model,
                 )
+
+
+@contextmanager
+def _errors_of_the_service() -> Iterator[None]:
+    """Replace a public ``JudgeError`` that the script did not catch by the error of the model that caused it."""
+    cause: LLMError | None = None
+    try:
+        yield
+    except PublicJudgeError as error:
+        if not isinstance(error.__cause__, LLMError):
+            raise
+        cause = error.__cause__
+    if cause is not None:
+        raise cause
 
 
 @asynccontextmanager

@@ -10,11 +10,13 @@ import json
 import os
 import resource
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from judges.errors import JudgeNotLoadable
+from judges.isolation.process_limits import confine
 from judges.loader import load_judge
 from judges.registry import JudgeKind
 from judges.source_code import judge_import
@@ -24,9 +26,21 @@ MEMORY_BYTES = 1024**3
 """Limit of address space, which is larger than resident memory."""
 
 
-def main(paths: Sequence[str]) -> None:
-    """Report on ``paths`` in order."""
+def main(arguments: Sequence[str]) -> None:
+    """Report on files in order. ``TMPDIR`` is a folder for this process only.
+
+    ``arguments`` are the user to change to (empty: none) and the paths of the files.
+    """
+    uid, *paths = arguments
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    confine(
+        uid=int(uid) if uid else None,
+        parent=os.getppid(),
+        judge_files=[Path(path) for path in paths],
+        writable=tempfile.gettempdir(),
+        processes=False,
+        network=False,
+    )
     # Redirect the output of scripts, so that it cannot mix with the reports.
     with os.fdopen(os.dup(sys.stdout.fileno()), "w") as reports:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

@@ -68,7 +68,7 @@ async def run_with_look_ahead(
                 raise
             # Caused by the empty values after a failed extraction, so it is not the script's fault.
             returned = _partial_summary(client, str(error), error)
-    return _with_defaults(checked_result(returned, arguments.task_id))
+    return with_defaults(checked_result(returned, arguments.task_id))
 
 
 def checked_result(returned: Any, task_id: str) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _partial_summary(client: HostedClient, explanation: str, error: Exception) -
     return evaluator.get_summary()
 
 
-def _with_defaults(result: dict[str, Any]) -> dict[str, Any]:
+def with_defaults(result: dict[str, Any]) -> dict[str, Any]:
     """Add missing keys to a result that the script built without our evaluator. Its score is then taken as certain."""
     known = float(result.get("final_score", 0.0))
     certain = {"value": known, "low": known, "high": known}

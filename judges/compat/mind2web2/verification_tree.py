@@ -1,12 +1,13 @@
 """Verification tree of the public toolkit, scored by the rules of ``rubrics.scoring``.
 
-The model has the public fields in the public order, plus ``weight``. All other data about a node (for example why a
-leaf was not judged) is in ``mind2web2.decisions``, so that ``model_dump`` returns what judge scripts expect.
+The model has the public fields in the public order, with our ``weight`` before ``evidence``. All other data about a
+node (for example why a leaf was not judged) is in ``mind2web2.decisions``, so that ``model_dump`` returns what judge
+scripts expect.
 """
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, Field, PrivateAttr, model_validator
 
@@ -32,6 +33,8 @@ class VerificationNode(BaseModel):
     strategy: AggregationStrategy = AggregationStrategy.PARALLEL
     children: list[VerificationNode] = Field(default_factory=list)
     weight: float = Field(default=1.0, gt=0.0, allow_inf_nan=False)
+    evidence: dict[str, Any] | None = None
+    """The verified claim and its judgement on each source (see ``mind2web2.evidence``); None unless verified."""
 
     _aggregated: float | None = PrivateAttr(default=None)
     _before_scoring: tuple[float, NodeStatus] | None = PrivateAttr(default=None)

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from judges.prompting.rendering import Question
-from judges.verifier import DEFAULT_TRIALS, Verifier
+from judges.verifier import DEFAULT_TRIALS
 from mind2web2.config import NO_INSTRUCTION, EvaluatorConfig
 from mind2web2.utils.misc import normalize_url_markdown
 from mind2web2.verification_tree import VerificationNode
-from rubrics.verdict import Outcome, Reason, Verdict
 
 _UNSET: Any = object()
 
 
 class InvalidCall(Exception):
-    """Invalid call by the script. Retrying cannot succeed, and it is not a fault of the service."""
+    """Invalid call by the script. Retrying cannot succeed, and it is not a fault of the service.
+
+    ``kind`` is the type of the error in Python's terms.
+    """
+
+    def __init__(self, message: str, kind: type[Exception] = ValueError) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,18 +32,6 @@ class VerifyOptions:
     trials: int
     use_screenshot: bool
     instruction: str | None
-
-
-class StrictVerifier(Verifier):
-    """Verifier that gives no verdict if a vote is lost, as in the public toolkit."""
-
-    async def _judge_question(self, question: Question, trials: int, *, cache_only: bool) -> Verdict:
-        verdict = await super()._judge_question(question, trials, cache_only=cache_only)
-        lost = [vote for vote in verdict.votes if vote.result is None]
-        if not lost or verdict.outcome is Outcome.NOT_JUDGED:
-            return verdict
-        reason = lost[0].fault or Reason.NO_MAJORITY
-        return replace(verdict, outcome=Outcome.NOT_JUDGED, reason=reason, quotes=(), grounded=None)
 
 
 def parse_options(
@@ -86,7 +79,7 @@ def sources_of(sources: Any) -> tuple[str, ...] | None:
         return page_addresses([sources])
     if isinstance(sources, list):
         return page_addresses(sources)
-    raise InvalidCall(f"sources must be None, a string or a list, not {type(sources).__name__}")
+    raise InvalidCall(f"sources must be None, a string or a list, not {type(sources).__name__}", TypeError)
 
 
 def page_addresses(entries: Sequence[Any]) -> tuple[str, ...]:
@@ -101,15 +94,15 @@ def prerequisites_of(node: Any, extra: Any) -> list[VerificationNode]:
         InvalidCall: ``node`` or a prerequisite is not a node, or a node is its own prerequisite.
     """
     if not isinstance(node, VerificationNode):
-        raise InvalidCall(f"the node to verify must be a VerificationNode, not {type(node).__name__}")
+        raise InvalidCall(f"the node to verify must be a VerificationNode, not {type(node).__name__}", TypeError)
     if extra is None or isinstance(extra, VerificationNode):
         extra = [] if extra is None else [extra]
     if not isinstance(extra, Iterable):
-        raise InvalidCall("extra_prerequisites must be a list of nodes")
+        raise InvalidCall("extra_prerequisites must be a list of nodes", TypeError)
     listed = list(extra)
     for each in listed:
         if not isinstance(each, VerificationNode):
-            raise InvalidCall(f"an extra prerequisite must be a VerificationNode, not {type(each).__name__}")
+            raise InvalidCall(f"an extra prerequisite must be a VerificationNode, not {type(each).__name__}", TypeError)
         if each is node:
             raise InvalidCall(f"node {node.id!r} cannot be its own prerequisite")
     return listed

@@ -9,8 +9,11 @@ from typing import Any
 from mind2web2.config import NO_INSTRUCTION
 from mind2web2.decisions import not_judged
 from mind2web2.evaluator_base import BaseEvaluator
+from mind2web2.evidence import invalid_evidence, judged_evidence, log_checks
+from mind2web2.llm_client.judge import JudgeError
 from mind2web2.verification_tree import VerificationNode
 from mind2web2.verify_options import InvalidCall, VerifyOptions, parse_options, sources_of
+from rubrics.scoring import compatible_score
 from rubrics.verdict import Claim, Outcome, Reason, Verdict
 
 __all__ = ["Verifier"]
@@ -82,6 +85,7 @@ class Verifier(BaseEvaluator):
 
         Raises:
             TypeError: the claim is None.
+            JudgeError: the answer can have no result.
         """
         if claim is None:
             raise TypeError("the claim must not be None")
@@ -89,21 +93,32 @@ class Verifier(BaseEvaluator):
         try:
             verify_options = parse_options(self.config, additional_instruction, **options)
             asked_claim = Claim(text=str(claim), sources=sources_of(sources), instruction=verify_options.instruction)
-            verdict = await self._judge(asked_claim, verify_options)
+            check = claim_name(node, asked_claim)
+            with self.session.recorded_failure():
+                verdict = await self._judge(asked_claim, verify_options, check)
+            self.session.record_rejections(check, asked_claim, verdict)
+            evidence = judged_evidence(claim, sources, verdict)
+        except JudgeError as error:
+            if node is not None:
+                reason = error.reason or Reason.LLM_UNAVAILABLE
+                self.session.decisions.record(node, not_judged(reason, str(error)), asked_claim)
+            raise
         except InvalidCall as error:
             verdict = Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE, reasoning=str(error))
+            evidence = invalid_evidence(claim, sources, error)
         except asyncio.CancelledError:
             self._record_cancellation(node, asked_claim)
             raise
-        self.logger.info("claim %s: %s", verdict.outcome.value, asked_claim.text)
+        log_checks(self.logger, node, evidence, compatible_score(verdict).status.value)
         if node is None:
             self.session.decisions.add_verdict(verdict)
         else:
+            node.evidence = evidence
             self.session.decisions.record(node, verdict, asked_claim)
         return verdict.outcome is Outcome.PASSED
 
-    async def _judge(self, claim: Claim, verify_options: VerifyOptions) -> Verdict:
-        return await self.session.verifier(self.MODEL_NAME).judge_any(
+    async def _judge(self, claim: Claim, verify_options: VerifyOptions, check: str) -> Verdict:
+        return await self.session.verifier(self.MODEL_NAME, check).judge_any(
             claim,
             task=self.task_description,
             answer=self.answer,
@@ -115,6 +130,12 @@ class Verifier(BaseEvaluator):
     def _record_cancellation(self, node: VerificationNode | None, claim: Claim) -> None:
         if node is not None:
             node.decide(0.0, "skipped")
+            node.evidence = None
             self.session.decisions.record_existing(
                 node, not_judged(Reason.TIMEOUT, "the judge script cancelled this claim"), claim
             )
+
+
+def claim_name(node: VerificationNode | None, claim: Claim) -> str:
+    """Return the name of a claim in records: the id of its node, or its text."""
+    return claim.text if node is None else node.id

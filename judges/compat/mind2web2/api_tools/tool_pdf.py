@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+import re
 from io import BytesIO
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -26,6 +27,7 @@ PdfSource: TypeAlias = "str | Path | bytes | BytesIO"
 DECODE_DEADLINE_S: Final = 60.0
 ASK_DEADLINE_S: Final = 20.0
 _BLANK_PNG_B64: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4//8/AAX+Av4N70a4AAAAAElFTkSuQmCC"
+_ARXIV_PDF = re.compile(r"^https?://(?:www\.)?arxiv\.org(/pdf/)", re.IGNORECASE)
 _PDF_PATHS = ("/pdf/", "/pdfs/")
 _PDF_PARAMETERS = frozenset({"format", "type", "filetype", "output", "contenttype", "download", "ext"})
 _log = logging.getLogger(__name__)
@@ -91,6 +93,16 @@ def is_pdf_by_suffix(url: str) -> bool:
     return any(value.endswith(".pdf") or (name in _PDF_PARAMETERS and value == "pdf") for name, value in query)
 
 
+def arxiv_mirror(url: str) -> str | None:
+    """Return the address of an arXiv PDF on the mirror for programs; None if this is no arXiv PDF.
+
+    >>> arxiv_mirror("https://arxiv.org/pdf/2301.00001v2")
+    'https://export.arxiv.org/pdf/2301.00001v2'
+    """
+    mirrored, count = _ARXIV_PDF.subn(r"https://export.arxiv.org\1", url.strip())
+    return mirrored if count else None
+
+
 def make_blank_png_b64() -> str:
     """Return a PNG of one white pixel, in base64."""
     return _BLANK_PNG_B64
@@ -103,6 +115,9 @@ async def _bytes_of(source: PdfSource) -> bytes:
         return source.getvalue()
     if isinstance(source, str) and source.strip().lower().startswith(("http://", "https://")):
         seen = await external_services().fetch(source.strip())
+        mirror = arxiv_mirror(source)
+        if seen.pdf is None and mirror is not None:
+            seen = await external_services().fetch(mirror)
         if seen.pdf is None:
             raise _NoPdfError(
                 f"{source} returned no PDF: {seen.outcome.value}{f', {seen.detail}' if seen.detail else ''}"

@@ -1,8 +1,12 @@
 """Page cache of one task in the public folder layout.
 
-``index.json`` maps keys to "web" or "pdf"; ``<md5>.txt``, ``.jpg`` and ``.pdf`` contain the pages. The public toolkit
-can read folders written here, and vice versa. A look-up takes a few dict accesses in any spelling of the URL. Pages
-that share a key of the public layout (``?q=a%26b`` and ``?q=a&b``) get separate keys.
+``index.json`` maps keys to "web" or "pdf"; ``<md5>.txt``, ``.jpg`` and ``.pdf`` contain the pages. ``redirects.json``
+maps the keys of final URLs to the keys of their pages, ``failures.json`` contains the URLs that could not be captured.
+The public toolkit can read folders written here, and vice versa. Pages that share a key of the public layout
+(``?q=a%26b`` and ``?q=a&b``) get separate keys.
+
+Several processes can change one folder. A change is made under a lock on the folder, on top of the changes of the
+others, and is on disk when the method returns.
 """
 
 from __future__ import annotations
@@ -10,41 +14,60 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from cache.atomic_files import locked_folder, sync_file, write_atomic
+from cache.atomic_files import atomic_path, locked_folder, sync_file
+from cache.errors import CacheError
 from cache.urls import canonical_key
-from mind2web2.page_keys import file_stems, layout_key, lenient_key
-from mind2web2.page_metadata import METADATA_FILE, PageMetadata, metadata_text, read_metadata
+from mind2web2.page_keys import changes_when_decoded, file_stems, lenient_key, storage_key
+from mind2web2.page_metadata import METADATA_FILE, PageMetadata, append_metadata, read_metadata
 from mind2web2.screenshots import image_bytes, storable_jpeg
+from mind2web2.utils.url_tools import page_form
 
-__all__ = ["CacheFileSys"]
+__all__ = ["CacheFileSys", "CacheIndexError", "page_form", "storage_key"]
 
 PageType: TypeAlias = Literal["web", "pdf"]
 INDEX_FILE = "index.json"
-_REQUIRED: dict[PageType, str] = {"web": "txt", "pdf": "pdf"}
+REDIRECTS_FILE = "redirects.json"
+FAILURES_FILE = "failures.json"
+_REQUIRED: dict[str, str] = {"web": "txt", "pdf": "pdf"}
+
+
+class CacheIndexError(CacheError, ValueError):
+    """A JSON file of a page cache cannot be read. Nothing is changed, so that its pages are not lost."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        super().__init__(f"{path} cannot be read ({problem}): restore the file, or remove it to start without it")
+        self.path = path
+
+
+class StoredUrl(str):
+    """Key of a stored page, as returned by the cache. It is looked up as it is, and not as a URL.
+
+    Without this, the key ``…?q=C#`` of the URL ``…?q=C%23`` would be taken for a URL with a fragment.
+    """
+
+    __slots__ = ()
 
 
 class CacheFileSys:
-    """Pages of one task. Pages are written immediately; the index is written by ``save``.
-
-    Several processes can store pages in one folder: ``save`` adds the pages of the others to the index.
-    """
+    """Pages of one task, on disk. Look-ups take a few dict accesses in any spelling of the URL."""
 
     def __init__(self, task_dir: str | Path) -> None:
+        """Open the cache of a folder, which is created if necessary.
+
+        Raises:
+            CacheIndexError: a JSON file of the cache cannot be read.
+        """
         self.task_dir = Path(task_dir)
-        self.task_dir.mkdir(parents=True, exist_ok=True)
-        self._types: dict[str, PageType] = {}
-        self._metadata: dict[str, PageMetadata] = {}
-        self._sharing: dict[str, list[str]] = {}
-        """Keys of pages whose public key was taken by another page, by that public key."""
-        self._spellings: dict[str, list[str]] = {}
-        """Keys by lenient key, in the order of insertion."""
-        self._unsaved: set[str] = set()
-        """Keys of pages stored since the index was read or written."""
+        if not self.task_dir.is_dir():
+            self.task_dir.mkdir(parents=True, exist_ok=True)
+            sync_file(self.task_dir.parent)
+        self._forget()
         self._load()
 
     def put_web(
@@ -52,36 +75,40 @@ class CacheFileSys:
         url: str,
         text: str,
         screenshot: bytes | str | None,
+        final_url: str | None = None,
         *,
         status: int | None = None,
-        final_url: str | None = None,
         headers: Mapping[str, str] | None = None,
         captured_at: datetime | None = None,
         as_is: bool = False,
-    ) -> None:
-        """Store a web page. The screenshot is bytes, base64 or a data URI, and stored as JPEG on a white background.
+    ) -> str:
+        """Store a web page and return the key under which it is stored. A recorded failure of the URL is removed.
 
-        ``as_is``: the screenshot is a JPEG already and stored unchanged.
+        The screenshot is bytes, base64 or a data URI, and stored as JPEG on a white background. ``final_url`` is the
+        URL after redirects, which then finds the page, too. ``as_is``: the screenshot is a JPEG already and stored
+        unchanged.
+
+        Raises:
+            CacheIndexError: a JSON file of the cache cannot be read.
         """
         files = {"txt": text.encode("utf-8", errors="replace")}
         if screenshot is not None:
             files["jpg"] = image_bytes(screenshot) if as_is else storable_jpeg(image_bytes(screenshot))
-        metadata = self._new_metadata(url, files, status, final_url, headers, captured_at)
-        self._put(url, "web", files, metadata)
+        return self._put(url, "web", files, _new_metadata(url, files, status, final_url, headers, captured_at))
 
     def put_pdf(
         self,
         url: str,
         pdf_bytes: bytes,
+        final_url: str | None = None,
         *,
         status: int | None = None,
-        final_url: str | None = None,
         headers: Mapping[str, str] | None = None,
         captured_at: datetime | None = None,
-    ) -> None:
-        """Store a PDF."""
+    ) -> str:
+        """Store a PDF, like ``put_web``."""
         files = {"pdf": bytes(pdf_bytes)}
-        self._put(url, "pdf", files, self._new_metadata(url, files, status, final_url, headers, captured_at))
+        return self._put(url, "pdf", files, _new_metadata(url, files, status, final_url, headers, captured_at))
 
     def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
         """Return text and JPEG bytes of a stored web page; None for the JPEG if there is none.
@@ -108,88 +135,224 @@ class CacheFileSys:
 
     def has(self, url: str) -> PageType | None:
         """Return the type of the page stored for this URL: "web", "pdf" or None."""
-        return next((self._types[key] for key in self._matches(url)), None)
+        key = self._find(url)
+        return None if key is None else self._types[key]
 
     def has_web(self, url: str) -> bool:
-        return self._find(url, "web") is not None
+        return self.has(url) == "web"
 
     def has_pdf(self, url: str) -> bool:
-        return self._find(url, "pdf") is not None
+        return self.has(url) == "pdf"
+
+    def lookup(self, url: str, ignore_case: bool = True, follow_redirects: bool = True) -> str | None:
+        """Return the key of the page stored for a URL; None if there is none.
+
+        The most certain match counts: the key of the URL, its form with letter case, other spellings, then the final
+        URLs of pages (``follow_redirects``), and at last all of them without letter case (``ignore_case``). If decoding
+        would change a key again, only its own spelling finds it.
+        """
+        return self._find(url, ignore_case=ignore_case, follow_redirects=follow_redirects)
 
     def metadata(self, url: str) -> PageMetadata | None:
         """Return the metadata of the page of this URL; None if it was stored without metadata."""
-        return next((self._metadata.get(key) for key in self._matches(url)), None)
+        key = self._find(url)
+        return None if key is None else self._metadata.get(key)
+
+    def redirects(self) -> dict[str, str]:
+        """Return the key of the page by the key of its final URL."""
+        return dict(self._redirects)
+
+    def record_failure(self, url: str, reason: str, *, blocked: bool = False, gone: bool = False) -> str:
+        """Record that a URL could not be captured, and return the key of the record. Counts the attempts.
+
+        Args:
+            blocked: The site refused the capture, for example with a bot check.
+            gone: The page is known not to exist, for example because there is no such host.
+        """
+        with self._change():
+            key = self.failure_url(url) or StoredUrl(storage_key(url))
+            attempts = self._failures.get(key, {}).get("attempts")
+            record: dict[str, Any] = {
+                "reason": reason,
+                "blocked": blocked,
+                "attempts": attempts + 1 if isinstance(attempts, int) else 1,
+                "time": datetime.now(UTC).isoformat(),
+            }
+            if gone:
+                record["gone"] = True
+            self._write_failures(self._failures | {key: record})
+        return key
+
+    def failure(self, url: str) -> dict[str, Any] | None:
+        """Return the recorded failure of a URL: ``reason``, ``blocked``, ``attempts`` and ``time`` (UTC, ISO 8601)."""
+        key = self.failure_url(url)
+        return None if key is None else dict(self._failures[key])
+
+    def failure_url(self, url: str) -> str | None:
+        """Return the key of the recorded failure of a URL in any spelling with its letter case; None without one."""
+        key = url if isinstance(url, StoredUrl) else storage_key(url)
+        if key in self._failures:
+            return StoredUrl(key)
+        found = None if changes_when_decoded(key) else _match(key, self._failed, None, ignore_case=False)
+        return None if found is None else StoredUrl(found)
+
+    def failures(self) -> dict[str, dict[str, Any]]:
+        """Return all recorded failures by key."""
+        return {StoredUrl(key): dict(record) for key, record in self._failures.items()}
+
+    def clear_failure(self, url: str) -> bool:
+        """Remove the recorded failure of a URL, and return whether there was one."""
+        with self._change():
+            return self._drop_failure(url)
+
+    def remove(self, url: str) -> bool:
+        """Remove the page of a URL with its files, and return whether there was one. Letter case matters."""
+        with self._change() as index:
+            key = self._find(url, ignore_case=False, follow_redirects=False)
+            if key is None:
+                return False
+            del index[key]
+            self._write_json(INDEX_FILE, index)
+            self._write_redirects({final: page for final, page in self._redirects.items() if page != key})
+            append_metadata(self.task_dir, key, None)
+            self._unlink(key)
+            self._forget()
+            self._load()
+        return True
 
     def get_all_urls(self) -> list[str]:
         """Return the keys of all stored pages."""
-        return list(self._types)
+        return [StoredUrl(key) for key in list(self._types)]  # another thread may store a page meanwhile
 
     def summary(self) -> dict[str, int]:
-        """Return the number of pages, in total and by type."""
+        """Return the number of pages, in total and by type, and of recorded failures."""
         types = list(self._types.values())
-        return {"total_urls": len(types), "web_pages": types.count("web"), "pdf_pages": types.count("pdf")}
+        return {
+            "total_urls": len(types),
+            "web_pages": types.count("web"),
+            "pdf_pages": types.count("pdf"),
+            "failed_urls": len(self._failures),
+        }
 
     def save(self) -> None:
-        """Write the index and the metadata file, together with the pages that other processes have saved."""
-        with locked_folder(self.task_dir):
-            self._load(keep=self._unsaved)
-            self._save()
-
-    def _save(self) -> None:
-        self._write(METADATA_FILE, metadata_text(self._metadata).encode("utf-8", errors="replace"))
-        index = json.dumps(self._types, ensure_ascii=False, indent=2)
-        self._write(INDEX_FILE, index.encode("utf-8", errors="replace"))
-        sync_file(self.task_dir)
-        self._unsaved.clear()
+        """Do nothing: every change is on disk already. Scripts of February call this method."""
 
     def clear(self) -> None:
-        """Remove all pages and their files."""
-        names = [
-            f"{stem}.{suffix}" for key in self._types for stem in file_stems(key) for suffix in ("txt", "jpg", "pdf")
-        ]
-        for name in [*names, INDEX_FILE, METADATA_FILE]:
-            (self.task_dir / name).unlink(missing_ok=True)
-        for index in (self._types, self._metadata, self._sharing, self._spellings, self._unsaved):
-            index.clear()
+        """Remove all pages, redirects and failures and their files."""
+        with self._change():
+            for key in self._types:
+                self._unlink(key)
+            for name in (INDEX_FILE, METADATA_FILE, REDIRECTS_FILE, FAILURES_FILE):
+                (self.task_dir / name).unlink(missing_ok=True)
+            self._forget()
 
-    def _load(self, keep: Set[str] = frozenset()) -> None:
-        """Read the index and the metadata from disk, except those of the pages in ``keep``."""
-        present = {entry.name for entry in os.scandir(self.task_dir)}
-        known = read_metadata(self.task_dir)
-        for key, kind in _read_index(self.task_dir / INDEX_FILE):
-            if key not in keep and any(f"{stem}.{_REQUIRED[kind]}" in present for stem in file_stems(key)):
-                self._enter(key, kind, known.get(key))
+    def _forget(self) -> None:
+        """Forget what was read from disk."""
+        self._types: dict[str, PageType] = {}
+        self._metadata: dict[str, PageMetadata] = {}
+        self._metadata_end = 0
+        """Position in the metadata file up to which it was read."""
+        self._sharing: dict[str, list[str]] = {}
+        """Keys of pages whose public key was taken by another page, by that public key."""
+        self._redirects: dict[str, str] = {}
+        self._failures: dict[str, dict[str, Any]] = {}
+        self._pages, self._finals, self._failed = _Spellings(), _Spellings(), _Spellings()
 
-    def _enter(self, key: str, kind: PageType, metadata: PageMetadata | None) -> None:
-        is_new = key not in self._types
-        self._types[key] = kind
-        self._metadata.pop(key, None)
-        if metadata is not None:
-            self._metadata[key] = metadata
-        spellings = {lenient_key(key, is_layout_key=True)}
-        if metadata is not None:
-            spellings.add(lenient_key(metadata.url))
-            public = layout_key(metadata.url)
-            if is_new and public != key:
+    def _load(self) -> dict[str, Any]:
+        """Read what other processes changed, and return the entries of the index.
+
+        An index entry without files is ignored, but stays in the file.
+        """
+        index = _read_object(self.task_dir / INDEX_FILE)
+        redirects, failures = (_read_object(self.task_dir / name) for name in (REDIRECTS_FILE, FAILURES_FILE))
+        if self._types.keys() - index.keys():
+            self._forget()
+        changed, self._metadata_end = read_metadata(self.task_dir, self._metadata_end)
+        for key, metadata in changed.items():
+            self._metadata.pop(key, None)
+            if metadata is not None:
+                self._metadata[key] = metadata
+        new = [(key, kind) for key, kind in index.items() if self._types.get(key) != kind]
+        present = {entry.name for entry in os.scandir(self.task_dir)} if new else set()
+        for key, kind in new:
+            suffix = _REQUIRED.get(kind) if isinstance(kind, str) else None
+            if suffix is not None and any(f"{stem}.{suffix}" in present for stem in _stems(key, index)):
+                self._enter(key, kind)
+        self._set_redirects({final: page for final, page in redirects.items() if isinstance(page, str)})
+        self._set_failures({key: record for key, record in failures.items() if isinstance(record, dict)})
+        return index
+
+    def _enter(self, key: str, kind: PageType) -> None:
+        if key not in self._types:
+            public = storage_key(self._metadata[key].url) if key in self._metadata else key
+            if public != key:
                 self._sharing.setdefault(public, []).append(key)
-        for spelling in spellings:
-            keys = self._spellings.setdefault(spelling, [])
-            if key not in keys:
-                keys.append(key)
+            self._pages.add(key)
+        self._types[key] = kind
 
-    def _put(self, url: str, kind: PageType, files: Mapping[str, bytes], metadata: PageMetadata) -> None:
-        key = self._key_to_write(url)
-        stem = file_stems(key)[0]
-        for suffix, data in files.items():
-            self._write(f"{stem}.{suffix}", data)
-        if kind == "web" and "jpg" not in files:
-            (self.task_dir / f"{stem}.jpg").unlink(missing_ok=True)
-        self._enter(key, kind, metadata)
-        self._unsaved.add(key)
+    def _set_redirects(self, redirects: dict[str, str]) -> None:
+        if not self._redirects.items() <= redirects.items():
+            self._redirects, self._finals = {}, _Spellings()
+        for final, page in redirects.items():
+            if final not in self._redirects:
+                self._finals.add(final, page)
+        self._redirects = redirects
+
+    def _set_failures(self, failures: dict[str, dict[str, Any]]) -> None:
+        if self._failures.keys() - failures.keys():
+            self._failures, self._failed = {}, _Spellings()
+        for key in failures:
+            if key not in self._failures:
+                self._failed.add(key)
+        self._failures = failures
+
+    @contextmanager
+    def _change(self) -> Iterator[dict[str, Any]]:
+        """Lock the folder and read it. Yield the entries of the index; at the end, the changes are durable."""
+        with locked_folder(self.task_dir):
+            yield self._load()
+            sync_file(self.task_dir)
+
+    def _put(self, url: str, kind: PageType, files: Mapping[str, bytes], metadata: PageMetadata) -> str:
+        with self._change() as index:
+            key = self._key_to_write(url)
+            stem = file_stems(key)[0]
+            for suffix, data in files.items():
+                self._write(f"{stem}.{suffix}", data)
+            if kind == "web" and "jpg" not in files:
+                (self.task_dir / f"{stem}.jpg").unlink(missing_ok=True)
+            append_metadata(self.task_dir, key, metadata)
+            sync_file(self.task_dir / METADATA_FILE)
+            if index.get(key) != kind:
+                self._write_json(INDEX_FILE, index | {key: kind})
+            self._metadata[key] = metadata
+            self._enter(key, kind)
+            redirects = {final: page for final, page in self._redirects.items() if page != key}
+            final_url = metadata.final_url
+            if final_url and page_form(final_url) != page_form(url):
+                redirects[storage_key(final_url)] = key
+            self._write_redirects(redirects)
+            self._drop_failure(url)
+        return StoredUrl(key)
+
+    def _write_redirects(self, redirects: dict[str, str]) -> None:
+        if redirects != self._redirects:
+            self._write_json(REDIRECTS_FILE, redirects)
+            self._set_redirects(redirects)
+
+    def _write_failures(self, failures: dict[str, dict[str, Any]]) -> None:
+        self._write_json(FAILURES_FILE, failures)
+        self._set_failures(failures)
+
+    def _drop_failure(self, url: str) -> bool:
+        failed = self.failure_url(url)
+        if failed is not None:
+            self._write_failures({key: record for key, record in self._failures.items() if key != failed})
+        return failed is not None
 
     def _key_to_write(self, url: str) -> str:
         """Return the public key, or a separate key if another page has taken it."""
-        public, page = layout_key(url), canonical_key(url)
+        public, page = storage_key(url), canonical_key(url)
         for key in (public, *self._sharing.get(public, [])):
             if key not in self._types or self._page_of(key) == page:
                 return key
@@ -202,62 +365,131 @@ class CacheFileSys:
         """Return the canonical key of the page stored under a key, by its original URL if that is known."""
         return canonical_key(self._metadata[key].url if key in self._metadata else key)
 
-    def _matches(self, url: str) -> Iterator[str]:
-        """Return the keys under which the page may be stored, the most certain first."""
-        public = layout_key(url)
-        if public in self._sharing:
-            page = canonical_key(url)
-            yield from (key for key in self._sharing[public] if self._page_of(key) == page)
-        for key in (public, url):
-            if key in self._types:
-                yield key
-        yield from self._spellings.get(lenient_key(url), ())
+    def _find(self, url: str, *, ignore_case: bool = True, follow_redirects: bool = True) -> StoredUrl | None:
+        if isinstance(url, StoredUrl) and url in self._types:
+            return url
+        key = storage_key(url)
+        found = self._own_page(url, key)
+        if found is None and changes_when_decoded(key):
+            found = self._redirects.get(key) if follow_redirects else None
+        elif found is None:
+            finals = self._finals if follow_redirects else None
+            found = _match(key, self._pages, finals, ignore_case=ignore_case)
+        return StoredUrl(found) if found in self._types else None
 
-    def _find(self, url: str, kind: PageType) -> str | None:
-        return next((key for key in self._matches(url) if self._types[key] == kind), None)
+    def _own_page(self, url: str, key: str) -> str | None:
+        """Return the key of the page stored for exactly this URL, or under its public key."""
+        if key in self._sharing:
+            page = canonical_key(url)
+            for shared in self._sharing[key]:
+                if self._page_of(shared) == page:
+                    return shared
+        return key if key in self._types else None
 
     def _key_of(self, url: str, kind: PageType) -> str:
-        key = self._find(url, kind)
-        if key is None:
+        key = self._find(url)
+        if key is None or self._types[key] != kind:
             raise KeyError(url)
         return key
 
     def _read(self, key: str, suffix: str) -> bytes | None:
-        for stem in file_stems(key):
+        for stem in _stems(key, self._types):
             try:
                 return (self.task_dir / f"{stem}.{suffix}").read_bytes()
             except FileNotFoundError:
                 continue
         return None
 
+    def _unlink(self, key: str) -> None:
+        for stem in _stems(key, self._types):
+            for suffix in ("txt", "jpg", "pdf"):
+                (self.task_dir / f"{stem}.{suffix}").unlink(missing_ok=True)
+
     def _write(self, name: str, data: bytes) -> None:
-        write_atomic(self.task_dir / name, data)
+        with atomic_path(self.task_dir / name) as draft:
+            draft.write_bytes(data)
+            sync_file(draft)
 
-    def _new_metadata(
-        self,
-        url: str,
-        files: Mapping[str, bytes],
-        status: int | None,
-        final_url: str | None,
-        headers: Mapping[str, str] | None,
-        captured_at: datetime | None,
-    ) -> PageMetadata:
-        return PageMetadata(
-            url=url,
-            captured_at=(captured_at or datetime.now(UTC)).isoformat(),
-            status=status,
-            final_url=final_url,
-            headers=dict(headers or {}),
-            sha256={suffix: hashlib.sha256(data).hexdigest() for suffix, data in files.items()},
-        )
+    def _write_json(self, name: str, content: Mapping[str, Any]) -> None:
+        try:
+            data = json.dumps(content, ensure_ascii=False).encode("utf-8")
+        except UnicodeEncodeError:  # a lone surrogate
+            data = json.dumps(content).encode("ascii")
+        self._write(name, data)
 
 
-def _read_index(path: Path) -> list[tuple[str, PageType]]:
-    """Return the entries of an index file; none if it is missing or invalid."""
+class _Spellings:
+    """Pages by the spellings of their keys. Keys that decoding would change are left out."""
+
+    def __init__(self) -> None:
+        self.by_form: dict[str, str] = {}
+        """Only of keys that share a variant, because computing the form is slow."""
+        self.by_variant: dict[str, tuple[str, str]] = {}
+        """First key and its page."""
+        self.by_letters: dict[str, str] = {}
+
+    def add(self, key: str, page: str | None = None) -> None:
+        if changes_when_decoded(key):
+            return
+        entry = (key, page or key)
+        variant = lenient_key(key)
+        first = self.by_variant.setdefault(variant, entry)
+        if first != entry:
+            for each, its_page in (first, entry):
+                self.by_form.setdefault(page_form(each), its_page)
+        self.by_letters.setdefault(variant.lower(), entry[1])
+
+
+def _match(key: str, pages: _Spellings, finals: _Spellings | None, *, ignore_case: bool) -> str | None:
+    """Return the page of a key by another spelling of it: among the pages, then among their final URLs."""
+    variant = lenient_key(key)
+    for table in (pages, finals):
+        if table is not None and variant in table.by_variant:
+            found = table.by_form.get(page_form(key)) if table.by_form else None
+            return found or table.by_variant[variant][1]
+    if not ignore_case:
+        return None
+    letters = variant.lower()
+    return pages.by_letters.get(letters) or (None if finals is None else finals.by_letters.get(letters))
+
+
+def _stems(key: str, known: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the file names of a key, without the name that belongs to another known key."""
+    return file_stems(key)[:1] if storage_key(key) in known and storage_key(key) != key else file_stems(key)
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file; empty if the file does not exist.
+
+    Raises:
+        CacheIndexError: the file cannot be read, or contains something else.
+    """
     try:
-        entries = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return []
-    if not isinstance(entries, dict):
-        return []
-    return [(key, kind) for key, kind in entries.items() if isinstance(kind, str) and kind in _REQUIRED]
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise CacheIndexError(path, error.strerror or str(error)) from error
+    except (ValueError, RecursionError) as error:
+        raise CacheIndexError(path, f"it is not valid JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise CacheIndexError(path, "it is not a JSON object")
+    return content
+
+
+def _new_metadata(
+    url: str,
+    files: Mapping[str, bytes],
+    status: int | None,
+    final_url: str | None,
+    headers: Mapping[str, str] | None,
+    captured_at: datetime | None,
+) -> PageMetadata:
+    return PageMetadata(
+        url=url,
+        captured_at=(captured_at or datetime.now(UTC)).isoformat(),
+        status=status,
+        final_url=final_url,
+        headers=dict(headers or {}),
+        sha256={suffix: hashlib.sha256(data).hexdigest() for suffix, data in files.items()},
+    )

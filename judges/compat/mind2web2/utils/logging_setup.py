@@ -1,4 +1,4 @@
-"""Loggers that write the events of one run to separate files.
+"""Loggers that write the events of one run to separate files: ``.log`` for people, ``.jsonl`` for programs.
 
 They are not in Python's global registry. Two answers judged concurrently may use the same logger name without mixing
 their files, and a logger is garbage-collected with its owner.
@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
 from cache.terminal_text import strip_controls
 
-__all__ = ["cleanup_logger", "cleanup_shared_error_handler", "create_logger", "create_sub_logger"]
+__all__ = ["cleanup_logger", "cleanup_shared_error_handler", "create_logger", "create_sub_logger", "log_files"]
 
 _STAMP = "%Y%m%d_%H%M%S"
 _READABLE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -33,18 +35,18 @@ class _ReadableLines(logging.Formatter):
 
 
 class _JsonLines(logging.Formatter):
-    """Formatter for JSON lines: time (UTC), level, logger, message, and the fields of ``extra``."""
+    """Formatter for JSON lines: time (UTC), level, logger, message, the fields of ``extra``, and a traceback if any."""
 
     def format(self, record: logging.LogRecord) -> str:
         event: dict[str, object] = {
-            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
         }
-        event |= {name: value for name, value in vars(record).items() if name not in _OWN_FIELDS}
+        event |= {name: value for name, value in vars(record).items() if name not in _OWN_FIELDS and name not in event}
         if record.exc_info:
-            event["exception"] = self.formatException(record.exc_info)
+            event["traceback"] = self.formatException(record.exc_info)
         return json.dumps(event, ensure_ascii=False, default=str)
 
 
@@ -57,8 +59,9 @@ def create_logger(
 ) -> tuple[logging.Logger, str]:
     """Create a logger that writes ``<stamp>_<name>.jsonl`` and/or ``.log`` in a folder. Return it with its stamp.
 
-    The stamp has the format ``YYYYmmdd_HHMMSS``. With ``enable_shared_errors``, errors of all such loggers of a folder
-    are also written to one common file.
+    The ``.log`` has events from INFO, the ``.jsonl`` all events. The stamp is the current time in the format
+    ``YYYYmmdd_HHMMSS``. With ``enable_shared_errors``, errors of all such loggers of a folder are also written
+    to one common file.
 
     Raises:
         ValueError: unknown ``file_format``.
@@ -66,15 +69,8 @@ def create_logger(
     if file_format not in ("both", "jsonl", "readable"):
         raise ValueError(f"file_format must be both, jsonl or readable, not {file_format!r}")
     place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
     stamp = datetime.now().astimezone().strftime(_STAMP)
-    logger = logging.Logger(name, logging.DEBUG)  # noqa: LOG001 - kept out of the registry
-    logger.propagate = False
-    base = place / f"{stamp}_{name.replace('/', '_')}"
-    if file_format in ("both", "jsonl"):
-        logger.addHandler(_file_handler(Path(f"{base}.jsonl"), _JsonLines()))
-    if file_format in ("both", "readable"):
-        logger.addHandler(_file_handler(Path(f"{base}.log"), _ReadableLines(_READABLE)))
+    logger = _logger_with_files(name, place, stamp, file_format)
     if enable_console:
         console = logging.StreamHandler(sys.stderr)
         console.setLevel(logging.INFO)
@@ -83,6 +79,30 @@ def create_logger(
     if enable_shared_errors:
         logger.addHandler(_shared_error_handler(place.resolve()))
     return logger, stamp
+
+
+def _logger_with_files(name: str, folder: Path, stamp: str, file_format: str) -> logging.Logger:
+    folder.mkdir(parents=True, exist_ok=True)
+    logger = logging.Logger(name, logging.DEBUG)  # noqa: LOG001 - kept out of the registry
+    logger.propagate = False
+    base = folder / f"{stamp}_{name.replace('/', '_')}"
+    if file_format in ("both", "jsonl"):
+        logger.addHandler(_file_handler(Path(f"{base}.jsonl"), _JsonLines()))
+    if file_format in ("both", "readable"):
+        readable = _file_handler(Path(f"{base}.log"), _ReadableLines(_READABLE))
+        readable.setLevel(logging.INFO)
+        logger.addHandler(readable)
+    return logger
+
+
+@contextmanager
+def log_files(folder: str | Path, name: str, *, stamp: str | None = None) -> Iterator[logging.Logger]:
+    """Log to ``<folder>/<stamp>_<name>.log`` and ``.jsonl``, which are closed at the end."""
+    logger = _logger_with_files(name, Path(folder), stamp or datetime.now().astimezone().strftime(_STAMP), "both")
+    try:
+        yield logger
+    finally:
+        cleanup_logger(logger)
 
 
 def create_sub_logger(logger: logging.Logger, name: str) -> logging.Logger:

@@ -1,0 +1,251 @@
+"""Captures with the outcomes of the public toolkit: block pages, repeated attempts, whole pages."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+import pytest
+from PIL import Image
+
+from cache.capture import CaptureOutcome, Observation, PageKind
+from cache.errors import BrowserUnavailable
+from mind2web2 import BatchBrowserManager, Capture, HarnessError
+from mind2web2.utils import page_info_retrieval
+from mind2web2.utils.page_info_retrieval import detect_block
+from tests.compat.scripted import LOGGER
+from tests.compat.web import Reply, Request, Web, running_web
+from tests.fakes.sandbox import sandbox_variables
+
+
+@pytest.mark.parametrize("status", [401, 403, 407, 999])
+def test_refusal_is_a_block_unless_the_page_is_long(status: int):
+    assert detect_block(status, "A page", "x" * 2999)
+    assert detect_block(status, "A page", "x" * 3000) is None
+    assert detect_block(status, None, None)
+
+
+@pytest.mark.parametrize("status", [None, 200, 404, 410, 429, 500, 503])
+def test_other_statuses_alone_are_no_block(status: int | None):
+    assert detect_block(status, "A page", "Some text.") is None
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Just a moment...",
+        "Checking your browser before accessing shop.example",
+        "Access Denied",
+        "Pardon Our Interruption",
+        "Robot or human?",
+        "shop.example - Access denied",
+        "Attention Required! | Cloudflare",
+        "Verify you're human",
+        "One moment, please...",
+        "Vercel Security Checkpoint",
+        "CAPTCHA",
+    ],
+)
+def test_title_of_a_bot_check_is_a_block(title: str):
+    assert detect_block(200, title, "") == f"the title {title!r}"
+    assert detect_block(200, title, "x" * 3000) is None
+
+
+@pytest.mark.parametrize(
+    "title", ["Momentum just a moment later", "Captcha solvers compared", "How access denied errors work", "Robots", ""]
+)
+def test_other_titles_are_no_block(title: str):
+    assert detect_block(200, title, "Some text.") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Please verify you are human by completing the action below.",
+        "Our systems have detected unusual traffic from your computer\nnetwork.",
+        "Request unsuccessful. Incapsula incident ID: 1-2",
+        "VERIFYING YOU ARE   HUMAN",
+        "Enable JavaScript and cookies to continue",
+        "Please confirm that you\u2019re not a robot.",
+        "shop.example needs to review the security of your connection before proceeding.",
+    ],
+)
+def test_phrase_of_a_bot_check_is_a_block(text: str):
+    assert detect_block(200, "shop.example", text)
+    assert detect_block(200, "shop.example", text + "x" * 3000) is None
+
+
+class Browser:
+    """Browser with fixed observations. The last one is repeated."""
+
+    def __init__(self, *observations: Observation | Exception) -> None:
+        self._observations = list(observations)
+        self.visited: list[str] = []
+
+    async def observe(self, url: str, *, once: bool = False) -> Observation:
+        assert once
+        self.visited.append(url)
+        seen = self._observations.pop(0) if len(self._observations) > 1 else self._observations[0]
+        if isinstance(seen, Exception):
+            raise seen
+        return seen
+
+    async def open(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+
+def seen(outcome: CaptureOutcome, status: int | None = None, text: str = "", **fields: object) -> Observation:
+    return Observation(
+        url="https://a.com",
+        outcome=outcome,
+        captured_at=datetime(2026, 1, 2, tzinfo=UTC),
+        duration_s=0.1,
+        backend="fixed",
+        http_status=status,
+        text=text,
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+@pytest.fixture
+def manager_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[BatchBrowserManager, Browser]]:
+    monkeypatch.setattr(page_info_retrieval, "RETRY_S", 0.0)
+
+    def make(*observations: Observation | Exception, max_retries: int = 3) -> tuple[BatchBrowserManager, Browser]:
+        manager, browser = BatchBrowserManager(max_retries=max_retries), Browser(*observations)
+        manager._live = browser
+        return manager, browser
+
+    return make
+
+
+LONG = "A long article. " * 200
+
+
+@pytest.mark.parametrize(
+    ("observation", "expected"),
+    [
+        (seen(CaptureOutcome.OK, 200, "text"), Capture(text="text", status=200)),
+        (
+            seen(CaptureOutcome.OK, 200, "text", final_url="https://b.com"),
+            Capture(None, "text", None, False, 200, "https://b.com"),
+        ),
+        (seen(CaptureOutcome.HTTP_ERROR, 404, "No such page"), Capture(text="No such page", status=404)),
+        (seen(CaptureOutcome.SOFT_404, 200, "Page not found"), Capture(text="Page not found", status=200)),
+        (seen(CaptureOutcome.BLOCKED, 403, LONG), Capture(text=LONG, status=403)),
+        (seen(CaptureOutcome.HTTP_ERROR, 503, LONG), Capture(text=LONG, status=503)),
+        (seen(CaptureOutcome.BLOCKED, 403, "No"), Capture(error="HTTP status 403", blocked=True, status=403)),
+        (seen(CaptureOutcome.BLOCKED, 429, "Slow"), Capture(error="HTTP status 429", status=429)),
+        (seen(CaptureOutcome.HTTP_ERROR, 500, "Oops"), Capture(error="HTTP status 500", status=500)),
+        (seen(CaptureOutcome.HTTP_ERROR, 404), Capture(error="http_error", status=404)),
+        (
+            seen(CaptureOutcome.LOGIN_WALL, 200, "Sign in", detail="a form"),
+            Capture(error="login_wall: a form", blocked=True, status=200),
+        ),
+        (seen(CaptureOutcome.EMPTY, 200, detail="nothing"), Capture(error="empty: nothing", status=200)),
+        (seen(CaptureOutcome.DAMAGED, 200, kind=PageKind.PDF, detail="x"), Capture(error="damaged: x", status=200)),
+    ],
+)
+async def test_capture_has_a_page_or_a_reason(observation: Observation, expected: Capture, manager_of):
+    manager, browser = manager_of(observation)
+    captured = await manager.capture("www.a.com/x?utm_source=y", LOGGER)
+    assert captured == expected
+    assert captured.ok is (expected.error is None)
+    assert browser.visited == ["https://www.a.com/x"]
+
+
+@pytest.mark.parametrize(
+    ("observation", "visits"),
+    [
+        (seen(CaptureOutcome.TIMEOUT), 3),
+        (seen(CaptureOutcome.CONNECT_ERROR), 3),
+        (seen(CaptureOutcome.CRASH), 3),
+        (seen(CaptureOutcome.DNS_ERROR, gone=True), 1),
+        (seen(CaptureOutcome.BLOCKED, 403), 1),
+        (seen(CaptureOutcome.HTTP_ERROR, 503), 1),
+        (seen(CaptureOutcome.EMPTY, 200), 1),
+    ],
+)
+async def test_only_errors_and_timeouts_are_repeated(observation: Observation, visits: int, manager_of):
+    manager, browser = manager_of(observation)
+    assert not (await manager.capture("https://a.com", LOGGER)).ok
+    assert len(browser.visited) == visits
+
+
+async def test_attempt_after_a_timeout_can_succeed(manager_of):
+    manager, _ = manager_of(seen(CaptureOutcome.TIMEOUT), seen(CaptureOutcome.OK, 200, "text"))
+    assert (await manager.capture("https://a.com", LOGGER)).text == "text"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        seen(CaptureOutcome.BLOCKED, 403),
+        seen(CaptureOutcome.OK, 200, "An abstract"),
+        seen(CaptureOutcome.DAMAGED, 200, kind=PageKind.PDF),
+    ],
+)
+async def test_arxiv_pdf_comes_from_the_mirror_if_the_server_has_none(first: Observation, manager_of):
+    pdf = seen(CaptureOutcome.OK, 200, "A paper", kind=PageKind.PDF)
+    manager, browser = manager_of(first, pdf)
+    assert (await manager.capture("https://arxiv.org/pdf/2301.00001", LOGGER)).text == "A paper"
+    assert browser.visited == ["https://arxiv.org/pdf/2301.00001", "https://export.arxiv.org/pdf/2301.00001"]
+
+
+async def test_missing_browser_is_a_harness_error(manager_of):
+    manager, _ = manager_of(BrowserUnavailable("no Chromium found"))
+    with pytest.raises(HarnessError, match="no Chromium found"):
+        await manager.capture("https://a.com", LOGGER)
+
+
+TALL = b"<!doctype html><title>Tall</title><h1>Tall page</h1><div style='height:19000px'></div><p>Bottom.</p>"
+CHECK = b"""<!doctype html><title>Just a moment...</title>
+<p>Checking your browser before accessing this site, please wait.
+This process is automatic. Your browser will redirect to your requested content shortly. Please allow up to 15 seconds.
+The security of the connection is reviewed before the site continues. Do not close this window while the check runs.</p>
+<script>setTimeout(() => { document.cookie = "passed=1"; location.reload(); }, 9000)</script>"""
+PASSED = b"<!doctype html><title>Lamps</title><p>The green lamp costs 40 crowns.</p>"
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
+    visits: list[Request] = []
+
+    def check(request: Request) -> Reply:
+        visits.append(request)
+        return Reply(PASSED) if len(visits) > 1 else Reply(CHECK, status=403)
+
+    pages: dict[str, Reply | Callable[[Request], Reply]] = {
+        "/tall": Reply(TALL),
+        "/check": check,
+        "/paper.pdf": Reply(b"<!doctype html><title>Abstract</title><p>The paper is about lamps.</p>"),
+        "/blocked": Reply(b"<!doctype html><title>Access denied</title><p>Go away.</p>", status=403),
+    }
+    with running_web(pages) as web:
+        monkeypatch.setenv("ASSAY_EGRESS_ALLOW", web.host_port)
+        for name, value in sandbox_variables().items():
+            monkeypatch.setenv(name, value)
+        yield web
+
+
+@pytest.mark.browser
+async def test_browser_captures_whole_pages_and_waits_for_checks(site: Web):
+    async with BatchBrowserManager() as manager:
+        tall = await manager.capture(f"{site.origin}/tall", LOGGER)
+        assert (tall.ok, tall.status, tall.final_url) == (True, 200, f"{site.origin}/tall")
+        assert tall.text is not None and "Bottom." in tall.text
+        width, height = Image.open(io.BytesIO(base64.b64decode(tall.screenshot_b64 or ""))).size
+        assert width == 1100 and height > 19_000 * 1100 / 1280
+
+        checked = await manager.capture(f"{site.origin}/check", LOGGER)
+        assert (checked.ok, checked.text) == (True, "The green lamp costs 40 crowns.")
+
+        page = await manager.capture(f"{site.origin}/paper.pdf", LOGGER)
+        assert (page.ok, page.text) == (True, "The paper is about lamps.")
+
+        blocked = await manager.capture(f"{site.origin}/blocked", LOGGER)
+        assert (blocked.ok, blocked.blocked, blocked.status, blocked.text) == (False, True, 403, None)
+    assert [request.path for request in site.requests if request.path == "/blocked"] == ["/blocked"]

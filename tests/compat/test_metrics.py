@@ -1,0 +1,375 @@
+"""Metrics of an agent: ``metrics.json``, the report and the command."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from statistics import pstdev
+from typing import Any
+
+import pytest
+
+from mind2web2.cli import main
+from mind2web2.metrics import (
+    agent_metrics,
+    collect_records,
+    compute_metrics,
+    discover_tasks,
+    format_report,
+    is_success,
+    is_without_result,
+    save_metrics,
+)
+from mind2web2.submission import MetadataError, TaskInfo
+from tests.compat.test_submission import write
+
+JUDGE = {"model": "gpt-6-luna", "reasoning_effort": "max", "temperature": None}
+
+
+class Project:
+    """Folders of one agent, ``me``."""
+
+    def __init__(self, root: Path) -> None:
+        self.answers, self.results = root / "answers", root / "eval_results"
+
+    def answer(self, task: str, run: int, text: str = "one two https://a.com", seconds: float | None = None) -> Path:
+        path = write(self.answers / "me" / task / f"answer_{run}.md", text)
+        if seconds is not None:
+            write(path.with_suffix(".meta.json"), json.dumps({"time_seconds": seconds}))
+        return path
+
+    def result(self, task: str, run: int, score: object, stamp: str = "20261101_120000", /, **more: Any) -> Path:
+        """Store a result for the current text of the answer."""
+        answer = self.answers / "me" / task / f"answer_{run}.md"
+        body: dict[str, Any] = {"final_score": score, "judge_model": "gpt-6-luna", "judge": JUDGE}
+        if answer.exists():
+            body["answer_sha256"] = hashlib.sha256(answer.read_bytes()).hexdigest()
+        folder = self.results / "me" / task / f"answer_{run}"
+        return write(folder / "results" / f"{stamp}_answer_{run}.md.json", json.dumps(body | more))
+
+    def judged(self, task: str, run: int, score: object, /, **more: Any) -> None:
+        self.answer(task, run)
+        self.result(task, run, score, **more)
+
+    def metrics(self, *tasks: TaskInfo, runs: int | None = None, task_list: str | None = None) -> dict[str, Any]:
+        return agent_metrics("me", self.answers, self.results, list(tasks) or None, runs, task_list)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.chdir(tmp_path)
+    return Project(tmp_path)
+
+
+def leaf(reason: str | None, *faults: str) -> dict[str, Any]:
+    outcome = "passed" if reason is None else "not_judged"
+    votes = [{"result": None, "fault": fault} for fault in faults]
+    return {"id": "a", "children": [], "outcome": outcome, "reason": reason, "votes": votes}
+
+
+def incomplete(*leaves: dict[str, Any], **more: Any) -> dict[str, Any]:
+    tree = {"id": "root", "children": list(leaves)}
+    return {"status": "incomplete", "eval_breakdown": [{"info": [], "verification_tree": tree}], **more}
+
+
+def test_success_tolerates_rounding_errors():
+    assert is_success(1.0)
+    assert is_success(1 - 1e-6)
+    assert not is_success(0.99999)
+
+
+def test_tasks_with_answers_are_discovered(project: Project):
+    project.answer("b", 1)
+    project.answer("a", 2)
+    write(project.answers / "me" / "c" / "notes.md")
+    write(project.results / "me" / "d" / "answer_1" / "answer_1.md")
+    assert discover_tasks("me", project.answers, project.results) == [TaskInfo("a"), TaskInfo("b")]
+    assert discover_tasks("you", project.answers, project.results) == []
+
+
+def test_scores_are_averaged_over_tasks_and_then_over_runs(project: Project):
+    for task, scores in {"a": [1.0, 0.5, 0.0], "b": [0.0, 1.0, 1.0]}.items():
+        for run, score in enumerate(scores, start=1):
+            project.judged(task, run, score)
+    metrics = project.metrics()
+    assert (metrics["agent_name"], metrics["num_tasks"], metrics["num_runs"]) == ("me", 2, 3)
+    partial, success = metrics["partial_completion"], metrics["success_rate"]
+    assert partial["per_run"] == [0.5, 0.75, 0.5]
+    assert partial["mean"] == pytest.approx(7 / 12)
+    assert partial["std"] == pytest.approx(pstdev([0.5, 0.75, 0.5]))
+    assert success == {"mean": 0.5, "std": 0.0, "per_run": [0.5, 0.5, 0.5]}
+    assert metrics["pass_at_k"] == {"k": 3, "value": 1.0}
+    assert metrics["per_task"] == {
+        "a": {"scores": [1.0, 0.5, 0.0], "pass": True},
+        "b": {"scores": [0.0, 1.0, 1.0], "pass": True},
+    }
+    assert metrics["partial_completion_bounds"] == {"low": pytest.approx(7 / 12), "high": pytest.approx(7 / 12)}
+
+
+def test_missing_answers_missing_results_and_stale_results_count_as_zero_and_are_listed(project: Project):
+    project.judged("a", 1, 1.0)
+    project.answer("a", 2)
+    project.judged("b", 1, 1.0)
+    project.answer("b", 1, "changed after judging")
+    project.result("b", 2, 1.0)  # a result without an answer
+    metrics = project.metrics(TaskInfo("a"), TaskInfo("b"), TaskInfo("c"), runs=2)
+    assert metrics["partial_completion"]["per_run"] == [pytest.approx(1 / 3), 0.0]
+    assert metrics["missing_answers"] == [
+        {"task_id": "b", "run": 2},
+        {"task_id": "c", "run": 1},
+        {"task_id": "c", "run": 2},
+    ]
+    assert metrics["missing_results"] == [{"task_id": "a", "run": 2}]
+    assert metrics["stale_results"] == [{"task_id": "b", "run": 1}]
+    # unknown: the missing and the stale result
+    assert metrics["partial_completion_bounds"] == {"low": pytest.approx(1 / 6), "high": pytest.approx(3 / 6)}
+
+
+def test_newest_result_counts_and_superseded_or_broken_ones_do_not(project: Project):
+    project.answer("a", 1)
+    project.result("a", 1, 0.25, "20261101_120000")
+    newest = project.result("a", 1, 0.75, "20261102_120000")
+    assert project.metrics()["per_task"]["a"]["scores"] == [0.75]
+    newest.write_text("{")
+    assert project.metrics()["missing_results"] == [{"task_id": "a", "run": 1}]
+    for path in newest.parent.iterdir():
+        path.unlink()
+    write(newest.parent / "superseded" / newest.name, '{"final_score": 1.0}')
+    assert project.metrics()["missing_results"] == [{"task_id": "a", "run": 1}]
+
+
+@pytest.mark.parametrize("score", [None, "1.0", True, 1.5, -0.5, float("nan")])
+def test_result_without_a_valid_score_is_missing(score: object, project: Project):
+    project.judged("a", 1, score)
+    assert project.metrics()["missing_results"] == [{"task_id": "a", "run": 1}]
+
+
+def test_result_without_a_hash_is_compared_with_the_copy_beside_it(project: Project):
+    project.judged("a", 1, 1.0, answer_sha256=None)
+    assert project.metrics()["stale_results"] == []
+    write(project.results / "me" / "a" / "answer_1" / "answer_1.md", "an older answer")
+    assert project.metrics()["stale_results"] == [{"task_id": "a", "run": 1}]
+
+
+def test_result_that_an_outage_left_incomplete_is_missing_and_keeps_its_bounds(project: Project):
+    bounds = {"value": None, "low": 0.5, "high": 1.0}
+    project.judged("a", 1, 0.5, **incomplete(leaf(None), leaf("llm_unavailable")), score=bounds)
+    metrics = project.metrics()
+    assert metrics["missing_results"] == [{"task_id": "a", "run": 1}]
+    assert metrics["partial_completion"]["mean"] == 0.0
+    assert metrics["partial_completion_bounds"] == {"low": 0.5, "high": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("result", "is_missing"),
+    [
+        ({}, False),
+        ({"status": "complete"}, False),
+        ({"status": "incomplete"}, True),
+        (incomplete(leaf("capture_blocked"), leaf("capture_failed"), leaf(None)), False),
+        (incomplete(leaf("egress_denied"), leaf("llm_output_unusable")), False),
+        (incomplete(leaf("capture_blocked"), leaf("timeout")), True),
+        (incomplete(leaf("llm_rejected")), True),
+        (incomplete(leaf("extraction_failed")), True),
+        (incomplete(leaf("no_majority", "llm_output_unusable", "llm_output_unusable")), False),
+        (incomplete(leaf("no_majority", "llm_output_unusable", "llm_unavailable")), True),
+        (incomplete(leaf("no_majority")), True),
+        (incomplete(leaf("capture_blocked"), cut_short="script stopped after 900 s"), True),
+    ],
+)
+def test_page_that_cannot_be_had_is_scored_and_an_outage_is_not(result: dict[str, Any], is_missing: bool):
+    assert is_without_result(result) is is_missing
+
+
+def test_page_that_cannot_be_had_counts_as_failed_and_widens_our_bounds(project: Project):
+    bounds = {"value": None, "low": 0.5, "high": 1.0}
+    project.judged("a", 1, 0.5, **incomplete(leaf("capture_blocked")), score=bounds)
+    metrics = project.metrics()
+    assert (metrics["partial_completion"]["mean"], metrics["missing_results"]) == (0.5, [])
+    assert metrics["partial_completion_bounds"] == {"low": 0.5, "high": 1.0}
+
+
+def test_time_is_in_minutes_over_the_answers_that_report_it(project: Project):
+    project.answer("a", 1, seconds=60)
+    project.answer("a", 2)
+    project.answer("b", 1, seconds=180)
+    project.answer("b", 2, seconds=240)
+    time = project.metrics()["time_minutes"]
+    assert time == {"mean": 3.0, "std": 1.0, "per_run": [2.0, 4.0], "answers_with_time": 3, "answers": 4}
+    for path in project.answers.rglob("*.meta.json"):
+        path.unlink()
+    assert project.metrics()["time_minutes"] is None
+
+
+def test_length_is_in_words_over_the_answers_present(project: Project):
+    project.answer("a", 1, "one two three")
+    project.answer("b", 1, "one")
+    project.answer("b", 2, "one two three four")
+    assert project.metrics()["answer_length_words"] == {"mean": 3.0, "std": 1.0, "per_run": [2.0, 4.0]}
+    assert project.metrics(TaskInfo("z"))["answer_length_words"] is None
+
+
+def test_copies_beside_the_results_stand_in_for_a_missing_answers_folder(project: Project):
+    project.judged("a", 1, 0.5)
+    write(project.results / "me" / "a" / "answer_1" / "answer_1.md", "one two https://a.com")
+    write(project.results / "me" / "a" / "answer_1" / "answer_1.meta.json", '{"time_seconds": 30}')
+    (project.answers / "me").rename(project.answers / "elsewhere")
+    metrics = project.metrics()
+    assert metrics["per_task"] == {"a": {"scores": [0.5], "pass": False}}
+    assert metrics["time_minutes"]["mean"] == 0.5
+    assert metrics["stale_results"] == []
+
+
+def test_judges_served_models_and_rejections_are_counted(project: Project):
+    usage = {"served_models": {"luna-1": 3}, "rejections": [{"check": "a", "url": None, "reason": "refusal"}] * 2}
+    project.judged("a", 1, 1.0, judge_usage=usage)
+    project.judged("b", 1, 1.0, judge_usage={"served_models": {"luna-1": 1, "luna-2": 2}, "rejections": []})
+    project.judged("c", 1, 1.0, judge=None, judge_model="unknown", judge_usage=None)
+    metrics = project.metrics()
+    assert metrics["judge_models"] == ["gpt-6-luna", "unknown"]
+    assert metrics["served_models"] == {"luna-1": 4, "luna-2": 2}
+    assert metrics["rejected_requests"] == [{"task_id": "a", "run": 1, "requests": 2}]
+
+
+def test_domains_are_scored_separately(project: Project):
+    project.judged("a", 1, 1.0)
+    project.judged("b", 1, 0.5)
+    project.judged("c", 1, 0.25)
+    tasks = [TaskInfo("a", "Travel"), TaskInfo("b", "Travel", "Hotels"), TaskInfo("c")]
+    assert project.metrics(*tasks)["by_domain"] == {
+        "Travel": {
+            "num_tasks": 2,
+            "partial_completion": {"mean": 0.75, "std": 0.0, "per_run": [0.75]},
+            "success_rate": {"mean": 0.5, "std": 0.0, "per_run": [0.5]},
+        }
+    }
+    assert project.metrics()["by_domain"] is None
+
+
+def test_task_selection_identifies_the_tasks(project: Project):
+    project.answer("b", 1)
+    project.answer("a", 1)
+    digest = hashlib.sha256(b"a\nb").hexdigest()
+    assert project.metrics()["task_selection"] == {"source": "answers", "path": None, "task_ids_sha256": digest}
+    listed = project.metrics(TaskInfo("b"), TaskInfo("a"), task_list="dev.csv")
+    assert listed["task_selection"] == {"source": "task_list", "path": "dev.csv", "task_ids_sha256": digest}
+
+
+def three_runs(project: Project, **more: Any) -> None:
+    for run, score in enumerate((1.0, 0.0, 0.5), start=1):
+        project.answer("a", run, "word " * 120, seconds=45)
+        project.result("a", run, score, **more)
+
+
+def test_leaderboard_entry_has_rounded_texts(project: Project):
+    three_runs(project)
+    entry = {"partial_completion": "0.50", "success_rate": "0.33", "pass3": "1.00", "time": "0.75"}
+    entry["answer_length"] = "120"
+    assert project.metrics(TaskInfo("a"), task_list="dev.csv")["leaderboard_entry"] == entry
+    for path in project.answers.rglob("*.meta.json"):
+        path.unlink()
+    entry["time"] = "-"
+    assert project.metrics(TaskInfo("a"), task_list="dev.csv")["leaderboard_entry"] == entry
+
+
+def test_leaderboard_entry_needs_a_task_list_three_runs_and_one_known_judge(project: Project):
+    three_runs(project)
+    task = TaskInfo("a")
+    assert project.metrics()["leaderboard_entry"] is None
+    assert project.metrics(task, runs=2, task_list="dev.csv")["leaderboard_entry"] is None
+    project.result("a", 2, 1.0, judge=JUDGE | {"reasoning_effort": "low"})
+    assert project.metrics(task, task_list="dev.csv")["leaderboard_entry"] is None
+    three_runs(project, judge=None)  # each request went to the model that the script named
+    metrics = project.metrics(task, task_list="dev.csv")
+    assert (metrics["judge_models"], metrics["leaderboard_entry"]) == (["gpt-6-luna"], None)
+    three_runs(project, judge={"model": ["a"]}, judge_model="unknown")
+    metrics = project.metrics(task, task_list="dev.csv")
+    assert (metrics["judge_models"], metrics["leaderboard_entry"]) == (["unknown"], None)
+
+
+def test_records_cover_every_task_and_run(project: Project):
+    project.judged("a", 2, 0.5)
+    records, k = collect_records("me", ["a", TaskInfo("b")], project.answers, project.results)
+    assert k == 2
+    assert [(record.task_id, record.run, record.score) for record in records] == [
+        ("a", 1, 0.0),
+        ("a", 2, 0.5),
+        ("b", 1, 0.0),
+        ("b", 2, 0.0),
+    ]
+    assert collect_records("me", ["a"], project.answers, project.results, 1)[1] == 1
+    with pytest.raises(ValueError, match="no task"):
+        compute_metrics([], [], 1)
+
+
+def test_invalid_answers_and_metadata_are_errors_that_name_the_file(project: Project):
+    path = project.answer("a", 1)
+    meta = write(path.with_suffix(".meta.json"), "[]")
+    with pytest.raises(MetadataError, match=r"answer_1\.meta\.json"):
+        project.metrics()
+    meta.unlink()
+    path.write_bytes(b"\xff")
+    with pytest.raises(ValueError, match=r"answer_1\.md: is not UTF-8"):
+        project.metrics()
+    path.unlink()
+    project.answer("a", 20261101)
+    with pytest.raises(ValueError, match=r"answer_20261101\.md"):
+        project.metrics()
+
+
+def test_metrics_are_saved_beside_the_results(project: Project, tmp_path: Path):
+    project.judged("a", 1, 1.0)
+    metrics = project.metrics()
+    path = save_metrics(metrics, project.results)
+    assert path == project.results / "me" / "metrics.json"
+    assert json.loads(path.read_text("utf-8")) == metrics
+    assert save_metrics(metrics, project.results / "me") == path
+    assert save_metrics(metrics, tmp_path / "other.json") == tmp_path / "other.json"
+
+
+def test_report_shows_every_figure(project: Project):
+    three_runs(project)
+    project.answer("b", 1)
+    shown = format_report(project.metrics(TaskInfo("a", "Travel"), TaskInfo("b"), task_list="dev.csv"))
+    for text in ("dev.csv", "Pass@3", "0.2500 ± 0.2041", "0.75 ± 0.00", "gpt-6-luna", "b run 2, b run 3", "Travel"):
+        assert text in shown
+
+
+def test_command_prints_and_saves_the_metrics(project: Project, capsys):
+    project.judged("a", 1, 1.0)
+    saved = project.results / "me" / "metrics.json"
+    assert main(["metrics", "me", "--no-save"]) == 0
+    assert "Pass@1" in capsys.readouterr().out
+    assert not saved.exists()
+    assert main(["metrics", "me", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out) == json.loads(saved.read_text("utf-8"))
+    assert "metrics.json" in shown.err
+
+
+def test_command_uses_task_list_runs_and_folders(project: Project, capsys):
+    project.judged("a", 1, 1.0)
+    write(Path("tasks.csv"), "task_id,domain\na,Travel\nb,Travel\n")
+    project.answers.rename("my_answers")
+    project.results.rename("my_results")
+    options = ["--answers-dir", "my_answers", "--results-dir", "my_results", "--task-list", "tasks.csv"]
+    assert main(["metrics", "me", *options, "--num-runs", "2", "--json"]) == 0
+    metrics = json.loads(capsys.readouterr().out)
+    assert (metrics["num_tasks"], metrics["num_runs"], metrics["task_selection"]["path"]) == (2, 2, "tasks.csv")
+    assert metrics["by_domain"]["Travel"]["num_tasks"] == 2
+
+
+def test_command_fails_without_tasks_or_with_invalid_files(project: Project, capsys):
+    assert main(["metrics", "me"]) == 1
+    assert "answers/me" in capsys.readouterr().err
+    write(project.answers / "me" / ".keep")
+    assert main(["metrics", "me"]) == 1
+    path = project.answer("a", 1)
+    capsys.readouterr()
+    assert main(["metrics", "me", "--task-list", "none.csv"]) == 1
+    assert "none.csv" in capsys.readouterr().err
+    write(path.with_suffix(".meta.json"), '{"time_seconds": -1}')
+    assert main(["metrics", "me"]) == 1
+    assert "answer_1.meta.json: time_seconds is -1: use a number >= 0" in capsys.readouterr().err
+    assert not (project.results / "me").exists()
