@@ -17,20 +17,21 @@ from answers.submission import (
     MAX_ANSWER_BYTES,
     Answer,
     Submission,
-    answer_name_problems,
     decode_text,
     name_problems,
+    run_number,
     text_problems,
 )
 
-SUFFIX = ".md"
-LAYOUT = f"<agent>/<task_id>/<answer>{SUFFIX}"
+ANSWERS = "answer_<k>.md"
+LAYOUT = f"<agent>/<task_id>/{ANSWERS}"
+_METADATA = ".meta.json"
 
 
 def read_folder(root: Path, agent: str, task_ids: Collection[str] = ()) -> tuple[Submission, ...]:
     """Return the answers of one agent below ``root``, sorted, one submission per task. Blocks on disk reads.
 
-    Reads all tasks unless ``task_ids`` names some. Ignores hidden entries and files that do not end in ``.md``.
+    Reads all tasks unless ``task_ids`` names some. Other files are not answers; ``ignored_files`` lists them.
 
     Raises:
         AnswersNotFound: The agent, or a named task, has no answers.
@@ -44,22 +45,45 @@ def read_folder(root: Path, agent: str, task_ids: Collection[str] = ()) -> tuple
     folder = root / agent
     if not folder.is_dir():
         raise AnswersNotFound(f"no folder {folder} with answers of agent {agent!r}")
-    tasks = [folder / task_id for task_id in task_ids] or [each for each in _visible(folder) if each.is_dir()]
+    tasks = _task_folders(folder, task_ids)
     files: dict[str, bytes] = {}
     for task in tasks:
         answers = dict(_answers_in(root, task)) if task.is_dir() else {}
         if not answers and task_ids:
-            raise AnswersNotFound(f"no {SUFFIX} files in {task}")
+            raise AnswersNotFound(f"no {ANSWERS} files in {task}")
         files |= answers
     if not files:
         raise AnswersNotFound(f"no answers of agent {agent!r} in {folder}")
     return _submissions(files)
 
 
+def ignored_files(root: Path, agent: str, task_ids: Collection[str] = ()) -> list[Path]:
+    """Return the files that ``read_folder`` ignores because they are neither answers nor their metadata."""
+    return [path for task in _task_folders(root / agent, task_ids) if task.is_dir() for path in other_files(task)]
+
+
+def other_files(task: Path) -> list[Path]:
+    """Return the visible files in the folder of a task that are neither answers nor their metadata, sorted."""
+    return [path for path in _visible(task) if not (is_answer(path.name) or is_metadata(path.name))]
+
+
+def is_answer(file_name: str) -> bool:
+    return run_number(file_name) is not None
+
+
+def is_metadata(file_name: str) -> bool:
+    """Return whether the file describes an answer: ``answer_<k>.meta.json``."""
+    return file_name.endswith(_METADATA) and is_answer(f"{file_name.removesuffix(_METADATA)}.md")
+
+
+def _task_folders(folder: Path, task_ids: Collection[str]) -> list[Path]:
+    return [folder / task_id for task_id in task_ids] or [each for each in _visible(folder) if each.is_dir()]
+
+
 def _answers_in(root: Path, task: Path) -> Iterator[tuple[str, bytes]]:
     resolved_root = root.resolve()
     for path in _visible(task):
-        if path.suffix == SUFFIX and path.is_file():
+        if is_answer(path.name) and path.is_file():
             name = path.relative_to(root).as_posix()
             if not path.resolve().is_relative_to(resolved_root):
                 message = "is a link to a file outside the folder"
@@ -75,8 +99,8 @@ def _visible(folder: Path) -> Iterator[Path]:
 def read_archive(file: BinaryIO) -> tuple[Submission, ...]:
     """Return the answers in a zip, tar or tar.gz archive, sorted, one submission per agent and task.
 
-    ``file`` must be seekable. Ignores files that desktops add (``__MACOSX``, hidden files). All other members must
-    follow the layout. Blocks for seconds if the archive is large.
+    ``file`` must be seekable. Ignores files that desktops add (``__MACOSX``, hidden files) and metadata of answers. All
+    other members must follow the layout. Blocks for seconds if the archive is large.
 
     Raises:
         InvalidArchive: The archive is damaged, exceeds a limit, or contains a member that does not follow the layout.
@@ -86,9 +110,9 @@ def read_archive(file: BinaryIO) -> tuple[Submission, ...]:
     folded: dict[str, str] = {}
     for name, content in read_members(file):
         parts = name.split("/")
-        if parts[0] == "__MACOSX" or parts[-1].startswith("."):
+        if parts[0] == "__MACOSX" or parts[-1].startswith(".") or (len(parts) == 3 and is_metadata(parts[-1])):
             continue
-        if len(parts) != 3 or not name.endswith(SUFFIX):
+        if len(parts) != 3 or not is_answer(parts[-1]):
             message = f"does not follow the layout {LAYOUT}"
             raise InvalidArchive([Problem(path=name, message=message, code=ProblemCode.BAD_ARCHIVE)])
         other_name = folded.setdefault(name.casefold(), name)
@@ -107,7 +131,7 @@ def _submissions(files: Mapping[str, bytes]) -> tuple[Submission, ...]:
     problems: list[Problem] = []
     for path in sorted(files, key=_natural):
         agent, task_id, name = path.split("/")
-        invalid = [*name_problems(agent, path), *name_problems(task_id, path), *answer_name_problems(name, path)]
+        invalid = [*name_problems(agent, path), *name_problems(task_id, path)]
         try:
             text = decode_text(files[path], path)
         except InvalidSubmission as error:

@@ -3,7 +3,8 @@
 AnswersError
 |- InvalidSubmission    invalid names, texts or metadata, with a list of all problems
 |  `- InvalidArchive    an archive that is rejected as a whole
-`- AnswersNotFound      a folder without answers of the agent or task
+|- AnswersNotFound      a folder without answers of the agent or task
+`- TooManyParts         a report with more citations, lines or sentences than can be bound
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ class ProblemCode(StrEnum):
     """Not UTF-8, or contains a character that cannot be stored: NUL or an unpaired surrogate."""
     NOT_JSON = "not_json"
     BAD_ARCHIVE = "bad_archive"
+    BAD_REPLY = "bad_reply"
+    """JSON that is not a reply of a known provider, or that contradicts itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,3 +57,10 @@ class InvalidArchive(InvalidSubmission):
 
 class AnswersNotFound(AnswersError):
     """A folder contains no answers of the agent or task."""
+
+
+class TooManyParts(AnswersError):
+    """A report contains more citations, lines or sentences than can be bound."""
+
+    def __init__(self, limit: int, parts: str) -> None:
+        super().__init__(f"The report contains more than {limit:,} {parts}. Divide it into several files.")

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO, TypeAlias
 
 from answers.errors import InvalidSubmission, Problem, ProblemCode
-from answers.submission import MAX_ANSWER_BYTES, Submission, checked_submission
+from answers.submission import MAX_ANSWER_BYTES, AnswerContent, Submission, checked_submission
 
 MAX_LINES = 50_000
 MAX_LINE_BYTES = 8 * MAX_ANSWER_BYTES
 """Room for an answer of the maximum size with every character escaped, and the other fields."""
 MAX_PROBLEMS = 20
 _TEXTS = ("text", "answer")
-_KNOWN = frozenset({"agent", "task_id", "name", "model", "run", "metadata", *_TEXTS})
+_REPLY = "reply"
+_KNOWN = frozenset({"agent", "task_id", "name", "model", "run", "metadata", _REPLY, *_TEXTS})
 _Group: TypeAlias = tuple[str, str, str | None, str | None, str]
 
 
@@ -22,22 +23,23 @@ def read_jsonl(file: BinaryIO, *, agent: str | None = None) -> tuple[Submission,
     """Return the answers of a file in file order, one submission per agent, task, run, model and metadata.
 
     ``agent`` is the default for answers that name no agent. An answer without a name becomes ``answer_<k>`` of its
-    submission. The field ``answer`` is an alternative to ``text``. Empty lines are ignored.
+    submission. Alternatives to the field ``text`` are ``answer``, and ``reply`` for the JSON reply of a model provider.
+    Empty lines are ignored.
 
     Raises:
         InvalidSubmission: Lines are invalid. The first 20 problems are listed.
     """
     problems: list[Problem] = []
-    groups: dict[_Group, list[tuple[int, str | None, str]]] = {}
+    groups: dict[_Group, list[tuple[int, str | None, AnswerContent]]] = {}
     for number, line in _lines(file):
         try:
-            group, name, text = _read(line, f"line {number}", agent)
+            group, name, content = _read(line, f"line {number}", agent)
         except InvalidSubmission as error:
             problems += error.problems
             if len(problems) >= MAX_PROBLEMS:
                 break
             continue
-        groups.setdefault(group, []).append((number, name, text))
+        groups.setdefault(group, []).append((number, name, content))
     submissions = []
     for group, answers in groups.items():
         try:
@@ -66,8 +68,8 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
             yield number, stripped
 
 
-def _read(line: bytes, path: str, agent: str | None) -> tuple[_Group, str | None, str]:
-    """Return the group of an answer, its name (None if it has none) and its text."""
+def _read(line: bytes, path: str, agent: str | None) -> tuple[_Group, str | None, AnswerContent]:
+    """Return the group of an answer, its name (None if it has none) and its text or reply."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -81,7 +83,13 @@ def _read(line: bytes, path: str, agent: str | None) -> tuple[_Group, str | None
     agent_name = _string(record, "agent", path) or agent
     task_id = _string(record, "task_id", path)
     text = next((_string(record, name, path) for name in _TEXTS if record.get(name) is not None), None)
-    for name, value in (("agent", agent_name), ("task_id", task_id), ("text", text)):
+    reply = record.get(_REPLY)
+    if reply is not None and not isinstance(reply, Mapping):
+        raise InvalidSubmission([_problem(f"{path}.{_REPLY}", "is not a JSON object")])
+    if reply is not None and text is not None:
+        raise InvalidSubmission([_problem(f"{path}.{_REPLY}", "is given beside a text; send one of them")])
+    content = text if reply is None else reply
+    for name, value in (("agent", agent_name), ("task_id", task_id), ("text", content)):
         if value is None:
             raise InvalidSubmission([_problem(f"{path}.{name}", "is missing", ProblemCode.EMPTY)])
     metadata = record.get("metadata") or {}
@@ -94,20 +102,20 @@ def _read(line: bytes, path: str, agent: str | None) -> tuple[_Group, str | None
         _string(record, "model", path),
         json.dumps(metadata, sort_keys=True),
     )
-    return group, _string(record, "name", path), str(text)
+    return group, _string(record, "name", path), content or ""
 
 
-def _submission(group: _Group, answers: Iterable[tuple[int, str | None, str]]) -> Submission:
+def _submission(group: _Group, answers: Iterable[tuple[int, str | None, AnswerContent]]) -> Submission:
     """Build one submission. The paths of its problems contain line numbers."""
     agent, task_id, run, model, metadata = group
     named_answers = [
-        (number, name or f"answer_{place}", text) for place, (number, name, text) in enumerate(answers, start=1)
+        (number, name or f"answer_{place}", content) for place, (number, name, content) in enumerate(answers, start=1)
     ]
     try:
         return checked_submission(
             agent=agent,
             task_id=task_id,
-            answers=[(name, text) for _, name, text in named_answers],
+            answers=[(name, content) for _, name, content in named_answers],
             model=model,
             run=run,
             metadata=json.loads(metadata),
@@ -120,8 +128,8 @@ def _submission(group: _Group, answers: Iterable[tuple[int, str | None, str]]) -
 
 def _with_line_number(problem: Problem, numbers: list[int]) -> Problem:
     parts = problem.path.split(".")
-    if parts[0] == "answers" and len(parts) == 3:
-        path = f"line {numbers[int(parts[1])]}.{parts[2]}"
+    if parts[0] == "answers" and len(parts) >= 3:
+        path = ".".join([f"line {numbers[int(parts[1])]}", *parts[2:]])
     else:
         path = f"line {numbers[0]}.{problem.path}"
     return Problem(path=path, message=problem.message, code=problem.code)

@@ -7,10 +7,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from answers.citations import unique_urls
 from answers.errors import InvalidSubmission, Problem, ProblemCode
+from answers.provider_replies import answer_from_reply
 
 MAX_NAME_CHARS = 100
 NAME_PATTERN = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME_CHARS - 1}}}")
@@ -18,6 +19,10 @@ MAX_ANSWER_BYTES = 1024 * 1024
 MAX_UNIQUE_URLS = 200
 MAX_LABEL_CHARS = 200
 MAX_METADATA_BYTES = 64 * 1024
+
+
+AnswerContent: TypeAlias = str | Mapping[str, Any]
+"""Markdown, or the JSON reply of a model provider (see ``answers.provider_replies``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +53,14 @@ def checked_submission(
     *,
     agent: str,
     task_id: str,
-    answers: Sequence[tuple[str, str]],
+    answers: Sequence[tuple[str, AnswerContent]],
     model: str | None = None,
     run: str | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> Submission:
-    """Validate raw fields and return a submission. ``answers`` are (name, text) pairs, names with or without ``.md``.
+    """Validate raw fields and return a submission.
+
+    ``answers`` are pairs of a name, with or without ``.md``, and a text or the JSON reply of a provider.
 
     Takes about 0.1 s per MiB of text. In an event loop, run it in a thread.
 
@@ -68,24 +75,42 @@ def checked_submission(
     if not answers:
         problems.append(Problem(path="answers", message="contains no answer", code=ProblemCode.EMPTY))
     names_used: set[str] = set()
-    for number, (name, text) in enumerate(answers):
+    texts: list[str] = []
+    for number, (name, content) in enumerate(answers):
         problems += answer_name_problems(name, f"answers.{number}.name")
         if with_suffix(name) in names_used:
             message = f"another answer already has the name {with_suffix(name)!r}"
             problems.append(Problem(path=f"answers.{number}.name", message=message, code=ProblemCode.DUPLICATE))
         names_used.add(with_suffix(name))
-        problems += text_problems(text, f"answers.{number}.text")
+        try:
+            texts.append(_checked_text(content, f"answers.{number}"))
+        except InvalidSubmission as error:
+            problems += error.problems
     problems += _metadata_problems(metadata or {})
     if problems:
         raise InvalidSubmission(problems)
     return Submission(
         agent=agent,
         task_id=task_id,
-        answers=tuple(Answer(name=with_suffix(name), text=text) for name, text in answers),
+        answers=tuple(
+            Answer(name=with_suffix(name), text=text) for (name, _), text in zip(answers, texts, strict=True)
+        ),
         model=model,
         run=run,
         metadata=dict(metadata or {}),
     )
+
+
+def _checked_text(content: AnswerContent, path: str) -> str:
+    if isinstance(content, str):
+        text, path = content, f"{path}.text"
+    else:
+        path = f"{path}.reply"
+        text = answer_from_reply(content, path=path).text
+    problems = list(text_problems(text, path))
+    if problems:
+        raise InvalidSubmission(problems)
+    return text
 
 
 def with_suffix(name: str) -> str:
@@ -140,6 +165,19 @@ def text_problems(text: str, path: str) -> Iterator[Problem]:
     elif (count := len(unique_urls(text))) > MAX_UNIQUE_URLS:
         message = f"cites {count} different URLs (maximum {MAX_UNIQUE_URLS})"
         yield Problem(path=path, message=message, code=ProblemCode.TOO_MANY)
+
+
+_RUN = re.compile(r"answer_([1-9][0-9]*)\.md")
+
+
+def run_number(file_name: str) -> int | None:
+    """Return k of ``answer_<k>.md`` (k from 1, no leading zeros); None if the file is not an answer.
+
+    >>> run_number("answer_12.md"), run_number("answer_01.md"), run_number("notes.md")
+    (12, None, None)
+    """
+    match = _RUN.fullmatch(file_name)
+    return None if match is None else int(match[1])
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from answers.bundle import read_archive, read_folder
+from answers.bundle import ignored_files, read_archive, read_folder
 from answers.errors import AnswersNotFound, InvalidArchive, InvalidSubmission, ProblemCode
 from answers.submission import MAX_ANSWER_BYTES, Submission
 
@@ -50,14 +50,18 @@ def test_folder_gives_one_submission_per_task_in_natural_order(tmp_path: Path) -
 
 
 def test_only_the_named_tasks_are_read(tmp_path: Path) -> None:
-    write(tmp_path, {**LAYOUT, "demo/t1/broken.md": b"\xff"})
+    write(tmp_path, {**LAYOUT, "demo/t1/answer_3.md": b"\xff"})
     assert listing(read_folder(tmp_path, "demo", ["t2"])) == [("demo", "t2", ["answer_1.md"])]
 
 
-def test_other_files_hidden_files_and_empty_tasks_are_ignored(tmp_path: Path) -> None:
-    extra: dict[str, str | bytes] = {"demo/t1/notes.txt": "x", "demo/t1/.draft.md": "x", "demo/.git/a.md": "x"}
+def test_other_files_are_not_answers_and_are_listed_unless_they_are_hidden_or_metadata(tmp_path: Path) -> None:
+    extra: dict[str, str | bytes] = {"demo/t1/notes.txt": "x", "demo/t1/.draft.md": "x", "demo/.git/answer_1.md": "x"}
+    extra |= {"demo/t1/answer_01.md": "x", "demo/t1/final.md": "x", "demo/t1/answer_2.meta.json": "{}"}
     write(tmp_path, {**LAYOUT, **extra, "demo/readme.md": "x", "demo/t3/notes.txt": "x"})
     assert listing(read_folder(tmp_path, "demo")) == listing(read_folder(write(tmp_path / "plain", LAYOUT), "demo"))
+    ignored = [path.relative_to(tmp_path).as_posix() for path in ignored_files(tmp_path, "demo")]
+    assert ignored == ["demo/t1/answer_01.md", "demo/t1/final.md", "demo/t1/notes.txt", "demo/t3/notes.txt"]
+    assert ignored_files(tmp_path, "demo", ["t2"]) == []
 
 
 @pytest.mark.parametrize(
@@ -100,16 +104,16 @@ def test_symlink_within_the_folder_is_followed_and_one_out_of_it_is_rejected(tmp
 def test_every_invalid_file_is_reported_for_folder_and_archive(
     tmp_path: Path, content: bytes, code: ProblemCode
 ) -> None:
-    files = {**LAYOUT, "demo/t1/bad.md": content, "demo/t4/bad.md": content}
+    files = {**LAYOUT, "demo/t1/answer_7.md": content, "demo/t4/answer_7.md": content}
     for read in (lambda: read_folder(write(tmp_path, files), "demo"), lambda: read_archive(zipped(files))):
         with pytest.raises(InvalidSubmission) as caught:
             read()
-        expected = [("demo/t1/bad.md", code), ("demo/t4/bad.md", code)]
+        expected = [("demo/t1/answer_7.md", code), ("demo/t4/answer_7.md", code)]
         assert [(problem.path, problem.code) for problem in caught.value.problems] == expected
 
 
 def test_oversized_file_is_rejected(tmp_path: Path) -> None:
-    write(tmp_path, {"demo/t1/a.md": b"a" * (MAX_ANSWER_BYTES + 1)})
+    write(tmp_path, {"demo/t1/answer_1.md": b"a" * (MAX_ANSWER_BYTES + 1)})
     with pytest.raises(InvalidSubmission) as caught:
         read_folder(tmp_path, "demo")
     assert caught.value.problems[0].code is ProblemCode.TOO_LARGE
@@ -123,8 +127,9 @@ def test_archive_gives_one_submission_per_agent_and_task() -> None:
     ]
 
 
-def test_desktop_metadata_in_an_archive_is_ignored() -> None:
+def test_files_of_desktops_and_metadata_in_an_archive_are_ignored() -> None:
     extra: dict[str, str | bytes] = {"__MACOSX/demo/t1/._a.md": "x", "demo/.DS_Store": "x", "demo/t1/._a.md": "x"}
+    extra["demo/t1/answer_2.meta.json"] = "{}"
     assert listing(read_archive(zipped({**LAYOUT, **extra}))) == listing(read_archive(zipped(LAYOUT)))
 
 
@@ -135,6 +140,9 @@ def test_desktop_metadata_in_an_archive_is_ignored() -> None:
         ("t1/answer_1.md", ProblemCode.BAD_ARCHIVE),
         ("answers/demo/t1/answer_1.md", ProblemCode.BAD_ARCHIVE),
         ("demo/t1/answer_1.txt", ProblemCode.BAD_ARCHIVE),
+        ("demo/t1/notes.md", ProblemCode.BAD_ARCHIVE),
+        ("demo/t1/answer_01.md", ProblemCode.BAD_ARCHIVE),
+        ("demo/t1/notes.meta.json", ProblemCode.BAD_ARCHIVE),
         ("demo/T1/answer_2.md", ProblemCode.DUPLICATE),
     ],
 )
@@ -144,7 +152,9 @@ def test_member_at_an_invalid_or_duplicate_path_is_rejected(name: str, code: Pro
     assert [(problem.path, problem.code) for problem in caught.value.problems] == [(name, code)]
 
 
-@pytest.mark.parametrize("name", ["-demo/t1/a.md", "demo/t 1/a.md", "demo/t1/a:b.md", "demo//a.md", "demo/t1/é.md"])
+@pytest.mark.parametrize(
+    "name", ["-demo/t1/answer_1.md", "demo/t 1/answer_1.md", "demo//answer_1.md", "é/t1/answer_1.md"]
+)
 def test_member_with_an_invalid_name_is_rejected(name: str) -> None:
     with pytest.raises(InvalidSubmission) as caught:
         read_archive(zipped({name: "x"}))

@@ -35,6 +35,26 @@ def test_answers_to_one_task_form_one_submission_with_numbered_names() -> None:
     assert [answer.name for answer in tower.answers] == ["mine.md"]
 
 
+def test_reply_of_a_provider_becomes_markdown() -> None:
+    reply = {"choices": [{"message": {"content": "It is old [1]."}}], "citations": ["https://a.example/"]}
+    (submission,) = read({"agent": "otter", "task_id": "bridge", "reply": reply}, line())
+    assert [answer.text for answer in submission.answers] == ["It is old [[1]](https://a.example/).", "It is old."]
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"text": None, "reply": "It is old."}, "line 2.reply"),
+        ({"text": None, "reply": {"choices": []}}, "line 2.reply"),
+        ({"text": None, "reply": {"content": [{"type": "text", "text": 1}]}}, "line 2.reply.content.0.text"),
+        ({"reply": {"choices": []}}, "line 2.reply"),
+    ],
+)
+def test_invalid_reply_is_reported_with_line_and_field(fields: dict[str, Any], path: str) -> None:
+    ((found, _),) = problems(line(), line(**fields))
+    assert found == path
+
+
 def test_different_run_model_or_metadata_forms_a_separate_submission() -> None:
     found = read(line(run="a"), line(run="b"), line(run="b", model="openai/x"), line(run="b", metadata={"n": 1}))
     assert [(one.run, one.model, dict(one.metadata)) for one in found] == [

@@ -1,0 +1,237 @@
+# ruff: noqa: RUF001 - punctuation and digits of other scripts
+"""Line structure of a Markdown report: headings, list items, table rows, paragraphs, and what is code or mathematics.
+
+One pass over the lines. Offsets are characters of the original text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from typing import NamedTuple
+
+from answers.errors import TooManyParts
+
+MAX_LINES = 60_000
+
+
+class LineKind(StrEnum):
+    """Role of a line."""
+
+    HEADING = "heading"
+    TABLE = "table"
+    """Row of a table, also the delimiter row."""
+    ITEM = "item"
+    """First line of a list item."""
+    TEXT = "text"
+    CODE = "code"
+    RULE = "rule"
+    """Thematic break, or underline of a heading."""
+
+
+class Line(NamedTuple):
+    """Line that is not blank. ``content`` is the offset after quote, list and heading markers."""
+
+    start: int
+    end: int
+    content: int
+    kind: LineKind
+    level: int
+    """Level of a heading, else 0."""
+    after_blank: bool
+
+
+class Block(NamedTuple):
+    """Lines that form one paragraph, list item, heading or table row: ``text[start:end]``."""
+
+    start: int
+    end: int
+    kind: LineKind
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Lines and blocks of a text. ``masked[i]`` is 1 if character ``i`` is code or mathematics."""
+
+    lines: list[Line]
+    blocks: list[Block]
+    masked: bytearray
+
+
+_LINE = re.compile(r"[^\n]+")
+_QUOTE = re.compile(r"(?>(?:[ \t]{0,8}>)*)[ \t]*+")
+_ITEM = re.compile(r"(?:[-*+•‣◦·▪][ \t]+|\d{1,4}(?:[.)][ \t]+|[、．]))(?:\[[ xX]\][ \t]+)?")
+_FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([^\s`]{0,40})[^`]*\Z")
+_HEADING = re.compile(r"(#{1,6})(?:[ \t]+|\Z)")
+_RULE = re.compile(r"(?:={3,}|-{3,}|\*{3,}|_{3,}|(?:[-*_][ \t]+){2,40}[-*_])\s*")
+_DELIMITER = frozenset("|:- \t\r")
+_MARKDOWN_FENCE = {"markdown", "md"}
+
+
+def read_layout(text: str) -> Layout:
+    """Return the line structure of a report.
+
+    Raises:
+        TooManyParts: There are more than ``MAX_LINES`` lines that are not blank.
+    """
+    lines = list(islice(_lines(text), MAX_LINES + 1))
+    if len(lines) > MAX_LINES:
+        raise TooManyParts(MAX_LINES, "lines")
+    masked = bytearray(len(text))
+    for line in lines:
+        if line.kind is LineKind.CODE:
+            _mask(masked, line.start, line.end)
+    blocks = list(_blocks(lines))
+    for block in blocks:
+        _mask_code_spans(text, block, masked)
+        _mask_mathematics(text, block, masked)
+    _mask_display_mathematics(text, masked)
+    return Layout(lines, blocks, masked)
+
+
+def _mask(masked: bytearray, start: int, end: int) -> None:
+    masked[start:end] = b"\1" * (end - start)
+
+
+def _lines(text: str) -> Iterator[Line]:
+    """Yield the lines. A fence around a whole report (```` ```markdown ````) is not code."""
+    fence, in_list, in_table, end_before = "", False, False, -1
+    previous: Line | None = None
+    for match in _LINE.finditer(text):
+        start, end = match.span()
+        quote = _QUOTE.match(text, start, end)
+        content = quote.end() if quote is not None else start
+        if content == end or text[content:end].isspace():
+            continue
+        after_blank = start > end_before + 1
+        end_before = end
+        opened = _FENCE.match(text[content : min(end, content + 200)]) if text[content] in "`~" else None
+        if fence:
+            if opened is not None and opened[1].startswith(fence) and not opened[2]:
+                fence = ""
+            kind, level = LineKind.CODE, 0
+        elif opened is not None:
+            fence = "" if opened[2].lower() in _MARKDOWN_FENCE else opened[1]
+            kind, level = LineKind.CODE, 0
+        else:
+            row = text[content] == "|" or (in_table and not after_blank and "|" in text[content:end])
+            delimiter = previous is not None and not after_blank and _is_delimiter(text, content, end)
+            if delimiter and previous is not None and previous.kind is LineKind.TEXT:
+                previous = previous._replace(kind=LineKind.TABLE)
+            in_table = row or delimiter
+            indent = content - start if ">" not in text[start:content] else 0
+            content, kind, level = _kind(text, content, end, is_row=in_table)
+            if kind is LineKind.TEXT and after_blank and indent >= 4 and not in_list:
+                kind = LineKind.CODE
+            elif kind is LineKind.TEXT and _RULE.fullmatch(text, content, end):
+                kind = LineKind.RULE
+                if previous is not None and not after_blank and _is_underlined(text, previous):
+                    level = 1 if text[content] == "=" else 2
+                    previous, level = previous._replace(kind=LineKind.HEADING, level=level), 0
+            in_list = kind is LineKind.ITEM or (in_list and (indent > 0 or not after_blank))
+        if previous is not None:
+            yield previous
+        previous = Line(start, end, content, kind, level, after_blank)
+    if previous is not None:
+        yield previous
+
+
+def _kind(text: str, content: int, end: int, *, is_row: bool) -> tuple[int, LineKind, int]:
+    if is_row:
+        return content, LineKind.TABLE, 0
+    heading = _HEADING.match(text, content, end)
+    if heading is not None:
+        return heading.end(), LineKind.HEADING, len(heading[1])
+    item = _ITEM.match(text, content, end)
+    if item is not None:
+        return item.end(), LineKind.ITEM, 0
+    return content, LineKind.TEXT, 0
+
+
+def _is_delimiter(text: str, content: int, end: int) -> bool:
+    if text[content] not in _DELIMITER or end - content > 2_000:
+        return False
+    row = text[content:end]
+    return "|" in row and "-" in row and set(row) <= _DELIMITER
+
+
+def _is_underlined(text: str, line: Line) -> bool:
+    """Return whether a line above ``---`` is a heading. Agents also write a break directly below a sentence."""
+    written = text[line.content : line.end].rstrip() if line.end - line.content <= 120 else ""
+    return line.kind is LineKind.TEXT and written[-1:].isalnum() and "://" not in written
+
+
+def _blocks(lines: list[Line]) -> Iterator[Block]:
+    joined: Block | None = None
+    for line in lines:
+        if line.kind is LineKind.TEXT and joined is not None and not line.after_blank:
+            joined = joined._replace(end=line.end)
+            continue
+        if joined is not None:
+            yield joined
+        joined = None
+        if line.kind in {LineKind.TEXT, LineKind.ITEM}:
+            joined = Block(line.content, line.end, line.kind)
+        elif line.kind not in {LineKind.CODE, LineKind.RULE}:
+            yield Block(line.content, line.end, line.kind)
+    if joined is not None:
+        yield joined
+
+
+_BACKTICKS = re.compile(r"`+")
+
+
+def _mask_code_spans(text: str, block: Block, masked: bytearray) -> None:
+    """Mask from each run of backticks to the next run of the same length in the block."""
+    runs = [match.span() for match in _BACKTICKS.finditer(text, block.start, block.end)]
+    following: dict[int, int] = {}
+    partner = [-1] * len(runs)
+    for index in range(len(runs) - 1, -1, -1):
+        length = runs[index][1] - runs[index][0]
+        partner[index] = following.get(length, -1)
+        following[length] = index
+    index = 0
+    while index < len(runs):
+        if partner[index] >= 0:
+            _mask(masked, runs[index][0], runs[partner[index]][1])
+            index = partner[index]
+        index += 1
+
+
+_MATHEMATICS = re.compile(
+    r"(?<![\w$\\])\$(?![\s$])(?P<dollars>[^$\n]{1,300})(?<![\s\\])\$(?![\w$])|\\\((?:[^\\\n]|\\[^()\n]){1,300}\\\)"
+)
+_AMOUNT = re.compile(r"[\d.,]+(?![\d.,]*[\w\s]*[\\^_=+{}<>*/])")
+_DISPLAY = re.compile(r"\$\$|\\[\[\]]")
+_NUMBERS_ONLY = re.compile(r"[\d\s,;^–-]{0,40}")
+MAX_DISPLAY_CHARS = 4_000
+
+
+def _mask_mathematics(text: str, block: Block, masked: bytearray) -> None:
+    """Mask ``$x$`` and ``\\(x\\)`` in a block. Two amounts in dollars are not a formula."""
+    for match in _MATHEMATICS.finditer(text, block.start, block.end):
+        if match["dollars"] is None or not _AMOUNT.match(match["dollars"]):
+            _mask(masked, *match.span())
+
+
+def _mask_display_mathematics(text: str, masked: bytearray) -> None:
+    r"""Mask ``$$ ... $$`` and ``\[ ... \]``. ``\[1\]`` is an escaped citation mark."""
+    opened: re.Match[str] | None = None
+    for match in _DISPLAY.finditer(text):
+        if masked[match.start()]:
+            continue
+        if opened is not None and match.start() - opened.start() > MAX_DISPLAY_CHARS:
+            opened = None
+        closer = "" if opened is None else {"$$": "$$", "\\[": "\\]"}[opened[0]]
+        if opened is None:
+            opened = match if match[0] != "\\]" else None
+        elif match[0] == closer:
+            inner_start, inner_end = opened.end(), match.start()
+            if closer == "$$" or not _NUMBERS_ONLY.fullmatch(text, inner_start, inner_end):
+                _mask(masked, opened.start(), match.end())
+            opened = None
+        elif match[0] == "\\[":
+            opened = match

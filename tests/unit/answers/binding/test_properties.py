@@ -1,0 +1,184 @@
+# ruff: noqa: E501, RUF001 - compact lists of parts, with punctuation of other scripts
+"""Properties of bindings for arbitrary, long and hostile texts."""
+
+from __future__ import annotations
+
+import json
+import random
+import resource
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from answers.binding import MAX_MARKS, bind
+from answers.errors import TooManyParts
+
+_PARTS = [
+    "[1]", "[2, 3]", "[1-3]", "[^1]", "[^a]: ", "【3†L1-L2】", "¹", "²,³", "<sup>1</sup>", "(2)", "(Smith, 2020)", "Smith (2020)",
+    "https://a.example/x", "[a](https://b.example)", "[[1]](https://c.example)", "[1]: https://d.example \"t\"", "[", "]", "(", ")",
+    "\n", "\n\n", "# References\n", "Sources:\n", "1. Title: https://e.example\n", "[2] https://f.example - t\n", "- Smith, A. (2020). T.\n",
+    "| a | b [1] |\n", "|---|---|\n", "```\n", "`", "$", "\\[", "\\]", "\\(", "$$", "> ", "- [x] ", "水。", "「火」！", "e.g. ", "Water. ", " ", "\r\n",
+    "💧", "    ", "<a href=\"https://g.example\">x</a>", "---\n", "References: ",
+]  # fmt: skip
+TEXTS = st.one_of(st.text(max_size=200), st.lists(st.sampled_from(_PARTS), max_size=60).map("".join))
+
+
+@given(TEXTS)
+def test_spans_lie_in_the_text_and_in_order(text: str) -> None:
+    binding = bind(text)
+    for mark in binding.marks:
+        assert 0 <= mark.start < mark.end <= len(text)
+        assert 0 <= mark.statement_start < mark.statement_end <= len(text)
+        assert mark.source is None or binding.sources[mark.source]
+    spans = sorted({(mark.start, mark.end) for mark in binding.marks})
+    assert [(mark.start, mark.end) for mark in binding.marks] == sorted(
+        (mark.start, mark.end) for mark in binding.marks
+    )
+    assert all(before[1] <= after[0] for before, after in pairwise(spans))
+    assert bind(text) == binding
+
+
+@given(TEXTS)
+def test_code_contains_no_marks(text: str) -> None:
+    assert bind("````\n" + text.replace("````", "") + "\n````\n").marks == ()
+
+
+_WORDS = ["water", "ice", "fire", "stone", "3.5", "e.g.", "U.S.", "Dr.", "approx.", "river"]
+
+
+def generated(seed: int, count: int) -> tuple[str, list[tuple[str, str, str]]]:
+    """Return a report and its ``(mark, url, statement)``, known by construction."""
+    rng = random.Random(seed)
+    written, truth = [], []
+    sources = [f"https://s{number}.example/{rng.randrange(10**6)}" for number in range(1, 41)]
+    for index in range(count):
+        number = rng.randint(1, 40)
+        words = " ".join(rng.choices(_WORDS, k=rng.randint(3, 12)))
+        form = rng.choice(["[{}]", "【{}†source】", "[^{}]", "[Source {}]"]).format(number)
+        statement = (
+            f"Claim {words} stone{rng.choice([' ', ''])}{form}." if index % 2 else f"Claim {words} stone. {form}"
+        )
+        prefix = rng.choice(["", " ", "\n\n", "\n- ", "\n\n## Part\n\n"])
+        written.append(f"{prefix or ' '}{statement}")
+        truth.append((form, sources[number - 1], statement))
+    form = rng.choice(
+        ["[{n}] {u} - Title {n}", "{n}. Title {n}: {u}", '[{n}]: {u} "Title {n}"', "- [{n}] Title {n}. {u}"]
+    )
+    entries = "\n".join(form.format(n=number, u=url) for number, url in enumerate(sources, 1))
+    return "# Report\n" + "".join(written) + "\n\n## References\n\n" + entries + "\n", truth
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_generated_report_is_bound_as_constructed(seed: int) -> None:
+    text, truth = generated(seed, 100)
+    binding = bind(text)
+    assert [
+        (
+            text[mark.start : mark.end],
+            None if mark.source is None else binding.sources[mark.source].url,
+            text[mark.statement_start : mark.statement_end],
+        )
+        for mark in binding.marks
+    ] == truth
+    assert all(source.title == f"Title {number}" for number, source in enumerate(binding.sources, 1))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_lists_that_restart_in_each_section_are_bound_as_constructed(seed: int) -> None:
+    rng = random.Random(seed)
+    written, truth = [], []
+    for section in range(20):
+        count = rng.randint(1, 9)
+        urls = [f"https://s{section}.example/{number}" for number in range(1, count + 1)]
+        form = rng.choice(["[{n}] {u} - T", "{n}. T: {u}", "[{n}]: {u}", "- [{n}] [T]({u})"])
+        title = rng.choice(["### Sources", "**References**", "参考文献：", "## References"])
+        written.append(f"## Part {section}\n\nIntroduction.\n")
+        for _ in range(rng.randint(1, 12)):
+            number = rng.randint(1, count)
+            written.append(f"Stone is old [{number}].")
+            truth.append(urls[number - 1])
+        written.append(f"\n{title}\n")
+        written += [form.format(n=number, u=url) for number, url in enumerate(urls, 1)]
+        written.append("")
+    binding = bind("\n".join(written))
+    assert [None if mark.source is None else binding.sources[mark.source].url for mark in binding.marks] == truth
+
+
+def test_five_thousand_citations() -> None:
+    text, truth = generated(99, 5_000)
+    assert len(bind(text).marks) == len(truth) == 5_000
+    assert bind(text).unbound() == ()
+
+
+def test_more_marks_than_the_limit_are_an_error() -> None:
+    with pytest.raises(TooManyParts):
+        bind("[1-50] " * (MAX_MARKS // 50 + 1))
+
+
+SHAPES = [
+    "[", "]", "[]", '"', "[^1]", "[^1]: a\n", "[1] ", "[1-60] ", "(", "¹", "<sup>", "<sup>1", "$a", "$", "\\(", "\\[", "` ``", "`", "```\n",
+    "\n", "a\n", "|\n", "|a", ">", "> a\n", "- a\n", "1. https://a.example\n", "[1] https://a.example/x - t ", "# References\n",
+    "# References\n[1] https://a.example/x\n", "Sources:\n", "sources ", "References: [1] ", ".", "。", "【1†", "Smith Jones ", "(Smith, 2020) ",
+    "A", "a.", "[a](https://a.example/x \"", "[[1]](https://a.example/x)", "](", "<a href=\"https://a.example\">x</a>", " ", "*", "1", "[a][b]",
+    "## A\ntext [1]\n### Sources\n1. T: https://a.example/x\n", "a\n---\n", "# Notes\n[^a]: b\n    c\n", "https://a.example/x ", "[x]: https://a.example \"t\n",
+]  # fmt: skip
+MAX_CPU_S = 300
+MAX_MEMORY = 2 << 30
+
+_CHILD = """
+import json, sys
+from answers.binding import bind
+from answers.errors import TooManyParts
+for shape in json.load(sys.stdin):
+    print(shape[:20].encode(), flush=True)
+    try:
+        bind((shape * (200_000 // len(shape) + 1))[:200_000])
+    except TooManyParts:
+        pass
+"""
+
+
+def _limits() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_S, MAX_CPU_S))
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+
+
+@pytest.mark.slow
+def test_hostile_texts_take_linear_time_and_limited_memory() -> None:
+    """Each shape takes at most 1 s. One with quadratic cost would exceed the limit of the process by itself."""
+    child = subprocess.run(
+        [sys.executable, "-c", _CHILD],
+        input=json.dumps(SHAPES),
+        text=True,
+        capture_output=True,
+        preexec_fn=_limits,
+        check=False,
+    )
+    assert child.returncode == 0, child.stdout[-100:] + child.stderr[-2_000:]
+
+
+def test_cost_grows_with_the_length() -> None:
+    text, _ = generated(7, 1_000)
+    once = _steps(text)
+    assert _steps(text * 4) < 5 * once
+
+
+def _steps(text: str) -> int:
+    """Return the number of executed lines of the binding, which does not depend on the machine."""
+    count = 0
+
+    def trace(frame, _event, _argument):
+        nonlocal count
+        count += 1
+        return trace if "binding" in frame.f_code.co_filename else None
+
+    sys.settrace(trace)
+    try:
+        bind(text)
+    finally:
+        sys.settrace(None)
+    return count
