@@ -20,7 +20,7 @@ from PIL import Image, ImageDraw
 
 from answers.bundle import read_folder
 from app.client import AsyncClient
-from app.demo.expected import examples_dir
+from app.demo.expected import examples_dir, report_path
 from app.demo.run import MODEL, running_service
 from app.demo.site import DemoSite
 from judges.analysis.overrides import judged_leaves
@@ -126,6 +126,8 @@ async def _pages(http: httpx.AsyncClient) -> dict[str, str]:
         "captures": "/pages/captures",
         "browsers": "/pages/browsers",
         "page": f"/pages/{capture}",
+        "checks": "/checks",
+        "check": f"{await _check(http)}#s0",
         "suites": "/suites",
         "suite-run": suites["mind2web"],
         "suite-step": f"{suites['mm-mind2web']}/steps/3",
@@ -164,13 +166,25 @@ async def _confirm(http: httpx.AsyncClient, result: str) -> None:
         (await http.post(f"/v1/results/{result}/overrides", json=body)).raise_for_status()
 
 
+async def _check(http: httpx.AsyncClient) -> str:
+    """Check the report of the demo. Return the path of its page."""
+    body = {"name": "report.md", "text": report_path().read_text("utf-8"), "model": MODEL}
+    accepted = (await http.post("/v1/checks", json=body)).raise_for_status().json()
+    await _wait(http, accepted["job_url"])
+    return f"/checks/{accepted['id']}"
+
+
+async def _wait(http: httpx.AsyncClient, job_url: str) -> None:
+    for _ in range(300):
+        if (await http.get(job_url)).json()["status"] in {"succeeded", "failed"}:
+            break
+        await asyncio.sleep(0.2)
+
+
 async def _suite(http: httpx.AsyncClient, suite: str, **order: Any) -> str:
     order = {"model": "openai/gpt-4o", **order}
     accepted = (await http.post(f"/v1/suites/{suite}/runs", json=order)).raise_for_status().json()
-    for _ in range(300):
-        if (await http.get(accepted["job_url"])).json()["status"] in {"succeeded", "failed"}:
-            break
-        await asyncio.sleep(0.2)
+    await _wait(http, accepted["job_url"])
     return f"/suites/{suite}/runs/{accepted['id']}"
 
 

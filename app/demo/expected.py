@@ -132,7 +132,18 @@ def examples_dir() -> Path:
     return Path(answers.__path__[0]) / "examples"
 
 
+def report_path() -> Path:
+    """Return the shipped report, which cites pages of the demo website."""
+    return Path(__file__).parent / "report.md"
+
+
 def page_texts() -> dict[str, str]:
     """Return the visible texts of the cited pages by URL, for tests of judges without a browser."""
     texts: dict[str, str] = json.loads((Path(__file__).parent / "page_texts.json").read_text(encoding="utf-8"))
     return texts
+
+
+EXPECTED_CHECK: Final[Mapping[str, int]] = MappingProxyType(
+    {"supported": 5, "partly_supported": 1, "not_supported": 2, "dead": 1, "unreadable": 1, "uncited": 1}
+)
+"""Number of statements of the shipped report by outcome."""

@@ -23,7 +23,7 @@ from answers.submission import Submission
 from app.agent_summary import AnswerOutcome, score_of
 from app.client import AsyncClient, ClientError, Job
 from app.clock import SystemClock
-from app.demo.expected import EXPECTED, examples_dir
+from app.demo.expected import EXPECTED, EXPECTED_CHECK, examples_dir, report_path
 from app.demo.site import DemoSite
 from app.engine.result_folder import write_result, write_summaries
 from app.errors import AppError
@@ -55,6 +55,8 @@ class DemoRun:
 
     answers: tuple[DemoAnswer, ...]
     sandboxed: bool | None
+    check: Mapping[str, Any] | None = None
+    """Document of the citation check of the shipped report; None if the check failed."""
 
 
 class DemoObserver(Protocol):
@@ -88,7 +90,7 @@ async def run_demo(settings: Settings, observer: DemoObserver) -> DemoRun:
         ClientError: A request to the service failed.
     """
     submissions = shipped_submissions()
-    key = settings.api_keys[0].get_secret_value() if settings.api_keys else None
+    key = next((configured.key for configured in settings.configured_keys), None)
     observer.stage("starting the demo website")
     async with DemoSite() as site:
         observer.stage("starting the service: PostgreSQL, browser, workers")
@@ -97,10 +99,27 @@ async def run_demo(settings: Settings, observer: DemoObserver) -> DemoRun:
         async with running_service(environment, log, api_key=key) as url, AsyncClient(url, api_key=key) as client:
             observer.stage(f"submitting {sum(len(submission.answers) for submission in submissions)} answers to {url}")
             judged = await _judge(client, submissions, observer)
+            observer.stage(f"checking the citations of {report_path().name}")
+            check = await _check(client)
             observer.stage("stopping the service and the website")
     answers = await asyncio.to_thread(_write_results, results_folder(settings), judged)
     lines = (await asyncio.to_thread(log.read_text, encoding="utf-8", errors="replace")).splitlines()
-    return DemoRun(answers=tuple(answers), sandboxed=browsers_sandboxed(lines))
+    return DemoRun(answers=tuple(answers), sandboxed=browsers_sandboxed(lines), check=check)
+
+
+async def _check(client: AsyncClient) -> dict[str, Any] | None:
+    """Check the shipped report and return its document; None if the job failed."""
+    text = await asyncio.to_thread(report_path().read_text, "utf-8")
+    accepted = await client.submit_check({"name": report_path().name, "text": text, "model": MODEL})
+    await client.wait([accepted["id"]], timeout_s=WAIT_S, poll_s=POLL_S)
+    document: dict[str, Any] | None = (await client.check(accepted["id"]))["document"]
+    return document
+
+
+def check_differences(check: Mapping[str, Any] | None) -> list[str]:
+    """Return a message if the outcomes of the citation check differ from ``EXPECTED_CHECK``."""
+    counts = None if check is None else check["counts"]
+    return [] if counts == dict(EXPECTED_CHECK) else [f"report.md: {counts}, expected {dict(EXPECTED_CHECK)}"]
 
 
 def score_differences(answers: Iterable[DemoAnswer]) -> list[str]:

@@ -44,7 +44,7 @@ async def asked(ctx):
 """
 TASKS = ("rivers", "bridges", "towers")
 LAPTOP, PHONE = (1280, 800), (390, 844)
-WAIT_MS = 15_000
+WAIT_MS = 120_000
 _numbers = count(1)
 
 
@@ -109,7 +109,7 @@ class Served:
 
     async def wait_for_job(self, job_id: str) -> dict[str, Any]:
         """Wait until the job has ended and return it."""
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(240):
             while True:
                 job: dict[str, Any] = (await self.http.get(f"/v1/jobs/{job_id}")).json()
                 if job["status"] in {"succeeded", "failed", "cancelled"}:
@@ -180,6 +180,8 @@ def open_dashboard(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) 
         )
         listener = socket.socket()
         listener.bind(("127.0.0.1", 0))
+        listener.listen(256)  # requests before the server has started wait
+        listener.setblocking(False)
         port = listener.getsockname()[1]
         server = uvicorn.Server(server_config(app, host="127.0.0.1", port=port))
         key = chosen.api_keys[0].get_secret_value() if chosen.api_keys else None
@@ -218,7 +220,7 @@ async def chromium() -> AsyncIterator[Browser]:
     assert program is not None, "no Chromium on this machine; `make setup` installs one"
     async with async_playwright() as driver:
         # The browser opens only our own pages, so it needs no sandbox, which root could not use.
-        browser = await driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        browser = await driver.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=WAIT_MS)
         yield browser
         await browser.close()
 

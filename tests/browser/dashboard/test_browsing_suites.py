@@ -97,6 +97,7 @@ async def test_runs_are_listed_by_split_with_published_figures(runs: Runs, reade
 async def test_run_shows_figures_with_intervals_and_by_website(runs: Runs, reader: Reader):
     await reader.go("/suites")
     await reader.page.locator(f'a[href="{runs.plain}"]').click()
+    await reader.page.wait_for_url(f"**{runs.plain}")
     assert "mean over tasks 46.7" in await reader.text('[aria-label="Figures"]')
     assert "alpha 100.0 96.4 75.0" in await reader.text('[aria-label="By website"]')
     assert await reader.page.locator('[aria-label="By domain"] tbody tr').count() == 2
@@ -108,6 +109,7 @@ async def test_steps_can_be_filtered_and_browsed_with_keys(runs: Runs, reader: R
     assert await reader.page.locator('[aria-label="Steps"] tbody tr').count() == 9
     await reader.page.get_by_label("Success").select_option("false")
     await reader.page.get_by_role("button", name="Show").click()
+    await reader.page.wait_for_url("**success=false**")
     assert await reader.page.locator('[aria-label="Steps"] tbody tr').count() == 5
     await reader.go(f"{runs.plain}/steps/0")
     assert await reader.page.get_by_role("link", name="Previous step").count() == 0

@@ -74,12 +74,12 @@ async def test_causes_distinguish_model_judge_and_vote(served: Served, reader: R
     def rubric(outcome: Outcome) -> Rubric:
         return rubric_of(leaf("said", outcome, claim="x", sources=[URL]), task_id="rivers")
 
-    new_judge = {"script_sha256": "e" * 64, "name": "rivers", "version": "4"}
+    new_script = {"sha256": "e" * 64, "name": "rivers", "version": "4"}
     same: dict[str, Any] = {"answer_sha256": "c" * 64, "pages": [page_entry(URL)]}
     sides: dict[str, dict[str, Any]] = {
         "first": {},
         "other-model": {"model": "openai/gpt-6-luna"},
-        "other-judge": {"judge": new_judge},
+        "other-judge": {"script": new_script},
         "once-more": {},
     }
     for run, changes in sides.items():
@@ -104,7 +104,7 @@ async def test_two_agents_can_be_selected_and_swapped(served: Served, reader: Re
     await reader.page.click('button:has-text("Compare")')
     assert "Before: alpha" in await reader.text(".figures")
     await reader.page.click("text=Swap")
-    assert "Before: beta" in await reader.text(".figures")
+    await reader.page.wait_for_selector('.figures:has-text("Before: beta")')
 
 
 async def test_flip_links_to_its_leaf_and_tables_can_be_downloaded(served: Served, reader: Reader):

@@ -66,7 +66,7 @@ async def test_job_page_updates_live_until_the_result(served: Served, steps: Ste
     assert "2/2" in await reader.text("#panel")
     await reader.page.wait_for_selector("#panel[data-ended]")
     await reader.page.click("text=Open the result")
-    assert "/results/" in reader.page.url
+    await reader.page.wait_for_url("**/results/**")
     assert reader.page_errors == [] and reader.external_requests == []
 
 
@@ -129,7 +129,8 @@ async def test_jobs_can_be_listed_and_filtered(served: Served, steps: StepByStep
     await reader.go("/jobs")
     await reader.page.fill('input[name="task_id"]', "towers")
     await reader.page.click('button:has-text("Show")')
+    await reader.page.wait_for_url("**task_id=towers**")
     rows = await reader.page.locator("table.jobs tbody tr").all_inner_texts()
     assert len(rows) == 1 and "lister" in rows[0]
     await reader.page.click("table.jobs tbody th a")
-    assert reader.page.url.endswith(f"/jobs/{job}")
+    await reader.page.wait_for_url(f"**/jobs/{job}")

@@ -109,7 +109,8 @@ async def poisoned(served: Served) -> tuple[str, str, str]:
         "pages": [page_entry(url, page_id=page), page_entry(PAYLOADS[2], outcome=PAYLOADS[4])],
         "notice": everything,
         "model": everything,
-        "judge": {"script_sha256": None, "name": everything, "version": everything},
+        "judge": {"model": everything, "reasoning_effort": everything, "temperature": None},
+        "script": {"sha256": None, "name": everything, "version": everything},
     }
     served.judging.register(ANSWER, rubric, **changes)
     job = await served.submit("poisoner", ANSWER, metadata={everything: everything})

@@ -71,7 +71,7 @@ async def test_capture_page_shows_dependents_and_accepts_an_upload(shop, tmp_pat
     assert "0-many" in dependents and "2-many" in dependents and "other" not in dependents
     assert "Forecast: about $0.0093" in dependents
     await reader.page.click('button:has-text("Upload")')
-    assert "Choose a file" in await reader.text("h1")
+    await reader.page.wait_for_selector('h1:has-text("Choose a file")')
     await reader.go(f"/pages/{page}")
     file = tmp_path / "page.txt"
     file.write_text(PAGE_TEXT)

@@ -11,6 +11,7 @@ import pytest_asyncio
 from patchright.async_api import Browser
 
 from tests.browser.dashboard.conftest import OpenDashboard, Reader, Served, open_reader
+from tests.fakes.services import watch_pauses
 from tests.standin.llm import StandInLLM
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
@@ -83,7 +84,7 @@ async def test_judge_file_that_raises_shows_error_and_traceback(served: Served, 
 
 async def test_job_over_its_deadline_names_the_setting(open_dashboard: OpenDashboard, chromium: Browser):
     async def run_too_long(*_: object, **__: object) -> dict[str, object]:
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
         return {}
 
     async with (
@@ -118,9 +119,12 @@ async def test_task_without_a_judge_is_rejected(served: Served, reader: Reader):
     assert "Agent 'walker-of-nobody' has no judged answers" in await reader.text("main")
 
 
-async def test_job_of_a_paused_provider_continues_after_resume(served: Served, reader: Reader):
+async def test_job_of_a_paused_provider_continues_after_resume(
+    served: Served, reader: Reader, monkeypatch: pytest.MonkeyPatch
+):
+    pauses_read = watch_pauses(monkeypatch)
     await served.http.post("/v1/providers/openai/pause", json={"reason": "invoice under dispute"})
-    await asyncio.sleep(2.5)  # workers poll once a second
+    await pauses_read.wait()
     try:
         job = await served.submit("waiter", "It is Rome.", task="asks")
         said = await fault(reader, job)

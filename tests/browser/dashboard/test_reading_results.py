@@ -209,6 +209,7 @@ async def test_result_is_readable_without_scripts(served: Served, chromium):
     page = await context.new_page()
     await page.goto(f"{served.url}/results/{result}")
     await page.click('#tree a[href*="river/through"]')
+    await page.wait_for_url("**leaf=river**")
     assert "The river Ahne flows through Vellmar" in await page.inner_text(".leaf-panel .claim")
     assert await page.locator('[id="bridge/year"]').is_visible()
     await context.close()
@@ -223,6 +224,7 @@ async def test_page_as_json_and_table_as_csv_are_linked(served: Served, reader: 
     assert text.splitlines()[0].startswith("id,description,outcome")
     assert len(text.splitlines()) == 7
     await reader.page.click('.as-data a:has-text("JSON")')
+    await reader.page.wait_for_url("**/v1/results/**")
     assert f'"id":"{result}"' in (await reader.page.inner_text("body")).replace(" ", "")
 
 

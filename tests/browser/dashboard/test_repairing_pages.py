@@ -302,6 +302,6 @@ async def test_answers_that_depend_on_a_page_are_judged_again(shop):
     assert "3 leaves of 1 answer. Forecast: about $0.0093 and 6 calls" in await reader.text("#preview .forecast")
     await reader.page.click("#preview .forecast button")
     await wait_for_message(reader, "1 answer is being judged again")
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(240):
         while (await served.http.get(f"/v1/jobs/{job}")).json()["result_id"] == before:  # noqa: ASYNC110
             await asyncio.sleep(0.05)

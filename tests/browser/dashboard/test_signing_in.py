@@ -27,7 +27,8 @@ async def served(open_dashboard: OpenDashboard) -> AsyncIterator[Served]:
 
 async def sign_in(reader: Reader, key: str) -> None:
     await reader.page.fill("#key", key)
-    await reader.page.click("text=Sign in >> nth=-1")
+    async with reader.page.expect_navigation():
+        await reader.page.click("text=Sign in >> nth=-1")
 
 
 async def result_of_first_owner(served: Served) -> str:
@@ -49,9 +50,11 @@ async def test_sign_in_returns_to_the_requested_page(served: Served, reader: Rea
     assert KEY not in cookie["value"]
     assert await reader.page.evaluate("document.cookie") == ""
     await reader.page.click('.as-data a:has-text("JSON")')
+    await reader.page.wait_for_url("**/v1/results/**")
     assert result in await reader.page.inner_text("body")
     await reader.go("/")
     await reader.page.click("text=Sign out")
+    await reader.page.wait_for_url("**/sign-in**")
     await reader.go("/")
     assert "/sign-in" in reader.page.url
 

@@ -1,0 +1,278 @@
+"""Routes for citation checks. A check is a job; its document is in the job's result."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import hashlib
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Response
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from answers.provider_replies import answer_from_reply
+from app.access.keys import Caller
+from app.api.access import ReaderDep, ServiceDep, SubmitterDep
+from app.api.models import BudgetUsd, JobErrorOut, ListOut, Priority, ProgressOut
+from app.api.paging import IdPath, PageRequestDep
+from app.api.problems import Problem, not_found
+from app.api.request_fields import FETCHABLE_URL, AnswerReply, Model
+from app.api.strict_json import StrictJsonRoute
+from app.api.submissions import KeyHeader
+from app.features.check.errors import ReportRejected
+from app.features.check.jobs import as_submission
+from app.features.check.pipeline import MAX_REPORT_CHARS, ReportInput, plan_check
+from app.features.check.report import CheckDocument, document_schema
+from app.jobs.intake import JobOptions, SubmissionReceipt
+from app.storage import jobs as rows
+from app.storage.idempotency import IdempotencyKey
+from app.storage.records import Job, JobKind, JobStatus
+from app.storage.results import get_result
+
+_JOB = "job_01m7zskz6revg7seq0pskhvm69"
+_DEFAULT_NAME = "report.md"
+_NO_CONTROL_CHARACTERS = r"^[^\x00-\x1f\x7f]*$"
+
+
+def _encodable(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"character {error.start} is half of a surrogate pair") from None
+    return text
+
+
+class CheckIn(BaseModel):
+    """Report to check: its ``text``, the JSON ``reply`` of a model provider, or the ``url`` of a published page."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={
+            "example": {
+                "name": "harbor.md",
+                "text": "The harbor has 40 berths [1].\n\nReferences:\n[1] https://example.org/harbor",
+                "budget_usd": 0.5,
+            },
+            "oneOf": [
+                {"required": ["text"], "properties": {"text": {"type": "string"}}},
+                {"required": ["reply"], "properties": {"reply": {"type": "object"}}},
+                {"required": ["url"], "properties": {"url": {"type": "string"}}},
+            ],
+        },
+    )
+
+    name: Annotated[str, Field(min_length=1, max_length=200, pattern=_NO_CONTROL_CHARACTERS)] = _DEFAULT_NAME
+    text: Annotated[
+        str | None,
+        Field(
+            max_length=MAX_REPORT_CHARS, pattern=r"^[^\x00]*[^\x00\s][^\x00]*$", description="Markdown or plain text"
+        ),
+    ] = None
+    reply: AnswerReply | None = None
+    url: Annotated[str | None, Field(max_length=2_000, pattern=FETCHABLE_URL)] = None
+    model: Model | None = None
+    budget_usd: BudgetUsd | None = None
+    priority: Priority = 0
+
+    @model_validator(mode="after")
+    def _one(self) -> CheckIn:
+        if sum(each is not None for each in (self.text, self.reply, self.url)) != 1:
+            raise ValueError("send exactly one of text, reply and url")
+        if self.text is not None:
+            _encodable(self.text)
+        return self
+
+
+class AcceptedCheckOut(BaseModel):
+    """Accepted check. ``id`` is the id of its job."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "id": _JOB,
+                "status": "queued",
+                "url": f"/v1/checks/{_JOB}",
+                "job_url": f"/v1/jobs/{_JOB}",
+                "citations": 1,
+                "pages": 1,
+            }
+        }
+    )
+
+    id: str
+    status: JobStatus
+    url: str
+    job_url: str
+    citations: int | None = Field(description="Citation marks of the report; null if it is a published page")
+    pages: int | None = Field(description="Distinct pages that they cite")
+
+
+class CheckSummaryOut(BaseModel):
+    """State of a check. ``document`` is only in the response of a single check."""
+
+    id: str
+    name: str
+    model: str | None
+    status: JobStatus
+    stage: str | None
+    progress: ProgressOut
+    attempts: int
+    error: JobErrorOut | None
+    result_id: str | None
+    job_url: str
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class CheckOut(CheckSummaryOut):
+    """One check, with its document when it is finished or stopped by its budget."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "id": _JOB,
+                "name": "harbor.md",
+                "model": "openai/gpt-6-luna",
+                "status": "running",
+                "stage": "judging",
+                "progress": {"pages_done": 1, "pages_total": 1, "leaves_done": 0, "leaves_total": 1},
+                "attempts": 1,
+                "error": None,
+                "result_id": None,
+                "job_url": f"/v1/jobs/{_JOB}",
+                "created_at": "2026-11-24T20:00:00Z",
+                "started_at": "2026-11-24T20:00:01Z",
+                "finished_at": None,
+                "document": None,
+            }
+        }
+    )
+
+    document: CheckDocument | None = Field(
+        description="Null until the check has a result. Its JSON Schema is at /v1/schema/check.json"
+    )
+
+
+router = APIRouter(prefix="/v1", tags=["checks"], route_class=StrictJsonRoute)
+
+
+@router.post("/checks", status_code=202, response_model=AcceptedCheckOut)
+async def check(
+    body: CheckIn, response: Response, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
+) -> dict[str, Any]:
+    """Check whether the sources of a report support its statements. The check becomes a job."""
+    options, counts = await asyncio.to_thread(_options, body)
+    key = None
+    if idempotency_key is not None:
+        request = json.dumps(body.model_dump(), sort_keys=True).encode()
+        fingerprint = hashlib.sha256(b"check\0" + request).hexdigest()
+        key = IdempotencyKey(owner=caller.owner, key=idempotency_key, fingerprint=fingerprint)
+
+    def receipt(receipts: Sequence[SubmissionReceipt]) -> dict[str, Any]:
+        [(job_id, _)] = receipts[0].jobs
+        urls = {"url": f"/v1/checks/{job_id}", "job_url": f"/v1/jobs/{job_id}"}
+        return {"id": job_id, "status": "queued", **urls, **counts}
+
+    accepted = await service.intake.accept(
+        [as_submission(options, model=body.model)],
+        owner=caller.owner,
+        respond=receipt,
+        key=key,
+        options=JobOptions(priority=body.priority, budget_usd=body.budget_usd, kind=JobKind.CHECK),
+    )
+    response.headers["Location"] = accepted["url"]
+    return accepted
+
+
+@router.get("/checks")
+async def checks(service: ServiceDep, caller: ReaderDep, paging: PageRequestDep) -> ListOut[CheckSummaryOut]:
+    """List the checks, newest first, without their documents."""
+    async with service.database.begin() as connection:
+        newest = await rows.list_jobs(
+            connection,
+            limit=paging.limit + 1,
+            owner=caller.visible_owner,
+            before=paging.cursor,
+            kind=JobKind.CHECK,
+        )
+        page, next_cursor = paging.split(newest, lambda job: job.id)
+    items = [CheckSummaryOut(**_state(job)) for job in page]
+    return ListOut(items=items, next_cursor=next_cursor)
+
+
+@router.get("/checks/{check_id}")
+async def one_check(check_id: IdPath, service: ServiceDep, caller: ReaderDep) -> CheckOut:
+    """Return a check, with its document if it has a result."""
+    return await find_check(service, caller, check_id)
+
+
+async def find_check(service: ServiceDep, caller: Caller, check_id: str) -> CheckOut:
+    """Return a check of the caller. Raise ``Problem`` if it does not exist."""
+    async with service.database.begin() as connection:
+        job = await rows.get_job(connection, check_id, owner=caller.visible_owner)
+        if job is None or job.kind is not JobKind.CHECK:
+            raise not_found("check")
+        result = None if job.result_id is None else await get_result(connection, job.result_id)
+    document = None
+    if result is not None:
+        document = await asyncio.to_thread(
+            lambda: CheckDocument.model_validate_json(json.dumps(json.loads(result.body)["document"]))
+        )
+    return CheckOut(**_state(job), document=document)
+
+
+@router.get("/schema/check.json")
+async def schema() -> dict[str, Any]:
+    """Return the JSON Schema of the document of a check."""
+    return document_schema()
+
+
+def _options(body: CheckIn) -> tuple[dict[str, Any], dict[str, int | None]]:
+    """Return the options of the job, and the numbers of citations and pages. Takes up to a second per MB.
+
+    Raises:
+        InvalidSubmission: The reply is invalid.
+        Problem: The report cannot be checked.
+    """
+    options: dict[str, Any] = {"name": body.name, "budget_usd": body.budget_usd}
+    if body.url is not None:
+        url = body.url.strip()
+        return {**options, "name": url if body.name == _DEFAULT_NAME else body.name, "url": url}, {
+            "citations": None,
+            "pages": None,
+        }
+    text = body.text if body.reply is None else answer_from_reply(body.reply, path="reply").text
+    try:
+        plan = plan_check(ReportInput(name=body.name, text=text or ""))
+    except ReportRejected as error:
+        field = "text" if body.reply is None else "reply"
+        raise Problem(422, "REPORT_REJECTED", "The report cannot be checked", errors=[(field, str(error))]) from error
+    return {**options, "text": text}, {"citations": len(plan.binding.marks), "pages": len(plan.urls)}
+
+
+def _state(job: Job) -> dict[str, Any]:
+    return {
+        "id": job.id,
+        "name": job.answer_name,
+        "model": job.model,
+        "status": job.status,
+        "stage": job.stage,
+        "progress": ProgressOut(
+            pages_done=job.pages_done,
+            pages_total=job.pages_total,
+            leaves_done=job.leaves_done,
+            leaves_total=job.leaves_total,
+        ),
+        "attempts": job.attempts,
+        "error": None if job.error is None else JobErrorOut(**dataclasses.asdict(job.error)),
+        "result_id": job.result_id,
+        "job_url": f"/v1/jobs/{job.id}",
+        "created_at": job.created_at,
+        "started_at": job.started_at,
+        "finished_at": job.finished_at,
+    }

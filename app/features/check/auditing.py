@@ -1,0 +1,262 @@
+"""Verdicts on the claims that cite one page.
+
+A model gets all claims of a page in a few requests. Without a model, the lexical judge decides each claim. Code finds
+the quotes in the page and the unsupported words in the report.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from pydantic import BaseModel, Field
+
+from app.features.check.report import ClaimOutcome, ClaimVerdict, PageQuote, Span
+from app.features.check.splitting import Claim, find_words
+from app.features.check.statements import ReportStatement
+from cache.capture import Evidence
+from judges.errors import LLMError, LLMOutputUnusable
+from judges.grounding.quotes import find_quotes
+from judges.grounding.support import ClaimGrounds
+from judges.grounding.term_overlap import missing_terms
+from judges.llm.client import LLMClient, LLMRequest
+from judges.prompting.blocks import BlockBuilder
+from judges.prompting.page_view import PagePreparer, PreparedPage
+from judges.prompting.rendering import render_texts
+from judges.verifier import Verifier
+from rubrics.verdict import Claim as JudgedClaim
+from rubrics.verdict import Outcome, Quote, Reason, Verdict
+
+log = logging.getLogger(__name__)
+
+CLAIMS_PER_REQUEST: Final = 12
+_MAX_REASONING_CHARS: Final = 2_000
+_MAX_STATEMENT_CHARS: Final = 1_000
+_MAX_UNSUPPORTED: Final = 10
+
+ModelVerdict = Literal["supported", "partly_supported", "contradicted", "not_supported"]
+
+
+class AuditedClaim(BaseModel):
+    number: int
+    verdict: ModelVerdict
+    reasoning: str
+    quotes: list[str] = Field(default_factory=list)
+    unsupported: list[str] = Field(default_factory=list)
+
+
+class PageAudit(BaseModel):
+    """Reply to the prompt ``audit_page``."""
+
+    claims: list[AuditedClaim]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageClaim:
+    """Claim to decide on a page. ``index`` identifies it among all pairs of claim and source of the report."""
+
+    index: int
+    source: int
+    claim: Claim
+    statement: ReportStatement
+
+
+def without_verdict(asked: PageClaim, outcome: ClaimOutcome, reason: str | None, reasoning: str) -> ClaimVerdict:
+    """Return the record of a claim on which there is no verdict, or whose source is gone."""
+    return ClaimVerdict(
+        source=asked.source,
+        outcome=outcome,
+        reason=None if reason is None else str(reason),
+        reasoning=reasoning[:_MAX_REASONING_CHARS],
+    )
+
+
+def requests_of(claims: Sequence[PageClaim]) -> Iterator[Sequence[PageClaim]]:
+    """Divide the claims of a page into those of single requests."""
+    for at in range(0, len(claims), CLAIMS_PER_REQUEST):
+        yield claims[at : at + CLAIMS_PER_REQUEST]
+
+
+def audit_request(
+    asked: Sequence[PageClaim], page: PreparedPage, model: str, block_builder: BlockBuilder, *, vote: int = 0
+) -> LLMRequest:
+    """Return the request for the verdicts on some claims of a page."""
+    rendered = render_texts("audit_page", [("claims", _numbered(asked))], block_builder, page=page)
+    return LLMRequest(
+        model=model,
+        messages=rendered.messages,
+        schema=PageAudit,
+        purpose="verify",
+        prompt=rendered.prompt,
+        vote=vote,
+        parts=rendered.parts,
+        evidence=rendered.evidence,
+    )
+
+
+def _numbered(asked: Sequence[PageClaim]) -> str:
+    """Return the claims one per line, so that the text of a claim cannot begin another one."""
+    lines = []
+    for number, one in enumerate(asked, start=1):
+        titles = f" (columns: {one.statement.column_titles})" if one.statement.column_titles else ""
+        lines.append(f"{number}. {' '.join(one.claim.text.split())}")
+        lines.append(f"   statement: {one.statement.plain[:_MAX_STATEMENT_CHARS]}{titles}")
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageAuditor:
+    """Decides claims with a model. ``text`` is the report."""
+
+    llm: LLMClient
+    model: str
+    block_builder: BlockBuilder
+    pages: PagePreparer
+    text: str
+
+    async def decide(self, asked: Sequence[PageClaim], evidence: Evidence) -> dict[int, ClaimVerdict]:
+        """Return the verdicts by index. Claims that the model did not decide have the reason."""
+        page = await self.pages.prepare(evidence)
+        return await self._decide(asked, page, vote=0)
+
+    async def _decide(self, asked: Sequence[PageClaim], page: PreparedPage, *, vote: int) -> dict[int, ClaimVerdict]:
+        request = audit_request(asked, page, self.model, self.block_builder, vote=vote)
+        try:
+            reply = await self.llm.complete(request)
+        except LLMOutputUnusable as error:
+            if len(asked) > 1:  # a shorter reply may be usable
+                middle = len(asked) // 2
+                first = await self._decide(asked[:middle], page, vote=vote)
+                return first | await self._decide(asked[middle:], page, vote=vote)
+            return {asked[0].index: self._failed(asked[0], error)}
+        except LLMError as error:
+            log.warning("claims of a page not judged", extra={"reason": error.reason, "error": str(error)})
+            return {one.index: self._failed(one, error) for one in asked}
+        parsed = reply.parsed if isinstance(reply.parsed, PageAudit) else PageAudit(claims=[])
+        by_number = {one.number: one for one in parsed.claims}
+        decided = [(one, by_number[number]) for number, one in enumerate(asked, start=1) if number in by_number]
+        missing = [one for number, one in enumerate(asked, start=1) if number not in by_number]
+
+        def check() -> dict[int, ClaimVerdict]:
+            return {
+                one.index: self._verdict(one, audited, page, prompt=request.prompt, cached=reply.cached)
+                for one, audited in decided
+            }
+
+        verdicts = await self.pages.run_page_check(check, page)
+        if missing and vote == 0:
+            verdicts |= await self._decide(missing, page, vote=1)
+        elif missing:
+            detail = "The reply of the model lacks this claim."
+            for one in missing:
+                verdicts[one.index] = without_verdict(one, ClaimOutcome.NOT_JUDGED, Reason.LLM_OUTPUT_UNUSABLE, detail)
+        return verdicts
+
+    def _failed(self, asked: PageClaim, error: LLMError) -> ClaimVerdict:
+        return without_verdict(asked, ClaimOutcome.NOT_JUDGED, error.reason, str(error))
+
+    def _verdict(
+        self, asked: PageClaim, audited: AuditedClaim, page: PreparedPage, *, prompt: str | None, cached: bool
+    ) -> ClaimVerdict:
+        """Return the verdict with the quotes that are in the page. A contradiction without a quote does not count."""
+        outcome = ClaimOutcome(audited.verdict)
+        grounds = ClaimGrounds.of(asked.claim.text, task="", answer=asked.statement.plain, page=page)
+        located = find_quotes(page.index.folded, page.text, audited.quotes, page_id=page.page_id, url=page.url)
+        quotes = grounds.usable_quotes(located) if outcome is ClaimOutcome.SUPPORTED else located
+        reasoning = audited.reasoning
+        if outcome is ClaimOutcome.CONTRADICTED and not quotes:
+            outcome = ClaimOutcome.NOT_SUPPORTED
+            reasoning = (
+                f"{reasoning} (The model says that the page contradicts the claim, but quotes no passage of it.)"
+            )
+        is_silent = outcome is ClaimOutcome.NOT_SUPPORTED
+        return ClaimVerdict(
+            source=asked.source,
+            outcome=outcome,
+            reasoning=reasoning[:_MAX_REASONING_CHARS],
+            quotes=[] if is_silent else quotes_json(quotes),
+            unsupported=[] if outcome is ClaimOutcome.SUPPORTED else self._unsupported(asked, audited.unsupported),
+            grounded=None if is_silent else bool(quotes),
+            signals=list(grounds.signals()),
+            model=self.model,
+            prompt=prompt,
+            cached=cached,
+        )
+
+    def _unsupported(self, asked: PageClaim, words: Sequence[str]) -> list[Span]:
+        """Return the spans of the unsupported words in the statement; those of the claim if none are found."""
+        statement = asked.statement
+        spans = [find_words(self.text, each, statement.start, statement.end) for each in words[:_MAX_UNSUPPORTED]]
+        return merged([span for span in spans if span is not None] or asked.claim.spans)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineAuditor:
+    """Decides claims with the lexical judge, which knows only ``supported`` and ``not_supported``."""
+
+    verifier: Verifier
+    pages: PagePreparer
+    text: str
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while one claim is judged. The lexical judge does not wait for anything, so the pages would otherwise block
+    the event loop together."""
+
+    async def decide(self, asked: Sequence[PageClaim], evidence: Evidence) -> dict[int, ClaimVerdict]:
+        """Return the verdicts by index."""
+        page = await self.pages.prepare(evidence, use_screenshot=False)
+        verdicts = {}
+        for one in asked:
+            async with self.turn:
+                await asyncio.sleep(0)
+                verdicts[one.index] = await self._judge(one, evidence, page)
+        return verdicts
+
+    async def _judge(self, asked: PageClaim, evidence: Evidence, page: PreparedPage) -> ClaimVerdict:
+        judged = await self.verifier.judge(
+            JudgedClaim(text=asked.claim.text),
+            task="",
+            answer=asked.statement.plain,
+            evidence=evidence,
+            trials=1,
+            use_screenshot=False,
+        )
+        return self._verdict(asked, judged, page)
+
+    def _verdict(self, asked: PageClaim, judged: Verdict, page: PreparedPage) -> ClaimVerdict:
+        if judged.outcome is Outcome.NOT_JUDGED:
+            return without_verdict(asked, ClaimOutcome.NOT_JUDGED, judged.reason, judged.reasoning)
+        is_supported = judged.outcome is Outcome.PASSED
+        words = () if is_supported else missing_terms(asked.claim.text, page.index.stems)
+        spans = [find_words(self.text, each, asked.statement.start, asked.statement.end) for each in words]
+        unsupported = [] if is_supported else [span for span in spans if span is not None] or asked.claim.spans
+        return ClaimVerdict(
+            source=asked.source,
+            outcome=ClaimOutcome.SUPPORTED if is_supported else ClaimOutcome.NOT_SUPPORTED,
+            reasoning=judged.reasoning,
+            quotes=quotes_json(judged.quotes),
+            unsupported=merged(unsupported),
+            grounded=judged.grounded if is_supported else None,
+            signals=list(judged.signals),
+            model=judged.model,
+            prompt=None,
+            baseline=True,
+        )
+
+
+def quotes_json(quotes: Sequence[Quote]) -> list[PageQuote]:
+    """Return quotes as in the document."""
+    return [PageQuote(text=quote.text, start=quote.start, end=quote.end, origin=quote.origin.value) for quote in quotes]
+
+
+def merged(spans: Sequence[Span]) -> list[Span]:
+    """Return the union of spans, in text order."""
+    union: list[Span] = []
+    for span in sorted(spans, key=lambda each: (each.start, each.end)):
+        if union and span.start <= union[-1].end:
+            union[-1] = Span(start=union[-1].start, end=max(union[-1].end, span.end))
+        else:
+            union.append(span)
+    return union

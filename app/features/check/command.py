@@ -1,0 +1,219 @@
+"""``assay check`` without ``--bind``: check a report or estimate the check, and print the outcome."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from app.console import event_loop
+from app.console.errors import Exit, Incomplete, Interrupted, ToolFailed, WrongUsage
+from app.console.judging_options import judging_settings, quiet_logging
+from app.console.progress import ProgressBoard, Step
+from app.console.runtime import open_command_runtime
+from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.tables import plain_table
+from app.demo import report_path
+from app.demo.site import DemoSite
+from app.engine.runtime import Runtime
+from app.features.check.estimate import estimate_check
+from app.features.check.inputs import published_report
+from app.features.check.pipeline import CheckOptions, CheckPlan, ReportInput, check_report, plan_check
+from app.features.check.report import CheckDocument, CheckStatus, Figure, StatementOutcome
+from app.features.check.summary import (
+    FIGURE_LABELS,
+    bounds_text,
+    counts_text,
+    markdown_summary,
+    problems_of,
+    share_text,
+    short,
+)
+from app.progress import Progress, Stage
+from app.settings import Settings
+from cache.errors import BlobError
+from judges.errors import ModelNotConfigured
+from judges.llm.providers import LEXICAL
+
+_MAX_LISTED = 20
+_MAX_CELL_CHARS = 160
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckCommand:
+    """One run of the command. ``source`` is a file or URL; None for the demo report. ``text`` is that of a file."""
+
+    source: str | None
+    text: str | None
+    model: str | None
+    budget: float | None
+    max_pages: int | None
+
+    def published_text(self) -> str:
+        """Return the text of a published page with its links."""
+
+        async def read() -> str:
+            async with self._runtime(self._settings()) as runtime:
+                return (await published_report(runtime, str(self.source))).text
+
+        return event_loop.run(read())
+
+    def print_estimate(self, *, as_json: bool) -> None:
+        """Print what the check would take. Judges nothing; a published page is opened to read the report."""
+        settings = self._settings()
+
+        async def run() -> None:
+            estimate = await estimate_check(settings, await self._plan_alone(settings), settings.model)
+            if as_json:
+                print_json(estimate.as_json())
+                return
+            table = plain_table("statements", "cited", "pages", "calls", "input tokens", "output tokens", "usd")
+            usd = "unknown" if estimate.usd is None else f"{estimate.usd:.4f}"
+            counts = (estimate.statements, estimate.cited_statements, estimate.pages, estimate.calls)
+            table.add_row(*map(str, counts), str(estimate.input_tokens), str(estimate.output_tokens), usd)
+            stdout_console().print(table)
+            if estimate.unknown_pages:
+                _line(f"{estimate.unknown_pages} pages are not captured yet; their length is assumed.")
+            _line(f"Dry run with {estimate.model}: nothing was judged.")
+
+        event_loop.run(run())
+
+    def run(self, *, as_json: bool, markdown: bool, html: Path | None, min_precision: float | None) -> None:
+        """Check the report, print the outcome, and exit with the code of the outcome."""
+        try:
+            document, page = event_loop.run(self._check(with_page=html is not None))
+        except KeyboardInterrupt:
+            raise Interrupted(
+                "interrupted. Captured pages and replies are saved; run the same command to resume."
+            ) from None
+        except ModelNotConfigured as error:
+            hint = "Run with --model lexical for a baseline that compares words and needs no key."
+            raise ToolFailed(str(error), hint=hint) from error
+        if html is not None and page is not None:
+            _write_html(page, html)
+        if as_json:
+            print_json(document.model_dump(mode="json"))
+        elif markdown:
+            typer.echo(markdown_summary(document), nl=False)
+        else:
+            print_document(document)
+        _exit(document, min_precision)
+
+    def _settings(self) -> Settings:
+        model = self.model or (LEXICAL if self.source is None else None)
+        settings = judging_settings(model=model, budget_usd=self.budget, max_pages=self.max_pages)
+        if self.source is None:
+            # The demo opens only its own pages, so it may run on machines without a browser sandbox.
+            allowed = settings.egress_allow | {DemoSite().egress_allow}
+            settings = settings.model_copy(update={"egress_allow": allowed, "browser_unsandboxed": True})
+        quiet_logging(settings)
+        return settings
+
+    async def _plan_alone(self, settings: Settings) -> CheckPlan:
+        """Return the plan. Opens a browser only for a published page."""
+        if self.text is None and self.source is not None:
+            async with self._runtime(settings) as runtime:
+                return await self._plan(runtime)
+        return await self._plan(None)
+
+    async def _plan(self, runtime: Runtime | None) -> CheckPlan:
+        if self.source is None:
+            report = ReportInput(name=report_path().name, text=report_path().read_text("utf-8"))
+        elif self.text is not None:
+            report = ReportInput(name=Path(self.source).name, text=self.text)
+        elif runtime is not None:
+            report = await published_report(runtime, self.source)
+        else:
+            raise WrongUsage("the page cannot be read without a browser")
+        return await asyncio.to_thread(plan_check, report)
+
+    async def _check(self, *, with_page: bool) -> tuple[CheckDocument, str | None]:
+        """Return the document, and its reading view as HTML if it is wanted."""
+        settings = self._settings()
+        async with AsyncExitStack() as stack:
+            if self.source is None:
+                await stack.enter_async_context(DemoSite())
+            runtime = await stack.enter_async_context(self._runtime(settings))
+            plan = await self._plan(runtime)
+            board = stack.enter_context(ProgressBoard(stderr_console(), 1, unit="reports"))
+            options = CheckOptions(
+                model=settings.model, budget_usd=self.budget, progress=lambda one: _show(board, plan.report.name, one)
+            )
+            document = await check_report(runtime, plan, options)
+            return document, await _page(document, runtime) if with_page else None
+
+    @asynccontextmanager
+    async def _runtime(self, settings: Settings) -> AsyncIterator[Runtime]:
+        async with open_command_runtime(settings, shared=True) as runtime:
+            yield runtime
+
+
+async def _page(document: CheckDocument, runtime: Runtime) -> str:
+    from app.features.check.view import render_view
+
+    async def read(sha256: str) -> bytes | None:
+        try:
+            return await runtime.blobs.get(sha256)
+        except BlobError:
+            return None
+
+    return await render_view(document, read)
+
+
+def _show(board: ProgressBoard, name: str, progress: Progress) -> None:
+    if progress.stage is Stage.CAPTURING:
+        step = Step(stage="capturing", done=progress.pages_done, total=progress.pages_total, unit="pages")
+    else:
+        step = Step(stage="judging", done=progress.leaves_done, total=progress.leaves_total, unit="claims")
+    board.update(short(name, 60), step)
+
+
+def print_document(document: CheckDocument) -> None:
+    """Print the figures and the statements that are not supported."""
+    if document.baseline:
+        _line(f"BASELINE: {document.notice}")
+    table = plain_table("figure", "value", "95 % interval", "judged", "not judged")
+    for name, label in FIGURE_LABELS.items():
+        figure: Figure = getattr(document.figures, name)
+        table.add_row(label, share_text(figure), bounds_text(figure), str(figure.judged), str(figure.not_judged))
+    stdout_console().print(table)
+    _line(counts_text(document))
+    problems = list(problems_of(document))
+    for line, label, statement in problems[:_MAX_LISTED]:
+        _line(f"  line {line}: {label}: {short(statement.text, _MAX_CELL_CHARS)}")
+        for span in statement.unsupported[:3]:
+            _line(f"      unsupported: {short(document.report.text[span.start : span.end], _MAX_CELL_CHARS)}")
+    if len(problems) > _MAX_LISTED:
+        _line(f"  {len(problems) - _MAX_LISTED} more; use --json, --markdown or --html for all")
+    for warning in document.warnings:
+        _line(f"note: {warning}")
+
+
+def _line(text: str) -> None:
+    stdout_console().print(text, markup=False, soft_wrap=True)
+
+
+def _write_html(page: str, path: Path) -> None:
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise ToolFailed(f"cannot write {path}: {error.strerror}") from error
+    stderr_console().print(f"wrote {path}", markup=False, soft_wrap=True)
+
+
+def _exit(document: CheckDocument, min_precision: float | None) -> None:
+    """Raise the error of the outcome, if any: precision missed, or claims that the model did not judge."""
+    precision = document.figures.citation_precision_liu2023
+    if min_precision is not None and precision.value is not None and precision.value < min_precision:
+        message = f"citation precision {precision.value:.4f} is below {min_precision:g}"
+        raise ToolFailed(message, hint="The statements listed above are not supported by their sources.")
+    if document.status is CheckStatus.STOPPED:
+        raise Incomplete("the budget is spent", hint="Raise --budget and run the same command to resume.")
+    if min_precision is not None and precision.value is None:
+        raise Incomplete("the citation precision is unknown, because no citation was judged")
+    if document.counts.get(StatementOutcome.NOT_JUDGED):
+        raise typer.Exit(Exit.INCOMPLETE)

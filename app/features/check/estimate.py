@@ -1,0 +1,106 @@
+"""Estimate of a check: model requests, tokens and cost, with the stored pages and without sending anything."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from app.engine.forecasting import open_forecast_runtime
+from app.features.check.auditing import PageClaim, audit_request, requests_of
+from app.features.check.pipeline import CheckPlan
+from app.features.check.splitting import split_by_rules, split_request, statements_in_order
+from app.settings import Settings
+from cache.errors import CacheError
+from cache.urls import canonical_key
+from judges.llm.budget import estimate_tokens
+from judges.llm.client import LLMRequest
+from judges.llm.providers import LEXICAL, parse_model
+from judges.loader import JudgeCatalogue
+
+_TOKENS_PER_CLAIM: Final = 150
+_TOKENS_PER_REPLY: Final = 600
+"""Likely reasoning tokens of one reply."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckEstimate:
+    """Likely effort of a check. ``usd`` is None if the price of the model is unknown.
+
+    ``statements`` have a citation or state a fact. ``unknown_pages`` are not captured yet, so their length is assumed.
+    """
+
+    model: str
+    sentences: int
+    statements: int
+    cited_statements: int
+    citations: int
+    pages: int
+    unknown_pages: int
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    usd: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+async def estimate_check(settings: Settings, plan: CheckPlan, model: str) -> CheckEstimate:
+    """Return the likely effort of a check. Statements are divided by rules, so the number of claims is a guess."""
+    name = parse_model(model)
+    text = plan.report.text
+    claimed = await asyncio.to_thread(
+        lambda: statements_in_order([split_by_rules(section, text) for section in plan.sections])
+    )
+    pairs = [
+        PageClaim(index=0, source=source, claim=claim, statement=one.statement)
+        for one in claimed
+        for claim in one.claims
+        for source in one.statement.sources
+    ]
+    by_page: dict[str, list[PageClaim]] = {}
+    for pair in pairs:
+        url = plan.binding.sources[pair.source].url
+        if url is not None:
+            by_page.setdefault(canonical_key(url), []).append(pair)
+    calls = input_tokens = output_tokens = unknown = 0
+    async with open_forecast_runtime(settings, JudgeCatalogue(judges={}, broken={})) as runtime:
+
+        def add(request: LLMRequest, claims: int) -> None:
+            nonlocal calls, input_tokens, output_tokens
+            calls += 1
+            input_tokens += estimate_tokens(request.messages)
+            output_tokens += _TOKENS_PER_REPLY + _TOKENS_PER_CLAIM * claims
+
+        for section in plan.sections if name.provider != LEXICAL else ():
+            add(split_request(section, name.model, runtime.block_builder), len(section.statements))
+        for key, claims in by_page.items():
+            unknown += await runtime.index.find(key) is None
+            url = str(plan.binding.sources[claims[0].source].url)
+            try:
+                evidence = await runtime.pages.evidence_for(url)
+            except CacheError:
+                continue  # known not to be readable
+            if name.provider == LEXICAL:
+                continue
+            page = await runtime.page_preparer.prepare(evidence, use_screenshot=bool(evidence.capture.part_names))
+            for part in requests_of(claims):
+                add(audit_request(part, page, name.model, runtime.block_builder), len(part))
+    price = settings.prices.of(name.model)
+    usd = 0.0 if name.provider == LEXICAL else None
+    if price is not None:
+        usd = price.usd(input_tokens=input_tokens, output_tokens=output_tokens)
+    return CheckEstimate(
+        model=LEXICAL if name.provider == LEXICAL else str(name),
+        sentences=plan.sentences,
+        statements=len(claimed),
+        cited_statements=sum(bool(one.statement.marks) for one in claimed),
+        citations=len(plan.binding.marks),
+        pages=len(plan.urls),
+        unknown_pages=unknown,
+        calls=calls,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        usd=usd,
+    )

@@ -1,0 +1,100 @@
+"""Dashboard pages of citation checks: list with a form, state of a running check, reading view of a finished one."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, File, Form, Request, Response, UploadFile
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from app.dashboard.errors import EmptyForm
+from app.dashboard.html_route import HtmlRoute
+from app.dashboard.jobs import TERMINAL, IdPath, IdQuery
+from app.dashboard.rendering import HEADERS
+from app.dashboard.viewer import FormCheck, Viewer, ViewerDep
+from app.features.check.pipeline import MAX_REPORT_CHARS
+from app.features.check.report import CheckDocument
+from app.features.check.view import render_view
+
+router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
+
+_PER_PAGE = 50
+
+
+@router.get("/checks")
+async def checks(viewer: ViewerDep, cursor: IdQuery = None) -> Response:
+    """List the checks, newest first, below a form for a new one."""
+    listed = await viewer.api.get("/v1/checks", limit=_PER_PAGE, cursor=cursor)
+    return await viewer.page(
+        "checks.html", title="Checks", here="checks", json="/v1/checks", checks=listed["items"],
+        following=listed["next_cursor"],
+    )  # fmt: skip
+
+
+@router.post("/checks", dependencies=[FormCheck])
+async def submit(
+    viewer: ViewerDep,
+    text: Annotated[str, Form()] = "",
+    url: Annotated[str, Form()] = "",
+    file: Annotated[UploadFile | None, File()] = None,
+) -> Response:
+    """Check a report that was pasted, uploaded or published."""
+    body: dict[str, Any] = {}
+    if file is not None and file.filename:
+        content = await file.read(4 * MAX_REPORT_CHARS + 1)
+        try:
+            body = {"text": content.decode("utf-8"), "name": file.filename[:200]}
+        except UnicodeDecodeError as error:
+            raise EmptyForm(f"The file is not UTF-8: byte {error.start}. Save it as UTF-8.") from None
+    elif text.strip():
+        body = {"text": text.replace("\r\n", "\n")}
+    elif url.strip():
+        body = {"url": url.strip()}
+    else:
+        raise EmptyForm("Paste a report, choose a file, or give the address of a published report.")
+    accepted = await viewer.api.post("/v1/checks", body)
+    return RedirectResponse(f"/checks/{accepted['id']}", 303, headers=HEADERS)
+
+
+@router.get("/checks/{check_id}")
+async def check(check_id: IdPath, request: Request, viewer: ViewerDep) -> Response:
+    """Show the reading view of a check, or its state if it has no document yet."""
+    found = await viewer.api.get(f"/v1/checks/{check_id}")
+    polled = "HX-Request" in request.headers
+    if found["document"] is None:
+        values: dict[str, Any] = {"check": found, "live": found["status"] not in TERMINAL}
+        if polled:
+            return await viewer.fragment("check_state.html", **values)
+        return await viewer.page(
+            "check.html", title=found["name"], here="checks", json=f"/v1/checks/{check_id}", **values
+        )
+    if polled:
+        return Response(status_code=204, headers={**HEADERS, "HX-Redirect": f"/checks/{check_id}"})
+    document = CheckDocument.model_validate(found["document"])
+    nonce = secrets.token_urlsafe(18)
+    view = await render_view(document, _bodies(viewer, document), home="/checks", nonce=nonce)
+    policy = (
+        f"default-src 'none'; img-src data:; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'none'"
+    )
+    return HTMLResponse(view.encode("utf-8", "replace"), headers={**HEADERS, "Content-Security-Policy": policy})
+
+
+def _bodies(viewer: Viewer, document: CheckDocument) -> Any:
+    """Return a function that reads the bodies of the captures of a check by their hash, through the API."""
+    paths: dict[str, tuple[str, Mapping[str, int]]] = {}
+    for source in document.sources:
+        if source.page is not None:
+            for name, digest in source.page.bodies.items():
+                kind, _, number = name.partition("-")
+                params = {"n": int(number)} if number.isdigit() else {}
+                paths[digest] = (f"/v1/pages/{source.page.page_id}/{kind}", params)
+
+    async def read(digest: str) -> bytes | None:
+        path, params = paths[digest]
+        response = await viewer.api.request("GET", path, params=params)
+        return None if response.is_error else response.content
+
+    return read

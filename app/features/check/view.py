@@ -1,0 +1,279 @@
+"""Reading view of a finished check: one HTML file without network access, also shown by the dashboard.
+
+The report is on the left, with each statement in the colour of its outcome. The panel of a statement shows its claims,
+the verdict on each source, the quotes in their context, and the part of the screenshot that shows them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import json
+import secrets
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any, Final
+from urllib.parse import quote, urldefrag, urlsplit
+
+from markupsafe import Markup
+from PIL import Image
+
+from app.dashboard.answer_renderer import SHORT_CHARS, run_in_child
+from app.dashboard.assets import Assets
+from app.dashboard.leaf_view import Box, Places, places_of
+from app.dashboard.passages import Passage, Piece, passages, pieces
+from app.dashboard.rendering import create_environment
+from app.features.check import FEATURE, report_html
+from app.features.check.report import (
+    CapturedPage,
+    CheckDocument,
+    ClaimVerdict,
+    ReportClaim,
+    ReportSource,
+    Statement,
+    StatementKind,
+)
+from app.features.check.report_html import MarkedSpan, decorated, plain_report
+
+ReadBody = Callable[[str], Awaitable[bytes | None]]
+"""Returns the body with a SHA-256 from the blob store; None if it is missing."""
+
+OUTCOMES: Final[Mapping[str, tuple[str, str, str]]] = {
+    "supported": ("Supported", "passed", "Each claim is supported by a source."),
+    "partly_supported": ("Partly supported", "partial", "The sources support a part of it."),
+    "not_supported": ("Not supported", "failed", "The sources do not contain it."),
+    "contradicted": ("Contradicted", "failed", "A source states the opposite."),
+    "dead": ("Source gone", "skipped", "The cited pages do not exist."),
+    "uncited": ("Uncited", "skipped", "It states a fact and cites no source."),
+    "unreadable": ("Unreadable", "not_judged", "Not judged, because a source could not be read."),
+    "not_judged": ("Not judged", "not_judged", "Not judged: no usable reply, or the budget is spent."),
+}  # fmt: skip
+"""Display name, icon and meaning of the outcomes, in the order of the legend."""
+
+MAX_PICTURE_BYTES: Final = 12_000_000
+"""Size of all pictures of a view, as base64. Verdicts beyond have no picture."""
+_PICTURE_WIDTH_PX: Final = 760
+_MARGIN: Final = 0.9
+"""Height of the screenshot above and below a quote, as a share of the screenshot's width. About 12 lines of text."""
+_FRAGMENT_WORDS: Final = 5
+_UNREADABLE = (OSError, ValueError, SyntaxError, Image.DecompressionBombError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """Part of a screenshot as data URI, with the frames of the quotes as (x, y, width, height) in pixels."""
+
+    src: str
+    width: int
+    height: int
+    frames: Sequence[tuple[int, int, int, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictView:
+    """Verdict with its source, the quotes in their context, and links."""
+
+    verdict: ClaimVerdict
+    source: ReportSource
+    passages: Sequence[Passage] = ()
+    transcribed: Sequence[str] = ()
+    """Quotes from screenshots, which have no position."""
+    missing: Sequence[str] = ()
+    """Quotes that the stored text does not contain at the recorded position."""
+    picture: Picture | None = None
+    live: str | None = None
+    """Address of the page with a text fragment, so that browsers scroll to the quote."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimView:
+    """Claim with its verdicts. ``is_statement``: it is the whole statement, so its text is not repeated."""
+
+    claim: ReportClaim
+    is_statement: bool
+    verdicts: Sequence[VerdictView]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """Details of one statement. ``words`` are its text, with the unsupported words as quotes."""
+
+    number: int
+    statement: Statement
+    words: Sequence[Piece]
+    claims: Sequence[ClaimView]
+
+
+async def render_view(
+    document: CheckDocument, read: ReadBody, *, home: str | None = None, nonce: str | None = None
+) -> str:
+    """Return the view of a check as an HTML document that needs no network.
+
+    Args:
+        document: The finished check.
+        read: Reads page texts, screenshots and positions by their hash.
+        home: Link to the page of all checks in the dashboard, or None for a file.
+        nonce: Value that the Content-Security-Policy allows for the style and the script; None: a new one.
+    """
+    marked = [MarkedSpan(each.start, each.end, each.kind is StatementKind.TABLE_ROW) for each in document.statements]
+    report = await _report(document.report.text, marked)
+    evidence = _Evidence(document.sources, read)
+    panels = [await _panel(number, each, evidence) for number, each in enumerate(document.statements)]
+    return await asyncio.to_thread(_render, document, report, panels, home, nonce or secrets.token_urlsafe(18))
+
+
+async def _report(text: str, marked: Sequence[MarkedSpan]) -> str:
+    if len(text) <= SHORT_CHARS:
+        rendered = await asyncio.to_thread(report_html.report_html, text, marked)
+    else:
+        spans = [[each.start, each.end, each.is_row] for each in marked]
+        rendered = await run_in_child(report_html.__name__, [text, spans])
+    return plain_report(text, marked) if rendered is None else rendered
+
+
+async def _panel(number: int, statement: Statement, evidence: _Evidence) -> Panel:
+    spans = [(each.start - statement.start, each.end - statement.start) for each in statement.unsupported]
+    claims = []
+    for claim in statement.claims:
+        verdicts = [await evidence.verdict(each) for each in claim.verdicts]
+        claims.append(ClaimView(claim=claim, is_statement=len(statement.claims) == 1, verdicts=verdicts))
+    return Panel(number=number, statement=statement, words=pieces(statement.text, spans), claims=claims)
+
+
+@dataclass(slots=True)
+class _Evidence:
+    """Reads the bodies of pages, each text once, and cuts pictures from screenshots."""
+
+    sources: Sequence[ReportSource]
+    read: ReadBody
+    picture_bytes: int = 0
+    _texts: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
+
+    async def verdict(self, verdict: ClaimVerdict) -> VerdictView:
+        source = self.sources[verdict.source]
+        page = source.page
+        if page is None or not verdict.quotes:
+            return VerdictView(verdict=verdict, source=source, live=_web_url(source.url))
+        text, places = await self._text(page)
+        in_text = [each for each in verdict.quotes if each.origin == "text"]
+        found = [each for each in in_text if text[each.start : each.end] == each.text]
+        spans = [(each.start, each.end) for each in found]
+        url = _web_url(page.final_url or page.url)
+        return VerdictView(
+            verdict=verdict,
+            source=source,
+            passages=passages(text, spans, context_chars=220),
+            transcribed=[each.text for each in verdict.quotes if each.origin != "text"],
+            missing=[each.text for each in in_text if each not in found],
+            picture=await self._picture(page, places_of(places, spans)) if spans else None,
+            live=text_fragment_url(url, found[0].text) if url and found and page.kind == "web" else url,
+        )
+
+    async def _text(self, page: CapturedPage) -> tuple[str, Mapping[str, Any]]:
+        if page.page_id not in self._texts:
+            text = await self._body(page, "text")
+            places = await self._body(page, "places")
+            self._texts[page.page_id] = (
+                (text or b"").decode("utf-8", "replace"),
+                json.loads(places) if places is not None else {},
+            )
+        return self._texts[page.page_id]
+
+    async def _body(self, page: CapturedPage, name: str) -> bytes | None:
+        digest = page.bodies.get(name)
+        return None if digest is None else await self.read(digest)
+
+    async def _picture(self, page: CapturedPage, places: Places) -> Picture | None:
+        if places.top is None or self.picture_bytes > MAX_PICTURE_BYTES:
+            return None
+        screenshot = await self._body(page, f"screenshot-{places.top[0]}")
+        if screenshot is None:
+            return None
+        picture = await asyncio.to_thread(_cut, screenshot, places, places.boxes[places.top[0]])
+        self.picture_bytes += 0 if picture is None else len(picture.src)
+        return picture
+
+
+def _cut(screenshot: bytes, places: Places, boxes: Sequence[Box]) -> Picture | None:
+    """Cut the part of a screenshot around the first box, and scale it down. None if it cannot be decoded."""
+    made = io.BytesIO()
+    try:
+        with Image.open(io.BytesIO(screenshot)) as image:
+            width, height = image.size
+            margin = round(width * _MARGIN / 2)
+            first = boxes[0]
+            top = max(0, round(first.top * height / places.unit) - margin)
+            bottom = min(height, round((first.top + first.height) * height / places.unit) + margin)
+            scale = min(1.0, _PICTURE_WIDTH_PX / width)
+            size = (max(1, round(width * scale)), max(1, round((bottom - top) * scale)))
+            part = image.crop((0, top, width, max(bottom, top + 1))).convert("RGB")
+            part.resize(size, Image.Resampling.LANCZOS).save(made, "JPEG", quality=72, optimize=True)
+    except _UNREADABLE:
+        return None
+    frames = [
+        (
+            round(box.left * width / places.unit * scale) - 2,
+            round((box.top * height / places.unit - top) * scale) - 2,
+            round(box.width * width / places.unit * scale) + 4,
+            round(box.height * height / places.unit * scale) + 4,
+        )
+        for box in boxes
+        if top <= box.top * height / places.unit < bottom
+    ]
+    encoded = base64.b64encode(made.getvalue()).decode()
+    return Picture(src=f"data:image/jpeg;base64,{encoded}", width=size[0], height=size[1], frames=frames)
+
+
+def _web_url(url: str | None) -> str | None:
+    """Return a URL if it may be a link."""
+    try:
+        return url if url is not None and urlsplit(url).scheme in {"http", "https"} else None
+    except ValueError:
+        return None
+
+
+def text_fragment_url(url: str, text: str) -> str:
+    """Return a URL with a text fragment (WICG draft "URL Fragment Text Directives") that highlights ``text``.
+
+    >>> text_fragment_url("https://a.example/x#top", "one two-three")
+    'https://a.example/x#top:~:text=one%20two%2Dthree'
+    """
+    words = text.split()
+    if len(words) > 2 * _FRAGMENT_WORDS:
+        parts = [" ".join(words[:_FRAGMENT_WORDS]), " ".join(words[-_FRAGMENT_WORDS:])]
+    else:
+        parts = [" ".join(words)]
+    base, fragment = urldefrag(url)
+    written = ",".join(quote(part, safe="").replace("-", "%2D") for part in parts)
+    return f"{base}#{fragment.partition(':~:')[0]}:~:text={written}"
+
+
+def _render(document: CheckDocument, report: str, panels: Sequence[Panel], home: str | None, nonce: str) -> str:
+    environment = create_environment(Assets(), (FEATURE,))
+    macros: Any = environment.get_template("check_parts.html").make_module({"outcomes": OUTCOMES})
+    buttons = [str(macros.statement_button(panel)) for panel in panels]
+    classes = [f"o-{panel.statement.outcome}" for panel in panels]
+    return environment.get_template("check_view.html").render(
+        check=document,
+        outcomes=OUTCOMES,
+        panels=panels,
+        report=Markup(decorated(report, classes, buttons)),  # noqa: S704 - sanitized by ``render_markdown`` or escaped
+        unbound=[(panel, each) for panel, each in _citations(panels) if each.source is None],
+        unused=[each for each in document.sources if not each.marks],
+        home=home,
+        nonce=nonce,
+        style=Markup(_asset("app.dashboard", "style.css") + _asset(__package__, "check.css")),  # noqa: S704 - our files
+        script=Markup(_asset(__package__, "check.js")),  # noqa: S704 - our file
+    )
+
+
+def _citations(panels: Sequence[Panel]) -> Iterator[tuple[Panel, Any]]:
+    for panel in panels:
+        for each in panel.statement.citations:
+            yield panel, each
+
+
+def _asset(package: str, name: str) -> str:
+    return resources.files(package).joinpath("static", name).read_text("utf-8")

@@ -1,0 +1,152 @@
+"""Citation checks over HTTP: jobs with a document, owners, budgets and invalid input."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+from jsonschema_rs import Draft202012Validator
+
+from app.demo.expected import page_texts
+from tests.integration.app.api.api_calls import assert_problem, wait_for_job
+from tests.integration.app.api.conftest import OpenApi
+from tests.integration.app.features.check.test_pipeline import MODEL, REPORT, SITE, audit, split
+from tests.standin.llm import StandInLLM
+
+
+async def start(api: httpx.AsyncClient, body: dict[str, Any], **headers: str) -> dict[str, Any]:
+    response = await api.post("/v1/checks", json=body, headers=headers)
+    assert response.status_code == 202, response.text
+    assert response.headers["location"] == response.json()["url"]
+    accepted: dict[str, Any] = response.json()
+    return accepted
+
+
+async def wait_until_paused(api: httpx.AsyncClient, job_id: str) -> dict[str, Any]:
+    async with asyncio.timeout(240):
+        while True:
+            job: dict[str, Any] = (await api.get(f"/v1/jobs/{job_id}")).json()
+            if job["stage"] == "paused" or job["status"] == "failed":
+                return job
+            await asyncio.sleep(0.02)
+
+
+async def test_check_is_a_job_whose_result_has_the_document(open_api: OpenApi) -> None:
+    async with open_api(pages=page_texts(), model="lexical") as api:
+        accepted = await start(api, {"name": "bay.md", "text": REPORT})
+        assert (accepted["citations"], accepted["pages"]) == (4, 3)
+        job = await wait_for_job(api, accepted["id"])
+        assert (job["status"], job["kind"], job["error"]) == ("succeeded", "check", None)
+        check = (await api.get(accepted["url"])).json()
+        schema = (await api.get("/v1/schema/check.json")).json()
+        listed = (await api.get("/v1/checks")).json()["items"]
+        results = (await api.get("/v1/results")).json()["items"]
+
+    document = check["document"]
+    Draft202012Validator(schema).validate(document)
+    assert (document["id"], document["baseline"], document["report"]["name"]) == (accepted["id"], True, "bay.md")
+    assert document["report"]["text"] == REPORT
+    assert document["statements"][0]["outcome"] == "supported"
+    assert [(one["id"], one["name"], "document" in one) for one in listed] == [(accepted["id"], "bay.md", False)]
+    assert results == []  # not the result of an answer
+
+
+async def test_published_page_and_reply_are_reports(open_api: OpenApi) -> None:
+    text = "The Velm Institute was founded in 1931."
+    annotation: dict[str, Any] = {"type": "url_citation", "start_index": 0, "end_index": len(text), "title": "History"}
+    content = [
+        {"type": "output_text", "text": text, "annotations": [annotation | {"url": f"{SITE}/institute/history"}]}
+    ]
+    reply = {"object": "response", "output": [{"type": "message", "role": "assistant", "content": content}]}
+    published = {
+        "https://reports.example/bay": f"Karrow Bay. {text} [1]\n\nReferences:\n[1] {SITE}/institute/history\n"
+    }
+    async with open_api(pages={**page_texts(), **published}, model="lexical") as api:
+        from_reply = await start(api, {"reply": reply})
+        from_page = await start(api, {"url": "https://reports.example/bay"})
+        assert from_page["citations"] is None
+        documents = []
+        for accepted in (from_reply, from_page):
+            await wait_for_job(api, accepted["id"])
+            documents.append((await api.get(accepted["url"])).json()["document"])
+
+    assert [documents[0]["statements"][0]["outcome"], documents[1]["report"]["url"]] == [
+        "supported",
+        "https://reports.example/bay",
+    ]
+    assert "supported" in documents[1]["counts"]
+
+
+async def test_idempotency_key_starts_one_check(open_api: OpenApi) -> None:
+    async with open_api(workers=0) as api:
+        key = {"Idempotency-Key": "one"}
+        first, second = await start(api, {"text": REPORT}, **key), await start(api, {"text": REPORT}, **key)
+        other = await api.post("/v1/checks", json={"text": f"{REPORT}More."}, headers=key)
+
+    assert first == second
+    assert_problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
+
+
+async def test_budget_stops_the_job_with_the_document_so_far(open_api: OpenApi) -> None:
+    async with StandInLLM(extractions={"SplitReply": split, "PageAudit": audit}) as model:
+        settings = {"model": MODEL, "openai_base_url": model.base_url, "openai_api_key": "key", "max_llm": 1}
+        async with open_api(pages=page_texts(), **settings) as api:
+            accepted = await start(api, {"text": REPORT, "budget_usd": 0.0001})
+            job = await wait_until_paused(api, accepted["id"])
+            document = (await api.get(accepted["url"])).json()["document"]
+
+    assert job["error"]["code"] == "BUDGET"
+    assert document["status"] == "stopped"
+    assert document["not_judged"]["budget"] > 0
+    assert document["budget"] == {"limit_usd": 0.0001, "exhausted": True}
+
+
+async def test_queued_check_can_be_cancelled(open_api: OpenApi) -> None:
+    async with open_api(workers=0) as api:
+        accepted = await start(api, {"text": REPORT})
+        await api.post(f"/v1/jobs/{accepted['id']}/cancel")
+        check = (await api.get(accepted["url"])).json()
+
+    assert (check["status"], check["document"]) == ("cancelled", None)
+
+
+async def test_checks_of_another_owner_do_not_exist(open_api: OpenApi) -> None:
+    keys = "ada:submit:key-of-ada-0123456789abc,bob:submit:key-of-bob-0123456789abc"
+    async with open_api(workers=0, api_keys=keys) as api:
+        ada = {"Authorization": "Bearer key-of-ada-0123456789abc"}
+        bob = {"Authorization": "Bearer key-of-bob-0123456789abc"}
+        accepted = await start(api, {"text": REPORT}, **ada)
+        assert (await api.get(accepted["url"], headers=ada)).status_code == 200
+        assert_problem(await api.get(accepted["url"], headers=bob), 404, "NOT_FOUND")
+        assert (await api.get("/v1/checks", headers=bob)).json()["items"] == []
+        assert (await api.post("/v1/checks", json={"text": REPORT})).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({}, ""),
+        ({"text": REPORT, "url": "https://a.example/"}, ""),
+        ({"text": " \n"}, "text"),
+        ({"text": "a\0b"}, "text"),
+        ({"url": "ftp://a.example/"}, "url"),
+        ({"text": REPORT, "budget_usd": -1}, "budget_usd"),
+        ({"text": REPORT, "model": "nobody/model"}, "model"),
+        ({"text": "Water is wet [1]. " * 10_001 + "\n\nReferences:\n[1] https://a.example/\n"}, "text"),
+    ],
+)
+async def test_invalid_reports_are_rejected(api: httpx.AsyncClient, body: dict[str, Any], path: str) -> None:
+    response = await api.post("/v1/checks", json=body)
+    assert response.status_code == 422
+    assert any(path in error["path"] for error in response.json()["errors"])
+
+
+async def test_unreadable_published_page_fails_the_job(open_api: OpenApi) -> None:
+    async with open_api(pages=page_texts(), model="lexical") as api:
+        accepted = await start(api, {"url": "https://reports.example/none"})
+        job = await wait_for_job(api, accepted["id"])
+
+    assert (job["status"], job["error"]["code"]) == ("failed", "REPORT_REJECTED")
+    assert "The report cannot be read" in job["error"]["detail"]

@@ -1,0 +1,140 @@
+"""``assay check`` on stored pages, without a browser: output, exit codes and the estimate."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema_rs import Draft202012Validator
+
+from app.cli.program import run
+from app.demo.expected import page_texts
+from app.engine.text_judging import TextCapturer
+from app.features.check.report import document_schema
+from cache.blobs import BlobStore
+from cache.capture_index import FolderIndex
+from cache.pages import PageCache
+
+SITE = "http://127.0.0.1:8765"
+REPORT = f"""# Karrow Bay
+
+The Velm Institute was founded in 1931 [1]. The tide museum is closed on Mondays [2].
+An adult ticket costs 990 crowns [3].
+
+References:
+[1] {SITE}/institute/history
+[2] {SITE}/museum
+[3] {SITE}/museum/tickets
+"""
+
+
+async def store_pages(data: Path) -> None:
+    index = await FolderIndex.open(data / "captures")
+    pages = PageCache(TextCapturer(page_texts()), BlobStore.open((data / "blobs").as_uri()), index)
+    for url in page_texts():
+        await pages.get(url)
+    await pages.aclose()
+
+
+@pytest.fixture
+def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A report in a folder whose data folder has its pages."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ASSAY_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    (tmp_path / "data").mkdir()
+    asyncio.run(store_pages(tmp_path / "data"))
+    path = tmp_path / "report.md"
+    path.write_text(REPORT, "utf-8")
+    return path
+
+
+def check(*arguments: str | Path) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        run(["check", *map(str, arguments)])
+    return int(stopped.value.code or 0)
+
+
+def test_table_marks_the_baseline_and_the_unsupported_words(report: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(report, "--model", "lexical") == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("BASELINE: Judged by the lexical baseline")
+    assert "1 not supported, 2 supported" in printed
+    assert "line 4: not supported: An adult ticket costs 990 crowns [3]." in printed
+    assert "unsupported: 990" in printed
+
+
+def test_json_matches_the_schema_and_names_the_baseline(report: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(report, "--model", "lexical", "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    Draft202012Validator(document_schema()).validate(document)
+    assert document["baseline"] is True
+    assert document["model"] == "lexical"
+    assert document["report"]["name"] == "report.md"
+    assert document["figures"]["citation_precision_liu2023"]["count"] == 2
+
+
+def test_markdown_summary_has_figures_and_no_markup_of_the_report(
+    report: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report.write_text(REPORT.replace("An adult", "@everyone `<b>` | adult"), "utf-8")
+    assert check(report, "--model", "lexical", "--markdown") == 0
+    printed = capsys.readouterr().out
+    assert "**Baseline, not a model.**" in printed
+    assert "| citation precision (Liu et al. 2023) | 67% |" in printed
+    assert r"`@everyone '<b>' \| adult ticket costs 990 crowns [3].`" in printed
+
+
+def test_minimum_precision_sets_the_exit_code(report: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(report, "--model", "lexical", "--min-precision", "0.6") == 0
+    assert check(report, "--model", "lexical", "--min-precision", "0.9") == 1
+    assert "citation precision 0.6667 is below 0.9" in capsys.readouterr().err
+
+
+def test_unknown_precision_is_neither_met_nor_missed(report: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report.write_text("The Velm Institute was founded in 1931.\n", "utf-8")
+    assert check(report, "--model", "lexical", "--min-precision", "0.9") == 3
+    captured = capsys.readouterr()
+    assert "The report has no citations." in captured.out
+    assert "no citation was judged" in captured.err
+
+
+def test_html_is_written(report: Path, tmp_path: Path) -> None:
+    assert check(report, "--model", "lexical", "--html", tmp_path / "out.html") == 0
+    page = (tmp_path / "out.html").read_text("utf-8")
+    assert "An adult ticket costs 990 crowns" in page
+
+
+def test_missing_key_names_the_setting_and_the_baseline(report: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(report, "--model", "openai/gpt-6-luna") == 1
+    error = capsys.readouterr().err
+    assert "OPENAI_API_KEY" in error
+    assert "--model lexical" in error
+
+
+def test_dry_run_counts_without_a_key(report: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(report, "--dry-run", "--model", "openai/gpt-6-luna", "--json") == 0
+    estimate = json.loads(capsys.readouterr().out)
+    assert (estimate["statements"], estimate["citations"], estimate["pages"]) == (3, 3, 3)
+    # One request divides the statements, and one judges the claims of each page.
+    assert (estimate["calls"], estimate["unknown_pages"]) == (4, 0)
+    assert estimate["input_tokens"] > 1_000
+    assert estimate["usd"] > 0
+
+
+def test_report_of_two_megabytes_is_estimated(report: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sentence = "The tide museum is closed on Mondays, and the harbour master keeps a long list of the boats [2]. "
+    body = "\n\n".join(f"## Part {number}\n\n{sentence * 400}" for number in range(55))
+    report.write_text(f"{body}\n\nReferences:\n[2] {SITE}/museum\n", "utf-8")
+    assert report.stat().st_size > 2_000_000
+    assert check(report, "--dry-run", "--model", "lexical", "--json") == 1
+    assert "22,000 citations (maximum 10,000)" in capsys.readouterr().err
+
+    report.write_text(report.read_text("utf-8").replace(" [2]. ", ". "), "utf-8")
+    assert check(report, "--dry-run", "--model", "openai/gpt-6-luna", "--json") == 0
+    estimate = json.loads(capsys.readouterr().out)
+    assert estimate["sentences"] == 22_000
+    assert estimate["calls"] == 550

@@ -1,0 +1,132 @@
+"""``assay check FILE --bind``: JSON, table and invalid files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.cli.program import run
+
+REPORT = """# Water
+
+Water is wet 💧 [1]. Ice is cold [2]. Fire is hot [7].
+
+References:
+[1] https://a.example/x - Title A
+[2] Title B
+[3] https://c.example/z - Title C
+"""
+
+
+def check(*arguments: str | Path) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        run(["check", *map(str, arguments)])
+    assert isinstance(stopped.value.code, int)
+    return stopped.value.code
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    path = tmp_path / "report.md"
+    path.write_text(REPORT, "utf-8")
+    return path
+
+
+def test_json_has_marks_and_sources(report: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(report, "--bind", "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [(mark["mark"], mark["url"], mark["title"], mark["statement"]) for mark in document["marks"]] == [
+        ("[1]", "https://a.example/x", "Title A", "Water is wet 💧 [1]."),
+        ("[2]", None, "Title B", "Ice is cold [2]."),
+        ("[7]", None, "", "Fire is hot [7]."),
+    ]
+    assert [mark["source"] for mark in document["marks"]] == [0, 1, None]
+    assert all(REPORT[mark["start"] : mark["end"]] == mark["mark"] for mark in document["marks"])
+    assert document["sources"] == [
+        {"url": "https://a.example/x", "title": "Title A", "marks": ["[1]"]},
+        {"url": None, "title": "Title B", "marks": ["[2]"]},
+        {"url": "https://c.example/z", "title": "Title C", "marks": []},
+    ]
+
+
+def test_table_names_unbound_marks_and_unused_sources_with_lines(
+    report: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check(report, "--bind") == 0
+    printed = capsys.readouterr().out
+    assert printed.split()[:5] == ["citations", "bound", "unbound", "sources", "unused"]
+    assert [line.split() for line in printed.splitlines()][3] == ["3", "2", "1", "3", "1"]
+    assert "1 of the bound citations refer to a source without a URL." in printed
+    assert "  line 3: [7]  Fire is hot [7]." in printed
+    assert "  line 8: https://c.example/z  Title C" in printed
+
+
+def test_offsets_count_windows_line_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = REPORT.replace("\n", "\r\n")
+    (tmp_path / "report.md").write_bytes(text.encode())
+    assert check(tmp_path / "report.md", "--bind", "--json") == 0
+    [first, *_] = json.loads(capsys.readouterr().out)["marks"]
+    assert text[first["start"] : first["end"]] == "[1]"
+
+
+def test_report_without_citations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "report.md"
+    path.write_text("Water is wet.\n", "utf-8")
+    assert check(path, "--bind") == 0
+    assert "contains no citations" in capsys.readouterr().out
+    assert check(path, "--bind", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"marks": [], "sources": []}
+
+
+def test_invalid_utf8_names_the_byte(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "report.md"
+    path.write_bytes(b"Water\nis \xff wet [1].")
+    assert check(path, "--bind") == 2
+    assert "is not UTF-8: byte 0xff at offset 9 (line 2)" in capsys.readouterr().err
+
+
+def test_missing_file_folder_and_contradicting_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(tmp_path / "none.md", "--bind") == 2
+    assert "no such file" in capsys.readouterr().err
+    assert check(tmp_path, "--bind") == 2
+    assert "is a folder" in capsys.readouterr().err
+    assert check(tmp_path / "none.md") == 2
+    assert "no such file" in capsys.readouterr().err
+    assert check("--bind") == 2
+    assert "--bind needs a FILE or URL" in capsys.readouterr().err
+    assert check(tmp_path / "none.md", "--json", "--markdown") == 2
+    assert "--json and --markdown exclude each other" in capsys.readouterr().err
+
+
+def test_too_many_marks_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "report.md"
+    path.write_text("[1-50] " * 2_001, "utf-8")
+    assert check(path, "--bind") == 1
+    assert "more than 30,000 citation marks" in capsys.readouterr().err
+
+
+def test_control_characters_of_a_report_are_not_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "report.md"
+    path.write_text("Water \x1b[31m is wet [1].", "utf-8")
+    assert check(path, "--bind") == 0
+    assert "\x1b[31m" not in capsys.readouterr().out
+
+
+def test_reply_of_a_provider_is_read_as_its_markdown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "Water 💧 is wet."
+    annotation = {"type": "url_citation", "start_index": 0, "end_index": len(text), "url": "https://a.example/x"}
+    content = [{"type": "output_text", "text": text, "annotations": [annotation | {"title": "A"}]}]
+    reply = {"object": "response", "output": [{"type": "message", "role": "assistant", "content": content}]}
+    path = tmp_path / "reply.json"
+    path.write_text(json.dumps(reply), "utf-8")
+    assert check(path, "--bind", "--json") == 0
+    [mark] = json.loads(capsys.readouterr().out)["marks"]
+    assert mark["url"] == "https://a.example/x"
+
+    annotation["end_index"] = 1_000
+    content[0]["annotations"] = [annotation]
+    path.write_text(json.dumps(reply), "utf-8")
+    assert check(path) == 2
+    assert "end_index" in capsys.readouterr().err

@@ -1,0 +1,126 @@
+"""Content of the reading view of a check."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser as HTMLParser
+from selectolax.lexbor import LexborNode
+
+from app.features.check import view
+from app.features.check.report import CheckDocument
+from app.features.check.view import render_view, text_fragment_url
+from tests.unit.app.features.check.checked import checked_report
+
+
+async def shown(home: str | None = None, **changes: object) -> HTMLParser:
+    document, evidence = checked_report(**changes)
+    return HTMLParser(await render_view(document, evidence.read, home=home))
+
+
+def first(parent: HTMLParser | LexborNode, selector: str) -> LexborNode:
+    found = parent.css_first(selector)
+    assert found is not None
+    return found
+
+
+def body_of(document: CheckDocument, name: str) -> str:
+    page = document.sources[0].page
+    assert page is not None
+    return page.bodies[name]
+
+
+async def test_each_statement_has_the_class_of_its_outcome_and_a_panel():
+    page = await shown()
+    document, _ = checked_report()
+    for number, statement in enumerate(document.statements):
+        parts = page.css(f"[data-statement='{number}']")
+        assert parts and all(f"o-{statement.outcome}" in (part.attributes["class"] or "") for part in parts)
+        assert first(page, f"#s{number} .claim").text().strip() == statement.text
+    assert len(page.css("a.at")) == len(document.statements)
+
+
+async def test_panel_shows_the_quote_in_its_context_framed_in_the_screenshot_and_linked_to_the_live_page():
+    page = await shown()
+    panel = first(page, "#s0")
+    assert first(panel, "mark").text() == "the Velm Institute was founded in 1931"
+    assert str(first(panel, ".shot-part img").attributes["src"]).startswith("data:image/jpeg;base64,")
+    assert len(panel.css(".shot-part rect")) >= 1
+    assert ":~:text=the%20Velm%20Institute" in str(first(panel, ".links a").attributes["href"])
+
+
+async def test_unsupported_words_are_marked_and_missing_verdicts_have_a_reason():
+    page = await shown()
+    assert first(page, "#s1 .claim .unsupported").text() == "after the flood of 1953"
+    assert "sign-in form" in first(page, "#s4 .why").text()
+    assert "budget" in first(page, "#s8 .why").text()
+
+
+async def test_quote_that_the_stored_page_lacks_is_reported_instead_of_framed():
+    document, evidence = checked_report()
+    text = body_of(document, "text")
+    evidence.bodies[text] = b"Something else."
+    page = HTMLParser(await render_view(document, evidence.read))
+    assert "does not contain this quote" in first(page, "#s0 .passage.wrong").text()
+    assert page.css("#s0 mark, #s0 .shot-part") == []
+
+
+async def test_view_without_bodies_keeps_the_verdicts():
+    document, _ = checked_report()
+
+    async def read(digest: str) -> None:
+        return None
+
+    page = HTMLParser(await render_view(document, read))
+    assert "Supported" in first(page, "#s0 h2").text()
+    assert page.css("img") == []
+
+
+async def test_damaged_screenshot_is_left_out():
+    document, evidence = checked_report()
+    evidence.bodies[body_of(document, "screenshot-0")] = b"\xff\xd8 no picture"
+    page = HTMLParser(await render_view(document, evidence.read))
+    assert page.css("#s0 img") == [] and first(page, "#s0 mark") is not None
+
+
+async def test_file_needs_no_network_and_the_dashboard_links_captures():
+    assert not re.search(r"(?:src|href)=\"(?!data:|#|https?://)", str((await shown()).html))
+    assert first(await shown(home="/checks"), "#s0 a[href^='/pages/page_']") is not None
+
+
+async def test_baseline_and_stopped_checks_say_so():
+    page = await shown(baseline=True, notice="Compares words only.")
+    assert "Compares words only." in first(page, ".check-head").text()
+    assert "Stopped" in first(page, ".check-head").text()
+
+
+async def test_hostile_texts_stay_texts():
+    document, evidence = checked_report()
+    source = document.sources[0].model_copy(update={"title": "<script>x()</script>", "url": "javascript:x()"})
+    hostile = document.model_copy(update={"sources": [source, *document.sources[1:]], "warnings": ["<img src=x>"]})
+    page = HTMLParser(await render_view(hostile, evidence.read))
+    assert len(page.css("script")) == 1 and page.css("img[src=x]") == [] and page.css("a[href^=javascript]") == []
+
+
+async def test_long_report_is_rendered_in_a_child_process(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(view, "SHORT_CHARS", 0)
+    page = await shown()
+    assert first(page, "#report h1").text() == "A weekend in Karrow Bay"
+    assert len(page.css("#report td [data-statement]")) == 2
+
+
+@pytest.mark.parametrize(
+    ("url", "text", "expected"),
+    [
+        ("https://a.example/", "one, two-three & four", "https://a.example/#:~:text=one%2C%20two%2Dthree%20%26%20four"),
+        ("https://a.example/#x:~:text=old", "new", "https://a.example/#x:~:text=new"),
+        (
+            "https://a.example/",
+            "1 2 3 4 5 6 7 8 9 10 11",
+            "https://a.example/#:~:text=1%202%203%204%205,7%208%209%2010%2011",
+        ),
+    ],
+)
+def test_text_fragments_are_escaped_and_long_quotes_become_ranges(url: str, text: str, expected: str):
+    assert text_fragment_url(url, text) == expected
