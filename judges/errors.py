@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Self
 
 from rubrics.verdict import Reason, Usage
@@ -56,6 +57,8 @@ class LLMError(JudgeError):
     shorter_page: ShorterPage | None = None
     retried: tuple[str, ...] = ()
     key: str = ""
+    tokens: Mapping[str, Any] = MappingProxyType({})
+    """Token counts of an unusable reply, as in ``LLMReply.tokens``."""
     request_format: Any = None
     """Request format (a ``judges.llm.request_formats.RequestFormat``), if the provider has several."""
 
@@ -77,7 +80,10 @@ class LLMUnavailable(LLMError):
         status: HTTP status; None without a response.
         retry_after_s: Delay that the provider asked for.
         tries: Number of attempts.
+        should_retry: False if the provider said that a retry cannot succeed (header ``x-should-retry``).
     """
+
+    should_retry = True
 
     def __init__(
         self,

@@ -18,7 +18,9 @@ from rubrics.schema import tree_json
 from rubrics.scoring import Score, compatible_score, tree_score
 from rubrics.verdict import Usage
 
-RESULT_SCHEMA_VERSION: Final = 1
+RESULT_SCHEMA_VERSION: Final = 2
+SCORING_VERSION: Final = 3
+"""Version of the rules that lead from replies of the judge to scores, as the public toolkit counts them."""
 NO_INFO: Final = {"no_info": "No information recorded"}
 LEXICAL_NOTICE: Final = (
     "Judged by the lexical baseline, which compares words, names, numbers and dates but not meaning."
@@ -53,39 +55,38 @@ def build_result(
     id: str | None,
     task_id: str,
     judge: Judge,
+    judged_with: Mapping[str, Any],
     model: str,
     prompts: Iterable[str],
     answer_sha256: str,
     tool_version: str,
     usage: Usage,
     timing: Mapping[str, Any],
-    pages: Iterable[Capture],
+    pages: Iterable[Mapping[str, Any]],
     calls: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the complete result.
 
-    ``summary`` is a ``get_summary()`` with ``status``, ``score`` and ``score_strict``. ``id`` is None if the result is
-    not stored. ``timing`` is in seconds by stage. ``calls`` identifies the record of model calls; None if there is
-    none.
+    ``summary`` is a ``get_summary()`` with ``status``, ``score`` and ``score_strict``. ``judged_with`` contains
+    ``judge`` (model, reasoning effort and temperature) and other keys about the run. ``id`` is None if the result is
+    not stored. ``timing`` is in seconds by stage. ``pages`` are entries as returned by ``page_json``.
+    ``calls`` identifies the record of model calls; None if there is none.
     """
     result = {
         "schema_version": RESULT_SCHEMA_VERSION,
         "id": id,
         "task_id": task_id,
         **summary,
-        "judge": {
-            "script_sha256": judge.sha256,
-            "name": judge.name,
-            "version": judge.version,
-            "kind": judge.kind.value,
-        },
+        **judged_with,
+        "script": {"name": judge.name, "version": judge.version, "kind": judge.kind.value, "sha256": judge.sha256},
+        "eval_script_sha256": judge.sha256,
         "model": model,
         "prompts": sorted(set(prompts)),
         "answer_sha256": answer_sha256,
         "tool_version": tool_version,
         "usage": asdict(usage),
         "timing": dict(timing),
-        "pages": [page_json(capture) for capture in pages],
+        "pages": [dict(page) for page in pages],
         "calls": None if calls is None else dict(calls),
     }
     if model == LEXICAL:
@@ -118,6 +119,7 @@ def page_json(capture: Capture) -> dict[str, Any]:
         "gone": capture.gone,
         "source": capture.source.value,
         "provenance": dict(capture.provenance),
+        "owner": capture.owner,
         "bodies": {role: blob.sha256 for role, blob in blobs.items()},
     }
 

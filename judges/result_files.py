@@ -1,12 +1,15 @@
 """Names and paths of result files in the public folder layout, shared by ``assay evaluate`` and the compat package.
 
-A result is stored at ``<out>/<agent>/<task_id>/answer_<k>/results/<YYYYmmdd_HHMMSS>_answer_<k>.md.json``. A copy of the
-answer is stored in ``answer_<k>``. The newest result of an answer is the one whose name sorts last.
+A result is stored at ``<out>/<agent>/<task_id>/answer_<k>/results/<YYYYmmdd_HHMMSS>_answer_<k>.md.json``. Copies of the
+answer and its metadata are in ``answer_<k>``. Before an answer is judged again, its results move to
+``results/superseded``, so that an answer whose judging failed has no result.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,9 +19,15 @@ from cache.atomic_files import write_atomic
 
 STAMP_FORMAT = "%Y%m%d_%H%M%S"
 DEBUG_MARK = "_debug"
+SUPERSEDED = "superseded"
+FAILURE_FILE = "failed.json"
+METADATA_SUFFIX = ".meta.json"
 TASK_SUMMARY = "summary.json"
 AGENT_SUMMARY = "summary.json"
 MERGED_RESULTS = "all_results.json"
+
+_STAMP = re.compile(r"\d{8}_\d{6}")
+_RESULT_NAME = re.compile(r"(\d{8}_\d{6})_(.+)\.json", re.DOTALL)
 
 
 def agent_folder(out: Path, agent: str) -> Path:
@@ -54,23 +63,82 @@ class AnswerFolder:
     def answer_copy(self) -> Path:
         return self.path / self.answer_name
 
-    def result_path(self, at: datetime, *, debug: bool = False) -> Path:
-        """Return the path of a result that finished at ``at``."""
-        mark = DEBUG_MARK if debug else ""
-        return self.results / f"{at.strftime(STAMP_FORMAT)}_{self.answer_name}{mark}.json"
+    @property
+    def metadata_copy(self) -> Path:
+        return self.path / (self.answer_name.removesuffix(".md") + METADATA_SUFFIX)
 
-    def free_result_path(self, finished_at: datetime, *, debug: bool = False) -> Path:
-        """Like ``result_path``, but advance by one second while the path exists."""
-        while (path := self.result_path(finished_at, debug=debug)).exists():
-            finished_at += timedelta(seconds=1)
+    def result_path(self, at: datetime, *, debug: bool = False) -> Path:
+        """Return the path of the result with the time ``at``."""
+        return self.results / result_name(at.strftime(STAMP_FORMAT), self.answer_name, debug=debug)
+
+    def free_result_path(self, at: datetime, *, debug: bool = False) -> Path:
+        """Like ``result_path``, but advance by one second while a result, superseded or not, has this name."""
+        while (path := self.result_path(at, debug=debug)).exists() or (path.parent / SUPERSEDED / path.name).exists():
+            at += timedelta(seconds=1)
         return path
 
     def newest_result(self) -> Path | None:
-        """Return the newest result by name, without results of self-debug runs."""
-        if not self.results.is_dir():
-            return None
-        ending = f"_{self.answer_name}.json"
-        return max((path for path in self.results.iterdir() if path.name.endswith(ending)), default=None)
+        """Return the result with the newest stamp, without superseded ones and those of self-debug runs."""
+        return newest_result_file(self.results, self.answer_name)
+
+    def copy_inputs(self, answer: bytes, metadata: bytes | None) -> None:
+        """Store copies of the answer and its metadata file. Without ``metadata``, remove the old copy."""
+        write_atomic(self.answer_copy, answer)
+        if metadata is None:
+            self.metadata_copy.unlink(missing_ok=True)
+        else:
+            write_atomic(self.metadata_copy, metadata)
+
+    def write_failure(self, error: str, traceback: str = "") -> None:
+        """Store why the answer has no result."""
+        note = {"answer_name": self.answer_name, "error": error, "traceback": traceback}
+        write_json(self.path / FAILURE_FILE, note)
+
+    def clear_failure(self) -> None:
+        (self.path / FAILURE_FILE).unlink(missing_ok=True)
+
+
+def result_name(stamp: str, answer_name: str, *, debug: bool = False) -> str:
+    """Return the file name of a result. ``stamp`` has the format ``YYYYmmdd_HHMMSS``."""
+    return f"{stamp}_{answer_name}{DEBUG_MARK if debug else ''}.json"
+
+
+def is_stamp(text: str) -> bool:
+    """Return whether ``text`` has the format of the stamp of a result."""
+    return _STAMP.fullmatch(text) is not None
+
+
+def newest_result_file(results: Path, answer_name: str | None = None) -> Path | None:
+    """Return the result with the newest stamp in a results folder, of ``answer_name`` if given.
+
+    Results of self-debug runs are left out.
+    """
+    return max(_final_results(_files(results), answer_name), key=lambda path: path.name, default=None)
+
+
+def supersede_results(results: Path) -> list[Path]:
+    """Move everything in a results folder to its folder ``superseded``. Return the new paths."""
+    moved = []
+    for path in sorted(results.iterdir()) if results.is_dir() else ():
+        if path.name == SUPERSEDED:
+            continue
+        target = results / SUPERSEDED / path.name
+        target.parent.mkdir(exist_ok=True)
+        number = 1
+        while target.exists():
+            target, number = target.with_name(f"{path.stem}_{number}{path.suffix}"), number + 1
+        moved.append(path.rename(target))
+    return moved
+
+
+def _final_results(paths: Iterable[Path], answer_name: str | None) -> list[Path]:
+    """Return the paths whose name is that of a result, of ``answer_name`` if given, and not of a self-debug run."""
+    names = ((path, _RESULT_NAME.fullmatch(path.name)) for path in paths)
+    return [
+        path
+        for path, name in names
+        if name is not None and not name[2].endswith(DEBUG_MARK) and answer_name in (None, name[2])
+    ]
 
 
 def judged_tasks(out: Path, agent: str) -> list[str]:
@@ -91,6 +159,10 @@ def write_json(path: Path, document: Any) -> None:
     """Write JSON. Values that JSON does not support are converted with ``str``; lone surrogates become ``?``."""
     text = json.dumps(document, ensure_ascii=False, indent=2, default=str) + "\n"
     write_atomic(path, text.encode("utf-8", errors="replace"))
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
 
 
 def _folders(parent: Path) -> list[str]:

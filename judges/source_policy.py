@@ -12,7 +12,7 @@ from typing import Final
 
 from cache.capture import CaptureOutcome
 from cache.errors import BlobCorrupt, BlobMissing, CacheError, NoEvidence
-from rubrics.verdict import ModelRequest, Outcome, Reason, Usage, Verdict
+from rubrics.verdict import CheckNote, ModelRequest, Outcome, Reason, SourceCheck, Usage, Verdict
 
 BLOCKED: Final = frozenset(
     {CaptureOutcome.BLOCKED, CaptureOutcome.CAPTCHA, CaptureOutcome.LOGIN_WALL, CaptureOutcome.CONSENT_WALL}
@@ -47,6 +47,28 @@ def verdict_without_evidence(error: CacheError) -> Verdict:
     return Verdict(outcome=Outcome.NOT_JUDGED, reason=reason, reasoning=str(error))
 
 
+def check_of(url: str | None, verdict: Verdict) -> SourceCheck:
+    """Return the judgement on one source. ``url`` is None for the answer alone."""
+    is_judged = bool(verdict.votes) and verdict.outcome in (Outcome.PASSED, Outcome.FAILED)
+    return SourceCheck(
+        url=url,
+        passed=verdict.outcome is Outcome.PASSED,
+        votes=tuple(vote.result is True for vote in verdict.votes),
+        reasoning=verdict.reasoning if is_judged else None,
+        note=_note(verdict),
+    )
+
+
+def _note(verdict: Verdict) -> CheckNote | None:
+    if not verdict.votes:
+        # Without votes, only a request that stayed too long was rejected.
+        return CheckNote.TOO_LONG if verdict.reason is Reason.LLM_REJECTED else CheckNote.NO_PAGE
+    faults = {vote.fault for vote in verdict.votes if vote.fault is not None}
+    if verdict.outcome is not Outcome.NOT_JUDGED or faults <= {Reason.LLM_OUTPUT_UNUSABLE}:
+        return None  # the model gave no verdict on this content, which is not an error
+    return CheckNote.ERROR
+
+
 def combine_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
     """Combine the verdicts on several sources, given in the order in which the answer cites them.
 
@@ -76,6 +98,7 @@ def combine_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
         requests=tuple(request for verdict in needed for request in verdict.requests),
         unneeded=tuple(request for verdict in others for request in _requests(verdict)),
         grounded=deciding.grounded,
+        checks=tuple(check for verdict in verdicts for check in verdict.checks),
         signals=deciding.signals,
     )
 

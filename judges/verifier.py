@@ -25,7 +25,7 @@ from judges.prompting.page_view import PagePreparer, PreparedPage
 from judges.prompting.rendering import Question, Rendered, Style, render_claim, render_transcription
 from judges.prompting.transcription import Transcription, is_all_picture, lacks_quote, picture_quotes
 from judges.prompting.verdict_reply import BinaryEvalResult
-from judges.source_policy import combine_verdicts, no_source_verdict, verdict_without_evidence
+from judges.source_policy import check_of, combine_verdicts, no_source_verdict, verdict_without_evidence
 from judges.voting import NO_MAJORITY, decide_votes, votes_needed
 from rubrics.verdict import Claim, ModelRequest, Outcome, Quote, Reason, Usage, Verdict, Vote
 
@@ -41,7 +41,7 @@ PICTURES_NOT_SHOWN: Final = "pictures_not_shown"
 
 
 @dataclass(frozen=True, slots=True)
-class _VoteRecord:
+class VoteRecord:
     """One vote, cast or lost, with its cost and reply."""
 
     vote: Vote
@@ -114,7 +114,8 @@ class ClaimJudge(ABC):
         cancelled the first time.
         """
         if claim.sources is None:
-            return await self.judge(claim, task=task, answer=answer, trials=trials)
+            verdict = await self.judge(claim, task=task, answer=answer, trials=trials)
+            return replace(verdict, checks=(check_of(None, verdict),))
         if not claim.sources:
             return no_source_verdict()
 
@@ -124,11 +125,13 @@ class ClaimJudge(ABC):
             try:
                 evidence = await evidence_for(url)
             except CacheError as error:
-                return verdict_without_evidence(error)
-            try:
-                return await self.settle(replace(question, evidence=evidence), cache_only=cache_only)
-            except ReplyNotCached:
-                return None
+                verdict = verdict_without_evidence(error)
+            else:
+                try:
+                    verdict = await self.settle(replace(question, evidence=evidence), cache_only=cache_only)
+                except ReplyNotCached:
+                    return None
+            return replace(verdict, checks=(check_of(url, verdict),))
 
         urls = dict(enumerate(claim.sources))
         verdicts: dict[int, Verdict] = {}
@@ -199,10 +202,10 @@ class Verifier(ClaimJudge):
 
     async def _votes(
         self, rendered: Rendered, page: PreparedPage | None, trials: int, *, cache_only: bool
-    ) -> list[_VoteRecord]:
+    ) -> list[VoteRecord]:
         """Collect votes until they decide. Votes that are needed in any case are requested concurrently."""
-        votes: list[_VoteRecord] = []
-        while count := votes_needed([vote.vote.result for vote in votes], trials):
+        votes: list[VoteRecord] = []
+        while count := votes_needed([self._counted(vote) for vote in votes], trials):
             indices = range(len(votes), len(votes) + count)
             if cache_only:
                 # Sequential, because cached replies need no waiting. The ExceptionGroup of a TaskGroup would create a
@@ -214,7 +217,11 @@ class Verifier(ClaimJudge):
             votes += [task.result() for task in tasks]
         return votes
 
-    def _needs_quotes(self, votes: Sequence[_VoteRecord], trials: int) -> bool:
+    def _counted(self, vote: VoteRecord) -> bool | None:
+        """Return how a vote counts when it is decided whether further votes are needed."""
+        return vote.vote.result
+
+    def _needs_quotes(self, votes: Sequence[VoteRecord], trials: int) -> bool:
         """Whether code must search the page for quotes. It need not if the verdict relies on no quote.
 
         The native prompt asks for quotes, so their absence must be examined. The public toolkit's reply has no quotes.
@@ -223,9 +230,7 @@ class Verifier(ClaimJudge):
             return False
         return self._style is Style.NATIVE or any(vote.reply is not None and vote.reply.quotes for vote in votes)
 
-    async def _vote(
-        self, rendered: Rendered, page: PreparedPage | None, index: int, *, cache_only: bool
-    ) -> _VoteRecord:
+    async def _vote(self, rendered: Rendered, page: PreparedPage | None, index: int, *, cache_only: bool) -> VoteRecord:
         request = LLMRequest(
             model=self.model,
             messages=rendered.messages,
@@ -243,15 +248,15 @@ class Verifier(ClaimJudge):
         except LLMError as fault:
             log.warning("vote lost", extra={"reason": fault.reason, "error": str(fault)})
             lost_vote = Vote(result=None, model=self.model, fault=fault.reason, request=fault.key)
-            return _VoteRecord(lost_vote, fault.usage, fault=fault)
+            return VoteRecord(lost_vote, fault.usage, fault=fault)
         parsed = _binary_result(reply)
         if reply.text_only and not parsed.result and page is not None and is_all_picture(page):
             # The evidence may be in the pictures, which this model cannot see.
             error = LLMRejected(f"{self.model} does not accept images, and this page has almost no text")
             lost_vote = Vote(result=None, model=reply.model, cached=reply.cached, fault=error.reason, request=reply.key)
-            return _VoteRecord(lost_vote, reply.usage, fault=error, text_only=True)
+            return VoteRecord(lost_vote, reply.usage, fault=error, text_only=True)
         vote = Vote(result=parsed.result, model=reply.model, cached=reply.cached, request=reply.key)
-        return _VoteRecord(vote, reply.usage, parsed, text_only=reply.text_only)
+        return VoteRecord(vote, reply.usage, parsed, text_only=reply.text_only)
 
     async def _transcribed(
         self, verdict: Verdict, question: Question, grounds: ClaimGrounds, *, cache_only: bool
@@ -281,7 +286,7 @@ class Verifier(ClaimJudge):
         verdict = replace(verdict, quotes=quotes, grounded=grounds.grounded(quotes))
         return _with_request(verdict, reply.key, reply.usage)
 
-    def _verdict(self, votes: Sequence[_VoteRecord], trials: int, rendered: Rendered, grounds: ClaimGrounds) -> Verdict:
+    def _verdict(self, votes: Sequence[VoteRecord], trials: int, rendered: Rendered, grounds: ClaimGrounds) -> Verdict:
         page = grounds.page
         base = Verdict(
             outcome=Outcome.NOT_JUDGED,
@@ -306,7 +311,7 @@ class Verifier(ClaimJudge):
         return replace(base, outcome=Outcome.PASSED, reasoning=reasoning, quotes=quotes, grounded=grounded)
 
 
-def _signals(votes: Sequence[_VoteRecord], grounds: ClaimGrounds) -> tuple[str, ...]:
+def _signals(votes: Sequence[VoteRecord], grounds: ClaimGrounds) -> tuple[str, ...]:
     """Return the signals of the material, plus ``PICTURES_NOT_SHOWN`` if a vote saw text only."""
     signals = grounds.signals()
     return tuple(sorted({*signals, PICTURES_NOT_SHOWN})) if any(vote.text_only for vote in votes) else signals
@@ -325,7 +330,7 @@ def _binary_result(reply: LLMReply) -> BinaryEvalResult:
     return BinaryEvalResult.model_validate(reply.parsed, from_attributes=True)
 
 
-def _loss_reason(votes: Sequence[_VoteRecord]) -> tuple[Reason, str]:
+def _loss_reason(votes: Sequence[VoteRecord]) -> tuple[Reason, str]:
     """Return the common reason of all lost votes, or ``NO_MAJORITY`` if there is none, and the messages."""
     faults = [vote.fault for vote in votes if vote.fault is not None]
     reasons = {fault.reason for fault in faults}

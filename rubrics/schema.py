@@ -17,9 +17,9 @@ from rubrics.errors import RubricError, SchemaError
 from rubrics.node import RubricNode, Status, Strategy
 from rubrics.rubric import ROOT_ID, Rubric
 from rubrics.scoring import NodeScore, compatible_score, score_nodes
-from rubrics.verdict import Claim, Outcome, Quote, QuoteOrigin, Reason, Usage, Verdict, Vote
+from rubrics.verdict import Claim, Outcome, Quote, QuoteOrigin, Reason, SourceCheck, Usage, Verdict, Vote
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 def rubric_json(rubric: Rubric) -> dict[str, Any]:
@@ -44,11 +44,35 @@ def _node_json(node: RubricNode, settled: Mapping[int, NodeScore]) -> dict[str, 
         "strategy": node.strategy.value,
         "children": [_node_json(child, settled) for child in node.children],
         "weight": node.weight,
+        "evidence": None if node.children else evidence_json(node.claim, node.verdict),
         "requires": list(node.requires),
     }
     if not node.children:
         fields |= {"check": node.check, **leaf_json(node.claim, node.verdict)}
     return fields
+
+
+def evidence_json(claim: Claim | None, verdict: Verdict | None) -> dict[str, Any] | None:
+    """Return the claim of a node and its judgement on each source, as in the public toolkit; None without a verdict.
+
+    ``skipped_because`` is only present if a gate was closed, and has the id of the node that closed it.
+    """
+    if claim is None or verdict is None:
+        return None
+    checks = [check_json(check) for check in verdict.checks]
+    evidence: dict[str, Any] = {"claim": claim.text, "sources": list(claim.sources or ()), "checks": checks}
+    return evidence if verdict.blocked_by is None else {**evidence, "skipped_because": verdict.blocked_by}
+
+
+def check_json(check: SourceCheck) -> dict[str, Any]:
+    """Return the judgement on one source. ``note`` is only present if there is one."""
+    fields: dict[str, Any] = {
+        "url": check.url,
+        "passed": check.passed,
+        "votes": list(check.votes),
+        "reasoning": check.reasoning,
+    }
+    return fields if check.note is None else {**fields, "note": check.note.value}
 
 
 def leaf_json(claim: Claim | None, verdict: Verdict | None) -> dict[str, Any]:
@@ -67,7 +91,7 @@ def leaf_json(claim: Claim | None, verdict: Verdict | None) -> dict[str, Any]:
         "blocked_by": verdict.blocked_by,
         "claim": claim and claim.text,
         "instruction": claim and claim.instruction,
-        "evidence": list(verdict.evidence),
+        "page_digests": list(verdict.evidence),
         "prompt": verdict.prompt,
         "model": verdict.model,
         "usage": asdict(verdict.usage),
@@ -88,6 +112,13 @@ class _Document(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
+class _EvidenceDocument(_Document):
+    claim: str
+    sources: tuple[str, ...]
+    checks: tuple[SourceCheck, ...]
+    skipped_because: str | None = None
+
+
 class _NodeDocument(_Document):
     """One node of a document. On a group, the fields of a leaf have their defaults."""
 
@@ -99,6 +130,7 @@ class _NodeDocument(_Document):
     strategy: Strategy
     children: list[_NodeDocument]
     weight: float
+    evidence: _EvidenceDocument | None
     requires: tuple[str, ...]
     check: bool | None = None
     outcome: Outcome = Outcome.UNDECIDED
@@ -110,7 +142,7 @@ class _NodeDocument(_Document):
     blocked_by: str | None = None
     claim: str | None = None
     instruction: str | None = None
-    evidence: tuple[str, ...] = ()
+    page_digests: tuple[str, ...] = ()
     prompt: str | None = None
     model: str | None = None
     usage: Usage = Usage()
@@ -140,7 +172,8 @@ class _NodeDocument(_Document):
             reasoning=self.reasoning,
             votes=self.votes,
             quotes=self.quotes,
-            evidence=self.evidence,
+            evidence=self.page_digests,
+            checks=() if self.evidence is None else self.evidence.checks,
             prompt=self.prompt,
             model=self.model,
             usage=self.usage,
@@ -152,7 +185,7 @@ class _NodeDocument(_Document):
 
 
 class _RubricDocument(_Document):
-    schema_version: Literal[1]
+    schema_version: Literal[2]
     task_id: str
     tree: _NodeDocument
 

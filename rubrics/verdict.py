@@ -106,6 +106,32 @@ class Vote:
     request: str = ""
 
 
+class CheckNote(StrEnum):
+    """Why a source did not get the judgement of a model."""
+
+    NO_PAGE = "no page"
+    """There is no page to show: it could not be captured, is not evidence, or the source is not an address."""
+    TOO_LONG = "too long"
+    """The page does not fit into a request, even shortened."""
+    ERROR = "error"
+    """A vote failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceCheck:
+    """Judgement of a claim on one source, or on the answer alone if ``url`` is None.
+
+    ``votes`` are the model's replies; a vote that was lost counts as false. ``reasoning`` is that of a vote with the
+    result, None if there is no result.
+    """
+
+    url: str | None
+    passed: bool
+    votes: tuple[bool, ...] = ()
+    reasoning: str | None = None
+    note: CheckNote | None = None
+
+
 class QuoteOrigin(StrEnum):
     """Part of a page that a quote comes from."""
 
@@ -182,6 +208,9 @@ class Verdict:
     """True: a quote was found in the page, or code decided the leaf. False: there is no valid quote, or a
     signal casts doubt on the evidence. None: grounding does not apply (claims about the answer alone, every
     outcome except passed)."""
+    checks: tuple[SourceCheck, ...] = ()
+    """The judgement of each source, in the order in which they are cited. Sources whose requests were cancelled because
+    another source decided are left out."""
     signals: tuple[str, ...] = ()
     """Warnings that code attached about the answer, the page or its URL, sorted."""
 

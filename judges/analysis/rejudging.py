@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 from cache.urls import canonical_key
 from judges.llm.providers import LEXICAL
 from rubrics.addresses import NodeKeys
+from rubrics.result_fields import script_sha256_of
 
 Result: TypeAlias = Mapping[str, Any]
 _SHOWN_BODIES: Final = ("text", "links", "screenshot-")
@@ -149,7 +150,7 @@ def _differs(name: str, now: _IndexedResult, before: _IndexedResult) -> bool:
 
 
 def _script(side: _IndexedResult) -> Any:
-    return (side.result.get("judge") or {}).get("script_sha256")
+    return script_sha256_of(side.result)
 
 
 def _version(prompt: str) -> tuple[str, str]:

@@ -12,6 +12,8 @@ from array import array
 from dataclasses import dataclass
 from functools import lru_cache
 
+from cache.unicode_forms import nfc
+
 _PIECE = re.compile(
     r"(?P<ascii>[!-~]+(?: [!-~]+)*)"
     r"|(?P<space>\s[\s\u00ad\u200b-\u200f\u2060\ufeff]*)"
@@ -28,6 +30,9 @@ _SAME = {
 }
 _KEPT_FORMS = ("<super>", "<sub>", "<fraction>", "<circle>")
 """Compatibility forms whose meaning differs from their plain digits: 10 squared is not 102."""
+_LONG_CHARS = 4
+_MAX_LONG = 5_000
+"""Maximum characters of a text that are expanded to more than 4 letters each; further ones stay as they are."""
 _INVISIBLE_CATEGORIES = frozenset({"Cf", "Cc", "Cs"})
 
 
@@ -56,6 +61,7 @@ def fold(text: str) -> FoldedText:
     """
     pieces: list[str] = []
     starts: array[int] = array("I")
+    expanded = 0
     for match in _PIECE.finditer(text):
         start, end = match.span()
         if match.lastgroup == "ascii":
@@ -67,6 +73,9 @@ def fold(text: str) -> FoldedText:
         elif match.lastgroup == "other":
             for place, char in enumerate(match[0], start):
                 piece = _folded(char)
+                if len(piece) > _LONG_CHARS:
+                    expanded += 1
+                    piece = piece if expanded <= _MAX_LONG else char
                 pieces.append(piece)
                 starts.extend([place] * len(piece))
     return FoldedText("".join(pieces), starts)
@@ -78,15 +87,26 @@ def fold_marks(text: str) -> str:
     >>> fold_marks("Mary  O\u2019Shea \u2013 Cafe\u0301") == "Mary O'Shea - Caf\u00e9"
     True
     """
-    return unicodedata.normalize("NFC", _PIECE.sub(_folded_marks, text))
+    expanded = 0
 
+    def folded_piece(piece: re.Match[str]) -> str:
+        nonlocal expanded
+        if piece.lastgroup == "ascii":
+            return piece[0].translate(_ASCII_QUOTES)
+        if piece.lastgroup == "space":
+            return " "
+        if piece.lastgroup == "control":
+            return ""
+        parts: list[str] = []
+        for char in piece[0]:
+            part = _folded(char, keep_case=True)
+            if len(part) > _LONG_CHARS:
+                expanded += 1
+                part = part if expanded <= _MAX_LONG else char
+            parts.append(part)
+        return "".join(parts)
 
-def _folded_marks(piece: re.Match[str]) -> str:
-    if piece.lastgroup == "ascii":
-        return piece[0].translate(_ASCII_QUOTES)
-    if piece.lastgroup == "space":
-        return " "
-    return "".join(_folded(char, keep_case=True) for char in piece[0]) if piece.lastgroup == "other" else ""
+    return nfc(_PIECE.sub(folded_piece, text))
 
 
 @lru_cache(maxsize=8192)

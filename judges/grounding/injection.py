@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import re
 from bisect import bisect_right
 from collections import Counter
@@ -18,7 +19,7 @@ from typing import Final
 
 from judges.grounding.confusables import confusable_skeleton
 from judges.grounding.folding import FoldedText, fold
-from judges.grounding.injection_patterns import EMPTY_ANNOUNCEMENT, ENGLISH_PATTERNS, MULTILINGUAL_PATTERNS
+from judges.grounding.injection_patterns import EMPTY_ANNOUNCEMENT, wordings
 from judges.grounding.injection_signals import (
     REQUIRED_COMPANIONS,
     SINGLE_SENTENCE_SIGNS,
@@ -34,9 +35,6 @@ REACH_CHARS: Final = 500
 """Maximum distance of a passage beyond its first and last sign, and maximum length of a sign."""
 STRIDE_CHARS: Final = 20_000
 PRIMARY_SIGNS: Final = SUFFICIENT_SIGNS | REQUIRED_COMPANIONS.keys()
-WORDINGS: Final = (*ENGLISH_PATTERNS, *MULTILINGUAL_PATTERNS)
-_PRIMARY_WORDINGS: Final = PatternSearch(wording for wording in WORDINGS if wording.sign in PRIMARY_SIGNS)
-_OTHERS: Final = PatternSearch(wording for wording in WORDINGS if wording.sign not in PRIMARY_SIGNS)
 FLOOD_TIMES: Final = 20
 FLOOD_SHARE: Final = 0.3
 """A sentence repeated this often that makes up this fraction of a text is a flood and proves nothing."""
@@ -99,6 +97,20 @@ class _Hit:
     end: int
 
 
+@functools.cache
+def _searches() -> tuple[PatternSearch, PatternSearch]:
+    """Return the searches for primary signs and for the others."""
+    return (
+        PatternSearch(wording for wording in wordings() if wording.sign in PRIMARY_SIGNS),
+        PatternSearch(wording for wording in wordings() if wording.sign not in PRIMARY_SIGNS),
+    )
+
+
+def compile_wordings() -> None:
+    """Compile the patterns, so that the next scan does not. The first call takes 100 ms; call it in a thread."""
+    _searches()
+
+
 def scan(text: str, plain: FoldedText | None = None) -> Scan:
     """Scan a text. Text beyond 500,000 characters is not scanned.
 
@@ -152,13 +164,11 @@ def _orders(plain: FoldedText, text: str) -> Iterator[InjectedInstruction]:
 def _hits(plain: FoldedText, text: str) -> list[_Hit]:
     """Return all relevant signs, sorted. Supporting signs are only searched near signs that require them."""
     hits = [
-        hit
-        for start in range(0, len(plain.text), STRIDE_CHARS)
-        for hit in _found(_PRIMARY_WORDINGS, plain, text, start)
+        hit for start in range(0, len(plain.text), STRIDE_CHARS) for hit in _found(_searches()[0], plain, text, start)
     ]
     anchors = sorted(hit.start for hit in hits if hit.sign in REQUIRED_COMPANIONS)
     for start, end in _windows(anchors):
-        hits += _found(_OTHERS, plain, text, start, end)
+        hits += _found(_searches()[1], plain, text, start, end)
     return sorted(set(hits), key=lambda hit: (hit.start, hit.end, hit.sign))
 
 

@@ -7,6 +7,7 @@ An empty announcement (``EMPTY_ANNOUNCEMENT``) is a text that announces an answe
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Final
 
@@ -294,12 +295,6 @@ _COMMANDS = (
     r"(?:result|verdict) ?[:=]? ?true)\b",
 )
 
-ENGLISH_PATTERNS: Final = (
-    *(SignPattern(sign, re.compile(pattern), at_start) for sign, pattern, at_start in _WORDINGS),
-    *(SignPattern(InjectionSign.ORDER, re.compile(pattern), after=re.compile(rf"{_MOOD}\Z")) for pattern in _COMMANDS),
-)
-
-
 _IGNORE = (
     r"ignorier missacht vergiss uberspring ignore[rz] oubli desconsider ignora ignoren olvid olvide desestim dimentic "
     "negeer vergeet игнорир забуд проигнорир 忽略 無視 无视 忘记 忘記 無視して 무시"
@@ -350,7 +345,19 @@ _ABROAD: tuple[tuple[InjectionSign, str], ...] = (
     ),
 )  # fmt: skip
 
-MULTILINGUAL_PATTERNS: Final = tuple(SignPattern(sign, re.compile(pattern)) for sign, pattern in _ABROAD)
+
+@functools.cache
+def wordings() -> tuple[SignPattern, ...]:
+    """Return all wordings. The first call compiles them, which takes 50 ms."""
+    return (
+        *(SignPattern(sign, re.compile(pattern), at_start) for sign, pattern, at_start in _WORDINGS),
+        *(
+            SignPattern(InjectionSign.ORDER, re.compile(pattern), after=re.compile(rf"{_MOOD}\Z"))
+            for pattern in _COMMANDS
+        ),
+        *(SignPattern(sign, re.compile(pattern)) for sign, pattern in _ABROAD),
+    )
+
 
 _ANNOUNCED = (
     r"(?:my |the |final |full |step[- ]by[- ]step )*(?:(?:thought process|thoughts?|thinking|reasoning|solution|"

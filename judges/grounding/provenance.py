@@ -81,9 +81,9 @@ def _kept(value: Any, known: KnownUrls, dropped: list[str], *, replacement: str 
     if isinstance(value, dict):
         return {key: _pruned(item, known, dropped, replacement=replacement) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        invented = [item for item in value if isinstance(item, dict) and _is_invented(item, known)]
-        dropped += [", ".join(_texts(item)) for item in invented]
-        items = [_kept(item, known, dropped, replacement=replacement) for item in value if item not in invented]
+        invented = {id(item) for item in value if isinstance(item, dict) and _is_invented(item, known)}
+        dropped += [", ".join(_texts(item)) for item in value if id(item) in invented]
+        items = [_kept(item, known, dropped, replacement=replacement) for item in value if id(item) not in invented]
         return type(value)(item for item in items if item is not _DROPPED)
     return value
 

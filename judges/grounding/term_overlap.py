@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from judges.grounding.confusables import confusable_skeleton
@@ -20,6 +21,8 @@ STEM_CHARS: Final = 5
 SMALL_COUNT: Final = 20
 """Numbers up to this value are not required in a page: a reader can count the items of a list."""
 MAX_ABBREVIATION: Final = 5
+_MAX_PARTICLES_CHARS: Final = 40
+_MAX_COUNT_DIGITS: Final = 10
 COMPARED_WORDS: Final = 5
 """Maximum distance in words between a number and a preceding word that compares or rounds it."""
 
@@ -27,7 +30,6 @@ _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)?|[\u20ac$\u00a3%]"
 _SPACED = re.compile(r"\b\d{1,3}(?: \d{3})+\b")
 _ENDING = re.compile(r"(?<=\w{3})(?:ings?|e[drs]|ers|ors?|es|s|e)$")
 _PARTICLES = re.compile(r"[ .'-]*(?:(?:of|the|de|la|du|di|da|von|van|der|den|del|al) )*")
-_SENTENCE_START = re.compile(r"(?:^|[.!?:;]\s+|[\"'(]\s*)$")
 _SIGNS = {"\u20ac": "euro", "$": "dollar", "\u00a3": "pound", "%": "percent"}
 _NUMBER_WORDS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
@@ -157,7 +159,7 @@ def _numbers(written: str) -> set[str]:
 def _is_exact(tokens: list[re.Match[str]], place: int) -> bool:
     """Return whether a supporting page must contain this number of the claim."""
     number = next(iter(_numbers(tokens[place][0])))
-    if number.isdecimal() and int(number) <= SMALL_COUNT:
+    if number.isdecimal() and len(number) <= _MAX_COUNT_DIGITS and int(number) <= SMALL_COUNT:
         return False
     return not any(_word(token[0]) in _COMPARED for token in tokens[max(0, place - COMPARED_WORDS) : place])
 
@@ -186,7 +188,8 @@ def _names(text: str, tokens: list[re.Match[str]]) -> Iterator[list[str]]:
     end = 0
     for place, token in enumerate(tokens):
         is_name = _is_name(text, tokens, place) and _word(token[0]) not in _STOP
-        if run and not token[0][0].isupper() and _PARTICLES.fullmatch(text[end : token.end()] + " "):
+        is_near = token.end() - end <= _MAX_PARTICLES_CHARS
+        if run and is_near and not token[0][0].isupper() and _PARTICLES.fullmatch(text[end : token.end()] + " "):
             continue
         if run and (not is_name or _PARTICLES.fullmatch(text[end : token.start()]) is None):
             yield run
@@ -198,7 +201,10 @@ def _names(text: str, tokens: list[re.Match[str]]) -> Iterator[list[str]]:
         yield run
 
 
+@lru_cache(maxsize=8192)
 def _word(token: str) -> str:
+    if token.isascii():
+        return token.lower().removesuffix("'s")
     return confusable_skeleton(fold(token)).text.removesuffix("'s")
 
 
@@ -206,11 +212,19 @@ def _is_name(text: str, tokens: list[re.Match[str]], place: int) -> bool:
     token = tokens[place]
     if not token[0][0].isupper():
         return False
-    if _SENTENCE_START.search(text[: token.start()]) is None:
+    if not _starts_sentence(text, token.start()):
         return True
     follower = tokens[place + 1] if place + 1 < len(tokens) else None
     adjoins = follower is not None and text[token.end() : follower.start()] == " "
     return token[0][1:].lower() != token[0][1:] or (adjoins and follower is not None and follower[0][0].isupper())
+
+
+def _starts_sentence(text: str, start: int) -> bool:
+    """Return whether a sentence, a quotation or a remark in brackets starts at ``start``."""
+    end = start
+    while end and text[end - 1].isspace():
+        end -= 1
+    return start == 0 or text[end - 1 : end] in {'"', "'", "("} or (end < start and text[end - 1 : end] in set(".!?:;"))
 
 
 def _stem(word: str) -> str:

@@ -22,26 +22,35 @@ import tempfile
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from cache.confinement.privileges import exit_with_parent, set_dumpable
+from cache.confinement.seccomp import refuse_system_calls
 from judges.gc_tuning import freeze_loaded_objects, raise_gc_thresholds
 from judges.isolation.limits import ScriptLimits
-from judges.isolation.process_limits import apply_limits, become_subreaper, exit_with_parent, forbid_new_processes
+from judges.isolation.process_limits import (
+    apply_limits,
+    become_subreaper,
+    confine,
+    program_is_open_to,
+)
 from judges.isolation.supervisor import COUNT_INTERVAL_S, SupervisedProcess, Supervisor, descendants, kill_descendants
 
 _FIRST_FD: Final = 3
 
 
-def run_script_process(job: Mapping[str, Any], parent: int, main_fd: int, side_fd: int, output: int) -> NoReturn:
+def run_script_process(
+    job: Mapping[str, Any], uid: int | None, parent: int, main_fd: int, side_fd: int, output: int
+) -> NoReturn:
     """Run a job in this process and exit.
 
     ``job`` contains ``entry`` (``module:function``, called with the two RPC sockets), ``limits`` (fields of
-    ``ScriptLimits``) and ``folder`` (for temporary files). Standard output and error go to the pipe ``output``. This
-    process is killed when ``parent`` exits.
+    ``ScriptLimits``), ``folder`` (for temporary files) and ``judge_file`` (its path, or null). Standard output and
+    error go to the pipe ``output``. This process is killed when ``parent`` exits.
     """
     try:
         os.setsid()
-        exit_with_parent(parent)
         null_fd = os.open(os.devnull, os.O_RDONLY)
         for source, place in ((null_fd, 0), (output, 1), (output, 2)):
             os.dup2(source, place)
@@ -49,7 +58,16 @@ def run_script_process(job: Mapping[str, Any], parent: int, main_fd: int, side_f
         tempfile.tempdir = str(job["folder"])
         module, _, function = str(job["entry"]).partition(":")
         entry = getattr(importlib.import_module(module), function)
-        apply_limits(ScriptLimits(**job["limits"]))
+        limits = ScriptLimits(**job["limits"])
+        apply_limits(limits)
+        confine(
+            uid=uid,
+            parent=parent,
+            judge_files=[Path(job["judge_file"])] if job["judge_file"] else [],
+            writable=str(job["folder"]),
+            processes=limits.processes > 0,
+            network=False,
+        )
         entry(socket.socket(fileno=main_fd), socket.socket(fileno=side_fd))
         sys.stdout.flush()
         os._exit(0)
@@ -77,27 +95,33 @@ DESCRIPTORS: Final = 3
 def main(arguments: Sequence[str]) -> None:
     """Run the server.
 
-    ``arguments`` are the descriptor of the control socket, the folder that contains the folders of the children, and
-    the modules to import before the first request. A module's ``preload`` function is called, so that the children
-    share its results. If an import fails, the server exits with the traceback, because its children would be slow or
-    wrong without the module.
+    ``arguments`` are the descriptor of the control socket, the folder that contains the folders of the children, the
+    user of the children (empty: the same user), and the modules to import before the first request. A module's
+    ``preload`` function is called, so that the children share its results. If an import fails, the server exits with
+    the traceback, because its children would be slow or wrong without the module.
     """
-    descriptor, folder, *modules = arguments
+    descriptor, folder, uid, *modules = arguments
     control = socket.socket(fileno=int(descriptor))
+    set_dumpable(allowed=False)
     for module in modules:
         preload = getattr(importlib.import_module(module), "preload", None)
         if preload is not None:
             preload()
     raise_gc_thresholds()
     freeze_loaded_objects()  # keeps pages shared with children: their collector does not write to them
+    user = int(uid) if uid else None
+    if user is not None:
+        Path(folder).chmod(0o711)
+    program_is_open_to(os.geteuid() if user is None else user)  # once for all children
     control.send(READY)
-    _Server(control).serve()
+    _Server(control, user).serve()
     shutil.rmtree(folder, ignore_errors=True)  # the service may have been killed and cannot remove it
 
 
 class _Server:
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, uid: int | None) -> None:
         self._control = control
+        self._uid = uid
         self._supervisor = Supervisor()
         self._guardians: set[int] = set()
         self._is_open = True
@@ -122,46 +146,60 @@ class _Server:
         life_fd, main_fd, side_fd = descriptors
         limits = ScriptLimits(**job["limits"])
         if limits.processes == 0 and self._can_forbid_processes:
-            self._supervisor.supervise(start_script(job, limits, life_fd, main_fd, side_fd))
+            self._supervisor.supervise(start_script(job, self._uid, limits, life_fd, main_fd, side_fd))
             return
         server = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _run_and_exit(lambda: _guard(job, limits, server, life_fd, main_fd, side_fd))
+            _run_and_exit(lambda: _guard(job, self._uid, limits, server, life_fd, main_fd, side_fd))
         self._guardians.add(pid)
         for descriptor in descriptors:
             os.close(descriptor)
 
 
 def _seccomp_is_supported() -> bool:
-    """Return whether the kernel supports the seccomp filter that forbids new processes, tested in a child."""
+    """Return whether the kernel supports the seccomp filter that forbids new processes."""
+    return _succeeds_in_child(lambda: refuse_system_calls(processes=False, network=False))
+
+
+def _succeeds_in_child(action: Callable[[], bool]) -> bool:
     pid = os.fork()
     if pid == 0:
-        os._exit(0 if forbid_new_processes() else 1)
+        with suppress(OSError):
+            os._exit(0 if action() else 1)
+        os._exit(1)
     _, status = os.waitpid(pid, 0)
     return os.waitstatus_to_exitcode(status) == 0
 
 
 def start_script(
-    job: Mapping[str, Any], limits: ScriptLimits, life_fd: int, main_fd: int, side_fd: int
+    job: Mapping[str, Any], uid: int | None, limits: ScriptLimits, life_fd: int, main_fd: int, side_fd: int
 ) -> SupervisedProcess:
     """Fork the process of a judge file. The returned process owns ``life_fd``; other descriptors are closed here."""
     output_end, output = os.pipe()
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        run_script_process(job, parent, main_fd, side_fd, output)
+        run_script_process(job, uid, parent, main_fd, side_fd, output)
     for descriptor in (main_fd, side_fd, output):
         os.close(descriptor)
-    return SupervisedProcess(pid, limits, socket.socket(fileno=life_fd), output_end)
+    return SupervisedProcess(pid, limits, socket.socket(fileno=life_fd), output_end, folder=str(job["folder"]))
 
 
-def _guard(job: Mapping[str, Any], limits: ScriptLimits, server: int, life_fd: int, main_fd: int, side_fd: int) -> None:
+def _guard(
+    job: Mapping[str, Any],
+    uid: int | None,
+    limits: ScriptLimits,
+    server: int,
+    life_fd: int,
+    main_fd: int,
+    side_fd: int,
+) -> None:
     """Run one judge file and kill every process that it leaves behind."""
     os.setsid()
     exit_with_parent(server)
     become_subreaper()
-    process = start_script(job, limits, life_fd, main_fd, side_fd)
+    process = start_script(job, uid, limits, life_fd, main_fd, side_fd)
     supervisor = Supervisor()
     supervisor.supervise(process, before_report=lambda: kill_descendants(except_pid=process.pid))
     while not supervisor.is_over:

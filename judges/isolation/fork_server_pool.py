@@ -21,6 +21,7 @@ from typing import Final
 
 import structlog
 
+from cache.confinement.privileges import DEFAULT_UID, user_change_problem
 from judges.errors import IsolationFailed
 from judges.isolation.fork_server import READY
 from judges.isolation.limits import ScriptLimits
@@ -115,8 +116,10 @@ class ForkServerPool:
     Use it from one event loop and close it with ``aclose``.
     """
 
-    def __init__(self, modules: Sequence[str], *, limits: ScriptLimits | None = None) -> None:
+    def __init__(self, modules: Sequence[str], *, limits: ScriptLimits | None = None, uid: int = DEFAULT_UID) -> None:
+        """Create a pool. ``uid`` is the user of the children if this process can change users."""
         self._modules = tuple(modules)
+        self._uid = sandbox_user(uid)
         self.limits = limits or ScriptLimits()
         self._server: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -145,15 +148,16 @@ class ForkServerPool:
         await self._started()
 
     @asynccontextmanager
-    async def spawn(self, entry: str) -> AsyncIterator[JudgeProcess]:
+    async def spawn(self, entry: str, *, judge_file: Path | None = None) -> AsyncIterator[JudgeProcess]:
         """Spawn a child that calls ``entry`` (``module:function``), with a folder for its temporary files.
 
-        The child is killed and the folder deleted when the block ends.
+        It can read ``judge_file`` and the data files beside it. The child is killed and the folder deleted when the
+        block ends.
 
         Raises:
             IsolationFailed: the child cannot be started.
         """
-        child = await self._spawn(entry)
+        child = await self._spawn(entry, judge_file)
         try:
             yield child
         finally:
@@ -172,13 +176,18 @@ class ForkServerPool:
             await asyncio.wait(self._cleanups)
         await self._end_server()
 
-    async def _spawn(self, entry: str) -> JudgeProcess:
+    async def _spawn(self, entry: str, judge_file: Path | None) -> JudgeProcess:
         for _ in range(2):
             control = await self._started()
             pairs = [socket.socketpair() for _ in range(3)]
             try:
                 folder = await asyncio.to_thread(tempfile.mkdtemp, dir=self._folder)
-                request = {"entry": entry, "folder": folder, "limits": self.limits.to_json()}
+                request = {
+                    "entry": entry,
+                    "folder": folder,
+                    "judge_file": None if judge_file is None else str(judge_file),
+                    "limits": self.limits.to_json(),
+                }
                 socket.send_fds(
                     control, [json.dumps(request).encode("ascii")], [theirs.fileno() for theirs, _ in pairs]
                 )
@@ -215,7 +224,7 @@ class ForkServerPool:
         ours.setblocking(False)
         try:
             self._folder = await asyncio.to_thread(tempfile.mkdtemp, prefix="assay-judge-")
-            self._server = await asyncio.to_thread(_launch, theirs, self._folder, self._modules)
+            self._server = await asyncio.to_thread(_launch, theirs, self._folder, self._uid, self._modules)
             theirs.close()  # otherwise its exit is not seen as end of file
             async with asyncio.timeout(START_TIMEOUT_S):
                 received = await asyncio.get_running_loop().sock_recv(ours, len(READY))
@@ -253,12 +262,21 @@ async def _clean_up(child: JudgeProcess) -> None:
     await asyncio.to_thread(shutil.rmtree, child.folder, ignore_errors=True)
 
 
-def _launch(control: socket.socket, folder: str, modules: Sequence[str]) -> subprocess.Popen[bytes]:
+def sandbox_user(uid: int) -> int | None:
+    """Return ``uid`` if processes of judge files can change to it, else None. If this process is root, log why not."""
+    problem = user_change_problem(uid)
+    if problem and os.geteuid() == 0:
+        _log.warning("judge processes keep the user of the service", why=problem)
+    return None if problem else uid
+
+
+def _launch(control: socket.socket, folder: str, uid: int | None, modules: Sequence[str]) -> subprocess.Popen[bytes]:
     """Start the fork server as a new program that inherits only the control socket and stderr."""
-    command = [sys.executable, "-P", "-m", _PROGRAM, str(control.fileno()), folder, *modules]
+    user = "" if uid is None else str(uid)
+    command = [sys.executable, "-P", "-m", _PROGRAM, str(control.fileno()), folder, user, *modules]
     return subprocess.Popen(  # noqa: S603 - fixed command
         command,
-        env=clean_environment(),
+        env=clean_environment() | {"HOME": folder},
         cwd=Path.cwd(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -17,6 +17,7 @@ from judges.isolation.fork_server_pool import ForkServerPool, JudgeProcess, Proc
 from judges.isolation.limits import MIB, ScriptLimits
 from judges.isolation.rpc_connection import NotificationHandler, RpcConnection, RpcHandler
 from judges.isolation.serialization import error_from_json
+from judges.isolation.supervisor import MAX_FILES
 from judges.registry import Judge
 from judges.settling import Progress
 from judges.source_code import compile_judge
@@ -64,7 +65,7 @@ async def run_isolated(process_pool: ForkServerPool, judge_job: JudgeJob) -> Any
         IsolationFailed: no process could be started.
     """
     order = await asyncio.to_thread(_job_message, judge_job)
-    async with process_pool.spawn(judge_job.entry) as child:
+    async with process_pool.spawn(judge_job.entry, judge_file=judge_job.judge.path) as child:
         on_notification: dict[str, NotificationHandler] = {
             "log": lambda params: _take_log(judge_job.logger, params),
             "progress": lambda params: _take_progress(judge_job.progress, params),
@@ -104,6 +105,7 @@ def _job_message(judge_job: JudgeJob) -> dict[str, Any]:
     return {
         "task": judge.task,
         "path": str(judge.path),
+        "source": judge.source.decode("utf-8", "replace"),
         "code": base64.b64encode(marshal.dumps(code)).decode("ascii"),
         "answer": {"name": judge_job.answer.name, "text": judge_job.answer.text},
         "agent": judge_job.agent,
@@ -129,6 +131,8 @@ def _as_error(ending: ProcessExit, judge: Judge, limits: ScriptLimits) -> JudgeB
     stopped = {
         "output": ("output", f"printed more than {limits.output_bytes} bytes"),
         "processes": ("processes", f"started more than {limits.processes} processes"),
+        "threads": ("threads", f"had more than {limits.threads} threads"),
+        "disk": ("disk", f"used more than {limits.disk_bytes} bytes of disk, or {MAX_FILES} files"),
     }.get(ending.stopped or "")
     if stopped is None and _met_cpu_limit(ending, limits):
         stopped = ("cpu", f"used more than {limits.cpu_s} s of CPU time")

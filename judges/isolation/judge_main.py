@@ -6,6 +6,7 @@ import asyncio
 import base64
 import binascii
 import errno
+import linecache
 import logging
 import marshal
 import os
@@ -115,12 +116,15 @@ async def _judge(rpc: RpcClient, job: JobMessage) -> Any:
 
 def code_in(job: JobMessage) -> CodeType:
     """Return the code that the service compiled from the bytes whose digest it knows."""
+    path = str(job["path"])
     try:
         code = marshal.loads(base64.b64decode(job["code"]))  # noqa: S302 - sent by the service, same Python version
     except (ValueError, EOFError, TypeError, binascii.Error) as error:
         raise JudgeBug(f"the code of {Path(job['path']).name} was not received") from error
     if not isinstance(code, CodeType):
         raise JudgeBug(f"the code of {Path(job['path']).name} was not received")
+    # For the lines in tracebacks: this process may be unable to read the file.
+    linecache.cache[path] = (len(job["source"]), None, job["source"].splitlines(keepends=True), path)
     return code
 
 

@@ -1,4 +1,4 @@
-"""Restrictions that a process applies to itself before it runs a judge file: resource limits and a seccomp filter.
+"""Restrictions that a process applies to itself before it runs a judge file: resource limits and confinement.
 
 For Linux; other systems apply what they support. Runs after ``fork`` and before the judge file, when all imports are
 done.
@@ -6,65 +6,41 @@ done.
 
 from __future__ import annotations
 
-import ctypes
 import faulthandler
 import os
-import platform
 import resource
-import signal
-import struct
+import sys
 import threading
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import Final
 
+from cache.confinement.landlock import restrict_files
+from cache.confinement.privileges import (
+    are_open_to,
+    can_read_everything,
+    drop_privileges,
+    exit_with_parent,
+    prctl,
+    set_dumpable,
+)
+from cache.confinement.seccomp import refuse_system_calls
 from judges.isolation.limits import MIB, ScriptLimits
 
-_PR_SET_PDEATHSIG: Final = 1
-_PR_SET_SECCOMP: Final = 22
 _PR_SET_CHILD_SUBREAPER: Final = 36
-_PR_SET_NO_NEW_PRIVS: Final = 38
-_SECCOMP_MODE_FILTER: Final = 2
-
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
-_ALLOW, _EPERM, _ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
-_CLONE_THREAD: Final = 0x00010000
-_CLONE3: Final = 435
-_X32: Final = 0x40000000
-# By machine: audit architecture, number of clone, and numbers of the older calls that only start processes.
-_CALLS: Final = {"x86_64": (0xC000003E, 56, (57, 58)), "aarch64": (0xC00000B7, 220, ())}
 
 THREAD_STACK_BYTES: Final = 2 * MIB
-
-
-class _Filter(ctypes.Structure):
-    _fields_ = (("length", ctypes.c_ushort), ("program", ctypes.c_char_p))
-
-
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def _prctl(option: int, *arguments: int | ctypes.c_void_p) -> bool:
-    """Call ``prctl``. Return whether it succeeded; False if the system does not have it."""
-    if not hasattr(_libc, "prctl"):
-        return False
-    padded = [*arguments, *[0] * (4 - len(arguments))]
-    return bool(_libc.prctl(option, *[ctypes.c_ulong(each) if isinstance(each, int) else each for each in padded]) == 0)
+_MAX_FILES_OF_FOLDER: Final = 500
 
 
 def become_subreaper() -> None:
     """Make this process the subreaper of its descendants: it becomes the parent of orphaned ones."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def exit_with_parent(parent: int) -> None:
-    """Have this process killed when ``parent`` (a process id) exits, or exit now if it already has."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def apply_limits(limits: ScriptLimits) -> None:
-    """Apply resource limits to this process permanently and forbid it to start processes if ``limits`` say so."""
+    """Apply resource limits to this process permanently."""
     bounds = {
         resource.RLIMIT_CORE: (0, 0),
         resource.RLIMIT_CPU: (limits.cpu_s, limits.cpu_s + 1),
@@ -80,50 +56,100 @@ def apply_limits(limits: ScriptLimits) -> None:
         resource.setrlimit(resource_, new_limits)
     threading.stack_size(THREAD_STACK_BYTES)
     _raise_oom_score()
-    if limits.processes == 0:
-        forbid_new_processes()
     faulthandler.enable()
 
 
-def forbid_new_processes() -> bool:
-    """Install a seccomp filter that allows threads but no new processes. Return whether it is installed."""
-    program = _threads_only_program(platform.machine()) if platform.system() == "Linux" else b""
-    if not program or not _prctl(_PR_SET_NO_NEW_PRIVS, 1):
-        return False
-    seccomp_filter = _Filter(len(program) // 8, program)
-    return _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.cast(ctypes.pointer(seccomp_filter), ctypes.c_void_p))
+def confine(
+    *,
+    uid: int | None,
+    parent: int,
+    judge_files: Sequence[Path],
+    writable: str,
+    processes: bool,
+    network: bool,
+) -> None:
+    """Give up everything that judge files do not need, permanently. Call this after ``apply_limits``.
 
+    The process can read program files (see ``program_files``), the judge files and the files beside them. If its user
+    cannot, because Python is installed below ``/root`` for example, and Landlock limits it to these files, it keeps the
+    capability to read them.
 
-def _threads_only_program(machine: str) -> bytes:
-    """Return a seccomp program that rejects every call that starts a process; empty for an unknown machine.
+    Args:
+        uid: User to change to. None: stay the same user.
+        parent: Process with which this one exits.
+        judge_files: Judge files that it will run.
+        writable: Folder in which files may be created, changed and deleted. It is given to the user.
+        processes: Whether it may start processes.
+        network: Whether it may open sockets.
 
-    ``clone3`` takes its flags in memory, which a filter cannot read. It fails with ENOSYS, so the C library falls back
-    to ``clone``.
+    Raises:
+        OSError: the user cannot be changed.
     """
-    known = _CALLS.get(machine)
-    if known is None:
-        return b""
-    architecture, clone, older = known
-    refused = [(_EQUAL, number) for number in older]
-    # (code, operand, jump if true, jump if false). "next" is the next instruction; other names are return values.
-    steps: list[tuple[int, int, str, str]] = [
-        (_LOAD, _ARCHITECTURE, "next", "next"),
-        (_EQUAL, architecture, "next", "eperm"),
-        (_LOAD, _NUMBER, "next", "next"),
-        (_AT_LEAST, _X32, "eperm", "next"),
-        *((code, number, "eperm", "next") for code, number in refused),
-        (_EQUAL, _CLONE3, "enosys", "next"),
-        (_EQUAL, clone, "next", "allow"),
-        (_LOAD, _FIRST_ARGUMENT, "next", "next"),
-        (_ANY_BIT, _CLONE_THREAD, "allow", "eperm"),
-    ]
-    endings = {"allow": _ALLOW, "eperm": _EPERM, "enosys": _ENOSYS}
-    places = {name: len(steps) + number for number, name in enumerate(endings)}
-    program = b""
-    for index, (code, operand, yes, no) in enumerate(steps):
-        jumps = [0 if to == "next" else places[to] - index - 1 for to in (yes, no)]
-        program += struct.pack("=HBBI", code, *jumps, operand)
-    return program + b"".join(struct.pack("=HBBI", _RETURN, 0, 0, value) for value in endings.values())
+    if uid is not None:
+        os.chown(writable, uid, uid)
+    user = os.geteuid() if uid is None else uid
+    beside = [each for path in judge_files for each in _files_beside(path)]
+    may_read = program_is_open_to(user) and are_open_to(user, [*beside, Path(writable)])
+    separated = restrict_files(
+        readable=[*program_files(), f"/proc/{os.getpid()}", *map(str, beside)],
+        writable=[writable, *_DEVICES],
+        # A new interpreter lists the folders that it imports from; this one inherited the lists.
+        listable={str(path.parent) for path in judge_files} | set(sys.path if processes else ()),
+    )
+    drop_privileges(uid, keep_reading=separated and not may_read and can_read_everything())
+    # Landlock keeps other judge processes from tracing this one, and the supervisor must see its open files.
+    set_dumpable(allowed=separated)
+    exit_with_parent(parent)
+    refuse_system_calls(processes=processes, network=network)
+
+
+_SYSTEM_FILES: Final = (
+    *("/usr", "/lib", "/lib64", "/bin", "/sbin"),
+    *("/etc/ld.so.cache", "/etc/localtime", "/etc/timezone", "/etc/mime.types", "/etc/ssl/certs", "/etc/fonts"),
+    *("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/os-release"),
+    *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/loadavg", "/proc/uptime", "/proc/version"),
+    *("/proc/filesystems", "/proc/sys/vm/overcommit_memory", "/proc/sys/kernel/cap_last_cap"),
+)
+_DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+
+
+@cache
+def program_files() -> tuple[str, ...]:
+    """Return what Python needs to import further modules, and files of the system without secrets."""
+    return (*_SYSTEM_FILES, *import_paths())
+
+
+@cache
+def program_is_open_to(uid: int) -> bool:
+    """Return whether a user can read the program files by their permissions (subfolders are not checked)."""
+    return are_open_to(uid, map(Path, program_files()))
+
+
+def import_paths() -> list[str]:
+    """Return the files and folders from which Python imports modules.
+
+    Of folders in ``sys.path`` outside of the Python installation only the packages and modules are included, because
+    such a folder is often also a working directory, with ``.env`` and data.
+    """
+    roots = sorted({sys.prefix, sys.base_prefix, sys.exec_prefix})
+    entries = [Path(entry) for entry in sys.path if entry]
+    outside = [entry for entry in entries if not any(entry.is_relative_to(root) for root in roots)]
+    children = [str(each) for entry in outside if entry.is_dir() for each in sorted(entry.iterdir())]
+    return [*roots, *(each for each in children if _is_importable(Path(each)))]
+
+
+def _is_importable(path: Path) -> bool:
+    return (path / "__init__.py").is_file() if path.is_dir() else path.suffix in (".py", ".so", ".zip")
+
+
+def _files_beside(judge_file: Path) -> list[Path]:
+    """Return a judge file and the data files in its folder: no folders, no hidden files, at most 500."""
+    try:
+        with os.scandir(judge_file.parent) as entries:
+            beside = [Path(each.path) for each in entries if not each.name.startswith(".") and each.is_file()]
+    except OSError:
+        beside = []
+    return [judge_file, *beside[:_MAX_FILES_OF_FOLDER]]
 
 
 def _raise_oom_score() -> None:

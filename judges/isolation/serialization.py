@@ -138,6 +138,7 @@ def evidence_to_json(evidence: Evidence) -> dict[str, Any]:
         "screenshots": [to_base64(shot) for shot in evidence.screenshots],
         "digests": list(evidence.digests),
         "hidden_text": evidence.hidden_text,
+        "in_parts": evidence.in_parts,
     }
 
 
@@ -154,6 +155,7 @@ def evidence_from_json(value: Mapping[str, Any]) -> dict[str, Any]:
         "screenshots": tuple(from_base64(shot) for shot in from_json_value(value.get("screenshots"), tuple[str, ...])),
         "digests": from_json_value(value.get("digests"), tuple[str, ...]),
         "hidden_text": from_json_value(value.get("hidden_text"), str),
+        "in_parts": from_json_value(value.get("in_parts"), bool),
     }
 
 

@@ -7,11 +7,13 @@ closes it or exits, the process is killed. The exit report is sent over the same
 from __future__ import annotations
 
 import json
+import math
 import os
 import resource
 import selectors
 import signal
 import socket
+import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,18 +25,25 @@ from judges.isolation.limits import ScriptLimits
 
 TAIL_BYTES: Final = 16 * 1024
 READ_BYTES: Final = 64 * 1024
+MEASURE_INTERVAL_S: Final = 0.2
+"""Interval at which threads and files of judge files' processes are measured."""
+MAX_FILES: Final = 5_000
+"""Maximum number of files and folders that a judge file's process may have."""
 COUNT_INTERVAL_S: Final = 0.05
 """Interval at which the processes started by judge files are counted."""
 KILL_TIMEOUT_S: Final = 5.0
+_BLOCK_BYTES: Final = 512
+"""Unit of ``st_blocks``, whatever the file system uses."""
 
 EventHandler = Callable[[], None]
 
 
 class SupervisedProcess:
-    """Supervised process. ``output_fd`` is the read end of the pipe for its output."""
+    """Supervised process. ``output_fd`` is the read end of the pipe for its output, ``folder`` contains its files."""
 
-    def __init__(self, pid: int, limits: ScriptLimits, life: socket.socket, output_fd: int) -> None:
+    def __init__(self, pid: int, limits: ScriptLimits, life: socket.socket, output_fd: int, *, folder: str) -> None:
         self.pid = pid
+        self.folder = folder
         self.limits = limits
         self.life = life
         self.output_fd = output_fd
@@ -52,6 +61,13 @@ class SupervisedProcess:
             os.killpg(self.pid, signal.SIGKILL)
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
+
+    def measure(self) -> None:
+        """Kill the process if it has more threads, or uses more of the disk, than its limits allow."""
+        if thread_count(self.pid) > self.limits.threads:
+            self.stop("threads")
+        elif disk_usage(self.folder, self.pid) > self.limits.disk_bytes:
+            self.stop("disk")
 
     def read_output(self) -> bool:
         """Read available output. Return False at end of file, or if nothing is available."""
@@ -94,11 +110,12 @@ class Supervisor:
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
-        self._process_count = 0
+        self._processes: set[SupervisedProcess] = set()
+        self._measure_at = 0.0
 
     @property
     def is_over(self) -> bool:
-        return self._process_count == 0
+        return not self._processes
 
     def watch(self, source: socket.socket, handler: EventHandler) -> None:
         """Call ``handler`` whenever ``source`` is readable."""
@@ -106,7 +123,7 @@ class Supervisor:
 
     def supervise(self, process: SupervisedProcess, *, before_report: EventHandler | None = None) -> None:
         """Supervise a process until it ends. ``before_report`` is called after its death and before the exit report."""
-        self._process_count += 1
+        self._processes.add(process)
         events: dict[socket.socket | int, EventHandler] = {
             process.life: lambda: self._on_closed(process),
             process.output_fd: lambda: self._on_output(process),
@@ -116,9 +133,16 @@ class Supervisor:
             self._selector.register(watched, selectors.EVENT_READ, handler)
 
     def handle_events(self, wait_s: float | None = None) -> None:
-        """Wait for events and handle them."""
+        """Wait for events and handle them, at most until the processes are to be measured again."""
+        if self._processes:
+            until_measuring_s = max(0.0, self._measure_at - time.monotonic())
+            wait_s = until_measuring_s if wait_s is None else min(wait_s, until_measuring_s)
         for key, _ in self._selector.select(wait_s):
             key.data()
+        if time.monotonic() >= self._measure_at:
+            for process in self._processes:
+                process.measure()
+            self._measure_at = time.monotonic() + MEASURE_INTERVAL_S
 
     def _on_closed(self, process: SupervisedProcess) -> None:
         if not process.is_over:  # it may have ended in the same round of events
@@ -139,7 +163,48 @@ class Supervisor:
             before_report()
         process.is_over = True
         process.report_exit()
-        self._process_count -= 1
+        self._processes.discard(process)
+
+
+def thread_count(pid: int) -> int:
+    """Return the number of threads of a process; 0 if it has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - called often
+            # The name in parentheses may contain spaces. The first field after it is the third.
+            return int(file.read().rpartition(b")")[2].split()[17])
+    except (OSError, IndexError):
+        return 0
+
+
+def disk_usage(folder: str, pid: int) -> float:
+    """Return the bytes on disk of all files below ``folder``, and of those that ``pid`` has open after deleting them.
+
+    More than ``MAX_FILES`` entries, or entries that cannot be counted, count as infinite. Deleted files are counted if
+    this process may inspect ``pid``.
+    """
+    total, entries, folders = 0, 0, [folder]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as listing:
+                for entry in listing:
+                    entries += 1
+                    if entries > MAX_FILES:
+                        return math.inf
+                    with suppress(FileNotFoundError):
+                        total += entry.stat(follow_symlinks=False).st_blocks * _BLOCK_BYTES
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(entry.path)
+        except FileNotFoundError:
+            continue
+        except OSError:  # a path that is too long, or a folder without permissions
+            return math.inf
+    with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as descriptors:
+        for each in descriptors:
+            with suppress(OSError):
+                status = each.stat()
+                if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                    total += status.st_blocks * _BLOCK_BYTES
+    return total
 
 
 def descendants() -> list[psutil.Process]:

@@ -11,16 +11,20 @@ import json
 import re
 import struct
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from judges.isolation.rpc_framing import max_values
 from judges.llm.call_recording import HEAD, MAGIC, schema_of
 from judges.llm.client import LLMRequest
 from judges.llm.images import DataURI
 from judges.llm.remote import sent_params
+from judges.prompting.blocks import read_blocks
 
 MAX_HEAD_BYTES = 512 * 1024 * 1024
+MAX_HEAD_VALUES = 5_000_000
+MAX_PIECE_BYTES = 256 * 1024 * 1024
 _NONCE = re.compile(r"(</?[a-z_]+) [0-9a-f]{32}>")
 
 
@@ -55,12 +59,24 @@ class ParsedCallLog:
         Raises:
             CallLogUnreadable: the content does not match its hash.
         """
-        place = self._places[sha256]
-        packed = self._body[place["at"] : place["at"] + place["bytes"]]
-        data = zlib.decompress(packed) if place["kind"] == "text" else bytes(packed)
+        try:
+            place = self._places[sha256]
+            packed = self._body[place["at"] : place["at"] + place["bytes"]]
+            data = _decompressed(packed, MAX_PIECE_BYTES) if place["kind"] == "text" else bytes(packed)
+        except (LookupError, TypeError, zlib.error) as error:
+            raise CallLogUnreadable(f"piece {sha256[:12]} is damaged: {error}") from error
         if hashlib.sha256(data).hexdigest() != sha256:
             raise CallLogUnreadable(f"piece {sha256[:12]} does not have its hash")
         return Piece(sha256=sha256, kind=place["kind"], data=data)
+
+
+def _decompressed(data: memoryview | bytes, max_bytes: int) -> bytes:
+    """Return the decompressed data. Raises CallLogUnreadable if it has more than ``max_bytes`` bytes."""
+    unpacker = zlib.decompressobj()
+    unpacked = unpacker.decompress(data, max_bytes)
+    if unpacker.unconsumed_tail:
+        raise CallLogUnreadable(f"a part of it has more than {max_bytes} bytes")
+    return unpacked
 
 
 def read_calls(record: bytes) -> ParsedCallLog:
@@ -74,8 +90,10 @@ def read_calls(record: bytes) -> ParsedCallLog:
     try:
         (length,) = HEAD.unpack_from(record, len(MAGIC))
         begin = len(MAGIC) + HEAD.size
-        unpacker = zlib.decompressobj()
-        head = json.loads(unpacker.decompress(record[begin : begin + length], MAX_HEAD_BYTES))
+        written = _decompressed(record[begin : begin + length], MAX_HEAD_BYTES)
+        if max_values(written) > MAX_HEAD_VALUES:
+            raise CallLogUnreadable(f"it has more than {MAX_HEAD_VALUES} values")
+        head = json.loads(written)
         return ParsedCallLog(
             tuple(head["calls"]),
             head["prompts"],
@@ -138,6 +156,21 @@ def _digested_record(content: Any, text_of: Callable[[str], str]) -> Any:
 def join_pieces(content: Mapping[str, Any], text_of: Callable[[str], str]) -> str:
     """Join a long text from its pieces."""
     return "".join(piece if isinstance(piece, str) else text_of(piece["sha256"]) for piece in content["pieces"])
+
+
+def recorded_blocks(call: Mapping[str, Any], text_of: Callable[[str], str], label: str) -> Iterator[str]:
+    """Yield the contents of the blocks with a label in the messages of a recorded call.
+
+    ``text_of`` returns a long text by its hash.
+    """
+    for message in call["messages"]:
+        content = message["content"]
+        for part in content if isinstance(content, list) else [{"text": content}]:
+            text = part.get("text")
+            if isinstance(text, Mapping):
+                text = join_pieces(text, text_of)
+            if isinstance(text, str):
+                yield from (content for found, content in read_blocks(text) if found == label)
 
 
 def _digest_of(text: str) -> str:

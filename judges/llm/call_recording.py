@@ -256,8 +256,16 @@ def _chars(messages: Sequence[Message]) -> int:
 def schema_of(schema: type[BaseModel]) -> tuple[str, Any]:
     """Return the hash and the JSON schema of a reply class."""
     written = {"name": schema.__name__, "schema": schema.model_json_schema()}
-    text = json.dumps(written, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), json.loads(text)
+    return schema_sha256(written), json.loads(_schema_text(written))
+
+
+def schema_sha256(schema: Any) -> str:
+    """Return the hash that identifies a JSON schema in call logs."""
+    return hashlib.sha256(_schema_text(schema).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _schema_text(schema: Any) -> str:
+    return json.dumps(schema, sort_keys=True, default=str)
 
 
 _active_recorder: ContextVar[CallRecorder | None] = ContextVar("active_recorder", default=None)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from pydantic import BaseModel
 
-from judges.errors import ShorterPage, UnusableReply
+from judges.errors import ModelNotConfigured, ShorterPage, UnusableReply
 from judges.llm.budget import RequestBudget
 from judges.llm.request_formats import RequestFormat
 from rubrics.verdict import Usage
@@ -64,6 +64,8 @@ class LLMReply:
     true if the screenshots were left out because the model takes no images. Both are stored with the reply.
     ``request_format`` is the name of the request format, empty for the default. ``key`` is the cache key of the
     request, empty if the client computes none.
+    ``tokens`` are detailed counts, if the client knows them: ``input_tokens``, ``cached_input_tokens``,
+    ``output_tokens``, ``reasoning_tokens``, and ``served_model`` if the provider named it.
     """
 
     text: str
@@ -77,6 +79,7 @@ class LLMReply:
     text_only: bool = False
     request_format: str = ""
     key: str = ""
+    tokens: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
 class LLMClient(Protocol):
@@ -85,6 +88,17 @@ class LLMClient(Protocol):
     async def complete(self, request: LLMRequest) -> LLMReply: ...
 
     async def aclose(self) -> None: ...
+
+
+class UnconfiguredLLM:
+    """``LLMClient`` of a run that has no model or no key."""
+
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        """Raise ModelNotConfigured."""
+        raise ModelNotConfigured(f"{request.model} is not configured")
+
+    async def aclose(self) -> None:
+        """Do nothing: no connection was opened."""
 
 
 def for_job(checkpoints: Checkpoints, budget: RequestBudget | None = None) -> Callable[[LLMRequest], LLMRequest]:

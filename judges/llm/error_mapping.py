@@ -35,7 +35,9 @@ TRANSIENT_STATUSES = frozenset({408, 409, 429})
 _QUOTA_CODES = frozenset(
     {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "access_terminated"}
 )
-_FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "responsibleaipolicyviolation"})
+_FILTER_CODES = frozenset(
+    {"content_filter", "content_policy_violation", "responsibleaipolicyviolation", "invalid_prompt"}
+)
 _TOO_LONG_CODES = frozenset({"context_length_exceeded", "string_above_max_length", "request_too_large"})
 _TOO_LONG = re.compile(
     r"context[ _-]?(?:length|window|size|limit|overflow)|contextwindow|context the overflows"
@@ -92,7 +94,10 @@ _CAUSES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorResponse:
-    """HTTP error response. ``code`` is the provider's error code, ``param`` the part of the request it rejected."""
+    """HTTP error response. ``code`` is the provider's error code, ``param`` the part of the request it rejected.
+
+    Long texts are cut, because the patterns for messages need more than linear time.
+    """
 
     provider: str
     status: int
@@ -101,20 +106,32 @@ class ErrorResponse:
     param: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name, max_chars in (("message", MAX_BODY_CHARS), ("code", MAX_CODE_CHARS), ("param", MAX_CODE_CHARS)):
+            object.__setattr__(self, name, getattr(self, name)[:max_chars])
+
 
 def error_for_response(response: ErrorResponse, *, now: float) -> LLMError:
-    """Return the error for a response. ``now`` is the wall clock in seconds since the epoch, for dates in headers."""
+    """Return the error for a response. ``now`` is the wall clock in seconds since the epoch, for dates in headers.
+
+    The header ``x-should-retry`` (true or false) decides whether the error is transient, unless the quota is used up.
+    """
     code = response.code.lower()
     text = f"{response.provider}: {response.status} {response.message}"[:MAX_MESSAGE_CHARS]
     if is_quota_exhausted(response):
         return LLMQuotaExhausted(text, status=response.status, scope=RejectionScope.ENDPOINT)
+    should_retry = {"true": True, "false": False}.get(response.headers.get("x-should-retry", "").strip().lower())
+    if should_retry:
+        return _unavailable(text, response, now=now)
     if response.status != 401 and is_missing_model_error(response.status, code, response.message):
         return LLMRejected(text, status=response.status, scope=RejectionScope.MODEL, no_such_model=True)
     if is_key_rejected(response):
         return LLMRejected(f"{text} ({_CAUSES[401]})", status=response.status, scope=RejectionScope.ENDPOINT)
     too_long = is_too_long(response)
     if response.status in TRANSIENT_STATUSES or (response.status >= 500 and not too_long):
-        return LLMUnavailable(text, status=response.status, retry_after_s=_retry_after(response.headers, now=now))
+        fault = _unavailable(text, response, now=now)
+        fault.should_retry = should_retry is None
+        return fault
     if is_filtered(response):
         return LLMOutputUnusable(UnusableKind.FILTERED, text)
     cause = _CAUSES.get(response.status)
@@ -171,6 +188,10 @@ def is_too_long(response: ErrorResponse) -> bool:
     )
 
 
+def _unavailable(text: str, response: ErrorResponse, *, now: float) -> LLMUnavailable:
+    return LLMUnavailable(text, status=response.status, retry_after_s=_retry_after(response.headers, now=now))
+
+
 def connection_error(provider: str, cause: BaseException) -> LLMUnavailable:
     return LLMUnavailable(f"{provider}: no connection ({type(cause).__name__}: {cause})"[:MAX_MESSAGE_CHARS])
 
@@ -196,6 +217,8 @@ def _retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
 
 
 MAX_BODY_CHARS: Final = 4_000
+MAX_CODE_CHARS: Final = 200
+_MAX_JSON_CHARS: Final = 256 * 1024
 _MAX_DEPTH: Final = 4
 _MESSAGE_KEYS: Final = ("message", "msg", "detail", "details", "error", "errors", "error_description", "title")
 _TAGS = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.IGNORECASE)
@@ -216,10 +239,12 @@ class ErrorBody:
 
 
 def read_error_body(text: str) -> ErrorBody:
-    """Parse the body of a response with an error status."""
+    """Parse the body of a response with an error status. A longer one than 256 Ki characters is not read as JSON."""
     try:
-        body = json.loads(text)
+        body = json.loads(text) if len(text) <= _MAX_JSON_CHARS else None
     except (ValueError, RecursionError):
+        body = None
+    if body is None:
         return ErrorBody(message=" ".join(_TAGS.sub(" ", text[:MAX_BODY_CHARS]).split()))
     return read_error(body)
 

@@ -44,6 +44,7 @@ _HEADING = re.compile(r"(#{1,6})\s|\*\*[^*]+\*\*:?$")
 _MARK = re.compile(r"\s*(?:[-+*•]\s+|#+\s+(?:\w+ \d+:\s+)?)?(?:\d{1,3}[.)]\s+)?")
 _LABEL, _NEXT_LABEL = re.compile(r":\**\s+"), re.compile(r"(?:[,;.]\s+|\s\()(?=\**[A-Za-z][\w /-]{0,30}:\**\s)")
 _NAME_END = re.compile(r"\s[\u2013\u2014-]\s|[(;]|[:,.]\s")
+_BOLD = re.compile(r"\*\*([^*]+)(?<![:\s])\*\*")
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^)]*\)|<?https?://|\[\^?\w+\]")
 
 
@@ -194,7 +195,8 @@ def facts(text: str) -> Iterator[Fact]:
         parts = [_LABEL.split(part) for part in ([] if cells else _NEXT_LABEL.split(opening))]
         single = not cells and len(parts[0]) == 2 and not _NAME_END.search(parts[0][0])  # one label with its value
         leads = not single and (cells or heading or marked or bold or stripped[-1] == ":")
-        name = _NAME_END.split(next((cell for cell in cells if not cell.isdigit()), opening))[0] if leads else ""
+        name = next((cell for cell in cells if not cell.isdigit()), opening) if leads else ""
+        name = _NAME_END.split(bold_name[1] if (bold_name := _BOLD.match(name)) else name)[0]
         over, fresh = [up for up in path if up.level < level], bool(heading)
         path = (*over[:MAX_DEPTH], Label(level, next(serial), clean(name)))
         for *labels, value in zip(titles, cells, strict=False) if cells != titles else parts:

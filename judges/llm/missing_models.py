@@ -43,7 +43,7 @@ _CODES: Final = frozenset(
         "deploymentnotfound",
     }
 )
-_NAME = r"[`'\"]?[\w./:@+-]+[`'\"]?"
+_NAME = r"[`'\"]?[\w./:@+-]{1,200}[`'\"]?"
 _WORDING: Final = re.compile(
     rf"\bmodels?\b.{{0,160}}?\b(?:does not exist|not exist|not found|could not be found|"
     rf"(?:has|have) been (?:deprecated|decommissioned|retired|removed|discontinued|shut ?down)|"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import reduce
@@ -81,6 +82,8 @@ class UsageMeter:
 
     def __init__(self) -> None:
         self._used: dict[tuple[str, str], Usage] = {}
+        self._requests = self._failed = self._cached_tokens = self._reasoning_tokens = 0
+        self._served: Counter[str] = Counter()
 
     @property
     def total(self) -> Usage:
@@ -90,11 +93,30 @@ class UsageMeter:
         """Return one JSON row per model and role as in results, sorted: ``{model, role, calls, ...}``."""
         return [{"model": model, "role": role, **asdict(used)} for (model, role), used in sorted(self._used.items())]
 
+    def judge_usage(self) -> dict[str, Any]:
+        """Return the counts of ``judge_usage`` in results. ``served_models`` includes replies from the cache."""
+        return {
+            "requests": self._requests,
+            "failed_requests": self._failed,
+            "input_tokens": self.total.input_tokens,
+            "cached_input_tokens": self._cached_tokens,
+            "output_tokens": self.total.output_tokens,
+            "reasoning_tokens": self._reasoning_tokens,
+            "served_models": dict(self._served),
+        }
+
     async def replied(self, request: LLMRequest, reply: LLMReply, seconds: float) -> None:
         self._add(request, reply.usage)
+        self._served[reply.model] += 1
+        if not reply.cached:
+            self._requests += 1
+            self._cached_tokens += reply.tokens.get("cached_input_tokens", 0)
+            self._reasoning_tokens += reply.tokens.get("reasoning_tokens", 0)
 
     async def failed(self, request: LLMRequest, error: LLMError) -> None:
         self._add(request, error.usage)
+        self._requests += 1
+        self._failed += 1
 
     def cancelled(self, request: LLMRequest) -> None:
         """Do nothing: the usage of a cancelled request is unknown."""

@@ -79,10 +79,11 @@ def open_openai(
     timeout_s: float = SDK_TIMEOUT_S,
     images: Images = Images.AUTO,
     format_file: FormatFile | None = None,
+    explores: bool = True,
 ) -> OpenAIAdapter:
     """Return the adapter for OpenAI, or for the compatible server at ``base_url``.
 
-    ``learned_formats`` is the file for learned request formats.
+    ``format_file`` is the file for learned request formats. For ``explores`` see ``OpenAIAdapter``.
     """
     endpoint = (base_url or OPENAI_BASE_URL).rstrip("/")
     client = openai.AsyncOpenAI(
@@ -93,7 +94,11 @@ def open_openai(
         http_client=_http_client(endpoint),
     )
     return OpenAIAdapter(
-        client, provider="openai", endpoint=endpoint, formats=LearnedFormats(endpoint, images=images, file=format_file)
+        client,
+        provider="openai",
+        endpoint=endpoint,
+        formats=LearnedFormats(endpoint, images=images, file=format_file),
+        explores=explores,
     )
 
 
@@ -105,6 +110,7 @@ def open_azure(
     timeout_s: float = SDK_TIMEOUT_S,
     images: Images = Images.AUTO,
     format_file: FormatFile | None = None,
+    explores: bool = True,
 ) -> OpenAIAdapter:
     """Return the adapter for Azure OpenAI. The model name is the deployment in the URL path."""
     endpoint = base_url.rstrip("/")
@@ -122,6 +128,7 @@ def open_azure(
         endpoint=endpoint,
         formats=LearnedFormats(endpoint, images=images, file=format_file),
         path="/deployments/{model}/chat/completions",
+        explores=explores,
     )
 
 
@@ -138,7 +145,11 @@ def _http_client(endpoint: str) -> openai.DefaultAioHttpClient:
 
 
 class OpenAIAdapter:
-    """Adapter for one account at one endpoint. ``path`` is relative to the base URL and may contain ``{model}``."""
+    """Adapter for one account at one endpoint. ``path`` is relative to the base URL and may contain ``{model}``.
+
+    Without ``explores``, another format is tried only if the server names a part of the format that it rejects, and
+    parameters are never left out: a request that asks for them must not be answered without them.
+    """
 
     def __init__(
         self,
@@ -148,8 +159,10 @@ class OpenAIAdapter:
         endpoint: str,
         formats: LearnedFormats,
         path: str = "/chat/completions",
+        explores: bool = True,
     ) -> None:
         self.provider = provider
+        self._explores = explores
         self.endpoint = endpoint
         self.learned_formats = formats
         self._client = client
@@ -234,6 +247,8 @@ class OpenAIAdapter:
         next_format = adapt_format(request_format, response, parts)
         if next_format is None and parts.has_images and not parts.may_drop_images and says_no_images(response):
             return None
+        if not self._explores:
+            return next_format if next_format is None or next_format.dropped == request_format.dropped else None
         if next_format is not None:
             if not is_searching:
                 self.learned_formats.record_rejected(request, next_format)
@@ -286,7 +301,9 @@ class OpenAIAdapter:
         raise _ErrorReturned(
             ErrorResponse(
                 provider=self.provider,
-                status=int(code) if code.isdigit() and 400 <= int(code) < 600 else _DEFAULT_ERROR_STATUS,
+                status=int(code)
+                if len(code) == 3 and code.isdigit() and 400 <= int(code) < 600
+                else _DEFAULT_ERROR_STATUS,
                 code=body_error.code,
                 message=self._masked(body_error.message or str(failed)),
                 param=body_error.param,
@@ -348,6 +365,7 @@ def read_completion(body: str) -> RawReply:
         refusal = message.get("refusal")
         usage = completion.get("usage") or {}
         details = usage.get("prompt_tokens_details") or {}
+        output_details = usage.get("completion_tokens_details") or {}
         text = _text_of(message)
         if not text.strip() and isinstance(refusal, str):
             text = refusal
@@ -361,6 +379,7 @@ def read_completion(body: str) -> RawReply:
             output_tokens=usage.get("completion_tokens"),
             cached_tokens=details.get("cached_tokens") or 0,
             cache_write_tokens=details.get("cache_write_tokens") or 0,
+            reasoning_tokens=output_details.get("reasoning_tokens") or 0,
         )
     except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
         detail = "its body is not a chat completion"

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, Self, TypeAlias
 from judges.errors import ModelNotConfigured
 from judges.llm.client import OWN_ROLE, LLMRequest, role_of
 from judges.llm.families import DEFAULT_MODEL, family_of, is_reasoning_model, params_for
+from rubrics.result_fields import parameters_of
 
 Effort: TypeAlias = Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
 PROVIDER_DEFAULT: Final = "default"
@@ -73,8 +74,8 @@ class RunParameters:
     @classmethod
     def of_result(cls, result: Mapping[str, Any]) -> Self | None:
         """Return the parameters that a result was judged with; None if it does not contain them."""
-        written = (result.get("judge") or {}).get("parameters")
-        if not isinstance(written, Mapping):
+        written = parameters_of(result)
+        if written is None:
             return None
         known = tuple(asdict(NO_PARAMETERS))
 

@@ -32,8 +32,9 @@ class RawReply:
 
     ``text`` also contains the text of a refusal, or the beginning of an invalid body, for the call log; no verdict is
     read from these. ``input_tokens`` includes ``cached_tokens``, read from the provider's prompt cache, and
-    ``cache_write_tokens``, written to it. Token counts are None if the provider does not report them. ``text_only``:
-    images were left out. ``request_format`` is None if the provider has only one.
+    ``cache_write_tokens``, written to it. ``output_tokens`` includes ``reasoning_tokens``. Token counts are None if the
+    provider does not report them. ``text_only``: images were left out. ``request_format`` is None if the provider has
+    only one.
     """
 
     text: str
@@ -44,6 +45,7 @@ class RawReply:
     output_tokens: int | None = None
     cached_tokens: int = 0
     cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
     request_format: RequestFormat | None = None
     text_only: bool = False
 

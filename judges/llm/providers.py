@@ -14,6 +14,7 @@ from judges.llm.budget import RequestBudget
 from judges.llm.cached import CachedLLM
 from judges.llm.circuit import CircuitBreaker
 from judges.llm.client import LLMClient
+from judges.llm.direct import DirectLLM, RetryWindow
 from judges.llm.families import DEFAULT_MODEL
 from judges.llm.learned_formats import FormatFile, Images
 from judges.llm.lexical import LexicalClient
@@ -49,6 +50,10 @@ class Access:
     """Whether requests include the screenshots of pages."""
     format_file: FormatFile | None = None
     """File for the learned request formats; None: in memory only."""
+    explores: bool = True
+    """Whether other request formats are tried after any rejection that may be about the format."""
+    timeout_s: float = 600.0
+    """Time limit of one request in the SDK of the provider. Retries have their own, shorter limits."""
 
 
 # Adapters are imported on first use: the SDK alone takes a fifth of the start-up time of a service.
@@ -60,8 +65,10 @@ def _open_openai(access: Access) -> ProviderAdapter:
     return open_openai(
         api_key=access.openai_api_key,
         base_url=access.openai_base_url,
+        timeout_s=access.timeout_s,
         images=access.images,
         format_file=access.format_file,
+        explores=access.explores,
     )
 
 
@@ -72,8 +79,10 @@ def _open_azure(access: Access) -> ProviderAdapter:
         api_key=str(access.azure_api_key),
         base_url=str(access.azure_endpoint),
         api_version=access.azure_api_version,
+        timeout_s=access.timeout_s,
         images=access.images,
         format_file=access.format_file,
+        explores=access.explores,
     )
 
 
@@ -238,6 +247,25 @@ def make_client(
         models=models(backend),
     )
     return CachedLLM(remote, store), name.model
+
+
+def make_direct_client(
+    provider: str,
+    access: Access,
+    *,
+    base_url: str | None = None,
+    window: RetryWindow | None = None,
+    before_attempt: Callable[[], None] = lambda: None,
+) -> LLMClient:
+    """Return a client for any model of a provider that sends requests as given. See ``DirectLLM``.
+
+    Raises:
+        ModelNotConfigured: a required setting is missing; the message names it.
+    """
+    window = window or RetryWindow()
+    access = replace(access, explores=False, timeout_s=window.attempt_s)
+    backend = _backend(ModelName(provider, "any model"), access, api_key=None, base_url=base_url)
+    return DirectLLM(backend, window=window, before_attempt=before_attempt)
 
 
 def _backend(name: ModelName, access: Access, *, api_key: str | None, base_url: str | None) -> ProviderAdapter:

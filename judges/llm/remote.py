@@ -241,10 +241,8 @@ class RemoteLLM:
             # A verdict must be a boolean. Extractions are as strict as the classes of the script.
             parsed = read_reply(raw, request.schema, strict=request.purpose == "verify")
         except LLMOutputUnusable as error:
-            error.usage, error.request_format = (
-                before + used,
-                None if raw.finish is FinishReason.BROKEN else raw.request_format,
-            )
+            error.usage = before + used
+            error.request_format = None if raw.finish is FinishReason.BROKEN else raw.request_format
             error.unusable = (
                 UnusableReply(
                     kind=error.kind,
@@ -265,6 +263,7 @@ class RemoteLLM:
             usage=before + used,
             text_only=raw.text_only,
             request_format=format_name(raw.request_format),
+            tokens=token_counts(raw),
         )
 
     async def _send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
@@ -304,6 +303,17 @@ def usage_of(raw: RawReply, model: str, prices: Prices) -> Usage:
             cache_write_tokens=raw.cache_write_tokens,
         )
     return Usage(calls=1, input_tokens=input_tokens, output_tokens=output_tokens, usd=usd)
+
+
+def token_counts(raw: RawReply) -> dict[str, Any]:
+    """Return the token counts of a reply as in ``LLMReply.tokens``. Unknown counts are 0."""
+    counts: dict[str, Any] = {
+        "input_tokens": raw.input_tokens or 0,
+        "cached_input_tokens": raw.cached_tokens,
+        "output_tokens": raw.output_tokens or 0,
+        "reasoning_tokens": raw.reasoning_tokens,
+    }
+    return counts | ({"served_model": raw.model} if raw.model else {})
 
 
 def repair_request(request: LLMRequest, kind: UnusableKind) -> LLMRequest:

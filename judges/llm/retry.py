@@ -31,9 +31,13 @@ class RetryPolicy:
     high effort, because a reply may take minutes. The maximum delay doubles from ``first_wait_s`` up to ``max_wait_s``;
     each delay is random below it (full jitter). ``Retry-After`` is always observed. If the delay would exceed
     ``total_s``, the request fails at once.
+
+    With ``attempt_s``, each attempt has its own time limit, after which it is retried, and only the start of an attempt
+    must be within ``total_s``. Without it, the last attempt ends with ``total_s``. ``max_tries`` None: no maximum.
     """
 
-    max_tries: int = 5
+    max_tries: int | None = 5
+    attempt_s: float | None = None
     total_s: float = 60.0
     long_total_s: float = 900.0
     first_wait_s: float = 1.0
@@ -80,19 +84,27 @@ class Retrier:
             async with self._slot:
                 started = self._clock()
                 try:
-                    async with asyncio.timeout(total_s - spent):
-                        return await attempt()
-                except TimeoutError as error:
-                    raise LLMTimeout(f"no reply within {total_s:g} s", tries=tries) from error
+                    return await self._attempt(attempt, total_s, spent)
                 except LLMUnavailable as error:
                     error.tries = tries
                     wait = self._wait(next(waits), error.retry_after_s)
                     spent += self._clock() - started
-                    if tries >= self._policy.max_tries or spent + wait >= total_s:
+                    is_last = self._policy.max_tries is not None and tries >= self._policy.max_tries
+                    if is_last or not error.should_retry or spent + wait >= total_s:
                         raise
                     on_retry(error)
             await self._sleep(wait)
             spent += wait
+
+    async def _attempt(self, attempt: Callable[[], Awaitable[T]], total_s: float, spent: float) -> T:
+        limit = total_s - spent if self._policy.attempt_s is None else self._policy.attempt_s
+        try:
+            async with asyncio.timeout(limit):
+                return await attempt()
+        except TimeoutError as error:
+            raised = LLMTimeout(f"no reply within {limit if self._policy.attempt_s else total_s:g} s")
+            raised.should_retry = self._policy.attempt_s is not None
+            raise raised from error
 
     def _wait(self, planned_s: float, retry_after_s: float | None) -> float:
         """Return the delay in seconds: ``Retry-After`` plus a short jitter, so that clients do not return at once."""

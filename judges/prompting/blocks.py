@@ -11,10 +11,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
+
+from cache.unicode_forms import nfc
 
 MIN_SECRET_BYTES: Final = 16
 NONCE_HEX_CHARS: Final = 32
@@ -22,6 +23,7 @@ MAX_COMBINING_RUN: Final = 3
 """Maximum number of combining marks per character. Living scripts need no more; longer runs can obscure other lines."""
 
 _LABEL = re.compile(r"[a-z_]+")
+_OPENING_TAG = re.compile(r"<([a-z_]+) ([0-9a-f]{32})>\n")
 
 
 def _ranges(code_points: list[int]) -> str:
@@ -89,10 +91,24 @@ def neutralise(text: str) -> NeutralisedText:
         text, invisible = _INVISIBLE.subn("", text)
     if _A_MARK.search(distinct):
         text = _COMBINING.sub(r"\1", text)
-    text = unicodedata.normalize("NFC", text)
+    text = nfc(text)
     if any(mark in distinct for mark in "<[\u25c1") or "assistantfinal" in text:
         text, tokens = CHAT_TOKEN.subn(_broken_up, text)
     return NeutralisedText(text=text, invisible=invisible, tokens=tokens)
+
+
+def read_blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield label and content of the blocks in a prompt. Reading stops at a block that is not closed.
+
+    Tags inside a block are part of its content, because its own nonce does not occur there.
+    """
+    at = 0
+    while tag := _OPENING_TAG.search(text, at):
+        end = text.find(f"\n</{tag[1]} {tag[2]}>", tag.end() - 1)
+        if end < 0:
+            return
+        yield tag[1], text[tag.end() : end]
+        at = end + 1
 
 
 def _broken_up(match: re.Match[str]) -> str:

@@ -10,28 +10,30 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Final, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
-from cache.capture import Evidence
+from cache.capture import Evidence, PageKind
+from cache.image_jobs import run_image_job
 from cache.lru import LRUCache
+from cache.page_text.screenshot_parts import screenshot_parts
 from cache.single_flight import SingleFlight
 from judges.cpu_bound import run_cpu_bound
-from judges.grounding.injection import Scan, scan_url
+from judges.grounding.injection import Scan, compile_wordings, scan_url
 from judges.grounding.page_index import PageIndex
 from judges.grounding.source_signals import SourceSignal, source_signals, url_texts
 from judges.llm.images import DataURI
 from judges.prompting.blocks import BlockBuilder, neutralise
+from judges.prompting.token_limit import MAX_TEXT_TOKENS, TRUNCATION_MARKER, first_tokens
 
 log = logging.getLogger(__name__)
 
-MAX_TEXT_CHARS: Final = 400_000
 MAX_LINKS_CHARS: Final = 60_000
-TRUNCATION_NOTICE: Final = "\n[The page goes on; it was cut here.]"
 DEFAULT_MAX_BYTES: Final = 32 * 1024 * 1024
 PICTURES_SHARE: Final = 0.5
 _SMALL_PAGE_CHARS: Final = 10_000
+_SMALLEST_LIMITED_CHARS: Final = MAX_TEXT_TOKENS // 4
+"""Shorter texts need no tokenizer."""
 
 _HOST_WORD = re.compile(r"[A-Za-z]+")
 _NONCES = re.compile(r"<url ([0-9a-f]{32})>.*</page ([0-9a-f]{32})>", re.DOTALL)
@@ -48,6 +50,7 @@ class PreparedPage:
         blocks: URL and text as prompt blocks.
         nonces: Nonces of the tags in ``blocks``.
         text: Original text, to which offsets refer.
+        shown: Text in ``blocks``: the original text, or its beginning and a marker.
         links: One ``words<TAB>URL`` per line.
         index: Index of the text shown, for grounding checks.
         url_scan: Injection scan of the URL.
@@ -58,6 +61,7 @@ class PreparedPage:
     page_id: str
     url: str
     text: str
+    shown: str
     blocks: str
     nonces: tuple[str, ...]
     links: str
@@ -81,8 +85,16 @@ class PagePreparer:
     to prepare, so they must not evict texts.
     """
 
-    def __init__(self, block_builder: BlockBuilder, *, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+    def __init__(
+        self,
+        block_builder: BlockBuilder,
+        *,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+        limit_page: bool = True,
+    ) -> None:
+        """Without ``limit_page``, pages are shown whole because they are already within the limits."""
         self._block_builder = block_builder
+        self._limit_page = limit_page
         self._with_pictures: LRUCache[_Key, PreparedPage] = LRUCache(int(max_bytes * PICTURES_SHARE))
         self._texts: LRUCache[_Key, PreparedPage] = LRUCache(int(max_bytes * (1 - PICTURES_SHARE)))
         self._pending: SingleFlight[tuple[_Key, bool], PreparedPage] = SingleFlight()
@@ -113,33 +125,42 @@ class PagePreparer:
 
     async def _prepare_text(self, key: _Key, evidence: Evidence) -> PreparedPage:
         async with self._prepare_slot:
+            await asyncio.to_thread(compile_wordings)
             page = await run_cpu_bound(
-                lambda: prepare_page(evidence, self._block_builder, use_screenshot=False), evidence.text
+                lambda: prepare_page(evidence, self._block_builder, use_screenshot=False, limit_page=self._limit_page),
+                evidence.text,
+                limit_chars=_SMALLEST_LIMITED_CHARS,
             )
         self._texts.put(key, page, page.size)
         return page
 
     async def _add_pictures(self, key: _Key, evidence: Evidence) -> PreparedPage:
         page = await self.prepare(evidence, use_screenshot=False)
-        page = replace(page, images=await asyncio.to_thread(_images, evidence))
+        page = replace(page, images=await run_image_job(_images, evidence, limit_page=self._limit_page))
         self._with_pictures.put(key, page, page.size)
         return page
 
 
-def prepare_page(evidence: Evidence, block_builder: BlockBuilder, *, use_screenshot: bool = True) -> PreparedPage:
+def prepare_page(
+    evidence: Evidence, block_builder: BlockBuilder, *, use_screenshot: bool = True, limit_page: bool = True
+) -> PreparedPage:
     """Prepare one page. Takes milliseconds for a large page."""
     capture = evidence.capture
     url = capture.url
-    visible = evidence.text[: shown_chars(evidence.text)]
-    blocks = page_blocks(url, evidence.text, block_builder)
+    visible = shown = evidence.text
+    kept = first_tokens(evidence.text, MAX_TEXT_TOKENS) if limit_page else None
+    if kept is not None:
+        visible, shown = evidence.text[: len(kept)], kept + TRUNCATION_MARKER
+    blocks = page_blocks(url, shown, block_builder)
     return PreparedPage(
         page_id=evidence.page_id,
         url=url,
         text=evidence.text,
+        shown=shown,
         blocks=blocks,
         nonces=nonces.groups() if (nonces := _NONCES.fullmatch(blocks)) else (),
         links=link_lines(evidence.links),
-        images=_images(evidence) if use_screenshot else (),
+        images=_images(evidence, limit_page=limit_page) if use_screenshot else (),
         digests=evidence.digests,
         index=PageIndex(
             visible,
@@ -152,41 +173,21 @@ def prepare_page(evidence: Evidence, block_builder: BlockBuilder, *, use_screens
     )
 
 
-def _images(evidence: Evidence) -> tuple[DataURI, ...]:
+def _images(evidence: Evidence, *, limit_page: bool) -> tuple[DataURI, ...]:
+    """Return the images to show: the pages of a PDF, or the parts of any other screenshot."""
     shots = evidence.screenshots
+    is_limited = not limit_page or evidence.in_parts or evidence.capture.kind is PageKind.PDF
+    shown = shots if is_limited else screenshot_parts(shots)
     # The capture code computed or checked the digests. Those of the screenshots come last.
     is_known = len(evidence.digests) > len(shots)
-    known = evidence.digests[len(evidence.digests) - len(shots) :] if is_known else ("",) * len(shots)
-    return tuple(DataURI.of_jpeg(jpeg, sha256=sha256) for jpeg, sha256 in zip(shots, known, strict=True))
+    known = dict(zip(map(id, shots), evidence.digests[-len(shots) :], strict=True)) if is_known and shots else {}
+    return tuple(DataURI.of_jpeg(jpeg, sha256=known.get(id(jpeg), "")) for jpeg in shown)
 
 
 def page_blocks(url: str, text: str, block_builder: BlockBuilder, *, beside: Sequence[str] = ()) -> str:
-    """Return the blocks of a page's URL and text. ``beside`` are the other texts of the prompt, neutralised."""
-    page = block_builder.block("page", cut_text(text), beside=(neutralise(url).text, *beside))
+    """Return the blocks of a page's URL and shown text. ``beside`` are the other texts of the prompt, neutralised."""
+    page = block_builder.block("page", text, beside=(neutralise(url).text, *beside))
     return f"{block_builder.block('url', url, beside=(page, *beside))}\n\n{page}"
-
-
-def cut_text(text: str, *, max_chars: int = MAX_TEXT_CHARS) -> str:
-    """Cut a text to ``max_chars`` plus a marker: white space is collapsed first, then the text is cut at a word."""
-    if len(text) <= max_chars:
-        return text
-    collapsed = " ".join(text.split())
-    if len(collapsed) <= max_chars:
-        return collapsed
-    cut = collapsed.rfind(" ", 0, max_chars)
-    return collapsed[: cut if cut > 0 else max_chars] + TRUNCATION_NOTICE
-
-
-def shown_chars(text: str) -> int:
-    """Return the number of characters that ``cut_text`` shows, counted in the original text."""
-    if len(text) <= MAX_TEXT_CHARS:
-        return len(text)
-    cut = cut_text(text)
-    if not cut.endswith(TRUNCATION_NOTICE):
-        return len(text)
-    words = cut.removesuffix(TRUNCATION_NOTICE).split()
-    *_, last = islice(re.finditer(r"\S+", text), len(words))
-    return last.start() + len(words[-1])
 
 
 def link_lines(links: Sequence[tuple[str, str]]) -> str:

@@ -77,6 +77,23 @@ def render_transcription(question: Question, block_builder: BlockBuilder) -> Ren
     return _rendered(load_prompt(TRANSCRIBE), blocks, question, Style.NATIVE, {"claim": question.claim})
 
 
+def render_texts(
+    prompt_id: str, texts: Sequence[tuple[str, str]], block_builder: BlockBuilder, *, page: PreparedPage | None = None
+) -> Rendered:
+    """Render untrusted texts as (block label, text), after the page if there is one, with the rules of a prompt."""
+    prompt = load_prompt(prompt_id)
+    clean = [(label, neutralise(text).text) for label, text in texts]
+    beside = [text for _, text in clean]
+    shown = [] if page is None else [_page(page, block_builder, beside)]
+    blocks = [block_builder.block(label, text, beside=[*beside, *shown]) for label, text in clean]
+    messages: tuple[Message, ...] = (
+        {"role": "system", "content": prompt.text},
+        {"role": "user", "content": _content("\n\n".join([*shown, *blocks]), page)},
+    )
+    evidence = () if page is None else page.digests
+    return Rendered(messages=messages, prompt=prompt.ref, parts=dict(texts), evidence=evidence)
+
+
 def _instruction(question: Question) -> list[tuple[str, str]]:
     return [("instruction", question.instruction)] if question.instruction else []
 
@@ -93,7 +110,7 @@ def _blocks(pieces: Sequence[tuple[str, str]], question: Question, block_builder
 def _page(page: PreparedPage, block_builder: BlockBuilder, beside: Sequence[str]) -> str:
     """Return the prepared blocks of a page, or new ones if another text of the prompt contains their nonces."""
     if any(nonce in text for nonce in page.nonces for text in beside):
-        return page_blocks(page.url, page.text, block_builder, beside=beside)
+        return page_blocks(page.url, page.shown, block_builder, beside=beside)
     return page.blocks
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from rubrics.result_fields import page_digests_of, script_sha256_of
+
 Result: TypeAlias = Mapping[str, Any]
 ClaimKey: TypeAlias = "tuple[str, str]"
 """Text and instruction of a claim."""
@@ -52,9 +54,7 @@ def past_results_of(
 ) -> PastResults:
     """Return the statistics of the complete results of this judge file among ``results``."""
     past = [
-        result
-        for result in results
-        if (result.get("judge") or {}).get("script_sha256") == script_sha256 and result.get("status") == "complete"
+        result for result in results if script_sha256_of(result) == script_sha256 and result.get("status") == "complete"
     ]
     judged = [leaf for one in past for leaf in _judged_leaves(one)]
     voted = [leaf for leaf in judged if len(leaf["votes"]) > 1 and len(leaf.get("sources") or ()) <= 1]
@@ -90,7 +90,7 @@ def _earlier_verdicts(past: Iterable[Result], answer_sha256: str, model: str) ->
     return {
         (str(leaf.get("claim")), str(leaf.get("instruction") or "")): EarlierVerdict(
             passed=leaf["outcome"] == "passed",
-            evidence=tuple(leaf.get("evidence") or ()),
+            evidence=page_digests_of(leaf),
             prompt=leaf.get("prompt"),
             input_tokens=_input_tokens_per_vote(leaf) if result.get("model") == model else None,
         )

@@ -47,7 +47,7 @@ ODDS_IF_LEXICAL_FAILS: Final = 8.0
 """Odds factors of the lexical judge's verdict on a claim about a page.
 
 ``ODDS_IF_LEXICAL_PASSES`` multiplies the odds if the verdict is positive, ``ODDS_IF_LEXICAL_FAILS`` divides them if it
-is negative.
+is negative. Of claims without a page, only a positive verdict counts: the answer contains the claim.
 """
 MAX_CLAIM_CHARS = 2_000
 _TWO_QUOTED = re.compile(r"['\"][^'\"]*['\"] [^'\"]*['\"].*['\"]")
@@ -235,6 +235,8 @@ class SimulatedLLM:
                 odds *= ODDS_IF_LEXICAL_PASSES if holds else 1 / ODDS_IF_LEXICAL_FAILS
         elif _compares_spellings(request.parts.get("claim", "")[:MAX_CLAIM_CHARS]):
             odds *= SPELLING_ODDS if holds else 1 / SPELLING_ODDS
+        elif holds:
+            odds *= ODDS_IF_LEXICAL_PASSES
         return odds / (1 + odds)
 
     def _uniform(self, request: LLMRequest, purpose: str) -> float:

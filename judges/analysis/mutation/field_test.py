@@ -15,7 +15,7 @@ from judges.analysis.mutation.fields import Field
 from judges.analysis.mutation.judge_file import JudgeFile
 from judges.analysis.mutation.leaves import ObservedLeaf, ObservedRun, observed_run
 from judges.analysis.mutation.replay import Recordings, ReplayClient
-from judges.errors import JudgeBug
+from judges.errors import JudgeBug, JudgeError
 from judges.llm.client import LLMClient
 
 _REFUSED = (
@@ -114,8 +114,8 @@ async def observe(
 
         try:
             leaves = observed_run(await judge(edit.text, around)).leaves
-        except JudgeBug as bug:
-            return EditRun(edit=edit, leaves=base.leaves, error=str(bug))
+        except JudgeError as error:
+            return EditRun(edit=edit, leaves=base.leaves, error=str(error))
         return EditRun(edit=edit, leaves=leaves, new_extractions=sum(each.new_extractions for each in client))
 
     def observed() -> FieldTestRuns:
@@ -149,10 +149,10 @@ async def observe(
 async def _base(judge: JudgeWithClient, answer: str, recordings: Recordings) -> ObservedRun:
     try:
         return observed_run(await judge(answer, lambda client: ReplayClient(client, recordings, None)))
-    except JudgeBug as bug:
+    except JudgeError as error:
         if not recordings.has_refused:
             raise
-        raise JudgeBug(f"{bug}. {_REFUSED}", traceback=bug.traceback) from bug
+        raise JudgeBug(f"{error}. {_REFUSED}", traceback=getattr(error, "traceback", "")) from error
 
 
 def unmoved_checks(observed: FieldTestRuns) -> frozenset[str]:

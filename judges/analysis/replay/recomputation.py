@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from judges.analysis.replay.tree import NotRecomputable, RecordedNode, RecordedQuote, ReplayDifference, tree_of
+from judges.prompting.blocks import neutralise
 from rubrics.errors import RubricError
 from rubrics.scoring import NodeScore, Score, bounds, compatible_score, score_nodes, unknown_leaves
 from rubrics.tree import leaves_below, statistics
@@ -125,6 +126,22 @@ def _check_votes(leaf: RecordedNode) -> Iterator[ReplayDifference]:
     cast = [vote.result for vote in leaf.votes if vote.result is not None]
     if needed is not None and cast and needed not in cast:
         yield ReplayDifference(where=f"votes of leaf {leaf.id}", recorded=leaf.outcome.value, recomputed=cast)
+
+
+def votes_without_reply(
+    root: RecordedNode, replies: Mapping[str, Collection[tuple[bool, str]]]
+) -> Iterator[ReplayDifference]:
+    """Yield the votes that no recorded reply gives.
+
+    ``replies`` are pairs of result and model, by claim as it was shown to the model.
+    """
+    for leaf in root.leaves():
+        votes = {(vote.result, vote.model) for vote in leaf.votes if vote.result is not None}
+        recorded = replies.get(neutralise(leaf.claim).text, ()) if votes and leaf.claim is not None else votes
+        if not votes <= set(recorded):
+            yield ReplayDifference(
+                where=f"votes of leaf {leaf.id}", recorded=sorted(votes), recomputed=f"the replies {sorted(recorded)}"
+            )
 
 
 def _check_quote(leaf: RecordedNode, quote: RecordedQuote, text: str | None) -> Iterator[ReplayDifference]:

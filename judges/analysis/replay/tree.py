@@ -26,6 +26,7 @@ class RecordedVote(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     result: bool | None
+    model: str = ""
     fault: Reason | None = None
 
 
@@ -56,6 +57,7 @@ class RecordedNode(BaseModel):
     weight: Annotated[float, Field(gt=0)] = 1.0
     outcome: Outcome = Outcome.UNDECIDED
     blocked_by: str | None = None
+    claim: str | None = None
     grounded: bool | None = None
     low: _Share | None = None
     high: _Share | None = None

@@ -15,6 +15,7 @@ from typing import Any
 from judges.analysis.overrides import JudgedNode, judged_leaves, vote_counts
 from judges.analysis.statistics.interval import Interval
 from judges.analysis.statistics.wilson import wilson
+from rubrics.result_fields import page_digests_of, script_sha256_of
 from rubrics.verdict import Outcome
 
 _DECIDED = (Outcome.PASSED, Outcome.FAILED)
@@ -120,17 +121,16 @@ def _votes(model: str, prompt: str | None, leaves: Sequence[JudgedNode]) -> Vote
 
 def _input_key(result: Mapping[str, Any], key: str, leaf: JudgedNode) -> tuple[object, ...]:
     """Return all inputs that must be equal for equal verdicts. The first four identify the leaf."""
-    judge = result.get("judge") or {}
     return (
         str(result.get("task_id")),
         str(result.get("answer_sha256")),
         key,
         _model(leaf, result),
-        judge.get("script_sha256"),
+        script_sha256_of(result),
         leaf.data.get("prompt"),
         leaf.data.get("claim"),
         leaf.data.get("instruction"),
-        tuple(sorted(leaf.data.get("evidence") or ())),
+        tuple(sorted(page_digests_of(leaf.data))),
     )
 
 

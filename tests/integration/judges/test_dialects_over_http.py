@@ -18,7 +18,7 @@ from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.verifier import Verifier
 from rubrics.verdict import Claim, Outcome
-from tests.fakes.pages import page
+from tests.fakes.pages import jpeg, page
 from tests.standin.dialects import DIALECTS
 from tests.standin.llm import StandInLLM
 from tests.standin.rules import keyword_rule
@@ -34,8 +34,7 @@ TEXT_ONLY = {
     "string-content", "vllm-no-images", "vllm-text-only",
 }  # fmt: skip
 """Dialects that accept no images. All other servers must receive them in the end."""
-PICTURE = b"\xff\xd8\xff\xe0 a picture"
-SHOWN = page(text="The lamp shop is open on Mondays and closed on Sundays. " * 8, screenshots=(PICTURE,))
+SHOWN = page(text="The lamp shop is open on Mondays and closed on Sundays. " * 8, screenshots=(jpeg(),))
 
 
 class Shop(BaseModel):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
+import io
 import json
 import sys
 import urllib.request
@@ -13,6 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from pydantic import BaseModel, Field
 
 from answers.submission import Answer
@@ -30,7 +31,7 @@ from judges.runner import Judgement, JudgeTools, run_judge
 from judges.verifier import Verifier
 from rubrics.schema import tree_json
 from rubrics.verdict import Usage
-from tests.fakes.pages import FixedEvidence, page
+from tests.fakes.pages import FixedEvidence, jpeg, page
 from tests.standin import faults
 from tests.standin.call import Call
 from tests.standin.llm import StandInLLM
@@ -69,7 +70,7 @@ async def tools(
     )
     block_builder = BlockBuilder(b"0123456789abcdef")
     pages = PagePreparer(block_builder)
-    shelf = FixedEvidence({URL: page(URL, TEXT, screenshots=(b"first tile", b"second tile"))})
+    shelf = FixedEvidence({URL: page(URL, TEXT, screenshots=(jpeg(20, 2000), jpeg(20, 1500)))})
     try:
         yield JudgeTools(
             verifier=Verifier(llm, bare, block_builder=block_builder, pages=pages, style=style),
@@ -234,7 +235,8 @@ async def test_azure_request_has_deployment_path_and_azure_key():
 
 
 async def test_large_page_is_sent_completely():
-    text, picture = "word " * 80_000, hashlib.sha256(b"x").digest() * 40_000
+    text, drawn = "word " * 80_000, io.BytesIO()
+    Image.effect_noise((1100, 2000), 100).save(drawn, "JPEG", quality=85)
 
     async def one(ctx: JudgeContext) -> None:
         ctx.verify("v", "One claim", URL)
@@ -243,7 +245,7 @@ async def test_large_page_is_sent_completely():
         large = JudgeTools(
             verifier=given.verifier,
             extractor=given.extractor,
-            evidence_for=FixedEvidence({URL: page(URL, text, screenshots=(picture,))}),
+            evidence_for=FixedEvidence({URL: page(URL, text, screenshots=(drawn.getvalue(),))}),
         )
         judgement = await run_judge(Judge(task="t", coroutine=one), ANSWER, large)
     assert judgement.score.value == 1.0
@@ -257,7 +259,7 @@ async def test_stand_in_server_runs_standalone():
     )
     try:
         assert process.stdout is not None
-        line = (await asyncio.wait_for(process.stdout.readline(), 120)).decode()
+        line = (await asyncio.wait_for(process.stdout.readline(), 240)).decode()
         base_url = line.split()[-1].removesuffix("/v1")
         health = await asyncio.to_thread(_get, f"{base_url}/healthz")
         assert health == {"calls": 0}
@@ -267,5 +269,5 @@ async def test_stand_in_server_runs_standalone():
 
 
 def _get(url: str) -> object:
-    with urllib.request.urlopen(url, timeout=10) as reply:
+    with urllib.request.urlopen(url, timeout=240) as reply:
         return json.load(reply)

@@ -27,19 +27,23 @@ def judgement(*verdicts: Verdict, extractions: tuple[ExtractionRecord, ...] = ()
     return Judgement(judge=Judge(task="t"), answer=answer, rubric=rubric, model="gpt-6-luna", extractions=extractions)
 
 
+JUDGE = {"model": "gpt-6-luna", "reasoning_effort": "max", "temperature": None}
+
+
 def result(summary: dict[str, object], *, model: str = "gpt-6-luna") -> dict[str, object]:
     return build_result(
         summary,
         id="r1",
         task_id="t",
         judge=Judge(task="t", version="3", sha256="ab" * 32, kind=JudgeKind.MIND2WEB2),
+        judged_with={"judge": JUDGE},
         model=model,
         prompts=["b@1", "a@2", "b@1"],
         answer_sha256="cd" * 32,
         tool_version="0.1.0",
         usage=Usage(calls=3, usd=None),
         timing={"judging_s": 1.5},
-        pages=[page().capture],
+        pages=[page_json(page().capture)],
     )
 
 
@@ -74,17 +78,15 @@ def test_result_has_every_field_of_the_contract_and_is_json():
     made = json.loads(json.dumps(result(native_summary(judgement(LOST), agent_name="demo"))))
     contract = (
         "schema_version id task_id status score final_score score_strict agent_name answer_name judge_model "
-        "extract_model eval_breakdown tree_statistics judge model prompts answer_sha256 tool_version usage timing pages"
+        "extract_model eval_breakdown tree_statistics judge script model eval_script_sha256 "
+        "prompts answer_sha256 tool_version usage timing pages"
     )
     assert set(contract.split()) <= set(made)
     assert made["schema_version"] == RESULT_SCHEMA_VERSION
     assert made["prompts"] == ["a@2", "b@1"]
-    assert made["judge"] == {
-        "script_sha256": "ab" * 32,
-        "name": "evaluate_answer",
-        "version": "3",
-        "kind": "mind2web2",
-    }
+    assert made["judge"] == JUDGE
+    assert made["script"] == {"name": "evaluate_answer", "version": "3", "kind": "mind2web2", "sha256": "ab" * 32}
+    assert made["eval_script_sha256"] == "ab" * 32
     assert made["usage"]["usd"] is None
     assert "notice" not in made
 

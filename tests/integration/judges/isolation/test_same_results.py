@@ -165,19 +165,20 @@ async def test_model_fault_is_not_a_verdict_and_rejection_is_raised(process_pool
 
 
 async def test_cancelled_run_cancels_its_model_requests(process_pool: ForkServerPool, tmp_path: Path):
-    cancelled = asyncio.Event()
+    asked, cancelled = asyncio.Event(), asyncio.Event()
 
     class Slow(SupportingLLM):
         async def complete(self, request: LLMRequest) -> LLMReply:
+            asked.set()
             try:
-                await asyncio.sleep(60)
+                await asyncio.Event().wait()
             except asyncio.CancelledError:
                 cancelled.set()
                 raise
             raise AssertionError
 
     running = asyncio.create_task(run_public_script(script(tmp_path), process_pool, llm=Slow()))
-    await asyncio.sleep(0.5)
+    await asked.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running

@@ -39,7 +39,7 @@ async def test_service_sends_maps_requests_with_its_key(
     monkeypatch.setenv("GOOGLE_MAPS_API_KEY", KEY)
     with running_web({"/maps/api/geocode/json": geocode, "/maps/api/distancematrix/json": matrix}) as web:
         body = f"""
-            tool = tool_googlemap.GoogleMapsTool(base_url={web.origin!r}, timeout_s=5)
+            tool = tool_googlemap.GoogleMapsTool(base_url={web.origin!r}, timeout_s=240)
             noted = {{"city": await tool.get_city_name("Eiffel Tower"),
                      "metres": await tool.calculate_distance("Eiffel Tower", "Louvre"),
                      "places": len(tool.client.geocode("Eiffel Tower"))}}

@@ -39,7 +39,7 @@ def result(*leaves: dict[str, Any], **facts: Any) -> dict[str, Any]:
         "id": "res_1",
         "eval_breakdown": [{"info": [], "verification_tree": tree}],
         "answer_sha256": "1" * 64,
-        "judge": {"script_sha256": "2" * 64},
+        "script": {"sha256": "2" * 64},
         "model": "gpt-4o",
         "asked_in": "f" * 16,
         "prompts": ["extract_answer@1", "verify_page@1"],
@@ -75,8 +75,8 @@ def test_cached_votes_are_reused():
         (result(answer_sha256="9" * 64), ["answer"]),
         (result(pages=[page(text="b" * 64)]), ["page"]),
         (result(pages=[page(outcome="blocked")]), ["page"]),
-        (result(judge={"script_sha256": "9" * 64}), ["script"]),
-        (result(leaf(claim="Paris has 20 districts"), judge={"script_sha256": "9" * 64}), ["script"]),
+        (result(script={"sha256": "9" * 64}), ["script"]),
+        (result(leaf(claim="Paris has 20 districts"), script={"sha256": "9" * 64}), ["script"]),
         (result(leaf(prompt="verify_page@2"), prompts=["extract_answer@1", "verify_page@2"]), ["prompt"]),
         (result(leaf(claim="x"), prompts=["extract_answer@2", "verify_page@1"]), ["prompt"]),
         (result(leaf(model="gpt-6-luna"), model="gpt-6-luna"), ["model"]),
@@ -102,7 +102,7 @@ def test_changed_html_with_equal_text_is_no_cause():
 
 
 def test_changed_script_is_no_cause_if_the_claim_is_equal():
-    now = result(leaf(cached=True), judge={"script_sha256": "9" * 64})
+    now = result(leaf(cached=True), script={"sha256": "9" * 64})
     assert rejudged_leaves(now, result()) == [{"reused": True, "because": []}]
 
 

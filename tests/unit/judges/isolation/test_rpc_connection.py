@@ -40,7 +40,7 @@ class ServiceEnd:
     def __init__(self) -> None:
         (self.main_socket, main_socket), (self.side_socket, side_socket) = socket.socketpair(), socket.socketpair()
         self.notifications: list[Any] = []
-        self.cancelled = asyncio.Event()
+        self.waiting, self.cancelled = asyncio.Event(), asyncio.Event()
         answers: dict[str, Callable[[Mapping[str, Any]], Awaitable[Any]]] = {
             "echo": echo,
             "refuse": refuse,
@@ -53,8 +53,9 @@ class ServiceEnd:
         )
 
     async def wait(self, what: Mapping[str, Any]) -> Any:
+        self.waiting.set()
         try:
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             self.cancelled.set()
             raise
@@ -114,18 +115,18 @@ async def test_error_of_the_service_is_raised_in_the_client():
 async def test_cancelling_a_call_cancels_its_handler():
     async with open_connection() as (ends, rpc, _running):
         waiting = asyncio.create_task(rpc.call("wait"))
-        await asyncio.sleep(0.05)
+        await ends.waiting.wait()
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        await asyncio.wait_for(ends.cancelled.wait(), 120)
+        await asyncio.wait_for(ends.cancelled.wait(), 240)
 
 
 async def test_calls_with_the_same_id_are_all_cancelled_at_the_end():
     async with open_connection() as (ends, rpc, running):
         for _ in range(3):
             rpc._send({"id": 7, "call": "wait", "with": {}})
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(240):
             while len(ends.connection._tasks) < 3:  # noqa: ASYNC110 - the other end has no event for it
                 await asyncio.sleep(0.01)
         calls = set(ends.connection._tasks)
@@ -147,7 +148,7 @@ async def test_notifications_reach_the_client():
         received: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         rpc.on_notification = received.set_result
         ends.connection.notify(7)
-        assert await asyncio.wait_for(received, 120) == 7
+        assert await asyncio.wait_for(received, 240) == 7
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,7 @@ async def test_invalid_message_raises_judge_bug(data: bytes):
     running = asyncio.create_task(ends.connection.run({}))
     await asyncio.to_thread(ends.main_socket.sendall, data)
     with pytest.raises(JudgeBug, match="process sent"):
-        await asyncio.wait_for(running, 120)
+        await asyncio.wait_for(running, 240)
     ends.connection.close()
     ends.main_socket.close()
     ends.side_socket.close()
@@ -179,7 +180,7 @@ async def test_closed_connection_has_no_result():
     running = asyncio.create_task(ends.connection.run({}))
     await asyncio.sleep(0.05)
     ends.main_socket.close()
-    assert await asyncio.wait_for(running, 120) is None
+    assert await asyncio.wait_for(running, 240) is None
     ends.connection.close()
     ends.side_socket.close()
     await asyncio.sleep(0)
@@ -195,7 +196,7 @@ def test_frame_is_a_length_and_json():
 
 async def test_late_messages_of_the_service_do_not_lose_the_final_message():
     (main_socket, service), (side_socket, unused) = socket.socketpair(), socket.socketpair()
-    service.settimeout(5.0)
+    service.settimeout(240.0)
     rpc_framing.send_blocking(service, {"task": "t"})
     left: list[None] = []
     rpc = RpcClient(main_socket, side_socket, on_disconnect=lambda: left.append(None))
@@ -207,7 +208,7 @@ async def test_late_messages_of_the_service_do_not_lose_the_final_message():
         await asyncio.sleep(0.05)
     assert rpc_framing.receive_blocking(service) == {"done": 1}
     service.close()
-    await asyncio.wait_for(ending, 120)
+    await asyncio.wait_for(ending, 240)
     for each in (side_socket, unused):
         each.close()
     assert left == []

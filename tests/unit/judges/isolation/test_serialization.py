@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -108,6 +109,7 @@ def test_verdict_round_trips():
 
 def test_evidence_and_observation_round_trip():
     page = Evidence(capture=CAPTURE, text="x\ud800", links=(("a", "b"),), screenshots=(b"\xff\x00",), digests=("d",))
+    page = replace(page, in_parts=True)
     assert Evidence(**evidence_from_json(json.loads(json.dumps(evidence_to_json(page))))) == page
     seen = Observation(
         url="u",

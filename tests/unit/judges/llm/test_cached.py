@@ -49,7 +49,7 @@ async def test_concurrent_equal_requests_are_joined(tmp_path: Path, stored: bool
     backend = ScriptedBackend(gate=gate)
     joining = client(backend, tmp_path if stored else None)
     tasks = [asyncio.create_task(joining.complete(REQUEST)) for _ in range(5)]
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(240):
         await backend.started.wait()
         await asyncio.sleep(0.01)
         gate.set()

@@ -95,3 +95,23 @@ def test_messages_are_short_and_name_the_setting():
     error = fault(401, message="x" * 10_000)
     assert len(str(error)) < 400
     assert "key" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "header", "kind", "should_retry"),
+    [
+        (400, "", "true", LLMUnavailable, True),
+        (404, "model_not_found", "true", LLMUnavailable, True),
+        (503, "", "false", LLMUnavailable, False),
+        (503, "", "sometimes", LLMUnavailable, True),
+        (429, "insufficient_quota", "true", LLMQuotaExhausted, None),
+        (400, "", "false", LLMRejected, None),
+    ],
+)
+def test_x_should_retry_overrides_the_status(
+    status: int, code: str, header: str, kind: type, should_retry: bool | None
+):
+    response = ErrorResponse(provider="openai", status=status, code=code, headers={"x-should-retry": header})
+    error = error_for_response(response, now=0.0)
+    assert type(error) is kind
+    assert getattr(error, "should_retry", None) is should_retry

@@ -124,7 +124,6 @@ def test_fields_with_objects_are_recognised():
         {"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"items": {"$ref": "#/$defs/a"}} for _ in range(10)]}}},
     ],
 )
-@pytest.mark.timeout(20)  # without the limit of steps, the nested alternatives take years
 def test_hostile_schema_ends(schema: dict[str, Any]):
     values: list[Any] = ["a" * 50 + "!", 3, [{}], {"x": 1}, None]
     for value in values:

@@ -157,6 +157,20 @@ def test_layouts_common_in_answers_are_read(text: str):
     )
 
 
+@pytest.mark.parametrize("mark", ["1. ", "- ", ""], ids=["numbered", "bullet", "plain"])
+def test_name_ends_at_its_bold_text(mark: str):
+    text = (
+        f"{mark}**Millau Viaduct** Opened near a town over a wide valley. ([source](https://a.example/m))\n"
+        f"{mark}**Duge Bridge** hangs over the **Beipan** river. https://a.example/d\n"
+    )
+    assert fill(Bridges, text) == Bridges(
+        bridges=[
+            Bridge(name="Millau Viaduct", url="https://a.example/m"),
+            Bridge(name="Duge Bridge", url="https://a.example/d"),
+        ]
+    )
+
+
 HOTEL = """# Hotel Lindenhof
 
 **Name:** Lindenhof am See

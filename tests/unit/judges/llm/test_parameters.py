@@ -100,7 +100,7 @@ def test_different_effort_has_a_different_request_key():
 def test_replay_sends_the_parameters_recorded_in_the_result(
     model: str, request_: LLMRequest, parameters: RunParameters
 ):
-    recorded = RunParameters.of_result({"judge": {"parameters": parameters.as_json(model)}})
+    recorded = RunParameters.of_result({"parameters": parameters.as_json(model)})
     assert recorded is not None
     asked = replace(request_, model=model)
     assert sent(asked, recorded) == sent(asked, parameters)

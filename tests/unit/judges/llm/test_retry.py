@@ -154,3 +154,31 @@ def test_retry_after_is_parsed_as_seconds_or_date(value: str | None, seconds: fl
 def test_any_header_is_parsed_without_an_error(value: str):
     seconds = parse_retry_after(value, now=1000.0)
     assert seconds is None or seconds >= 0
+
+
+async def test_without_a_maximum_retries_end_with_the_time_limit():
+    clock = FakeClock()
+    policy = RetryPolicy(max_tries=None, total_s=900, first_wait_s=1, max_wait_s=120, attempt_s=600)
+    with pytest.raises(LLMUnavailable):
+        await retrier(clock, policy).run(failing(*[unavailable()] * 50))
+    assert clock.sleeps == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, *[120.0] * 6]
+
+
+async def test_fault_that_the_provider_declares_final_is_not_retried():
+    clock, fault = FakeClock(), unavailable()
+    fault.should_retry = False
+    with pytest.raises(LLMUnavailable):
+        await retrier(clock).run(failing(fault))
+    assert clock.sleeps == []
+
+
+async def test_attempt_with_its_own_time_limit_is_retried():
+    hanging = [True]
+
+    async def attempt() -> str:
+        if hanging.pop() if hanging else False:
+            await asyncio.Event().wait()
+        return "reply"
+
+    policy = RetryPolicy(max_tries=None, total_s=900, attempt_s=0.01)
+    assert await retrier(FakeClock(), policy).run(attempt) == "reply"

@@ -1,26 +1,27 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import io
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from PIL import Image
 
-from cache.capture import SCREENSHOT_PREFIX, Blob
+from cache.capture import SCREENSHOT_PREFIX, Blob, PageKind
 from judges.cpu_bound import LARGE_TEXT_CHARS
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import (
     MAX_LINKS_CHARS,
-    MAX_TEXT_CHARS,
-    TRUNCATION_NOTICE,
     PagePreparer,
-    cut_text,
     link_lines,
     prepare_page,
-    shown_chars,
 )
-from tests.fakes.pages import page
+from judges.prompting.token_limit import TRUNCATION_MARKER
+from tests.fakes.decodes import counted_decodes
+from tests.fakes.pages import jpeg, page
 
 SECRET = b"0123456789abcdef"
 
@@ -42,7 +43,7 @@ class CountingBlockBuilder(BlockBuilder):
 async def test_page_is_prepared_once_for_concurrent_and_later_requests():
     block_builder = CountingBlockBuilder()
     pages = PagePreparer(block_builder)
-    evidence = page(screenshots=(b"jpeg",))
+    evidence = page(screenshots=(jpeg(),))
     prepared = await asyncio.gather(*(pages.prepare(evidence) for _ in range(20)))
     again = await pages.prepare(evidence)
     assert sorted(block_builder.labels) == ["page", "url"]
@@ -58,18 +59,32 @@ async def test_only_long_page_is_prepared_outside_the_event_loop(is_long: bool):
 
 async def test_pictures_are_omitted_if_not_wanted():
     pages = PagePreparer(BlockBuilder(SECRET))
-    evidence = page(screenshots=(b"jpeg",))
+    evidence = page(screenshots=(jpeg(),))
     assert (await pages.prepare(evidence, use_screenshot=False)).images == ()
     assert len((await pages.prepare(evidence)).images) == 1
 
 
-async def test_picture_hashes_come_from_the_digests_and_not_from_the_capture():
-    evidence = page(screenshots=(b"jpeg", b"more"))
-    blobs = {f"{SCREENSHOT_PREFIX}{place}": Blob(sha256="ef" * 32, size=4, media_type="image/jpeg") for place in "01"}
+async def test_hash_of_an_unchanged_picture_comes_from_the_digests_and_not_from_the_capture():
+    evidence = page(screenshots=(jpeg(),))
+    blobs = {f"{SCREENSHOT_PREFIX}0": Blob(sha256="ef" * 32, size=4, media_type="image/jpeg")}
     evidence = replace(evidence, capture=replace(evidence.capture, blobs=blobs))
-    for digests, known in (((), ["", ""]), (("11" * 32, "ab" * 32, "cd" * 32), ["ab" * 32, "cd" * 32])):
+    for digests, known in (((), ""), (("11" * 32, "ab" * 32), "ab" * 32)):
         prepared = await PagePreparer(BlockBuilder(SECRET)).prepare(replace(evidence, digests=digests))
-        assert [picture.picture_sha256 for picture in prepared.images] == known
+        assert [picture.picture_sha256 for picture in prepared.images] == [known]
+
+
+async def test_parts_of_a_picture_have_no_known_hash():
+    prepared = await PagePreparer(BlockBuilder(SECRET)).prepare(page(screenshots=(jpeg(20, 2500),)))
+    assert [picture.picture_sha256 for picture in prepared.images] == ["", ""]
+
+
+async def test_prepared_parts_are_shown_without_decoding():
+    evidence = page(screenshots=(jpeg(20, 2000), jpeg(20, 600)))
+    with counted_decodes() as decoded:
+        prepared = await PagePreparer(BlockBuilder(SECRET)).prepare(replace(evidence, in_parts=True))
+    assert [height_of(image) for image in prepared.images] == [2000, 600]
+    assert [image.picture_sha256 for image in prepared.images] == list(evidence.digests[1:])
+    assert decoded == []
 
 
 async def test_cache_size_is_limited_and_the_last_used_page_is_retained():
@@ -86,23 +101,6 @@ async def test_page_larger_than_the_cache_is_prepared():
     assert pages.cached_bytes == 0
 
 
-def test_long_text_is_collapsed_and_cut_at_a_word():
-    cut = cut_text("some words  \n " * 50_000)
-    assert cut.endswith(TRUNCATION_NOTICE)
-    body = cut.removesuffix(TRUNCATION_NOTICE)
-    assert len(body) <= MAX_TEXT_CHARS
-    assert body.endswith((" some", " words"))
-    assert "  " not in body
-
-
-def test_text_that_fits_after_collapsing_is_not_cut():
-    assert cut_text("a" + " " * MAX_TEXT_CHARS + "b") == "a b"
-
-
-def test_text_that_fits_is_unchanged():
-    assert cut_text("two  spaces\n") == "two  spaces\n"
-
-
 def test_links_are_whole_lines_within_their_limit():
     lines = link_lines([("A  word\n", f"https://a.example/{n:0>100}") for n in range(2_000)])
     assert len(lines) <= MAX_LINKS_CHARS
@@ -110,12 +108,35 @@ def test_links_are_whole_lines_within_their_limit():
 
 
 def test_text_that_is_not_shown_cannot_be_quoted():
-    shown = prepare_page(page(text="some words  \n " * 50_000 + "the end of it"), BlockBuilder(SECRET))
+    text = "some words  \n " * 60_000 + "the end of it"
+    shown = prepare_page(page(text=text), BlockBuilder(SECRET))
+    assert shown.text == text
     assert "the end of it" not in shown.index.folded.text
     assert shown.index.folded.text.startswith("some words some words")
+    body = shown.shown.removesuffix(TRUNCATION_MARKER)
+    assert text.startswith(body)
+    assert body in shown.blocks
 
 
-def test_shown_chars_equals_the_length_of_the_cut_text():
-    for text in ("some words  \n " * 50_000, "a" * (MAX_TEXT_CHARS + 5), "a" + " " * MAX_TEXT_CHARS + "b", "short"):
-        shown = " ".join(text[: shown_chars(text)].split())
-        assert shown == " ".join(cut_text(text).removesuffix(TRUNCATION_NOTICE).split())
+def test_page_within_its_limits_is_shown_whole():
+    text = "some words  \n " * 60_000
+    shots = (jpeg(20, 2000), jpeg(20, 1500))
+    shown = prepare_page(page(text=text, screenshots=shots), BlockBuilder(SECRET), limit_page=False)
+    assert shown.shown == text
+    assert [base64.b64decode(image.partition(",")[2]) for image in shown.images] == list(shots)
+
+
+def test_sections_of_a_screenshot_are_shown_in_overlapping_parts():
+    shots = (jpeg(1100, 6000), jpeg(1100, 4000))
+    shown = prepare_page(page(screenshots=shots), BlockBuilder(SECRET))
+    assert [height_of(image) for image in shown.images] == [2000] * 5
+
+
+def test_pages_of_a_pdf_are_shown_as_they_are():
+    evidence = page(screenshots=(jpeg(800, 2500), jpeg(800, 2500)))
+    evidence = replace(evidence, capture=replace(evidence.capture, kind=PageKind.PDF))
+    assert [height_of(image) for image in prepare_page(evidence, BlockBuilder(SECRET)).images] == [2500, 2500]
+
+
+def height_of(image: str) -> int:
+    return Image.open(io.BytesIO(base64.b64decode(image.partition(",")[2]))).height

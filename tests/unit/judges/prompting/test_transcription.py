@@ -14,12 +14,12 @@ from judges.prompting.transcription import ALMOST_NO_TEXT_CHARS, Transcription
 from judges.verifier import Verifier
 from rubrics.verdict import Claim, Outcome, Quote, QuoteOrigin, Usage, Verdict
 from tests.fakes.llm import RuleLLM
-from tests.fakes.pages import page
+from tests.fakes.pages import jpeg, page
 
 BLOCK_BUILDER = BlockBuilder(b"0123456789abcdef")
 CLAIM = "The Halden Bridge opened in 1931"
 IN_PICTURE = "HALDEN BRIDGE - opened to traffic 4 May 1931"
-JPEG = b"\xff\xd8 a picture"
+JPEG = jpeg()
 
 
 class Transcriber(RuleLLM):

@@ -70,7 +70,7 @@ def test_leaf_with_both_outcomes_is_flaky():
     "changed",
     [
         {"answer_sha256": "d" * 64},
-        {"judge": {"script_sha256": "e" * 64}},
+        {"script": {"sha256": "e" * 64}},
         {"task_id": "another"},
     ],
 )
@@ -82,7 +82,7 @@ def test_results_of_different_inputs_are_not_compared(changed: dict[str, Any]):
 def test_verdicts_of_another_model_prompt_or_evidence_are_not_compared():
     plain = judged(asked())
     evidence = judged(asked(FAILED))
-    evidence["eval_breakdown"][0]["verification_tree"]["children"][0]["evidence"] = ["f" * 64]
+    evidence["eval_breakdown"][0]["verification_tree"]["children"][0]["page_digests"] = ["f" * 64]
     measured = found(
         plain, judged(asked(FAILED, model="other")), judged(asked(FAILED, prompt="verify_page@2")), evidence
     )

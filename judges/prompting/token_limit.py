@@ -1,0 +1,74 @@
+"""Limit of page text in prompts, in tokens. CPU-bound for long texts: call it in a thread.
+
+Texts that are within the limit in UTF-8 bytes need no tokenizer, because a token has at least one byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+from judges.tokenizers import load_encoding
+
+TEXT_ENCODING: Final = "o200k_base"
+MAX_TEXT_TOKENS: Final = 100_000
+TRUNCATION_MARKER: Final = "\n[The page goes on; it was cut here.]"
+"""Follows a text that was cut."""
+_PIECE_CHARS: Final = 4_000
+_MAX_BYTES_PER_CHAR: Final = 4
+
+
+class Encoding(Protocol):
+    """Tokenizer with the methods of ``tiktoken.Encoding`` that are used here."""
+
+    def encode(self, text: str, *, disallowed_special: Any) -> list[int]: ...
+
+    def decode(self, tokens: Sequence[int]) -> str: ...
+
+
+def text_encoding() -> Encoding:
+    """Return the tokenizer for page texts.
+
+    Raises:
+        judges.tokenizers.TokenizerUnusable: it cannot be loaded.
+    """
+    return load_encoding(TEXT_ENCODING)
+
+
+def tokens_of(text: str, encoding: Encoding) -> list[int]:
+    """Return the tokens of a text. Special tokens are treated as ordinary text.
+
+    The pattern of the tokenizer fails on very long runs of white space. Such a text is encoded in pieces.
+    """
+    try:
+        return encoding.encode(text, disallowed_special=())
+    except ValueError:
+        pieces = (text[start : start + _PIECE_CHARS] for start in range(0, len(text), _PIECE_CHARS))
+        return [token for piece in pieces for token in encoding.encode(piece, disallowed_special=())]
+
+
+def first_tokens(text: str, max_tokens: int = MAX_TEXT_TOKENS) -> str | None:
+    """Return the text of the first ``max_tokens`` tokens, or None if the text has no more than that.
+
+    Raises:
+        judges.tokenizers.TokenizerUnusable: the text has more bytes, and the tokenizer cannot be loaded.
+    """
+    if fits_in_bytes(text, max_tokens):
+        return None
+    encoding = text_encoding()
+    tokens = tokens_of(text, encoding)
+    if len(tokens) <= max_tokens:
+        return None
+    return text_of(tokens[: max(0, max_tokens)], encoding)
+
+
+def text_of(tokens: Sequence[int], encoding: Encoding) -> str:
+    """Return the text of tokens, without an incomplete character at its end."""
+    return encoding.decode(tokens).rstrip("\ufffd")
+
+
+def fits_in_bytes(text: str, max_bytes: int) -> bool:
+    """Return whether a text has at most ``max_bytes`` bytes in UTF-8."""
+    if len(text) * _MAX_BYTES_PER_CHAR <= max_bytes:
+        return True
+    return len(text) <= max_bytes and len(text.encode("utf-8", errors="surrogatepass")) <= max_bytes

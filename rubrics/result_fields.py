@@ -1,0 +1,45 @@
+"""Fields of stored results that moved between schema versions. Pure functions.
+
+Version 1 had the script and the parameters of requests under ``judge``, and the digests of a leaf's evidence under
+``evidence``. Results may come from anywhere, so nothing about their shape is assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def script_of(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return ``name``, ``version``, ``kind`` and ``sha256`` of the judge script; a missing value is left out.
+
+    Results of the public toolkit have only the hash.
+    """
+    script = _mapping(result.get("script"))
+    if script:
+        return script
+    judge = _mapping(result.get("judge"))
+    known = {name: judge[name] for name in ("name", "version", "kind") if name in judge}
+    sha256 = judge.get("script_sha256", result.get("eval_script_sha256"))
+    return known if sha256 is None else {**known, "sha256": sha256}
+
+
+def script_sha256_of(result: Mapping[str, Any]) -> Any:
+    """Return the SHA-256 (hex) of the judge script; None if the result does not contain it."""
+    return script_of(result).get("sha256")
+
+
+def parameters_of(result: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the parameters of model requests by role; None if the result does not contain them."""
+    parameters = result.get("parameters", _mapping(result.get("judge")).get("parameters"))
+    return parameters if isinstance(parameters, Mapping) else None
+
+
+def page_digests_of(leaf: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the SHA-256 digests (hex) of the page content that a leaf was judged on."""
+    digests = leaf.get("page_digests", leaf.get("evidence"))
+    return tuple(map(str, digests)) if isinstance(digests, list | tuple) else ()
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+
+from judges.prompting import token_limit
+from judges.prompting.token_limit import first_tokens, text_encoding, tokens_of
+
+
+def unusable() -> token_limit.Encoding:
+    raise AssertionError("the tokenizer was loaded")
+
+
+def test_text_within_the_limit_in_bytes_needs_no_tokenizer(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(token_limit, "text_encoding", unusable)
+    assert first_tokens("a" * 50 + "ü" * 25, 100) is None
+    with pytest.raises(AssertionError, match="loaded"):
+        first_tokens("a" * 51 + "ü" * 25, 100)
+
+
+def test_text_of_fewer_tokens_than_bytes_is_not_cut():
+    assert first_tokens("hello world " * 10, 30) is None
+
+
+def test_text_is_cut_after_its_first_tokens():
+    text = "One line.\n\n  Another   line.\n" * 10
+    kept = first_tokens(text, 7)
+    assert kept is not None
+    assert text.startswith(kept)
+    assert len(tokens_of(kept, text_encoding())) == 7
+
+
+def test_cut_never_ends_inside_a_character():
+    text = "𓀀𓀁" * 40
+    for limit in range(1, 12):
+        kept = first_tokens(text, limit)
+        assert kept is not None
+        assert text.startswith(kept)
+
+
+def test_very_long_runs_of_white_space_are_counted():
+    assert len(tokens_of(" " * 1_000_000 + "x", text_encoding())) > 1_000
+
+
+def test_special_tokens_are_ordinary_text():
+    assert len(tokens_of("<|endoftext|>", text_encoding())) > 1
