@@ -3,6 +3,7 @@
 AppError
 ├── InvalidSettings
 ├── UnknownTask
+├── InputRejected
 ├── StorageError             (app/storage/errors.py)
 │   ├── DatabaseUnavailable
 │   │   └── StorageFull
@@ -27,6 +28,12 @@ class InvalidSettings(AppError):
 
 class UnknownTask(AppError):
     """No judge file has this task ID, not even one that failed to load."""
+
+
+class InputRejected(AppError):
+    """The input of a job cannot be processed, and a retry would not help. ``code`` is the error code of the job."""
+
+    code = "INPUT_REJECTED"
 
 
 def script_error_code(stopped: ScriptStopped) -> str:

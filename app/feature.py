@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from fastapi import APIRouter
 
     from app.jobs.evaluator import JobRunner
-    from app.service import Service
+    from app.service import Contributions, ResultFields, Service
+    from app.settings import SettingsPart
     from app.tabs import Tab
 
 TokenCheck: TypeAlias = "Callable[[Service, str], Awaitable[object]]"
@@ -31,14 +32,22 @@ class Commands:
     groups: Mapping[str, typer.Typer]
 
 
+def _none() -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
     """What one feature adds to the core. Most parts are functions, so that listing the features loads none of them."""
 
     name: str
     """Name of the package below ``app.features``."""
+    settings: Callable[[], type[SettingsPart] | None] = _none
+    """Class that declares the settings of the feature, which reads them with ``settings.of(...)``."""
     commands: Callable[[Commands], None] | None = None
     """Adds commands to the command line."""
+    tables: Sequence[str] = ()
+    """Tables, which the module ``storage`` defines and the Alembic scripts in the folder ``migrations`` create."""
     routers: Callable[[], Sequence[APIRouter]] = tuple
     """Routers of the HTTP API."""
     pages: Callable[[], Sequence[APIRouter]] = tuple
@@ -50,12 +59,20 @@ class Feature:
     """Path prefixes whose requests carry the feature's own tokens instead of an API key."""
     job_runners: Callable[[], Mapping[str, JobRunner]] = field(default=dict)
     """Runners for job kinds other than the judging of one answer, by the kind's name."""
+    result_fields: Callable[[], ResultFields | None] = _none
+    """Fields that the API appends to the JSON of stored results."""
 
     @property
     def has_pages(self) -> bool:
         return self.pages is not tuple
 
 
-def job_runners(features: Sequence[Feature]) -> dict[str, JobRunner]:
-    """Return the job runners of all ``features``, by job kind."""
-    return {kind: runner for feature in features for kind, runner in feature.job_runners().items()}
+def contributions(features: Sequence[Feature], *, has_api: bool = True) -> Contributions:
+    """Return what ``features`` add to the service. ``has_api``: also the parts that only the HTTP API needs."""
+    from app.service import Contributions
+
+    answering = features if has_api else ()
+    return Contributions(
+        runners={kind: runner for feature in features for kind, runner in feature.job_runners().items()},
+        result_fields=tuple(fields for feature in answering if (fields := feature.result_fields()) is not None),
+    )

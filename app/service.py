@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import structlog
@@ -33,6 +33,19 @@ from app.storage.database import Database, open_database
 
 _log = structlog.get_logger(__name__)
 
+ResultFields: TypeAlias = Callable[[Any, Sequence[str]], Awaitable[Mapping[str, Mapping[str, Any]]]]
+"""Returns JSON fields to append to results, by result ID. Takes a database connection and the IDs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contributions:
+    """What features add to the service."""
+
+    runners: Mapping[str, JobRunner] = field(default_factory=dict)
+    """Job runners, by job kind."""
+    result_fields: Sequence[ResultFields] = ()
+
+
 OpenRuntime: TypeAlias = Callable[[Settings, Database], AbstractAsyncContextManager[Runtime]]
 
 
@@ -50,6 +63,7 @@ class Service:
     rate_limiter: RateLimiter
     guess_limiter: GuessLimiter
     streams: StreamLimiter
+    result_fields: Sequence[ResultFields]
     metrics: Metrics
     worker: Worker | None
     forecasts: asyncio.Semaphore
@@ -85,7 +99,7 @@ async def open_service(
     host: str = "127.0.0.1",
     runtime: OpenRuntime | None = None,
     evaluate: EvaluateJob | None = None,
-    runners: Mapping[str, JobRunner] | None = None,
+    added: Contributions = Contributions(),
 ) -> AsyncIterator[Service]:
     """Run the service during the block. On exit, running jobs finish or return to the queue.
 
@@ -100,7 +114,7 @@ async def open_service(
         database = await stack.enter_async_context(open_database(settings))
         keys = KeyAuthenticator(settings, database, SystemClock())
         await keys.reload()
-        check_bind(host, keys=keys.required, chosen_keys=settings.api_keys)
+        check_bind(host, keys=keys.required, chosen_keys=settings.configured_keys)
         opened = await stack.enter_async_context((runtime or open_runtime)(settings, database))
         if opened.shared_replies is not None:
             opened.shared_replies.on_event = metrics.count_shared_replies
@@ -110,8 +124,8 @@ async def open_service(
         if concurrency:
             if evaluate is None:
                 ledger = await stack.enter_async_context(_ledger(database, settings).running())
-                evaluate = JobEvaluator(opened, database, ledger, RequestMetrics(metrics), runners or {})
-            worker = _worker(opened, database, queue, evaluate, metrics, concurrency=concurrency)
+                evaluate = JobEvaluator(opened, database, ledger, RequestMetrics(metrics), added.runners)
+            worker = _worker(opened, database, queue, evaluate, metrics, added.runners, concurrency=concurrency)
         events, room = JobEvents(database), QueueLimit(settings.max_queued)
         service = Service(
             settings=settings,
@@ -130,6 +144,7 @@ async def open_service(
             rate_limiter=RateLimiter(settings.rate_per_s, monotonic_s=time.monotonic),
             guess_limiter=GuessLimiter(monotonic_s=time.monotonic),
             streams=StreamLimiter(settings.max_streams),
+            result_fields=added.result_fields,
             metrics=metrics,
             worker=worker,
             forecasts=asyncio.Semaphore(1),
@@ -148,7 +163,14 @@ async def open_service(
 
 
 def _worker(
-    runtime: Runtime, database: Database, queue: JobQueue, evaluate: EvaluateJob, metrics: Metrics, *, concurrency: int
+    runtime: Runtime,
+    database: Database,
+    queue: JobQueue,
+    evaluate: EvaluateJob,
+    metrics: Metrics,
+    runners: Mapping[str, JobRunner],
+    *,
+    concurrency: int,
 ) -> Worker:
     settings = runtime.settings
     takeover = Takeover(database, queue, clock=runtime.clock, stalled_s=settings.stalled_s)
@@ -169,7 +191,7 @@ def _worker(
         redactor=runtime.redactor,
         metrics=metrics,
         deadline_s=settings.job_deadline_s,
-        suite_deadline_s=settings.suite_deadline_s,
+        deadlines_s={kind: runner.deadline_s(settings) for kind, runner in runners.items()},
     )
     return Worker(database, queue, execution, takeover, pausing, _pace(settings, concurrency))
 

@@ -1,31 +1,52 @@
 """Settings of the program, read from the environment and ``.env``.
 
-No other module reads the environment. Functions that need a setting receive it as an argument.
+No other module reads the environment. Functions that need a setting receive it as an argument. Each feature declares
+its own settings; ``load_settings`` reads and checks them together with those of the core.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError, create_model, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import InvalidSettings
+from cache.confinement.privileges import DEFAULT_UID
 from cache.urls import is_loopback
 from judges.llm.families import DEFAULT_MODEL
 from judges.llm.learned_formats import Images
 from judges.llm.parameters import ROLES, Effort, Parameters, RunParameters
 from judges.llm.pricing import Prices
 
+_NAMED_KEY = re.compile(
+    r"(?P<owner>[A-Za-z0-9][\w.@-]{0,99}):(?P<scope>read|submit|operator|admin):(?P<key>.+)", re.ASCII
+)
+_LIKE_A_NAMED_KEY = re.compile(r"[A-Za-z0-9][\w.@-]{0,99}:[a-z]+:.+", re.ASCII)
+DEFAULT_CONNECTIONS: Final = 24
+MIN_CONNECTIONS: Final = 12
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}")
 
 
-class Settings(BaseSettings):
-    """Settings, documented in ``docs/operations.md``. Times are in seconds, sizes in bytes, limits per process."""
+def _split_folders(value: object) -> object:
+    if isinstance(value, str):
+        return tuple(Path(part).expanduser() for part in value.split(":") if part.strip())
+    return value
+
+
+Folders: TypeAlias = Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_split_folders)]
+"""Folders, separated by ``:`` in the environment."""
+
+
+class SettingsPart(BaseSettings):
+    """Base of the classes that declare settings. A feature derives the class of its own settings from it."""
 
     model_config = SettingsConfigDict(
         env_prefix="ASSAY_",
@@ -36,10 +57,49 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,
     )
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _empty_means_unset(cls, value: object, info: Any) -> object:
+        """Treat an empty value as unset: ``ASSAY_BROWSER=`` in a .env file means the default."""
+        if isinstance(value, str) and not value.strip():
+            return cls.model_fields[info.field_name].get_default(call_default_factory=True, validated_data={})
+        return value
+
+
+Part = TypeVar("Part", bound=SettingsPart)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfiguredKey:
+    """Entry of ``ASSAY_API_KEYS``. Owner and scope are None if the entry contains only a key."""
+
+    key: str = field(repr=False)
+    owner: str | None = None
+    scope: str | None = None
+
+    @classmethod
+    def parse(cls, entry: str) -> ConfiguredKey:
+        """Parse ``OWNER:SCOPE:KEY`` or ``KEY``.
+
+        >>> ConfiguredKey.parse("team-a:submit:8f2c41d09b").owner
+        'team-a'
+        """
+        named = _NAMED_KEY.fullmatch(entry)
+        return cls(key=entry) if named is None else cls(key=named["key"], owner=named["owner"], scope=named["scope"])
+
+
+class Settings(SettingsPart):
+    """Settings of the core, documented in ``docs/operations.md``.
+
+    Times are in seconds, sizes in bytes, limits per process.
+    """
+
     data_dir: Path = Path("data")
     """Folder of the embedded PostgreSQL and the captured pages."""
     database_url: SecretStr | None = None
     """``postgresql://...``. None: an embedded PostgreSQL in ``data_dir``."""
+    database_connections: int = Field(DEFAULT_CONNECTIONS, ge=MIN_CONNECTIONS, le=1000)
+    """Maximum connections of this process to the database."""
     blobs: str = ""
     """Storage for page bodies: ``file:///path``, ``s3://bucket/prefix`` or ``memory://``. Empty: a folder in
     ``data_dir``."""
@@ -66,11 +126,8 @@ class Settings(BaseSettings):
     """Whether models receive page screenshots: ``auto`` (until a server rejects them), ``on`` or ``off``."""
     look_ahead: bool = False
     """Whether public judge scripts run with a prefetch pass that starts their claims early."""
-    judges: Annotated[tuple[Path, ...], NoDecode] = ()
+    judges: Folders = ()
     """Folders of judge scripts, in addition to the shipped ones."""
-
-    suite_data: Annotated[tuple[Path, ...], NoDecode] = ()
-    """Folders of benchmark data that suite runs over HTTP may read. Empty: no suite runs over HTTP."""
 
     certificates: Path | None = None
     """Folder of judge certificates. Results include the valid certificate. None: a folder in ``data_dir``."""
@@ -102,7 +159,10 @@ class Settings(BaseSettings):
     egress_allow: Annotated[frozenset[str], NoDecode] = frozenset()
     """``host:port`` of private addresses that captures may reach."""
     api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = ()
-    """API keys, in addition to those of ``assay keys``. Without any key the service listens on loopback only."""
+    """API keys, each ``OWNER:SCOPE:KEY`` or ``KEY``, in addition to those of ``assay keys``. Without any key the
+    service listens on loopback only."""
+    trusted_proxies: Annotated[tuple[str, ...], NoDecode] = ()
+    """Addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are used."""
     api_key: SecretStr | None = None
     """Key that the commands of this program send to a server. None: the first of ``api_keys``."""
     rate_per_s: float = Field(2000.0, ge=0)
@@ -135,13 +195,16 @@ class Settings(BaseSettings):
     script_cpu_s: int = Field(60, ge=1)
     script_file_bytes: int = Field(64 * 1024**2, ge=0)
     """Maximum size of a file that a judge process writes."""
+    script_disk_bytes: int = Field(256 * 1024**2, ge=0)
+    """Maximum size of all files of a judge process together."""
     script_open_files: int = Field(256, ge=32)
+    script_threads: int = Field(256, ge=1)
     script_processes: int = Field(0, ge=0, le=1000)
     """Maximum number of child processes of a judge process."""
     script_output_bytes: int = Field(8 * 1024**2, ge=1024)
     """Maximum output of a judge process on stdout and stderr."""
-    suite_deadline_s: float = Field(86_400.0, gt=0)
-    """Time limit for one suite run."""
+    sandbox_uid: int = Field(DEFAULT_UID, ge=1, lt=2**32 - 2)
+    """User and group of judge processes if the service runs as root. The next number is that of the browser."""
     max_body_bytes: int = Field(16 * 1024 * 1024, ge=1024)
     metrics_bind: str = Field("", pattern=r"^(|[^\s:]+:[0-9]{1,5})$")
     """``host:port`` on which ``assay worker`` serves Prometheus metrics. Empty: disabled."""
@@ -160,21 +223,6 @@ class Settings(BaseSettings):
     aws_region: str | None = Field(None, validation_alias="AWS_REGION")
     aws_endpoint_url: str | None = Field(None, validation_alias="AWS_ENDPOINT_URL")
     google_maps_api_key: SecretStr | None = Field(None, validation_alias="GOOGLE_MAPS_API_KEY")
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _empty_means_unset(cls, value: object, info: Any) -> object:
-        """Treat an empty value as unset: ``ASSAY_BROWSER=`` in a .env file means the default."""
-        if isinstance(value, str) and not value.strip():
-            return cls.model_fields[info.field_name].get_default(call_default_factory=True, validated_data={})
-        return value
-
-    @field_validator("judges", "suite_data", mode="before")
-    @classmethod
-    def _split_folders(cls, value: object) -> object:
-        if isinstance(value, str):
-            return tuple(Path(part).expanduser() for part in value.split(":") if part.strip())
-        return value
 
     @field_validator("egress_allow", mode="before")
     @classmethod
@@ -201,12 +249,49 @@ class Settings(BaseSettings):
             return value.rstrip("/")
         raise ValueError("expected off, on, or the http(s) URL of an archive")
 
-    @field_validator("api_keys", mode="before")
+    @field_validator("trusted_proxies")
     @classmethod
-    def _split_keys(cls, value: object) -> object:
+    def _check_proxies(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for address in value:
+            try:
+                ip_network(address)
+            except ValueError as error:
+                raise ValueError(f"{error}: expected addresses or networks, such as 10.0.0.7 or 10.0.0.0/8") from None
+        return value
+
+    @field_validator("api_keys", "trusted_proxies", mode="before")
+    @classmethod
+    def _split_at_commas(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
         return tuple(part.strip() for part in value.split(",") if part.strip())
+
+    @field_validator("api_keys")
+    @classmethod
+    def _check_keys(cls, value: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+        owners: dict[str, str | None] = {}
+        for number, entry in enumerate(value, 1):
+            one = ConfiguredKey.parse(entry.get_secret_value())
+            if one.owner is None and _LIKE_A_NAMED_KEY.fullmatch(one.key):
+                raise ValueError(f"number {number} has an unknown scope: use read, submit, operator or admin")
+            if owners.setdefault(one.key, one.owner) != one.owner:
+                raise ValueError(f"number {number} has the key of another owner: use a key of its own for each owner")
+        return value
+
+    def of(self, declared: type[Part]) -> Part:
+        """Return these settings as the class in which a feature declares its own.
+
+        Raises:
+            TypeError: The feature is not installed.
+        """
+        if not isinstance(self, declared):
+            raise TypeError(f"{declared.__name__} is not part of the settings: list its feature in app.features")
+        return self
+
+    @property
+    def configured_keys(self) -> tuple[ConfiguredKey, ...]:
+        """The keys of ``api_keys``, without duplicates."""
+        return tuple(dict.fromkeys(ConfiguredKey.parse(entry.get_secret_value()) for entry in self.api_keys))
 
     @property
     def shared_reply_cache_bytes(self) -> int:
@@ -242,20 +327,30 @@ class Settings(BaseSettings):
             for item in value if isinstance(value, tuple) else (value,):
                 if isinstance(item, SecretStr) and item.get_secret_value():
                     values.append(item.get_secret_value())
+        values += [one.key for one in self.configured_keys if one.owner is not None]
         if self.database_url is not None:
             password = urlsplit(self.database_url.get_secret_value()).password
             values += [password] if password else []
         return tuple(values)
 
 
+@cache
+def settings_class() -> type[Settings]:
+    """Return the class of all settings: those of the core and of each feature."""
+    from app.features import FEATURES
+
+    declared = [settings for feature in FEATURES if (settings := feature.settings()) is not None]
+    return cast("type[Settings]", create_model("Settings", __base__=(Settings, *declared)))
+
+
 def load_settings(**overrides: Any) -> Settings:
-    """Read the settings. ``overrides`` (by field name) take precedence over the environment.
+    """Read the settings of core and features. ``overrides`` (by field name) take precedence over the environment.
 
     Raises:
         InvalidSettings: At least one setting is invalid. The message names each one, but never its value.
     """
     try:
-        return Settings(**overrides)
+        return settings_class()(**overrides)
     except ValidationError as error:
         lines = [f"{_variable(part['loc'])}: {part['msg'].removeprefix('Value error, ')}" for part in error.errors()]
         raise InvalidSettings("; ".join(lines)) from None
@@ -270,7 +365,7 @@ MIN_KEY_CHARS = 20
 MIN_DIFFERENT_CHARS = 8
 
 
-def check_bind(host: str, *, keys: bool, chosen_keys: Sequence[SecretStr] = ()) -> None:
+def check_bind(host: str, *, keys: bool, chosen_keys: Sequence[ConfiguredKey] = ()) -> None:
     """Check the keys of a service that listens on ``host``. ``chosen_keys`` were chosen by a person and may be weak.
 
     Raises:
@@ -283,7 +378,7 @@ def check_bind(host: str, *, keys: bool, chosen_keys: Sequence[SecretStr] = ()) 
             f"Cannot listen on {host} without an API key, because other machines can reach it: create a key with "
             "`assay keys create`, set ASSAY_API_KEYS, or listen on 127.0.0.1"
         )
-    weak = [number for number, key in enumerate(chosen_keys, 1) if _is_weak(key.get_secret_value())]
+    weak = [number for number, key in enumerate(chosen_keys, 1) if _is_weak(key.key)]
     if weak:
         numbers = ", ".join(map(str, weak))
         raise InvalidSettings(

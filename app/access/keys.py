@@ -13,6 +13,7 @@ import hmac
 import re
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,7 +21,7 @@ import structlog
 
 from app.async_tools import cancellable_sleep
 from app.clock import Clock
-from app.settings import Settings
+from app.settings import ConfiguredKey, Settings
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 from app.storage.keys import expire_key, find_key, insert_key, list_keys, revoke_key
@@ -115,7 +116,7 @@ class KeyAuthenticator:
     """Authenticator for the keys of ``ASSAY_API_KEYS`` and the stored keys. Requires ``run`` as a background task."""
 
     def __init__(self, settings: Settings, database: Database, clock: Clock) -> None:
-        self._configured = tuple(_digest(key.get_secret_value()) for key in settings.api_keys)
+        self._configured = _configured_callers(settings.configured_keys)
         self._database = database
         self._clock = clock
         self._stored: dict[str, KeyRecord] = {}
@@ -157,8 +158,9 @@ class KeyAuthenticator:
             return LOCAL_CALLER
         digest = _digest(key or "")
         # Compare with every key, in constant time, to leak no timing information.
-        if any([hmac.compare_digest(known, digest) for known in self._configured]):
-            return Caller(owner=f"key-{digest[:16]}", scope=Scope.ADMIN)
+        matching = [caller for known, caller in self._configured.items() if hmac.compare_digest(known, digest)]
+        if matching:
+            return matching[0]
         shape = _SHAPE.fullmatch(key or "")
         if shape is None:
             return None
@@ -174,6 +176,21 @@ class KeyAuthenticator:
         age = float("inf") if self._read_at is None else time.monotonic() - self._read_at
         if age > MAX_CACHE_AGE_S or (key_id not in self._stored and age > _MIN_RELOAD_INTERVAL_S):
             await self.reload()
+
+
+def _configured_callers(keys: Sequence[ConfiguredKey]) -> dict[str, Caller]:
+    """Return the callers of ``ASSAY_API_KEYS`` by the digest of their key.
+
+    A key without owner is an owner of its own. It has the scope ``operator`` if it is the only configured key, else
+    ``submit``: several such keys are tenants, and a tenant must not control what all share.
+    """
+    default = Scope.OPERATOR if len(keys) == 1 else Scope.SUBMIT
+    callers = {}
+    for one in keys:
+        digest, scope = _digest(one.key), default if one.scope is None else Scope(one.scope)
+        owner = one.owner or f"key-{digest[:16]}"
+        callers[digest] = Caller(owner=owner, scope=scope, sees_all_owners=scope is Scope.ADMIN)
+    return callers
 
 
 def _digest(key: str) -> str:

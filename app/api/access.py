@@ -78,10 +78,10 @@ async def _submitter(request: Request) -> Caller:
     return await authorize(request, Scope.SUBMIT)
 
 
-async def _admin(request: Request) -> Caller:
-    return await authorize(request, Scope.ADMIN)
+async def _operator(request: Request) -> Caller:
+    return await authorize(request, Scope.OPERATOR)
 
 
 ReaderDep = Annotated[Caller, Depends(_reader)]
 SubmitterDep = Annotated[Caller, Depends(_submitter)]
-AdminDep = Annotated[Caller, Depends(_admin)]
+OperatorDep = Annotated[Caller, Depends(_operator)]

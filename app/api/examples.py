@@ -80,7 +80,7 @@ _NAMED_IN: Mapping[tuple[str, str], Any] = {
     ("ProblemErrorOut", "message"): "is empty",
 }
 EXAMPLE_RESULT = {
-    "schema_version": 1,
+    "schema_version": 2,
     "id": f"res_{EXAMPLE_ID}",
     "agent_name": "my-agent",
     "task_id": "yu_lineage",
@@ -88,6 +88,9 @@ EXAMPLE_RESULT = {
     "status": "complete",
     "score": {"value": 0.75, "low": 0.75, "high": 0.75},
     "final_score": 0.75,
+    "judge": {"model": "gpt-6-luna", "reasoning_effort": "max", "temperature": None},
+    "script": {"name": "yu_lineage", "version": "3", "kind": "native", "sha256": _SHA256},
+    "eval_script_sha256": _SHA256,
     "model": "gpt-6-luna",
     "usage": {"calls": 9, "cached_calls": 2, "input_tokens": 41000, "output_tokens": 1900, "usd": 0.05},
     "timing": {"capture_s": 6.2, "judge_s": 11.4, "total_s": 17.6},

@@ -151,6 +151,7 @@ async def _job_requests(service: Service, caller: Caller, body: ForecastIn) -> l
             agent=job.agent,
             answer=answer,
             model=str(parse_model(model)),
+            owner=job.owner,
             past=past,
             stored_reply=checkpoint_lookup(replies),
         )
@@ -165,7 +166,7 @@ async def _answer_requests(
         checked_submission,
         agent=body.agent or "",
         task_id=body.task_id or "",
-        answers=[(answer.name, answer.text) for answer in body.answers or ()],
+        answers=[(answer.name, answer.content) for answer in body.answers or ()],
         model=body.model,
     )
     if not service.runtime.has_task(submission.task_id):
@@ -175,7 +176,12 @@ async def _answer_requests(
     model = str(parse_model(submission.model or service.settings.model))
     judge = service.runtime.judge(submission.task_id)
     return [
-        (None, ForecastRequest(judge=judge, agent=submission.agent, answer=answer, model=model, past=past))
+        (
+            None,
+            ForecastRequest(
+                judge=judge, agent=submission.agent, answer=answer, model=model, owner=caller.owner, past=past
+            ),
+        )
         for answer in submission.answers
     ]
 

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
-from app.api.access import AdminDep, ServiceDep
+from app.api.access import OperatorDep, ServiceDep
 from app.observability.metrics import CONTENT_TYPE
 from app.storage.errors import DatabaseUnavailable
 from app.storage.jobs import count_by_stage, count_by_status
@@ -34,7 +34,7 @@ async def readyz(service: ServiceDep) -> Response:
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-async def metrics(service: ServiceDep, _caller: AdminDep) -> Response:
+async def metrics(service: ServiceDep, _caller: OperatorDep) -> Response:
     """Return the metrics in the Prometheus text format."""
     async with service.database.begin() as connection:
         for status, count in (await count_by_status(connection)).items():

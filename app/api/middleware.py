@@ -25,7 +25,10 @@ from cache.urls import is_loopback
 # The rest of the body is not read, so the connection cannot be reused.
 _CLOSE = {"Connection": "close"}
 _SMALL_BYTES = 4096
-_FOREIGN_ORIGIN = "Requests from other web sites are not accepted. A TLS proxy must set X-Forwarded-Proto: https"
+_FOREIGN_ORIGIN = (
+    "Requests from other web sites are not accepted. A TLS proxy must set X-Forwarded-Proto: https, and "
+    "ASSAY_TRUSTED_PROXIES must name the proxy"
+)
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -39,8 +42,8 @@ class OriginGuard:
     """Rejects requests that other web sites send through the operator's browser.
 
     DNS rebinding is visible in ``Host``, a cross-site request in ``Origin``. Without API keys, only loopback names
-    are accepted as ``Host``. Behind a TLS proxy, the scheme is that of ``X-Forwarded-Proto``, which web pages cannot
-    set.
+    are accepted as ``Host``. Behind a TLS proxy, the server takes the scheme from ``X-Forwarded-Proto`` if the settings
+    name the proxy.
     """
 
     def __init__(self, app: ASGIApp, *, loopback_only: Callable[[], bool]) -> None:
@@ -66,7 +69,6 @@ class OriginGuard:
         origin = headers.get("origin")
         if origin is not None and from_extension(origin, path):
             return None
-        scheme = headers.get("x-forwarded-proto", scheme).partition(",")[0].strip()
         own_origin = f"{scheme}://{host}"
         if origin is not None and origin.lower() != own_origin.lower():
             return Problem(403, "FOREIGN_ORIGIN", _FOREIGN_ORIGIN)

@@ -6,9 +6,10 @@ import dataclasses
 from datetime import datetime
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from app.api.request_fields import WHOLE_NUMBER, AnswerName, AnswerText, Metadata, Model, Name
+from answers.submission import AnswerContent
+from app.api.request_fields import WHOLE_NUMBER, AnswerName, AnswerReply, AnswerText, Metadata, Model, Name
 from app.storage.records import Job, JobKind, JobStatus, SubmissionRecord
 from cache.capture import Capture
 
@@ -23,13 +24,58 @@ BudgetUsd: TypeAlias = Annotated[
 ]
 
 
-class AnswerIn(BaseModel):
-    """One answer in a request."""
+_EXAMPLE_REPLY: dict[str, Any] = {
+    "output": [
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [
+                {
+                    "type": "output_text",
+                    "text": "Her advisor was ...",
+                    "annotations": [
+                        {
+                            "type": "url_citation",
+                            "start_index": 0,
+                            "end_index": 19,
+                            "url": "https://example.org/page",
+                            "title": "A page",
+                        }
+                    ],
+                }
+            ],
+        }
+    ]
+}
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+
+class AnswerIn(BaseModel):
+    """One answer in a request: its ``text``, or the JSON ``reply`` of a model provider."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={
+            "oneOf": [
+                {"required": ["text"], "properties": {"text": {"type": "string"}, "reply": {"type": "null"}}},
+                {"required": ["reply"], "properties": {"text": {"type": "null"}, "reply": {"type": "object"}}},
+            ]
+        },
+    )
 
     name: AnswerName
-    text: AnswerText
+    text: AnswerText | None = None
+    reply: AnswerReply | None = None
+
+    @property
+    def content(self) -> AnswerContent:
+        return (self.text or "") if self.reply is None else self.reply
+
+    @model_validator(mode="after")
+    def _either(self) -> AnswerIn:
+        if (self.text is None) == (self.reply is None):
+            raise ValueError("send either text or reply")
+        return self
 
 
 class SubmissionIn(BaseModel):
@@ -42,7 +88,10 @@ class SubmissionIn(BaseModel):
             "example": {
                 "agent": "my-agent",
                 "task_id": "yu_lineage",
-                "answers": [{"name": "answer_1", "text": "Her advisor was ... [source](https://example.org/page)."}],
+                "answers": [
+                    {"name": "answer_1", "text": "Her advisor was ... [source](https://example.org/page)."},
+                    {"name": "answer_2", "reply": _EXAMPLE_REPLY},
+                ],
             }
         },
     )
@@ -224,6 +273,7 @@ class PageOut(BaseModel):
         description="The capture that this one refers to: another URL led "
         "to the same page, or a person corrected the URL"
     )
+    owner: str | None = Field(description="The capture is used for the answers of this owner only; null: for all")
     blobs: dict[str, BlobOut] = Field(description="Stored bodies by name, such as text, screenshot-0 or pdf")
 
     @classmethod
@@ -253,6 +303,7 @@ class PageOut(BaseModel):
             source=capture.source,
             provenance=dict(capture.provenance),
             alias_of=capture.alias_of,
+            owner=capture.owner,
             blobs=blobs,
         )
 

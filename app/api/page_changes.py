@@ -1,8 +1,8 @@
 """Routes for page changes: add, edit, delete, flag and review cited URLs, and undo.
 
 Each change is a separate row with author, time and reason, and so is an undo. Captures and the evidence of results
-never change. The rows that were not undone determine which capture is used for a URL, for the answers of all owners.
-Therefore changes need the scope ``admin``.
+never change. The rows that were not undone determine which capture is used for a URL: a change affects the answers of
+its owner, or all answers if the caller has the scope ``admin``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import structlog
 from fastapi import APIRouter, Query
 
 from app.access.keys import Caller
-from app.api.access import AdminDep, ServiceDep
+from app.api.access import ServiceDep, SubmitterDep
 from app.api.models import ListOut
 from app.api.page_models import PageChangeIn, PageChangeOut
 from app.api.paging import IdPath, NameFilter, PageRequestDep
@@ -45,7 +45,7 @@ _INVALID = "The request has invalid fields; see errors"
 @router.get("")
 async def changes(
     service: ServiceDep,
-    caller: AdminDep,
+    caller: SubmitterDep,
     paging: PageRequestDep,
     task_id: NameFilter = None,
     url: Annotated[str | None, Query(min_length=1, max_length=MAX_URL_CHARS)] = None,
@@ -66,7 +66,7 @@ async def changes(
 
 
 @router.post("", status_code=201)
-async def change(body: PageChangeIn, service: ServiceDep, caller: AdminDep) -> PageChangeOut:
+async def change(body: PageChangeIn, service: ServiceDep, caller: SubmitterDep) -> PageChangeOut:
     """Add, edit, delete, flag, unflag, review or unreview a cited URL."""
     _check_fields(body)
     new_change = _new_change(service, caller, body)
@@ -87,14 +87,14 @@ async def change(body: PageChangeIn, service: ServiceDep, caller: AdminDep) -> P
 async def undo(
     change_id: IdPath,
     service: ServiceDep,
-    caller: AdminDep,
+    caller: SubmitterDep,
     reason: Annotated[str, Query(max_length=1000)] = "",
     by: Annotated[str, Query(max_length=100, description="Your name")] = "",
 ) -> PageChangeOut:
     """Undo a change. The undo is stored as a further change."""
     async with service.database.begin() as connection:
         undone = await find_change(connection, change_id)
-        if undone is None or caller.visible_owner not in (None, undone.key_owner):
+        if undone is None or caller.visible_owner not in (None, undone.for_owner):
             raise not_found("change")
         if undone.action is ChangeAction.UNDO:
             raise Problem(409, "NOT_UNDOABLE", "An undo cannot be undone; make the change again")
@@ -109,6 +109,7 @@ async def undo(
             reason=storable_text(reason.strip()),
             by=storable_text(by.strip()) or caller.owner,
             key_owner=caller.owner,
+            for_owner=undone.for_owner,
             created_at=service.runtime.clock.now(),
             undoes=undone.id,
         )
@@ -150,6 +151,7 @@ def _new_change(service: Service, caller: Caller, body: PageChangeIn) -> PageCha
         reason=storable_text(body.reason.strip()),
         by=storable_text(body.by.strip()) or caller.owner,
         key_owner=caller.owner,
+        for_owner=caller.visible_owner,
         created_at=service.runtime.clock.now(),
     )
 
@@ -158,7 +160,7 @@ async def _add(service: Service, new_change: PageChange, cited: CitedUrl | None)
     """Add a URL to a task, and capture it unless it has a capture."""
     if cited is not None and new_change.task_id in cited.tasks and not cited.deleted:
         raise Problem(409, "LISTED_ALREADY", "The task already has this URL")
-    capture = await service.runtime.pages.get(new_change.url)
+    capture = await service.runtime.pages.get(new_change.url, owner=new_change.for_owner)
     new_change = _with_capture(new_change, capture)
     async with service.database.begin() as connection:
         await insert_change(connection, new_change)
@@ -167,13 +169,14 @@ async def _add(service: Service, new_change: PageChange, cited: CitedUrl | None)
 
 async def _edit(service: Service, new_change: PageChange) -> PageChange:
     """Correct a URL: from now on, the page at ``to_url`` is used for all answers that cite it."""
-    correct_page = await service.runtime.pages.get(str(new_change.to_url))
+    owner = new_change.for_owner
+    correct_page = await service.runtime.pages.get(str(new_change.to_url), owner=owner)
     if not correct_page.is_evidence:
         detail = f"its capture ended with {correct_page.outcome.value}: {correct_page.detail}".rstrip(": ")
         raise Problem(409, "NO_EVIDENCE", "The page at the corrected URL is not evidence", errors=[("to", detail)])
     async with service.database.begin() as connection:
         before = await captures_answering(connection, new_change.key_sha256)
-    used = await service.runtime.pages.add_alias(new_change.url, correct_page, provenance_of(new_change))
+    used = await service.runtime.pages.add_alias(new_change.url, correct_page, provenance_of(new_change), owner=owner)
     new_change = _with_capture(new_change, used)
     async with service.database.begin() as connection:
         await insert_change(connection, new_change, hides=before, shows=[used.id])

@@ -1,4 +1,4 @@
-"""Request and response models of cited URLs, page changes and paired browsers."""
+"""Request and response models of cited URLs and page changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from app.api.paging import NAME_PATTERN
 from app.api.request_fields import FETCHABLE_URL
 from app.storage.cited_urls import CitedUrl, DependentResult, TaskUrlCounts
 from app.storage.page_changes import PageChange
-from app.storage.pairings import Pairing
 from cache.urls import MAX_URL_CHARS
 
 Action: TypeAlias = Literal["add", "edit", "delete", "flag", "unflag", "review", "unreview"]
@@ -183,71 +182,3 @@ class PageChangeOut(BaseModel):
         fields = dataclasses.asdict(change)
         del fields["key_sha256"]
         return cls(**fields)
-
-
-class PairingOut(BaseModel):
-    """A paired browser that can upload pages, or an unused pairing code."""
-
-    id: str
-    owner: str
-    state: str = Field(description="waiting, paired, expired or revoked")
-    name: str | None = Field(description="Name of the browser, chosen by its user")
-    created_at: datetime
-    code_expires_at: datetime
-    paired_at: datetime | None
-    expires_at: datetime | None
-    revoked_at: datetime | None
-
-    @classmethod
-    def of(cls, pairing: Pairing, now: datetime) -> PairingOut:
-        if pairing.revoked_at is not None:
-            state = "revoked"
-        elif pairing.paired_at is None:
-            state = "waiting" if now < pairing.code_expires_at else "expired"
-        else:
-            state = "paired" if pairing.usable(now) else "expired"
-        fields = dataclasses.asdict(pairing)
-        del fields["code_sha256"], fields["token_sha256"], fields["sees_all_owners"]
-        return cls(**fields, state=state)
-
-
-class NewPairingOut(PairingOut):
-    """A new pairing with its code. The code is returned only once."""
-
-    code: str
-
-
-class CodeIn(BaseModel):
-    """A pairing code and a name for the browser."""
-
-    model_config = ConfigDict(
-        extra="forbid", strict=True, json_schema_extra={"example": {"code": "K7QF-2M9X", "name": "Ada's Chromium"}}
-    )
-
-    code: str = Field(max_length=40)
-    name: str = Field("a browser", min_length=1, max_length=100)
-
-
-class TokenOut(BaseModel):
-    """Token of a paired browser, which it sends as ``Authorization: Bearer``."""
-
-    token: str
-    pairing_id: str
-    expires_at: datetime
-    by: str
-
-
-class FlaggedOut(BaseModel):
-    """A cited URL that needs work and that a person can open in a browser."""
-
-    url: str
-    opens: str = Field(description="The address to open: the corrected URL, or else the URL")
-    outcome: str | None
-    leaves: int
-    tasks: list[str]
-
-
-class FlaggedListOut(BaseModel):
-    """URLs that need work, sorted by the number of leaves that cite them, highest first."""
-
-    items: list[FlaggedOut]

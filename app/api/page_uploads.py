@@ -1,8 +1,8 @@
 """Routes to repair evidence: capture a page again, or upload its content.
 
-An uploaded page becomes evidence for the answers of all owners, so an upload needs the scope ``admin``. Uploads pass
-the same checks as captures and record the uploader. They are stored as new captures; the evidence of existing results
-does not change.
+An uploaded page becomes evidence for the answers of its owner, or for all answers if the caller has the scope
+``admin``. Uploads pass the same checks as captures and record the uploader. They are stored as new captures; the
+evidence of existing results does not change.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import structlog
 from fastapi import APIRouter, Request, Response
 from starlette.datastructures import FormData, UploadFile
 
-from app.api.access import AdminDep, ServiceDep, SubmitterDep
+from app.api.access import ServiceDep, SubmitterDep
 from app.api.models import PageOut
 from app.api.page_changes import provenance_of
 from app.api.pages import capture_of
@@ -75,21 +75,21 @@ _CONTENT: dict[str, Any] = {
 
 @router.post("/{page_id}/recapture", status_code=201)
 async def recapture(page_id: IdPath, response: Response, service: ServiceDep, caller: SubmitterDep) -> PageOut:
-    """Capture the URL of the page again. Later judging uses the new capture if it is evidence."""
-    cited = await capture_of(service, caller, page_id)
+    """Capture the URL of the page again. Later judging of your answers uses the new capture if it is evidence."""
+    cited, owner = await capture_of(service, caller, page_id), caller.visible_owner
     async with service.database.begin() as connection:
-        correction = await correction_of(connection, key_digest(cited.key))
+        correction = await correction_of(connection, key_digest(cited.key), owner)
     if correction is None:
-        return await _created(service, response, await service.runtime.pages.get(cited.url, refresh=True))
-    return await _created(service, response, await _recapture_corrected(service, cited, correction))
+        return await _created(service, response, await service.runtime.pages.get(cited.url, refresh=True, owner=owner))
+    return await _created(service, response, await _recapture_corrected(service, cited, correction, owner))
 
 
-async def _recapture_corrected(service: Service, cited: Capture, correction: PageChange) -> Capture:
+async def _recapture_corrected(service: Service, cited: Capture, correction: PageChange, owner: str | None) -> Capture:
     """Capture the corrected URL again, and use the capture for the cited URL if it is evidence."""
-    seen = await service.runtime.pages.get(str(correction.to_url), refresh=True)
+    seen = await service.runtime.pages.get(str(correction.to_url), refresh=True, owner=owner)
     if not seen.is_evidence:
         return seen
-    used = await service.runtime.pages.add_alias(cited.url, seen, provenance_of(correction))
+    used = await service.runtime.pages.add_alias(cited.url, seen, provenance_of(correction), owner=owner)
     async with service.database.begin() as connection:
         await insert_shown(connection, correction, used.id)
     return used
@@ -97,13 +97,15 @@ async def _recapture_corrected(service: Service, cited: Capture, correction: Pag
 
 @router.put("/{page_id}/content", status_code=201, openapi_extra=_CONTENT)
 async def put_content(
-    page_id: IdPath, request: Request, response: Response, service: ServiceDep, caller: AdminDep
+    page_id: IdPath, request: Request, response: Response, service: ServiceDep, caller: SubmitterDep
 ) -> PageOut:
     """Upload the content of the page: PDF, MHTML, HTML, text, an image, or text and an image."""
     cited = await capture_of(service, caller, page_id)
     upload = await _read_upload(request, url=cited.url, by=caller.owner, service=service)
     seen = await check_upload(upload)
-    capture = await store_upload(service, cited.url, seen, owner=caller.owner, by=caller.owner)
+    capture = await store_upload(
+        service, cited.url, seen, owner=caller.owner, for_owner=caller.visible_owner, by=caller.owner
+    )
     return await _created(service, response, capture)
 
 
@@ -119,12 +121,17 @@ async def check_upload(upload: UploadedPage) -> Observation:
         raise _rejected_upload(error) from error
 
 
-async def store_upload(service: Service, url: str, seen: Observation, *, owner: str, by: str) -> Capture:
-    """Store uploaded content as a capture of a URL. If it is evidence, remove a flag of the URL."""
-    capture = await service.runtime.pages.add(url, seen)
+async def store_upload(
+    service: Service, url: str, seen: Observation, *, owner: str, for_owner: str | None, by: str
+) -> Capture:
+    """Store uploaded content as a capture of a URL. If it is evidence, remove a flag of the URL.
+
+    ``for_owner``: the capture is used for the answers of this owner only. None: for all answers.
+    """
+    capture = await service.runtime.pages.add(url, seen, owner=for_owner)
     _log.info("page uploaded", page_id=capture.id, url=url, by=by, outcome=capture.outcome.value)
     async with service.database.begin() as connection:
-        flag = await active_flag(connection, key_digest(capture.key))
+        flag = await active_flag(connection, key_digest(capture.key), for_owner)
         if flag is not None and capture.is_evidence:
             done = replace(
                 flag,
@@ -134,6 +141,7 @@ async def store_upload(service: Service, url: str, seen: Observation, *, owner: 
                 reason="the page was uploaded",
                 by=by,
                 key_owner=owner,
+                for_owner=for_owner,
                 created_at=service.runtime.clock.now(),
             )
             await insert_change(connection, done)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.api.access import AdminDep, ReaderDep, ServiceDep
+from app.api.access import OperatorDep, ReaderDep, ServiceDep
 from app.api.models import ListOut
 from app.api.problems import not_found
 from app.service import Service
@@ -60,7 +60,7 @@ async def providers(service: ServiceDep, _caller: ReaderDep) -> ProviderListOut:
 
 
 @router.post("/{provider}/pause")
-async def pause(provider: str, body: PauseIn, service: ServiceDep, caller: AdminDep) -> ProviderOut:
+async def pause(provider: str, body: PauseIn, service: ServiceDep, caller: OperatorDep) -> ProviderOut:
     """Stop all requests to a provider. It takes effect in all workers within 2 seconds. Jobs that need it wait."""
     name = _known(provider)
     provider_pause = ProviderPause(
@@ -72,7 +72,7 @@ async def pause(provider: str, body: PauseIn, service: ServiceDep, caller: Admin
 
 
 @router.post("/{provider}/resume")
-async def resume(provider: str, service: ServiceDep, _caller: AdminDep) -> ProviderOut:
+async def resume(provider: str, service: ServiceDep, _caller: OperatorDep) -> ProviderOut:
     """Allow requests to a provider again. Waiting jobs continue."""
     name = _known(provider)
     async with service.database.begin() as connection:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from answers.provider_replies import REPLY_LISTS
 from answers.submission import MAX_ANSWER_BYTES, MAX_LABEL_CHARS, MAX_NAME_CHARS, label_problems
 from judges.errors import ModelNotConfigured
 from judges.llm.providers import LEXICAL, PROVIDERS, parse_model
@@ -72,6 +73,19 @@ AnswerText: TypeAlias = Annotated[
     Field(
         description="Markdown: not blank, no NUL, at most 1 MiB of UTF-8 and 200 different URLs (413 if more)",
         json_schema_extra={"pattern": NOT_BLANK, "minLength": 1, "maxLength": MAX_ANSWER_BYTES},
+    ),
+]
+AnswerReply: TypeAlias = Annotated[
+    dict[str, Any],
+    Field(
+        description="JSON reply of OpenAI or Perplexity (``output`` or ``choices``), Anthropic (``content``) or Gemini "
+        "(``candidates`` or ``steps``), complete. It becomes Markdown in which the citations are links; the rules of "
+        "``text`` apply to the Markdown",
+        json_schema_extra={
+            "anyOf": [
+                {"required": [name], "properties": {name: {"type": "array", "minItems": 1}}} for name in REPLY_LISTS
+            ]
+        },
     ),
 ]
 Model: TypeAlias = Annotated[

@@ -6,6 +6,7 @@ The stored JSON of a result stays unchanged, byte for byte; the added fields fol
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +18,13 @@ from fastapi import APIRouter, Header, Response
 
 from app.api.access import ReaderDep, ServiceDep
 from app.api.models import LintFindingOut, ListOut
-from app.api.overrides import override_fields, time_json
+from app.api.overrides import override_fields
 from app.api.paging import IdPath, NameFilter, NamePath, PageRequestDep
 from app.api.problems import not_found
+from app.service import Service
 from app.storage import results as rows
 from app.storage.overrides import Override, overrides_of
-from app.storage.results import BundleRoot, ResultOrigin, roots_by_result
+from app.storage.results import ResultOrigin
 from judges.analysis.result_lint import finding_json, lint_of_result
 
 router = APIRouter(prefix="/v1", tags=["results"])
@@ -47,9 +49,9 @@ async def list_results(
         )
         page, next_cursor = paging.split(results, lambda result: result.id)
         ids = [result.id for result in page]
-        overrides, roots = await overrides_of(connection, ids), await roots_by_result(connection, ids)
+        added = await _additions(service, connection, ids)
     # The stored JSON is concatenated without parsing; it was validated when it was stored.
-    bodies = [await _served(one.body, Additions.of_result(one.id, overrides, roots)) for one in page]
+    bodies = [await _served(one.body, added[one.id]) for one in page]
     items = ",".join(bodies)
     return Response(f'{{"items":[{items}],"next_cursor":{json.dumps(next_cursor)}}}', media_type=_JSON)
 
@@ -64,10 +66,9 @@ async def result(
     """Return one result as it was stored, byte for byte, followed by its overrides and bundles."""
     async with service.database.begin() as connection:
         stored = await rows.get_result(connection, result_id, owner=caller.visible_owner)
-        overrides, roots = await overrides_of(connection, [result_id]), await roots_by_result(connection, [result_id])
+        added = (await _additions(service, connection, [result_id]))[result_id]
     if stored is None:
         raise not_found("result")
-    added = Additions.of_result(result_id, overrides, roots)
     tag = added.tag(result_id)
     if if_none_match is not None and (if_none_match.strip() == "*" or tag in if_none_match):
         return Response(status_code=304, headers={"ETag": tag})
@@ -83,6 +84,15 @@ async def lint(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> Lis
         raise not_found("result")
     findings = await asyncio.to_thread(lambda: lint_of_result(json.loads(stored.body)))
     return ListOut(items=[LintFindingOut(**finding_json(finding)) for finding in findings], next_cursor=None)
+
+
+async def _additions(service: Service, connection: Any, result_ids: Sequence[str]) -> dict[str, Additions]:
+    overrides = await overrides_of(connection, result_ids)
+    fields: dict[str, dict[str, Any]] = {result_id: {} for result_id in result_ids}
+    for read_fields in service.result_fields:
+        for result_id, values in (await read_fields(connection, result_ids)).items():
+            fields[result_id] |= values
+    return {each: Additions(overrides=overrides.get(each, ()), fields=fields[each]) for each in result_ids}
 
 
 async def _served(body: str, added: Additions) -> str:
@@ -112,16 +122,6 @@ async def origin(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> R
     return stored
 
 
-@router.get("/results/{result_id}/bundles")
-async def bundles(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ListOut[BundleRoot]:
-    """List the evidence bundles that contain a result, oldest first."""
-    async with service.database.begin() as connection:
-        roots = await rows.roots_of(connection, result_id, owner=caller.visible_owner)
-    if roots is None:
-        raise not_found("result")
-    return ListOut(items=roots, next_cursor=None)
-
-
 @router.get("/results/{result_id}/answer", response_class=Response, responses={200: {"content": {"text/markdown": {}}}})
 async def answer(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> Response:
     """Return the judged answer unchanged, byte for byte."""
@@ -140,41 +140,28 @@ async def schema() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Additions:
-    """Overrides and bundles of one result, oldest first. Both lists only grow."""
+    """What was added to one result after it was stored: overrides, oldest first, and the JSON fields of features."""
 
-    overrides: Sequence[Override] = ()
-    bundles: Sequence[BundleRoot] = ()
-
-    @classmethod
-    def of_result(
-        cls, result_id: str, overrides: Mapping[str, Sequence[Override]], roots: Mapping[str, Sequence[BundleRoot]]
-    ) -> Additions:
-        """Select the overrides and bundles of this result."""
-        return cls(overrides=overrides.get(result_id, ()), bundles=roots.get(result_id, ()))
+    overrides: Sequence[Override]
+    fields: Mapping[str, Any]
 
     @property
     def none(self) -> bool:
-        return not (self.overrides or self.bundles)
+        return not (self.overrides or self.fields)
 
     def tag(self, result_id: str) -> str:
         """Return the entity tag of the result with these additions."""
         newest = [self.overrides[-1].id] if self.overrides else []
-        bundles = [f"b{len(self.bundles)}"] if self.bundles else []
-        return f'"{".".join([result_id, *newest, *bundles])}"'
+        of_fields = [hashlib.sha256(json.dumps(self.fields).encode()).hexdigest()[:16]] if self.fields else []
+        return f'"{".".join([result_id, *newest, *of_fields])}"'
 
     def append_to(self, body: str) -> str:
         """Append the additions to the JSON of a stored result. Blocks for a few milliseconds per megabyte."""
         added: dict[str, Any] = {}
         if self.overrides:
             added |= override_fields(json.loads(body), self.overrides)
-        if self.bundles:
-            added["bundles"] = [bundle_json(root) for root in self.bundles]
+        added |= self.fields
         return f"{body.rstrip().removesuffix('}')},{json.dumps(added)[1:]}" if added else body
-
-
-def bundle_json(root: BundleRoot) -> dict[str, Any]:
-    """Return one bundle as results list it."""
-    return {"root_sha256": root.root_sha256, "content": root.content, "created_at": time_json(root.created_at)}
 
 
 @cache

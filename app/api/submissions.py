@@ -50,11 +50,12 @@ async def submit(
     body: SubmissionIn, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
 ) -> Response:
     """Submit the answers of one agent to one task. Each answer becomes a job."""
-    submission = await _checked_async(body)
+    has_key = idempotency_key is not None
+    # For a short submission, a thread costs more than the work.
+    checked = _checked(body, has_key) if _is_short(body) else await asyncio.to_thread(_checked, body, has_key)
+    submission, request = checked
     _check_tasks_exist(service, [submission])
-    key = _idempotency_key(
-        caller.owner, idempotency_key, "submission", json.dumps(body.model_dump(), sort_keys=True).encode()
-    )
+    key = _idempotency_key(caller.owner, idempotency_key, "submission", request)
     options = JobOptions(priority=body.priority, budget_usd=body.budget_usd)
     accepted = await service.intake.accept(
         [submission], owner=caller.owner, respond=_receipt_json, key=key, options=options
@@ -111,22 +112,21 @@ async def _submission_out(service: Service, submission_id: str, caller: Caller) 
         return SubmissionOut.of(record, jobs, spent_usd=await get_spent(connection, submission_id))
 
 
-async def _checked_async(body: SubmissionIn) -> Submission:
-    """Check a submission; in a thread if it is long. For a short one, a thread costs more than the check."""
-    if sum(len(answer.text) for answer in body.answers) <= _SHORT_CHARS:
-        return _checked(body)
-    return await asyncio.to_thread(_checked, body)
+def _is_short(body: SubmissionIn) -> bool:
+    return sum(_SHORT_CHARS if answer.text is None else len(answer.text) for answer in body.answers) < _SHORT_CHARS
 
 
-def _checked(body: SubmissionIn) -> Submission:
-    return checked_submission(
+def _checked(body: SubmissionIn, has_key: bool) -> tuple[Submission, bytes]:
+    """Return the submission, and the request as bytes if it has an idempotency key."""
+    submission = checked_submission(
         agent=body.agent,
         task_id=body.task_id,
-        answers=[(answer.name, answer.text) for answer in body.answers],
+        answers=[(answer.name, answer.content) for answer in body.answers],
         model=body.model,
         run=body.run,
         metadata=body.metadata,
     )
+    return submission, json.dumps(body.model_dump(), sort_keys=True).encode() if has_key else b""
 
 
 def _check_tasks_exist(service: Service, submissions: Sequence[Submission]) -> None:

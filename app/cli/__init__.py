@@ -1,13 +1,21 @@
 """Command line ``assay``. Each command has its own module; the public interface is ``main``."""
 
 import gc
+import os
 
 from app.cli.malloc import set_mmap_threshold
+from cache.confinement.privileges import set_dumpable
 from judges.gc_tuning import raise_gc_thresholds
 
 
 def main() -> None:
-    """Run the command in the arguments of this process and exit with its code."""
+    """Run the command in the arguments of this process and exit with its code.
+
+    Files that it writes, its memory and its environment are private to the user, because they contain answers,
+    evidence and keys.
+    """
+    os.umask(0o077)
+    set_dumpable(allowed=False)
     raise_gc_thresholds()
     set_mmap_threshold()
     from app.cli.program import run

@@ -11,11 +11,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.live import Live
-from rich.markup import escape
-from rich.table import Table
 
 from app.cli.reindex import reindex
 from app.console import event_loop
@@ -34,6 +29,9 @@ from app.console.runtime import open_command_runtime
 from app.console.streams import print_json, stderr_console
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from answers.submission import Submission
     from app.engine.precapture import CapturedPage
     from app.engine.public_cache import PublicCache
@@ -116,6 +114,8 @@ class CaptureTable:
     """
 
     def __init__(self, console: Console, total: int) -> None:
+        from rich.live import Live
+
         self._console = console
         self._total = total
         self._started = time.monotonic()
@@ -136,6 +136,8 @@ class CaptureTable:
             self._console.print(self._table())
 
     def add_page(self, page: CapturedPage) -> None:
+        from rich.markup import escape
+
         is_gone = page.capture is not None and page.capture.gone
         name = (
             "captured before"
@@ -152,6 +154,9 @@ class CaptureTable:
         self._live.update(self._table(), refresh=self._console.is_terminal)
 
     def _table(self) -> Table:
+        from rich import box
+        from rich.table import Table
+
         done, failed = self._usable.total() + self._failed.total(), self._failed.total()
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0), show_footer=True)
         table.add_column("", footer="done")

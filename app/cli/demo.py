@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.markup import escape
-
 from app.console import event_loop
 from app.console.connection import URL, JsonOption
 from app.console.errors import Incomplete, Interrupted, ToolFailed
-from app.console.progress import JobBoard, ProgressBoard
 from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from app.client import Job
+    from app.console.progress import JobBoard
     from app.demo.run import DemoAnswer, DemoRun
     from app.settings import Settings
 
 
 def demo(as_json: JsonOption = False) -> None:
     """Judge the shipped example with the real service and browser. Needs no API key and no internet."""
+    from asyncio import CancelledError
+
     from app.client import ClientError
     from app.demo.run import MODEL, results_folder
     from app.settings import load_settings
@@ -38,19 +38,21 @@ def demo(as_json: JsonOption = False) -> None:
     )
     try:
         finished = event_loop.run(_run_with_progress(settings, console))
-    except (KeyboardInterrupt, asyncio.CancelledError):
+    except (KeyboardInterrupt, CancelledError):
         raise Interrupted("interrupted; all processes of the demo have stopped") from None
     except ClientError as error:
         raise ToolFailed(f"the service failed: {error}") from error
     if as_json:
-        print_json(_as_json(finished.answers))
+        print_json(_as_json(finished.answers) | {"check": finished.check})
     else:
-        _print_scores(stdout_console(), finished.answers, results_folder(settings))
+        _print_scores(stdout_console(), finished, results_folder(settings))
     _end(console, finished)
 
 
 async def _run_with_progress(settings: Settings, console: Console) -> DemoRun:
     """Run the demo and show its progress. SIGTERM stops it like Ctrl-C, so that no process is left running."""
+    import asyncio
+
     from app.demo.run import run_demo
 
     running = asyncio.current_task()
@@ -75,10 +77,14 @@ class _ConsoleWatcher:
         self._open.close()
 
     def stage(self, text: str) -> None:
+        from rich.markup import escape
+
         self._open.close()
         self._console.print(f"[bold]>[/] {escape(text)}", soft_wrap=True)
 
     def submitted(self, labels: Mapping[str, str]) -> None:
+        from app.console.progress import JobBoard, ProgressBoard
+
         self._jobs = JobBoard(self._open.enter_context(ProgressBoard(self._console, len(labels))), labels)
 
     def polled(self, job: Job) -> None:
@@ -86,10 +92,11 @@ class _ConsoleWatcher:
             self._jobs.show(job)
 
 
-def _print_scores(console: Console, answers: Sequence[DemoAnswer], out: Path) -> None:
+def _print_scores(console: Console, finished: DemoRun, out: Path) -> None:
     from app.agent_summary import scorecard_row
     from app.console.scorecard import answer_table, scorecard
 
+    answers = finished.answers
     agents = sorted({answer.agent for answer in answers})
     console.print(answer_table((answer.agent, answer.outcome) for answer in answers))
     rows = [scorecard_row(agent, [answer.outcome for answer in answers if answer.agent == agent]) for agent in agents]
@@ -99,6 +106,7 @@ def _print_scores(console: Console, answers: Sequence[DemoAnswer], out: Path) ->
         if answer.path is not None:
             console.print(f"  {answer.path}", markup=False, soft_wrap=True)
     console.print(f"summaries: {out}/<agent>/summary.json", markup=False, soft_wrap=True)
+    _print_check(console, finished.check)
     first = next((answer.outcome.result for answer in answers if answer.outcome.result is not None), None)
     if first is not None:
         console.print(
@@ -111,6 +119,23 @@ def _print_scores(console: Console, answers: Sequence[DemoAnswer], out: Path) ->
             markup=False,
             soft_wrap=True,
         )
+
+
+def _print_check(console: Console, check: Mapping[str, Any] | None) -> None:
+    """Print the outcomes of the citation check, marked as a baseline."""
+    from app.console.tables import bounds_text
+
+    if check is None:
+        return
+    lines = [f"\nBASELINE check of the citations of {check['report']['name']}, without a model:"]
+    for outcome, count in sorted(check["counts"].items()):
+        lines.append(f"  {count} {outcome.replace('_', ' ')}")
+    for name in ("precision", "recall"):
+        figure = check["figures"][f"citation_{name}_liu2023"]
+        lines.append(f"  citation {name} {bounds_text(figure)}, {figure['not_judged']} not judged")
+    lines.append("  `assay check --html report.html` shows quotes and screenshots")
+    for line in lines:
+        console.print(line, markup=False, soft_wrap=True)
 
 
 def _as_json(answers: Sequence[DemoAnswer]) -> dict[str, object]:
@@ -139,7 +164,7 @@ def _as_json(answers: Sequence[DemoAnswer]) -> dict[str, object]:
 
 def _end(console: Console, finished: DemoRun) -> None:
     """Compare the scores with the expected ones, and raise an error if they differ."""
-    from app.demo.run import score_differences
+    from app.demo.run import check_differences, score_differences
     from cache.capture import CaptureOutcome
 
     if finished.sandboxed is False:
@@ -148,7 +173,7 @@ def _end(console: Console, finished: DemoRun) -> None:
             "opens only its own pages. assay serve does not run without a sandbox unless "
             "ASSAY_BROWSER_UNSANDBOXED=true is set."
         )
-    problems = score_differences(finished.answers)
+    problems = score_differences(finished.answers) + check_differences(finished.check)
     if not problems:
         console.print("All scores are as expected, including the one that is open.")
         return

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from app.console import event_loop
 from app.console.connection import JsonOption
@@ -15,7 +13,6 @@ from app.console.streams import print_json, stdout_console
 
 if TYPE_CHECKING:
     from app.maintenance.doctor import Check
-    from app.settings import Settings
 
 
 ModelOption = Annotated[
@@ -28,30 +25,26 @@ ModelOption = Annotated[
 
 def doctor(model: ModelOption = None, as_json: JsonOption = False) -> None:
     """Check browser, database, API keys, judges and disk."""
-    from app.maintenance.doctor import State
+    from app.maintenance.doctor import State, run_checks
     from app.settings import load_settings
 
-    checks = event_loop.run(_run_checks(load_settings(), model, quiet=as_json))
+    console = stdout_console()
+
+    def show(check: Check) -> None:
+        if not as_json:
+            console.print(_line(check), soft_wrap=True)
+
+    checks = event_loop.run(run_checks(load_settings(), model, on_check=show))
     if as_json:
         print_json({"checks": [_as_json(check) for check in checks]})
     if any(check.state is State.FAILED for check in checks):
         raise typer.Exit(Exit.FAILED)
 
 
-async def _run_checks(settings: Settings, model: str | None, *, quiet: bool) -> Sequence[Check]:
-    from app.maintenance.doctor import run_checks
-
-    console = stdout_console()
-    checks = []
-    async for check in run_checks(settings, model):
-        checks.append(check)
-        if not quiet:
-            console.print(_line(check), soft_wrap=True)
-    return checks
-
-
 def _line(check: Check) -> str:
     """Format one check with markup, with its remedy, if any, on the next line."""
+    from rich.markup import escape
+
     style = {"ok": "green", "warning": "yellow", "failed": "bold red"}[check.state.value]
     line = f"[{style}]{check.state.value:<8}[/] {check.name:<9} {escape(check.detail)}"
     return f"{line}\n{' ' * 19}{escape(check.remedy)}" if check.remedy else line

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
 from app.console import event_loop
 from app.console.connection import JsonOption
-from app.console.errors import Exit, Interrupted
+from app.console.errors import Exit, Interrupted, WrongUsage
 from app.console.judging_options import (
     AgentOption,
     AnswersOption,
@@ -96,6 +95,7 @@ def evaluate(
 
     from app.engine.public_cache import PublicCache
 
+    _check_date()
     public = None if cache is None else PublicCache(cache)
     settings = judging_settings(
         judges=judges,
@@ -109,20 +109,31 @@ def evaluate(
     )
     quiet_logging(settings)
     try:
-        catalogue, planned = _plan(settings, submissions, task or (), out, public, overwrite=overwrite)
+        catalogue, planned = _plan(settings, submissions, task or (), answers, out, public, overwrite=overwrite)
         if dry_run:
             _print_forecast(settings, catalogue, planned, out, public, as_json=as_json)
             return
         evaluated = event_loop.run(_run(settings, catalogue, planned, public))
     except KeyboardInterrupt:
         raise Interrupted("interrupted. Finished results are saved; run the same command to resume.") from None
+    _write_public_files(agent, answers, out, cache, evaluated, with_metrics=not task)
     _report(agent, out, evaluated, as_json=as_json)
+
+
+def _check_date() -> None:
+    from mind2web2.results import eval_date
+
+    try:
+        eval_date()
+    except ValueError as error:
+        raise WrongUsage(str(error)) from error
 
 
 def _plan(
     settings: Settings,
     submissions: Sequence[Submission],
     tasks: Sequence[str],
+    answers: Path,
     out: Path,
     public: PublicCache | None,
     *,
@@ -145,6 +156,7 @@ def _plan(
         overwrite=overwrite,
         pages=pages,
         parameters=settings.parameters,
+        answers_root=answers,
     )
     return catalogue, planned
 
@@ -206,6 +218,8 @@ class _BoardWatcher:
         self._board.update(_label(planned), step)
 
     def finished(self, evaluated: AnswerEvaluation) -> None:
+        from rich.markup import escape
+
         from app.console.scorecard import finished_line
         from cache.capture import CaptureOutcome
 
@@ -221,6 +235,35 @@ class _BoardWatcher:
 
 def _label(planned: PlannedAnswer) -> str:
     return f"{planned.folder.task_id} {planned.answer.name}"
+
+
+def _write_public_files(
+    agent: str,
+    answers: Path,
+    out: Path,
+    cache: Path | None,
+    evaluated: Sequence[AnswerEvaluation],
+    *,
+    with_metrics: bool,
+) -> None:
+    """Write what ``mind2web2 evaluate`` writes about a run: its log, the metrics and the report."""
+    from judges.result_files import agent_folder
+    from mind2web2.metrics import agent_metrics, save_metrics
+    from mind2web2.report import NoAnswers, write_report
+    from mind2web2.utils.logging_setup import log_files
+
+    with log_files(agent_folder(out, agent) / "logs", "evaluate") as logger:
+        for one in evaluated:
+            score = None if one.outcome.result is None else one.outcome.result["final_score"]
+            logger.info("%s: %s", _label(one.planned), f"no result: {one.error}" if score is None else f"score {score}")
+    try:
+        if with_metrics:
+            save_metrics(agent_metrics(agent, answers, out), out)
+        write_report(agent, out, cache)
+    except NoAnswers:
+        return  # no answer could be judged
+    except ValueError as error:
+        stderr_console().print(f"warning: no metrics and report: {error}", markup=False, soft_wrap=True)
 
 
 def _report(agent: str, out: Path, evaluated: Sequence[AnswerEvaluation], *, as_json: bool) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from app.console.connection import URL, JsonOption, UrlOption, connect
-from app.console.scorecard import plain_table
 from app.console.streams import print_json, stdout_console
+from app.console.tables import plain_table
 
 if TYPE_CHECKING:
     from app.client import Job

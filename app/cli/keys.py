@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 _OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
-ScopeOption = Annotated[str, typer.Option(help="Scope: read, submit or admin. Each includes the ones before it.")]
+ScopeOption = Annotated[
+    str, typer.Option(help="Scope: read, submit, operator or admin. Each includes the ones before it.")
+]
 ExpiresOption = Annotated[str | None, typer.Option(help="Validity, for example 12h or 90d (default: until revoked).")]
 KeyArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of the key, as shown by `assay keys list`.")]
 

@@ -54,6 +54,7 @@ def program() -> typer.Typer:
         name="assay",
         no_args_is_help=True,
         add_completion=False,
+        rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )

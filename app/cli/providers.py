@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from app.console.connection import URL, JsonOption, UrlOption, connect
-from app.console.scorecard import plain_table
 from app.console.streams import print_json, stdout_console
+from app.console.tables import plain_table
 
 ProviderArgument = Annotated[str, typer.Argument(metavar="NAME", help="openai, azure or bedrock.")]
 

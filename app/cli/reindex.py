@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -57,13 +56,15 @@ def _evidence_folders(cache: Path) -> list[Path]:
 
 
 async def _reindex(settings: Settings, *, check: bool) -> list[tuple[str, RebuildReport]]:
+    from asyncio import to_thread
+
     from app.engine.runtime import open_blobs
     from app.maintenance.reindex import rebuild
     from app.storage.captures import PostgresCaptureIndex
     from app.storage.database import open_database
     from cache.capture_index import FolderIndex
 
-    blobs = await asyncio.to_thread(open_blobs, settings)
+    blobs = await to_thread(open_blobs, settings)
     async with AsyncExitStack() as stack:
         captures = settings.data_dir / "captures"
         indices: list[tuple[str, Rebuildable]] = [(str(captures), await FolderIndex.open(captures))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Annotated, Any
@@ -97,9 +96,11 @@ def _run(program: Coroutine[Any, Any, None]) -> None:
     Raises:
         Interrupted: A second signal stopped it before it had drained.
     """
+    from asyncio import CancelledError
+
     try:
         event_loop.run(program)
-    except asyncio.CancelledError:
+    except CancelledError:
         raise Interrupted("stopped without draining; running jobs return to the queue") from None
 
 

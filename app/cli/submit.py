@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def submit(
-    path: Annotated[Path, typer.Argument(help="Answer file (.md), or folder of answer files.")],
+    path: Annotated[
+        Path, typer.Argument(help="Answer file (.md), reply of a model provider (.json), or folder of answer files.")
+    ],
     agent: Annotated[str, typer.Option(help="Agent that wrote the answers.")],
     task: Annotated[str, typer.Option(help="Task of the answers.")],
     url: UrlOption = URL,

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from app.console.connection import URL, JsonOption, UrlOption
-from app.console.scorecard import bounds_text, interval_text, number_text, plain_table
 from app.console.streams import print_json, stdout_console
 from app.console.summaries import load_summary
+from app.console.tables import bounds_text, interval_text, number_text, plain_table
 
 
 def summary(

@@ -10,7 +10,6 @@ from string import Template
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage
@@ -130,6 +129,8 @@ def _judge_json(judge: Judge, lint: LintReport | None) -> dict[str, Any]:
 
 def _print(catalogue: JudgeCatalogue, lint: Mapping[str, LintReport]) -> None:
     """Print one line per task (cut at the terminal width), its lint findings, and one line per broken judge file."""
+    from rich.markup import escape
+
     console = stdout_console()
     width = max(map(len, catalogue.judges), default=0)
     for task_id, judge in sorted(catalogue.judges.items()):

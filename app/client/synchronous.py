@@ -49,17 +49,29 @@ class Client:
         self,
         agent: str,
         task_id: str,
-        answers: Iterable[tuple[str, str]],
+        answers: Iterable[tuple[str, str | Mapping[str, Any]]],
         *,
         model: str | None = None,
         run: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> Receipt:
-        """Submit (name, text) answers of one agent to one task. Returns immediately; each answer becomes a job."""
+        """Submit answers of one agent to one task. Returns immediately; each answer becomes a job.
+
+        ``answers`` are pairs of a name and a text, or of a name and the JSON reply of a model provider.
+        """
         body = wire.submission(agent, task_id, answers, model=model, run=run, metadata=metadata)
         headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
         return wire.parse_as(Receipt.from_json, self._call("POST", "/v1/submissions", json=body, headers=headers))
+
+    def submit_check(self, report: Mapping[str, Any], *, idempotency_key: str | None = None) -> dict[str, Any]:
+        """Start a citation check, which is a job. ``report`` is the body of ``POST /v1/checks``."""
+        headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
+        return wire.parse_as(dict, self._call("POST", "/v1/checks", json=dict(report), headers=headers))
+
+    def check(self, check_id: str) -> dict[str, Any]:
+        """Return a citation check. Its ``document`` is None until it has a result."""
+        return wire.parse_as(dict, self._call("GET", f"/v1/checks/{check_id}"))
 
     def job(self, job_id: str) -> Job:
         return wire.parse_as(Job.from_json, self._call("GET", f"/v1/jobs/{job_id}"))

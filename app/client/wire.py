@@ -29,17 +29,19 @@ def headers(api_key: str | None) -> dict[str, str]:
 def submission(
     agent: str,
     task_id: str,
-    answers: Iterable[tuple[str, str]],
+    answers: Iterable[tuple[str, str | Mapping[str, Any]]],
     *,
     model: str | None = None,
     run: str | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the body of ``POST /v1/submissions``; ``answers`` are (name, text) pairs."""
+    """Return the body of ``POST /v1/submissions``; ``answers`` are (name, text or reply) pairs."""
     body: dict[str, Any] = {
         "agent": agent,
         "task_id": task_id,
-        "answers": [{"name": name, "text": text} for name, text in answers],
+        "answers": [
+            {"name": name, "text" if isinstance(content, str) else "reply": content} for name, content in answers
+        ],
     }
     optional = {"model": model, "run": run, "metadata": dict(metadata) if metadata else None}
     return body | {key: value for key, value in optional.items() if value is not None}

@@ -1,29 +1,68 @@
-"""Reader for answer files given by path."""
+"""Reader for answer files given by path, and the report of files that are not answers."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from app.console.errors import WrongUsage
+from app.console.streams import stderr_console
 
 
 def read_answers(path: Path) -> list[tuple[str, str]]:
-    """Return (name, text) of an answer file, or of every ``*.md`` in a folder.
+    """Return (name, text) of a file with any name, or of every ``answer_<k>.md`` in a folder, and report the others.
+
+    A file with the suffix ``.json`` is the reply of a model provider.
 
     Raises:
-        WrongUsage: There are no answers, or one cannot be read as UTF-8.
+        WrongUsage: There are no answers, or one cannot be read as UTF-8 or as a reply.
     """
+    from answers.bundle import ANSWERS, is_answer, other_files
+
     if path.is_dir():
-        files = sorted(path.glob("*.md"))
+        report_ignored(other_files(path))
+        files = sorted(file for file in path.iterdir() if is_answer(file.name))
         if not files:
-            raise WrongUsage(f"no *.md files in {path}")
+            raise WrongUsage(f"no {ANSWERS} files in {path}")
     elif path.is_file():
         files = [path]
     else:
         raise WrongUsage(f"no such file or folder: {path}")
     try:
+        if path.suffix.lower() == ".json" and path.is_file():
+            return [(path.stem, text_of_reply(path))]
         return [(file.name, file.read_text(encoding="utf-8")) for file in files]
     except UnicodeDecodeError as error:
         raise WrongUsage(f"an answer in {path} is not UTF-8: {error}") from error
     except OSError as error:
         raise WrongUsage(f"cannot read {error.filename}: {error.strerror}") from error
+
+
+def text_of_reply(path: Path) -> str:
+    """Return the Markdown of a reply, and report the citations that cannot be checked."""
+    from answers.errors import InvalidSubmission
+    from answers.provider_replies import answer_from_reply
+
+    try:
+        reply = json.loads(path.read_bytes().decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise WrongUsage(f"{path} is not JSON: {error}") from error
+    try:
+        answer = answer_from_reply(reply)
+    except InvalidSubmission as error:
+        raise WrongUsage(f"{path}: invalid reply", hint=str(error).removeprefix(": ")) from error
+    unchecked = sorted({one.title or "(no title)" for one in answer.citations if one.url is None})
+    if unchecked:
+        message = f"warning: {len(unchecked)} cited source(s) are no web pages and get no link: {', '.join(unchecked)}"
+        stderr_console().print(message, markup=False, soft_wrap=True)
+    return answer.text
+
+
+def report_ignored(paths: Iterable[Path]) -> None:
+    """Warn on stderr about files that are not judged."""
+    for path in paths:
+        message = f"warning: {path} is ignored: it is not an answer_<k>.md"
+        stderr_console().print(message, markup=False, soft_wrap=True)

@@ -32,9 +32,10 @@ def connect(url: str) -> Iterator[Client]:
     from app.settings import load_settings
 
     settings = load_settings()
-    key = settings.api_key or next(iter(settings.api_keys), None)
+    first = next((one.key for one in settings.configured_keys), None)
+    key = first if settings.api_key is None else settings.api_key.get_secret_value()
     try:
-        with Client(_checked_url(url), api_key=None if key is None else key.get_secret_value()) as client:
+        with Client(_checked_url(url), api_key=key) as client:
             yield client
     except ServerUnreachable as error:
         raise ToolFailed(

@@ -6,7 +6,6 @@ is handled only after the next event.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -15,6 +14,8 @@ _Found = TypeVar("_Found")
 
 def run(main: Coroutine[Any, Any, _Found]) -> _Found:
     """Run a coroutine as ``asyncio.run`` does, on uvloop if it is installed."""
+    import asyncio
+
     from uvicorn.loops.auto import auto_loop_factory
 
     with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
-
 from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
@@ -18,6 +16,8 @@ def print_plan(
     planned: Sequence[PlannedAnswer], forecasts: Sequence[Forecast | None], model: str, *, as_json: bool
 ) -> None:
     """Print a plan of ``assay evaluate`` with the forecast of each answer and the total."""
+    from rich.markup import escape
+
     from judges.analysis.forecasts.forecast import EMPTY_FORECAST
     from judges.llm.pricing import prices_as_of
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from app.console.answer_files import report_ignored
 from app.console.errors import WrongUsage
 from app.console.streams import suggestion
 
@@ -109,20 +110,22 @@ def quiet_logging(settings: Settings) -> None:
 
 
 def find_answers(root: Path, agent: str, task_ids: Sequence[str]) -> tuple[Submission, ...]:
-    """Return the answers of the agent below ``root``.
+    """Return the answers of the agent below ``root``, and report the files that are not answers.
 
     Raises:
         WrongUsage: There are none, or they are invalid. The hint names similar agents or tasks.
     """
-    from answers.bundle import read_folder
+    from answers.bundle import ignored_files, read_folder
     from answers.errors import AnswersNotFound, InvalidSubmission
 
     try:
-        return read_folder(root, agent, task_ids)
+        submissions = read_folder(root, agent, task_ids)
     except AnswersNotFound as error:
         raise WrongUsage(f"{error} (searched {root.absolute()})", hint=_suggestions(root, agent, task_ids)) from error
     except InvalidSubmission as error:
         raise WrongUsage("some answers are invalid", hint="\n".join(_problem_lines(error))) from error
+    report_ignored(ignored_files(root, agent, task_ids))
+    return submissions
 
 
 def check_tasks(task_ids: Sequence[str], catalogue: JudgeCatalogue) -> None:
@@ -154,7 +157,8 @@ def _suggestions(root: Path, agent: str, task_ids: Sequence[str]) -> str:
         return suggestion(agent, _folders(root))
     tasks = _folders(root / agent)
     missing = [task_id for task_id in task_ids if task_id not in tasks]
-    return "\n".join(f"{task_id}: {suggestion(task_id, tasks)}" for task_id in missing) or "Put *.md files here."
+    hints = "\n".join(f"{task_id}: {suggestion(task_id, tasks)}" for task_id in missing)
+    return hints or "Answers are named answer_<k>.md, with k from 1."
 
 
 def _folders(parent: Path) -> list[str]:

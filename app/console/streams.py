@@ -5,30 +5,25 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.markup import escape
-from rich.segment import Segment
+from cache.terminal_text import escape_controls_in_json
 
-from cache.terminal_text import escape_controls_in_json, strip_controls
-
-
-class SafeConsole(Console):
-    """Console that removes control characters from everything it prints, except those of its own styles."""
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(strip_controls(segment.text), segment.style)
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def stderr_console() -> Console:
     """Return the console for stderr: progress, warnings, errors."""
+    from app.console.safe_console import SafeConsole
+
     return SafeConsole(stderr=True, highlight=False)
 
 
 def stdout_console() -> Console:
     """Return the console for stdout: results of the command."""
+    from app.console.safe_console import SafeConsole
+
     return SafeConsole(highlight=False)
 
 
@@ -39,6 +34,8 @@ def print_json(document: Any) -> None:
 
 
 def print_error(message: str, hint: str | None = None) -> None:
+    from rich.markup import escape
+
     console = stderr_console()
     console.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
     if hint:

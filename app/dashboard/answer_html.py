@@ -1,7 +1,6 @@
 """Conversion of an answer's Markdown to safe HTML in which the sentences that cite a page are marked.
 
-Answers are untrusted. Raw HTML is disabled, so tags appear as text. The rendered HTML is then filtered by nh3 with an
-allowlist of elements. Images become links, so that nothing is loaded.
+``answers.markdown`` makes the HTML safe. This module marks sentences.
 """
 
 from __future__ import annotations
@@ -11,19 +10,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-import nh3
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from answers.citations import citations
+from answers.markdown import linked, plain_text, render_markdown
 from cache.urls import canonical_key
 
-MAX_CHARS = 1_100_000
-_TAGS = {
-    "a", "blockquote", "br", "code", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s",
-    "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
-}  # fmt: skip
-_ATTRIBUTES = {"a": {"href", "title"}, "span": {"data-cites"}, "ol": {"start"}}
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=\S)")
 _WORD = re.compile(r"\w{2,}")
 _FEW_WORDS = 3
@@ -44,27 +35,13 @@ def page_mark(url: str) -> str:
 
 def render_answer(text: str) -> RenderedAnswer:
     """Convert an answer to HTML. Blocks for a few milliseconds per 100 kB."""
-    markdown = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
-    tokens = markdown.parse(text[:MAX_CHARS])
     marks: set[str] = set()
-    for items in _by_list(tokens):
-        _mark_sentences(items, marks)
-    html = str(markdown.renderer.render(tokens, markdown.options, {}))
-    clean = nh3.clean(
-        html,
-        tags=_TAGS,
-        attributes=_ATTRIBUTES,
-        url_schemes={"http", "https"},
-        attribute_filter=_absolute,
-        link_rel="noopener noreferrer nofollow",
-        set_tag_attribute_values={"a": {"target": "_blank"}},
-    )
-    return RenderedAnswer(html=clean, marks=frozenset(marks))
 
+    def mark_citing_sentences(tokens: Sequence[Token]) -> None:
+        for items in _by_list(tokens):
+            _mark_sentences(items, marks)
 
-def _absolute(_element: str, attribute: str, value: str) -> str | None:
-    """Drop relative links, so that no link of an answer leads to the dashboard itself."""
-    return value if attribute != "href" or value.lower().startswith(("http://", "https://")) else None
+    return RenderedAnswer(html=render_markdown(text, mark_citing_sentences), marks=frozenset(marks))
 
 
 def _by_list(tokens: Sequence[Token]) -> Iterator[list[Token]]:
@@ -83,7 +60,7 @@ def _by_list(tokens: Sequence[Token]) -> Iterator[list[Token]]:
 
 def _mark_sentences(inlines: Sequence[Token], marks: set[str]) -> None:
     """Mark the citing sentences. If an item of a list only names sources, the whole list is marked."""
-    texts = [(inline, list(_joined(_sentences(_linked(inline.children or []))))) for inline in inlines]
+    texts = [(inline, list(_joined(_sentences(linked(inline.children or []))))) for inline in inlines]
     sources = [
         mark
         for _, sentences in texts
@@ -95,42 +72,6 @@ def _mark_sentences(inlines: Sequence[Token], marks: set[str]) -> None:
         if sources and not any(sentence.marks for sentence in sentences):
             sentences = [_Sentence([token for sentence in sentences for token in sentence.tokens], list(sources))]
         inline.children = list(_between_spans(sentences, marks))
-
-
-def _linked(children: Sequence[Token]) -> Iterator[Token]:
-    """Turn bare URLs and images into links."""
-    depth = 0
-    for token in children:
-        depth += token.nesting if token.type in {"link_open", "link_close"} else 0
-        if token.type == "image":
-            yield from _link(str(token.attrGet("src") or ""), f"image: {token.content or token.attrGet('src')}")
-        elif token.type == "text" and not depth:
-            yield from _bare_urls(token)
-        else:
-            yield token
-
-
-def _bare_urls(token: Token) -> Iterator[Token]:
-    at = 0
-    for citation in citations(token.content):
-        if citation.start < at:
-            continue
-        if citation.start > at:
-            yield _text(token.content[at : citation.start])
-        yield from _link(citation.url, token.content[citation.start : citation.end])
-        at = citation.end
-    if at < len(token.content):
-        yield _text(token.content[at:])
-
-
-def _text(content: str) -> Token:
-    return Token("text", "", 0, content=content)
-
-
-def _link(url: str, label: str) -> Iterator[Token]:
-    yield Token("link_open", "a", 1, attrs={"href": url})
-    yield _text(label)
-    yield Token("link_close", "a", -1)
 
 
 @dataclass(slots=True)
@@ -178,12 +119,12 @@ def _sentences(children: Iterator[Token]) -> Iterator[_Sentence]:
             continue
         at = 0
         for end in _SENTENCE_END.finditer(token.content):
-            now.tokens.append(_text(token.content[at : end.end()]))
+            now.tokens.append(plain_text(token.content[at : end.end()]))
             at = end.end()
             yield now
             now = _Sentence([], [])
         if at < len(token.content):
-            now.tokens.append(_text(token.content[at:]))
+            now.tokens.append(plain_text(token.content[at:]))
     if now.tokens:
         yield now
 

@@ -14,12 +14,14 @@ import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
-from app.dashboard.answer_html import MAX_CHARS, RenderedAnswer, render_answer
+from answers.markdown import MAX_CHARS
+from app.dashboard.answer_html import RenderedAnswer, render_answer
 from cache.lru import LRUCache
 from cache.single_flight import SingleFlight
 
@@ -69,8 +71,20 @@ def plain_answer(text: str) -> RenderedAnswer:
 
 
 async def _render_in_child(text: str) -> RenderedAnswer | None:
-    """Render an answer in a child process without our environment; None if it exceeded a limit."""
-    program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main()"
+    document = await run_in_child(__name__, text)
+    if document is None:
+        _log.warning("answer shown as plain text", chars=len(text))
+        return None
+    return RenderedAnswer(html=document["html"], marks=frozenset(document["marks"]))
+
+
+async def run_in_child(module: str, value: object) -> Any:
+    """Call ``main`` of a module, which calls ``answer_child``, in a child process without our environment.
+
+    Returns:
+        The JSON value that it printed; None if it exceeded a limit.
+    """
+    program = f"import sys; sys.path[:] = {sys.path!r}; from {module} import main; main()"
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-c", program),
         stdin=subprocess.PIPE,
@@ -79,22 +93,27 @@ async def _render_in_child(text: str) -> RenderedAnswer | None:
         env={},
     )
     try:
-        output, _ = await child.communicate(json.dumps(text).encode())
+        output, _ = await child.communicate(json.dumps(value).encode())
     finally:
         if child.returncode is None:
             with suppress(ProcessLookupError):
                 child.kill()
             await child.wait()
-    if child.returncode or not output:
-        _log.warning("answer shown as plain text", chars=len(text), exit=child.returncode)
-        return None
-    document = json.loads(output)
-    return RenderedAnswer(html=document["html"], marks=frozenset(document["marks"]))
+    return None if child.returncode or not output else json.loads(output)
+
+
+def answer_child(function: Callable[[Any], object]) -> None:
+    """Apply a function to the JSON value on stdin within the limits of a child, and print its result as JSON."""
+    signal.setitimer(signal.ITIMER_PROF, CPU_S)  # SIGPROF ends the process
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    sys.stdout.write(json.dumps(function(json.loads(sys.stdin.buffer.read()))))
 
 
 def main() -> None:
     """Render the answer on stdin to stdout, both as JSON."""
-    signal.setitimer(signal.ITIMER_PROF, CPU_S)  # SIGPROF ends the process
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    rendered = render_answer(json.loads(sys.stdin.buffer.read()))
-    sys.stdout.write(json.dumps({"html": rendered.html, "marks": sorted(rendered.marks)}))
+    answer_child(_rendered)
+
+
+def _rendered(text: str) -> object:
+    rendered = render_answer(text)
+    return {"html": rendered.html, "marks": sorted(rendered.marks)}

@@ -13,6 +13,7 @@ from app.dashboard.effects import Effect
 from app.dashboard.outline import Node
 from app.dashboard.passages import Passage, passages
 from app.dashboard.result_cache import Tree
+from rubrics.result_fields import page_digests_of
 
 _MAX_BOXES = 200
 
@@ -106,15 +107,16 @@ class QuotedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafView:
-    """Content of a leaf panel. ``sources`` are pairs (URL, page of the result or None)."""
+    """Content of a leaf panel. ``sources`` are triples (URL, page of the result or None, judgement or "")."""
 
     node: Node
     effect: Effect
     path: Sequence[Node]
-    sources: Sequence[tuple[str, Mapping[str, Any] | None]]
+    sources: Sequence[tuple[str, Mapping[str, Any] | None, str]]
     quoted: Sequence[QuotedPage]
     blocker: Node | None
     marks: str
+    page_digests: Sequence[str]
 
 
 async def leaf_view(api: Api, result: Mapping[str, Any], tree: Tree, key: str) -> LeafView:
@@ -124,18 +126,31 @@ async def leaf_view(api: Api, result: Mapping[str, Any], tree: Tree, key: str) -
     by_mark = {page_mark(url): page for url, page in pages.items()}
     urls = node.fields.get("sources") or ()
     quotes = node.fields.get("quotes") or ()
+    evidence = node.fields.get("evidence")
+    checks = evidence.get("checks") or () if isinstance(evidence, Mapping) else ()  # a list in schema version 1
+    judgements = {check["url"]: _judgement(check) for check in checks}
     quoted_pages = list(dict.fromkeys(str(quote["page_id"]) for quote in quotes))[:MAX_QUOTED_PAGES]
     return LeafView(
         node=node,
         effect=tree.effects[key],
         path=tree.outline.path(key)[:-1],
-        sources=[(url, pages.get(url) or by_mark.get(page_mark(url))) for url in urls],
+        sources=[(url, pages.get(url) or by_mark.get(page_mark(url)), judgements.get(url, "")) for url in urls],
         quoted=[
             await _quoted_page(api, page_id, [q for q in quotes if q["page_id"] == page_id]) for page_id in quoted_pages
         ],
         blocker=tree.outline.by_id(node.fields.get("blocked_by")),
         marks=" ".join(page_mark(url) for url in urls),
+        page_digests=page_digests_of(node.fields),
     )
+
+
+def _judgement(check: Mapping[str, Any]) -> str:
+    """Describe the judgement on one source. A source without a model's reasoning has no verdict."""
+    if check["passed"]:
+        return "supports the claim"
+    if check["reasoning"] is not None:
+        return "does not support the claim"
+    return f"no verdict: {check['note']}" if check.get("note") else "no verdict"
 
 
 async def _quoted_page(api: Api, page_id: str, quotes: Sequence[Mapping[str, Any]]) -> QuotedPage:

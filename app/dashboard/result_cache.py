@@ -93,7 +93,8 @@ def _parse(response: httpx.Response) -> CachedResult:
     result = wire.read_json(response)
     if "eval_breakdown" not in result:
         raise NotFound(
-            "This is the result of a suite run, which has steps and no tree. Its JSON is available from the API"
+            "This is the result of a suite run or of a citation check, which has no tree. Its JSON is available from "
+            "the API"
         )
     return CachedResult(result=result, tag=response.headers.get("etag"), tree=_tree(result))
 

@@ -24,6 +24,7 @@ from app.dashboard.outline import Node
 from app.dashboard.rendering import HEADERS
 from app.dashboard.result_cache import Tree
 from app.dashboard.viewer import FormCheck, ViewerDep
+from rubrics.result_fields import script_of
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
@@ -34,7 +35,7 @@ _CSV = ("id", "description", "outcome", "reason", "critical", "weight", "score",
         "blocked_by", "grounded", "signals", "settled", "settled_by", "settled_reason")  # fmt: skip
 
 
-_PAGES_CSV = ("url", "page_id", "outcome", "captured_at", "sha256")
+_PAGES_CSV = ("url", "page_id", "outcome", "captured_at", "source", "owner", "sha256")
 _OPEN_CSV = ("id", "reason", "remedy", "low_if_failed", "high_if_failed", "low_if_passed", "high_if_passed")
 
 
@@ -74,7 +75,7 @@ async def result(
     return await viewer.page(
         "result.html", title=f"{body['agent_name']} · {body['task_id']}", here="home", result=body, tree=tree,
         json=f"/v1/results/{result_id}", csv=f"/results/{result_id}?format=csv", origin=origin, answer=rendered,
-        panel=panel, chosen=leaf, lint=lint["items"],
+        panel=panel, chosen=leaf, lint=lint["items"], script=script_of(body),
     )  # fmt: skip
 
 

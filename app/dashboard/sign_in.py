@@ -41,14 +41,13 @@ async def signed_in(
     sessions = viewer.dashboard.sessions
     sessions.close(request.cookies.get(COOKIE))
     response = RedirectResponse(_local_path(then), 303, headers=HEADERS)
-    secure = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto"))
     response.set_cookie(
         COOKIE,
         sessions.open(entered),
         max_age=int(SESSION_S),
         httponly=True,
         samesite="strict",
-        secure=secure,
+        secure=request.url.scheme == "https",
         path="/",
     )
     return response

@@ -67,6 +67,7 @@ JOB_ERRORS: Mapping[str, tuple[str, str]] = {
         "The judge file exceeded a resource limit.",
         "Fix the file or raise the limit named below, then retry.",
     ),
+    "REPORT_REJECTED": ("The report cannot be checked.", "Fix the problem named below, then start a new check."),
     "SUITE_DATA": ("The data of the suite are missing or damaged.", "Fix the problem named below, then retry."),
     "BUDGET": ("The budget for model requests is used up.", "Raise the budget named below; the job then continues."),
     "UNKNOWN_TASK": (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,13 +22,16 @@ from app.engine.result_folder import ResultInputs, newest_result, rejudge_reason
 from app.engine.runtime import Runtime
 from app.errors import script_error_code
 from app.progress import Progress
-from cache.errors import BrowserUnavailable
+from cache.errors import CacheError
 from judges.errors import JudgeBug, LLMRejected, ModelNotConfigured, ScriptStopped
 from judges.llm.parameters import RunParameters
 from judges.loader import JudgeCatalogue
 from judges.public_summary import word_count
 from judges.registry import Judge
-from judges.result_files import AnswerFolder
+from judges.result_files import AnswerFolder, supersede_results
+from mind2web2.evidence import log_result
+from mind2web2.results import rules
+from mind2web2.utils.logging_setup import log_files
 
 NO_JUDGE, BROKEN_JUDGE = "UNKNOWN_TASK", "JUDGE_BUG"
 
@@ -42,6 +45,7 @@ class PlannedAnswer:
         reason: Reason for judging the answer, or for not judging it.
         reusable: Newest result if it is still valid and reused.
         earlier: Newest result, valid or not.
+        metadata: Content of the metadata file of the answer, if there is one.
     """
 
     folder: AnswerFolder
@@ -51,6 +55,7 @@ class PlannedAnswer:
     reason: str
     reusable: Mapping[str, Any] | None = None
     problem: tuple[str, str] | None = None
+    metadata: bytes | None = None
     earlier: Mapping[str, Any] | None = None
 
     @property
@@ -95,10 +100,12 @@ def plan(
     overwrite: bool,
     pages: CurrentPages | None = None,
     parameters: RunParameters | None = None,
+    answers_root: Path | None = None,
 ) -> list[PlannedAnswer]:
     """Decide for each answer whether it must be judged. Blocks on disk reads.
 
     Args:
+        answers_root: Folder of the answers, which may have metadata files.
         model: Name of the model without the provider.
         overwrite: Judge all answers again. Damaged result files are ignored.
         pages: Stored pages. If given, an answer is judged again when one of its pages changed.
@@ -107,13 +114,14 @@ def plan(
     Raises:
         ResultUnreadable: A result file is damaged.
     """
-    return [
+    planned = [
         _planned(
             submission, answer, catalogue, out=out, model=model, overwrite=overwrite, pages=pages, parameters=parameters
         )
         for submission in submissions
         for answer in submission.answers
     ]
+    return planned if answers_root is None else [_with_metadata(one, answers_root) for one in planned]
 
 
 def _planned(
@@ -143,7 +151,11 @@ def _planned(
         return PlannedAnswer(folder=folder, answer=answer, urls=urls, judge=judge, reason=reason, earlier=last)
     parameters_by_role = None if parameters is None else parameters.as_json(model)
     inputs = ResultInputs(
-        answer_sha256=answer.sha256, script_sha256=judge.sha256, model=model, parameters=parameters_by_role
+        answer_sha256=answer.sha256,
+        script_sha256=judge.sha256,
+        model=model,
+        parameters=parameters_by_role,
+        rules=rules(),
     )
     rejudge_cause = rejudge_reason(last, inputs)
     if rejudge_cause is None and pages is not None:
@@ -159,6 +171,12 @@ def _planned(
     )
 
 
+def _with_metadata(planned: PlannedAnswer, answers_root: Path) -> PlannedAnswer:
+    folder = planned.folder
+    path = answers_root / folder.agent / folder.task_id / folder.metadata_copy.name
+    return replace(planned, metadata=path.read_bytes()) if path.is_file() else planned
+
+
 async def evaluate_all(
     runtime: Runtime, planned: Sequence[PlannedAnswer], observer: EvaluationObserver, *, cache: PublicCache | None
 ) -> list[AnswerEvaluation]:
@@ -167,7 +185,7 @@ async def evaluate_all(
     If a judge fails, only the answers of its task are affected.
 
     Raises:
-        ModelNotConfigured, LLMRejected, BrowserUnavailable: Nothing can be judged on this machine or with this key.
+        ModelNotConfigured, LLMRejected, CacheError: Nothing can be judged on this machine or with this key.
     """
     if any(one.to_judge for one in planned):
         await runtime.models.open_client(runtime.settings.model)  # detect a missing key before capturing pages
@@ -207,7 +225,7 @@ async def evaluate_all(
         async with asyncio.TaskGroup() as group:
             for answers in by_task.values():
                 group.create_task(judge_task(answers))
-    except* (ModelNotConfigured, LLMRejected, BrowserUnavailable) as errors:
+    except* (ModelNotConfigured, LLMRejected, CacheError) as errors:
         failed = first_exception(errors)
     if failed is not None:
         raise failed
@@ -218,7 +236,11 @@ async def _evaluate(runtime: Runtime, planned: PlannedAnswer, observer: Evaluati
     """Judge one answer and write its result."""
     if planned.judge is None:
         code, error = planned.problem or (NO_JUDGE, planned.reason)
+        if code == BROKEN_JUDGE:
+            await asyncio.to_thread(_prepare, planned)
+            await asyncio.to_thread(_write_failure, planned, error.splitlines()[0], error)
         return AnswerEvaluation(planned=planned, outcome=planned.outcome(None, code), error=error)
+    await asyncio.to_thread(_prepare, planned)
     if planned.reusable is not None:
         return AnswerEvaluation(
             planned=planned,
@@ -238,12 +260,35 @@ async def _evaluate(runtime: Runtime, planned: PlannedAnswer, observer: Evaluati
         )
     except JudgeBug as error:
         text = f"{error}\n{error.traceback}".rstrip()
+        await asyncio.to_thread(_write_failure, planned, str(error), error.traceback)
         code = script_error_code(error) if isinstance(error, ScriptStopped) else BROKEN_JUDGE
         return AnswerEvaluation(planned=planned, outcome=planned.outcome(None, code), error=text)
     path = await asyncio.to_thread(
         write_result, planned.folder, planned.answer, result, finished_at=runtime.clock.now()
     )
+    await asyncio.to_thread(_finish, planned, path, result)
     return AnswerEvaluation(planned=planned, outcome=planned.outcome(result), path=path)
+
+
+def _prepare(planned: PlannedAnswer) -> None:
+    """Copy the answer and its metadata. Supersede its results if it is judged, so that it has none if that fails."""
+    planned.folder.copy_inputs(planned.answer.text.encode("utf-8"), planned.metadata)
+    if planned.reusable is None:
+        supersede_results(planned.folder.results)
+
+
+def _finish(planned: PlannedAnswer, path: Path, result: Mapping[str, Any]) -> None:
+    """Write the log of a judged answer, with one record per check."""
+    planned.folder.clear_failure()
+    with log_files(planned.folder.logs, planned.answer.name.removesuffix(".md"), stamp=path.name[:15]) as logger:
+        log_result(logger, result)
+        logger.info("%s: status %s, final_score %s", planned.answer.name, result.get("status"), result["final_score"])
+
+
+def _write_failure(planned: PlannedAnswer, error: str, traceback: str) -> None:
+    planned.folder.write_failure(error, traceback)
+    with log_files(planned.folder.logs, planned.answer.name.removesuffix(".md")) as logger:
+        logger.error("%s has no result: %s\n%s", planned.answer.name, error, traceback)
 
 
 def _judged_pages(evaluated: Iterable[AnswerEvaluation]) -> list[str]:

@@ -47,7 +47,7 @@ from judges.analysis.forecasts.simulation import (
 )
 from judges.errors import JudgeBug, JudgeError, ModelNotConfigured
 from judges.llm.cached import CachedLLM, parse_stored
-from judges.llm.client import LLMClient, LLMReply, LLMRequest
+from judges.llm.client import LLMClient, LLMReply, LLMRequest, UnconfiguredLLM
 from judges.llm.encoding import request_key
 from judges.llm.lexical import MODEL as LEXICAL
 from judges.llm.providers import parse_model
@@ -72,7 +72,8 @@ _MAX_PAST_RESULTS: Final = 50
 class ForecastRequest:
     """Input of a forecast: one answer.
 
-    ``past`` are results of its task, oldest first. ``stored_reply`` returns the checkpoint of a job for a request key,
+    ``owner`` is the owner of the answer. ``past`` are results of its task, oldest first.
+    ``stored_reply`` returns the checkpoint of a job for a request key,
     if any.
     """
 
@@ -80,6 +81,7 @@ class ForecastRequest:
     agent: str
     answer: Answer
     model: str
+    owner: str | None = None
     past: Sequence[Mapping[str, Any]] = ()
     stored_reply: Callable[[str, LLMRequest], LLMReply | None] = field(default=lambda key, request: None)
 
@@ -118,6 +120,7 @@ async def forecast(runtime_copy: Runtime, forecast_request: ForecastRequest) -> 
                 agent=forecast_request.agent,
                 answer=forecast_request.answer,
                 model=forecast_request.model,
+                owner=forecast_request.owner,
                 replace_client=simulated,
             )
         except (JudgeBug, JudgeError) as error:
@@ -361,11 +364,11 @@ class _OverlayIndex:
         self._base = base
         self._memory = MemoryIndex()
 
-    async def find(self, key: str) -> Capture | None:
-        return await self._memory.find(key) or await self._base.find(key)
+    async def find(self, key: str, owner: str | None = None) -> Capture | None:
+        return await self._memory.find(key, owner) or await self._base.find(key, owner)
 
-    async def newest(self, key: str) -> Capture | None:
-        return await self._memory.newest(key) or await self._base.newest(key)
+    async def newest(self, key: str, owner: str | None = None) -> Capture | None:
+        return await self._memory.newest(key, owner) or await self._base.newest(key, owner)
 
     async def get(self, capture_id: str) -> Capture | None:
         return await self._memory.get(capture_id) or await self._base.get(capture_id)
@@ -385,7 +388,7 @@ class _OfflineModels(ModelClients):
         try:
             return self._base.client(model)
         except ModelNotConfigured:
-            return _UnconfiguredClient(), parse_model(model).model
+            return UnconfiguredLLM(), parse_model(model).model
 
     def check(self, model: str | None) -> None:
         """Do nothing: a forecast is possible even if the key was rejected."""
@@ -393,13 +396,3 @@ class _OfflineModels(ModelClients):
     async def warnings(self, model: str | None, *, wait: bool = True) -> list[str]:
         """Return nothing: a forecast sends no requests to servers."""
         return []
-
-
-class _UnconfiguredClient:
-    """Model client for a model without a key. It is never called, because the simulated client replies first."""
-
-    async def complete(self, request: LLMRequest) -> LLMReply:
-        raise ModelNotConfigured(f"{request.model} is not configured")
-
-    async def aclose(self) -> None:
-        """Do nothing: there is nothing to close."""

@@ -16,12 +16,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock, Timer
 from typing import Any, TypeAlias
 
 import structlog
 
-from judges.isolation.fork_server_pool import clean_environment
+from cache.confinement.privileges import DEFAULT_UID
+from judges.isolation.fork_server_pool import clean_environment, sandbox_user
 from judges.registry import Judge
 from rubrics.node import Strategy
 
@@ -56,8 +58,15 @@ class ImportCheckCancelled(Exception):
 class ImportCheck:
     """Check of judge files in a child process, which another thread can cancel."""
 
-    def __init__(self, *, script_s: float | None = None, total_s: float | None = None) -> None:
-        """``script_s`` limits one import (default: SCRIPT_S). Files not checked within ``total_s`` count as valid."""
+    def __init__(self, *, script_s: float | None = None, total_s: float | None = None, uid: int = DEFAULT_UID) -> None:
+        """Create a check.
+
+        Args:
+            script_s: Time limit of one import (default: SCRIPT_S).
+            total_s: Time after which the remaining files count as valid (default: TOTAL_S).
+            uid: User of the child process if this process can change users.
+        """
+        self._uid = sandbox_user(uid)
         self._script_s = SCRIPT_S if script_s is None else script_s
         self._total_s = TOTAL_S if total_s is None else total_s
         self._lock = Lock()
@@ -116,15 +125,18 @@ class ImportCheck:
     @contextmanager
     def _started(self, scripts: Sequence[Path]) -> Iterator[subprocess.Popen[bytes]]:
         """Start the child process. ``cancel`` can kill it while the context is open."""
-        command = [sys.executable, "-P", "-m", _PROGRAM, *map(str, scripts)]
-        with subprocess.Popen(  # noqa: S603 - our own program, and paths of the operator
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=clean_environment(),
-            start_new_session=True,
-        ) as child:
+        command = [sys.executable, "-P", "-m", _PROGRAM, str(self._uid or ""), *map(str, scripts)]
+        with (
+            TemporaryDirectory(prefix="assay-import-") as folder,
+            subprocess.Popen(  # noqa: S603 - our own program, and paths of the operator
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=clean_environment() | {"TMPDIR": folder, "HOME": folder},
+                start_new_session=True,
+            ) as child,
+        ):
             try:
                 with self._lock:
                     self._child = child

@@ -28,6 +28,7 @@ from app.errors import AppError
 from app.observability.logs import configure_logging
 from app.observability.redaction import Redactor
 from app.settings import load_settings
+from cache.confinement.privileges import DEFAULT_UID
 from judges.analysis.mutation.field_test import observe
 from judges.analysis.mutation.findings import report
 from judges.analysis.mutation.judge_file import JudgeFile
@@ -36,9 +37,9 @@ from judges.analysis.mutation.mutation_test import MutationTest, report_json
 from judges.analysis.mutation.replay import PAGE, GeneratedValuesClient
 from judges.analysis.result_lint import finding_json, lint_of_result
 from judges.errors import JudgeError
-from judges.isolation.fork_server_pool import clean_environment
+from judges.isolation.fork_server_pool import clean_environment, sandbox_user
 from judges.isolation.limits import MIB, ScriptLimits
-from judges.isolation.process_limits import apply_limits, exit_with_parent
+from judges.isolation.process_limits import apply_limits, confine
 from judges.llm.client import LLMClient
 from judges.llm.providers import LEXICAL
 from judges.loader import load_judge
@@ -131,12 +132,15 @@ def _in_child(request: Mapping[str, Any], *, timeout_s: float) -> dict[str, Any]
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
-                env=clean_environment(),
+                env=clean_environment() | {"TMPDIR": folder, "HOME": folder},
                 cwd=folder,
                 start_new_session=True,
             )
         try:
-            child.communicate(json.dumps({**request, "limits": limits.to_json()}).encode(), timeout=timeout_s)
+            child.communicate(
+                json.dumps({**request, "limits": limits.to_json(), "uid": sandbox_user(DEFAULT_UID)}).encode(),
+                timeout=timeout_s,
+            )
         except subprocess.TimeoutExpired as error:
             raise TrialFailed(f"the test of the judge took longer than {timeout_s:g} s") from error
         finally:
@@ -170,10 +174,18 @@ def _tail(path: Path) -> str:
 
 
 def main() -> None:
-    """Execute the request on stdin within its limits."""
-    exit_with_parent(os.getppid())
+    """Execute the request on stdin within its limits. The folder of the report also contains the temporary files."""
     request = json.load(sys.stdin)
     apply_limits(ScriptLimits(**request.pop("limits")))
+    files = [request["field_test"]["path"]] if "field_test" in request else request["lint"].values()
+    confine(
+        uid=request["uid"],
+        parent=os.getppid(),
+        judge_files=[Path(path) for path in files],
+        writable=str(Path(sys.argv[1]).parent),
+        processes=False,
+        network=True,  # the egress proxy of the runtime listens in this process
+    )
     try:
         done = asyncio.run(_execute(request))
     except (JudgeError, AppError) as error:

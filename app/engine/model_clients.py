@@ -7,7 +7,7 @@ import hmac
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
@@ -219,7 +219,7 @@ def _access(settings: Settings) -> Access:
     def secret_value(secret: SecretStr | None) -> str | None:
         return None if secret is None else secret.get_secret_value()
 
-    optional = {"azure_api_version": settings.azure_api_version, "aws_region": settings.aws_region}
+    optional: dict[str, Any] = {"azure_api_version": settings.azure_api_version, "aws_region": settings.aws_region}
     return Access(
         images=settings.images,
         format_file=FormatFile(settings.data_dir / "dialects.json"),

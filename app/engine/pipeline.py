@@ -19,6 +19,7 @@ import structlog
 
 from answers.citations import unique_urls
 from answers.submission import Answer
+from app.agent_summary import leaves
 from app.engine.certificates import certificates_folder, find_certificate
 from app.engine.runtime import Runtime
 from app.progress import Progress, ProgressCallback, Stage, ignore_progress
@@ -38,11 +39,12 @@ from judges.llm.observed import ObservedLLM, RejectionMonitor, RequestObserver, 
 from judges.llm.parameters import TOOLKIT_DEFAULTS, RequestParameters, RunParameters
 from judges.llm.providers import parse_model
 from judges.registry import Judge, JudgeKind
-from judges.result import build_result, native_summary
+from judges.result import build_result, native_summary, page_json
 from judges.runner import JudgeTools, run_judge
 from judges.verifier import Verifier
 from mind2web2.host import run_script
-from rubrics.verdict import Usage
+from mind2web2.results import rules
+from rubrics.verdict import Reason, Usage
 
 _log = structlog.get_logger(__name__)
 _VERIFY_REQUEST = LLMRequest(model="", messages=(), purpose="verify")
@@ -60,6 +62,7 @@ class _Case:
     answer: Answer
     llm: LLMClient
     model: str
+    parameters: RunParameters
     pages: AnswerPages
     reporter: _ProgressReporter
     deadline_s: float
@@ -81,6 +84,7 @@ async def evaluate(
     agent: str,
     answer: Answer,
     model: str | None = None,
+    owner: str | None = None,
     result_id: str | None = None,
     progress: ProgressCallback = ignore_progress,
     replace_client: Callable[[LLMClient], LLMClient] = lambda client: client,
@@ -94,6 +98,7 @@ async def evaluate(
 
     Args:
         model: ``provider/model`` (default: that of the settings).
+        owner: Owner of the answer. Their private captures are used besides the shared ones. None: shared captures only.
         replace_client: Replaces the client of the model, for example by one that replays recorded replies.
         prepare: Changes each request before it is sent, for example by adding the checkpoints and the budget of a job.
         observers: Further observers of the model requests, for example metrics.
@@ -109,12 +114,11 @@ async def evaluate(
     name, parameters = parse_model(model or runtime.settings.model), parameters or runtime.settings.parameters
     client, model_name = await runtime.models.open_client(str(name))
     runtime.models.check(model)
-    watch = _Stopwatch()
     if runtime.process_pool is not None:
         runtime.process_pool.start_in_background()
 
-    urls = unique_urls(answer.text)
-    pages = AnswerPages(runtime.pages, near=answered_at)
+    urls, watch = unique_urls(answer.text), _Stopwatch()
+    pages = AnswerPages(runtime.pages, near=answered_at, owner=owner)
     call_log = CallLog(runtime, pages, result_id)
     meter, rejections = UsageMeter(), RejectionMonitor(model_name)
     request_parameters = RequestParameters(parameters, provider=name.provider, model=model_name)
@@ -134,6 +138,7 @@ async def evaluate(
         answer=answer,
         llm=llm,
         model=model_name,
+        parameters=parameters,
         pages=pages,
         reporter=reporter,
         deadline_s=max(1.0, runtime.settings.job_deadline_s * _JUDGING_SHARE - watch.total_s),
@@ -144,12 +149,23 @@ async def evaluate(
         reporter.storing()
         calls = await call_log.store(judge)
     result = _result(case, judged, id=result_id, usage=meter.total, timing=watch.seconds(), calls=calls)
-    result["usage_by"] = meter.rows()
-    result["judge"] |= _model_parameters(parameters, model_name)
+    result |= {"judge_usage": _judge_usage(result, meter), "usage_by": meter.rows()}
     result["asked_in"] = _configuration_hash(client, request_parameters, model_name)
     result["warnings"] = await runtime.models.warnings(str(name))
     await _certify(result, runtime.settings, model=str(name))
     return await asyncio.to_thread(with_rejudged, result, earlier)
+
+
+def _judge_usage(result: Mapping[str, Any], meter: UsageMeter) -> dict[str, Any]:
+    """Return ``judge_usage``. A public script has recorded its rejections; those of a native judge are in its votes."""
+    rejections = [
+        {"check": leaf["id"], "url": leaf["sources"][0] if len(leaf["sources"] or ()) == 1 else None, "reason": fault}
+        for leaf in leaves(result)
+        for vote in leaf.get("votes") or ()
+        if (fault := vote["fault"]) == Reason.LLM_OUTPUT_UNUSABLE
+    ]
+    recorded = result.get("judge_usage") or {"rejections": rejections, "harness_failures": []}
+    return {**recorded, **meter.judge_usage()}
 
 
 def _configuration_hash(client: LLMClient, parameters: RequestParameters, model: str) -> str | None:
@@ -173,13 +189,14 @@ def _result(
         id=id,
         task_id=case.judge.task,
         judge=case.judge,
+        judged_with=_judged_with(case.parameters, case.model) | rules(),
         model=case.model,
         prompts=judged.prompts,
         answer_sha256=case.answer.sha256,
         tool_version=version("assay"),
         usage=usage,
         timing=timing,
-        pages=case.pages.seen,
+        pages=map(page_json, case.pages.seen),
         calls=calls,
     )
 
@@ -193,16 +210,12 @@ def _actual_models(summary: Mapping[str, Any], model: str) -> dict[str, str]:
     return {name: model for name in names if summary.get(name) in TOOLKIT_DEFAULTS}
 
 
-def _model_parameters(parameters: RunParameters, model: str) -> dict[str, Any]:
-    """Return the model and its parameters in the format of results."""
+def _judged_with(parameters: RunParameters, model: str) -> dict[str, Any]:
+    """Return the judge model and its parameters in the format of results. ``judge`` has those of verdict requests."""
     by_role = parameters.as_json(model)
     verdicts = by_role["verify"]
-    return {
-        "model": model,
-        "reasoning_effort": verdicts["reasoning_effort"],
-        "temperature": verdicts["temperature"],
-        "parameters": by_role,
-    }
+    judge = {name: verdicts[name] for name in ("reasoning_effort", "temperature")}
+    return {"judge": {"model": model, **judge}, "parameters": by_role}
 
 
 async def _certify(result: dict[str, Any], settings: Settings, *, model: str) -> None:
@@ -273,7 +286,7 @@ async def _run_script(case: _Case) -> _Judged:
         captures=case.pages.seen,
         progress=case.reporter.judged,
         deadline_s=case.deadline_s,
-        look_ahead_pages=case.runtime.pages if case.runtime.settings.look_ahead else None,
+        look_ahead_pages=case.pages.unrecorded() if case.runtime.settings.look_ahead else None,
         process_pool=case.runtime.process_pool,
     )
     usage = summary.pop("usage", None)
@@ -331,16 +344,24 @@ class _Stopwatch:
 class AnswerPages:
     """Page cache that records which captures an answer used, in the order of first use."""
 
-    def __init__(self, pages: PageCache, *, near: datetime | None = None) -> None:
-        """``near`` is the time at which the answer was given. The web archive copy closest to it is used."""
+    def __init__(self, pages: PageCache, *, near: datetime | None = None, owner: str | None = None) -> None:
+        """``near`` is the time at which the answer was given. The web archive copy closest to it is used.
+
+        ``owner`` is the owner of the answer.
+        """
         self._pages = pages
         self._near = near
+        self._owner = owner
         self._seen: dict[str, Capture] = {}
 
     @property
     def seen(self) -> tuple[Capture, ...]:
         """One capture per page: the last one if a page was captured again."""
         return tuple(self._seen.values())
+
+    def unrecorded(self) -> AnswerPages:
+        """Return the same pages with a record of their own, for a run whose pages are not those of the result."""
+        return AnswerPages(self._pages, near=self._near, owner=self._owner)
 
     async def capture_all(self, urls: Sequence[str], done: Callable[[int], None]) -> None:
         """Capture pages concurrently; the page cache limits the concurrency. Calls ``done`` with the number of pages
@@ -357,7 +378,7 @@ class AnswerPages:
         async def one(url: str) -> None:
             nonlocal count
             try:
-                by_url[url] = await self._pages.get(url, near=self._near)
+                by_url[url] = await self._pages.get(url, near=self._near, owner=self._owner)
             except BrowserUnavailable:
                 raise
             except CacheError as error:
@@ -382,7 +403,7 @@ class AnswerPages:
     async def evidence_for(self, url: str) -> Evidence:
         """Return the evidence of a page, as ``PageCache.evidence_for``, and record its capture."""
         try:
-            evidence = await self._pages.evidence_for(url, near=self._near)
+            evidence = await self._pages.evidence_for(url, near=self._near, owner=self._owner)
         except NoEvidence as error:
             if error.capture is not None:
                 self._keep(error.capture)

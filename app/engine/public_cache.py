@@ -44,13 +44,16 @@ class PublicCache:
         """Return the public folder of a task."""
         return self._root / agent / task_id
 
-    async def import_pages(self, runtime: Runtime, agent: str, task_id: str, urls: Iterable[str]) -> ImportSummary:
+    async def import_pages(
+        self, runtime: Runtime, agent: str, task_id: str, urls: Iterable[str], *, with_parts: bool = False
+    ) -> ImportSummary:
         """Import the stored pages of a task as captures: ``urls`` and all other pages of the folder.
 
-        A damaged page is skipped, so it is captured from the web later.
+        A damaged page is skipped, so it is captured from the web later. Without ``with_parts``, the screenshots of a
+        page are prepared when a judge requests the page: judges request only some of the pages.
 
         Raises:
-            CacheError: Our own store cannot be written.
+            CacheError: Our own store cannot be written, or the index of the folder cannot be read.
         """
         folder = self.folder(agent, task_id)
         stored = await asyncio.to_thread(_open, folder)
@@ -62,7 +65,7 @@ class PublicCache:
 
             async def import_page(url: str) -> None:
                 async with slots:
-                    outcome, capture = await _import(runtime, stored, url)
+                    outcome, capture = await _import(runtime, stored, url, with_parts=with_parts)
                 counts[outcome] += 1
                 if capture is not None:
                     pages[url] = capture.id
@@ -112,7 +115,6 @@ class PublicCache:
                 and not await asyncio.to_thread(equals_capture, stored, url, capture)
             ):
                 await _export(runtime, stored, url, capture)
-        await asyncio.to_thread(stored.save)
         types = {url: kind for url in cited if (kind := stored.has(url)) is not None}
         overview = {
             "agent_name": agent,
@@ -152,14 +154,16 @@ class ImportSummary:
     pages: Mapping[str, str] = field(default_factory=dict)
 
 
-async def _import(runtime: Runtime, stored: CacheFileSys, url: str) -> tuple[ImportOutcome, Capture | None]:
+async def _import(
+    runtime: Runtime, stored: CacheFileSys, url: str, *, with_parts: bool
+) -> tuple[ImportOutcome, Capture | None]:
     known = await runtime.index.find(canonical_key(url))
     if known is not None and known.is_evidence and await asyncio.to_thread(equals_capture, stored, url, known):
         return ImportOutcome.SAME, known
     seen = await read_stored_page(stored, url)
     if not seen.is_evidence:
         return ImportOutcome.DAMAGED, None
-    return ImportOutcome.NEW, await runtime.pages.add(url, seen)
+    return ImportOutcome.NEW, await runtime.pages.add(url, seen, with_parts=with_parts)
 
 
 def _open(folder: Path) -> CacheFileSys | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from cache.atomic_files import write_atomic
 from judges import result_files
 from judges.public_summary import task_summary, word_count
 from judges.result_files import AnswerFolder, write_json
+from rubrics.result_fields import parameters_of, script_of
 
 Result = Mapping[str, Any]
 
@@ -36,6 +37,8 @@ class ResultInputs:
     model: str
     parameters: Mapping[str, Any] | None = None
     """Parameters of model requests by role, in the format of results. None: not compared."""
+    rules: Mapping[str, Any] = field(default_factory=dict)
+    """Configuration, scoring version and evaluation date, as in results (``mind2web2.results.rules``)."""
 
 
 def rejudge_reason(result: Result, inputs: ResultInputs) -> str | None:
@@ -47,14 +50,16 @@ def rejudge_reason(result: Result, inputs: ResultInputs) -> str | None:
         return "its last result is incomplete"
     if result.get("answer_sha256", inputs.answer_sha256) != inputs.answer_sha256:
         return "the answer changed"
-    script = (result.get("judge") or {}).get("script_sha256", inputs.script_sha256)
-    if script != inputs.script_sha256:
+    if script_of(result).get("sha256", inputs.script_sha256) != inputs.script_sha256:
         return "the judge changed"
     if result.get("model", inputs.model) != inputs.model:
         return f"it was judged by {result['model']}"
-    asked_with = (result.get("judge") or {}).get("parameters", inputs.parameters)
-    if inputs.parameters is not None and asked_with != inputs.parameters:
+    asked_with = parameters_of(result)
+    if None not in (inputs.parameters, asked_with) and asked_with != inputs.parameters:
         return "the reasoning effort, temperature or maximum output changed"
+    changed = [name for name, value in inputs.rules.items() if result.get(name, value) != value]
+    if changed:
+        return f"{' and '.join(changed)} changed"
     return None
 
 

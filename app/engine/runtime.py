@@ -24,6 +24,7 @@ from app.engine.model_clients import ModelClients, folder_reply_cache
 from app.errors import InvalidSettings, UnknownTask
 from app.observability.redaction import Redactor
 from app.settings import Settings
+from app.storage.data_folder import prepare_data_folder
 from cache.backends.browser_search import find_browser
 from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
@@ -184,7 +185,7 @@ def _open_folders(settings: Settings) -> tuple[bytes, BlobStore]:
 
 async def _loaded(settings: Settings) -> JudgeCatalogue:
     """Load the catalogue in a thread. Cancellation does not wait for the thread or the child process."""
-    check = ImportCheck()
+    check = ImportCheck(uid=settings.sandbox_uid)
     thread = DaemonThreadPool(1, name="judges")
     try:
         return await asyncio.get_running_loop().run_in_executor(thread, load_catalogue, settings, check)
@@ -203,7 +204,9 @@ def load_catalogue(settings: Settings, check: ImportCheck | None = None) -> Judg
     catalogue = load_judges(settings.judges, importing=not settings.isolate)
     shipped_judges = load_judges([shipped])
     unchecked = [judge for judge in catalogue.judges.values() if judge.coroutine is None and judge.path is not None]
-    reports = (check or ImportCheck()).reports([judge.path for judge in unchecked if judge.path is not None])
+    reports = (check or ImportCheck(uid=settings.sandbox_uid)).reports(
+        [judge.path for judge in unchecked if judge.path is not None]
+    )
     used_ids = catalogue.judges.keys() | catalogue.broken.keys()
     usable = {
         **{task: judge for task, judge in shipped_judges.judges.items() if task not in used_ids},
@@ -238,11 +241,13 @@ def create_fork_server_pool(settings: Settings) -> ForkServerPool | None:
         memory_bytes=settings.script_memory_bytes,
         cpu_s=settings.script_cpu_s,
         file_bytes=settings.script_file_bytes,
+        disk_bytes=settings.script_disk_bytes,
         open_files=settings.script_open_files,
+        threads=settings.script_threads,
         processes=settings.script_processes,
         output_bytes=settings.script_output_bytes,
     )
-    return ForkServerPool(PRELOADED, limits=limits)
+    return ForkServerPool(PRELOADED, limits=limits, uid=settings.sandbox_uid)
 
 
 class NoBrowser:
@@ -320,6 +325,7 @@ def _capturer(
                 semaphore=limits.pages,
                 allow_unsandboxed=settings.browser_unsandboxed,
                 contact=settings.contact,
+                uid=settings.sandbox_uid + 1,
             ),
             pace,
             interval_s=settings.host_gap_s,
@@ -362,7 +368,7 @@ def open_blobs(settings: Settings) -> BlobStore:
 def _installation_secret(data_dir: Path) -> bytes:
     """Return the random secret of this data folder. It is created once and survives restarts."""
     path = data_dir / "secret"
-    data_dir.mkdir(parents=True, exist_ok=True)
+    prepare_data_folder(data_dir)
     # Write a temporary file and link it, so that no process reads an incomplete secret.
     with suppress(FileExistsError), NamedTemporaryFile(dir=data_dir, prefix=".secret-") as fresh:
         fresh.write(secrets.token_bytes(_SECRET_BYTES))

@@ -15,14 +15,15 @@ from w3lib.url import safe_url_string
 from cache.backends.documents import read_document
 from cache.capture import SCREENSHOT_PREFIX, Capture, CaptureOutcome, CaptureSource, Observation, PageKind
 from cache.errors import DocumentRejected
-from cache.page_text.tiles import split_tall
-from mind2web2.page_keys import layout_key
+from cache.page_text.screenshot_parts import is_showable
+from mind2web2.page_keys import storage_key
 from mind2web2.page_metadata import PageMetadata
-from mind2web2.screenshots import fits
 from mind2web2.utils.cache_filesys import CacheFileSys
 
 BACKEND = "public-layout"
 DECODING_DEADLINE_S = 60.0
+MAX_WIDTH_PX, MAX_HEIGHT_PX = 2000, 20_000
+"""Larger pictures are decoded in a child process, because they may be decompression bombs."""
 
 
 async def read_stored_page(stored: CacheFileSys, url: str) -> Observation:
@@ -38,15 +39,14 @@ async def read_stored_page(stored: CacheFileSys, url: str) -> Observation:
 
 
 async def _with_picture(seen: Observation, picture: bytes) -> Observation:
-    """Add the screenshot tiles of a stored picture. Huge ones, possible decompression bombs, are decoded in a child."""
-    if await asyncio.to_thread(fits, picture):
-        screenshots = await asyncio.to_thread(split_tall, picture)
-    else:
-        try:
-            screenshots = (await read_document(picture, "", deadline_s=DECODING_DEADLINE_S)).screenshots
-        except DocumentRejected:
-            screenshots = ()
-    return replace(seen, screenshots=screenshots, original=None if screenshots == (picture,) else picture)
+    """Add a stored picture as the screenshot. Huge pictures and formats other than JPEG are decoded in a child."""
+    if await asyncio.to_thread(is_showable, picture, MAX_WIDTH_PX, MAX_HEIGHT_PX):
+        return replace(seen, screenshots=(picture,), original=None)
+    try:
+        screenshots = (await read_document(picture, "", deadline_s=DECODING_DEADLINE_S)).screenshots
+    except DocumentRejected:
+        screenshots = ()
+    return replace(seen, screenshots=screenshots)
 
 
 def _read(stored: CacheFileSys, url: str) -> Observation:
@@ -106,7 +106,7 @@ def urls_in(stored: CacheFileSys, overview: Path) -> list[str]:
     """
     by_key: dict[str, list[str]] = {}
     for url in _cited_urls(overview):
-        by_key.setdefault(layout_key(url), []).append(url)
+        by_key.setdefault(storage_key(url), []).append(url)
     urls: list[str] = []
     for key in stored.get_all_urls():
         metadata = stored.metadata(key)

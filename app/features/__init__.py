@@ -1,9 +1,10 @@
 """All feature packages, in the order in which ``assay --help`` lists their commands."""
 
 from app.feature import Feature
-from app.features import bundles, comparison, extension, interop, meta_eval, mutation, suites
+from app.features import bundles, check, comparison, extension, interop, meta_eval, mutation, suites
 
 FEATURES: tuple[Feature, ...] = (
+    check.FEATURE,
     comparison.FEATURE,
     bundles.FEATURE,
     interop.FEATURE,

@@ -16,6 +16,7 @@ from app.jobs.attempt_accounting import AttemptAccounting
 from app.jobs.budget_ledger import BudgetLedger
 from app.jobs.errors import JobBudgetExhausted
 from app.progress import ProgressCallback
+from app.settings import Settings
 from app.storage.database import Database
 from app.storage.records import Job, JobKind
 from app.storage.results import earlier_result
@@ -24,8 +25,8 @@ from judges.llm.client import LLMClient, LLMRequest, for_job
 from judges.llm.observed import ObservedLLM
 
 
-class JobRunner(Protocol):
-    """Function that runs one job of a given kind and returns its result. It asks models with ``job_client(client)``."""
+class RunJob(Protocol):
+    """Function that runs one job and returns its result. It asks models with ``job_client(client)``."""
 
     async def __call__(
         self,
@@ -38,6 +39,14 @@ class JobRunner(Protocol):
         progress: ProgressCallback,
         job_client: Callable[[LLMClient], LLMClient],
     ) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRunner:
+    """How jobs of one kind run. ``deadline_s`` is the time limit of one job."""
+
+    run: RunJob
+    deadline_s: Callable[[Settings], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +94,7 @@ class JobEvaluator:
             agent=job.agent,
             answer=answer,
             model=job.model,
+            owner=job.owner,
             result_id=result_id,
             progress=progress,
             prepare=prepare,
@@ -102,7 +112,7 @@ class JobEvaluator:
         result_id: str,
         progress: ProgressCallback,
     ) -> dict[str, Any]:
-        return await self.runners[job.kind.value](
+        return await self.runners[job.kind.value].run(
             self.runtime,
             self.database,
             job,

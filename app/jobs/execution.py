@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 import structlog
@@ -14,7 +15,7 @@ import structlog
 from answers.submission import Answer
 from app.async_tools import cancellable_sleep
 from app.clock import Clock, IdGenerator
-from app.errors import UnknownTask, script_error_code
+from app.errors import InputRejected, UnknownTask, script_error_code
 from app.jobs.errors import JobBudgetExhausted, JobSuperseded
 from app.jobs.pausing import JobPauser
 from app.jobs.takeover import Takeover
@@ -26,7 +27,7 @@ from app.storage.checkpoints import delete_checkpoints, mark_checkpoints_counted
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 from app.storage.jobs import write_progress
-from app.storage.records import Fence, Job, JobError, JobKind, NewResult
+from app.storage.records import Fence, Job, JobError, NewResult
 from app.storage.results import insert_result
 from app.storage.text_cleanup import storable_text
 from cache.errors import BrowserUnavailable
@@ -135,8 +136,9 @@ class JobExecutor:
         redactor: Redactor,
         metrics: Metrics,
         deadline_s: float,
-        suite_deadline_s: float | None = None,
+        deadlines_s: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
+        """``deadlines_s`` replaces ``deadline_s`` for the job kinds that it names."""
         self._database = database
         self._takeover = takeover
         self._pausing = pausing
@@ -149,7 +151,8 @@ class JobExecutor:
         self._superseded: set[asyncio.Task[str]] = set()
         self._database_access = asyncio.Semaphore(_MAX_DATABASE_ACCESS)
         self._metrics = metrics
-        self._deadlines_s = {JobKind.ANSWER: deadline_s, JobKind.SUITE: suite_deadline_s or deadline_s}
+        self._default_deadline_s = deadline_s
+        self._deadlines_s = deadlines_s
 
     def cancel_all(self) -> None:
         """Cancel all running attempts. Each returns its job to the queue."""
@@ -196,7 +199,7 @@ class JobExecutor:
         """
         writer = ProgressWriter(self._database, job.fence, limiter=self._database_access)
         started = time.monotonic()
-        deadline = asyncio.timeout(self._deadlines_s[job.kind])
+        deadline = asyncio.timeout(self._deadline_s(job))
         result_id = self._ids.new("res")
         try:
             if older is not None:
@@ -287,8 +290,11 @@ class JobExecutor:
                     raise
                 await asyncio.sleep(1.0)
 
+    def _deadline_s(self, job: Job) -> float:
+        return self._deadlines_s.get(job.kind.value, self._default_deadline_s)
+
     def _deadline_error(self, job: Job) -> JobError:
-        return JobError(code="DEADLINE", detail=f"Not finished within {self._deadlines_s[job.kind]:g} s")
+        return JobError(code="DEADLINE", detail=f"Not finished within {self._deadline_s(job):g} s")
 
     def _job_error(self, error: Exception) -> JobError:
         """Map an exception to the job error that the owner sees."""
@@ -302,6 +308,8 @@ class JobExecutor:
                 return JobError(code="JUDGE_BUG", detail=detail, traceback=self._redactor.redact(error.traceback))
             case UnknownTask():
                 return JobError(code="UNKNOWN_TASK", detail=detail)
+            case InputRejected():
+                return JobError(code=error.code, detail=detail)
             case BrowserUnavailable():
                 return JobError(code="BROWSER_UNAVAILABLE", detail=detail)
             case SuiteError():

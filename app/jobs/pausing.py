@@ -18,13 +18,11 @@ from datetime import datetime
 import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.async_tools import cancellable_sleep
 from app.jobs.errors import JobBudgetExhausted
 from app.jobs.queue import JobQueue
 from app.storage import jobs as rows
 from app.storage.budgets import INSTALLATION_BUDGET, INSTALLATION_TOKEN_BUDGET
 from app.storage.database import Database
-from app.storage.errors import DatabaseUnavailable
 from app.storage.records import Fence, Job, JobError, NewResult
 from app.storage.results import insert_result
 from judges.errors import LLMProviderPaused, LLMRejected, ModelNotConfigured
@@ -34,7 +32,6 @@ LLM_REJECTED = "LLM_REJECTED"
 PROVIDER_PAUSED = "PROVIDER_PAUSED"
 MODEL_NOT_CONFIGURED = "MODEL_NOT_CONFIGURED"
 BUDGET = "BUDGET"
-_INTERVAL_S = 1.0
 _MAX_RESUMED = 200
 """Maximum number of jobs resumed in one round, per model and for budgets."""
 _REJECTED_REMEDY = (
@@ -76,24 +73,13 @@ class JobPauser:
         state: Callable[[str | None], CircuitState],
         budget_usd: float | None = None,
         budget_tokens: int | None = None,
-        interval_s: float = _INTERVAL_S,
     ) -> None:
         self._database = database
         self._queue = queue
         self._state = state
         self._budgets = {INSTALLATION_BUDGET: budget_usd, INSTALLATION_TOKEN_BUDGET: budget_tokens}
-        self._interval_s = interval_s
         self._probes: dict[str | None, str] = {}
         """The job that was resumed as a probe, by model."""
-
-    async def run(self) -> None:
-        """Resume jobs until cancelled."""
-        while True:
-            try:
-                await self.resume_ready_jobs()
-            except DatabaseUnavailable as error:
-                _log.warning("cannot check paused jobs", detail=str(error))
-            await cancellable_sleep(self._interval_s)
 
     async def pause(self, fence: Fence, error: LLMRejected | ModelNotConfigured, detail: str) -> bool:
         """Pause a running job. Return False if its fencing token is no longer valid.

@@ -19,12 +19,11 @@ from procrastinate.jobs import Status
 from procrastinate.types import JSONDict
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.storage.database import Database
+from app.storage.database import QUEUE_CONNECTIONS, Database
 from app.storage.errors import DatabaseUnavailable
 
 QUEUE = "answers"
 TASK = "assay.judge_answer"
-_POOL_SIZE = 8
 _CONNECT_TIMEOUT_S = 5
 _POOL_WAIT_S = 5.0
 _RECONNECT_S = 2.0
@@ -48,13 +47,15 @@ class JobQueue:
         connector = procrastinate.PsycopgConnector(
             conninfo=database.url,
             min_size=1,
-            max_size=_POOL_SIZE,
+            max_size=QUEUE_CONNECTIONS,
             timeout=_POOL_WAIT_S,
             # Give up early and reconnect on the next request, instead of backing off.
             reconnect_timeout=_RECONNECT_S,
             kwargs={"connect_timeout": _CONNECT_TIMEOUT_S},
         )
         self._app = procrastinate.App(connector=connector)
+        self._running: set[int] = set()
+        """The entries that this process is running."""
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[JobQueue]:
@@ -84,10 +85,14 @@ class JobQueue:
             )
 
     async def stalled(self, seconds: float) -> list[int]:
-        """Return the entries whose worker has sent no heartbeat for ``seconds``."""
+        """Return the entries whose worker has sent no heartbeat for ``seconds``.
+
+        Entries that this process is running are never among them. After the process was suspended, its own heartbeat
+        is late, too.
+        """
         with _database_errors():
             jobs = await self._app.job_manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=seconds)
-        return [entry.id for entry in jobs if entry.id is not None]
+        return [entry.id for entry in jobs if entry.id is not None and entry.id not in self._running]
 
     async def close(self, queue_id: int) -> None:
         """Delete the entry of a lost worker."""
@@ -105,16 +110,14 @@ class JobQueue:
         On cancellation, take no new entries, wait ``drain_s`` for the running ones and then cancel them.
         """
 
-        running: set[int] = set()
-
         async def judge_answer(context: procrastinate.JobContext, *, job_id: str) -> None:
             if context.job.id is None:
                 raise exceptions.TaskNotFound
-            running.add(context.job.id)
+            self._running.add(context.job.id)
             try:
                 await handle(job_id, context.job.id)
             finally:
-                running.discard(context.job.id)
+                self._running.discard(context.job.id)
 
         self._app.tasks.pop(TASK, None)
         self._app.task(name=TASK, queue=QUEUE, pass_context=True)(judge_answer)
@@ -130,7 +133,7 @@ class JobQueue:
             abort_job_polling_interval=options.poll_s,
         )
         with _database_errors():
-            await run_cancellable(working, is_draining=lambda: bool(running))
+            await run_cancellable(working, is_draining=lambda: bool(self._running))
 
 
 async def _driver(connection: AsyncConnection) -> Any:

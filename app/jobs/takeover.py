@@ -10,16 +10,18 @@ from __future__ import annotations
 import structlog
 from sqlalchemy import text
 
-from app.async_tools import cancellable_sleep
 from app.clock import Clock
 from app.jobs.queue import JobQueue
 from app.storage import jobs as rows
 from app.storage.database import Database
-from app.storage.errors import DatabaseUnavailable
 from app.storage.records import Fence, Job, JobError, JobStatus
 
 ATTEMPTS_EXHAUSTED = "ATTEMPTS_EXHAUSTED"
 _LOCK = 0x73776565  # "swee"
+_SWEEPS_PER_S = 4
+"""Sweeps of all workers together, if there are so many that they would sweep more often."""
+_MAX_INTERVALS = 5
+"""Maximum time between two sweeps of a worker, in times without a heartbeat after which a worker is lost."""
 _log = structlog.get_logger(__name__)
 
 
@@ -31,15 +33,12 @@ class Takeover:
         self._queue = queue
         self._clock = clock
         self._stalled_s = stalled_s
+        self._workers = 1
 
-    async def run(self) -> None:
-        """Sweep until cancelled."""
-        while True:
-            try:
-                await self.sweep()
-            except DatabaseUnavailable as error:
-                _log.warning("sweep failed", detail=str(error))
-            await cancellable_sleep(min(1.0, self._stalled_s / 4))
+    @property
+    def interval_s(self) -> float:
+        """Time between two sweeps of this worker. It grows with the number of workers that were seen last."""
+        return max(min(1.0, self._stalled_s / 4), min(_MAX_INTERVALS * self._stalled_s, self._workers / _SWEEPS_PER_S))
 
     async def sweep(self) -> int:
         """Run one sweep. Return the number of jobs that were queued again or failed.
@@ -48,8 +47,9 @@ class Takeover:
             DatabaseUnavailable: The database cannot be reached.
         """
         async with self._database.begin() as lock_connection:
-            locked = await lock_connection.execute(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": _LOCK})
-            if not locked.scalar_one():
+            query = "SELECT pg_try_advisory_xact_lock(:key), (SELECT count(*) FROM procrastinate_workers)"
+            locked, self._workers = (await lock_connection.execute(text(query), {"key": _LOCK})).one()
+            if not locked:
                 return 0
             count = 0
             for queue_id in await self._queue.stalled(self._stalled_s):

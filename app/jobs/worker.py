@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 
 import structlog
 
@@ -54,8 +55,18 @@ class Worker:
         self._running = asyncio.current_task()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._work(), name="worker")
-            tasks.create_task(self._takeover.run(), name="sweep")
-            tasks.create_task(self._pausing.run(), name="resume")
+            tasks.create_task(self._sweep(), name="sweep")
+
+    async def _sweep(self) -> None:
+        """Take over jobs of lost workers and resume paused jobs until cancelled."""
+        while True:
+            try:
+                await self._takeover.sweep()
+                await self._pausing.resume_ready_jobs()
+            except DatabaseUnavailable as error:
+                _log.warning("sweep failed", detail=str(error))
+            # Random, so that the workers do not sweep at the same time.
+            await cancellable_sleep(self._takeover.interval_s * random.uniform(0.9, 1.1))  # noqa: S311
 
     async def _work(self) -> None:
         exclusive = self._database.exclusive

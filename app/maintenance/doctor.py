@@ -28,7 +28,10 @@ from app.maintenance.retention import missing_bodies
 from app.observability.logs import configure_logging
 from app.observability.redaction import Redactor
 from app.settings import Settings
-from app.storage.database import open_database
+from app.storage.database import Database, open_database
+from cache.backends.browser_process import own_network_problem
+from cache.confinement.landlock import LANDLOCK_TCP, landlock_version
+from cache.confinement.privileges import user_change_problem
 from cache.errors import CacheError
 from judges.errors import JudgeError, LLMError
 from judges.llm.missing_models import suggestions
@@ -63,23 +66,44 @@ class Check:
     """The detail in machine-readable form, for ``--json``."""
 
 
-async def run_checks(settings: Settings, model: str | None = None) -> AsyncIterator[Check]:
-    """Run all checks and yield each result. Probe ``model`` at the end, if given. Log output is discarded."""
+async def run_checks(
+    settings: Settings, model: str | None = None, *, on_check: Callable[[Check], None] = lambda check: None
+) -> list[Check]:
+    """Run all checks, as many as possible at the same time. Discard log output.
+
+    Args:
+        settings: Settings of the service.
+        model: Model to probe at the end, which costs two small requests.
+        on_check: Called with each result, in the order of the returned list.
+    """
     log = StringIO()
     configure_logging(Redactor(settings.secrets), stream=log)
-    yield check_program()
-    yield await check_browser(settings, log)
-    database = await check_database(settings)
-    yield database
-    if database.state is not State.FAILED and _has_database(settings):
-        yield await check_evidence(settings)
-    yield check_keys(settings)
-    yield await check_model(settings)
-    yield await asyncio.to_thread(check_judges, settings)
-    yield check_disk(settings.data_dir)
-    yield await check_access(settings)
+    async with asyncio.TaskGroup() as group:
+        browser = group.create_task(check_browser(settings, log))
+        stored = group.create_task(check_storage(settings))
+        provider = group.create_task(check_model(settings))
+        judges = group.create_task(asyncio.to_thread(check_judges, settings))
+        checks: list[Check] = []
+
+        def add(check: Check) -> None:
+            checks.append(check)
+            on_check(check)
+
+        add(check_program())
+        add(await browser)
+        storage = await stored
+        for check in (storage.database, storage.evidence):
+            if check is not None:
+                add(check)
+        add(check_keys(settings))
+        add(await provider)
+        add(await judges)
+        add(await asyncio.to_thread(check_confinement, settings))
+        add(check_disk(settings.data_dir))
+        add(storage.access)
     if model is not None:
-        yield await probe_model(settings, model)
+        add(await probe_model(settings, model))
+    return checks
 
 
 def check_program() -> Check:
@@ -139,42 +163,56 @@ async def _page_server() -> AsyncIterator[str]:
         yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
-async def check_database(settings: Settings) -> Check:
-    """Open the database as the service would. If the embedded one does not exist yet, try a temporary one."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageChecks:
+    """Checks that need the database. ``evidence`` is None if there is no database yet, or if it cannot be opened."""
+
+    database: Check
+    evidence: Check | None
+    access: Check
+
+
+async def check_storage(settings: Settings) -> StorageChecks:
+    """Open the database once, as the service would. If the embedded one does not exist yet, try a temporary one."""
     began = time.monotonic()
+    evidence = None
+    stored_keys = 0
     try:
         if _has_database(settings):
-            await _ping(settings)
+            async with open_database(settings) as database:
+                await database.ping()
+                opened = time.monotonic()
+                evidence = await check_evidence(settings, database)
+                stored_keys = sum(record.usable(datetime.now(UTC)) for record in await load_keys(database))
             location = "of ASSAY_DATABASE_URL" if settings.database_url is not None else f"in {settings.data_dir}"
         else:
             with TemporaryDirectory(prefix="assay-doctor-") as folder:
-                await _ping(settings.model_copy(update={"data_dir": Path(folder)}))
+                async with open_database(settings.model_copy(update={"data_dir": Path(folder)})) as database:
+                    await database.ping()
+                    opened = time.monotonic()
             location = f"will be created in {settings.data_dir} (a temporary one works)"
     except AppError as error:
-        return Check(
+        failed = Check(
             name="database",
             state=State.FAILED,
             detail=str(error),
             remedy="Check ASSAY_DATABASE_URL, or unset it and make sure that ASSAY_DATA_DIR is writable.",
         )
-    detail = f"PostgreSQL {location}, {time.monotonic() - began:.1f} s to open"
-    return Check(name="database", state=State.OK, detail=detail)
-
-
-async def _ping(settings: Settings) -> None:
-    async with open_database(settings) as database:
-        await database.ping()
+        uncounted = Check(name="access", state=State.WARNING, detail=f"Cannot count the stored keys: {error}")
+        return StorageChecks(database=failed, evidence=None, access=uncounted)
+    detail = f"PostgreSQL {location}, {opened - began:.1f} s to open"
+    database_check = Check(name="database", state=State.OK, detail=detail)
+    return StorageChecks(database=database_check, evidence=evidence, access=_access(settings, stored_keys))
 
 
 def _has_database(settings: Settings) -> bool:
     return settings.database_url is not None or (settings.data_dir / "postgres").exists()
 
 
-async def check_evidence(settings: Settings) -> Check:
+async def check_evidence(settings: Settings, database: Database) -> Check:
     """Check that every page body that the database refers to is stored. Some can be missing after a restore."""
     try:
-        async with open_database(settings) as database:
-            referenced, missing = await missing_bodies(database, await asyncio.to_thread(open_blobs, settings))
+        referenced, missing = await missing_bodies(database, await asyncio.to_thread(open_blobs, settings))
     except (AppError, CacheError, ValueError) as error:
         remedy = "Check ASSAY_BLOBS and the credentials of the store."
         return Check(name="evidence", state=State.FAILED, detail=str(error), remedy=remedy)
@@ -186,6 +224,15 @@ async def check_evidence(settings: Settings) -> Check:
             remedy="Restore them from a backup. Until then, claims that need them are not judged.",
         )
     return Check(name="evidence", state=State.OK, detail=f"{referenced} stored page bodies")
+
+
+def _access(settings: Settings, stored_keys: int) -> Check:
+    """Report the number of valid API keys. No key is shown."""
+    if not stored_keys and not settings.api_keys:
+        detail = "no API keys: the service accepts requests from this machine only"
+    else:
+        detail = f"{stored_keys} stored key(s) and {len(settings.api_keys)} of ASSAY_API_KEYS are valid"
+    return Check(name="access", state=State.OK, detail=detail)
 
 
 def check_keys(settings: Settings) -> Check:
@@ -274,6 +321,39 @@ def check_judges(settings: Settings) -> Check:
     return Check(name="judges", state=State.OK, detail=f"{len(catalogue.judges)} tasks, no lint findings")
 
 
+def check_confinement(settings: Settings) -> Check:
+    """Say what separates judge files and the browser from the service (docs/decisions/0047-confined-processes.md)."""
+    if not settings.isolate:
+        return Check(
+            name="isolation",
+            state=State.WARNING,
+            detail="judge files run inside the service, with its keys and evidence",
+            remedy="Set ASSAY_ISOLATE=on unless you debug a judge file.",
+        )
+    landlock, problem = landlock_version(), user_change_problem(settings.sandbox_uid)
+    separated = f"Landlock {landlock}" if landlock else ""
+    if not problem:
+        separated = ", ".join(part for part in (f"user {settings.sandbox_uid}", separated) if part)
+    if not separated:
+        return Check(
+            name="isolation",
+            state=State.WARNING,
+            detail=f"judge files and the browser can read the files of the service: no Landlock, and {problem}",
+            remedy="Use Linux 5.13 or newer.",
+        )
+    detail = f"judge files and the browser: {separated}; "
+    if shared := own_network_problem(None if problem else settings.sandbox_uid + 1):
+        bounds = "only to temporary ports" if landlock >= LANDLOCK_TCP else "anywhere"
+        return Check(
+            name="isolation",
+            state=State.WARNING,
+            detail=f"{detail}the browser shares the network of the service ({shared}): a browser that a page has taken "
+            f"over can connect {bounds}, and send UDP",
+            remedy="Allow user namespaces and the kernel module veth.",
+        )
+    return Check(name="isolation", state=State.OK, detail=f"{detail}the browser reaches only the egress proxy")
+
+
 def _free_bytes(place: Path) -> int:
     return shutil.disk_usage(place).free
 
@@ -290,22 +370,6 @@ def check_disk(data_dir: Path, *, free_bytes: Callable[[Path], int] = _free_byte
     if bytes_free < WARN_BELOW_BYTES:
         return Check(name="disk", state=State.WARNING, detail=detail, remedy="A captured page takes about 1 MB.")
     return Check(name="disk", state=State.OK, detail=detail)
-
-
-async def check_access(settings: Settings) -> Check:
-    """Count the API keys that are valid. No key is shown."""
-    stored = 0
-    try:
-        if _has_database(settings):
-            async with open_database(settings, migrated=False) as database:
-                stored = sum(record.usable(datetime.now(UTC)) for record in await load_keys(database))
-    except AppError as error:
-        return Check(name="access", state=State.WARNING, detail=f"Cannot count the stored keys: {error}")
-    if not stored and not settings.api_keys:
-        detail = "no API keys: the service accepts requests from this machine only"
-    else:
-        detail = f"{stored} stored key(s) and {len(settings.api_keys)} of ASSAY_API_KEYS are valid"
-    return Check(name="access", state=State.OK, detail=detail)
 
 
 STARTED = "browser started"

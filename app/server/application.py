@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from importlib.metadata import version
+from typing import Any
 
 import uvicorn
 from fastapi import APIRouter, FastAPI
@@ -32,7 +34,7 @@ from app.api.http_limits import LimitedHttpProtocol
 from app.api.middleware import BodyLimit, ExtensionOrigin, KeyGuard, OriginGuard, ResponseHeaders
 from app.api.problems import Problem, as_problem, install_problems
 from app.dashboard.install import PAGES, install_dashboard
-from app.feature import Feature, TokenCheck, job_runners
+from app.feature import Feature, TokenCheck, contributions
 from app.features import FEATURES
 from app.jobs.execution import EvaluateJob
 from app.observability.metrics import Metrics
@@ -87,7 +89,7 @@ def create_app(
             metrics=metrics,
             runtime=runtime,
             evaluate=evaluate,
-            runners=job_runners(features),
+            added=contributions(features),
         ) as service:
             app.state.service = service
             try:
@@ -156,8 +158,11 @@ async def _credentials_problem(
     return None
 
 
-def server_config(app: FastAPI, *, host: str, port: int) -> uvicorn.Config:
-    """Return the uvicorn configuration: no access log, no WebSockets, bounded HTTP requests."""
+def server_config(app: Any, *, host: str, port: int, trusted_proxies: Sequence[str] = ()) -> uvicorn.Config:
+    """Return the uvicorn configuration: no access log, no WebSockets, bounded HTTP requests.
+
+    Client address and scheme are taken from the X-Forwarded headers of ``trusted_proxies`` only.
+    """
     return uvicorn.Config(
         app,
         host=host,
@@ -167,8 +172,25 @@ def server_config(app: FastAPI, *, host: str, port: int) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,
+        proxy_headers=bool(trusted_proxies),
+        forwarded_allow_ips=list(trusted_proxies),
         lifespan="off",
         # Without a limit, open event streams would delay the shutdown forever.
         timeout_graceful_shutdown=_SHUTDOWN_GRACE_S,
     )
+
+
+class HttpServer(uvicorn.Server):
+    """Uvicorn server that does not handle signals and calls ``on_ready`` after startup."""
+
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._on_ready()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield

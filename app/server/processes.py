@@ -12,13 +12,10 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 
-import uvicorn
-
 from app.errors import InvalidSettings
-from app.feature import job_runners
+from app.feature import contributions
 from app.features import FEATURES
 from app.observability.metrics import Metrics
-from app.server.application import create_app, server_config
 from app.service import open_service
 from app.settings import Settings
 from judges.gc_tuning import freeze_loaded_objects
@@ -36,9 +33,11 @@ async def run_server(
     Raises:
         InvalidSettings, StorageError, CacheError, JudgeError: The service cannot start.
     """
+    from app.server.application import HttpServer, create_app, server_config  # not for workers: imports FastAPI
+
     port = int(listener.getsockname()[1])
     app = create_app(settings, host=host, workers=workers)
-    web = _Server(server_config(app, host=host, port=port), on_ready)
+    web = HttpServer(server_config(app, host=host, port=port, trusted_proxies=settings.trusted_proxies), on_ready)
     async with _stop_signal() as stop, app.router.lifespan_context(app):
         freeze_loaded_objects()
         serving = asyncio.create_task(web.serve(sockets=[listener]), name="http")
@@ -60,11 +59,11 @@ async def run_worker(settings: Settings, *, jobs: int, on_ready: Callable[[], No
         InvalidSettings, StorageError, CacheError, JudgeError: The worker cannot start.
     """
     metrics = Metrics()
-    runners = job_runners(FEATURES)
+    added = contributions(FEATURES, has_api=False)
     with _metrics_server(metrics, settings.metrics_bind):
         async with (
             _stop_signal() as stop,
-            open_service(settings, concurrency=jobs, metrics=metrics, runners=runners) as service,
+            open_service(settings, concurrency=jobs, metrics=metrics, added=added) as service,
         ):
             freeze_loaded_objects()
             on_ready()
@@ -112,19 +111,3 @@ async def _stop_signal() -> AsyncIterator[asyncio.Event]:
     finally:
         for signum in _STOP_SIGNALS:
             loop.remove_signal_handler(signum)
-
-
-class _Server(uvicorn.Server):
-    """Uvicorn server that does not handle signals and calls ``on_ready`` after startup."""
-
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._on_ready = on_ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._on_ready()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield

@@ -32,16 +32,18 @@ class PostgresCaptureIndex:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def find(self, key: str) -> Capture | None:
+    async def find(self, key: str, owner: str | None = None) -> Capture | None:
         digest = key_digest(key)
-        evidence, in_use = captures.c.outcome.in_(_EVIDENCE), ~is_excluded(captures.c.id, digest)
-        exact = _newest(captures.c.key_sha256 == digest, evidence, in_use)
-        alias = _newest(captures.c.final_key_sha256 == digest, evidence, in_use)
+        evidence = captures.c.outcome.in_(_EVIDENCE)
+        in_use = and_(_used_for(owner), ~is_excluded(captures.c.id, digest, owner))
+        own_first = captures.c.owner.is_(None)
+        exact = _newest(captures.c.key_sha256 == digest, evidence, in_use, first=own_first)
+        alias = _newest(captures.c.final_key_sha256 == digest, evidence, in_use, first=own_first)
         attempt = _newest(captures.c.key_sha256 == digest, in_use)
         return await self._first(exact, alias, attempt)
 
-    async def newest(self, key: str) -> Capture | None:
-        return await self._first(_newest(captures.c.key_sha256 == key_digest(key)))
+    async def newest(self, key: str, owner: str | None = None) -> Capture | None:
+        return await self._first(_newest(captures.c.key_sha256 == key_digest(key), _used_for(owner)))
 
     async def get(self, capture_id: str) -> Capture | None:
         return await self._first(select(captures.c.record).where(captures.c.id == capture_id))
@@ -129,7 +131,8 @@ async def list_captures(
 async def may_see(connection: AsyncConnection, capture_id: str, *, owner: str) -> bool:
     """Return whether ``owner`` may see a capture.
 
-    An owner may see all captures of a URL if one of their results used a capture of it, or if they added the URL.
+    An owner may see their own captures of a URL, and the shared ones if one of their results used a
+    capture of it, or if they added the URL.
     """
     query = select(captures.c.id).where(captures.c.id == capture_id, _shown_to(owner))
     return (await connection.execute(query)).first() is not None
@@ -144,11 +147,19 @@ def _shown_to(owner: str) -> ColumnElement[bool]:
         .where(results.c.owner == owner)
     )
     added = select(page_changes.c.key_sha256).where(page_changes.c.key_owner == owner, page_changes.c.action == "add")
-    return or_(captures.c.key_sha256.in_(query), captures.c.key_sha256.in_(added))
+    return and_(_used_for(owner), or_(captures.c.key_sha256.in_(query), captures.c.key_sha256.in_(added)))
 
 
-def is_excluded(capture_id: ColumnElement[str], key_sha256: ColumnElement[str] | str) -> ColumnElement[bool]:
-    """Return the condition that a page change excludes a capture from being used for a key.
+def _used_for(owner: str | None) -> ColumnElement[bool]:
+    """Return the condition that a capture may be used for the answers of ``owner``."""
+    shared = captures.c.owner.is_(None)
+    return shared if owner is None else or_(shared, captures.c.owner == owner)
+
+
+def is_excluded(
+    capture_id: ColumnElement[str], key_sha256: ColumnElement[str] | str, owner: str | None
+) -> ColumnElement[bool]:
+    """Return the condition that a page change excludes a capture from being used for a key, for answers of ``owner``.
 
     Either the change hides the capture, or it showed the capture and was undone.
     """
@@ -158,15 +169,18 @@ def is_excluded(capture_id: ColumnElement[str], key_sha256: ColumnElement[str] |
         page_change_captures.c.key_sha256 == key_sha256,
         page_change_captures.c.capture_id == capture_id,
         change.c.id == page_change_captures.c.change_id,
+        or_(change.c.for_owner.is_(None), change.c.for_owner == owner),
         or_(
             and_(page_change_captures.c.effect == HIDES, ~undone), and_(page_change_captures.c.effect == SHOWS, undone)
         ),
     )
 
 
-def _newest(*conditions: ColumnElement[bool]) -> Select[str]:
+def _newest(*conditions: ColumnElement[bool], first: ColumnElement[bool] | None = None) -> Select[str]:
+    """Return the query for the newest capture. Those for which ``first`` is false precede the others."""
     newest_first = captures.c.captured_at.desc(), captures.c.id.desc()
-    return select(captures.c.record).where(*conditions).order_by(*newest_first).limit(1)
+    order = newest_first if first is None else (first, *newest_first)
+    return select(captures.c.record).where(*conditions).order_by(*order).limit(1)
 
 
 def _row(capture: Capture) -> dict[str, Any]:
@@ -179,6 +193,7 @@ def _row(capture: Capture) -> dict[str, Any]:
         "outcome": capture.outcome,
         "record": storable_text(json.dumps(capture_to_json(capture), ensure_ascii=False)),
         "captured_at": capture.captured_at,
+        "owner": capture.owner,
     }
 
 

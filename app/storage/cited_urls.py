@@ -25,13 +25,19 @@ _EVIDENCE = ", ".join(f"'{outcome.value}'" for outcome in sorted(EVIDENCE_OUTCOM
 _EXCLUDED = """EXISTS (
     SELECT FROM page_change_captures e JOIN page_changes c ON c.id = e.change_id
     WHERE e.key_sha256 = k.key AND e.capture_id = p.id
+    AND (c.for_owner IS NULL OR c.for_owner = (SELECT owner FROM args))
     AND (e.effect = 'hides') <> EXISTS (SELECT FROM page_changes u WHERE u.undoes = c.id))"""
 """Condition that a page change excludes capture ``p`` from key ``k``; the same as ``captures.is_excluded``."""
 
-_ACTIVE = "NOT EXISTS (SELECT FROM page_changes u WHERE u.undoes = c.id)"
+_ACTIVE = """(NOT EXISTS (SELECT FROM page_changes u WHERE u.undoes = c.id)
+    AND (c.for_owner IS NULL OR c.for_owner = (SELECT owner FROM args)))"""
+"""Condition that change ``c`` is not undone and affects the answers of the caller. For a caller who sees all owners,
+these are the changes that affect all answers.
+"""
 
 # The same rule as ``captures.may_see``.
-_MAY_SEE = """((SELECT owner FROM args) IS NULL OR p.key_sha256 IN (
+_MAY_SEE = """(p.owner IS NULL OR p.owner = (SELECT owner FROM args)) AND
+    ((SELECT owner FROM args) IS NULL OR p.key_sha256 IN (
     SELECT j.key_sha256 FROM captures j JOIN result_pages rp ON rp.capture_id = j.id
     JOIN results r ON r.id = rp.result_id WHERE r.owner = (SELECT owner FROM args)
     UNION ALL SELECT a.key_sha256 FROM page_changes a
@@ -75,7 +81,8 @@ known AS (
         SELECT p.id, p.outcome IN ({_EVIDENCE}) AS evidence FROM captures p
         WHERE (p.key_sha256 = k.key OR p.final_key_sha256 = k.key AND p.outcome IN ({_EVIDENCE}))
         AND NOT {_EXCLUDED} AND {_MAY_SEE}
-        ORDER BY p.outcome IN ({_EVIDENCE}) DESC, p.key_sha256 = k.key DESC, p.captured_at DESC, p.id DESC LIMIT 1
+        ORDER BY p.outcome IN ({_EVIDENCE}) DESC, p.key_sha256 = k.key DESC,
+            p.outcome IN ({_EVIDENCE}) AND p.owner IS NOT NULL DESC, p.captured_at DESC, p.id DESC LIMIT 1
     ) shown ON TRUE
     LEFT JOIN LATERAL (
         SELECT p.id FROM captures p WHERE p.key_sha256 = k.key AND NOT {_EXCLUDED} AND {_MAY_SEE}

@@ -13,17 +13,19 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from app.errors import InvalidSettings
-from app.settings import Settings
+from app.settings import DEFAULT_CONNECTIONS, Settings
 from app.storage.direct_pool import DISK_FULL, DirectConnection, DirectPool
 from app.storage.embedded import EmbeddedPostgres
 from app.storage.errors import DatabaseUnavailable, StorageFull
 from app.storage.migrate import migrate
 
-_POOL_SIZE = 10
-_POOL_OVERFLOW = 10
 _POOL_WAIT_S = 5.0
-_IDLE_TRANSACTION_TIMEOUT_MS = 3000
-_CONNECT_TIMEOUT_S = 2
+QUEUE_CONNECTIONS = 4
+"""Maximum connections of the job queue."""
+_LISTENERS = 2
+"""Connections that wait for notifications: of the job queue and of the job events."""
+_IDLE_TRANSACTION_TIMEOUT_MS = 6000
+_CONNECT_TIMEOUT_S = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +104,9 @@ async def open_database(settings: Settings, *, migrated: bool = True) -> AsyncIt
             server = EmbeddedPostgres(settings.data_dir)
             url = await stack.enter_async_context(server.running())
             exclusive = server.exclusive
-        database = await stack.enter_async_context(connect_database(url, exclusive=exclusive))
+        database = await stack.enter_async_context(
+            connect_database(url, exclusive=exclusive, connections=settings.database_connections)
+        )
         if migrated:
             async with database.begin() as connection:
                 await migrate(connection)
@@ -110,13 +114,21 @@ async def open_database(settings: Settings, *, migrated: bool = True) -> AsyncIt
 
 
 @asynccontextmanager
-async def connect_database(url: str, *, exclusive: bool = False) -> AsyncIterator[Database]:
-    """Connect to ``url`` during the block."""
+async def connect_database(
+    url: str, *, exclusive: bool = False, connections: int = DEFAULT_CONNECTIONS
+) -> AsyncIterator[Database]:
+    """Connect to ``url`` during the block.
+
+    ``connections`` is the maximum for this process, including those of its job queue and its listeners. A quarter of
+    the rest is kept open, and at most half of it is for the statements that every request runs.
+    """
+    available = connections - QUEUE_CONNECTIONS - _LISTENERS
+    direct_connections = min(8, available // 2)
     parsed = _with_session_limits(_parse(url))
     engine = create_async_engine(
         parsed.set(drivername="postgresql+psycopg"),
-        pool_size=_POOL_SIZE,
-        max_overflow=_POOL_OVERFLOW,
+        pool_size=available // 4,
+        max_overflow=available - direct_connections - available // 4,
         pool_timeout=_POOL_WAIT_S,
         pool_pre_ping=True,
         hide_parameters=True,
@@ -126,7 +138,7 @@ async def connect_database(url: str, *, exclusive: bool = False) -> AsyncIterato
     # SQLAlchemy encodes a space as a plus sign, which libpq does not decode.
     libpq = f"{address}?{options.replace('+', '%20')}"
     try:
-        async with DirectPool(libpq).open() as direct:
+        async with DirectPool(libpq, direct_connections).open() as direct:
             yield Database(url=libpq, engine=engine, direct=direct, exclusive=exclusive)
     finally:
         await engine.dispose()

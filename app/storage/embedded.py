@@ -18,7 +18,6 @@ import os
 import pwd
 import shlex
 import shutil
-import stat
 import subprocess
 import tempfile
 import time
@@ -32,7 +31,9 @@ import psutil
 import psycopg
 import structlog
 
+from app.storage.data_folder import open_for_group, prepare_data_folder
 from app.storage.errors import DatabaseUnavailable, DataFolderRefused
+from cache.confinement.privileges import make_reachable, make_readable
 
 SERVER_USER = "pgserver"
 
@@ -99,15 +100,11 @@ def grant_path_access(account: SystemUser, path: Path) -> None:
     Raises:
         DataFolderRefused: The permissions of a parent folder cannot be changed.
     """
-    for parent in path.resolve().parents:
-        mode = parent.stat()
-        if mode.st_uid == account.uid or mode.st_mode & stat.S_IXOTH:
-            continue
-        _log.warning("folder opened for the database account", folder=str(parent), account=SERVER_USER)
-        try:
-            parent.chmod(stat.S_IMODE(mode.st_mode) | stat.S_IXOTH)
-        except OSError as error:
-            raise DataFolderRefused(f"{SERVER_USER} cannot reach {path}: {parent}: {error.strerror}") from error
+    try:
+        for folder in make_reachable(path, uid=account.uid, gid=account.gid):
+            _log.warning("folder opened for the database account", folder=str(folder), account=SERVER_USER)
+    except OSError as error:
+        raise DataFolderRefused(f"{SERVER_USER} cannot reach {path}: {error}") from error
 
 
 def _user_name(uid: int) -> str:
@@ -162,8 +159,10 @@ class EmbeddedPostgres:
         """Create the database and start the server if necessary, and return its URL. Blocking."""
         self._account = server_user()
         try:
-            self._data_dir.mkdir(parents=True, exist_ok=True)
+            prepare_data_folder(self._data_dir)
             check_owner(self._pgdata, self._account)
+            if self._account is not None:
+                open_for_group(self._data_dir, self._account.gid)
             with self._lifecycle_lock():
                 self._ensure_database()
                 self._ensure_server()
@@ -369,11 +368,7 @@ def _programs(account: SystemUser | None) -> Path:
     programs = installed / "bin"
     if account is not None:
         grant_path_access(account, programs)
-        if not (programs / "postgres").stat().st_mode & stat.S_IXOTH:
-            # The package was installed with a strict umask, but the server's user must be able to read its files.
-            for path in (installed, *installed.rglob("*")):
-                mode = stat.S_IMODE(path.stat().st_mode)
-                path.chmod(mode | stat.S_IROTH | (stat.S_IXOTH if mode & stat.S_IXUSR else 0))
+        make_readable(installed)
     return programs
 
 

@@ -48,6 +48,7 @@ class PageChange:
         page_id: Capture that was current at that time. For an edit: the capture that is used from then on.
         by: Name that the user entered.
         key_owner: Owner of the API key that was used.
+        for_owner: The change affects the answers of this owner only. None: those of all owners.
         undoes: ID of the change that this one undoes.
         undone_by: ID of the change that undoes this one.
     """
@@ -62,6 +63,7 @@ class PageChange:
     reason: str
     by: str
     key_owner: str
+    for_owner: str | None
     created_at: datetime
     undoes: str | None = None
     undone_by: str | None = None
@@ -89,11 +91,14 @@ async def insert_shown(connection: AsyncConnection, change: PageChange, capture_
     await connection.execute(insert(page_change_captures).values(row))
 
 
-async def active_flag(connection: AsyncConnection, key_sha256: str) -> PageChange | None:
-    """Return the active flag of a URL, or None."""
+async def active_flag(connection: AsyncConnection, key_sha256: str, owner: str | None) -> PageChange | None:
+    """Return the active flag of a URL that affects the answers of ``owner``, or None."""
     actions = (ChangeAction.FLAG, ChangeAction.UNFLAG, ChangeAction.REVIEW)
     query = _changes().where(
-        page_changes.c.key_sha256 == key_sha256, page_changes.c.action.in_(actions), ~is_undone(page_changes.c.id)
+        page_changes.c.key_sha256 == key_sha256,
+        page_changes.c.action.in_(actions),
+        _affects(owner),
+        ~is_undone(page_changes.c.id),
     )
     row = (await connection.execute(query.order_by(page_changes.c.id.desc()).limit(1))).mappings().first()
     return None if row is None or row["action"] != ChangeAction.FLAG else _change(row)
@@ -135,11 +140,12 @@ async def list_changes(
     return [_change(row) for row in (await connection.execute(query)).mappings()]
 
 
-async def correction_of(connection: AsyncConnection, key_sha256: str) -> PageChange | None:
-    """Return the newest correction of a URL that is not undone, or None."""
+async def correction_of(connection: AsyncConnection, key_sha256: str, owner: str | None) -> PageChange | None:
+    """Return the newest correction of a URL that affects ``owner`` and is not undone, or None."""
     query = _changes().where(
         page_changes.c.key_sha256 == key_sha256,
         page_changes.c.action == ChangeAction.EDIT,
+        _affects(owner),
         ~is_undone(page_changes.c.id),
     )
     row = (await connection.execute(query.order_by(page_changes.c.id.desc()).limit(1))).mappings().first()
@@ -150,6 +156,11 @@ async def captures_answering(connection: AsyncConnection, key_sha256: str) -> li
     """Return the IDs of all captures that can be used for a key: its own, and those that were redirected to it."""
     has_key = or_(captures.c.key_sha256 == key_sha256, captures.c.final_key_sha256 == key_sha256)
     return list((await connection.execute(select(captures.c.id).where(has_key))).scalars())
+
+
+def _affects(owner: str | None) -> ColumnElement[bool]:
+    """Return the condition that a change affects the answers of ``owner``. None: those of all owners."""
+    return or_(page_changes.c.for_owner.is_(None), page_changes.c.for_owner == owner)
 
 
 def is_undone(change_id: ColumnElement[str]) -> ColumnElement[bool]:

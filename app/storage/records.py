@@ -27,6 +27,8 @@ class JobKind(StrEnum):
     """Judge one answer."""
     SUITE = "suite"
     """Run a step benchmark. The text of the job's answer contains the run's options."""
+    CHECK = "check"
+    """Check the citations of a report. The text of the job's answer contains the report and the options."""
 
 
 PAUSED = "paused"
@@ -46,7 +48,7 @@ class JobError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Job: the judging of one answer, or one suite run."""
+    """Job: the judging of one answer, one suite run, or one citation check."""
 
     id: str
     submission_id: str
@@ -153,9 +155,11 @@ class Scope(StrEnum):
     READ = "read"
     """Read the jobs, results and pages of the key's owner."""
     SUBMIT = "submit"
-    """Submit answers, cancel and retry jobs."""
+    """Submit answers, cancel and retry jobs, and change pages for the answers of the key's owner."""
+    OPERATOR = "operator"
+    """Use what all owners share: pause providers and read the metrics."""
     ADMIN = "admin"
-    """Access the data of all owners and the metrics."""
+    """Access the data of all owners, and change pages for all answers."""
 
     def includes(self, needed: Scope) -> bool:
         """Return whether this scope includes ``needed``."""

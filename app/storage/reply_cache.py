@@ -45,7 +45,7 @@ MAX_ENTRY_CHARS: Final = 1024**2
 TOUCHED_AFTER_S: Final = 86_400
 """Resolution of the time of last use, which saves a write for most uses."""
 
-_READ_TIMEOUT_S: Final = 1.0
+_READ_TIMEOUT_S: Final = 5.0
 _WRITE_TIMEOUT_S: Final = 5.0
 _EVICT_TIMEOUT_S: Final = 30.0
 _UNAVAILABLE_S: Final = 10.0

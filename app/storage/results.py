@@ -1,4 +1,4 @@
-"""Queries for results, which are immutable: their JSON, their origin, the URLs they cite and the bundles they are in.
+"""Queries for results, which are immutable: their JSON, their origin and the URLs they cite.
 
 The cited URLs are extracted from the JSON when a result is stored, so lists of URLs need not parse whole results. Call
 every function inside a transaction.
@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, RowMapping, Select, and_, func, insert, or_, select, true
-from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.captures import key_digest
 from app.storage.records import Job, JobKind, JobStatus, JudgedAnswer, NewResult, ResultRecord
-from app.storage.tables import answers, bundle_roots, jobs, result_pages, result_sources, results, submissions
+from app.storage.tables import answers, jobs, result_pages, result_sources, results, submissions
 from app.storage.text_cleanup import storable_text
 from cache.urls import canonical_key
 
@@ -304,53 +302,3 @@ def _leaves(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             stack.extend(children)
         else:
             yield current
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BundleRoot:
-    """Bundle that contains a result.
-
-    ``content``: whether the bundle includes page contents. ``created_at``: time of the first export.
-    """
-
-    root_sha256: str
-    content: bool
-    created_at: datetime
-
-
-async def record_bundle_root(connection: AsyncConnection, result_ids: Iterable[str], root: BundleRoot) -> None:
-    """Record that a bundle contains these results. Skip results that have been removed."""
-    known = await connection.execute(select(results.c.id).where(results.c.id.in_(list(result_ids))))
-    rows = [
-        {
-            "result_id": result_id,
-            "root_sha256": root.root_sha256,
-            "content": root.content,
-            "created_at": root.created_at,
-        }
-        for result_id in known.scalars()
-    ]
-    if rows:
-        await connection.execute(postgresql.insert(bundle_roots).on_conflict_do_nothing(), rows)
-
-
-async def roots_by_result(connection: AsyncConnection, result_ids: Iterable[str]) -> Mapping[str, Sequence[BundleRoot]]:
-    """Return the bundles by result ID, oldest first. Results without a bundle are omitted."""
-    roots: dict[str, list[BundleRoot]] = defaultdict(list)
-    query = (
-        select(bundle_roots)
-        .where(bundle_roots.c.result_id.in_(list(result_ids)))
-        .order_by(bundle_roots.c.created_at, bundle_roots.c.root_sha256)
-    )
-    for row in (await connection.execute(query)).mappings():
-        fields = dict(row)
-        roots[fields.pop("result_id")].append(BundleRoot(**fields))
-    return roots
-
-
-async def roots_of(connection: AsyncConnection, result_id: str, *, owner: str | None = None) -> list[BundleRoot] | None:
-    """Return the bundles of one result, oldest first. Return None if ``owner`` has no such result."""
-    known = select(results.c.id).where(results.c.id == result_id, *owned_by(owner))
-    if (await connection.execute(known)).first() is None:
-        return None
-    return list((await roots_by_result(connection, [result_id])).get(result_id, ()))

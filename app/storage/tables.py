@@ -148,6 +148,8 @@ captures = Table(
     Column("outcome", Text, nullable=False),
     Column("record", Text, nullable=False),
     Column("captured_at", DateTime(timezone=True), nullable=False),
+    # Owner for whose answers the capture is used; NULL: for all answers.
+    Column("owner", Text),
     Index("captures_by_key", "key_sha256", "captured_at"),
     Index("captures_by_final_key", "final_key_sha256", "captured_at"),
 )
@@ -204,6 +206,8 @@ page_changes = Table(
     Column("by", Text, nullable=False),
     # Owner of the API key; ``by`` is a name that the user entered.
     Column("key_owner", Text, nullable=False),
+    # Owner whose answers the change affects; NULL: the answers of all owners.
+    Column("for_owner", Text),
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("undoes", Text, ForeignKey("page_changes.id")),
     UniqueConstraint("undoes", name="undone_once"),
@@ -220,34 +224,6 @@ page_change_captures = Table(
     Column("key_sha256", Text, nullable=False),
     Column("effect", Text, nullable=False),
     Index("page_change_captures_by_key", "key_sha256"),
-)
-
-# Paired browsers that may submit pages. Only hashes of the code and the token are stored.
-pairings = Table(
-    "pairings",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("code_sha256", Text, nullable=False, unique=True),
-    Column("owner", Text, nullable=False),
-    # Whether the owner of the code sees the data of all owners.
-    Column("sees_all_owners", Boolean, nullable=False),
-    Column("created_at", DateTime(timezone=True), nullable=False),
-    Column("code_expires_at", DateTime(timezone=True), nullable=False),
-    Column("token_sha256", Text),
-    Column("name", Text),
-    Column("paired_at", DateTime(timezone=True)),
-    Column("expires_at", DateTime(timezone=True)),
-    Column("revoked_at", DateTime(timezone=True)),
-)
-
-bundle_roots = Table(
-    "bundle_roots",
-    metadata,
-    Column("result_id", Text, ForeignKey("results.id", ondelete="CASCADE"), primary_key=True),
-    Column("root_sha256", Text, primary_key=True),
-    # Whether the bundle includes page contents.
-    Column("content", Boolean, nullable=False),
-    Column("created_at", DateTime(timezone=True), nullable=False),
 )
 
 idempotency_keys = Table(
@@ -368,31 +344,6 @@ provider_pauses = Table(
     Column("reason", Text, nullable=False),
     Column("paused_by", Text, nullable=False),
     Column("paused_at", DateTime(timezone=True), nullable=False),
-)
-
-# Suite runs, and their steps in ``suite_steps``.
-suite_runs = Table(
-    "suite_runs",
-    metadata,
-    Column("job_id", Text, ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
-    # Steps of an earlier attempt are reused only if the identity is equal.
-    Column("identity", Text, nullable=False),
-    Column("total", Integer, nullable=False),
-)
-
-suite_steps = Table(
-    "suite_steps",
-    metadata,
-    Column("job_id", Text, ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
-    Column("position", Integer, primary_key=True),
-    Column("task_id", Text, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("element_acc", Float),
-    Column("action_f1", Float),
-    Column("step_acc", Float),
-    # The trace is stored apart from the record because it is long.
-    Column("record", Text, nullable=False),
-    Column("trace", Text, nullable=False),
 )
 
 queue_migrations = Table("queue_migrations", metadata, Column("name", Text, primary_key=True))

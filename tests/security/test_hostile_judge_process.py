@@ -20,11 +20,9 @@ from tests.bench.row import MIB
 from tests.bench.watching import measured_cost
 from tests.fakes.judge_processes import open_process_pool, run_public_script, script
 
-pytestmark = pytest.mark.timeout(300)
-
 MAX_GROWTH_BYTES = 250 * MIB
-MAX_LATE_S = 2.0
-"""Ten times what an idle machine needs, so that only a blocked event loop fails."""
+MAX_HELD_S = 2.0
+"""CPU seconds for which the event loop may be blocked: ten times what an idle machine needs."""
 
 FLOOD = """
 import gc, select, socket, struct
@@ -81,9 +79,9 @@ async def test_attack_costs_its_own_job_and_no_other(
     hostile = script(tmp_path, f"await asyncio.to_thread(lambda: {ATTACKS[attack]})\ntime.sleep(3)", above=FLOOD)
     honest = script(tmp_path, name="honest")
     async with measured_cost(ticks=True) as cost:
-        sibling = asyncio.create_task(run_public_script(honest, process_pool, deadline_s=100))
+        sibling = asyncio.create_task(run_public_script(honest, process_pool, deadline_s=300))
         with suppress(JudgeBug):
             await run_public_script(hostile, process_pool, deadline_s=20)
         assert (await sibling)["final_score"] == 1.0
     assert cost.peak_bytes - cost.start_bytes < MAX_GROWTH_BYTES, (cost.peak_bytes - cost.start_bytes) / MIB
-    assert max(cost.late_s) < MAX_LATE_S, max(cost.late_s)
+    assert max(cost.held_s) < MAX_HELD_S, max(cost.held_s)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+from typing import Any
+
+import httpx
 import pytest
-from pydantic import BaseModel, SecretStr
+import uvicorn
+from pydantic import BaseModel
 
 from app.errors import InvalidSettings
-from app.settings import check_bind
+from app.server.application import server_config
+from app.settings import ConfiguredKey, check_bind, load_settings
 from judges.llm.client import LLMRequest
 from judges.llm.openai import open_openai
+from tests.fakes.settings import settings_for_tests
 from tests.standin.llm import StandInLLM
 from tests.standin.web import Reply, StandInWeb
 
@@ -18,10 +26,14 @@ STRONG = "7f3a9c0e52b14d6886aa13f0c2d94e75"
 @pytest.mark.parametrize("weak", ["", "secret", "a" * 40, "abcabcabcabcabcabcabcabc", "hunter2hunter2"])
 def test_key_that_can_be_guessed_is_refused_on_a_public_address(weak: str) -> None:
     with pytest.raises(InvalidSettings, match=r"ASSAY_API_KEYS, number 2\).*20 random characters") as raised:
-        check_bind("0.0.0.0", keys=True, chosen_keys=[SecretStr(STRONG), SecretStr(weak)])
+        check_bind(
+            "0.0.0.0",
+            keys=True,
+            chosen_keys=[ConfiguredKey(key=STRONG), ConfiguredKey(key=weak, owner="a", scope="read")],
+        )
     assert weak == "" or weak not in str(raised.value)
-    check_bind("127.0.0.1", keys=True, chosen_keys=[SecretStr(weak)])
-    check_bind("0.0.0.0", keys=True, chosen_keys=[SecretStr(STRONG)])
+    check_bind("127.0.0.1", keys=True, chosen_keys=[ConfiguredKey(key=weak)])
+    check_bind("0.0.0.0", keys=True, chosen_keys=[ConfiguredKey(key=STRONG)])
 
 
 class Answer(BaseModel):
@@ -45,3 +57,45 @@ async def test_requests_to_a_model_on_this_machine_use_no_proxy(monkeypatch: pyt
             await adapter.aclose()
         assert len(model.calls) == 1
         assert proxy.visits == []
+
+
+@pytest.mark.parametrize(
+    ("trusted", "client"),
+    [("", "127.0.0.1"), ("192.0.2.1", "127.0.0.1"), ("127.0.0.1", "203.0.113.9"), ("127.0.0.0/8", "203.0.113.9")],
+)
+async def test_client_address_is_taken_only_from_configured_proxies(trusted: str, client: str) -> None:
+    """Otherwise, anyone could guess pairing codes under a new address each time."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": f"{scope['client'][0]} {scope['scheme']}".encode()})
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    proxies = settings_for_tests(trusted_proxies=trusted).trusted_proxies
+    server = uvicorn.Server(server_config(app, host="127.0.0.1", port=port, trusted_proxies=proxies))
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    headers = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "https"}
+    async with httpx.AsyncClient(trust_env=False) as http:
+        seen = await http.get(f"http://127.0.0.1:{port}/", headers=headers)
+    server.should_exit = True
+    await serving
+    assert seen.text == f"{client} {'https' if client == '203.0.113.9' else 'http'}"
+
+
+def test_invalid_address_of_a_proxy_is_named() -> None:
+    with pytest.raises(InvalidSettings, match=r"ASSAY_TRUSTED_PROXIES.*'proxy'.*10\.0\.0\.0/8"):
+        load_settings(trusted_proxies="10.0.0.7,proxy")
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ("a:submit:one-key,ops:operater:another", "number 2 has an unknown scope"),
+        ("a:submit:one-key,b:read:one-key", "number 2 has the key of another owner"),
+    ],
+)
+def test_entry_that_would_give_other_rights_than_meant_is_refused(entries: str, message: str) -> None:
+    with pytest.raises(InvalidSettings, match=f"ASSAY_API_KEYS: {message}") as raised:
+        load_settings(api_keys=entries)
+    assert "one-key" not in str(raised.value)

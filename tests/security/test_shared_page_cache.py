@@ -18,8 +18,9 @@ folder, writer, pages = sys.argv[1], sys.argv[2], int(sys.argv[3])
 cache = CacheFileSys(folder)
 sys.stdin.readline()
 for number in range(pages):
-    cache.put_web(f"https://site.example/{writer}/{number}", f"page {writer}/{number}", None)
-    cache.save()
+    url = f"https://site.example/{writer}/{number}"
+    cache.put_web(url, f"page {writer}/{number}", None, f"{url}/final")
+    cache.record_failure(f"{url}/down", "timeout")
 """
 
 
@@ -37,10 +38,11 @@ def test_four_processes_storing_a_hundred_pages_keep_a_hundred(tmp_path: Path) -
         assert process.stdin is not None
         process.stdin.write(b"\n")
         process.stdin.close()
-    assert [process.wait(timeout=120) for process in writers] == [0] * WRITERS
+    assert [process.wait(timeout=240) for process in writers] == [0] * WRITERS
 
     stored = CacheFileSys(tmp_path)
-    assert len(stored.get_all_urls()) == WRITERS * PAGES
+    assert stored.summary() == {"total_urls": 100, "web_pages": 100, "pdf_pages": 0, "failed_urls": 100}
+    assert len(stored.redirects()) == WRITERS * PAGES
     for writer in range(WRITERS):
         for number in range(PAGES):
             text, _ = stored.get_web(f"https://site.example/{writer}/{number}")

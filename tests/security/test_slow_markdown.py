@@ -64,7 +64,7 @@ async def test_short_answers_need_no_process(monkeypatch: pytest.MonkeyPatch) ->
 async def test_cancelled_view_leaves_no_process() -> None:
     renderer = AnswerRenderer()
     view = asyncio.create_task(renderer.render(ATTACKS["brackets"]))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(240):
         while not any("answer_renderer" in " ".join(_arguments(each)) for each in descendants()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         view.cancel()

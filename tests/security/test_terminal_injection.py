@@ -14,6 +14,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from app.console import streams
+from app.console.safe_console import SafeConsole
 from app.observability.logs import configure_logging
 from app.observability.redaction import Redactor
 from cache import terminal_text
@@ -38,9 +39,9 @@ def assert_harmless(text: str) -> None:
     assert "\x1b[2J" not in text and "\x1b]0" not in text
 
 
-def safe_console() -> tuple[streams.SafeConsole, io.StringIO]:
+def safe_console() -> tuple[SafeConsole, io.StringIO]:
     written = io.StringIO()
-    return streams.SafeConsole(file=written, force_terminal=True, width=100), written
+    return SafeConsole(file=written, force_terminal=True, width=100), written
 
 
 def test_printed_text_and_tables_are_harmless() -> None:
@@ -51,6 +52,17 @@ def test_printed_text_and_tables_are_harmless() -> None:
     console.print(ATTACK, markup=False, soft_wrap=True)
     console.print(f"[bold]{ATTACK}[/]")
     assert "owned" in written.getvalue()
+    assert_harmless(written.getvalue())
+
+
+@pytest.mark.parametrize("markup", ["[link=https://a\x07\x9b2J]name[/]", "[link https://a\x07\x9b2J]name[/]"])
+def test_markup_of_untrusted_text_sets_no_hyperlink(markup: str) -> None:
+    console, written = safe_console()
+    table = Table("title")
+    table.add_row(markup)
+    console.print(table)
+    console.print(markup)
+    assert "name" in written.getvalue() and "https://a" not in written.getvalue()
     assert_harmless(written.getvalue())
 
 

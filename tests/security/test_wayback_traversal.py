@@ -15,6 +15,7 @@ from cache.pacing import ProcessHostPacing
 from cache.sources import wayback
 from cache.sources.wayback import Wayback
 from tests.standin.archive import StandInArchive
+from tests.standin.web import Reply
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 STAMP = "20250601080000"
@@ -65,6 +66,27 @@ async def test_dot_segments_request_no_other_page(path: str) -> None:
     assert not found.is_evidence, found.text
     requested = [visit.path for visit in archive.visits if visit.path.startswith("/web/")]
     assert all(each.startswith(f"/web/{STAMP}id_/{CITED}/") for each in requested), requested
+
+
+async def test_copy_that_redirects_to_another_page_names_that_page() -> None:
+    """An archived open redirect: the checks of sources must see the page that was reached, as they do live."""
+    url = f"{CITED}/out?to={OTHER}"
+    archive = StandInArchive(
+        {url: {STAMP: "moved"}, OTHER: {STAMP: "<p>The attacker's page, long enough as evidence."}}
+    )
+    location = f"/web/{STAMP}id_/{OTHER}"
+    archive.pages[f"/web/{STAMP}id_/{CITED}/out"] = Reply(status=302, headers={"Location": location})
+    async with archive, EgressProxy(frozenset({archive.host_port})) as proxy:
+        source = Wayback(
+            HttpCapturer(proxy, semaphore=asyncio.Semaphore(2), deadline_s=10),
+            ProcessHostPacing(),
+            now=lambda: NOON,
+            availability=archive.url(""),
+            archive=archive.url(""),
+            interval_s=0,
+        )
+        found = await source.find_copy(url, dead(url), None)
+    assert (found.is_evidence, found.url, found.final_url) == (True, url, OTHER)
 
 
 def test_examples_of_archivable_urls_are_correct() -> None:

@@ -52,7 +52,7 @@ class BagWriter:
         files[TAG_MANIFEST] = tag_manifest_file(files)
         for name, data in files.items():
             self._zip.add(f"{self._base}/{name}", [data])
-        self._zip.finish()
+        self._zip.close()
         return root_hash(files[TAG_MANIFEST])
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import stat
 import struct
-import unicodedata
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from app.features.bundles.errors import BundleRefused
+from cache.unicode_forms import nfc
 
 MAX_COMPRESSION_RATIO: Final = 200
 """Maximum compression ratio of a member. Applies to bags that another program compressed; assay does not compress."""
@@ -70,10 +70,9 @@ class BundleReader:
     def __contains__(self, name: str) -> bool:
         return name in self._infos
 
-    def location(self, name: str) -> tuple[int, int]:
-        """Return the offset of a member's header and the size of its content in bytes."""
-        info = self._infos[name]
-        return info.header_offset, info.file_size
+    def size(self, name: str) -> int:
+        """Return the size of a member's content in bytes."""
+        return self._infos[name].file_size
 
     def chunks(self, name: str) -> Iterator[bytes]:
         """Yield the content of a member in chunks and enforce the limits.
@@ -141,7 +140,7 @@ def _base_folder(infos: list[zipfile.ZipInfo], limits: BundleLimits) -> str:
     for info in infos:
         _check_member(info)
         total += info.file_size
-        folded = unicodedata.normalize("NFC", info.orig_filename).casefold()
+        folded = nfc(info.orig_filename).casefold()
         if folded in seen:
             raise BundleRefused(
                 f"{info.orig_filename!r} occurs twice, or differs from another name only in case or Unicode form"

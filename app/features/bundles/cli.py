@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -23,7 +22,20 @@ if TYPE_CHECKING:
     from app.storage.database import Database
 
 BundleArgument: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE.zip", help="Bundle file.")]
+RootOption: TypeAlias = Annotated[
+    str | None, typer.Option("--root", metavar="HASH", help="Expected root hash, from a source that you trust.")
+]
+SignatureOption: TypeAlias = Annotated[
+    Path | None, typer.Option("--signature", help="Signature file; needs --public-key.")
+]
+PublicKeyOption: TypeAlias = Annotated[
+    Path | None, typer.Option("--public-key", help="Public key of the expected signer (PEM).")
+]
 SHOWN_PROBLEMS = 20
+UNKNOWN_AUTHOR = (
+    "author not checked: who made this file could have changed results, votes and evidence together, or left some out. "
+    "Use --root HASH with the published root hash, or --signature FILE with --public-key FILE."
+)
 
 
 def program() -> typer.Typer:
@@ -99,6 +111,8 @@ def export(
 async def _export_from_service(
     settings: Settings, database: Database, agent: str, tasks: list[str], out: Path, options: dict[str, bool]
 ) -> ExportReport:
+    from asyncio import to_thread
+
     from app.engine.runtime import open_blobs
     from app.features.bundles.agent_results import from_database
     from app.features.bundles.exporting import EvidenceStores, export_bundle
@@ -106,7 +120,7 @@ async def _export_from_service(
     from app.observability.redaction import Redactor
     from app.storage.captures import PostgresCaptureIndex
 
-    blobs = await asyncio.to_thread(open_blobs, settings)
+    blobs = await to_thread(open_blobs, settings)
     stores = EvidenceStores(blobs=blobs, captures=PostgresCaptureIndex(database), redactor=Redactor(settings.secrets))
     exported = await export_bundle(stores, await from_database(database, agent, tasks), out, **options)
     await record_root(database, exported, content=options["content"])
@@ -116,6 +130,8 @@ async def _export_from_service(
 def _export_from_folder(
     results: Path, cache: Path | None, agent: str, tasks: list[str], out: Path, options: dict[str, bool]
 ) -> ExportReport:
+    from asyncio import to_thread
+
     from app.console.judging_options import judging_settings, quiet_logging
     from app.engine.public_cache import PublicCache
     from app.engine.runtime import open_blobs
@@ -129,12 +145,12 @@ def _export_from_folder(
     quiet_logging(settings)
 
     async def run() -> ExportReport:
-        blobs = await asyncio.to_thread(open_blobs, settings)
+        blobs = await to_thread(open_blobs, settings)
         captures = await FolderIndex.open(settings.data_dir / "captures")
         stores = EvidenceStores(blobs=blobs, captures=captures, redactor=Redactor(settings.secrets))
         agent_results = await from_folder(results, agent, tasks)
         exported = await export_bundle(stores, agent_results, out, **options)
-        for reason in await asyncio.to_thread(
+        for reason in await to_thread(
             lambda: list(record_root_in_files(agent_results, exported, content=options["content"]))
         ):
             stderr_console().print(f"root hash not added to the result file: {reason}", markup=False, soft_wrap=True)
@@ -145,41 +161,51 @@ def _export_from_folder(
 
 def verify(
     file: BundleArgument,
-    root: Annotated[str | None, typer.Option("--root", help="Expected root hash.")] = None,
-    signature: Annotated[Path | None, typer.Option("--signature", help="Signature file; needs --public-key.")] = None,
-    public_key: Annotated[
-        Path | None, typer.Option("--public-key", help="Public key of the expected signer (PEM).")
-    ] = None,
+    root: RootOption = None,
+    signature: SignatureOption = None,
+    public_key: PublicKeyOption = None,
     repacked: Annotated[
         bool, typer.Option("--repacked", help="Accept a zip that another program wrote; check only its contents.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Verify the hashes and the byte layout of a bundle."""
+    report, signed_by = _verified(file, root, signature, public_key, repacked=repacked)
+    if as_json:
+        print_json(_verification_json(file, report, signed_by, root_checked=root is not None))
+    else:
+        _print_verification(report, signed_by)
+        if report.valid and root is None and signed_by is None:
+            stderr_console().print(UNKNOWN_AUTHOR, markup=False, soft_wrap=True)
+    if not report.valid:
+        raise typer.Exit(Exit.FAILED)
+
+
+def _verified(
+    file: Path, root: str | None, signature: Path | None, public_key: Path | None, *, repacked: bool
+) -> tuple[VerificationReport, str | None]:
+    """Verify a bundle, with its root hash and its signature if given. Return the report and the id of the signer."""
     from app.features.bundles.signing import check_signature
     from app.features.bundles.verifying import verify as verify_bundle
 
     if (signature is None) != (public_key is None):
         raise WrongUsage("--signature and --public-key must be used together: the key identifies the signer")
     report = verify_bundle(file, expected_root=root, repacked=repacked)
-    signed_by = None
     if report.valid and signature is not None and public_key is not None:
-        signed_by = check_signature(report.root, signature, public_key)
-    if as_json:
-        print_json(_verification_json(file, report, signed_by))
-    else:
-        _print_verification(report, signed_by)
-    if not report.valid:
-        raise typer.Exit(Exit.FAILED)
+        return report, check_signature(report.root, signature, public_key)
+    return report, None
 
 
-def _verification_json(file: Path, report: VerificationReport, signed_by: str | None) -> dict[str, Any]:
+def _verification_json(
+    file: Path, report: VerificationReport, signed_by: str | None, *, root_checked: bool
+) -> dict[str, Any]:
     return {
         "file": str(file),
         "sound": report.valid,
         "root": report.root,
         "files": report.files,
         "bytes": report.bytes,
+        "root_checked": root_checked,
         "signed_by": signed_by,
         "problems": list(report.problems),
     }
@@ -204,14 +230,16 @@ def replay(
         bool,
         typer.Option("--run-scripts", help="Run the bundle's judge scripts again. This executes code from the bundle."),
     ] = False,
+    root: RootOption = None,
+    signature: SignatureOption = None,
+    public_key: PublicKeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Recompute every score from the bundle alone: offline, without API keys and without cost."""
     from app.features.bundles.replaying import first_difference
     from app.features.bundles.replaying import replay as replay_bundle
-    from app.features.bundles.verifying import verify as verify_bundle
 
-    verification = verify_bundle(file, repacked=True)
+    verification, signed_by = _verified(file, root, signature, public_key, repacked=True)
     if not verification.valid:
         raise ToolFailed(f"{file} failed verification: {verification.problems[0]}", hint=f"assay bundle verify {file}")
     results = replay_bundle(file)
@@ -223,6 +251,8 @@ def replay(
             {
                 "file": str(file),
                 "root": verification.root,
+                "root_checked": root is not None,
+                "signed_by": signed_by,
                 "scripts_run": run_scripts,
                 "equal": first is None,
                 "first_difference": first if differs else None,
@@ -231,6 +261,8 @@ def replay(
         )
     else:
         _print_replay(results, first, differs=differs)
+        if root is None and signed_by is None:
+            stderr_console().print(UNKNOWN_AUTHOR, markup=False, soft_wrap=True)
     if first is not None:
         raise typer.Exit(Exit.FAILED if differs else Exit.INCOMPLETE)
 
@@ -261,6 +293,11 @@ def _print_replay(results: list[ReplayedResult], first: str | None, *, differs: 
         console.print(
             f"{word}  {result.task_id} {result.answer_name}  score {score_text}", markup=False, soft_wrap=True
         )
+    left_out = list(dict.fromkeys(text for result in results for text in result.not_compared))
+    for text in left_out[:SHOWN_PROBLEMS]:
+        stderr_console().print(f"not compared: {text}", markup=False, soft_wrap=True)
+    if len(left_out) > SHOWN_PROBLEMS:
+        stderr_console().print(f"and {len(left_out) - SHOWN_PROBLEMS} more; --json lists all", markup=False)
     if first is None:
         stderr_console().print(f"equal: {len(results)} results recomputed from the bundle alone", markup=False)
     else:

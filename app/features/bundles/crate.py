@@ -1,8 +1,12 @@
-"""RO-Crate 1.1 metadata: describes the files of the payload and, for each result, the run that produced it."""
+"""RO-Crate 1.1 metadata: describes the files of the payload and, for each result, the run that produced it.
+
+``assay bundle replay`` generates these files again and compares the bytes. A change of their format is therefore a new
+format version of bundles (``layout.FORMAT``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from html import escape
 from typing import Any
@@ -38,6 +42,25 @@ _FORMATS = {
     "py": "text/x-python",
     "wacz": "application/wacz+zip",
 }
+
+
+_NO_CAPTURE_DATE = datetime(1980, 1, 1, tzinfo=UTC)
+
+
+def evidence_date(captures: Iterable[Capture]) -> datetime:
+    """Return the capture time of the newest page: a date that is the same for every export."""
+    return max((capture.captured_at for capture in captures), default=_NO_CAPTURE_DATE).astimezone(UTC)
+
+
+def bag_info(agent: str, evidence_until: datetime) -> dict[str, str]:
+    """Return the fields of ``bag-info.txt``, without ``Payload-Oxum``."""
+    return {
+        "Source-Organization": "assay",
+        "External-Description": f"Results of the agent {agent} with all evidence",
+        "External-Identifier": f"assay-{agent}",
+        "Bag-Software-Agent": "assay bundle export",
+        "Evidence-Until": evidence_until.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
 
 
 def crate_metadata(

@@ -14,7 +14,6 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 from uuid import uuid4
@@ -24,7 +23,7 @@ from app.api.overrides import override_fields
 from app.features.bundles.agent_results import AgentResults, SourceResult
 from app.features.bundles.bag import BagWriter
 from app.features.bundles.content_redaction import redact_call, truncate_text, truncate_values
-from app.features.bundles.crate import crate_metadata, crate_preview
+from app.features.bundles.crate import bag_info, crate_metadata, crate_preview, evidence_date
 from app.features.bundles.errors import BundleError
 from app.features.bundles.layout import (
     CRATE,
@@ -35,6 +34,7 @@ from app.features.bundles.layout import (
     Index,
     IndexedResult,
     answer_path,
+    call_log_path,
     calls_path,
     capture_path,
     evidence_path,
@@ -56,6 +56,7 @@ from cache.capture_index import capture_to_json
 from cache.errors import BlobCorrupt, BlobMissing
 from judges.llm.call_log_reader import CallLogUnreadable, ParsedCallLog, read_calls
 from judges.registry import JudgeKind
+from rubrics.result_fields import script_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +100,6 @@ _MEDIA_TYPES: Mapping[str, str] = {
     "pdf": "application/pdf",
 }
 _DEFAULT_MEDIA_TYPE = "image/jpeg"
-_NO_CAPTURE_DATE = datetime(1980, 1, 1, tzinfo=UTC)
 
 
 class CaptureLookup(Protocol):
@@ -197,6 +197,7 @@ class _Export:
         self._content = content
         self._archive = CapturesArchive() if wacz else None
         self._sizes: dict[str, int] = {}
+        self._masked: set[str] = set()
         self._captures: dict[str, Capture] = {}
         self._absent: dict[str, str] = {}
 
@@ -210,13 +211,13 @@ class _Export:
         if self._archive is not None:
             with self._archive.build() as wacz:
                 await asyncio.to_thread(self._write_file, WACZ, iter(lambda: wacz.read(1 << 20), b""))
-        self._index.absent = [AbsentFile(path=path, reason=reason) for path, reason in self._absent.items()]
+        self._index.absent = [AbsentFile(path=path, reason=self._absent[path]) for path in sorted(self._absent)]
         await self._put(INDEX, self._index.to_bytes(), maskable=True)
-        evidence_until = self._evidence_until()
+        evidence_until = evidence_date(self._captures.values())
         crate = crate_metadata(self._index, self._sizes, self._captures, evidence_until)
         await self._put(PREVIEW, crate_preview(self._index, evidence_until), maskable=True)
         await self._put(CRATE, json_bytes(crate), maskable=True)
-        root = await asyncio.to_thread(self._bag.finish, self._bag_info(evidence_until))
+        root = await asyncio.to_thread(self._bag.finish, bag_info(self._results.agent, evidence_until))
         return ExportReport(
             root=root,
             bytes=self._file.seek(0, 2),
@@ -228,7 +229,7 @@ class _Export:
     async def _put_result(self, source: SourceResult) -> None:
         """Write the files of one result, in a fixed order."""
         result = source.result
-        judge = result.get("judge") or {}
+        script = script_of(result)
         await self._put(result_path(source.id), self._result_bytes(source, result), maskable=True)
         trees = [part.get("verification_tree") for part in result.get("eval_breakdown") or []]
         trees = trees if self._content else truncate_values(trees)
@@ -239,8 +240,8 @@ class _Export:
                 task_id=source.task_id,
                 answer_name=source.answer_name,
                 answer=await self._put_answer(source, result),
-                script=await self._put_script(judge.get("script_sha256")),
-                kind=str(judge.get("kind", JudgeKind.NATIVE.value)),
+                script=await self._put_script(script.get("sha256")),
+                kind=str(script.get("kind", JudgeKind.NATIVE.value)),
                 calls=await self._put_calls(source.id, result),
                 pages=await self._put_pages(result),
                 overrides=await self._put_overrides(source, result),
@@ -287,35 +288,44 @@ class _Export:
         return sha256 if await self._put(script_path(sha256), script) else None
 
     async def _put_calls(self, result_id: str, result: Mapping[str, Any]) -> int | None:
-        record = await self._read_call_log(result_id, result)
-        if record is None:
+        calls = result.get("calls")
+        if not isinstance(calls, Mapping):
+            self._mark_absent(calls_path(result_id), "no record of model calls was stored")
             return None
-        for sha256 in record.left_out:
-            self._mark_absent(f"texts/{sha256}", "it exceeded the size limit of the call record")
-        files = call_files(result_id, record, content=self._content)
+        sha256 = str(calls["sha256"])
+        try:
+            log = await self._stores.blobs.get_from_area(BlobArea.CALLS, sha256)
+            record = await asyncio.to_thread(read_calls, log)
+        except (BlobMissing, BlobCorrupt) as error:
+            self._mark_absent(calls_path(result_id), error.detail)
+            return None
+        except CallLogUnreadable as error:
+            self._mark_absent(calls_path(result_id), str(error))
+            return None
+        for piece in record.left_out:
+            self._mark_absent(f"texts/{piece}", "it exceeded the size limit of the call record")
+        files, paths = call_files(result_id, record, content=self._content), set[str]()
         while (file := await asyncio.to_thread(next, files, None)) is not None:
+            paths.add(file.path)
             await self._put_call_file(file)
+        if self._content:
+            await self._put_call_log(sha256, log, paths)
         return len(record.calls)
+
+    async def _put_call_log(self, sha256: str, log: bytes, paths: set[str]) -> None:
+        """Write the stored call log, whose hash is in the result.
+
+        It is compressed, so a secret in it is found only in the files at ``paths``, which have the same content.
+        """
+        if paths & (self._masked | self._absent.keys()):
+            self._mark_absent(call_log_path(sha256), "withheld: it contains a secret of this installation")
+        else:
+            await self._put(call_log_path(sha256), log)
 
     async def _put_call_file(self, file: PayloadFile) -> None:
         """Write one file of a call record. Secrets can be masked only in files that are not named by their hash."""
         named_by_hash = file.path.startswith(("texts/", "evidence/", "schemas/"))
         await self._put(file.path, file.data, maskable=not named_by_hash)
-
-    async def _read_call_log(self, result_id: str, result: Mapping[str, Any]) -> ParsedCallLog | None:
-        calls = result.get("calls")
-        if not isinstance(calls, Mapping):
-            self._mark_absent(calls_path(result_id), "no record of model calls was stored")
-            return None
-        try:
-            return await asyncio.to_thread(
-                read_calls, await self._stores.blobs.get_from_area(BlobArea.CALLS, str(calls["sha256"]))
-            )
-        except (BlobMissing, BlobCorrupt) as error:
-            self._mark_absent(calls_path(result_id), error.detail)
-        except CallLogUnreadable as error:
-            self._mark_absent(calls_path(result_id), str(error))
-        return None
 
     async def _put_pages(self, result: Mapping[str, Any]) -> tuple[str, ...]:
         page_ids = []
@@ -372,6 +382,7 @@ class _Export:
                 self._mark_absent(path, "withheld: it contains a secret of this installation")
                 return False
             data = self._stores.redactor.mask_known(data.decode("utf-8", "replace")).encode()
+            self._masked.add(path)
         await asyncio.to_thread(self._write_file, path, [data])
         return True
 
@@ -389,18 +400,3 @@ class _Export:
 
     def _mark_absent(self, path: str, reason: str) -> None:
         self._absent.setdefault(path, reason)
-
-    def _evidence_until(self) -> datetime:
-        """Return the capture time of the newest page: a date that is the same for every export."""
-        return max((capture.captured_at for capture in self._captures.values()), default=_NO_CAPTURE_DATE).astimezone(
-            UTC
-        )
-
-    def _bag_info(self, evidence_until: datetime) -> dict[str, str]:
-        return {
-            "Source-Organization": "assay",
-            "External-Description": f"Results of the agent {self._results.agent} with all evidence",
-            "External-Identifier": f"assay-{self._results.agent}",
-            "Bag-Software-Agent": "assay bundle export",
-            "Evidence-Until": evidence_until.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
@@ -11,6 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from app.features.bundles.bundle_reader import BundleReader
 from app.features.bundles.errors import BundleRefused
+from cache.capture import Capture
+from cache.capture_index import capture_from_json
+from cache.errors import IndexFailed
+from judges.isolation.rpc_framing import max_values
 
 FORMAT: Final = 1
 INDEX: Final = "bundle.json"
@@ -18,6 +23,8 @@ CRATE: Final = "ro-crate-metadata.json"
 PREVIEW: Final = "ro-crate-preview.html"
 WACZ: Final = "evidence/captures.wacz"
 MAX_JSON_BYTES: Final = 64 * 1024 * 1024
+MAX_JSON_VALUES: Final = 5_000_000
+"""Maximum number of values in a JSON file. Decoded, each one needs up to about 100 bytes."""
 
 _EXTENSIONS: Final[Mapping[str, str]] = {
     "text/plain; charset=utf-8": "txt",
@@ -48,6 +55,7 @@ result_path = _path_in("results", "json")
 tree_path = _path_in("trees", "json")
 overrides_path = _path_in("overrides", "json")
 calls_path = _path_in("calls", "jsonl")
+call_log_path = _path_in("call-logs", "log")
 text_path = _path_in("texts", "txt")
 prompt_path = _path_in("prompts", "md")
 schema_path = _path_in("schemas", "json")
@@ -140,7 +148,18 @@ class IndexIn(_FrozenModel):
     agent: str = Field(max_length=200)
     content: bool
     results: tuple[IndexedResultIn, ...]
+    without_result: tuple[Any, ...] = ()
     absent: tuple[AbsentFileIn, ...] = ()
+
+    def as_written(self) -> Index:
+        """Return the index as the export had it."""
+        return Index(
+            agent=self.agent,
+            content=self.content,
+            results=[IndexedResult(**result.model_dump()) for result in self.results],
+            without_result=list(self.without_result),
+            absent=[AbsentFile(path=each.path, reason=each.reason) for each in self.absent],
+        )
 
 
 def read_index(bundle: BundleReader) -> IndexIn:
@@ -164,7 +183,32 @@ def read_index(bundle: BundleReader) -> IndexIn:
 
 def read_json(bundle: BundleReader, path: str) -> Any:
     """Read one JSON file of the payload. Raises BundleRefused."""
+    return parse_json(bundle.read(f"data/{path}", max_bytes=MAX_JSON_BYTES), path)
+
+
+def parse_json(data: bytes, path: str) -> Any:
+    """Parse JSON from the payload file at ``path``. Raises BundleRefused."""
+    if max_values(data) > MAX_JSON_VALUES:
+        raise BundleRefused(f"data/{path} has more than {MAX_JSON_VALUES} values")
     try:
-        return json.loads(bundle.read(f"data/{path}", max_bytes=MAX_JSON_BYTES))
+        return json.loads(data)
     except (ValueError, RecursionError) as error:
         raise BundleRefused(f"data/{path} is not valid JSON: {error}") from error
+
+
+def read_capture(bundle: BundleReader, page_id: str) -> Capture:
+    """Read the record of a capture. Raises BundleRefused."""
+    path = capture_path(page_id)
+    record = read_json(bundle, path)
+    if not isinstance(record, Mapping):
+        raise BundleRefused(f"data/{path} is not a capture record")
+    try:
+        capture = capture_from_json(record)
+    except IndexFailed as error:
+        raise BundleRefused(f"data/{path}: {error}") from error
+    if capture.id != page_id:
+        raise BundleRefused(f"data/{path} is the record of another capture")
+    for blob in capture.blobs.values():
+        if not re.fullmatch(_SHA256, blob.sha256):
+            raise BundleRefused(f"data/{path} refers to a body by an invalid hash")
+    return capture

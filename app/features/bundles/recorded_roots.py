@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from app.api.overrides import time_json
+from app.features.bundles.storage import BundleRoot, record_bundle_root
 from app.storage.database import Database
-from app.storage.results import BundleRoot, record_bundle_root
 from cache.atomic_files import write_atomic
 
 if TYPE_CHECKING:
@@ -32,12 +32,17 @@ async def record_root(database: Database, exported: ExportReport, *, content: bo
         await record_bundle_root(connection, exported.results, root)
 
 
+def root_json(root: BundleRoot) -> dict[str, Any]:
+    """Return one bundle as results list it."""
+    return {"root_sha256": root.root_sha256, "content": root.content, "created_at": time_json(root.created_at)}
+
+
 def record_root_in_files(results: AgentResults, exported: ExportReport, *, content: bool) -> Iterator[str]:
     """Add the root hash to each result file of a bundle.
 
     Yield a sentence for each file that could not be updated. Blocks.
     """
-    root = {"root_sha256": exported.root, "content": content, "created_at": time_json(datetime.now(UTC))}
+    root = root_json(BundleRoot(root_sha256=exported.root, content=content, created_at=datetime.now(UTC)))
     for judged in results.judged:
         if judged.file is None:
             continue

@@ -37,20 +37,20 @@ from app.features.bundles.layout import (
     calls_path,
     capture_path,
     evidence_path,
+    read_capture,
     read_index,
     read_json,
     result_path,
     script_path,
     text_path,
 )
-from app.features.bundles.replaying import ReplayedResult
+from app.features.bundles.replaying import MAX_CALLS_BYTES, ReplayedResult
 from app.observability.redaction import Redactor
 from app.settings import Settings
 from cache.backends.documents import Document, read_document
 from cache.blobs import BlobStore
 from cache.capture import Capture, CaptureOutcome, Observation
-from cache.capture_index import MemoryIndex, capture_from_json
-from cache.errors import IndexFailed
+from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
 from judges.analysis.replay.recomputation import rejudged_differences
 from judges.analysis.replay.tree import ReplayDifference
@@ -186,7 +186,7 @@ class OfflineTools:
     async def read_document(self, data: bytes, content_type: str, *, deadline_s: float) -> Document:
         return await read_document(data, content_type, deadline_s=deadline_s)
 
-    def live_pages(self, max_pages: int) -> LiveBrowser:
+    def live_pages(self, max_pages: int, *, deadline_s: float = 0.0) -> LiveBrowser:
         return _OfflineBrowser(self._missing)
 
     def maps(self, *, base_url: str, timeout_s: float) -> Any:
@@ -201,7 +201,7 @@ class _OfflineBrowser:
     def __init__(self, missing: MissingRequests) -> None:
         self._missing = missing
 
-    async def observe(self, url: str) -> Observation:
+    async def observe(self, url: str, *, once: bool = False) -> Observation:
         return await _missing_page(url, self._missing)
 
     async def open(self) -> None:
@@ -244,7 +244,6 @@ def _fault(fault: RecordedFault, usage: Usage) -> LLMError:
             return LLMUnavailable(message, usage=usage)
 
 
-MAX_CALLS_BYTES = 512 * 1024 * 1024
 MAX_SOURCE_BYTES = 4 * 1024 * 1024
 _NEVER_EXPIRES_S = timedelta(days=36_500).total_seconds()
 _NO_KEY = SecretStr("none")
@@ -337,8 +336,6 @@ class _Rerun:
         capture = self._capture(page_id)
         if capture is not None and self.index.content:
             for blob in capture.blobs.values():
-                if not _SHA256.fullmatch(blob.sha256):
-                    raise BundleRefused(f"data/{capture_path(page_id)} refers to a body by an invalid hash")
                 yield blob.sha256, blob.media_type
 
     def _unpack_body(self, sha256: str, media_type: str) -> None:
@@ -408,6 +405,7 @@ class _Rerun:
             judge=replayed.runtime.judge(indexed.task_id),
             agent=str(recorded.get("agent_name") or self.index.agent),
             answer=Answer(name=indexed.answer_name, text=answer.decode("utf-8", "replace")),
+            owner=_owner_of_pages(recorded),
             # The provider does not matter here: replies come from the bundle.
             model=LEXICAL if name == LEXICAL else f"openai/{name}",
             replace_client=lambda _: replayed.model,
@@ -460,12 +458,11 @@ class _Rerun:
         return self._bundle.read(f"data/{text_path(sha256)}").decode("utf-8", "replace")
 
     def _capture(self, page_id: str) -> Capture | None:
-        if capture_path(page_id) in self._absent:
-            return None
-        record = read_json(self._bundle, capture_path(page_id))
-        if not isinstance(record, Mapping):
-            raise BundleRefused(f"data/{capture_path(page_id)} is not a capture record")
-        try:
-            return capture_from_json(record)
-        except IndexFailed as error:
-            raise BundleRefused(f"data/{capture_path(page_id)}: {error}") from error
+        return None if capture_path(page_id) in self._absent else read_capture(self._bundle, page_id)
+
+
+def _owner_of_pages(recorded: Mapping[str, Any]) -> str | None:
+    """Return the owner whose own captures a result used; None if all of its captures are shared."""
+    pages = recorded.get("pages")
+    owners = [page.get("owner") for page in pages if isinstance(page, dict)] if isinstance(pages, list) else []
+    return next((owner for owner in owners if isinstance(owner, str)), None)

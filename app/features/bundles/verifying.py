@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import zlib
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from app.features.bundles.bag import (
 )
 from app.features.bundles.bundle_reader import LIMITS, BundleLimits, BundleReader, open_bundle
 from app.features.bundles.errors import BundleRefused
-from app.features.bundles.stored_zip import Entry, first_differing_byte
+from app.features.bundles.stored_zip import ZipComparison
 
 MAX_TAG_FILE_BYTES = 256 * 1024 * 1024
 MAX_PROBLEMS = 1_000
@@ -58,9 +59,8 @@ def verify(
 class _Check:
     def __init__(self, bundle: BundleReader, *, repacked: bool) -> None:
         self._bundle = bundle
-        self._repacked = repacked
+        self._zip = None if repacked else ZipComparison(bundle.file)
         self._problems: list[str] = []
-        self._entries: list[Entry] = []
         self._payload: dict[str, str] = {}
         self._tags: dict[str, bytes] = {}
         self._bytes = self._payload_bytes = 0
@@ -77,30 +77,36 @@ class _Check:
         if expected_root is not None and root != expected_root:
             self._add_problem(f"the root hash is {root}, expected {expected_root}")
         return VerificationReport(
-            root=root, files=len(self._entries), bytes=self._bytes, problems=tuple(self._problems)
+            root=root, files=len(self._bundle.names), bytes=self._bytes, problems=tuple(self._problems)
         )
 
     def _read(self, name: str) -> None:
         """Hash one member. An unreadable member is recorded as a problem, and the check continues."""
-        sha256, crc, size = hashlib.sha256(), 0, 0
+        sha256, size = hashlib.sha256(), 0
         is_tag = name in TAG_FILES or name == TAG_MANIFEST
-        chunks: list[bytes] = []
-        try:
+        kept: list[bytes] = []
+
+        def hashed() -> Iterator[bytes]:
+            nonlocal size
             for chunk in self._bundle.chunks(name):
                 size += len(chunk)
                 if is_tag and size > MAX_TAG_FILE_BYTES:
                     raise BundleRefused(f"{name} has more than {MAX_TAG_FILE_BYTES} bytes")
                 sha256.update(chunk)
-                crc = zlib.crc32(chunk, crc)
                 if is_tag:
-                    chunks.append(chunk)
-        except BundleRefused as error:
+                    kept.append(chunk)
+                yield chunk
+
+        try:
+            if self._zip is None:
+                deque(hashed(), maxlen=0)
+            else:
+                self._zip.add(f"{self._bundle.base}/{name}", hashed())
+        except (BundleRefused, ValueError) as error:
             self._add_problem(str(error))
-        offset, _ = self._bundle.location(name)
-        self._entries.append(Entry(name=f"{self._bundle.base}/{name}", offset=offset, size=size, crc=crc))
         self._bytes += size
         if is_tag:
-            self._tags[name] = b"".join(chunks)
+            self._tags[name] = b"".join(kept)
         elif name.startswith("data/"):
             self._payload[name] = sha256.hexdigest()
             self._payload_bytes += size
@@ -116,9 +122,9 @@ class _Check:
             self._add_problem(f"Payload-Oxum in {INFO} does not match the number of files and bytes")
         if tag_manifest_file(self._tags) != self._tags[TAG_MANIFEST]:
             self._add_problem(f"{TAG_MANIFEST} does not match the hashes of the other tag files")
-        if self._problems or self._repacked:
+        if self._problems or self._zip is None:
             return
-        changed_byte = first_differing_byte(self._bundle.file, self._entries)
+        changed_byte = self._zip.finish()
         if changed_byte is not None:
             self._add_problem(
                 f"byte {changed_byte} of the zip has changed, but all contents are unchanged (if another program "

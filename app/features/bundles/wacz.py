@@ -83,7 +83,7 @@ class CapturesArchive:
             wacz.add("datapackage.json", [package])
             digest = {"path": "datapackage.json", "hash": f"sha256:{hashlib.sha256(package).hexdigest()}"}
             wacz.add("datapackage-digest.json", [_json(digest)])
-            wacz.finish()
+            wacz.close()
             file.seek(0)
             yield file
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from app.console.connection import URL, JsonOption, UrlOption
-from app.console.scorecard import bounds_text, interval_text, plain_table
 from app.console.streams import print_json, stdout_console
+from app.console.tables import bounds_text, interval_text, plain_table
 from app.features.comparison.cli_comparison_sides import SIDES, compare_sides
 
 _VERDICTS = {

@@ -12,9 +12,9 @@ import typer
 
 from app.console.connection import URL, JsonOption, UrlOption
 from app.console.errors import Exit, ToolFailed, WrongUsage
-from app.console.scorecard import plain_table
 from app.console.streams import print_json, stderr_console, stdout_console
 from app.console.summaries import load_summary
+from app.console.tables import plain_table
 from app.features.comparison.cli_comparison_sides import SIDES, compare_sides
 from app.features.comparison.gate import Check, Gate, GateState, RegressionRule, Thresholds
 from app.features.comparison.gate import gate as run_gate

@@ -11,8 +11,8 @@ import typer
 
 from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.errors import WrongUsage
-from app.console.scorecard import bounds_text, interval_text, plain_table
 from app.console.streams import print_json, stdout_console
+from app.console.tables import bounds_text, interval_text, plain_table
 from app.features.comparison.cli_comparison_sides import SIDES, check_order, is_folder
 
 _MAX_SHOWN = 20

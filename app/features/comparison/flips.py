@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import Any
 
 from judges.analysis.overrides import judged_leaves
+from rubrics.result_fields import script_of
 
 MAX_DESCRIPTION_CHARS = 500
 """Maximum length in characters. It identifies the leaf; the result has the full description."""
@@ -92,13 +93,13 @@ class Flip:
 
 def comparable_result(result: Mapping[str, Any]) -> ComparableResult:
     """Extract the compared fields of a result."""
-    judge = result.get("judge") or {}
+    script = script_of(result)
     return ComparableResult(
         result_id=str(result["id"]),
         task_id=str(result["task_id"]),
         answer_name=str(result["answer_name"]),
         answer_sha256=str(result.get("answer_sha256")),
-        judge=(judge.get("script_sha256"), judge.get("version")),
+        judge=(script.get("sha256"), script.get("version")),
         model=str(result.get("model")),
         pages={page["url"]: (str(page["outcome"]), page.get("sha256")) for page in result.get("pages") or ()},
         leaves={key: _leaf(leaf.data, leaf.outcome.value) for key, leaf in judged_leaves(result).items()},

@@ -34,4 +34,11 @@ def _token_checks() -> Mapping[str, TokenCheck]:
     return {EXTENSION_PATHS: authenticate_browser}
 
 
-FEATURE = Feature(name="extension", commands=_commands, routers=_routers, pages=_pages, token_checks=_token_checks)
+FEATURE = Feature(
+    name="extension",
+    commands=_commands,
+    tables=("pairings",),
+    routers=_routers,
+    pages=_pages,
+    token_checks=_token_checks,
+)

@@ -7,6 +7,7 @@ who submitted it and when. It is accepted only for a URL that needs work, so it 
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Annotated, Any, Final, TypeAlias
 
 import structlog
@@ -17,7 +18,6 @@ from starlette.datastructures import FormData, UploadFile
 from app.api.access import ServiceDep
 from app.api.middleware import EXTENSION_PATHS
 from app.api.models import PageOut
-from app.api.page_models import CodeIn, FlaggedListOut, FlaggedOut, PairingOut, TokenOut
 from app.api.page_uploads import check_upload, store_upload
 from app.api.problems import Problem
 from app.api.request_fields import WHOLE_NUMBER
@@ -25,15 +25,16 @@ from app.api.strict_json import StrictJsonRoute
 from app.features.extension.pairing import (
     TOKEN_LIFETIME,
     BrowserDep,
+    PairingOut,
     code_digest,
     new_token,
     token_digest,
     too_many_requests,
 )
+from app.features.extension.storage import Pairing, revoke_pairing, use_code
 from app.service import Service
 from app.storage.captures import key_digest
 from app.storage.cited_urls import list_urls
-from app.storage.pairings import Pairing, revoke_pairing, use_code
 from app.storage.text_cleanup import storable_text
 from cache.page_text.submitted_boxes import SubmittedBoxes
 from cache.page_text.text_boxes import MAX_LINES, Line, Piece
@@ -101,6 +102,42 @@ def parse_submitted_boxes(text: str) -> SubmittedBoxes:
         for begins, length, lines in boxes.pieces
     )
     return SubmittedBoxes(width=boxes.width, height=boxes.height, pieces=pieces)
+
+
+class CodeIn(BaseModel):
+    """A pairing code and a name for the browser."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"example": {"code": "K7QF-2M9X", "name": "Ada's Chromium"}}
+    )
+
+    code: str = Field(max_length=40)
+    name: str = Field("a browser", min_length=1, max_length=100)
+
+
+class TokenOut(BaseModel):
+    """Token of a paired browser, which it sends as ``Authorization: Bearer``."""
+
+    token: str
+    pairing_id: str
+    expires_at: datetime
+    by: str
+
+
+class FlaggedOut(BaseModel):
+    """A cited URL that needs work and that a person can open in a browser."""
+
+    url: str
+    opens: str = Field(description="The address to open: the corrected URL, or else the URL")
+    outcome: str | None
+    leaves: int
+    tasks: list[str]
+
+
+class FlaggedListOut(BaseModel):
+    """URLs that need work, sorted by the number of leaves that cite them, highest first."""
+
+    items: list[FlaggedOut]
 
 
 router = APIRouter(prefix=EXTENSION_PATHS.rstrip("/"), tags=["extension"], route_class=StrictJsonRoute)
@@ -210,6 +247,7 @@ async def capture(request: Request, response: Response, service: ServiceDep, bro
         submitted.url,
         await check_upload(submitted),
         owner=browser.owner,
+        for_owner=_owner_filter(browser),
         by=f"{browser.owner}, {browser.name}",
     )
     response.headers["Location"] = f"/v1/pages/{stored.id}"

@@ -7,21 +7,22 @@ either is stored.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import secrets
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated
 
 import structlog
 from fastapi import APIRouter, Depends, Request
+from pydantic import BaseModel, Field
 
-from app.api.access import AdminDep, ServiceDep, service_of
+from app.api.access import ServiceDep, SubmitterDep, service_of
 from app.api.models import ListOut
-from app.api.page_models import NewPairingOut, PairingOut
 from app.api.paging import IdPath, PageRequestDep
 from app.api.problems import Problem, not_found
+from app.features.extension.storage import Pairing, find_pairing, insert_pairing, list_pairings, revoke_pairing
 from app.service import Service
-from app.storage.pairings import Pairing, find_pairing, insert_pairing, list_pairings, revoke_pairing
 
 router = APIRouter(prefix="/v1/pairings", tags=["pairings"])
 
@@ -35,8 +36,40 @@ _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 _log = structlog.get_logger(__name__)
 
 
+class PairingOut(BaseModel):
+    """A paired browser that can upload pages, or an unused pairing code."""
+
+    id: str
+    owner: str
+    state: str = Field(description="waiting, paired, expired or revoked")
+    name: str | None = Field(description="Name of the browser, chosen by its user")
+    created_at: datetime
+    code_expires_at: datetime
+    paired_at: datetime | None
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+    @classmethod
+    def of(cls, pairing: Pairing, now: datetime) -> PairingOut:
+        if pairing.revoked_at is not None:
+            state = "revoked"
+        elif pairing.paired_at is None:
+            state = "waiting" if now < pairing.code_expires_at else "expired"
+        else:
+            state = "paired" if pairing.usable(now) else "expired"
+        fields = dataclasses.asdict(pairing)
+        del fields["code_sha256"], fields["token_sha256"], fields["sees_all_owners"]
+        return cls(**fields, state=state)
+
+
+class NewPairingOut(PairingOut):
+    """A new pairing with its code. The code is returned only once."""
+
+    code: str
+
+
 @router.post("", status_code=201)
-async def make(service: ServiceDep, caller: AdminDep) -> NewPairingOut:
+async def make(service: ServiceDep, caller: SubmitterDep) -> NewPairingOut:
     """Create a pairing code for one browser. It is returned only once."""
     code = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_CHARS))
     now = service.runtime.clock.now()
@@ -55,7 +88,7 @@ async def make(service: ServiceDep, caller: AdminDep) -> NewPairingOut:
 
 
 @router.get("")
-async def pairings(service: ServiceDep, caller: AdminDep, paging: PageRequestDep) -> ListOut[PairingOut]:
+async def pairings(service: ServiceDep, caller: SubmitterDep, paging: PageRequestDep) -> ListOut[PairingOut]:
     """List paired browsers and unused codes, newest first."""
     async with service.database.begin() as connection:
         newest = await list_pairings(
@@ -67,7 +100,7 @@ async def pairings(service: ServiceDep, caller: AdminDep, paging: PageRequestDep
 
 
 @router.delete("/{pairing_id}")
-async def revoke(pairing_id: IdPath, service: ServiceDep, caller: AdminDep) -> PairingOut:
+async def revoke(pairing_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> PairingOut:
     """Revoke a pairing permanently. Its code or token stops working immediately."""
     now = service.runtime.clock.now()
     async with service.database.begin() as connection:

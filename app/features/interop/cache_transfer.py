@@ -141,7 +141,7 @@ async def import_task(runtime: Runtime, cache: TaskCache) -> ImportSummary:
     Raises:
         CacheError: the local store cannot be written.
     """
-    return await PublicCache(cache.root).import_pages(runtime, cache.agent, cache.task_id, ())
+    return await PublicCache(cache.root).import_pages(runtime, cache.agent, cache.task_id, (), with_parts=True)
 
 
 async def import_saved_page(runtime: Runtime, file: Path, *, url: str | None, now: datetime) -> Capture:

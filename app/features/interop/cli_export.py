@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -118,6 +117,8 @@ def _write(selected: Sequence[ExportedResult], format: Format, rows: Rows | None
     if format is Format.MIND2WEB2:
         return f"{write_layout(out, selected)} result(s)"
     if format is Format.INSPECT:
+        from importlib.metadata import version
+
         log = inspect_log(agent, selected, tool_version=version("assay"), now=datetime.now(UTC))
         path = out if out.suffix == ".json" else out / file_name(log)
         write_json(path, log)

@@ -102,6 +102,7 @@ def _is_agent(path: Path) -> bool:
 
 def _write(submissions: Sequence[Submission], to: Path, *, overwrite: bool) -> dict[str, object]:
     """Write the answers. Nothing is written unless all of them can be."""
+    from answers.bundle import ANSWERS, is_answer
     from cache.atomic_files import write_atomic
 
     files: dict[Path, Answer] = {}
@@ -123,6 +124,9 @@ def _write(submissions: Sequence[Submission], to: Path, *, overwrite: bool) -> d
         )
     for path, answer in changed.items():
         write_atomic(path, answer.text.encode("utf-8"))
+    for path in (path for path in files if not is_answer(path.name)):
+        message = f"warning: {path} will not be judged, because it is not an {ANSWERS}: rename it, or use --submit"
+        stderr_console().print(message, markup=False, soft_wrap=True)
     return {"written": len(changed), "unchanged": len(files) - len(changed), "files": [str(path) for path in files]}
 
 

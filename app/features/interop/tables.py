@@ -16,6 +16,7 @@ from app.csv_tables import Cell, to_csv
 from app.features.interop.exported_results import ExportedResult
 from cache.atomic_files import write_atomic
 from judges.public_summary import is_success, word_count
+from rubrics.result_fields import script_of
 
 Value: TypeAlias = str | int | float | bool | tuple[str, ...] | None
 
@@ -130,7 +131,7 @@ def _key_cells(exported: ExportedResult) -> dict[str, Value]:
 
 def _result_row(exported: ExportedResult) -> dict[str, Value]:
     result = exported.result
-    judge, usage = result.get("judge") or {}, usage_of(result)
+    script, usage = script_of(result), usage_of(result)
     outcomes = Counter(str(leaf.get("outcome") or leaf.get("status")) for leaf in leaves(result))
     final = float(result["final_score"])
     certificate = result.get("certificate") or {}
@@ -150,8 +151,8 @@ def _result_row(exported: ExportedResult) -> dict[str, Value]:
         "pages": len(result.get("pages") or ()),
         "model": _text(result.get("model") or result.get("judge_model")),
         "prompts": tuple(result.get("prompts") or ()),
-        "judge_version": _text(judge.get("version")),
-        "judge_sha256": _text(judge.get("script_sha256")),
+        "judge_version": _text(script.get("version")),
+        "judge_sha256": _text(script.get("sha256")),
         "answer_sha256": _text(result.get("answer_sha256")),
         "certificate": _text(certificate.get("id")),
         "calls": usage.calls,

@@ -9,10 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from app.console import event_loop
 from app.console.connection import JsonOption
@@ -27,6 +23,7 @@ from app.console.judging_options import (
 from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import TaskID
 
     from app.engine.runtime import Runtime
@@ -122,6 +119,7 @@ def _read(path: Path) -> LabelFile:
 async def _measure(
     settings: Settings, items: Sequence[Item], models: Sequence[str], votes: int
 ) -> list[JudgeAgreement]:
+    from rich.markup import escape
     from rich.progress import Progress
 
     from app.console.runtime import open_command_runtime
@@ -208,6 +206,10 @@ _FIGURES = ("raw", "kappa", "ac1", "tpr", "tnr")
 
 def print_report(console: Console, report: dict[str, Any]) -> None:
     """Print the output of ``report_json``."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
     _print_labels(console, report["labels"])
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("judge", overflow="fold")

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from app.console import event_loop
 from app.console.connection import JsonOption
@@ -209,6 +208,7 @@ class _AnswerChanges:
 
 
 async def _change_answer(settings: Settings, inputs: _TestInputs) -> _AnswerChanges:
+    from rich.markup import escape
     from rich.progress import Progress
 
     from answers.citations import unique_urls

@@ -1,7 +1,7 @@
 """Step benchmarks (Mind2Web and Multimodal-Mind2Web~), run from the command line or as service jobs."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app.feature import Commands, Feature
 from app.tabs import Tab
@@ -10,6 +10,13 @@ if TYPE_CHECKING:
     from fastapi import APIRouter
 
     from app.jobs.evaluator import JobRunner
+    from app.settings import SettingsPart
+
+
+def _settings() -> "type[SettingsPart]":
+    from app.features.suites.settings import SuiteSettings
+
+    return SuiteSettings
 
 
 def _commands(cli: Commands) -> None:
@@ -33,14 +40,26 @@ def _pages() -> "Sequence[APIRouter]":
 
 
 def _job_runners() -> "Mapping[str, JobRunner]":
-    from app.features.suites.jobs import run_suite
+    import asyncio
+    import importlib
 
-    return {"suite": run_suite}
+    from app.features.suites.settings import SuiteSettings
+    from app.jobs.evaluator import JobRunner
+
+    async def run(*job: Any, **options: Any) -> dict[str, Any]:
+        # Most workers never run a suite, whose libraries (pyarrow, lxml) take half a second to import.
+        jobs = await asyncio.to_thread(importlib.import_module, "app.features.suites.jobs")
+        result: dict[str, Any] = await jobs.run_suite(*job, **options)
+        return result
+
+    return {"suite": JobRunner(run=run, deadline_s=lambda settings: settings.of(SuiteSettings).suite_deadline_s)}
 
 
 FEATURE = Feature(
     name="suites",
+    settings=_settings,
     commands=_commands,
+    tables=("suite_runs", "suite_steps"),
     routers=_routers,
     pages=_pages,
     tabs=(Tab(name="suites", path="/suites", label="Suites"),),

@@ -24,6 +24,7 @@ from app.api.paging import IdPath, PageRequestDep, PositionPageRequestDep
 from app.api.problems import Problem, not_found
 from app.api.strict_json import StrictJsonRoute
 from app.api.submissions import KeyHeader
+from app.features.suites import storage as suite_steps
 from app.features.suites.boxes import draw_boxes
 from app.features.suites.data_folders import DataFolders
 from app.features.suites.errors import PathNotAllowed
@@ -32,13 +33,12 @@ from app.features.suites.records import Record, StepStatus
 from app.features.suites.reports import prediction_json
 from app.features.suites.run_options import Mind2WebRunIn, MultimodalRunIn, SuiteRunIn
 from app.features.suites.service_suite import SuiteName
+from app.features.suites.storage import StepMeans
 from app.jobs.intake import JobOptions, SubmissionReceipt
 from app.service import Service
 from app.storage import jobs as rows
-from app.storage import suite_steps
 from app.storage.idempotency import IdempotencyKey
 from app.storage.records import Job, JobKind, JobStatus
-from app.storage.suite_steps import StepMeans
 from judges.suites.errors import SuiteError
 
 _JOB = "job_01m7zskz6revg7seq0pskhvm69"
@@ -289,7 +289,7 @@ async def step(
 ) -> StepOut:
     """Return one step: the request, the reply, the gold answer and the page."""
     record, options_json = await _find_step(service, caller, suite, run_id, position)
-    service_suite, folders = service_suites()[suite.value], DataFolders(service.settings.suite_data)
+    service_suite, folders = service_suites()[suite.value], DataFolders.of(service.settings)
     try:
         view = await asyncio.to_thread(service_suite.step_view, options_json, folders, record)
     except (SuiteError, PathNotAllowed) as error:
@@ -308,7 +308,7 @@ async def screenshot(
 ) -> Response:
     """Return the screenshot of a step with boxes around the gold elements (green) and the picked one (orange)."""
     record, options_json = await _find_step(service, caller, suite, run_id, position)
-    service_suite, folders = service_suites()[suite.value], DataFolders(service.settings.suite_data)
+    service_suite, folders = service_suites()[suite.value], DataFolders.of(service.settings)
     try:
         view = await asyncio.to_thread(service_suite.step_view, options_json, folders, record)
         image = await asyncio.to_thread(service_suite.screenshot, options_json, folders, record)
@@ -328,7 +328,7 @@ async def _accept_run(
     caller: Caller,
     idempotency_key: str | None,
 ) -> dict[str, Any]:
-    await asyncio.to_thread(_check_paths, options, DataFolders(service.settings.suite_data))
+    await asyncio.to_thread(_check_paths, options, DataFolders.of(service.settings))
     submission = as_submission(suite.value, options)
     key = None
     if idempotency_key is not None:

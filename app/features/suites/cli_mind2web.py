@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
-from rich import box
-from rich.table import Table
 
 from app.console.connection import JsonOption
 from app.console.errors import Exit, Interrupted, WrongUsage
@@ -26,6 +24,8 @@ from app.features.suites.cli_suite_run import (
 from judges.suites.mind2web.rules import Metric, NoPositive, Shuffle
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from app.features.suites.mindact_run import MindActInput, MindActOptions
     from app.features.suites.records import Record
     from app.settings import Settings
@@ -296,6 +296,9 @@ def published_table(metrics: Mapping[str, Any]) -> Table:
 
 
 def _table(title: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
     return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title=title, title_justify="left")
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
 from app.console.connection import JsonOption
 from app.console.errors import Exit, Interrupted, WrongUsage
@@ -26,6 +24,8 @@ from app.features.suites.cli_suite_run import (
 from judges.suites.multimodal.readings import Counting
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from app.features.suites.multimodal import TildeInput, TildeOptions
     from app.features.suites.records import Record
     from app.settings import Settings
@@ -208,6 +208,9 @@ def tilde_table(metrics: Mapping[str, Any]) -> Table:
 
     Figures are ranges if steps were not judged.
     """
+    from rich import box
+    from rich.table import Table
+
     table = Table(
         box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title=_title(metrics), title_justify="left"
     )
@@ -228,6 +231,9 @@ PUBLISHED_TITLE = "Published by the dataset authors (as far as known): task succ
 
 def published_table() -> Table:
     """Return the known rows of the published leaderboard."""
+    from rich import box
+    from rich.table import Table
+
     from judges.suites.multimodal.report import PUBLISHED
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))

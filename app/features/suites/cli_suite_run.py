@@ -9,13 +9,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from app.console import event_loop
 from app.console.streams import stderr_console
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from app.features.suites.records import Record
     from app.features.suites.step_loop import Journal, Plan
     from app.settings import Settings
@@ -28,6 +28,15 @@ class StepProgress:
     """``StepWatcher`` that displays progress. Use it as a context manager."""
 
     def __init__(self, console: Console) -> None:
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
         self._console = console
         self._live = console.is_terminal
         self._sums = {"element_acc": 0.0, "action_f1": 0.0, "step_acc": 0.0}

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.features.suites.errors import PathNotAllowed
+from app.features.suites.settings import SuiteSettings
+from app.settings import Settings
 
 _MAX_CHARS = 1000
 _MAX_ENTRIES = 20_000
@@ -21,6 +23,11 @@ class DataFolders:
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = tuple(folders)
+
+    @classmethod
+    def of(cls, settings: Settings) -> DataFolders:
+        """Return the folders that the settings allow."""
+        return cls(settings.of(SuiteSettings).suite_data)
 
     def hide_folders(self, text: str) -> str:
         """Remove the allowed folders from paths in an error text: their location is internal to the operator."""

@@ -18,12 +18,12 @@ from app.features.suites.records import Record
 from app.features.suites.run_options import SuiteRunIn
 from app.features.suites.service_suite import PreparedRun, ServiceSuite
 from app.features.suites.step_loop import SuiteModel, run_steps
+from app.features.suites.storage import StepRow, all_records, begin_run, store_steps
 from app.jobs.errors import JobSuperseded
 from app.progress import Progress, ProgressCallback, Stage
 from app.storage.database import Database
 from app.storage.jobs import is_fence_valid
 from app.storage.records import Fence, Job
-from app.storage.suite_steps import StepRow, all_records, begin_run, store_steps
 from judges.llm.client import LLMClient
 from judges.suites.errors import SuiteError
 
@@ -61,7 +61,7 @@ async def run_suite(
         JobSuperseded: another attempt of the job has taken over.
         DatabaseUnavailable: the database cannot be reached.
     """
-    folders = DataFolders(runtime.settings.suite_data)
+    folders = DataFolders.of(runtime.settings)
     try:
         run = await asyncio.to_thread(
             service_suites()[job.task_id].prepare_run, options_json, folders, runtime.settings

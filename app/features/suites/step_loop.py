@@ -18,8 +18,8 @@ from app.engine.model_clients import ModelClients, folder_reply_cache
 from app.errors import AppError
 from app.features.suites.records import Record, is_final, without_trace
 from app.settings import Settings
-from judges.errors import JudgeError, LLMError, LLMRejected, ModelNotConfigured
-from judges.llm.client import LLMClient, LLMReply, LLMRequest
+from judges.errors import JudgeError, LLMError, LLMRejected
+from judges.llm.client import LLMClient, UnconfiguredLLM
 from judges.llm.observed import rejects_all_requests
 
 S_contra = TypeVar("S_contra", contravariant=True)
@@ -36,15 +36,7 @@ class SuiteModel:
     @classmethod
     def without_model(cls) -> SuiteModel:
         """Return a value for plans that ask no model."""
-        return cls(client=_NoModel(), model="")
-
-
-class _NoModel:
-    async def complete(self, request: LLMRequest) -> LLMReply:
-        raise ModelNotConfigured("this run asks no model")
-
-    async def aclose(self) -> None:
-        """Do nothing: no connection was opened."""
+        return cls(client=UnconfiguredLLM(), model="")
 
 
 class Plan(Protocol[S]):

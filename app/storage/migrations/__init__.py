@@ -1,1 +1,1 @@
-"""The steps that lead from an empty database to the present tables."""
+"""Migrations of the tables of the core."""

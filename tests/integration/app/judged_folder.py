@@ -106,7 +106,15 @@ class AnswerFolder:
         pages: CurrentPages | None = None,
     ) -> list[PlannedAnswer]:
         submissions = read_folder(self.root / "answers", "otter")
-        return plan(submissions, load_catalogue(settings), out=self.out, model=model, overwrite=overwrite, pages=pages)
+        return plan(
+            submissions,
+            load_catalogue(settings),
+            out=self.out,
+            model=model,
+            overwrite=overwrite,
+            pages=pages,
+            answers_root=self.root / "answers",
+        )
 
     async def evaluate(self, *, overwrite: bool = False, **overrides: Any) -> Sequence[AnswerEvaluation]:
         settings = self.settings(**overrides)

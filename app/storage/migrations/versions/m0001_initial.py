@@ -135,22 +135,6 @@ def upgrade() -> None:
     op.create_index("page_changes_by_key", "page_changes", ["key_sha256", "id"])
     op.create_index("page_changes_by_task", "page_changes", ["task_id", "id"])
     op.create_table(
-        "pairings",
-        sa.Column("id", sa.Text, nullable=False),
-        sa.Column("code_sha256", sa.Text, nullable=False),
-        sa.Column("owner", sa.Text, nullable=False),
-        sa.Column("sees_all_owners", sa.Boolean, nullable=False),
-        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("code_expires_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("token_sha256", sa.Text),
-        sa.Column("name", sa.Text),
-        sa.Column("paired_at", sa.DateTime(timezone=True)),
-        sa.Column("expires_at", sa.DateTime(timezone=True)),
-        sa.Column("revoked_at", sa.DateTime(timezone=True)),
-        sa.PrimaryKeyConstraint("id"),
-        sa.UniqueConstraint("code_sha256"),
-    )
-    op.create_table(
         "provider_pauses",
         sa.Column("provider", sa.Text, nullable=False),
         sa.Column("reason", sa.Text, nullable=False),
@@ -280,37 +264,6 @@ def upgrade() -> None:
     )
     op.create_index("results_by_agent", "results", ["agent", "task_id", "id"])
     op.create_index("results_by_owner", "results", ["owner", "id"])
-    op.create_table(
-        "suite_runs",
-        sa.Column("job_id", sa.Text, nullable=False),
-        sa.Column("identity", sa.Text, nullable=False),
-        sa.Column("total", sa.Integer, nullable=False),
-        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("job_id"),
-    )
-    op.create_table(
-        "suite_steps",
-        sa.Column("job_id", sa.Text, nullable=False),
-        sa.Column("position", sa.Integer, nullable=False),
-        sa.Column("task_id", sa.Text, nullable=False),
-        sa.Column("status", sa.Text, nullable=False),
-        sa.Column("element_acc", sa.Float),
-        sa.Column("action_f1", sa.Float),
-        sa.Column("step_acc", sa.Float),
-        sa.Column("record", sa.Text, nullable=False),
-        sa.Column("trace", sa.Text, nullable=False),
-        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("job_id", "position"),
-    )
-    op.create_table(
-        "bundle_roots",
-        sa.Column("result_id", sa.Text, nullable=False),
-        sa.Column("root_sha256", sa.Text, nullable=False),
-        sa.Column("content", sa.Boolean, nullable=False),
-        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
-        sa.ForeignKeyConstraint(["result_id"], ["results.id"], ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("result_id", "root_sha256"),
-    )
     op.create_table(
         "overrides",
         sa.Column("id", sa.Text, nullable=False),

@@ -37,7 +37,7 @@ async def submit(api: httpx.AsyncClient, **fields: Any) -> list[str]:
 
 async def wait_for_job(api: httpx.AsyncClient, job_id: str) -> dict[str, Any]:
     """Wait until the job has ended, and return it."""
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(240):
         while True:
             job: dict[str, Any] = (await api.get(f"/v1/jobs/{job_id}")).json()
             if job["status"] in FINAL_STATUSES:

@@ -69,7 +69,7 @@ def start(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM) ->
 
 
 async def paused(api: httpx.AsyncClient, job_id: str, *, or_done: bool = False) -> dict[str, Any]:
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(240):
         while True:
             job: dict[str, Any] = (await api.get(f"/v1/jobs/{job_id}")).json()
             if job["stage"] == "paused" or (or_done and job["status"] == "succeeded"):

@@ -18,15 +18,28 @@ from app.api.http_limits import LimitedHttpProtocol
 
 
 class ShortTimeouts(LimitedHttpProtocol):
-    """HTTP protocol with short timeouts for tests."""
+    """HTTP protocol for tests that reach a timeout."""
 
     head_timeout_s = 0.3
     write_timeout_s = 0.3
 
 
-@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
-def server(request: pytest.FixtureRequest) -> Iterator[uvicorn.Server]:
-    """Server in a separate thread, on either event loop. The service uses uvloop if it is available."""
+class LongTimeouts(LimitedHttpProtocol):
+    """HTTP protocol for all other tests: the client may be suspended for seconds."""
+
+    head_timeout_s = 240.0
+    write_timeout_s = 240.0
+
+
+LONG_REQUESTED = threading.Event()
+"""Set when ``/long`` is requested."""
+
+
+@contextlib.contextmanager
+def running_server(
+    loop_factory: Callable[[], asyncio.AbstractEventLoop], protocol: type[LimitedHttpProtocol]
+) -> Iterator[uvicorn.Server]:
+    """Run a server in a separate thread."""
     app = FastAPI()
 
     @app.get("/")
@@ -35,16 +48,18 @@ def server(request: pytest.FixtureRequest) -> Iterator[uvicorn.Server]:
 
     @app.get("/long")
     async def long() -> str:
+        LONG_REQUESTED.set()
         return "x" * 30_000_000
 
+    LONG_REQUESTED.clear()
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         listener.setblocking(False)
-        server = uvicorn.Server(uvicorn.Config(app, http=ShortTimeouts, ws="none", log_config=None, lifespan="off"))
+        server = uvicorn.Server(uvicorn.Config(app, http=protocol, ws="none", log_config=None, lifespan="off"))
 
         def run() -> None:
-            with asyncio.Runner(loop_factory=request.param) as runner:
+            with asyncio.Runner(loop_factory=loop_factory) as runner:
                 runner.run(server.serve(sockets=[listener]))
 
         thread = threading.Thread(target=run)
@@ -55,25 +70,48 @@ def server(request: pytest.FixtureRequest) -> Iterator[uvicorn.Server]:
         thread.join()
 
 
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def loop_factory(request: pytest.FixtureRequest) -> Callable[[], asyncio.AbstractEventLoop]:
+    """Either event loop. The service uses uvloop if it is available."""
+    factory: Callable[[], asyncio.AbstractEventLoop] = request.param
+    return factory
+
+
 @pytest.fixture
-def port(server: uvicorn.Server) -> int:
-    return server.config.port
+def port(loop_factory: Callable[[], asyncio.AbstractEventLoop]) -> Iterator[int]:
+    with running_server(loop_factory, LongTimeouts) as server:
+        yield server.config.port
+
+
+@pytest.fixture
+def impatient_server(loop_factory: Callable[[], asyncio.AbstractEventLoop]) -> Iterator[uvicorn.Server]:
+    with running_server(loop_factory, ShortTimeouts) as server:
+        yield server
 
 
 async def exchange(port: int, *parts: bytes, pause_s: float = 0.0) -> bytes:
-    """Send the parts and return everything received until the server closes the connection."""
+    """Send the parts and return everything received until the server closes the connection.
+
+    The response is read while sending, because the server resets the connection a while after its response.
+    """
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    try:
-        async with asyncio.timeout(120):
+    received = bytearray()
+
+    async def read() -> None:
+        with contextlib.suppress(ConnectionError):
+            while part := await reader.read(1 << 16):
+                received.extend(part)
+
+    async with asyncio.timeout(240):
+        reading = asyncio.create_task(read())
+        with contextlib.suppress(ConnectionError):
             for part in parts:
                 writer.write(part)
                 await writer.drain()
                 await asyncio.sleep(pause_s)
-            return await reader.read()
-    except ConnectionError:
-        return b""
-    finally:
-        await close(writer)
+        await reading
+    await close(writer)
+    return bytes(received)
 
 
 async def close(writer: asyncio.StreamWriter) -> None:
@@ -95,7 +133,7 @@ def problem(answer: bytes, status: int) -> dict:
 
 
 async def wait_until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(240):
         while not condition():  # noqa: ASYNC110 - the state is in another thread
             await asyncio.sleep(0.01)
 
@@ -145,20 +183,20 @@ async def test_too_large_head_returns_431(port: int):
     assert problem(await exchange(port, b"GET /" + b"a" * 200_000), 431)["code"] == "HEAD_TOO_LARGE"
 
 
-async def test_slow_head_returns_408(port: int):
+async def test_slow_head_returns_408(impatient_server: uvicorn.Server):
     slow = [b"GET / HTTP/1.1\r\n", *[b"X-A: a\r\n"] * 50]
-    assert problem(await exchange(port, *slow, pause_s=0.02), 408)["code"] == "TOO_SLOW"
+    assert problem(await exchange(impatient_server.config.port, *slow, pause_s=0.02), 408)["code"] == "TOO_SLOW"
 
 
-async def test_idle_connection_is_closed(port: int):
-    assert await exchange(port) == b""
+async def test_idle_connection_is_closed(impatient_server: uvicorn.Server):
+    assert await exchange(impatient_server.config.port) == b""
 
 
-async def test_connection_with_unread_response_is_closed(server: uvicorn.Server):
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.config.port, limit=1024)
+async def test_connection_with_unread_response_is_closed(impatient_server: uvicorn.Server):
+    reader, writer = await asyncio.open_connection("127.0.0.1", impatient_server.config.port, limit=1024)
     writer.write(b"GET /long HTTP/1.1\r\nHost: x\r\n\r\n")
-    await wait_until(lambda: bool(server.server_state.connections))
-    await wait_until(lambda: not server.server_state.connections)
+    await wait_until(LONG_REQUESTED.is_set)
+    await wait_until(lambda: not impatient_server.server_state.connections)
     received = 0
     with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
         while part := await reader.read(1 << 20):

@@ -101,7 +101,7 @@ async def count_shared_replies(database: Database) -> int:
 async def test_resubmission_on_other_machine_costs_no_request(machine: Machine, model: StandInLLM, database: Database):
     async with machine("one") as api:
         first = await judged(api)
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(240):
             while await count_shared_replies(database) < CALLS:  # noqa: ASYNC110 - the state is in the database
                 await asyncio.sleep(0.02)
         assert f'event="stored"}} {CALLS}' in (await api.get("/metrics")).text

@@ -11,6 +11,7 @@ import pytest
 
 from app.storage.database import Database
 from app.storage.records import Scope
+from tests.fakes.services import watch_pauses
 from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
 from tests.integration.app.api.conftest import OpenApi
 from tests.integration.app.api.test_owners import key_for
@@ -39,7 +40,7 @@ def with_model(model: StandInLLM) -> dict[str, Any]:
 
 
 async def wait_until_paused(api: httpx.AsyncClient, job_ids: list[str]) -> list[dict[str, Any]]:
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(240):
         while True:
             found = [(await api.get(f"/v1/jobs/{job_id}")).json() for job_id in job_ids]
             if all(job["stage"] == "paused" for job in found):
@@ -47,11 +48,14 @@ async def wait_until_paused(api: httpx.AsyncClient, job_ids: list[str]) -> list[
             await asyncio.sleep(0.05)
 
 
-async def test_paused_provider_gets_no_requests_and_jobs_finish_after_resume(open_api: OpenApi, model: StandInLLM):
+async def test_paused_provider_gets_no_requests_and_jobs_finish_after_resume(
+    open_api: OpenApi, model: StandInLLM, monkeypatch: pytest.MonkeyPatch
+):
+    pauses_read = watch_pauses(monkeypatch)
     async with open_api(**with_model(model)) as api:
         paused = (await api.post("/v1/providers/openai/pause", json=WHY)).json()
         assert (paused["provider"], paused["status"], paused["paused_by"]) == ("openai", "paused", "local")
-        await asyncio.sleep(1.5)  # longer than the polling interval of the workers
+        await pauses_read.wait()
         job_ids = await submit(api, answers=ANSWERS)
         jobs = await wait_until_paused(api, job_ids)
         assert model.calls == []

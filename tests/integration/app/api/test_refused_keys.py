@@ -14,13 +14,14 @@ import httpx
 import pytest
 
 from app.server.application import create_app
+from tests.fakes.llm import patient_circuits  # noqa: F401 - fixture
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
 from tests.integration.app.api.api_calls import submit, wait_for_job
 from tests.standin.faults import NO_ACCESS, NO_QUOTA, Fault
 from tests.standin.llm import StandInLLM
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("patient_circuits")]
 
 FRANCE = {"https://example.org/france": "Paris is the capital of France."}
 JOBS = 12
@@ -68,7 +69,7 @@ async def jobs(api: httpx.AsyncClient, job_ids: list[str]) -> list[dict[str, Any
 
 
 async def all_paused(api: httpx.AsyncClient, job_ids: list[str]) -> list[dict[str, Any]]:
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(240):
         while True:
             found = await jobs(api, job_ids)
             if all(job["stage"] == "paused" for job in found):
@@ -105,7 +106,7 @@ async def test_restart_with_invalid_key_costs_one_more_request(serve: Serve, mod
         job_ids = await submit(api, answers=ANSWERS)
         await all_paused(api, job_ids)
     async with serve("key-c") as api:
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(240):
             while len(model.calls) < 2:  # noqa: ASYNC110 - the stand-in counts
                 await asyncio.sleep(0.05)
         await all_paused(api, job_ids)

@@ -37,7 +37,7 @@ async def test_pipeline_result_matches_published_schema(open_api: OpenApi):
     Draft202012Validator(schema).validate(result)
     assert (result["status"], result["score"]["value"], result["final_score"]) == ("complete", 1.0, 1.0)
     assert (result["agent_name"], result["answer_name"], result["task_id"]) == ("demo", "answer_1.md", "capital")
-    assert (result["model"], result["judge"]["version"]) == ("lexical", "3")
+    assert (result["model"], result["script"]["version"]) == ("lexical", "3")
     assert "lexical baseline" in result["notice"]
     leaves = {leaf["id"]: leaf for leaf in result["eval_breakdown"][0]["verification_tree"]["children"]}
     assert leaves["paris"]["outcome"] == leaves["source"]["outcome"] == "passed"
@@ -69,7 +69,7 @@ async def test_broken_judge_file_fails_only_its_jobs(open_api: OpenApi):
 async def test_job_pauses_and_names_missing_model_key(open_api: OpenApi):
     async with open_api() as api:
         [job_id] = await submit(api, model="azure/some-model")
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(240):
             while not (job := (await api.get(f"/v1/jobs/{job_id}")).json())["error"]:  # noqa: ASYNC110 - over HTTP
                 await asyncio.sleep(0.02)
     assert (job["status"], job["stage"], job["error"]["code"]) == ("queued", "paused", "MODEL_NOT_CONFIGURED")

@@ -10,12 +10,19 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.integration.app.api.api_calls import assert_problem, submission_body
+from tests.integration.app.api.api_calls import assert_problem, submission_body, submit, wait_for_job
 from tests.integration.app.api.conftest import OpenApi
 
 pytestmark = pytest.mark.postgres
 
 MIB = 1024 * 1024
+
+
+def reply(text: str, *, start: int, end: int) -> dict[str, Any]:
+    """Return a reply of OpenAI with one citation."""
+    cited = {"type": "url_citation", "start_index": start, "end_index": end, "url": "https://a.example/", "title": "A"}
+    content = {"type": "output_text", "text": text, "annotations": [cited]}
+    return {"output": [{"type": "message", "role": "assistant", "content": [content]}]}
 
 
 async def nothing_stored(api: httpx.AsyncClient) -> bool:
@@ -52,7 +59,19 @@ async def test_submission_creates_one_job_per_answer(api: httpx.AsyncClient):
         ({"answers": "text"}, "answers"),
         ({"answers": [{"name": "answer_1", "text": ""}]}, "answers.0.text"),
         ({"answers": [{"name": "a/b", "text": "x"}]}, "answers.0.name"),
-        ({"answers": [{"name": "answer_1"}]}, "answers.0.text"),
+        ({"answers": [{"name": "answer_1"}]}, "answers.0"),
+        ({"answers": [{"name": "answer_1", "text": "x", "reply": {"output": []}}]}, "answers.0"),
+        ({"answers": [{"name": "answer_1", "reply": "x"}]}, "answers.0.reply"),
+        ({"answers": [{"name": "answer_1", "reply": {"id": "x"}}]}, "answers.0.reply"),
+        ({"answers": [{"name": "answer_1", "reply": {"output": []}}]}, "answers.0.reply"),
+        (
+            {"answers": [{"name": "a", "reply": reply("It is Paris.", start=3, end=99)}]},
+            "answers.0.reply.output.0.content.0.annotations.0.end_index",
+        ),
+        (
+            {"answers": [{"name": "a", "reply": reply("It is Paris.", start=-3, end=9)}]},
+            "answers.0.reply.output.0.content.0.annotations.0.start_index",
+        ),
         ({"answers": [{"name": "a", "text": "x"}, {"name": "a.md", "text": "y"}]}, "answers.1.name"),
         ({"answers": [{"name": "a", "text": "nul \0"}]}, "answers.0.text"),
         ({"answers": [{"name": "a", "text": "x", "extra": 1}]}, "answers.0.extra"),
@@ -103,6 +122,34 @@ async def test_answer_over_one_mebibyte_returns_413(api: httpx.AsyncClient):
     answers = [{"name": "a", "text": "x" * (MIB + 1)}]
     read = assert_problem(await api.post("/v1/submissions", json=submission_body(answers=answers)), 413)
     assert [error["path"] for error in read["errors"]] == ["answers.0.text"]
+    assert await nothing_stored(api)
+
+
+async def test_reply_is_stored_as_markdown_with_its_citations_as_links(open_api: OpenApi):
+    answers = [{"name": "answer_1", "reply": reply("東京😀 is Paris. So.", start=0, end=13)}]
+    async with open_api(workers=1) as api:
+        (job_id,) = await submit(api, answers=answers)
+        job = await wait_for_job(api, job_id)
+        stored = await api.get(f"/v1/results/{job['result_id']}/answer")
+    assert stored.text == "東京😀 is Paris ([A](https://a.example/)). So."
+
+
+async def test_repeated_reply_with_the_same_idempotency_key_is_stored_once(api: httpx.AsyncClient):
+    def send(text: str) -> Any:
+        answers = [{"name": "answer_1", "reply": reply(text, start=0, end=3)}]
+        body = submission_body(answers=answers)
+        return api.post("/v1/submissions", json=body, headers={"Idempotency-Key": "k"})
+
+    first, second, other = await send("It is Paris."), await send("It is Paris."), await send("It is Lyon.")
+    assert first.status_code == second.status_code == 202
+    assert first.json() == second.json()
+    assert_problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
+
+
+async def test_reply_over_one_mebibyte_returns_413(api: httpx.AsyncClient):
+    answers = [{"name": "a", "reply": reply("x" * (2 * MIB), start=0, end=1)}]
+    read = assert_problem(await api.post("/v1/submissions", json=submission_body(answers=answers)), 413)
+    assert [error["path"] for error in read["errors"]] == ["answers.0.reply"]
     assert await nothing_stored(api)
 
 

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from app.server.application import create_app
+from tests.fakes.llm import patient_circuits  # noqa: F401 - fixture
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
 from tests.integration.app.api.api_calls import submit, wait_for_job
@@ -21,7 +22,7 @@ from tests.standin.call import Call
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("patient_circuits")]
 
 FRANCE = {"https://example.org/france": "Paris is the capital of France."}
 ANSWERS = [{"name": f"answer_{nth}", "text": f"It is Paris, for the {nth}th time."} for nth in range(6)]
@@ -62,7 +63,7 @@ async def api(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM
 
 
 async def all_paused(api: httpx.AsyncClient, job_ids: list[str]) -> list[dict[str, Any]]:
-    async with asyncio.timeout(15.0):
+    async with asyncio.timeout(240):
         while True:
             found = [(await api.get(f"/v1/jobs/{job_id}")).json() for job_id in job_ids]
             if all(job["stage"] == "paused" for job in found):

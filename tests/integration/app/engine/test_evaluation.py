@@ -21,6 +21,16 @@ from tests.integration.app.judged_folder import ANSWER, JUDGE, RAISES, SCRIPT, S
 from tests.standin.faults import EMPTY
 from tests.standin.llm import StandInLLM
 
+DATED_SCRIPT = SCRIPT.replace(
+    "    return evaluator",
+    """
+    import os
+    from mind2web2.results import eval_date
+    dates = {"variable": os.environ.get("MIND2WEB2_EVAL_DATE"), "function": eval_date()}
+    evaluator.add_custom_info(dates, "dates")
+    return evaluator""",
+)
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> AnswerFolder:
@@ -66,6 +76,57 @@ async def test_valid_result_is_reused(folder: AnswerFolder) -> None:
     assert third.path != first.path
 
 
+async def test_old_result_is_superseded_even_if_judging_fails(folder: AnswerFolder) -> None:
+    (first,) = await folder.evaluate()
+    assert first.path is not None
+    folder.write_judge("bridge", RAISES.replace("raises", "bridge"))
+    (failed,) = await folder.evaluate()
+    assert failed.outcome.result is None
+    assert [path.name for path in first.path.parent.iterdir()] == ["superseded"]
+    assert [path.name for path in (first.path.parent / "superseded").iterdir()] == [first.path.name]
+
+
+async def test_metadata_is_copied_and_removed_with_the_original(folder: AnswerFolder) -> None:
+    metadata = folder.root / "answers" / "otter" / "bridge" / "answer_1.meta.json"
+    metadata.write_text('{"time_seconds": 60}')
+    await folder.evaluate()
+    copy = folder.out / "otter" / "bridge" / "answer_1" / "answer_1.meta.json"
+    assert copy.read_text() == metadata.read_text()
+    metadata.unlink()
+    (reused,) = await folder.evaluate()
+    assert reused.reused and not copy.exists()
+
+
+async def test_each_check_is_one_record_in_the_log_of_the_answer(folder: AnswerFolder) -> None:
+    (judged,) = await folder.evaluate()
+    assert judged.path is not None
+    log = folder.out / "otter" / "bridge" / "answer_1" / "logs" / f"{judged.path.name[:15]}_answer_1.jsonl"
+    checks = [record for line in log.read_text().splitlines() if "node_id" in (record := json.loads(line))]
+    assert [(check["node_id"], check["url"], check["passed"]) for check in checks] == [
+        ("year", "https://towns.example/vellmar", True),
+        ("arches", "https://towns.example/arches", False),
+    ]
+    assert set(checks[0]) >= {"claim", "votes", "reasoning", "status"}
+
+
+@pytest.mark.parametrize("source", [JUDGE, DATED_SCRIPT], ids=["native judge", "public script"])
+@pytest.mark.parametrize("isolate", [False, True])
+async def test_evaluation_date_reaches_the_script_and_is_an_input_of_the_result(
+    folder: AnswerFolder, source: str, isolate: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.write_judge("bridge", source)
+    monkeypatch.setenv("MIND2WEB2_EVAL_DATE", "2026-10-31")
+    (judged,) = await folder.evaluate(isolate=isolate)
+    result = judged.outcome.result
+    assert result is not None and result["eval_date"] == "2026-10-31"
+    if source is DATED_SCRIPT:
+        assert result["eval_breakdown"][0]["info"] == [{"dates": {"variable": "2026-10-31", "function": "2026-10-31"}}]
+    assert (await folder.evaluate(isolate=isolate))[0].reused
+    monkeypatch.delenv("MIND2WEB2_EVAL_DATE")
+    (again,) = await folder.evaluate(isolate=isolate)
+    assert (again.reused, again.planned.reason) == (False, "eval_date changed")
+
+
 async def test_changed_answer_judge_or_model_is_judged_again(folder: AnswerFolder) -> None:
     await folder.evaluate()
     settings = folder.settings()
@@ -94,7 +155,13 @@ async def test_failing_judge_does_not_affect_others(folder: AnswerFolder) -> Non
     assert "my own bug" in (ended["raises"].error or "")
     assert "ZeroDivisionError" in (ended["raises"].error or "")
     assert sorted(folder.observer.finished_tasks) == sorted(ended)
-    assert not (folder.out / "otter" / "raises").exists()
+    assert not (folder.out / "otter" / "unheard_of").exists()
+    for task, error in (("raises", "my own bug"), ("unreadable", "invalid syntax")):
+        answer = folder.out / "otter" / task / "answer_1"
+        note = json.loads((answer / "failed.json").read_text())
+        assert note["answer_name"] == "answer_1.md" and error in note["error"] + note["traceback"]
+        assert not (answer / "results").exists()
+        assert len(list((answer / "logs").glob("*_answer_1.log"))) == 1
 
 
 async def test_public_scripts_and_native_judges_share_the_pipeline(folder: AnswerFolder) -> None:
@@ -107,8 +174,14 @@ async def test_public_scripts_and_native_judges_share_the_pipeline(folder: Answe
 
     assert ended["script"].result is not None
     assert ended["script"].result["final_score"] == 1.0
+    for judged in ended.values():
+        assert judged.result is not None
+        usage = judged.result["judge_usage"]
+        assert usage["served_models"] == {"lexical": usage["requests"]}
+        assert usage["requests"] >= 2
+        assert (usage["failed_requests"], usage["rejections"], usage["harness_failures"]) == (0, [], [])
     assert all(again.reused for again in await folder.evaluate())
-    assert ended["script"].result["judge"]["kind"] == "mind2web2"
+    assert ended["script"].result["script"]["kind"] == "mind2web2"
     assert ended["script"].result["answer_name"] == "answer_1.md"
 
 
@@ -125,8 +198,10 @@ async def test_pages_of_next_task_load_during_judging(folder: AnswerFolder, tmp_
     mark = tmp_path / "pages are there"
 
     class MarkingCache(PublicCache):
-        async def import_pages(self, runtime: Runtime, agent: str, task_id: str, urls: Iterable[str]) -> ImportSummary:
-            done = await super().import_pages(runtime, agent, task_id, urls)
+        async def import_pages(
+            self, runtime: Runtime, agent: str, task_id: str, urls: Iterable[str], *, with_parts: bool = False
+        ) -> ImportSummary:
+            done = await super().import_pages(runtime, agent, task_id, urls, with_parts=with_parts)
             if task_id == "script":
                 mark.touch()
             return done
@@ -138,7 +213,7 @@ async def test_pages_of_next_task_load_during_judging(folder: AnswerFolder, tmp_
     folder.cache_page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.", task="script")
     folder.public = MarkingCache(folder.root / "cache")
 
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(240):
         ended = await folder.evaluate(max_tasks=1)
 
     assert folder.observer.finished_tasks == ["bridge", "script"]
@@ -201,7 +276,7 @@ async def test_invalid_key_stops_after_one_call_without_result(folder: AnswerFol
             await folder.evaluate(model="openai/gpt-6-luna", openai_api_key="key-a", openai_base_url=server.base_url)
 
     assert len(server.calls) == 1
-    assert not (folder.out / "otter" / "bridge").exists()
+    assert not list(folder.out.rglob("results"))
 
 
 @pytest.mark.parametrize("source", [JUDGE, SCRIPT_OF_TWO], ids=["native judge", "public script"])

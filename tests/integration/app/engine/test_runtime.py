@@ -60,7 +60,7 @@ async def test_answer_is_judged_without_a_database(tmp_path: Path, judges: Path)
             runtime, judge=judge, agent="demo", answer=answer, result_id="res_1", progress=reported.append
         )
     assert (result["id"], result["final_score"], result["status"]) == ("res_1", 1.0, "complete")
-    assert result["judge"]["script_sha256"] == judge.sha256
+    assert result["script"]["sha256"] == judge.sha256
     assert result["answer_sha256"] == answer.sha256
     assert [progress.stage for progress in reported] == sorted(
         {progress.stage for progress in reported}, key=list(Stage).index
@@ -73,7 +73,7 @@ async def test_public_script_runs_in_the_same_pipeline(tmp_path: Path, judges: P
         answer = Answer(name="answer_1.md", text="The capital of France is Paris.")
         result = await evaluate(runtime, judge=runtime.judge("script"), agent="demo", answer=answer)
     assert (result["agent_name"], result["answer_name"], result["id"]) == ("demo", "answer_1.md", None)
-    assert (result["model"], result["judge_model"], result["judge"]["name"]) == (
+    assert (result["model"], result["judge_model"], result["script"]["name"]) == (
         "lexical",
         "lexical",
         "evaluate_answer",

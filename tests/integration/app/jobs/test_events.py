@@ -90,7 +90,7 @@ async def test_follower_gets_final_state_after_lost_connection(rig: Rig):
             )
         async with rig.running_worker(ScriptedEvaluation()):
             await rig.wait_for_job(job_id)
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(240):
             seen = await following
     assert seen[-1].status is JobStatus.SUCCEEDED
 

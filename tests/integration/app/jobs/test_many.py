@@ -63,7 +63,7 @@ async def test_one_worker_runs_a_hundred_jobs_at_once(rig: Rig):
     gate = asyncio.Event()
     evaluation = ScriptedEvaluation(gate=gate)
     async with rig.running_worker(evaluation, concurrency=100, deadline_s=600.0):
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(240):
             while len(evaluation.started) < len(jobs):  # noqa: ASYNC110 - counted by the evaluation
                 await asyncio.sleep(0.05)
         gate.set()
@@ -84,12 +84,12 @@ class JumpingClock:
 async def test_clock_jumps_lose_no_lease_and_keep_job_times_ordered(rig: Rig):
     jobs = await rig.submit("one", "two", "three")
     evaluation = ScriptedEvaluation(gate=(gate := asyncio.Event()))
-    worker = rig.worker(evaluation, drain_s=5.0)
+    worker = rig.worker(evaluation, drain_s=60.0)
     worker._execution._clock = JumpingClock()
     running = asyncio.create_task(worker.run())
     await evaluation.running.wait()
-    await asyncio.sleep(1.5)
-    assert await rig.takeover.sweep() == 0
+    async with Rig.opened(rig.database) as other:
+        assert await other.takeover.sweep() == 0
     gate.set()
     ended = [await rig.wait_for_job(job_id, within_s=120.0) for job_id in jobs]
     running.cancel()

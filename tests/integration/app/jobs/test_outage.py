@@ -35,7 +35,6 @@ def crash(folder: Path) -> None:
     os.kill(int((folder / "postgres" / "postmaster.pid").read_text().splitlines()[0]), signal.SIGKILL)
 
 
-@pytest.mark.timeout(90)
 async def test_jobs_survive_a_crash_of_the_database(folder: Path):
     server = EmbeddedPostgres(folder)
     url = await asyncio.to_thread(server.start)
@@ -48,7 +47,7 @@ async def test_jobs_survive_a_crash_of_the_database(folder: Path):
             running, waiting = await rig.submit("one", "two")
             gate = asyncio.Event()
             evaluation = ScriptedEvaluation(gate=gate)
-            await stack.enter_async_context(rig.running_worker(evaluation, concurrency=1, drain_s=1.0))
+            await stack.enter_async_context(rig.running_worker(evaluation, concurrency=1, drain_s=60.0))
             await evaluation.running.wait()
             await asyncio.to_thread(crash, folder)
             gate.set()  # the result is ready while the database is down

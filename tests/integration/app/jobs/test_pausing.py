@@ -17,7 +17,7 @@ WRONG_KEY = LLMRejected(f"401 no such key {CANARY}", status=401, scope=Rejection
 
 
 async def wait_until(rig: Rig, job_id: str, holds: Callable[[Job], bool]) -> Job:
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(240):
         while not holds(job := await rig.job(job_id)):  # noqa: ASYNC110 - the state is in the database
             await asyncio.sleep(0.02)
     return job

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -126,7 +127,7 @@ async def test_superseded_worker_stops_at_next_progress_report(rig: Rig):
 
     async def judging() -> None:
         writer.report(Progress(stage=Stage.JUDGING, leaves_done=1, leaves_total=2))
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
 
     with pytest.raises(JobSuperseded):
         await writer.run_with(judging())
@@ -154,8 +155,22 @@ async def test_sweep_ignores_jobs_of_live_workers(rig: Rig):
     [job_id] = await rig.submit("one")
     gate = asyncio.Event()
     evaluation = ScriptedEvaluation(gate=gate)
-    async with rig.running_worker(evaluation, drain_s=5.0):
+    async with rig.running_worker(evaluation, drain_s=60.0), Rig.opened(rig.database) as other:
         await evaluation.running.wait()
+        assert await other.takeover.sweep() == 0
+        gate.set()
+        assert (await rig.wait_for_job(job_id)).attempts == 1
+
+
+async def test_worker_that_was_suspended_keeps_its_jobs(rig: Rig):
+    """Its heartbeat is late when its sweep runs."""
+    [job_id] = await rig.submit("one")
+    gate = asyncio.Event()
+    evaluation = ScriptedEvaluation(gate=gate)
+    async with rig.running_worker(evaluation, drain_s=60.0):
+        await evaluation.running.wait()
+        async with rig.database.begin() as connection:
+            await connection.execute(text("DELETE FROM procrastinate_workers"))  # as if the heartbeat was too old
         assert await rig.takeover.sweep() == 0
         gate.set()
         assert (await rig.wait_for_job(job_id)).attempts == 1
@@ -189,14 +204,26 @@ class CancellationSwallowingQueue(JobQueue):
     async def stalled(self, seconds: float) -> list[int]:
         self.asked.set()
         with suppress(asyncio.CancelledError):
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         return []
 
 
-async def test_sweep_ends_after_swallowed_cancellation(database: Database):
+async def test_worker_ends_after_a_swallowed_cancellation_of_its_sweep(rig: Rig, database: Database):
     queue = CancellationSwallowingQueue(database)
-    sweeping = asyncio.create_task(Takeover(database, queue, clock=SystemClock(), stalled_s=1.0).run())
-    await asyncio.wait_for(queue.asked.wait(), 120)
+    takeover = Takeover(database, queue, clock=SystemClock(), stalled_s=1.0)
+    sweeping = asyncio.create_task(replace(rig, takeover=takeover).worker(ScriptedEvaluation()).run())
+    await asyncio.wait_for(queue.asked.wait(), 240)
     sweeping.cancel()
-    await asyncio.wait({sweeping}, timeout=10)
+    await asyncio.wait({sweeping}, timeout=240)
     assert sweeping.cancelled()
+
+
+@pytest.mark.parametrize(("workers", "interval_s"), [(1, 1.0), (4, 1.0), (40, 10.0), (1000, 30.0)])
+async def test_many_workers_sweep_less_often_each(rig: Rig, database: Database, workers: int, interval_s: float):
+    """Lost jobs are still taken over in time, because so many sweep."""
+    takeover = Takeover(database, rig.queue, clock=SystemClock(), stalled_s=6.0)
+    async with database.begin() as connection:
+        register = text("SELECT procrastinate_register_worker_v1() FROM generate_series(1, :workers)")
+        await connection.execute(register, {"workers": workers})
+    await takeover.sweep()
+    assert takeover.interval_s == interval_s

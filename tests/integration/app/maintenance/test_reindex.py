@@ -126,7 +126,7 @@ asyncio.run(main())
 
 
 def _run_program(program: str, *arguments: str) -> int:
-    return subprocess.run([sys.executable, "-c", program, *arguments], check=False, timeout=60).returncode
+    return subprocess.run([sys.executable, "-c", program, *arguments], check=False, timeout=240).returncode
 
 
 async def test_capture_of_process_killed_before_row_is_adopted(

@@ -238,7 +238,7 @@ async def test_prune_keeps_pages_of_corrections_in_force(shelf: RetentionStore):
         for number, page in enumerate((in_force, undone)):
             edit = PageChange(
                 id=f"chg_{number}", action=ChangeAction.EDIT, key_sha256="k", url="u", reason="", by="a", key_owner="a",
-                created_at=now,
+                for_owner=None, created_at=now,
             )  # fmt: skip
             await insert_change(connection, edit, shows=[page])
         undo = replace(edit, id="chg_undo", action=ChangeAction.UNDO, undoes=edit.id)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -12,10 +14,15 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import ProgrammingError
 
 from app.errors import InvalidSettings
+from app.features import FEATURES
+from app.observability.metrics import Metrics
+from app.service import open_service
+from app.settings import MIN_CONNECTIONS
 from app.storage.database import Database, connect_database, open_database
 from app.storage.errors import DatabaseTooNew, DatabaseUnavailable
-from app.storage.migrate import _SCRIPTS, _newest_revision, migrate
+from app.storage.migrate import History, histories, migrate
 from app.storage.tables import metadata
+from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
 
 pytestmark = pytest.mark.postgres
@@ -31,6 +38,11 @@ def empty_url(postgres_url: str):
 
 
 async def test_migrations_match_the_metadata(database: Database):
+    for feature in FEATURES:
+        if feature.tables:
+            import_module(f"app.features.{feature.name}.storage")
+    assert {"jobs", *(table for feature in FEATURES for table in feature.tables)} <= set(metadata.tables)
+
     def differences(connection: Connection) -> Any:
         ours = {"include_name": lambda name, kind, parents: kind != "table" or name in metadata.tables}
         options = {**ours, "compare_server_default": True}
@@ -45,8 +57,19 @@ async def test_migration_is_idempotent(database: Database):
         await migrate(connection)
 
 
-def test_scripts_are_named_after_their_revisions():
-    assert ScriptDirectory(str(_SCRIPTS)).get_current_head() == _newest_revision()
+@pytest.mark.parametrize("history", histories(), ids=lambda history: history.version_table)
+def test_scripts_are_named_after_their_revisions(history: History):
+    assert ScriptDirectory(str(history.scripts)).get_current_head() == history.newest_revision
+
+
+async def test_tables_of_features_from_before_they_had_migrations_are_kept(database: Database):
+    async with database.begin() as connection:
+        await connection.execute(text("DROP TABLE alembic_version_suites"))
+        await connection.execute(text("ALTER TABLE suite_runs ADD COLUMN kept text"))
+        await migrate(connection)
+        await connection.execute(text("SELECT kept FROM suite_runs"))
+        revision = await connection.execute(text("SELECT version_num FROM alembic_version_suites"))
+        assert revision.scalar_one() == "0001"
 
 
 async def test_concurrent_processes_can_migrate_an_empty_database(empty_url: str):
@@ -68,9 +91,10 @@ async def test_interrupted_migration_is_rolled_back(empty_url: str):
             assert tables.scalar_one() == 0
 
 
-async def test_newer_database_is_rejected(database: Database, database_url: str):
+@pytest.mark.parametrize("version_table", ["alembic_version", "alembic_version_suites"])
+async def test_newer_database_is_rejected(database: Database, database_url: str, version_table: str):
     async with database.begin() as connection:
-        await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        await connection.execute(text(f"UPDATE {version_table} SET version_num = '9999'"))
     with pytest.raises(DatabaseTooNew, match="9999"):
         async with open_database(settings_for_tests(database_url=database_url)):
             pass
@@ -100,3 +124,35 @@ async def test_invalid_database_url_is_rejected_with_setting_name(url: str):
     with pytest.raises(InvalidSettings, match="ASSAY_DATABASE_URL"):
         async with open_database(settings_for_tests(database_url=url)):
             pass
+
+
+async def test_service_opens_at_most_the_configured_number_of_connections(database_url: str, tmp_path: Path):
+    settings = settings_for_tests(data_dir=tmp_path, database_url=database_url, database_connections=MIN_CONNECTIONS)
+    queries = 2 * MIN_CONNECTIONS
+
+    async def count(connection: psycopg.AsyncConnection) -> int:
+        query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        row = await (await connection.execute(query)).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    async def sleep(database: Database) -> None:
+        async with database.begin() as connection:
+            await connection.execute(text("SELECT pg_sleep(0.2)"))
+
+    async def sleep_directly(database: Database) -> None:
+        async with database.pooled_connection() as connection:
+            await connection.execute("SELECT pg_sleep(0.2)")
+
+    opened = open_service(settings, concurrency=4, metrics=Metrics(), runtime=scripted_runtime(tmp_path))
+    async with (
+        await psycopg.AsyncConnection.connect(database_url, autocommit=True) as watching,
+        opened as service,
+        asyncio.TaskGroup() as group,
+    ):
+        held = [group.create_task(query(service.database)) for _ in range(queries) for query in (sleep, sleep_directly)]
+        counts = []
+        while not all(one.done() for one in held):
+            counts.append(await count(watching))
+        counts.append(await count(watching))  # the connections stay open
+    assert MIN_CONNECTIONS // 2 < max(counts) <= MIN_CONNECTIONS

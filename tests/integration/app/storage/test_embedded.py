@@ -47,7 +47,7 @@ def folder() -> Iterator[Path]:
 
 def is_running(url: str) -> bool:
     try:
-        with psycopg.connect(url, connect_timeout=2) as connection:
+        with psycopg.connect(url, connect_timeout=240) as connection:
             return connection.execute("SELECT 1").fetchone() == (1,)
     except psycopg.OperationalError:
         return False

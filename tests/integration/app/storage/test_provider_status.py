@@ -14,8 +14,10 @@ from app.storage.database import connect_database
 from app.storage.provider_status import SharedProviderStatus
 from judges.errors import LLMCircuitOpen, LLMRejected, RejectionScope
 from judges.llm.circuit import CircuitBreaker, CircuitState
+from tests.fakes.llm import patient_circuits  # noqa: F401 - fixture
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("patient_circuits")]
+
 
 KEY, MODEL = "openai:abc", "gpt-6-luna"
 REFUSED = LLMRejected("401 wrong key sk-canary", status=401, scope=RejectionScope.ENDPOINT)
@@ -44,6 +46,11 @@ class Process:
     circuit: CircuitBreaker
 
 
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait({task})
+
+
 @pytest.fixture
 async def processes(database_url: str) -> AsyncIterator[list[Process]]:
     async with AsyncExitStack() as stack:
@@ -53,14 +60,15 @@ async def processes(database_url: str) -> AsyncIterator[list[Process]]:
             status = SharedProviderStatus(database, redact=lambda said: said.replace("sk-canary", "[redacted]"))
             circuit = CircuitBreaker()
             status.register(KEY, circuit)
+            await status.update_pauses()  # SQLAlchemy leaks its first connection if it is cancelled while it opens it
             listening = asyncio.create_task(status.run())
-            stack.callback(listening.cancel)
+            stack.push_async_callback(_end, listening)
             found.append(Process(status, circuit))
         yield found
 
 
 async def wait_for_state(process: Process, state: CircuitState) -> None:
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(240):
         while process.circuit.state(MODEL) is not state:  # noqa: ASYNC110 - set by another process
             await asyncio.sleep(0.05)
 
@@ -113,7 +121,7 @@ async def test_recovery_is_probed_once_and_shared(processes: list[Process], data
     ended = await asyncio.gather(*asked, return_exceptions=True)
     assert working.calls == 1
     assert [isinstance(one, LLMCircuitOpen) for one in ended].count(True) == 1
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(240):
         for process in processes:
             while process.circuit.rejection(MODEL) is not None:  # noqa: ASYNC110 - set by another process
                 await asyncio.sleep(0.05)

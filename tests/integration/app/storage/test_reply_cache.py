@@ -51,7 +51,7 @@ class Process:
         self.lookups += event in ("missing", "failed")
 
     async def wait_for_event(self, event: Event, count: int = 1) -> None:
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(240):
             while self.events[event] < count:  # noqa: ASYNC110 - counted by a callback
                 await asyncio.sleep(0.01)
 
@@ -135,17 +135,18 @@ async def test_least_recently_used_entries_are_evicted(database: Database):
             for number in range(20):
                 await process.replies.put(f"{batch * 20 + number:064x}", reply("x" * 2_000))
             await process.wait_for_event("stored", 20 * (batch + 1))
-        async with asyncio.timeout(120), database.begin() as connection:
+        async with asyncio.timeout(240), database.begin() as connection:
             while (await cache_size(connection)).bytes > 100_000:  # noqa: ASYNC110 - the state is in the database
                 await asyncio.sleep(0.02)
         assert await process.replies.get(f"{59:064x}") is not None
         assert await process.replies.get(f"{0:064x}") is None
 
 
-async def test_lost_database_is_a_cache_miss(two_workers: tuple[Process, Process]):
+async def test_lost_database_is_a_cache_miss(two_workers: tuple[Process, Process], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("app.storage.reply_cache._UNAVAILABLE_S", 240.0)
     first, _ = two_workers
     await change(first.database, "ALTER TABLE llm_cache RENAME TO elsewhere")
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(240):
         assert await first.replies.get(KEY) is None
         assert await first.replies.get(KEY) is None
     assert first.events["failed"] == 1, "it is left alone for a while"
@@ -154,11 +155,15 @@ async def test_lost_database_is_a_cache_miss(two_workers: tuple[Process, Process
     assert first.events["stored"] == 0
 
 
-async def test_hanging_database_is_a_cache_miss(two_workers: tuple[Process, Process], database: Database):
+async def test_hanging_database_is_a_cache_miss(
+    two_workers: tuple[Process, Process], database: Database, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("app.storage.reply_cache._READ_TIMEOUT_S", 1.0)
+    monkeypatch.setattr("app.storage.reply_cache._UNAVAILABLE_S", 240.0)
     first, _ = two_workers
     async with database.begin() as connection:
         await connection.execute(text("LOCK TABLE llm_cache"))
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(240):
             found = await asyncio.gather(*(first.replies.get(f"{number:064x}") for number in range(50)))
     assert found == [None] * 50
     assert first.events["failed"] == 1
@@ -179,7 +184,7 @@ async def test_pending_writes_are_flushed_and_lookups_end_at_shutdown(
         waiting = asyncio.create_task(ending.replies.get(OTHER))
         await asyncio.sleep(0)
         await ending.replies.put(KEY, reply())
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(240):
         assert await waiting is None
         assert await ending.replies.get(OTHER) is None
     assert await two_workers[0].replies.get(KEY) is not None

@@ -32,10 +32,10 @@ class ConcurrencyCounter:
 
 @pytest.fixture
 async def processes(database_url: str) -> AsyncIterator[list[SharedSlots]]:
-    """Three processes with separate connections. Leases expire after one second."""
+    """Three processes with separate connections. Leases do not expire while a process is suspended for seconds."""
     async with AsyncExitStack() as stack:
         databases = [await stack.enter_async_context(connect_database(database_url)) for _ in range(3)]
-        slots = [SharedSlots(database, ttl_s=1.0) for database in databases]
+        slots = [SharedSlots(database, ttl_s=240.0) for database in databases]
         for slot in slots:
             stack.push_async_callback(slot.aclose)
         yield slots
@@ -48,7 +48,7 @@ async def rows(database: Database) -> int:
 
 async def test_processes_share_the_limit_fairly(processes: list[SharedSlots]):
     counter = ConcurrencyCounter()
-    async with asyncio.timeout(120), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(240), asyncio.TaskGroup() as group:
         for nth, slots in enumerate(processes):
             for _ in range(40):
                 group.create_task(counter.visit(slots.semaphore("llm", 5), str(nth)))
@@ -60,7 +60,7 @@ async def test_processes_share_the_limit_fairly(processes: list[SharedSlots]):
 
 async def test_single_process_uses_all_slots(processes: list[SharedSlots]):
     counter = ConcurrencyCounter()
-    async with asyncio.timeout(120), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(240), asyncio.TaskGroup() as group:
         for _ in range(40):
             group.create_task(counter.visit(processes[0].semaphore("llm", 8), "it"))
     assert counter.most == 8
@@ -73,49 +73,52 @@ async def test_slots_are_separate_per_name(processes: list[SharedSlots]):
 
 async def test_slots_without_linger_are_released_immediately(processes: list[SharedSlots]):
     for slots in processes:
-        async with asyncio.timeout(120), slots.semaphore("host", 1, linger_s=0):
+        async with asyncio.timeout(240), slots.semaphore("host", 1, linger_s=0):
             pass
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(240):
         while await rows(processes[0].database):  # noqa: ASYNC110 - the state is in the database
             await asyncio.sleep(0.02)
 
 
 @asynccontextmanager
-async def stalled_process(slots: SharedSlots, name: str) -> AsyncIterator[None]:
-    """Hold every slot without renewing or releasing it, like a stalled process."""
+async def stalled_process(database: Database, name: str) -> AsyncIterator[SharedSlots]:
+    """Hold every slot without renewing or releasing it, like a stalled process. The lease expires after a second."""
+    slots = SharedSlots(database, ttl_s=1.0)
     places = slots.semaphore(name, 2)
     async with places, places:
         keeper = places._lease_task
         assert keeper is not None
         keeper.cancel()
         await asyncio.wait({keeper})
-        yield
+        yield slots
+    await slots.aclose()
 
 
 async def test_slots_of_stalled_process_expire(processes: list[SharedSlots]):
-    async with stalled_process(processes[0], "llm"), asyncio.timeout(120), processes[1].semaphore("llm", 2):
+    stalled = stalled_process(processes[0].database, "llm")
+    async with stalled, asyncio.timeout(240), processes[1].semaphore("llm", 2):
         pass
 
 
 async def test_stalled_process_loses_its_slots(processes: list[SharedSlots]):
     counter = ConcurrencyCounter()
-    async with stalled_process(processes[0], "llm"):
+    async with stalled_process(processes[0].database, "llm") as stalled:
         await asyncio.sleep(1.1)
         others = processes[1].semaphore("llm", 2)
-        async with asyncio.timeout(120), others, others:
-            late = asyncio.create_task(counter.visit(processes[0].semaphore("llm", 2), "late"))
+        async with asyncio.timeout(240), others, others:
+            late = asyncio.create_task(counter.visit(stalled.semaphore("llm", 2), "late"))
             await asyncio.sleep(0.5)
             assert counter.done == []
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(240):
         await late
 
 
 async def test_cancelled_wait_releases_its_slot(processes: list[SharedSlots]):
     places = processes[0].semaphore("llm", 1)
-    async with asyncio.timeout(120), places:
+    async with asyncio.timeout(240), places:
         waiting = asyncio.create_task(ConcurrencyCounter().visit(places, "it"))
         await asyncio.sleep(0.05)
         waiting.cancel()
         await asyncio.wait({waiting})
-    async with asyncio.timeout(120), places:
+    async with asyncio.timeout(240), places:
         pass

@@ -33,10 +33,15 @@ def test_keys_are_unique():
 
 @pytest.mark.parametrize(
     ("scope", "opens"),
-    [(Scope.READ, [True, False, False]), (Scope.SUBMIT, [True, True, False]), (Scope.ADMIN, [True, True, True])],
+    [
+        (Scope.READ, [True, False, False, False]),
+        (Scope.SUBMIT, [True, True, False, False]),
+        (Scope.OPERATOR, [True, True, True, False]),
+        (Scope.ADMIN, [True, True, True, True]),
+    ],
 )
 def test_each_scope_includes_the_ones_before(scope: Scope, opens: list[bool]):
-    assert [scope.includes(needed) for needed in (Scope.READ, Scope.SUBMIT, Scope.ADMIN)] == opens
+    assert [scope.includes(needed) for needed in Scope] == opens
 
 
 def test_key_is_usable_until_it_expires():

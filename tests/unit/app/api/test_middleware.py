@@ -73,10 +73,19 @@ async def test_slow_body_ends_the_request():
 
 async def test_concurrent_bodies_share_a_limit_and_release_it():
     async with client(max_full_bodies=1) as api:
+        is_half_read, gate = asyncio.Event(), asyncio.Event()
+
+        async def halves() -> AsyncIterator[bytes]:
+            yield b"x" * 40
+            is_half_read.set()
+            await gate.wait()
+            yield b"x" * 40
+
         async with asyncio.TaskGroup() as group:
-            slow = group.create_task(api.post("/read", content=chunks(40, 40, pause_s=0.2)))
-            await asyncio.sleep(0.1)
+            slow = group.create_task(api.post("/read", content=halves()))
+            await is_half_read.wait()
             refused = await api.post("/read", content=b"x" * 70)
+            gate.set()
         assert (refused.status_code, refused.json()["code"]) == (503, "BUSY")
         assert refused.headers["retry-after"] == "2"
         assert slow.result().json() == 80

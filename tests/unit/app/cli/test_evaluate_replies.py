@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
+from tests.fakes.loop_thread import entered_in_thread
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
 from tests.unit.app.conftest import RunCommand
@@ -29,15 +28,8 @@ VOTES = 2
 @pytest.fixture
 def model() -> Iterator[StandInLLM]:
     """Run the server in its own thread, because the command runs its own event loop."""
-    loop, server = asyncio.new_event_loop(), StandInLLM(api_key="right")
-    thread = Thread(target=loop.run_forever)
-    thread.start()
-    asyncio.run_coroutine_threadsafe(server.start(), loop).result(5)
-    yield server
-    asyncio.run_coroutine_threadsafe(server.stop(), loop).result(5)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
+    with entered_in_thread(server := StandInLLM(api_key="right")):
+        yield server
 
 
 @pytest.fixture

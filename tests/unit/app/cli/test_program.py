@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from typer.main import get_group
 
@@ -21,8 +24,35 @@ def test_help_lists_every_command_with_a_description(assay: RunCommand) -> None:
 
     assert ended.code == 0
     for command in COMMANDS:
-        (line,) = [line for line in ended.out.splitlines() if line.startswith(f"│ {command} ")]
+        (line,) = [line for line in ended.out.splitlines() if line.startswith(f"  {command} ")]
         assert len(line.split()) > 4
+
+
+def test_help_loads_no_library_but_typer() -> None:
+    heavy = {
+        "alembic",
+        "asyncio",
+        "fastapi",
+        "httpx",
+        "numpy",
+        "openai",
+        "pydantic",
+        "pymupdf",
+        "rich",
+        "sqlalchemy",
+        "w3lib",
+    }
+    code = f"""
+import sys
+from app.cli.program import run
+try:
+    run(["--help"])
+except SystemExit:
+    print("loaded:", sorted({heavy!r} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240)
+
+    assert done.stdout.splitlines()[-1] == "loaded: []"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -36,8 +37,54 @@ def test_file_that_is_not_utf8_is_rejected(tmp_path: Path) -> None:
         read_answers(tmp_path / "a.md")
 
 
+REPLIES = Path(__file__).parents[2] / "answers/replies"
+
+
+def reply_file(folder: Path, name: str) -> Path:
+    case = json.loads((REPLIES / f"{name}.json").read_text(encoding="utf-8"))
+    path = folder / "answer_1.json"
+    path.write_text(json.dumps(case["reply"]), encoding="utf-8-sig")
+    return path
+
+
+def test_json_file_is_the_reply_of_a_provider(tmp_path: Path) -> None:
+    ((name, text),) = read_answers(reply_file(tmp_path, "perplexity_chat"))
+
+    assert name == "answer_1"
+    assert "です。[[1]](https://ja.example.org/wiki/東京都)" in text
+
+
+def test_cited_files_of_a_reply_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    read_answers(reply_file(tmp_path, "anthropic_messages"))
+
+    assert "1 cited source(s) are no web pages and get no link: bridges.txt" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (b"", "is not JSON"),
+        (b"{", "is not JSON"),
+        (b"[" * 100_000, "is not JSON"),
+        (b"\xff\xfe{}", "is not UTF-8"),
+        (b"[]", "invalid reply"),
+        (b'{"output": []}', "invalid reply"),
+        (b'{"content": [{"type": "text", "text": 1}]}', "invalid reply"),
+    ],
+)
+def test_json_file_that_is_no_reply_is_a_usage_error(
+    assay: RunCommand, tmp_path: Path, content: bytes, error: str
+) -> None:
+    (tmp_path / "answer_1.json").write_bytes(content)
+
+    ended = assay("submit", "answer_1.json", *FOR_BRIDGE, "--url", UNUSED_URL)
+
+    assert (ended.code, ended.out) == (2, "")
+    assert error in ended.err
+
+
 def test_folder_without_answers_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(WrongUsage, match=r"no \*\.md"):
+    with pytest.raises(WrongUsage, match=r"no answer_<k>\.md"):
         read_answers(tmp_path)
 
 

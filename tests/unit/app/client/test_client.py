@@ -76,7 +76,7 @@ def test_submit_sends_the_request_of_the_contract_and_reads_the_receipt(connect:
         return httpx.Response(202, json={"id": "s1", "agent": "otter", "task_id": "bridge", "jobs": jobs})
 
     receipt = connect(handler, api_key="secret").submit(
-        "otter", "bridge", [("answer_1.md", "text")], run="r1", idempotency_key="k1"
+        "otter", "bridge", [("answer_1.md", "text"), ("answer_2.md", {"output": []})], run="r1", idempotency_key="k1"
     )
 
     (request,) = seen
@@ -86,7 +86,7 @@ def test_submit_sends_the_request_of_the_contract_and_reads_the_receipt(connect:
     assert json.loads(request.content) == {
         "agent": "otter",
         "task_id": "bridge",
-        "answers": [{"name": "answer_1.md", "text": "text"}],
+        "answers": [{"name": "answer_1.md", "text": "text"}, {"name": "answer_2.md", "reply": {"output": []}}],
         "run": "r1",
     }
     assert receipt.job_ids == ("j1",)

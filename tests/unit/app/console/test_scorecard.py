@@ -68,7 +68,27 @@ def test_answers_are_listed_with_their_check_counts() -> None:
     text = printed(answer_table([("otter", outcome(0.5, 0.75))]))
 
     line = next(line for line in text.splitlines() if "0.50-0.75" in line)
-    assert line.split() == ["otter", "bridge", "answer_1", "0.50-0.75", "2/4", "1", "2.2"]
+    assert line.split() == ["otter", "bridge", "answer_1", "0.50-0.75", "0.50", "2/4", "1", "2.2"]
+    assert "final" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_names_of_the_demo_are_not_broken_at_80_columns() -> None:
+    text = printed(answer_table([("demo-inventive", outcome(0.5, 0.75, "velm_directors"))]))
+
+    assert "demo-inventive  velm_directors  answer_1  0.50-0.75" in text
+
+
+def test_compatible_score_is_left_out_if_every_leaf_was_judged() -> None:
+    tree = {"children": [{"outcome": "passed", "children": []}]}
+    certain = outcome(1.0, 1.0)
+    assert certain.result is not None
+    certain.result["eval_breakdown"][0]["verification_tree"] = tree
+
+    text = printed(answer_table([("otter", certain)]))
+    assert "final" not in text
+    line = next(line for line in text.splitlines() if "otter" in line)
+    assert line.split() == ["otter", "bridge", "answer_1", "1.00", "1/1", "2.2"]
 
 
 def test_answer_without_a_result_shows_its_error() -> None:

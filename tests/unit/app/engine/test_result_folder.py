@@ -21,7 +21,12 @@ from app.engine.result_folder import (
 from judges.result_files import AnswerFolder
 
 AT = datetime(2026, 3, 4, 5, 6, 7).astimezone()  # in local time, as file names are
-BASIS = ResultInputs(answer_sha256="a1", script_sha256="s1", model="openai/gpt-6-luna")
+BASIS = ResultInputs(
+    answer_sha256="a1",
+    script_sha256="s1",
+    model="openai/gpt-6-luna",
+    rules={"scoring_version": 3, "eval_date": None},
+)
 
 
 def folder(out: Path, k: int = 1, task_id: str = "bridge") -> AnswerFolder:
@@ -34,7 +39,7 @@ def result(score: float = 1.0, **more: Any) -> dict[str, Any]:
         "final_score": score,
         "score": {"value": score, "low": score, "high": score},
         "answer_sha256": "a1",
-        "judge": {"script_sha256": "s1"},
+        "script": {"sha256": "s1"},
         "model": "openai/gpt-6-luna",
         **more,
     }
@@ -77,8 +82,10 @@ def test_damaged_result_file_raises_and_is_not_treated_as_missing(tmp_path: Path
         ({}, None),
         ({"status": "incomplete"}, "its last result is incomplete"),
         ({"answer_sha256": "a2"}, "the answer changed"),
-        ({"judge": {"script_sha256": "s2"}}, "the judge changed"),
+        ({"script": {"sha256": "s2"}}, "the judge changed"),
         ({"model": "lexical"}, "it was judged by lexical"),
+        ({"scoring_version": 3, "eval_date": None}, None),
+        ({"scoring_version": 2, "eval_date": "2026-10-31"}, "scoring_version and eval_date changed"),
     ],
 )
 def test_result_is_valid_until_one_of_its_inputs_changes(changes: dict[str, Any], reason: str | None) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from app.maintenance import doctor
 from app.maintenance.doctor import State
 from tests.fakes.settings import settings_for_tests
@@ -55,3 +57,36 @@ def test_free_space_is_measured_at_the_nearest_existing_folder(tmp_path: Path) -
     doctor.check_disk(tmp_path / "not" / "yet", free_bytes=free_bytes)
 
     assert measured == [tmp_path]
+
+
+@pytest.mark.parametrize(
+    ("landlock", "problem", "shared", "state", "detail"),
+    [
+        (7, "", "", State.OK, "user 65530, Landlock 7; the browser reaches only the egress proxy"),
+        (0, "", "", State.OK, "user 65530; the browser reaches only the egress proxy"),
+        (7, "the service is not root", "", State.OK, "Landlock 7; the browser reaches only the egress proxy"),
+        (0, "the service is not root", "", State.WARNING, "no Landlock, and the service is not root"),
+        (
+            7,
+            "",
+            "no veth",
+            State.WARNING,
+            "(no veth): a browser that a page has taken over can connect only to temporary",
+        ),
+        (3, "", "no veth", State.WARNING, "(no veth): a browser that a page has taken over can connect anywhere"),
+    ],
+)
+def test_confinement_is_reported(
+    monkeypatch: pytest.MonkeyPatch, landlock: int, problem: str, shared: str, state: State, detail: str
+) -> None:
+    monkeypatch.setattr(doctor, "landlock_version", lambda: landlock)
+    monkeypatch.setattr(doctor, "user_change_problem", lambda uid: problem)
+    monkeypatch.setattr(doctor, "own_network_problem", lambda user: shared)
+    check = doctor.check_confinement(settings_for_tests(isolate=True))
+    assert check.state is state
+    assert detail in check.detail
+
+
+def test_missing_isolation_is_a_warning() -> None:
+    check = doctor.check_confinement(settings_for_tests(isolate=False))
+    assert (check.state, check.remedy.split()[1]) == (State.WARNING, "ASSAY_ISOLATE=on")

@@ -24,12 +24,15 @@ async def museum(ctx):
 
 
 async def test_cancelled_requests_are_recorded_and_not_needed_for_replay(tmp_path: Path):
-    never = asyncio.Event()
+    never, both = asyncio.Event(), asyncio.Event()
 
     async def pause(request: LLMRequest) -> None:
         if request.cache_only:
             raise ReplyNotCached  # like a client with a reply cache: no request is sent
-        await (never.wait() if "museum opens" in request.parts.get("page", "") else asyncio.sleep(0.05))
+        if "museum opens" in request.parts.get("page", ""):
+            both.set()
+            await never.wait()
+        await both.wait()
 
     llm = RuleLLM(pause=pause)
     world = InMemoryJudging(tmp_path, llm)

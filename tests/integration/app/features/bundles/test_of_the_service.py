@@ -15,12 +15,12 @@ from app.features.bundles.errors import BundleRefused, NothingToBundle
 from app.features.bundles.exporting import ExportReport, export_bundle
 from app.features.bundles.recorded_roots import record_root
 from app.features.bundles.replaying import first_difference, replay
+from app.features.bundles.storage import roots_of
 from app.features.bundles.verifying import verify
 from app.maintenance.retention import prune
 from app.progress import ProgressCallback
 from app.storage.overrides import Override, insert_override
 from app.storage.records import Job
-from app.storage.results import roots_of
 from cache.blobs import BlobArea
 from cache.errors import BlobMissing
 from judges.errors import JudgeBug
@@ -188,4 +188,4 @@ async def test_prune_removes_call_log_with_its_result(service: Service, tmp_path
     await prune(service.rig.database, blobs, before=later, now=later, dry_run=False)
     with pytest.raises(BlobMissing):
         await blobs.get_from_area(BlobArea.CALLS, sha256)
-    assert await blobs.get_from_area(BlobArea.SCRIPTS, judged.result["judge"]["script_sha256"])
+    assert await blobs.get_from_area(BlobArea.SCRIPTS, judged.result["script"]["sha256"])

@@ -70,7 +70,7 @@ async def test_bundle_contains_all_files_by_hash(world: InMemoryJudging):
     result = json.loads(world.results[0].body)
     assert files[f"results/{result['id']}.json"] == world.results[0].body
     assert files[f"answers/{result['answer_sha256']}.md"] == ANSWER.encode()
-    assert files[f"scripts/{result['judge']['script_sha256']}.py"] == JUDGE.encode()
+    assert files[f"scripts/{result['script']['sha256']}.py"] == JUDGE.encode()
     assert json.loads(files[f"trees/{result['id']}.json"])[0]["id"] == "root"
     assert {f"prompts/{ref}.md" for ref in result["prompts"]} <= files.keys()
     for page in result["pages"]:
@@ -125,7 +125,7 @@ async def output_of(*command: str, cwd: Path) -> str:
     process = await asyncio.create_subprocess_exec(
         *command, cwd=cwd, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
-    said, _ = await asyncio.wait_for(process.communicate(), 120)
+    said, _ = await asyncio.wait_for(process.communicate(), 240)
     assert process.returncode == 0, said
     return said.decode()
 
@@ -213,13 +213,24 @@ async def test_changed_page_text_fails_its_quotes(world: InMemoryJudging, tmp_pa
     other = copy_with_changes(bundle, tmp_path / "lies.zip", forged_files)
     with zipfile.ZipFile(other, "a") as archive:
         archive.writestr(f"assay-otter/data/evidence/{hashlib.sha256(brown).hexdigest()}.txt", brown)
-    assert "quote of leaf lamp" in (first_difference(replay(other)) or "")
+    [replayed] = replay(other)
+    assert any("quote of leaf lamp" in difference.where for difference in replayed.differences)
 
 
 async def test_rerun_of_scripts_gives_the_same_results(world: InMemoryJudging):
     bundle, _ = await world.bundle()
     again = await rerun(bundle, replay(bundle), world.settings)
     assert first_difference(again) is None
+
+
+async def test_rerun_uses_the_pages_that_only_the_owner_of_the_answer_uses(world: InMemoryJudging):
+    world.owner = "otter"
+    seen = await PagesWithBodies({MUSEUM: "The museum opens at nine, and it closes at ten."}).capture(MUSEUM)
+    await world.pages.add(MUSEUM, seen, owner="otter")
+    result = await world.judge()
+    assert "otter" in [page["owner"] for page in result["pages"]]
+    bundle, _ = await world.bundle()
+    assert first_difference(await rerun(bundle, replay(bundle), world.settings)) is None
 
 
 async def test_request_that_is_not_in_the_bundle_is_reported(world: InMemoryJudging, tmp_path: Path):
@@ -262,7 +273,7 @@ async def test_missing_files_are_listed_and_bundle_replays(world: InMemoryJudgin
     await world.blobs.remove(capture.blobs["html"].sha256)
     await world.blobs.remove(capture.blobs["text"].sha256)
     await world.blobs.remove_from_area(BlobArea.CALLS, result["calls"]["sha256"])
-    await world.blobs.remove_from_area(BlobArea.SCRIPTS, result["judge"]["script_sha256"])
+    await world.blobs.remove_from_area(BlobArea.SCRIPTS, result["script"]["sha256"])
     bundle, made = await world.bundle()
     assert {each.path.partition("/")[0] for each in made.absent} == {"evidence", "calls", "scripts"}
     assert {each["path"] for each in json.loads(read_member(bundle, "bundle.json"))["absent"]} == {
@@ -281,6 +292,8 @@ async def test_secrets_are_withheld(tmp_path: Path):
     await world.judge(JUDGE + f"\n# {canary}\n", answer=f"{ANSWER} {canary}")
     bundle, made = await world.bundle(wacz=True)
     assert canary.encode() not in bundle.read_bytes()
+    assert not any(path.startswith("call-logs/") for path in payload(bundle))  # compressed: it could hide the secret
+    assert any(each.path.startswith("call-logs/") for each in made.absent)
     kinds = {each.path.partition("/")[0] for each in made.absent if "withheld" in each.reason}
     assert {"evidence", "scripts", "answers"} <= kinds
     assert verify(bundle).valid

@@ -67,14 +67,14 @@ async def judge_run(
     """Submit one answer per task, wait for the results, and return their ids by task."""
     headers = {} if key is None else {"Authorization": f"Bearer {key}"}
     found: dict[str, str] = {}
-    async with httpx.AsyncClient(base_url=url, headers=headers, timeout=30) as client:
+    async with httpx.AsyncClient(base_url=url, headers=headers, timeout=240) as client:
         for task, lines in answers.items():
             # The agent and run make the texts of different runs differ.
             text = "\n".join([*lines, f"{agent} {run}"])
             body = {"agent": agent, "task_id": task, "run": run, "answers": [{"name": "answer_1", "text": text}]}
             accepted = (await client.post("/v1/submissions", json=body)).raise_for_status().json()
             found[task] = accepted["jobs"][0]["id"]
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(240):
             for task, job_id in found.items():
                 while (job := (await client.get(f"/v1/jobs/{job_id}")).json())["status"] != "succeeded":  # noqa: ASYNC110
                     await asyncio.sleep(0.05)

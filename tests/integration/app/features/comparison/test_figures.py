@@ -26,7 +26,7 @@ from tests.integration.app.features.comparison.judged_runs import (
     judge_run,
 )
 
-pytestmark = [pytest.mark.postgres, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.postgres
 
 BEFORE = {"rivers": (RIGHT, WRONG), "bridges": (RIGHT, WRONG), "towers": (WRONG, WRONG)}
 AFTER = {"rivers": (RIGHT, RIGHT), "bridges": (RIGHT, WRONG), "towers": (RIGHT, SILENT)}
@@ -39,7 +39,7 @@ async def api(database_url: str, judges: Path, tmp_path: Path) -> AsyncIterator[
         await judge_run(url, "walker", "before", BEFORE, key="mine")
         await judge_run(url, "walker", "after", AFTER, key="mine")
         headers = {"Authorization": "Bearer mine"}
-        async with httpx.AsyncClient(base_url=url, headers=headers, timeout=60) as client:
+        async with httpx.AsyncClient(base_url=url, headers=headers, timeout=240) as client:
             yield client
 
 

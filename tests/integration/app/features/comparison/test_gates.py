@@ -27,7 +27,7 @@ from tests.integration.app.features.comparison.judged_runs import (
     judge_run,
 )
 
-pytestmark = [pytest.mark.postgres, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.postgres
 
 ACTION = ROOT / ".github" / "actions" / "assay-gate" / "action.yml"
 GOOD = {"rivers": (RIGHT, RIGHT), "bridges": (RIGHT, RIGHT), "towers": (RIGHT, WRONG)}
@@ -59,7 +59,7 @@ def environment(**more: str) -> dict[str, str]:
 async def run(command: list[str], folder: Path, **more: str) -> Ended:
     """Run the command in a thread, so that the event loop continues."""
     done = await asyncio.to_thread(
-        subprocess.run, command, cwd=folder, env=environment(**more), capture_output=True, text=True, timeout=90
+        subprocess.run, command, cwd=folder, env=environment(**more), capture_output=True, text=True, timeout=240
     )
     return Ended(done.returncode, done.stdout, done.stderr)
 

@@ -10,7 +10,7 @@ from tests.integration.app.api.conftest import OpenApi
 
 pytestmark = pytest.mark.postgres
 
-TLS = {"X-Forwarded-Proto": "https"}
+TLS = {"X-Forwarded-Proto": "https"}  # of no configured proxy: ignored
 
 
 @pytest.mark.parametrize(
@@ -18,8 +18,8 @@ TLS = {"X-Forwarded-Proto": "https"}
     [
         ("http://127.0.0.1:8000", {}, True),
         ("https://127.0.0.1:8000", {}, False),
-        ("https://127.0.0.1:8000", TLS, True),
-        ("http://127.0.0.1:8000", TLS, False),  # a page that somebody injected into the unencrypted site
+        ("https://127.0.0.1:8000", TLS, False),
+        ("http://127.0.0.1:8000", TLS, True),
     ],
 )
 async def test_origin_with_another_scheme_is_foreign(

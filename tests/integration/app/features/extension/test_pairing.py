@@ -14,8 +14,8 @@ import pytest
 from PIL import Image, ImageDraw
 
 from app.features.extension import pairing
+from app.features.extension.storage import pairings
 from app.storage.database import connect_database
-from app.storage.tables import pairings
 from tests.integration.app.api.api_calls import assert_problem
 from tests.integration.app.api.conftest import OpenApi
 from tests.integration.app.api.test_page_uploads import png

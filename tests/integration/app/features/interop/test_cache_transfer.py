@@ -28,7 +28,7 @@ from app.features.interop.cache_transfer import (
 )
 from cache.capture import CaptureSource, PageKind
 from cache.urls import canonical_key
-from mind2web2.utils.cache_filesys import CacheFileSys
+from mind2web2.utils.cache_filesys import CacheFileSys, CacheIndexError
 from tests.fakes.settings import settings_for_tests
 from tests.standin.documents import pdf_with_pages
 from tests.unit.cache.sources.test_mhtml import HTML, saved
@@ -48,21 +48,20 @@ def public_cache(root: Path, *, metadata: bool = True) -> dict[str, bytes]:
     """Write a cache of one task in the layout of the public toolkit, and return its files by name."""
     task = root / "otter" / "bridge"
     cache = CacheFileSys(task)
-    cache.put_web(WEB, TEXT, jpeg())
-    cache.put_web(ESCAPED, "Tall and wide. " + TEXT, jpeg(1500, 7000))
+    cache.put_web(WEB, TEXT, jpeg(60, 7000))
+    cache.put_web(ESCAPED, "Wide. " + TEXT, jpeg(2200, 3000))
     cache.put_web("https://a.com/plain", TEXT, None)
     cache.put_pdf(PDF, pdf_with_pages(1))
-    cache.save()
     overview = {"all_unique_urls": [WEB, ESCAPED, "https://a.com/plain", PDF]}
     (root / "otter" / "bridge.json").write_text(json.dumps(overview))
     if not metadata:
-        (task / "index.metadata.json").unlink()
+        (task / "index.metadata.jsonl").unlink()
     return pages_in(root)
 
 
 def pages_in(root: Path) -> dict[str, bytes]:
     found = sorted((root / "otter" / "bridge").iterdir())
-    return {path.name: path.read_bytes() for path in found if path.name != "index.metadata.json"}
+    return {path.name: path.read_bytes() for path in found if path.name != "index.metadata.jsonl"}
 
 
 @pytest.fixture
@@ -88,36 +87,42 @@ async def test_imported_cache_is_exported_byte_for_byte(runtime: Runtime, tmp_pa
     assert read.get_pdf(PDF) == pdf_with_pages(1) or read.get_pdf(PDF).startswith(b"%PDF")
 
 
-async def test_imported_pages_are_labelled_evidence_with_limited_image_size(runtime: Runtime, tmp_path: Path) -> None:
+async def test_imported_pages_are_labelled_evidence_and_only_huge_pictures_are_decoded(
+    runtime: Runtime, tmp_path: Path
+) -> None:
     public_cache(tmp_path, metadata=False)
     [cache] = task_caches(tmp_path, "otter", ["bridge"])
     await import_task(runtime, cache)
-    tall = await runtime.index.find(canonical_key(ESCAPED))
-    assert tall is not None
+    stored = CacheFileSys(tmp_path / "otter" / "bridge")
+    tall, wide = await runtime.index.find(canonical_key(WEB)), await runtime.index.find(canonical_key(ESCAPED))
+    assert tall is not None and wide is not None
     assert (tall.source, tall.kind) == (CaptureSource.IMPORT, PageKind.WEB)
-    evidence = await runtime.pages.evidence(tall)
-    sizes = [Image.open(io.BytesIO(shot)).size for shot in evidence.screenshots]
-    assert sizes and all(width <= 1100 and height <= 6000 for width, height in sizes)
-    assert tall.blobs["original"].size > 0
+    shown = (await runtime.pages.evidence(tall)).screenshots
+    assert [Image.open(io.BytesIO(part)).size for part in shown] == [(60, 2000)] * 3 + [(60, 1300)]
+    assert await runtime.blobs.get(tall.blobs["screenshot-0"].sha256) == stored.get_web(WEB)[1]
+    assert "original" not in tall.blobs
+    [shot] = (await runtime.pages.evidence(wide)).screenshots
+    assert Image.open(io.BytesIO(shot)).size == (1100, 1500)
+    assert wide.blobs["original"].size > 0
     paper = await runtime.index.find(canonical_key(PDF))
     assert paper is not None
     assert "Page number 1 is visible" in (await runtime.pages.evidence(paper)).text
 
 
-async def test_changed_page_is_a_new_capture_and_torn_index_imports_nothing(runtime: Runtime, tmp_path: Path) -> None:
+async def test_changed_page_is_a_new_capture_and_torn_index_is_an_error(runtime: Runtime, tmp_path: Path) -> None:
     public_cache(tmp_path)
     [cache] = task_caches(tmp_path, None, ())
     await import_task(runtime, cache)
     before = await runtime.index.find(canonical_key(WEB))
     stored = CacheFileSys(tmp_path / "otter" / "bridge")
     stored.put_web(WEB, TEXT, jpeg(61, 41))
-    stored.save()
     assert (await import_task(runtime, cache)).new == 1
     after = await runtime.index.find(canonical_key(WEB))
     assert before is not None and after is not None and before.id != after.id
     assert await runtime.index.get(before.id) == before
     (tmp_path / "otter" / "bridge" / "index.json").write_text("{ torn")
-    assert (await import_task(runtime, cache)).new == 0
+    with pytest.raises(CacheIndexError, match=r"index\.json"):
+        await import_task(runtime, cache)
 
 
 @pytest.mark.parametrize("depth", ["whole", "agent", "task", "inside a folder"])

@@ -24,7 +24,7 @@ from tests.fakes.warm_start import warm_assay
 from tests.fakes.web_server import served
 from tests.integration.app.api.api_calls import wait_for_job
 
-pytestmark = [pytest.mark.postgres, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.postgres
 
 PAGE = {"https://example.org/france": "Paris is the capital of France."}
 ANSWERS = [
@@ -50,7 +50,7 @@ async def assay(folder: Path, *arguments: str, **more: str) -> subprocess.Comple
         env=outside | more,
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=240,
     )
 
 

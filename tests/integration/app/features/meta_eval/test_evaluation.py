@@ -84,7 +84,7 @@ def meta_eval(folder: Path, *arguments: str, **environment: str) -> dict[str, An
         *arguments,
     ]
     environment = {"PATH": "/usr/bin:/bin", "ASSAY_DATA_DIR": str(folder / "data"), **environment}
-    ended = subprocess.run(call, cwd=folder, capture_output=True, text=True, env=environment, timeout=100, check=False)
+    ended = subprocess.run(call, cwd=folder, capture_output=True, text=True, env=environment, timeout=240, check=False)
     assert ended.returncode == 0, ended.stderr
     found: dict[str, Any] = json.loads(ended.stdout)
     return found

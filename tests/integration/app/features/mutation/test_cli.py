@@ -105,7 +105,6 @@ def test_sample_judge_passes_the_sample_answer(mine: Path) -> None:
     assert asyncio.run(try_judge(mine, ANSWER, {URL: PAGE})).score.value == 1.0
 
 
-@pytest.mark.timeout(240)
 def test_command_tests_a_shipped_task_by_name(tmp_path: Path) -> None:
     """In an empty folder, without key, browser or server, and with the judge in a child process."""
     call = [warm_assay(), "tasks", "test", "pellard_gauges", "--per-kind", "1", "--json"]

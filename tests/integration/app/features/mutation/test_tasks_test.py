@@ -18,8 +18,6 @@ from tests.standin.call import Call
 from tests.standin.llm import StandInLLM
 from tests.unit.judges.analysis.mutation.task_shapes import PRODUCTS
 
-pytestmark = pytest.mark.timeout(180)
-
 HOST = "https://museum.example"
 ANSWER = f"""\
 # Two museums

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from app.features.suites.jobs import StepJournal
+from app.features.suites.storage import get_step, list_steps, means_of
 from app.jobs.errors import JobSuperseded
 from app.storage import jobs as rows
 from app.storage.database import Database
 from app.storage.records import Fence
-from app.storage.suite_steps import get_step, list_steps, means_of
 from tests.fakes.services import Rig
 
 

@@ -42,7 +42,7 @@ def test_error_keeps_the_existing_file(tmp_path: Path):
 
 def test_draft_of_a_killed_process_is_removed_and_one_in_use_is_kept(tmp_path: Path):
     target = tmp_path / "bundle.zip"
-    ended = subprocess.run([sys.executable, "-c", KILLED, str(target)], timeout=60, cwd=Path.cwd(), check=False)
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(target)], timeout=240, cwd=Path.cwd(), check=False)
     assert ended.returncode == -9
     assert not target.exists()
     assert len(list(tmp_path.iterdir())) == 1

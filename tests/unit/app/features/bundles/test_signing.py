@@ -97,5 +97,5 @@ def test_openssl_verifies_our_signature(private_key: Path, tmp_path: Path):
     (tmp_path / "text").write_bytes(b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload))
     (tmp_path / "raw").write_bytes(base64.b64decode(envelope["signatures"][0]["sig"]))
     command = ["openssl", "pkeyutl", "-verify", "-pubin", "-inkey", "key.pem.pub", "-rawin", "-in", "text"]
-    ended = subprocess.run([*command, "-sigfile", "raw"], cwd=tmp_path, capture_output=True, timeout=30, check=False)
+    ended = subprocess.run([*command, "-sigfile", "raw"], cwd=tmp_path, capture_output=True, timeout=240, check=False)
     assert ended.returncode == 0, ended.stderr

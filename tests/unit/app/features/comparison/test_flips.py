@@ -65,7 +65,7 @@ def test_different_content_of_a_page_is_caused_by_the_page(changed: dict[str, st
 def test_different_judge_file_or_prompt_is_caused_by_the_judge():
     failed = leaf("a", FAILED, claim="x", sources=[URL])
     before = side(leaf("a", claim="x", sources=[URL]))
-    assert causes_of(before, side(failed, judge={"script_sha256": "f" * 64, "version": "2"})) == {Cause.JUDGE}
+    assert causes_of(before, side(failed, script={"sha256": "f" * 64, "version": "2"})) == {Cause.JUDGE}
     prompted = leaf("a", FAILED, claim="x", sources=[URL], prompt="verify_page@2")
     assert causes_of(before, side(prompted)) == {Cause.JUDGE}
 

@@ -107,6 +107,7 @@ def test_json_lines_become_a_folder_for_evaluate(assay: RunCommand, tmp_path: Pa
 
     ended = assay("import", "answers", "a.jsonl", "--to", "in")
     assert (ended.code, ended.out) == (0, "3 written, 0 unchanged: in\n")
+    assert ended.err.startswith("warning: in/otter/tower/mine.md will not be judged")
     assert (tmp_path / "in/otter/bridge/answer_2.md").read_text() == "New."
     assert (tmp_path / "in/otter/tower/mine.md").is_file()
     assert assay("import", "answers", "a.jsonl", "--to", "in").out == "0 written, 3 unchanged: in\n"

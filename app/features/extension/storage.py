@@ -1,4 +1,4 @@
-"""Queries for browser pairings: a one-time code and the token that it was exchanged for.
+"""Table of browser pairings and its queries: a one-time code and the token that it was exchanged for.
 
 Only hashes of the code and the token are stored. Call every function inside a transaction.
 """
@@ -9,10 +9,28 @@ import dataclasses
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import RowMapping, func, insert, select, update
+from sqlalchemy import Boolean, Column, DateTime, RowMapping, Table, Text, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.storage.tables import pairings
+from app.storage.tables import metadata
+
+# Paired browsers that may submit pages. Only hashes of the code and the token are stored.
+pairings = Table(
+    "pairings",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("code_sha256", Text, nullable=False, unique=True),
+    Column("owner", Text, nullable=False),
+    # Whether the owner of the code sees the data of all owners.
+    Column("sees_all_owners", Boolean, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("code_expires_at", DateTime(timezone=True), nullable=False),
+    Column("token_sha256", Text),
+    Column("name", Text),
+    Column("paired_at", DateTime(timezone=True)),
+    Column("expires_at", DateTime(timezone=True)),
+    Column("revoked_at", DateTime(timezone=True)),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,210 @@
+"""Attack: a tenant changes the evidence, and with it the score, of another tenant, or uses controls that all share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import httpx
+import pytest
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+
+from app.api import access
+from app.features import FEATURES
+from app.features.extension import pairing
+from app.server import application
+from tests.integration.app.api.api_calls import FINAL_STATUSES, assert_problem, submission_body
+from tests.integration.app.api.conftest import OpenApi, judges, open_api  # noqa: F401 - fixtures
+from tests.integration.app.conftest import (  # noqa: F401 - fixtures
+    database_url,
+    patient_database_clients,
+    postgres_url,
+)
+
+pytestmark = pytest.mark.postgres
+
+URL = "https://example.org/france"
+FORGED = b"<!doctype html><title>France</title><p>Paris is the capital of France, as it has been for long."
+KEYS = {
+    "otter": "otter:submit:0b9ad5f2c1e84736a5d0",
+    "heron": "heron:submit:77c3e1f0492bd86a1e5c",
+    "operator": "operator:admin:e94d2b7f60a8513cc04e",
+}
+
+
+class Tenant:
+    """API client of one owner."""
+
+    def __init__(self, api: httpx.AsyncClient, entry: str) -> None:
+        self._api = api
+        self._headers = {"Authorization": f"Bearer {entry.rpartition(':')[2]}"}
+
+    async def call(self, method: str, path: str, **options: Any) -> httpx.Response:
+        headers = self._headers | options.pop("headers", {})
+        return await self._api.request(method, path, headers=headers, **options)
+
+    async def judge(self) -> dict[str, Any]:
+        """Judge an answer that cites the page, and return the result."""
+        answers = [{"name": "answer_1", "text": f"It is Paris, see [France]({URL})."}]
+        accepted = await self.call("POST", "/v1/submissions", json=submission_body(answers=answers))
+        [job] = accepted.json()["jobs"]
+        while job["status"] not in FINAL_STATUSES:
+            job = (await self.call("GET", f"/v1/jobs/{job['id']}")).json()
+        result: dict[str, Any] = (await self.call("GET", f"/v1/results/{job['result_id']}")).json()
+        return result
+
+    async def upload(self, page_id: str) -> httpx.Response:
+        headers = {"Content-Type": "text/html"}
+        return await self.call("PUT", f"/v1/pages/{page_id}/content", content=FORGED, headers=headers)
+
+    async def change(self, **fields: Any) -> httpx.Response:
+        return await self.call("POST", "/v1/pages/changes", json={"url": URL, **fields})
+
+    async def cited(self) -> dict[str, Any]:
+        """Return the URL in the tenant's list of cited URLs."""
+        listed = (await self.call("GET", "/v1/pages/urls", params={"url": URL})).json()["items"]
+        [found] = listed
+        cited: dict[str, Any] = found
+        return cited
+
+
+@pytest.fixture
+async def api(open_api: OpenApi) -> AsyncIterator[httpx.AsyncClient]:  # noqa: F811 - the imported fixture
+    async with open_api(api_keys=",".join(KEYS.values())) as client:
+        yield client
+
+
+def page_of(result: dict[str, Any]) -> dict[str, Any]:
+    [page] = result["pages"]
+    found: dict[str, Any] = page
+    return found
+
+
+async def test_upload_changes_only_the_scores_of_its_owner(api: httpx.AsyncClient):
+    otter, heron = Tenant(api, KEYS["otter"]), Tenant(api, KEYS["heron"])
+    honest, lost = await otter.judge(), await heron.judge()
+    assert honest["score"] == lost["score"]
+    assert honest["score"]["value"] != 1.0
+    uploaded = await heron.upload(page_of(lost)["page_id"])
+    assert (uploaded.status_code, uploaded.json()["owner"]) == (201, "heron")
+    forged, again = await heron.judge(), await otter.judge()
+    assert forged["score"]["value"] == 1.0
+    assert again["score"] == honest["score"]
+    assert (page_of(forged)["source"], page_of(forged)["owner"]) == ("upload", "heron")
+    assert (page_of(again)["page_id"], page_of(again)["owner"]) == (page_of(honest)["page_id"], None)
+
+
+async def test_upload_of_an_operator_is_evidence_for_all_owners(api: httpx.AsyncClient):
+    otter, operator = Tenant(api, KEYS["otter"]), Tenant(api, KEYS["operator"])
+    uploaded = await operator.upload(page_of(await otter.judge())["page_id"])
+    assert (uploaded.status_code, uploaded.json()["owner"]) == (201, None)
+    assert (await otter.judge())["score"]["value"] == 1.0
+
+
+async def test_upload_is_invisible_to_other_owners(api: httpx.AsyncClient):
+    otter, heron = Tenant(api, KEYS["otter"]), Tenant(api, KEYS["heron"])
+    await otter.judge()
+    uploaded = (await heron.upload(page_of(await heron.judge())["page_id"])).json()["id"]
+    for path in ("", "/text", "/html"):
+        assert_problem(await otter.call("GET", f"/v1/pages/{uploaded}{path}"), 404)
+        assert (await heron.call("GET", f"/v1/pages/{uploaded}{path}")).status_code == 200
+    assert_problem(await otter.upload(uploaded), 404)
+    assert_problem(await otter.call("POST", f"/v1/pages/{uploaded}/recapture"), 404)
+    assert uploaded not in (await otter.call("GET", "/v1/pages")).text
+    assert (await otter.cited())["outcome"] == "http_error"
+    assert (await heron.cited())["outcome"] == "ok"
+
+
+@pytest.mark.parametrize("action", ["delete", "flag", "review"])
+async def test_page_change_affects_only_its_owner(api: httpx.AsyncClient, action: str):
+    otter, heron = Tenant(api, KEYS["otter"]), Tenant(api, KEYS["heron"])
+    await heron.judge()
+    await otter.judge()
+    before = await otter.cited()
+    changed = await heron.change(action=action)
+    assert changed.status_code == 201, changed.text
+    assert await otter.cited() == before
+    assert await heron.cited() != before
+    assert (await otter.call("GET", "/v1/pages/changes")).json()["items"] == []
+    assert_problem(await otter.call("POST", f"/v1/pages/changes/{changed.json()['id']}/undo"), 404)
+
+
+async def test_correction_is_used_only_for_answers_of_its_owner(open_api: OpenApi):  # noqa: F811
+    elsewhere = "https://example.org/paris"
+    page = "Paris is the capital of France, as it has been for long."
+    async with open_api(api_keys=",".join(KEYS.values()), pages={elsewhere: page}) as api:
+        otter, heron = Tenant(api, KEYS["otter"]), Tenant(api, KEYS["heron"])
+        await heron.judge()
+        honest = await otter.judge()
+        assert (await heron.change(action="edit", to=elsewhere)).status_code == 201
+        forged = await heron.judge()
+        assert (forged["score"]["value"], page_of(forged)["owner"]) == (1.0, "heron")
+        again = await otter.judge()
+        assert (again["score"], page_of(again)["owner"]) == (honest["score"], None)
+        assert (await otter.cited())["to_url"] is None
+        assert (await heron.call("POST", f"/v1/pages/{page_of(forged)['page_id']}/recapture")).json()[
+            "owner"
+        ] == "heron"
+        assert (await otter.judge())["score"] == honest["score"]
+
+
+SHARED_CONTROLS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("GET", "/metrics", {}),
+    ("POST", "/v1/providers/openai/pause", {"json": {"reason": "mine"}}),
+    ("POST", "/v1/providers/openai/resume", {}),
+)
+
+
+@pytest.mark.parametrize(("method", "path", "options"), SHARED_CONTROLS)
+async def test_shared_controls_need_the_scope_of_operators(
+    api: httpx.AsyncClient, method: str, path: str, options: dict[str, Any]
+):
+    assert_problem(await Tenant(api, KEYS["otter"]).call(method, path, **options), 403, "SCOPE")
+    assert (await Tenant(api, KEYS["operator"]).call(method, path, **options)).status_code == 200
+
+
+@pytest.mark.parametrize(("method", "path", "options"), SHARED_CONTROLS)
+async def test_keys_without_names_are_tenants_if_there_are_several(
+    open_api: OpenApi,  # noqa: F811
+    method: str,
+    path: str,
+    options: dict[str, Any],
+):
+    keys = ["3e8d0f51b7a2469c", "c40b6a9e1f7d2853"]
+    async with open_api(workers=0, api_keys=",".join(keys)) as api:
+        for key in keys:
+            assert_problem(await Tenant(api, key).call(method, path, **options), 403, "SCOPE")
+    async with open_api(workers=0, api_keys=keys[0]) as api:
+        assert (await Tenant(api, keys[0]).call(method, path, **options)).status_code == 200
+
+
+OPEN_TO_ALL = {
+    ("GET", "/healthz"),
+    ("GET", "/readyz"),
+    ("GET", "/v1/schema/check.json"),
+    ("GET", "/v1/schema/result.json"),
+    # Exchanges a pairing code, which a key created, for a token.
+    ("POST", "/v1/extension/pair"),
+}
+CHECKS = {access._reader, access._submitter, access._operator, pairing._admitted_browser}
+
+
+def test_every_route_of_the_api_checks_a_key_or_is_listed():
+    """The pages of the dashboard call these routes with the key of the session."""
+    routers = (*application._ROUTERS, *(router for feature in FEATURES for router in feature.routers()))
+    routes = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
+    assert len(routes) > 40
+    unchecked = {
+        (method, route.path)
+        for route in routes
+        for method in route.methods or ()
+        if not CHECKS & set(dependencies(route.dependant))
+    }
+    assert unchecked == OPEN_TO_ALL
+
+
+def dependencies(dependant: Dependant) -> Iterator[object]:
+    yield dependant.call
+    for one in dependant.dependencies:
+        yield from dependencies(one)

@@ -1,0 +1,165 @@
+"""Attack: a tenant replaces the evidence of another one, opens their objects, or undoes what was done for all."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.app.api.api_calls import assert_problem
+from tests.integration.app.api.conftest import OpenApi, judges, open_api  # noqa: F401 - fixtures
+from tests.integration.app.conftest import (  # noqa: F401 - fixtures
+    database_url,
+    patient_database_clients,
+    postgres_url,
+)
+from tests.security.test_tenants import KEYS, URL, Tenant, page_of
+
+pytestmark = pytest.mark.postgres
+
+LIVE = {URL: "A page about lamps that does not name any city."}
+OWN_ADMIN = "heron:admin:51c8e0d7a9f24b36e817"
+
+
+@pytest.mark.parametrize("attack", ["recapture", "delete and submit"])
+async def test_capture_caused_by_a_tenant_leaves_the_evidence_of_others(
+    open_api: OpenApi,  # noqa: F811
+    attack: str,
+):
+    """The service captures the page again for the attacker. The victim keeps their own upload."""
+    async with open_api(api_keys=",".join(KEYS.values()), pages=LIVE) as api:
+        victim, attacker = Tenant(api, KEYS["heron"]), Tenant(api, KEYS["otter"])
+        await victim.upload(page_of(await victim.judge())["page_id"])
+        before = await victim.judge()
+        shared = page_of(await attacker.judge())
+        if attack == "recapture":
+            made = (await attacker.call("POST", f"/v1/pages/{shared['page_id']}/recapture")).json()
+            assert made["owner"] == "otter"
+        else:
+            assert (await attacker.change(action="delete")).status_code == 201
+        captured = page_of(await attacker.judge())
+        assert (captured["page_id"] != shared["page_id"], captured["owner"]) == (True, "otter")
+        after = await victim.judge()
+        assert (after["score"], page_of(after)["page_id"]) == (before["score"], page_of(before)["page_id"])
+
+
+async def test_recapture_by_a_tenant_is_not_used_for_other_owners(open_api: OpenApi):  # noqa: F811
+    pages = dict(LIVE)
+    async with open_api(api_keys=",".join(KEYS.values()), pages=pages) as api:
+        victim, attacker = Tenant(api, KEYS["heron"]), Tenant(api, KEYS["otter"])
+        before, shared = await victim.judge(), page_of(await attacker.judge())
+        pages[URL] = "Paris is the capital of France, as it has been for long."  # a page that the attacker controls
+        assert (await attacker.call("POST", f"/v1/pages/{shared['page_id']}/recapture")).status_code == 201
+        assert (await attacker.judge())["score"] != before["score"]
+        after = await victim.judge()
+        assert (after["score"], page_of(after)["page_id"]) == (before["score"], page_of(before)["page_id"])
+
+
+async def test_tenant_cannot_undo_what_an_operator_of_the_same_owner_did_for_all(open_api: OpenApi):  # noqa: F811
+    async with open_api(api_keys=f"{','.join(KEYS.values())},{OWN_ADMIN}", pages=LIVE) as api:
+        tenant, operator, other = Tenant(api, KEYS["heron"]), Tenant(api, OWN_ADMIN), Tenant(api, KEYS["otter"])
+        await tenant.judge()
+        await other.judge()
+        made = (await operator.change(action="flag")).json()
+        assert (await other.cited())["flagged"] is True
+        assert_problem(await tenant.call("POST", f"/v1/pages/changes/{made['id']}/undo"), 404)
+        assert (await other.cited())["flagged"] is True
+        assert (await operator.call("POST", f"/v1/pages/changes/{made['id']}/undo")).status_code == 201
+
+
+async def test_operator_controls_what_is_shared_but_sees_no_data_of_others(open_api: OpenApi):  # noqa: F811
+    prometheus = "prometheus:operator:8d2f61c0be973a45fe10"
+    async with open_api(api_keys=f"{','.join(KEYS.values())},{prometheus}") as api:
+        operator, tenant = Tenant(api, prometheus), Tenant(api, KEYS["heron"])
+        result = await tenant.judge()
+        assert (await operator.call("GET", "/metrics")).status_code == 200
+        assert_problem(await operator.call("GET", f"/v1/results/{result['id']}"), 404)
+        assert (await operator.call("GET", "/v1/results")).json()["items"] == []
+
+
+async def test_single_key_sees_no_data_of_stored_keys(open_api: OpenApi):  # noqa: F811
+    """A single entry without a scope controls the service, but is one owner among those of ``assay keys``."""
+    key = "2b7e151628aed2a6abf7"
+    async with open_api(api_keys=f"heron:submit:{key}") as api:
+        result = await Tenant(api, key).judge()
+    other = "603deb1015ca71be2b73"
+    async with open_api(workers=0, api_keys=other) as api:
+        assert (await Tenant(api, other).call("GET", "/metrics")).status_code == 200
+        assert_problem(await Tenant(api, other).call("GET", f"/v1/results/{result['id']}"), 404)
+
+
+OVERRIDE = {"leaf": "source", "outcome": "passed", "reason": "mine", "by": "somebody"}
+BODIES: dict[str, dict[str, Any]] = {
+    "/v1/results/{result_id}/overrides": OVERRIDE,
+    "/v1/results/{result_id}/overrides/{override_id}/withdraw": {"reason": "mine", "by": "a stranger"},
+    "/v1/submissions/{submission_id}": {"budget_usd": 1.0},
+}
+IDS = ("submission_id", "job_id", "result_id", "page_id", "change_id", "pairing_id")
+
+
+async def test_objects_of_an_owner_do_not_exist_for_others_in_any_operation(open_api: OpenApi):  # noqa: F811
+    async with open_api(api_keys=",".join(KEYS.values()), pages=LIVE) as api:
+        owner, stranger = Tenant(api, KEYS["heron"]), Tenant(api, KEYS["otter"])
+        result = await owner.judge()
+        [job] = (await owner.call("GET", "/v1/jobs")).json()["items"]
+        added = await owner.call("POST", f"/v1/results/{result['id']}/overrides", json=OVERRIDE)
+        assert added.status_code == 201, added.text
+        override = added.json()
+        ids = {
+            "submission_id": job["submission_id"],
+            "job_id": job["id"],
+            "result_id": result["id"],
+            "page_id": (await owner.upload(page_of(result)["page_id"])).json()["id"],
+            "change_id": (await owner.change(action="flag")).json()["id"],
+            "pairing_id": (await owner.call("POST", "/v1/pairings")).json()["id"],
+            "override_id": override["id"],
+        }
+        played = 0
+        for path, operations in (await api.get("/openapi.json")).json()["paths"].items():
+            named = re.findall(r"\{(\w+)\}", path)
+            if not set(named) & set(IDS):
+                continue
+            for method in operations:
+                refused = await request(stranger, method, path, ids)
+                assert (refused.status_code, method, path) == (404, method, path), refused.text
+                played += 1
+        assert played >= 20
+        for path in ("/v1/jobs", "/v1/results", "/v1/pages", "/v1/pages/changes", "/v1/pairings", "/v1/reviews"):
+            assert (await stranger.call("GET", path)).json()["items"] == [], path
+        # The override of another owner, through a result of the attacker.
+        own = await stranger.judge()
+        path = f"/v1/results/{own['id']}/overrides/{override['id']}/withdraw"
+        assert_problem(await stranger.call("POST", path, json={"reason": "mine", "by": "a stranger"}), 404)
+        [kept] = (await owner.call("GET", f"/v1/results/{result['id']}/overrides")).json()["items"]
+        assert (kept["id"], kept["in_force"]) == (override["id"], True)
+        again = await owner.call("GET", f"/v1/results/{result['id']}")
+        assert again.json()["score"] == result["score"]
+
+
+async def request(tenant: Tenant, method: str, path: str, ids: dict[str, str]) -> httpx.Response:
+    options: dict[str, Any] = {}
+    if path.endswith("/content"):
+        options = {"content": b"<p>Paris", "headers": {"Content-Type": "text/html"}}
+    elif method in ("post", "patch", "put") and path in BODIES:
+        options = {"json": BODIES[path]}
+    return await tenant.call(method.upper(), path.format_map(ids), **options)
+
+
+async def test_dashboard_names_the_owner_of_uploaded_evidence(open_api: OpenApi):  # noqa: F811
+    async with open_api(api_keys=",".join(KEYS.values()), pages=LIVE) as api:
+        owner = Tenant(api, KEYS["heron"])
+        shared = await owner.judge()
+        await owner.upload(page_of(shared)["page_id"])
+        own = await owner.judge()
+        form = (await api.get("/sign-in")).text
+        token = re.search(r'name="form_token" value="(\w+)"', form)
+        assert token is not None
+        fields = {"key": KEYS["heron"].rpartition(":")[2], "form_token": token[1]}
+        assert (await api.post("/sign-in", data=fields)).status_code == 303
+        shown = (await api.get(f"/results/{own['id']}")).text
+        assert "uploaded by heron, only for answers of heron" in shown
+        assert "only for answers of" not in (await api.get(f"/results/{shared['id']}")).text
+        [header, row] = (await api.get(f"/results/{own['id']}?format=csv&table=pages")).text.splitlines()
+        assert dict(zip(header.split(","), row.split(","), strict=True))["owner"] == "heron"
