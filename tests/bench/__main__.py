@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from tests.bench.row import Row
-from tests.bench.rows import LONG, ROWS
+from tests.bench.rows import LONG, ROWS, run_once
 
 PIPED_WIDTH = 140
+_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _VERDICTS = {True: "[green]met[/]", False: "[red]missed[/]", None: ""}
 
 
@@ -23,6 +26,7 @@ def main() -> None:
     options = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__.splitlines()[0])
     options.add_argument("--only", nargs="+", choices=sorted(ROWS), metavar="ROW", help=", ".join(ROWS))
     options.add_argument("--full", action="store_true", help=f"with the long ones: {', '.join(sorted(LONG))}")
+    options.add_argument("--runs", type=int, default=1, help="measure each row so often and print ranges (default: 1)")
     given = options.parse_args()
     wanted = given.only or [name for name in ROWS if given.full or name not in LONG]
     # A redirected table has no terminal width to fit into.
@@ -31,7 +35,7 @@ def main() -> None:
     rows: list[Row] = []
     for name in wanted:
         with progress.status(f"measuring {name}"):
-            rows += _measured(name)
+            rows += repeated([_measured(name) for _ in range(given.runs)])
     console.print(_table(rows))
     console.print(
         f"{os.cpu_count()} processors, load {load:.1f} before it began; {time.monotonic() - began:.0f} s in all. "
@@ -39,8 +43,45 @@ def main() -> None:
     )
 
 
+def repeated(runs: Sequence[Sequence[Row]]) -> list[Row]:
+    """Return the rows of several runs with the range of each number. A target is met if every run meets it.
+
+    The notes are those of the last run. Runs with other rows, because one failed, are listed one after the other.
+    """
+    if len({tuple(row.what for row in rows) for rows in runs}) > 1:
+        return [row for rows in runs for row in rows]
+    return [
+        replace(
+            rows[-1], ours=value_range([row.ours for row in rows]), met=min((row.met for row in rows), key=_met_order)
+        )
+        for rows in zip(*runs, strict=True)
+    ]
+
+
+def value_range(texts: Sequence[str]) -> str:
+    """Return a text with the minimum and maximum of its numbers; all texts, if they differ in more than numbers.
+
+    >>> value_range(["14.0 ms, 3 calls", "12.7 ms, 3 calls"])
+    '12.7-14.0 ms, 3 calls'
+    """
+    if len({_NUMBER.sub("", text) for text in texts}) > 1:
+        return " | ".join(texts)
+    columns = iter(list(zip(*map(_NUMBER.findall, texts), strict=True)))
+
+    def merged(_: re.Match[str]) -> str:
+        values = sorted(next(columns), key=lambda value: float(value.replace(",", "")))
+        return values[0] if values[0] == values[-1] else f"{values[0]}-{values[-1]}"
+
+    return _NUMBER.sub(merged, texts[0])
+
+
+def _met_order(met: bool | None) -> int:
+    return (False, None, True).index(met)
+
+
 def _measured(name: str) -> list[Row]:
     """Return the rows of one measurement; a failed one becomes a row and does not affect the others."""
+    run_once.cache_clear()
     try:
         return list(ROWS[name]())
     except RuntimeError as error:

@@ -8,8 +8,8 @@ does not wait for late text.
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from patchright.async_api import Browser, async_playwright
@@ -20,35 +20,39 @@ MAX_PX = 10_000
 PUBLISHED = "332-360 pages/min"
 
 
-async def per_minute(executable: Path, urls: Sequence[str], at_once: int) -> float:
-    """Open each page in a separate context, read its text and take a screenshot, ``at_once`` at a time.
+class BareBrowser:
+    """A browser that opens each page in a separate context, reads its text and takes a screenshot."""
 
-    The start of the browser counts, as it does for our captures. The pages are our own, so no sandbox is needed.
-    """
-    places = asyncio.Semaphore(at_once)
-    began = time.perf_counter()
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=executable, headless=True, args=["--no-sandbox"])
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
 
-        async def one(url: str) -> None:
+    @classmethod
+    @asynccontextmanager
+    async def start(cls, executable: Path) -> AsyncIterator[BareBrowser]:
+        """Start the browser. The pages are our own, so no sandbox is needed."""
+        async with async_playwright() as playwright:
+            browser = await playwright.chromium.launch(executable_path=executable, headless=True, args=["--no-sandbox"])
+            yield cls(browser)
+            await browser.close()
+
+    async def capture_all(self, urls: Sequence[str], at_once: int) -> None:
+        places = asyncio.Semaphore(at_once)
+
+        async def capture(url: str) -> None:
             async with places:
-                await _capture(browser, url)
+                await self.capture(url)
 
-        await asyncio.gather(*map(one, urls))
-        wall_s = time.perf_counter() - began
-        await browser.close()
-    return 60 * len(urls) / wall_s
+        await asyncio.gather(*map(capture, urls))
 
-
-async def _capture(browser: Browser, url: str) -> None:
-    context = await browser.new_context(viewport={"width": WIDTH_PX, "height": HEIGHT_PX})
-    try:
-        page = await context.new_page()
-        await page.goto(url, wait_until="load")
-        await page.wait_for_timeout(QUIET_MS)
-        height = await page.evaluate("() => document.documentElement.scrollHeight")
-        await page.evaluate("() => [document.body.innerText, document.documentElement.outerHTML]")
-        await page.set_viewport_size({"width": WIDTH_PX, "height": min(int(height), MAX_PX)})
-        await page.screenshot(type="jpeg", quality=85)
-    finally:
-        await context.close()
+    async def capture(self, url: str) -> None:
+        context = await self._browser.new_context(viewport={"width": WIDTH_PX, "height": HEIGHT_PX})
+        try:
+            page = await context.new_page()
+            await page.goto(url, wait_until="load")
+            await page.wait_for_timeout(QUIET_MS)
+            height = await page.evaluate("() => document.documentElement.scrollHeight")
+            await page.evaluate("() => [document.body.innerText, document.documentElement.outerHTML]")
+            await page.set_viewport_size({"width": WIDTH_PX, "height": min(int(height), MAX_PX)})
+            await page.screenshot(type="jpeg", quality=85)
+        finally:
+            await context.close()

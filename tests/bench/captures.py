@@ -1,4 +1,4 @@
-"""Captures a minute of plain local pages, ten at once, and the memory used with the browser.
+"""Captures plain local pages, ten at once, then one by one for the CPU time of a page; and the memory of all processes.
 
 The child process captures; the parent measures the memory of all processes.
 """
@@ -8,11 +8,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -24,9 +27,10 @@ from cache.blobs import BlobStore
 from cache.capture_index import FolderIndex
 from cache.egress.proxy import EgressProxy
 from cache.pages import PageCache
-from tests.bench.bare_browser import per_minute
+from tests.bench.bare_browser import BareBrowser
 from tests.bench.model import ROOT
 from tests.bench.pages import prose
+from tests.bench.watching import family, family_cpu_s
 from tests.fakes.sandbox import installed_browser, is_sandbox_missing
 from tests.standin.web import Reply, StandInWeb
 
@@ -42,13 +46,16 @@ class Captures:
     """``wall_s`` includes the start of the browser. ``good`` pages became evidence. ``peak_bytes`` counts shared
     memory once.
 
-    ``bare_per_minute``: throughput of a bare browser with the same pages on this machine, in the same run.
+    ``cpu_s``: median CPU time of a page, in all processes. ``bare_per_minute`` and ``bare_cpu_s``: the same figures of
+    a bare browser with the same pages on this machine, in the same run.
     """
 
     wall_s: float
     good: int
     browser: str
+    cpu_s: float
     bare_per_minute: float
+    bare_cpu_s: float
     peak_bytes: int = 0
 
     @property
@@ -81,11 +88,7 @@ def measure() -> Captures:
 
 def _family_bytes(pid: int) -> int:
     """Return the memory of a process and all below it; shared memory is counted once."""
-    try:
-        family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return 0
-    return sum(map(_own_bytes, family))
+    return sum(map(_own_bytes, family(pid)))
 
 
 def _own_bytes(process: psutil.Process) -> int:
@@ -93,6 +96,16 @@ def _own_bytes(process: psutil.Process) -> int:
         return int(process.memory_full_info().pss)
     except (psutil.NoSuchProcess, psutil.AccessDenied):
         return 0
+
+
+async def _median_cpu_s(capture: Callable[[str], Awaitable[object]], urls: Iterable[str]) -> float:
+    """Return the median CPU time of a page, in all processes. Pages are captured one by one in a running browser."""
+    times = []
+    for url in urls:
+        before = family_cpu_s()
+        await capture(url)
+        times.append(family_cpu_s() - before)
+    return statistics.median(times)
 
 
 async def _capture_all(executable: Path, work: Path, *, unsandboxed: bool) -> Captures:
@@ -103,17 +116,29 @@ async def _capture_all(executable: Path, work: Path, *, unsandboxed: bool) -> Ca
             executable, proxy, semaphore=asyncio.Semaphore(AT_ONCE), allow_unsandboxed=unsandboxed
         )
         index = await FolderIndex.open(work / "captures")
+        urls = [web.url(path) for path in site]
         routed = RoutedCapturer(capturer, pages_per_host=AT_ONCE)
         cache = PageCache(routed, BlobStore.open((work / "blobs").as_uri()), index)
         try:
             began = time.perf_counter()
-            seen = await asyncio.gather(*(cache.get(web.url(path)) for path in site))
+            seen = await asyncio.gather(*(cache.get(url) for url in urls))
             wall_s = time.perf_counter() - began
+            cpu_s = await _median_cpu_s(partial(cache.get, refresh=True), urls[:DIFFERENT])
         finally:
             await cache.aclose()
-        bare = await per_minute(executable, [web.url(path) for path in site], AT_ONCE)
-    good = sum(each.is_evidence for each in seen)
-    return Captures(wall_s=wall_s, good=good, browser=executable.name, bare_per_minute=bare)
+        began = time.perf_counter()
+        async with BareBrowser.start(executable) as bare:
+            await bare.capture_all(urls, AT_ONCE)
+            bare_wall_s = time.perf_counter() - began
+            bare_cpu_s = await _median_cpu_s(bare.capture, urls[:DIFFERENT])
+    return Captures(
+        wall_s=wall_s,
+        good=sum(each.is_evidence for each in seen),
+        browser=executable.name,
+        cpu_s=cpu_s,
+        bare_per_minute=60 * len(urls) / bare_wall_s,
+        bare_cpu_s=bare_cpu_s,
+    )
 
 
 def _page(number: int) -> str:

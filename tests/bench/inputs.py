@@ -1,6 +1,6 @@
 """Input of the benchmarks: answers, and their page caches in the public folder layout.
 
-The amount equals that of the public toolkit's measurement: 10 scripts, 23 answers, 256 pages, about 520 requests
+The amount equals that of the public toolkit's measurement: 10 scripts, 23 answers, 256 pages, about 540 requests
 (there 466 to 537), and sequences of the same length. The growth of the run time from 300 to 1,000 ms of latency,
 divided by 700 ms, is the number of sequential replies: 80 with the toolkit's default limits, 49 if the two votes that
 are always needed are requested together, and 30 (21) without limits. Ours are 81 (53) and 30 (22), counted the same
@@ -16,17 +16,67 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Final
 
 from mind2web2 import CacheFileSys
 from tests.bench import pages
+from tests.standin.rules import is_sampled
 
 AGENT = "bench"
+MISSING_PERCENT = 2
+"""Share of the full-size pages that are not in the page cache. Their host does not exist."""
 SCRIPTS = Path(__file__).with_name("scripts")
+
+ROLES: Final = ("director", "school", "teacher", "pupil")
+CLAIMS: Final[Mapping[str, Sequence[str]]] = {
+    "ad_archive": (
+        "{name} was printed in the year of {name}.",
+        "The archive holds the advertisement {name}.",
+    ),
+    "card_prices": (
+        "{name} is sold here.",
+        "The price of {name} is as given.",
+        "{name} has the memory of {name} of memory.",
+    ),
+    "city_parks": (
+        "{name} lies in the district the district of {name}.",
+        "Entry to {name} is free.",
+        "{name} is a public park.",
+    ),
+    "film_directors": ("{name} is the {role}: the relation of {name}.",),
+    "hotel_search": (
+        "{name} is near the station.",
+        "A night at {name} costs the price of {name}.",
+    ),
+    "meeting_dates": ("{name} takes place on the date of {name}.",),
+    "museum_hours": (
+        "{name} opens at the hours of {name} on Sundays.",
+        "A ticket of {name} costs the ticket of {name}.",
+        "{name} lies in the region.",
+        "{name} is open late.",
+    ),
+    "paper_authors": ("the author of {name} wrote {name} first.",),
+    "race_winners": (
+        "{name} won.",
+        "{name} needed the time of {name}.",
+    ),
+    "recipe_notes": ("{name} takes the minutes of {name}.",),
+}
+"""Claims that each script checks on the pages of an entry."""
+STATEMENTS: Final[Mapping[str, str]] = {
+    "film_directors": "The years given for {name} fit those of the film.",
+    "meeting_dates": "{name} takes place at the place of {name}.",
+    "recipe_notes": "The answer gives time, flour and oven for {name}.",
+}
+"""Claims that a script checks without a page. The answer states them for each entry."""
+PASS_RATE: Final = 0.8
+"""Share of these claims that the pages contain."""
+SEED: Final = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +92,16 @@ class Task:
     def url(self, answer: int, entry: int, source: int) -> str:
         suffix = ".pdf" if self.is_pdf(source) else ""
         return f"https://www.{self.id.replace('_', '-')}.example/{answer}/entry-{entry}/{source}{suffix}"
+
+    def name(self, answer: int, entry: int) -> str:
+        return f"{self.id.split('_')[0].capitalize()} {answer % self.answers + 1}-{entry + 1}"
+
+    def facts(self, answer: int, entry: int) -> list[str]:
+        """Return what the pages of an entry say about it: a fixed sample of the claims that the script checks."""
+        name = self.name(answer, entry)
+        role = ROLES[entry % len(ROLES)]
+        claims = [claim.format(name=name, role=role) for claim in CLAIMS[self.id]]
+        return [claim for claim in claims if is_sampled(claim, seed=SEED, rate=PASS_RATE)]
 
     def is_pdf(self, source: int) -> bool:
         return self.pdfs and source == 0
@@ -95,15 +155,16 @@ def cache_folder(*, tiny: bool) -> Path:
 
 
 def answer_text(task: Task, number: int) -> str:
-    """Return an answer with its numbered entries; the answers of a task have no names in common."""
+    """Return an answer with its numbered entries. Additional answers describe the same entries in other words."""
     random = Random(f"{task.id} {number}")
     lines = [f"# What was found on {task.id.replace('_', ' ')}", "", pages.prose(random, 900), ""]
     for entry in range(task.entries):
         links = ", ".join(
             f"[source {source + 1}]({task.url(number % task.answers, entry, source)})" for source in range(task.sources)
         )
-        name = f"{task.id.split('_')[0].capitalize()} {number + 1}-{entry + 1}"
-        lines += [f"{entry + 1}. **{name}** {pages.prose(random, 120)} ({links})"]
+        lines += [f"{entry + 1}. **{task.name(number, entry)}** {pages.prose(random, 120)} ({links})"]
+    statement = STATEMENTS.get(task.id, "")
+    lines += ["", *(statement.format(name=task.name(number, entry)) for entry in range(task.entries) if statement)]
     return "\n".join([*lines, "", pages.prose(random, 500)])
 
 
@@ -121,11 +182,14 @@ def _fill_cache(folder: Path, task: Task, tiny: bool) -> None:
     cache = CacheFileSys(folder / AGENT / task.id)
     for answer, entry, source in task.places():
         number = int.from_bytes(hashlib.sha256(f"{task.id} {answer} {entry} {source}".encode()).digest()[:4], "big")
-        url = task.url(answer, entry, source)
+        url, facts = task.url(answer, entry, source), task.facts(answer, entry)
+        if not tiny and number % 100 < MISSING_PERCENT:
+            continue
         if task.is_pdf(source):
-            cache.put_pdf(url, pages.pdf(number, tiny=tiny))
+            cache.put_pdf(url, pages.pdf(number, facts=facts, tiny=tiny))
         else:
-            cache.put_web(url, pages.page_text(number, tiny=tiny), pages.screenshot(number, tiny=tiny))
+            text = pages.page_text(number, facts=facts, tiny=tiny)
+            cache.put_web(url, text, pages.screenshot(number, tiny=tiny))
     cache.save()
 
 

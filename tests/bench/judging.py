@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -49,13 +50,16 @@ class Outcome:
     """Outcome of a run in seconds and bytes. ``late_s`` is the delay of the event loop, ``held_s`` the part in which
     its own thread was computing: maximum and 99th percentile.
 
-    ``trees`` is a digest of all verification trees, ``missing`` the number of answers without a complete result,
-    ``most_at_once`` the maximum of concurrent requests (known for the toolkit's route only).
+    ``trees`` is a digest of all verification trees, ``missing`` the number of answers with a leaf that was not judged
+    although its page is in the page cache, ``most_at_once`` the maximum of concurrent requests (known for the
+    toolkit's route only). Memory is that above the start: at most, at the end, and during the run.
     """
 
     wall_s: float
     cpu_s: float
     memory_bytes: int
+    end_bytes: int
+    curve: Sequence[int]
     late_s: tuple[float, float]
     held_s: tuple[float, float]
     trees: str

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from answers.bundle import read_folder
+from app.agent_summary import leaves
 from app.cli.malloc import set_mmap_threshold
 from app.console import event_loop
 from app.console.judging_options import quiet_logging
@@ -26,6 +27,8 @@ from judges import verifier, voting
 from judges.gc_tuning import freeze_loaded_objects, raise_gc_thresholds
 from mind2web2 import LLMClient
 from mind2web2.eval_runner import evaluate_task
+from rubrics.verdict import Outcome as Outcomes
+from rubrics.verdict import Reason
 from tests.bench.inputs import AGENT, SCRIPTS, TASKS
 from tests.bench.judging import MODEL, Outcome, Run
 from tests.bench.watching import MeasuredCost, measured_cost, quantile
@@ -125,13 +128,21 @@ def _outcome(cost: MeasuredCost, results: Sequence[Result], run: Run, most_at_on
         wall_s=cost.wall_s,
         cpu_s=cost.cpu_s,
         memory_bytes=cost.peak_bytes - cost.start_bytes,
+        end_bytes=cost.end_bytes - cost.start_bytes,
+        curve=[used - cost.start_bytes for used in cost.curve],
         late_s=(max(cost.late_s, default=0.0), quantile(cost.late_s, 0.99)),
         held_s=(max(cost.held_s, default=0.0), quantile(cost.held_s, 0.99)),
         trees=hashlib.sha256("\n".join(shapes).encode()).hexdigest(),
         nodes=sum(result["tree_statistics"]["total_nodes"] for result in results),
-        missing=run.answers - sum(result["status"] == "complete" for result in results),
+        missing=run.answers - sum(map(_judged, results)),
         most_at_once=most_at_once,
     )
+
+
+def _judged(result: Result) -> bool:
+    """Return whether all leaves were judged, except for those whose page is not in the page cache."""
+    open_leaves = (leaf for leaf in leaves(result) if leaf.get("outcome") == Outcomes.NOT_JUDGED)
+    return all(leaf.get("reason") == Reason.CAPTURE_FAILED for leaf in open_leaves)
 
 
 def _shape(node: Mapping[str, Any]) -> list[Any]:

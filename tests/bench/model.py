@@ -1,4 +1,7 @@
-"""Stand-in model of the benchmarks in a separate process: fixed latency, verdicts by a seeded rule, and a tally.
+"""Stand-in model of the benchmarks in a separate process: fixed latency, and a tally.
+
+It supports a claim if the page, or without a page the answer, contains it. Comparisons of two texts pass at a fixed
+rate.
 
 ``python -m tests.bench.model --delay 0.3`` prints its URL; ``GET /tally`` returns the counts of requests.
 """
@@ -19,14 +22,13 @@ from subprocess import PIPE, Popen
 from typing import Any
 from urllib.request import urlopen
 
+from tests.bench.inputs import PASS_RATE, SEED
 from tests.bench.prefixes import PrefixCache
 from tests.standin.call import Call
 from tests.standin.http import HttpRequest, response
 from tests.standin.llm import StandInLLM
-from tests.standin.rules import first_sentence_quotes, no_quotes, seeded_rule
+from tests.standin.rules import first_sentence_quotes, is_sampled, no_quotes
 
-SEED = 0
-PASS_RATE = 0.8
 ROOT = Path(__file__).resolve().parents[2]
 _ENTRY = re.compile(r"^\d+\. \*\*(?P<name>.+?)\*\* (?P<rest>.*)$", re.MULTILINE)
 _LINK = re.compile(r"\]\((https?://[^)\s]+)\)")
@@ -39,9 +41,10 @@ class Tally:
 
     requests: int
     needed: int
-    sent_bytes: int
-    fresh_bytes: int
-    fresh_bytes_until_answered: int
+    sent_tokens: float
+    fresh_tokens: float
+    fresh_tokens_until_answered: float
+    tokens_above_limit: Sequence[float]
 
 
 class BenchModel(StandInLLM):
@@ -49,7 +52,7 @@ class BenchModel(StandInLLM):
 
     def __init__(self, *, delay_s: float, quotes: bool) -> None:
         quoting = first_sentence_quotes if quotes else no_quotes
-        super().__init__(rule=seeded_rule(SEED, PASS_RATE), delay_s=delay_s, quotes=quoting)
+        super().__init__(rule=is_supported, delay_s=delay_s, quotes=quoting)
         self._prefixes = PrefixCache()
         self._questions: Counter[tuple[bytes, bool]] = Counter()
 
@@ -69,15 +72,24 @@ class BenchModel(StandInLLM):
     def _content(self, call: Call) -> Any:
         return extraction_reply(call) if _is_extraction(call) else super()._content(call)
 
-    def _tally(self) -> dict[str, int]:
+    def _tally(self) -> dict[str, Any]:
         prefixes = self._prefixes
         return {
             "requests": len(self.calls),
             "needed": sum(1 if is_extraction else 2 for _, is_extraction in self._questions),
-            "sent_bytes": prefixes.sent,
-            "fresh_bytes": prefixes.fresh,
-            "fresh_bytes_until_answered": prefixes.fresh_until_answered,
+            "sent_tokens": prefixes.sent,
+            "fresh_tokens": prefixes.fresh,
+            "fresh_tokens_until_answered": prefixes.fresh_until_answered,
+            "tokens_above_limit": prefixes.above_limit,
         }
+
+
+def is_supported(call: Call) -> bool:
+    """Return whether the page contains the claim. Without a page, claims that the answer contains and a fixed share of
+    the others are supported."""
+    if call.page:
+        return call.claim in " ".join(call.page.split())
+    return call.claim in call.block("answer") or is_sampled(call.claim, seed=SEED, rate=PASS_RATE)
 
 
 def _is_extraction(call: Call) -> bool:

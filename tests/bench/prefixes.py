@@ -1,8 +1,8 @@
-"""Bytes of requests that a provider's prefix cache could serve.
+"""Input tokens of requests that a provider's prefix cache could serve, and those that shorter pages would save.
 
 Providers store prefixes of requests and charge little for a repeated one. Like a provider, this module compares
-requests from the first byte, in steps of about 128 tokens, and ignores matches below about 1,024 tokens. An image
-counts as one step.
+requests from the first token, in steps of 128 tokens, and ignores matches below 1,024 tokens
+(https://platform.openai.com/docs/guides/prompt-caching). Tokens are estimated as in forecasts; an image is one step.
 """
 
 from __future__ import annotations
@@ -11,24 +11,30 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from judges.analysis.forecasts.simulation import TOKENS_PER_IMAGE, text_tokens
 from tests.standin.call import Call
 
-STEP_BYTES = 512
-MIN_PREFIX_BYTES = 4096
+STEP_CHARS = 512
+"""About 128 tokens."""
+MIN_PREFIX_TOKENS = 1024
+PAGE_LIMITS = (10_000, 25_000, 50_000)
+"""Limits of the page text in tokens for which the saving is computed."""
 
 
 @dataclass(slots=True)
 class PrefixCache:
     """Simulated prefix cache of a provider.
 
-    ``sent`` is the number of bytes of all requests, ``fresh`` the part that was not a prefix of an earlier request.
+    ``sent`` is the number of input tokens of all requests, ``fresh`` the part that was not a prefix of an earlier
+    request, ``above_limit`` the page text above each of ``PAGE_LIMITS``.
     ``fresh_until_answered`` is the same if a prefix can be reused only after the reply to its request, so that
     concurrent votes share no prefix. Real providers are between the two.
     """
 
-    sent: int = 0
-    fresh: int = 0
-    fresh_until_answered: int = 0
+    sent: float = 0.0
+    fresh: float = 0.0
+    fresh_until_answered: float = 0.0
+    above_limit: list[float] = field(default_factory=lambda: [0.0] * len(PAGE_LIMITS))
     _arrived: set[bytes] = field(default_factory=set)
     _answered: set[bytes] = field(default_factory=set)
 
@@ -43,6 +49,10 @@ class PrefixCache:
         self.fresh += total - _known(digests, sizes, self._arrived)
         self.fresh_until_answered += total - _known(digests, sizes, self._answered)
         self._arrived.update(digests)
+        page = text_tokens(call.page)
+        self.above_limit = [
+            above + max(0.0, page - limit) for above, limit in zip(self.above_limit, PAGE_LIMITS, strict=True)
+        ]
         return digests
 
     def add_reply(self, digests: list[bytes]) -> None:
@@ -50,32 +60,34 @@ class PrefixCache:
         self._answered.update(digests)
 
 
-def _known(digests: list[bytes], sizes: list[int], seen: set[bytes]) -> int:
-    """Return how many of the first bytes are known."""
-    known = 0
+def _known(digests: list[bytes], sizes: list[float], seen: set[bytes]) -> float:
+    """Return how many of the first tokens are known."""
+    known = 0.0
     for digest, size in zip(digests, sizes, strict=True):
         if digest not in seen:
             break
         known += size
-    return known if known >= MIN_PREFIX_BYTES else 0
+    return known if known >= MIN_PREFIX_TOKENS else 0.0
 
 
-def _steps(call: Call) -> Iterator[tuple[bytes, int]]:
-    """Yield a digest of the prefix up to the end of each step, and the step's size."""
+def _steps(call: Call) -> Iterator[tuple[bytes, float]]:
+    """Yield a digest of the prefix up to the end of each step, and the step's tokens."""
     digest = hashlib.blake2b(call.model.encode(), digest_size=16)
     for message in call.messages:
         digest.update(f"\0{message['role']}\0".encode())
-        for piece in _pieces(message["content"]):
-            digest.update(piece)
-            yield digest.digest(), len(piece)
+        for piece, tokens in _pieces(message["content"]):
+            digest.update(piece.encode())
+            yield digest.digest(), tokens
 
 
-def _pieces(content: object) -> Iterator[bytes]:
+def _pieces(content: object) -> Iterator[tuple[str, float]]:
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
     assert isinstance(parts, list)
     for part in parts:
         if part["type"] == "image_url":
-            yield part["image_url"]["url"].encode()
+            yield part["image_url"]["url"], TOKENS_PER_IMAGE
         else:
-            text = part["text"].encode()
-            yield from (text[start : start + STEP_BYTES] for start in range(0, len(text), STEP_BYTES))
+            text = part["text"]
+            for start in range(0, len(text), STEP_CHARS):
+                piece = text[start : start + STEP_CHARS]
+                yield piece, text_tokens(piece)

@@ -1,8 +1,8 @@
 """Rows of the table: measurement, the public toolkit's published figure, and our target.
 
-The toolkit's figures were measured once on two cores with the same amount of work: 10 scripts, 23 answers, 256 pages,
-its default limits, a stand-in model. Ours come from the current machine, so the ratio is more informative than the
-number.
+The toolkit's figures were measured once on two cores, slower than ours, with the same amount of work: 10 scripts, 23
+answers, 256 pages, its default limits, a stand-in model. A target that is a ratio to the toolkit is computed from its
+figure. Ours come from the current machine, so the ratio is more informative than the number.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from app.settings import Settings
 from tests.bench import bundles, inputs, isolation, load, lookups, sdk, suites
 from tests.bench.durability import kills, leases, scaling
 from tests.bench.evidence import capture, detector, forms
+from tests.bench.fleet import fleet
 from tests.bench.judging import NO_LIMIT, Run, measure
+from tests.bench.prefixes import PAGE_LIMITS
 from tests.bench.row import MIB, Measuring, Row
+from tests.bench.startup import startup
 
 FULL = Run()
 TINY = Run(tiny=True)
@@ -28,8 +31,14 @@ MANY = Run(answers=300, delay_s=0.05)
 THOUSAND = Run(answers=1000, delay_s=0.05)
 
 
+FULL_TOOLKIT_S = 64.8
+END_MIB = 50
+SERVICE_EXTRA_MS = 2
+"""CPU time per call that ``assay evaluate`` may take longer than ``evaluate_task``."""
+CURVE_POINTS = 12
+
 run_once = cache(measure)
-"""Rows share their runs."""
+"""Rows of one measurement share their runs."""
 
 
 def has_look_ahead() -> bool:
@@ -38,19 +47,22 @@ def has_look_ahead() -> bool:
 
 
 def cpu() -> Iterator[Row]:
-    for run, toolkit_ms, target_ms, pages in ((FULL, 58, 8, "full-size"), (TINY, 7.7, 4, "tiny")):
-        extra_work = f"also imports {inputs.PAGES} pages, records every call, runs each judge file in a process"
-        entry_points = (("evaluate_task", replace(run, route="toolkit"), ""), ("assay evaluate", run, extra_work))
-        for name, variant, note in entry_points:
+    for run, toolkit_ms, ratio, pages in ((FULL, 104, 7, "full-size"), (TINY, 15.4, 3, "tiny")):
+        target_ms = toolkit_ms / ratio
+        for name, variant in _entry_points(run):
             ours = run_once(variant).cpu_ms_per_request
+            is_service = variant.route == "service"
             yield Row(
                 what=f"CPU per LLM call, {pages} pages, by {name}",
                 toolkit=f"{toolkit_ms} ms",
-                target=f"<= {target_ms} ms",
+                target=f"<= {target_ms:.1f} ms" if not is_service else f"<= {target_ms:.1f} ms, evaluate_task + 2 ms",
                 ours=f"{ours:.1f} ms",
                 met=ours <= target_ms,
-                note=note,
+                note=f"also imports {inputs.PAGES} pages, records every call, runs each judge file in a process"
+                if is_service
+                else "",
             )
+            target_ms = ours + SERVICE_EXTRA_MS
     yield Row(
         what="CPU per call of the openai SDK alone, small request",
         toolkit="1.7-2.3 ms",
@@ -75,7 +87,7 @@ def loop() -> Iterator[Row]:
     computing = " / ".join(f"{1000 * seconds:.0f}" for seconds in outcome.held_s)
     yield Row(
         what="event loop blocked: worst / p99",
-        toolkit="1030 / 759 ms",
+        toolkit="2281 / 2128 ms",
         target="<= 100 / 20 ms",
         ours=f"{worst:.0f} / {p99:.0f} ms",
         met=worst <= 100 and p99 <= 20,
@@ -84,10 +96,13 @@ def loop() -> Iterator[Row]:
 
 
 def wall() -> Iterator[Row]:
-    for run, toolkit_s, target_s, pages in ((FULL, 47.7, 19.0, "full-size"), (TINY, 25.5, None, "tiny")):
-        yield _wall(f"wall, 23 answers, 300 ms, {pages} pages", run, toolkit_s, target_s)
+    for name, run in _entry_points(FULL):
+        yield _wall(f"wall, 23 answers, 300 ms, full-size pages, by {name}", run, FULL_TOOLKIT_S, FULL_TOOLKIT_S / 2.6)
+    yield _wall("wall, 23 answers, 300 ms, tiny pages", TINY, 25.5, None)
     if has_look_ahead():
-        yield from _looked_ahead("wall, 300 ms, full-size pages, look-ahead", FULL, 47.7, 13.0)
+        yield from _looked_ahead(
+            "wall, 300 ms, full-size pages, look-ahead", FULL, FULL_TOOLKIT_S, FULL_TOOLKIT_S / 3.7
+        )
 
 
 def unlimited() -> Iterator[Row]:
@@ -107,11 +122,23 @@ def at_once() -> Iterator[Row]:
     )
 
 
-def prefix() -> Iterator[Row]:
+def tokens() -> Iterator[Row]:
     tally = run_once(FULL).tally
-    share, answered = tally.fresh_bytes / tally.sent_bytes, tally.fresh_bytes_until_answered / tally.sent_bytes
+    savings = ", ".join(
+        f"{above / tally.sent_tokens:.0%} at {limit:,} tokens"
+        for limit, above in zip(PAGE_LIMITS, tally.tokens_above_limit, strict=True)
+    )
     yield Row(
-        what="input bytes that no prefix cache can reuse",
+        what="input tokens per answer",
+        toolkit="",
+        target="",
+        ours=f"{tally.sent_tokens / FULL.answers:,.0f}",
+        met=None,
+        note=f"shorter pages would save: {savings}",
+    )
+    share, answered = tally.fresh_tokens / tally.sent_tokens, tally.fresh_tokens_until_answered / tally.sent_tokens
+    yield Row(
+        what="input tokens that no prefix cache can reuse",
         toolkit="all",
         target="<= 30 %",
         ours=f"{share:.0%}",
@@ -133,15 +160,23 @@ def requests() -> Iterator[Row]:
 
 
 def memory() -> Iterator[Row]:
-    for run, toolkit_mib, target_mib in ((FULL, 213, 150), (MANY, 518, 200)):
-        ours = run_once(run).outcome.memory_bytes / MIB
-        yield Row(
-            what=f"peak memory above start, {run.answers} answers",
-            toolkit=f"{toolkit_mib} MiB",
-            target=f"<= {target_mib} MiB",
-            ours=f"{ours:.0f} MiB",
-            met=ours <= target_mib,
-        )
+    for run, toolkit_mib, target_mib in ((FULL, 241, 150), (MANY, 518, 200)):
+        for name, variant in _entry_points(run):
+            outcome = run_once(variant).outcome
+            peak, end = outcome.memory_bytes / MIB, outcome.end_bytes / MIB
+            curve = outcome.curve[:: max(1, len(outcome.curve) // CURVE_POINTS)]
+            yield Row(
+                what=f"memory above start, {run.answers} answers, by {name}: peak / after the run",
+                toolkit=f"{toolkit_mib} MiB",
+                target=f"<= {target_mib} / {END_MIB} MiB",
+                ours=f"{peak:.0f} / {end:.0f} MiB",
+                met=peak <= target_mib and end <= END_MIB,
+                note=f"curve: {' '.join(f'{used / MIB:.0f}' for used in curve)} MiB",
+            )
+
+
+def _entry_points(run: Run) -> tuple[tuple[str, Run], ...]:
+    return ("evaluate_task", replace(run, route="toolkit")), ("assay evaluate", run)
 
 
 def thousand() -> Iterator[Row]:
@@ -288,7 +323,7 @@ def _wall(what: str, run: Run, toolkit_s: float, target_s: float | None) -> Row:
     return Row(
         what=what,
         toolkit=f"{toolkit_s} s",
-        target="" if target_s is None else f"<= {target_s:g} s",
+        target="" if target_s is None else f"<= {target_s:.1f} s",
         ours=f"{ours:.1f} s",
         met=None if target_s is None else ours <= target_s,
         note=f"{ours / toolkit_s:.2f} of the toolkit's time; {ours / in_turn:.2f} of our time with sequential votes,"
@@ -317,9 +352,10 @@ ROWS: Mapping[str, Measuring] = MappingProxyType(
         "wall": wall,
         "unlimited": unlimited,
         "at-once": at_once,
-        "prefix": prefix,
+        "tokens": tokens,
         "requests": requests,
         "memory": memory,
+        "startup": startup,
         "lookup": lookup,
         "suites": step_suites,
         "load": loads,
@@ -332,7 +368,8 @@ ROWS: Mapping[str, Measuring] = MappingProxyType(
         "leases": leases,
         "scaling": scaling,
         "kills": kills,
+        "fleet": fleet,
     }
 )
-LONG = frozenset({"thousand"})
+LONG = frozenset({"thousand", "fleet"})
 """Measured only by name or with ``--full``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import threading
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -13,6 +14,9 @@ from pathlib import Path
 import psutil
 
 TICK_S = 0.005
+SAMPLE_S = 0.25
+SETTLE_S = 3.0
+"""Freed memory is returned to the system about one second after the last picture."""
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
 
@@ -22,13 +26,16 @@ class MeasuredCost:
     """Measured cost, complete after the block. Seconds and bytes; ``cpu_s`` includes child processes.
 
     ``late_s`` is the delay of each tick of the event loop. ``held_s`` is the part of it in which the loop's own
-    thread was computing, which excludes the effect of other processes.
+    thread was computing, which excludes the effect of other processes. ``curve`` is the memory in use every
+    ``SAMPLE_S``, ``end_bytes`` the memory in use ``SETTLE_S`` after the block.
     """
 
     wall_s: float = 0.0
     cpu_s: float = 0.0
     start_bytes: int = 0
     peak_bytes: int = 0
+    end_bytes: int = 0
+    curve: list[int] = field(default_factory=list)
     late_s: list[float] = field(default_factory=list)
     held_s: list[float] = field(default_factory=list)
 
@@ -40,14 +47,24 @@ async def measured_cost(*, ticks: bool) -> AsyncIterator[MeasuredCost]:
     ticking = asyncio.create_task(_tick(cost) if ticks else asyncio.sleep(0))
     await asyncio.sleep(0)
     cost.start_bytes = _reset_peak_memory()
+    finished = threading.Event()
+    threading.Thread(target=_sample, args=(cost, finished), daemon=True).start()
     cpu, wall = _cpu_s(), time.perf_counter()
     try:
         yield cost
     finally:
         cost.wall_s, cost.cpu_s = time.perf_counter() - wall, _cpu_s() - cpu
         cost.peak_bytes = _memory("VmHWM")
+        finished.set()
         ticking.cancel()
         await asyncio.wait([ticking])
+        await asyncio.sleep(SETTLE_S)
+        cost.end_bytes = _memory("VmRSS")
+
+
+def _sample(cost: MeasuredCost, finished: threading.Event) -> None:
+    while not finished.wait(SAMPLE_S):
+        cost.curve.append(_memory("VmRSS"))
 
 
 async def _tick(cost: MeasuredCost) -> None:
@@ -65,16 +82,32 @@ def quantile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
+def family(pid: int | None = None) -> list[psutil.Process]:
+    """Return a process (default: this one) and all below it."""
+    try:
+        return [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def family_cpu_s(pid: int | None = None) -> float:
+    """Return the CPU time of a process (default: this one) and all below it, with ended ones."""
+    return sum(map(_cpu_s_of, family(pid)))
+
+
 def _cpu_s() -> float:
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used) + sum(map(_cpu_s_of, psutil.Process().children()))
 
 
-def _cpu_s_of(child: psutil.Process) -> float:
-    """Return the CPU seconds of a running child, with ended processes below it: judge processes end below their fork
+def _cpu_s_of(process: psutil.Process) -> float:
+    """Return the CPU seconds of a running process, with ended processes below it: judge processes end below their fork
     server.
     """
-    used = child.cpu_times()
+    try:
+        used = process.cpu_times()
+    except psutil.NoSuchProcess:
+        return 0.0
     return float(used.user + used.system + used.children_user + used.children_system)
 
 
