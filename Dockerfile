@@ -14,8 +14,13 @@ COPY . .
 RUN .venv/bin/pip install --no-cache-dir --no-deps --no-build-isolation --editable .
 
 FROM ${PYTHON}
+# Debian keeps only the newest security update. If it has replaced this one, the build stops: raise the version here, or
+# pass --build-arg CHROMIUM=VERSION.
+ARG CHROMIUM=156.0.8078.79-1~deb12u1
 RUN apt-get update \
- && apt-get install -y --no-install-recommends chromium chromium-headless-shell fonts-liberation fonts-noto-core \
+ && apt-get install -y --no-install-recommends \
+      chromium=${CHROMIUM} chromium-common=${CHROMIUM} chromium-headless-shell=${CHROMIUM} \
+      fonts-liberation fonts-noto-core \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --create-home --uid 10001 assay \
  && install -d -o assay -g assay /data

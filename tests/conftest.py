@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import signal
 
+import httpx
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -32,6 +34,13 @@ gc.disable()
 # the test could not stop them with SIGINT.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# A server or a client on a busy machine may not run for seconds. Clients discard idle connections well before a server
+# closes them after five seconds.
+_http_defaults = inspect.signature(httpx.Client.__init__).parameters
+_timeout, _limits = _http_defaults["timeout"].default, _http_defaults["limits"].default
+_timeout.connect = _timeout.read = _timeout.write = _timeout.pool = 240.0
+_limits.keepalive_expiry = 1.0
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

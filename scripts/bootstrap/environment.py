@@ -21,6 +21,7 @@ from bootstrap.system_packages import SystemPackages
 BOOTSTRAP_LOCK = "requirements-bootstrap.lock"
 SYSTEM_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 
+PROJECT_FOLDERS = ("answers", "app", "cache", "judges", "rubrics")
 CREATE_TIMEOUT_S = 180.0
 QUERY_TIMEOUT_S = 60.0
 UV_TIMEOUT_S = 600.0
@@ -126,6 +127,12 @@ class Environment:
     def _install_project(self, install: list[str], env: Mapping[str, str]) -> None:
         command = [*install, "--no-deps", "--no-build-isolation", "--editable", str(self.folder.parent)]
         _require_success(self._commands.run("project", command, timeout_s=UV_TIMEOUT_S, env=env), "the project itself")
+        self.write_bytecode()
+
+    def write_bytecode(self) -> None:
+        """Compile the modules of the project, so that no command does so later. Where it may not write, it cannot."""
+        folders = [str(self.folder.parent / name) for name in PROJECT_FOLDERS]
+        self._commands.run("bytecode", [str(self.python), "-m", "compileall", "-q", *folders], timeout_s=PIP_TIMEOUT_S)
 
     def _install_build_tools(self, pip: list[str] | None) -> str | None:
         """Install the build tools and uv. Return the path of uv, or None if pip must be used."""

@@ -1,10 +1,14 @@
-"""Small site on loopback for browser tests."""
+"""Small site on loopback for browser tests, and the port of the demo website."""
 
 from __future__ import annotations
 
+import fcntl
+import os
+import tempfile
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,3 +42,11 @@ def sky() -> Iterator[str]:
     server.shutdown()
     server.server_close()
     thread.join()
+
+
+@pytest.fixture(scope="module")
+def demo_port() -> Iterator[None]:
+    """Wait until no other test process uses the port of the demo website, which the shipped answers contain."""
+    with (Path(tempfile.gettempdir()) / f"assay-demo-port-{os.getuid()}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

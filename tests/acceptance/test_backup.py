@@ -14,10 +14,11 @@ import psycopg
 import pytest
 
 from tests.fakes.folders import service_folder
+from tests.fakes.patient_http import PatientTransport
 from tests.fakes.program import environment_for, private_database, run_command, running_service
 from tests.fakes.sandbox import sandbox_variables
 
-pytestmark = [pytest.mark.postgres, pytest.mark.browser, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.postgres, pytest.mark.browser]
 
 JUDGE = """
 from judges.registry import judge
@@ -40,7 +41,7 @@ def home() -> Iterator[Path]:
 def judged(api: httpx.Client, text: str) -> dict[str, Any]:
     body = {"agent": "walker", "task_id": "sky", "answers": [{"name": "answer_1", "text": text}]}
     url = api.post("/v1/submissions", json=body).json()["jobs"][0]["url"]
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 240
     while (job := api.get(url).json())["finished_at"] is None:
         assert time.monotonic() < deadline, job
         time.sleep(0.1)
@@ -58,7 +59,7 @@ def test_restore_brings_back_results_pages_and_keys(home: Path, sky: str):
     )
     backup = home / "yesterday"
     with running_service(home, environment, "--workers", "1") as service:
-        with httpx.Client(base_url=service.url, trust_env=False, timeout=30) as api:
+        with httpx.Client(base_url=service.url, trust_env=False, transport=PatientTransport(), timeout=240) as api:
             result = judged(api, f"It is blue ([source]({sky}/sky)).")
             [page] = result["pages"]
             text = api.get(f"/v1/pages/{page['page_id']}/text").text
@@ -76,7 +77,9 @@ def test_restore_brings_back_results_pages_and_keys(home: Path, sky: str):
     assert run_command(home, environment, "restore", str(backup)).returncode == 1  # restore requires an empty target
     with (
         running_service(home, environment, "--workers", "1") as service,
-        httpx.Client(base_url=service.url, trust_env=False, timeout=30, headers=key) as api,
+        httpx.Client(
+            base_url=service.url, trust_env=False, transport=PatientTransport(), timeout=240, headers=key
+        ) as api,
     ):
         assert httpx.get(f"{service.url}/v1/results", trust_env=False).status_code == 401
         assert api.get(f"/v1/results/{result['id']}").json() == result

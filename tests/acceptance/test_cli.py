@@ -20,6 +20,7 @@ import pytest
 
 from mind2web2.utils.cache_filesys import CacheFileSys
 from tests.fakes.folders import service_folder
+from tests.fakes.processes import left_after_a_while
 from tests.fakes.sandbox import sandbox_variables
 from tests.fakes.warm_start import warm_assay
 
@@ -54,7 +55,7 @@ def home() -> Iterator[Path]:
     (answers / "answer_1.md").write_text(ANSWER)
     (answers / "answer_2.md").write_text("In 1800, nobody says so.")
     yield folder
-    left = processes_of(folder)
+    left = left_after_a_while(lambda: processes_of(folder))
     for process in left:
         process.kill()
     shutil.rmtree(folder, ignore_errors=True)
@@ -90,7 +91,7 @@ def assay(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProce
         env=environment(home, **more),
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=240,
         check=False,
     )
 
@@ -107,7 +108,7 @@ def test_help_imports_no_heavy_modules(home: Path) -> None:
         cwd=home,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
 
@@ -146,7 +147,8 @@ def test_evaluate_exits_with_3_if_an_answer_could_not_be_judged(home: Path) -> N
     assert ended.returncode == 3
     assert "JUDGE_BUG" in ended.stdout
     assert "my own bug" in ended.stderr
-    assert not (home / "eval_results" / "otter" / "bridge").exists()
+    assert not list((home / "eval_results").rglob("results"))
+    assert "my own bug" in (home / "eval_results" / "otter" / "bridge" / "answer_1" / "failed.json").read_text()
 
 
 def test_generated_task_and_its_test_run_unchanged(home: Path) -> None:
@@ -158,7 +160,7 @@ def test_generated_task_and_its_test_run_unchanged(home: Path) -> None:
         cwd=home,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     assert tested.returncode == 0, tested.stdout
@@ -185,11 +187,11 @@ def running(home: Path, *arguments: str, says: str) -> Iterator[tuple[subprocess
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
-        process.wait(60)
+        process.wait(240)
 
 
 def logged(process: subprocess.Popen[str], log: Path, pattern: str) -> str:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while time.monotonic() < deadline and process.poll() is None:
         if found := re.search(pattern, log.read_text()):
             return found[1]
@@ -234,7 +236,7 @@ def test_submit_waits_for_scores_of_a_running_server(home: Path) -> None:
         assert "--port" in taken.stderr
 
         server.send_signal(signal.SIGTERM)
-        assert server.wait(60) == 0
+        assert server.wait(240) == 0
 
 
 def check_providers(home: Path, url: str) -> None:
@@ -258,11 +260,11 @@ def test_separate_worker_executes_jobs_of_a_server_without_workers(home: Path) -
             worker,
             _jobs,
         ):
-            judged = assay(home, *waiting, "60", "--url", url)
+            judged = assay(home, *waiting, "240", "--url", url)
             assert judged.returncode == 0, judged.stderr
             assert "1.00" in judged.stdout
             worker.send_signal(signal.SIGTERM)
-            assert worker.wait(60) == 0
+            assert worker.wait(240) == 0
 
 
 def check_lists(home: Path, url: str, output: dict[str, Any]) -> None:
@@ -281,7 +283,7 @@ def test_doctor_checks_browser_and_database_and_leaves_no_files(home: Path) -> N
 
     assert ended.returncode == 0, ended.stdout
     checks = {check["name"]: check for check in json.loads(ended.stdout)["checks"]}
-    assert set(checks) == {"program", "browser", "database", "keys", "model", "judges", "disk", "access"}
+    assert set(checks) == {"program", "browser", "database", "keys", "model", "judges", "isolation", "disk", "access"}
     assert "a page took" in checks["browser"]["detail"] or checks["browser"]["state"] == "warning"
     assert "PostgreSQL" in checks["database"]["detail"]
     assert "lexical: built in" in checks["model"]["detail"]

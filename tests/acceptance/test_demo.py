@@ -5,7 +5,6 @@ The site's port is part of the shipped answers, so only one test process at a ti
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -13,8 +12,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,22 +22,17 @@ import pytest
 
 from app.agent_summary import leaves
 from app.demo import EXPECTED
-from app.demo.expected import page_texts
+from app.demo.expected import EXPECTED_CHECK, page_texts
 from app.demo.site import PORT
 from tests.fakes.folders import service_folder
+from tests.fakes.processes import left_after_a_while
 
-pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.browser, pytest.mark.postgres, pytest.mark.timeout(900), pytest.mark.usefixtures("demo_port"),
+]  # fmt: skip
 
 CASES = [(agent, task) for agent, tasks in EXPECTED.items() for task in tasks]
 Results = dict[tuple[str, str], dict[str, Any]]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def demo_port() -> Iterator[None]:
-    """Wait until no other test process uses the demo's port."""
-    with (Path(tempfile.gettempdir()) / f"assay-demo-port-{os.getuid()}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +90,13 @@ def test_all_nine_answers_are_judged_and_reported_as_expected(
 ):
     assert sorted(results) == sorted(CASES)
     assert "All scores are as expected" in first_run.stderr
+
+
+def test_shipped_report_is_checked_as_a_baseline(first_run: subprocess.CompletedProcess[str]) -> None:
+    assert first_run.returncode == 0, first_run.stderr
+    check = json.loads(first_run.stdout)["check"]
+    assert (check["baseline"], check["model"]) == (True, "lexical")
+    assert check["counts"] == dict(EXPECTED_CHECK)
 
 
 @pytest.mark.parametrize(("agent", "task"), CASES)
@@ -164,10 +163,19 @@ def test_shipped_page_texts_equal_the_captured_texts(results: Results):
 @pytest.mark.usefixtures("results")
 def test_demo_leaves_no_processes(home: Path) -> None:
     # The browser's watchdog process cleans up after its owner and ends a second or two later.
-    until = time.monotonic() + 10
-    while processes_of(home) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert processes_of(home) == []
+    assert left_after_a_while(lambda: processes_of(home)) == []
+
+
+@pytest.mark.usefixtures("results")
+def test_check_without_a_file_checks_the_shipped_report(home: Path) -> None:
+    call = [*command()[:-1], "check", "--json"]
+    checked = subprocess.run(
+        call, cwd=home, env=environment(), capture_output=True, text=True, timeout=600, check=False
+    )
+
+    assert checked.returncode == 0, checked.stderr
+    document = json.loads(checked.stdout)
+    assert (document["baseline"], document["counts"]) == (True, dict(EXPECTED_CHECK))
 
 
 @pytest.mark.usefixtures("results")
@@ -185,6 +193,7 @@ def test_second_run_uses_captured_pages_and_prints_a_scorecard(home: Path) -> No
     assert len(paths) == 9
     assert all((home / path).is_file() for path in paths)
     assert "/v1/results/res_" in again.stdout
+    assert "BASELINE check of the citations of report.md" in again.stdout
     assert "browser started" not in (home / "data" / "demo" / "serve.log").read_text()
     assert max(map(len, (line for line in again.stdout.splitlines() if "eval_results" not in line))) <= 80
 
@@ -201,7 +210,7 @@ def test_interrupted_demo_leaves_no_processes(home: Path, number: signal.Signals
             break
     demo.send_signal(number)
 
-    assert demo.wait(60) == 130
+    assert demo.wait(240) == 130
     assert "interrupted; all processes of the demo have stopped" in demo.stderr.read()
     demo.stderr.close()
-    assert processes_of(home) == []
+    assert left_after_a_while(lambda: processes_of(home)) == []

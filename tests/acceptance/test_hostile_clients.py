@@ -19,7 +19,7 @@ from tests.fakes.folders import service_folder
 from tests.fakes.program import RunningService, environment_for, run_command, running_service
 from tests.fakes.warm_start import COLD
 
-pytestmark = [pytest.mark.postgres, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.postgres
 
 MB = 1_000_000
 HUNDRED_MB = 100 * MB
@@ -60,22 +60,26 @@ class Memory:
 
 
 def pour(service: RunningService, head: str, *, chunked: bool) -> bytes:
-    """Send 100 MB until the server closes the connection, and return its response."""
-    part = b"x" * MB
-    with socket.create_connection(("127.0.0.1", service.port), timeout=30) as client:
+    """Send 100 MB until the server closes the connection, and return its response.
+
+    The response is read while sending, because the server resets the connection a while after its response.
+    """
+    part, received = b"x" * MB, bytearray()
+
+    def read() -> None:
+        with suppress(OSError):
+            while more := client.recv(65536):
+                received.extend(more)
+
+    with socket.create_connection(("127.0.0.1", service.port), timeout=240) as client:
         client.sendall(head.encode())
-        try:
+        reader = threading.Thread(target=read)
+        reader.start()
+        with suppress(OSError):  # the server has closed the connection
             for _ in range(HUNDRED_MB // MB):
                 client.sendall(b"%x\r\n%b\r\n" % (len(part), part) if chunked else part)
-        except OSError:
-            pass  # the server has closed the connection
-        answer = b""
-        try:
-            while more := client.recv(65536):
-                answer += more
-        except OSError:
-            pass
-    return answer
+        reader.join()
+    return bytes(received)
 
 
 def test_hundred_megabytes_are_rejected_without_using_memory(home: Path):
@@ -114,7 +118,7 @@ def test_public_address_requires_an_api_key(home: Path):
         assert run_command(home, environment, "keys", "revoke", key["id"]).returncode == 0
         revoked = time.monotonic()
         while httpx.get(url, headers=headers, trust_env=False).status_code == 200:
-            assert time.monotonic() - revoked <= 60
+            assert time.monotonic() - revoked <= 240
             time.sleep(0.1)
         asked_by_command = run_command(home, environment | {"ASSAY_API_KEY": key["key"]}, "jobs", "--url", service.url)
         assert asked_by_command.returncode == 2

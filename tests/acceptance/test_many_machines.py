@@ -6,7 +6,6 @@ past its lease and continued.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import signal
@@ -25,6 +24,8 @@ import psycopg
 import pytest
 from moto.server import ThreadedMotoServer
 
+from tests.fakes.loop_thread import entered_in_thread
+from tests.fakes.patient_http import PatientTransport
 from tests.fakes.sandbox import sandbox_variables
 from tests.integration.app.conftest import database_url, postgres_url
 from tests.standin.llm import StandInLLM
@@ -74,15 +75,8 @@ def site() -> Iterator[str]:
 @pytest.fixture
 def model() -> Iterator[StandInLLM]:
     """Stand-in model in a separate thread, because the test blocks."""
-    loop, server = asyncio.new_event_loop(), StandInLLM(delay_s=0.3)
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)
-    yield server
-    asyncio.run_coroutine_threadsafe(server.stop(), loop).result(30)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
+    with entered_in_thread(server := StandInLLM(delay_s=0.3)):
+        yield server
 
 
 @pytest.fixture
@@ -163,7 +157,10 @@ def test_each_job_has_one_correct_result_after_a_kill_and_a_stopped_worker(
         for name in ("first", "second", "third"):
             machines.wait_for_log(name, "assay worker is ready: 2 concurrent job")
         api = httpx.Client(
-            base_url=machines.wait_for_log("api", r"http://127\.0\.0\.1:\d+"), timeout=30, trust_env=False
+            base_url=machines.wait_for_log("api", r"http://127\.0\.0\.1:\d+"),
+            timeout=240,
+            trust_env=False,
+            transport=PatientTransport(),
         )
         connection = stack.enter_context(psycopg.connect(database_url, autocommit=True))
         stack.callback(api.close)
@@ -172,6 +169,7 @@ def test_each_job_has_one_correct_result_after_a_kill_and_a_stopped_worker(
         answers = [{"name": f"answer_{nth}", "text": f"{text} Said {nth} times."} for nth in range(JOBS)]
         sent = api.post("/v1/submissions", json={"agent": "a", "task_id": "tower", "answers": answers})
         assert sent.status_code == 202, sent.text
+        until(connection, "SELECT count(*) FROM captures", least=1)
         until(connection, "SELECT count(*) FROM checkpoints", least=4)
         workers[0].kill()
         workers[1].send_signal(signal.SIGSTOP)
@@ -200,4 +198,4 @@ def test_each_job_has_one_correct_result_after_a_kill_and_a_stopped_worker(
         assert "sixty metres" in shown.text
         for process in workers[1:]:
             process.terminate()
-        assert [process.wait(60) for process in workers[1:]] == [0, 0]
+        assert [process.wait(240) for process in workers[1:]] == [0, 0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import os
@@ -12,7 +11,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -20,6 +18,7 @@ import structlog
 
 from app.cli.program import run
 from tests.architecture.sources import ROOT
+from tests.fakes.loop_thread import entered_in_thread
 from tests.fakes.mind2web import (
     FIGURES_SCORED_ZERO,
     FIGURES_SKIPPED,
@@ -70,25 +69,18 @@ class World:
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[World]:
     write_split(tmp_path / "data", nine_steps())
     write_scores(tmp_path / "scores.pkl", NINE_RANKS)
-    loop, server = asyncio.new_event_loop(), StandInLLM(fault_for=mind2web_reply)
-    thread = Thread(target=loop.run_forever)
-    thread.start()
-    asyncio.run_coroutine_threadsafe(server.start(), loop).result(5)
     for name in os.environ:
         if name.startswith(("ASSAY_", "OPENAI_")):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     monkeypatch.setenv("ASSAY_MODEL", "openai/gpt-4o")
     monkeypatch.chdir(tmp_path)
     handlers, level = list(logging.root.handlers), logging.root.level
-    yield World(tmp_path, server, capsys)
+    with entered_in_thread(server := StandInLLM(fault_for=mind2web_reply)):
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        yield World(tmp_path, server, capsys)
     logging.root.handlers, logging.root.level = handlers, level
     structlog.reset_defaults()
-    asyncio.run_coroutine_threadsafe(server.stop(), loop).result(5)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
 
 
 SCORED = ("--scores-pickle", "scores.pkl")
@@ -183,15 +175,15 @@ def test_fault_gives_bounds_and_the_next_run_requests_only_missing_steps(world: 
 
 
 def test_interrupted_run_continues_where_it_stopped(world: World):
-    world.model.delay_s = 0.3
+    world.model.fault_for = lambda call: Fault(delay_s=600.0) if call.index >= 4 else mind2web_reply(call)
     process = world.start(*WITH_OUTPUT, "--max-llm", "1", "--no-cache")
-    until = time.monotonic() + 30
-    while len(world.model.calls) < 4 and time.monotonic() < until:
+    until = time.monotonic() + 240
+    while len(world.model.calls) < 5 and time.monotonic() < until:
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=240)
     assert (process.returncode, "run the same command to resume" in err) == (130, True)
-    world.model.delay_s = 0.0
+    world.model.fault_for = mind2web_reply
     code, _, err = world.run(*WITH_OUTPUT, "--no-cache")
     assert (code, "reused" in err) == (0, True)
     metrics = world.written("mind2web_metrics.json")

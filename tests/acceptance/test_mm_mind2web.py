@@ -19,8 +19,6 @@ from tests.standin.call import Call
 from tests.standin.faults import EMPTY, RATE_LIMITED, REFUSED, WRONG_KEY, Fault
 from tests.standin.llm import StandInLLM
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @pytest.fixture
 async def model() -> AsyncIterator[StandInLLM]:

@@ -20,7 +20,7 @@ from tests.fakes.folders import memory_folder
 from tests.fakes.warm_start import warm_assay
 from tests.standin.llm import StandInLLM
 
-pytestmark = [pytest.mark.postgres, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.postgres
 
 JUDGE = """
 from judges.registry import judge
@@ -77,13 +77,13 @@ async def serving(home: Path, model: StandInLLM) -> AsyncIterator[str]:
             stdout=output,
         )
     try:
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(240):
             while not (output_text := re.findall(r"assay serves at (http://\S+?):? ", log.read_text()[written:])):
                 assert process.returncode is None, log.read_text()
                 await asyncio.sleep(0.05)
         yield output_text[-1]
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), 120) == 0
+        assert await asyncio.wait_for(process.wait(), 240) == 0
     finally:
         if process.returncode is None:
             process.kill()
@@ -99,7 +99,7 @@ async def assay(home: Path, model: StandInLLM, *arguments: str) -> str:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    output_text, error_text = await asyncio.wait_for(process.communicate(), 120)
+    output_text, error_text = await asyncio.wait_for(process.communicate(), 240)
     assert process.returncode == 0, error_text.decode()
     return output_text.decode()
 

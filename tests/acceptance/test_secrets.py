@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shutil
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,11 +17,13 @@ import pytest
 
 from tests.acceptance.conftest import COOKIE
 from tests.fakes.folders import service_folder
+from tests.fakes.loop_thread import entered_in_thread
+from tests.fakes.patient_http import PatientTransport
 from tests.fakes.program import environment_for, private_database, run_command, running_service
 from tests.fakes.sandbox import sandbox_variables
 from tests.standin.llm import StandInLLM
 
-pytestmark = [pytest.mark.postgres, pytest.mark.browser, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.postgres, pytest.mark.browser]
 
 MIN_CANARY_CHARS = 16
 """Minimum length of a canary; shorter texts can occur by chance."""
@@ -65,17 +65,8 @@ def home(sky: str) -> Iterator[Path]:
 @contextmanager
 def model() -> Iterator[StandInLLM]:
     """Stand-in model in a separate thread that accepts only one key."""
-    server, loop = StandInLLM(api_key=MODEL_KEY, rule=lambda call: True), asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)
-    try:
+    with entered_in_thread(server := StandInLLM(api_key=MODEL_KEY, rule=lambda call: True)):
         yield server
-    finally:
-        asyncio.run_coroutine_threadsafe(server.stop(), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
 
 
 class Search:
@@ -147,7 +138,7 @@ def test_no_secret_is_in_any_artefact(home: Path, sky: str):
         search = Search(MODEL_KEY, CONFIGURED, AWS_SECRET, MAPS_KEY, COOKIE, stored["key"], secret_part)
         with (
             running_service(home, environment, "--workers", "1") as service,
-            httpx.Client(base_url=service.url, trust_env=False, timeout=30) as api,
+            httpx.Client(base_url=service.url, trust_env=False, transport=PatientTransport(), timeout=240) as api,
         ):
             process = psutil.Process(service.process.pid)
             api.headers["Authorization"] = f"Bearer {CONFIGURED}"

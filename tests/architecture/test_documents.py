@@ -16,7 +16,7 @@ from app.api.models import SubmissionIn
 from app.cli.program import program
 from app.observability.metrics import Metrics
 from app.server.application import create_app
-from app.settings import Settings, load_settings
+from app.settings import load_settings, settings_class
 from judges.trial import try_judge
 from rubrics.lint import lint
 from tests.architecture.sources import ROOT, project_files
@@ -56,7 +56,7 @@ def test_files_named_in_a_document_exist(document: Path):
 
 
 def variables() -> Iterator[str]:
-    for name, field in Settings.model_fields.items():
+    for name, field in settings_class().model_fields.items():
         yield str(field.validation_alias or f"ASSAY_{name.upper()}")
 
 
@@ -70,7 +70,7 @@ def test_every_setting_is_documented_and_exists():
 def test_documented_numbers_match_the_defaults():
     numbers = {
         f"ASSAY_{name.upper()}": field.default
-        for name, field in Settings.model_fields.items()
+        for name, field in settings_class().model_fields.items()
         if isinstance(field.default, int | float) and not isinstance(field.default, bool)
     }
     documented = dict(re.findall(r"^\| `(ASSAY_[A-Z_]+)` \| ([\d.]+) \|", OPERATIONS, re.MULTILINE))
@@ -114,7 +114,8 @@ def test_every_decision_is_listed_in_order():
     files = sorted(path.name for path in folder.glob("[0-9]*.md"))
     listed = re.findall(r"\]\((\d{4}-[\w-]+\.md)\)", (folder / "README.md").read_text("utf-8"))
     assert listed == files
-    assert [int(name[:4]) for name in files] == list(range(1, len(files) + 1))
+    numbers = [int(name[:4]) for name in files]  # branches reserve numbers, so there can be gaps
+    assert len(set(numbers)) == len(numbers)
 
 
 def test_each_decision_fits_on_a_page_and_has_a_status():

@@ -24,6 +24,7 @@ MAY_CATCH_EVERYTHING = {
     "app.jobs.execution": "an error in one job must not stop the others",
     "cache.backends.patchright": "the browser library raises Exception when its driver has exited",
     "mind2web2.foreign_client": "a public script may use its own client, which may raise any exception",
+    "mind2web2.cli": "an unexpected error ends a command with one line and exit code 1, as the toolkit's users expect",
     "cache.daemon_threads": "a thread pool passes any exception of a call to the caller, through its future",
 }
 PUBLIC_TOOLKIT_NAMES = {"mind2web2.utils", "mind2web2.utils.misc"}

@@ -19,7 +19,7 @@ CONFIGURATION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["too
 
 def lint(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(LINTER), "--no-cache"], cwd=folder, capture_output=True, text=True, timeout=110, check=False
+        [str(LINTER), "--no-cache"], cwd=folder, capture_output=True, text=True, timeout=240, check=False
     )
 
 
@@ -75,6 +75,7 @@ def empty_project(tmp_path: Path) -> Path:
         ("judges/context.py", "from openai import AsyncOpenAI"),
         ("cache/backends/http.py", "from patchright.async_api import Page"),
         ("app/api/jobs.py", "import sqlalchemy"),
+        ("app/features/suites/api.py", "import sqlalchemy"),
         ("cache/capture_index.py", "import psycopg"),
         ("judges/context.py", "import typer"),
     ],
@@ -90,5 +91,6 @@ def test_allowed_imports_pass(empty_project: Path):
     (empty_project / "judges/llm/openai.py").write_text("import openai\n", "utf-8")
     (empty_project / "cache/backends/patchright.py").write_text("import patchright\n", "utf-8")
     (empty_project / "app/storage/schema.py").write_text("import sqlalchemy\nimport judges\n", "utf-8")
+    (empty_project / "app/features/suites/storage.py").write_text("import sqlalchemy\nimport app.storage\n", "utf-8")
     report = lint(empty_project)
     assert report.returncode == 0, report.stdout + report.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -14,11 +15,14 @@ from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients
 from app.engine.runtime import Runtime
 from app.features.bundles.agent_results import AgentResults, SourceResult
+from app.features.bundles.bag import BagWriter
+from app.features.bundles.crate import bag_info, crate_metadata, crate_preview, evidence_date
 from app.features.bundles.exporting import EvidenceStores, ExportReport, export_bundle
+from app.features.bundles.layout import CRATE, INDEX, PREVIEW, IndexIn, capture_path, json_bytes
 from app.observability.redaction import Redactor
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Capturer, Observation, PageKind
-from cache.capture_index import MemoryIndex
+from cache.capture_index import MemoryIndex, capture_from_json
 from cache.pages import PageCache
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.client import LLMClient
@@ -26,6 +30,7 @@ from judges.loader import JudgeCatalogue, load_judge
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.result_files import write_json
+from tests.fakes.pages import jpeg
 from tests.fakes.settings import settings_for_tests
 
 AT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
@@ -33,7 +38,7 @@ MUSEUM = "https://museum.example/hours"
 LAMPS = "https://lamps.example/catalogue?colour=green"
 GONE = "https://gone.example/"
 BLOCK_BUILDER = BlockBuilder(b"a secret of the tests")
-JPEG = b"\xff\xd8\xff\xe0 not really a picture"
+JPEG = jpeg()
 FILLING = "The rooms on the second floor show lamps of many makers and times. " * 60
 PAGES: Mapping[str, str] = {
     MUSEUM: f"The museum opens at nine. {FILLING}The museum closes at six.",
@@ -100,6 +105,8 @@ class InMemoryJudging:
         self.redactor = Redactor(secrets)
         self.pages = PageCache(capturer or PagesWithBodies(), self.blobs, self.index)
         self.results: list[SourceResult] = []
+        self.owner: str | None = None
+        """Owner of the answers."""
         self.process_pool: ForkServerPool | None = None
         """Fork servers for judge files; None: judges run in this process."""
 
@@ -140,6 +147,7 @@ class InMemoryJudging:
                 judge=judge,
                 agent="otter",
                 answer=answer,
+                owner=self.owner,
                 result_id=result_id,
                 replace_client=lambda _: self.llm,
             )
@@ -181,3 +189,34 @@ def read_member(bundle: Path, path: str) -> bytes:
     """Return one file of the payload."""
     with zipfile.ZipFile(bundle) as archive:
         return archive.read(f"assay-otter/data/{path}")
+
+
+def rebuilt(bundle: Path, to: Path, changes: Mapping[str, bytes | None]) -> Path:
+    """Return a copy of a bundle with changed, added or removed payload files and everything else made consistent.
+
+    Preview, RO-Crate and ``bag-info.txt`` (unless they are among the changes), manifests and zip headers are generated
+    as the product does, so only the changed contents themselves can reveal the change.
+    """
+    with zipfile.ZipFile(bundle) as archive:
+        files = {
+            name.partition("/data/")[2]: archive.read(name) for name in archive.namelist() if "/data/" in name
+        } | dict(changes)
+    payload = {path: data for path, data in files.items() if data is not None}
+    index = IndexIn.model_validate_json(payload[INDEX])
+    captures = {
+        page: capture_from_json(json.loads(payload[capture_path(page)]))
+        for result in index.results
+        for page in result.pages
+        if capture_path(page) in payload
+    }
+    at = evidence_date(captures.values())
+    described = {path: len(data) for path, data in payload.items() if path not in (PREVIEW, CRATE)}
+    payload[CRATE] = json_bytes(crate_metadata(index.as_written(), described, captures, at))
+    payload[PREVIEW] = crate_preview(index.as_written(), at)
+    payload |= {path: data for path, data in changes.items() if data is not None}
+    with to.open("w+b") as file:
+        bag = BagWriter(file, f"assay-{index.agent}")
+        for path, data in payload.items():
+            bag.add(path, [data])
+        bag.finish(bag_info(index.agent, at))
+    return to

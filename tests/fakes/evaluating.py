@@ -35,7 +35,7 @@ def result_json(job: Job, answer: Answer, result_id: str, *, score: float = 1.0)
     }
     root = {**leaf, "id": "root", "desc": "Everything", "children": [leaf]}
     return {
-        "schema_version": 1,
+        "schema_version": 2,
         "id": result_id,
         "task_id": job.task_id,
         "agent_name": job.agent,
@@ -48,7 +48,9 @@ def result_json(job: Job, answer: Answer, result_id: str, *, score: float = 1.0)
         "extract_model": "scripted",
         "eval_breakdown": [{"info": [], "verification_tree": root}],
         "tree_statistics": {"depth": 1, "total_nodes": 2, "leaf_nodes": 1},
-        "judge": {"script_sha256": None, "name": "scripted", "version": "1"},
+        "judge": {"model": "scripted", "reasoning_effort": None, "temperature": None},
+        "script": {"name": "scripted", "version": "1", "sha256": None},
+        "eval_script_sha256": None,
         "model": "scripted",
         "prompts": [],
         "answer_sha256": answer.sha256,

@@ -128,5 +128,5 @@ async def run_native_judge(
         evidence_for=pages.evidence_for,
         bodies=blobs,
         process_pool=process_pool,
-        deadline_s=20,
+        deadline_s=300,
     )

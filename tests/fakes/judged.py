@@ -117,13 +117,15 @@ _numbers = itertools.count(1)
 def result_of(rubric: Rubric, *, pages: Sequence[Mapping[str, Any]] = (), **changes: Any) -> dict[str, Any]:
     """Return a complete result, independent of any service."""
     fixed = {
-        "schema_version": 1,
+        "schema_version": 2,
         "id": f"res_{next(_numbers)}",
         "agent_name": "agent",
         "answer_name": "answer_1.md",
         "judge_model": "scripted",
         "extract_model": "scripted",
-        "judge": {"script_sha256": "a" * 64, "name": "scripted", "version": "1"},
+        "judge": {"model": "scripted", "reasoning_effort": None, "temperature": None},
+        "script": {"name": "scripted", "version": "1", "sha256": "a" * 64},
+        "eval_script_sha256": "a" * 64,
         "model": "scripted",
         "prompts": ["verify_page@1"],
         "answer_sha256": "b" * 64,

@@ -6,14 +6,23 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+import pytest
 from pydantic import BaseModel
 
+from judges.llm.circuit import CircuitBreaker
 from judges.llm.client import LLMReply, LLMRequest
 from judges.prompting.transcription import Transcription
 from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
 
 Rule = Callable[[LLMRequest], "bool | BinaryEvalResult | Exception"]
+
+
+@pytest.fixture
+def patient_circuits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let concurrent requests wait for the first reply however long it takes on a busy machine."""
+    defaults: Any = CircuitBreaker.__init__.__kwdefaults__
+    monkeypatch.setitem(defaults, "probe_wait_s", 240.0)
 
 
 class RuleLLM:

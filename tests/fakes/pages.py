@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Mapping
 from datetime import UTC, datetime
+
+from PIL import Image
 
 from cache.capture import Blob, Capture, CaptureOutcome, Evidence
 from cache.errors import CacheError, NoEvidence
 
 CAPTURED_AT = datetime(2025, 8, 1, 12, 0, tzinfo=UTC)
+
+
+def jpeg(width: int = 60, height: int = 40, colour: str = "red") -> bytes:
+    """Return a screenshot of one colour."""
+    out = io.BytesIO()
+    Image.new("RGB", (width, height), colour).save(out, "JPEG", quality=85)
+    return out.getvalue()
 
 
 def page(

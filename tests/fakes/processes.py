@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Sequence
+
 import psutil
+
+_PATIENCE_S = 120.0
 
 
 def is_running(process: psutil.Process) -> bool:
@@ -27,3 +32,11 @@ def descendants(pid: int | None = None) -> list[psutil.Process]:
         return psutil.Process(pid).children(recursive=True)
     except psutil.Error:
         return []
+
+
+def left_after_a_while(find: Callable[[], Sequence[psutil.Process]]) -> Sequence[psutil.Process]:
+    """Wait until ``find`` returns no processes. Return those that do not end."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while (left := find()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return left

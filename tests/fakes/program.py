@@ -49,7 +49,7 @@ def running_service(
     finally:
         process.terminate()
         try:
-            process.wait(40)
+            process.wait(240)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -63,7 +63,7 @@ def run_command(home: Path, environment: Mapping[str, str], *arguments: str) -> 
         cwd=home,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=240,
         check=False,
     )
 

@@ -23,6 +23,7 @@ from judges.llm.retry import RetryPolicy
 from judges.loader import load_judges
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
+from tests.fakes.pages import jpeg
 
 FAST_RETRIES = RetryPolicy(first_wait_s=0.001, max_wait_s=0.01)
 """Five attempts with almost no wait between them."""
@@ -47,7 +48,7 @@ class PagesByUrl:
             kind=PageKind.WEB,
             title="A page",
             text=text or "",
-            screenshots=() if text is None else (b"\xff\xd8 not really a picture",),
+            screenshots=() if text is None else (jpeg(),),
             gone=text is None,
         )
 

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from answers.submission import Answer, Submission
 from app.clock import SortableIdGenerator, SystemClock
 from app.jobs.control import JobControl
@@ -22,10 +24,12 @@ from app.observability.metrics import Metrics
 from app.observability.redaction import Redactor
 from app.storage import jobs as rows
 from app.storage.database import Database
+from app.storage.provider_status import SharedProviderStatus
 from app.storage.records import Job
 from judges.llm.circuit import CircuitState
 
-STALLED_S = 1.0
+STALLED_S = 60.0
+"""Long, because the process of a test may be suspended for seconds. Tests end a lease in the database."""
 CANARY = "canary-secret-9f2c"
 
 
@@ -35,6 +39,19 @@ class ModelStates:
     def __init__(self) -> None:
         self.states: dict[str | None, CircuitState] = {None: CircuitState.OPEN}
         self.probed: list[str | None] = []
+
+
+def watch_pauses(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Return an event that is set when a service has read that a provider is paused."""
+    are_read, update_pauses = asyncio.Event(), SharedProviderStatus.update_pauses
+
+    async def observed_update(self: SharedProviderStatus) -> None:
+        await update_pauses(self)
+        if self._pauses:
+            are_read.set()
+
+    monkeypatch.setattr(SharedProviderStatus, "update_pauses", observed_update)
+    return are_read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +81,11 @@ class Rig:
                     database, queue, clock=clock, attempts_allowed=attempts, allow_probe=models.probed.append
                 ),
                 takeover=Takeover(database, queue, clock=clock, stalled_s=STALLED_S),
-                pausing=JobPauser(database, queue, state=models.states.__getitem__, interval_s=0.2),
+                pausing=JobPauser(database, queue, state=models.states.__getitem__),
                 models=models,
             )
 
-    def execution(self, evaluate: EvaluateJob, *, deadline_s: float = 30.0) -> JobExecutor:
+    def execution(self, evaluate: EvaluateJob, *, deadline_s: float = 300.0) -> JobExecutor:
         clock = SystemClock()
         return JobExecutor(
             self.database,
@@ -83,7 +100,7 @@ class Rig:
         )
 
     def worker(
-        self, evaluate: EvaluateJob, *, drain_s: float = 0.0, concurrency: int = 4, deadline_s: float = 30.0
+        self, evaluate: EvaluateJob, *, drain_s: float = 0.0, concurrency: int = 4, deadline_s: float = 300.0
     ) -> Worker:
         options = WorkerOptions(
             concurrency=concurrency, heartbeat_s=0.2, stalled_s=STALLED_S, drain_s=drain_s, poll_s=0.2

@@ -16,7 +16,7 @@ from typing import Any
 
 from patchright.async_api import BrowserContext, CDPSession, Page, async_playwright
 
-_WAIT_S = 20.0
+_WAIT_S = 120.0
 
 
 @dataclass(slots=True)
@@ -120,6 +120,7 @@ async def toolbar(program: Path, extension: Path, profile: Path, *, dense: float
             str(profile),
             executable_path=program,
             headless=True,
+            timeout=_WAIT_S * 1000,
             viewport={"width": 1000, "height": 700},
             device_scale_factor=dense,
             args=[
@@ -133,7 +134,7 @@ async def toolbar(program: Path, extension: Path, profile: Path, *, dense: float
         )
         try:
             workers = context.service_workers
-            worker = workers[0] if workers else await context.wait_for_event("serviceworker")
+            worker = workers[0] if workers else await context.wait_for_event("serviceworker", timeout=_WAIT_S * 1000)
             assert context.browser is not None
             browser = await context.browser.new_browser_cdp_session()
             yield Toolbar(context, context.pages[0], worker.url.split("/")[2], browser)

@@ -11,6 +11,8 @@ NUMBER_BYTES = 4
 
 
 def main() -> None:
+    signals = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # until they can be passed on
     address, *arguments = sys.argv[1:]
     environment = [f"{name}={value}" for name, value in os.environ.items()]
     folder = os.getcwd()  # noqa: PTH109 - pathlib takes longer to import than everything else here
@@ -20,8 +22,16 @@ def main() -> None:
         socket.send_fds(server, [len(message).to_bytes(NUMBER_BYTES, "big")], [0, 1, 2])
         server.sendall(message)
         pid = int.from_bytes(server.recv(NUMBER_BYTES, socket.MSG_WAITALL), "big", signed=True)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, lambda received, _frame: os.kill(pid, received))
+
+        def pass_on(received: int, _frame: object) -> None:
+            try:  # noqa: SIM105 - contextlib takes time to import
+                os.kill(pid, received)
+            except ProcessLookupError:
+                pass  # the command has just ended
+
+        for number in signals:
+            signal.signal(number, pass_on)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
         code = int.from_bytes(server.recv(NUMBER_BYTES, socket.MSG_WAITALL), "big", signed=True)
     if code < 0:
         signal.signal(-code, signal.SIG_DFL)

@@ -56,7 +56,7 @@ def served(app: FastAPI) -> Iterator[str]:
         thread = threading.Thread(target=run, name="served application")
         thread.start()
         try:
-            if not ready.wait(60) or failed:
+            if not ready.wait(240) or failed:
                 raise AssertionError(f"the application did not start: {failed}")
             yield f"http://127.0.0.1:{port}"
         finally:

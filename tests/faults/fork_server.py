@@ -47,7 +47,7 @@ class WorkerForkServer:
     ) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(30)
+        self._process.wait(240)
         self._process.stdout.close()
 
     def start(self, **options: Any) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from judges.prompting.page_view import MAX_TEXT_CHARS, TRUNCATION_NOTICE
+from judges.prompting.token_limit import MAX_TEXT_TOKENS, text_encoding, tokens_of
 from tests.injection.cases import Case, Scenario
 from tests.injection.disguises import DISGUISES
 from tests.injection.paper import pdf_of, pdf_with_picture, pdf_with_secret, picture_of, tall_picture_of
@@ -234,16 +234,25 @@ def dressed(case: Case, payload: str) -> str:
 def _beyond_the_cut(paragraphs: list[str]) -> Reply:
     """Place the payload, the second paragraph, after more text than is shown; all other paragraphs come first."""
     first, payload, *others = paragraphs
-    return page_of([first, *others, FILLER * (MAX_TEXT_CHARS // len(FILLER) + 10), payload])
+    return page_of([first, *others, _filler(MAX_TEXT_TOKENS + 1_000), payload])
 
 
 def _at_the_cut(paragraphs: list[str]) -> Reply:
     """Place the payload so that it ends just before the text is cut."""
     first, payload, *others = paragraphs
     begin = " ".join([first, *others])
-    room = MAX_TEXT_CHARS - len(begin) - len(payload) - len(TRUNCATION_NOTICE) - 10
-    filler = (FILLER * (room // len(FILLER) + 1))[:room]
-    return page_of([begin, filler, payload, FILLER * 20])
+    room = MAX_TEXT_TOKENS - _tokens(begin) - _tokens(payload) - 20
+    return page_of([begin, _filler(room), payload, FILLER * 20])
+
+
+def _filler(tokens: int) -> str:
+    """Return filler of about this many tokens, and not more."""
+    # Not counted alone: the space at its end belongs to the first token of the next repetition.
+    return FILLER * (100 * tokens // _tokens(FILLER * 100))
+
+
+def _tokens(text: str) -> int:
+    return len(tokens_of(text, text_encoding()))
 
 
 _PLACED: dict[str, Callable[[list[str]], Reply]] = {"beyond_the_cut": _beyond_the_cut, "at_the_cut": _at_the_cut}

@@ -10,7 +10,7 @@ import pytest
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import Capturer
 from cache.egress.proxy import EgressProxy
-from tests.browser.conftest import browser_program  # noqa: F401 - a fixture
+from tests.browser.conftest import browser_program, patient_capturer  # noqa: F401 - fixtures
 from tests.fakes.sandbox import is_sandbox_missing
 from tests.injection.trial import attack_problems, benign_problems, find_problems, materials
 from tests.injection.world import open_world
@@ -24,7 +24,9 @@ MAX_CHANGED_TWINS = 0.02
 async def test_hidden_text_reaches_no_judge_and_visible_evidence_still_counts(browser_program: Path):  # noqa: F811
     def by_browser(proxy: EgressProxy) -> Capturer:
         slots = asyncio.Semaphore(TABS)
-        return BrowserCapturer(browser_program, proxy, semaphore=slots, allow_unsandboxed=is_sandbox_missing())
+        return BrowserCapturer(
+            browser_program, proxy, semaphore=slots, deadline_s=180, allow_unsandboxed=is_sandbox_missing()
+        )
 
     async with open_world(by_browser) as world:
         attacks = materials(world.site, "FJ", benign=False, in_browser=True)

@@ -11,8 +11,9 @@ from collections.abc import Awaitable, Callable, Collection, Iterator
 from cache.errors import CacheError
 from judges.grounding.quotes import find_quotes
 from judges.llm.client import LLMRequest
-from judges.prompting.page_view import MAX_LINKS_CHARS, MAX_TEXT_CHARS, TRUNCATION_NOTICE
+from judges.prompting.page_view import MAX_LINKS_CHARS
 from judges.prompting.rendering import Style
+from judges.prompting.token_limit import TRUNCATION_MARKER, first_tokens
 from tests.injection.cases import Case, load_cases
 from tests.injection.material import Material, Site, build
 from tests.injection.reading import SentRequest, can_read, read_request
@@ -148,10 +149,10 @@ def _problems(material: Material, style: Style, request: LLMRequest) -> Iterator
         yield "a nonce stands elsewhere than in its two tags"
     yield from _visible_payloads(material, sent)
     page = sent.block("page")
-    if len(page) > MAX_TEXT_CHARS + len(TRUNCATION_NOTICE):
+    if first_tokens(page.removesuffix(TRUNCATION_MARKER)) is not None:
         yield f"{len(page)} characters of a page are sent"
     answers = 2 * len(material.answer) + 2 * len(material.case.scenario.task)
-    if len(sent.text) > MAX_TEXT_CHARS + MAX_LINKS_CHARS + answers + len(sent.rules) + ROOM_FOR_TAGS:
+    if len(sent.text) > len(page) + MAX_LINKS_CHARS + answers + len(sent.rules) + ROOM_FOR_TAGS:
         yield f"{len(sent.text)} characters are sent"
 
 

@@ -26,11 +26,13 @@ def seeded_rule(seed: int, pass_rate: float = 0.8) -> Callable[[Call], bool]:
     seed.
     """
 
-    def decide(call: Call) -> bool:
-        digest = hashlib.sha256(f"{seed}\0{call.claim}".encode()).digest()
-        return int.from_bytes(digest[:8], "big") / 2**64 < pass_rate
+    return lambda call: is_sampled(call.claim, seed=seed, rate=pass_rate)
 
-    return decide
+
+def is_sampled(text: str, *, seed: int, rate: float) -> bool:
+    """Return whether a text is in a fixed sample that contains the fraction ``rate`` of all texts."""
+    digest = hashlib.sha256(f"{seed}\0{text}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64 < rate
 
 
 def first_sentence_quotes(call: Call) -> list[str]:

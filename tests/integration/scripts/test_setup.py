@@ -61,7 +61,7 @@ def run(checkout: Path, *arguments: str, **variables: str) -> subprocess.Complet
         env={"PATH": os.environ["PATH"], "HOME": str(checkout), "PIP_NO_INDEX": "1", **variables},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=240,
         check=False,
     )
 

@@ -56,6 +56,19 @@ def test_bootstrap_lock_without_uv_contains_the_build_tools():
     assert fewer.count("==") == lock.count("==") - 1
 
 
+def test_modules_of_the_project_are_compiled(tmp_path: Path):
+    commands = Commands(tmp_path, tmp_path / "logs", lambda _: None)
+    made = Environment(tmp_path, commands, NoPackages(commands))
+    made.python.parent.mkdir(parents=True)
+    made.python.symlink_to(sys.executable)
+    for name in environment.PROJECT_FOLDERS:
+        assert (ROOT / name).is_dir()
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "module.py").write_text("x = 1\n")
+    made.write_bytecode()
+    assert len(list(tmp_path.glob("*/__pycache__/module.*.pyc"))) == len(environment.PROJECT_FOLDERS)
+
+
 def test_missing_ensurepip_without_rights_names_the_package_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "/nowhere")
     commands = Commands(tmp_path, tmp_path / "logs", lambda _: None)

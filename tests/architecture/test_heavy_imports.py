@@ -1,0 +1,64 @@
+"""Start-up of each program: it imports a large library only where the library is used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+LARGE = {
+    "aiohttp",
+    "boto3",
+    "fastapi",
+    "lxml",
+    "numpy",
+    "openai",
+    "patchright.async_api",
+    "pyarrow",
+    "pymupdf",
+    "scipy",
+}
+PROGRAMS = {
+    "evaluate": """
+from app.console import event_loop
+import app.console.progress, app.engine.evaluation, app.engine.public_cache, app.engine.runtime
+async def nothing(): pass
+event_loop.run(nothing())
+""",
+    "worker": """
+from app.feature import contributions
+from app.features import FEATURES
+import app.server.processes
+assert "suite" in contributions(FEATURES, has_api=False).runners
+""",
+    "doctor": "import app.maintenance.doctor",
+    "import check of judge files": "import mind2web2.script_check",
+    "fork server": """
+import importlib
+from mind2web2.isolated_run import PRELOADED
+for module in ("judges.isolation.fork_server", *PRELOADED):
+    importlib.import_module(module)
+""",
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_program_starts_without_large_libraries(program: str) -> None:
+    code = f"{PROGRAMS[program]}\nimport sys\nprint(sorted({LARGE!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+
+    assert done.stdout.strip() == "[]"
+
+
+def test_wordings_of_injections_are_compiled_at_the_first_scan() -> None:
+    code = """
+import mind2web2.eval_runner
+from judges.grounding import injection, injection_patterns
+print(injection_patterns.wordings.cache_info().currsize)
+injection.compile_wordings()
+print(injection_patterns.wordings.cache_info().currsize)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+
+    assert done.stdout.split() == ["0", "1"]
