@@ -5,7 +5,8 @@ timer adds after five seconds takes milliseconds. Lazy parts are loaded by growi
 sending scroll events. Waiting ends when the text is stable and nothing open can add text.
 
 The virtual clock does not advance while a script runs. A script that waits for the clock in a loop therefore never
-ends: see ``ClockStuck``.
+ends: see ``ClockStuck``. Nor may it fall behind real time, as it does while it pauses for slow requests: Chromium then
+draws no frames until it has caught up, measured with version 156.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ _ADVANCE_REAL_S = 6.0
 _MUCH_TEXT_REAL_S = 3.0
 _EXTRAS_REAL_S = 1.5
 _AFTER_HIDDEN_MS = 500
+_AHEAD_MS = 1000
+_CATCH_UP_TRIES = 3
+"""The previous time budget may end the new one early."""
 _STUCK_REAL_S = 2.0
 _MORE_MS = 1500
 _ROUNDS = 3
@@ -76,6 +80,7 @@ _WAIT_FOR_NEXT_FRAME = (
 )
 
 _WAIT_FOR_TIMER = "(ms) => new Promise((resolve) => setTimeout(() => resolve(true), ms))"
+_READ_CLOCK = "() => Date.now()"
 _CPU_METRIC = "ThreadTime"
 
 
@@ -402,6 +407,7 @@ class PageLoader:
             has_worker = self._worker_started_at > float("-inf")
             if now - began >= _WAIT_REAL_S and not (has_worker and rounds < _WORKER_ROUNDS):
                 return
+            requests_before = self._requests.text_requests
             seen = await self._measure()
             chars = int(seen["chars"])
             if seen["frames"] and chars < _MUCH_TEXT_CHARS:
@@ -411,6 +417,9 @@ class PageLoader:
             is_enough = is_quiet and self._is_complete(chars, says_loading=bool(seen["waiting"]), waited_s=now - began)
             if is_enough or has_worker:
                 is_same = not await self._count_changes()
+                # The page may have been between two requests when it was measured.
+                sent = self._requests.text_requests > requests_before or self._requests.has_open_text_requests
+                is_enough = is_enough and (chars >= _MUCH_TEXT_CHARS or not sent)
                 rounds, quiet_rounds = rounds + 1, quiet_rounds + 1 if is_same and chars == last else 0
                 has_worker = self._worker_started_at > float("-inf")
                 if is_enough and is_same and (not has_worker or quiet_rounds >= _WORKER_QUIET_ROUNDS):
@@ -434,6 +443,7 @@ class PageLoader:
 
     async def _count_changes(self) -> int:
         """Return how often text changes while a few frames are drawn, however long that takes on a busy machine."""
+        await self.catch_up()
         try:
             async with asyncio.timeout(_FRAMES_MAX_S):
                 return int(await self._devtools.run(script("count_changes"), _FRAMES_WATCHED))
@@ -444,7 +454,7 @@ class PageLoader:
         """Advance the page's clock.
 
         An open request pauses the clock for at most ``real_s``, and less if it cannot bring text. After that, the clock
-        continues and this request is not waited for again.
+        continues and slow requests are not waited for again.
         """
         requests = self._requests
         self._page_ms += budget_ms
@@ -481,6 +491,15 @@ class PageLoader:
             {"policy": policy, "budget": budget_ms, "maxVirtualTimeTaskStarvationCount": 1000},
         )
         self._is_clock_virtual = True
+
+    async def catch_up(self) -> None:
+        """Advance the page's clock to real time if it is behind, so that the page is drawn."""
+        for _ in range(_CATCH_UP_TRIES if self._is_clock_virtual else 0):
+            behind_ms = int(time.time() * 1000 - float(await self._devtools.run(_READ_CLOCK)))
+            if behind_ms <= 0:
+                return
+            await self._set_clock("advance", behind_ms + _AHEAD_MS)
+            await self._has_expired(_STUCK_REAL_S)
 
     async def _has_expired(self, limit_s: float) -> bool:
         """Wait until the clock has advanced by the requested time. Return whether it has."""

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from cache.backends.devtools import DevTools
@@ -14,6 +14,8 @@ from cache.backends.devtools import DevTools
 _TEXT_KINDS = frozenset({"Document", "Script", "Stylesheet", "XHR", "Fetch"})
 _REPORTED_KINDS = {"Script": "scripts", "Stylesheet": "style sheets"}
 _REPORTED_SHARE = 0.5
+_SLOW_REQUEST_S = 3.0
+"""Time after which a text request may be abandoned."""
 MAX_RETRIES_PER_HOST = 20
 """Maximum number of consecutive retries to a host. Requests that are sent before the first failure are not retries, for
 example hundreds of images from a host that is down."""
@@ -21,6 +23,16 @@ MAX_RETRIES = 100
 """Maximum number of consecutive retries to all hosts of a page."""
 _RUNAWAY_FACTOR = 3
 _ALL_HOSTS = ""
+
+
+class _OpenRequest(NamedTuple):
+    kind: str
+    sent_at: float
+    """Monotonic time."""
+
+    @property
+    def brings_text(self) -> bool:
+        return self.kind in _TEXT_KINDS
 
 
 class RequestTracker:
@@ -31,6 +43,7 @@ class RequestTracker:
             (a socket or an event stream).
         on_flood: Called once with a URL when the page repeats failing requests.
         runaway: Set when the page repeats them faster than delays can slow it down.
+        text_requests: Number of requests sent so far that may bring text.
     """
 
     def __init__(self, devtools: DevTools, *, main_frame: str) -> None:
@@ -40,7 +53,8 @@ class RequestTracker:
         self._attempts: dict[str, dict[str, int]] = {}
         self._failed: Counter[str] = Counter()
         self._main_frame = main_frame
-        self._open: dict[str, str] = {}
+        self.text_requests = 0
+        self._open: dict[str, _OpenRequest] = {}
         self._abandoned: set[str] = set()
         self._reported: dict[str, tuple[str, str]] = {}
         self._loaded: dict[tuple[str, str], bool] = {}
@@ -59,16 +73,19 @@ class RequestTracker:
     @property
     def has_open_text_requests(self) -> bool:
         """Whether a request that may bring text is open (not an image, font or video), except abandoned ones."""
-        return any(kind in _TEXT_KINDS for request, kind in self._open.items() if request not in self._abandoned)
+        return any(sent.brings_text for request, sent in self._open.items() if request not in self._abandoned)
 
     @property
     def has_abandoned_requests(self) -> bool:
         """Whether an abandoned request is still open. It would pause the page's clock."""
         return bool(self._abandoned & self._open.keys())
 
-    def abandon_open_requests(self) -> None:
-        """Stop waiting for the requests that are open now."""
-        self._abandoned |= self._open.keys()
+    def abandon_open_requests(self, *, slow_s: float = _SLOW_REQUEST_S) -> None:
+        """Stop waiting for the requests that are open now, except for text requests sent in the last ``slow_s``."""
+        until = time.monotonic() - slow_s
+        self._abandoned |= {
+            request for request, sent in self._open.items() if not sent.brings_text or sent.sent_at <= until
+        }
 
     def notes(self) -> list[str]:
         """Return notes for the reader if at least half of the scripts or style sheets failed to load."""
@@ -83,7 +100,7 @@ class RequestTracker:
     def _on_navigated(self, event: dict[str, Any]) -> None:
         """Discard the requests of the previous document. The new one may still be loading."""
         if event["frame"]["id"] == self._main_frame:
-            self._open = {request: kind for request, kind in self._open.items() if kind == "Document"}
+            self._open = {request: sent for request, sent in self._open.items() if sent.kind == "Document"}
             self._reported.clear()
             self._loaded.clear()
 
@@ -96,7 +113,8 @@ class RequestTracker:
         if kind == "EventSource":
             self.channel_opened_at = time.monotonic()
         elif kind != "Document" or of_main:  # the end of a frame's document may be reported to another session
-            self._open[request] = kind
+            self._open[request] = _OpenRequest(kind, time.monotonic())
+            self.text_requests += self._open[request].brings_text
         self._count_attempt(request, str(event["request"]["url"]))
         if kind in _REPORTED_KINDS and of_main:
             reported = self._reported[request] = (kind, str(event["request"]["url"]))

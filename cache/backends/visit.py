@@ -6,7 +6,7 @@ import asyncio
 import base64
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from cache.backends.devtools import DevTools, MainDocument
@@ -35,7 +35,6 @@ _TILE_PX = int(MAX_TILE_PX * WIDTH_PX / SHOT_WIDTH_PX)
 MAX_HTML_CHARS = 20_000_000
 _SHOT_S = 15.0
 _DRAW_WAIT_S = 2.0
-_ADVANCE_MS = 100
 READING_S = 12.0
 _SERIALIZE_HTML = """(limit) => (document.doctype ? new XMLSerializer().serializeToString(document.doctype) : "") +
   (document.documentElement ? document.documentElement.outerHTML.slice(0, limit) : "")"""
@@ -72,6 +71,7 @@ class Visit:
     reading_s: float = READING_S
     real_clock: bool = False
     max_height_px: int = MAX_GROWN_PX
+    _loader: PageLoader = field(init=False)
 
     async def run(self) -> Observation:
         """Capture the page.
@@ -187,6 +187,7 @@ class Visit:
             proxy_port=self.proxy_port,
             real_clock=self.real_clock,
         )
+        self._loader = loader
         readiness = await loader.run()
         # The page may have navigated to a document that is not a web page, or to an error.
         if navigation.body_taken.is_set() and navigation.response is not None:
@@ -293,7 +294,7 @@ class Visit:
             return visible
 
     async def _screenshot(self, top: int, height: int, *, beyond_viewport: bool = False) -> bytes:
-        """Take one screenshot. A paused page clock can block drawing, so it is advanced after a while."""
+        """Take one screenshot."""
         request = {
             "format": "jpeg",
             "quality": SHOT_QUALITY,
@@ -301,11 +302,11 @@ class Visit:
             "captureBeyondViewport": beyond_viewport,
             "clip": {"x": 0, "y": top, "width": WIDTH_PX, "height": height, "scale": SHOT_WIDTH_PX / WIDTH_PX},
         }
+        await self._loader.catch_up()
         drawing = asyncio.ensure_future(self.page.send("Page.captureScreenshot", request))
         try:
-            await asyncio.wait({drawing}, timeout=_DRAW_WAIT_S)
-            if not drawing.done() and not self.real_clock:
-                await self.page.send("Emulation.setVirtualTimePolicy", {"policy": "advance", "budget": _ADVANCE_MS})
+            while not (await asyncio.wait({drawing}, timeout=_DRAW_WAIT_S))[0]:
+                await self._loader.catch_up()  # time passes while a large page is drawn
             return base64.b64decode((await drawing)["data"])
         finally:
             drawing.cancel()

@@ -63,6 +63,8 @@ LATE_PAGES: dict[str, str] = {
     "const t = () => ++n < 10 ? setTimeout(t, 450) : document.body.append('LATE'); t()</script>",
     "a slow request and then a timer": "<script>setTimeout(async () => { const r = await fetch('/slow');"
     "const text = await r.text(); setTimeout(() => document.body.append(text), 900) }, 800)</script>",
+    "a chain of slow requests": "<script>(async () => { let text = ''; for (let n = 0; n < 17; n++)"
+    "text = await (await fetch('/slow?' + n)).text(); document.body.append(text) })()</script>",
     "while another request never ends": "<script>fetch('/never');"
     "setTimeout(() => document.body.append('LATE'), 3000)</script>",
     "a worker, behind a mark of loading": "<p aria-busy=true>Loading…</p><script>"
@@ -84,7 +86,7 @@ async def test_text_that_appears_late_is_in_the_evidence(rig: Rig, how: str) -> 
     rig.site.pages["/slow"] = Reply(body=b"LATE", delay_s=0.8)
     rig.site.pages["/never"] = Reply(body=b"", delay_s=60)
     seen = await rig.show("/late", _page(LATE_PAGES[how]))
-    assert seen.outcome is CaptureOutcome.OK
+    assert (seen.outcome, len(seen.screenshots)) == (CaptureOutcome.OK, 1)
     assert "LATE" in seen.text
 
 
