@@ -12,7 +12,7 @@ Result: TypeAlias = Mapping[str, Any]
 ClaimKey: TypeAlias = "tuple[str, str]"
 """Text and instruction of a claim."""
 
-PASS_RATE: Final = 0.8
+PASS_RATE: Final = 0.75
 """Prior share of claims that pass."""
 SPLIT_RATE: Final = 0.03
 """Prior share of claims on which two votes differ."""
