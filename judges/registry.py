@@ -91,15 +91,3 @@ def judge(
         return function
 
     return mark
-
-
-def judge_of(function: object) -> Judge:
-    """Return the judge that ``@judge`` attached to a coroutine function.
-
-    Raises:
-        JudgeNotLoadable: the function is not marked.
-    """
-    judge = getattr(function, MARK, None)
-    if not isinstance(judge, Judge):
-        raise JudgeNotLoadable(f"{function!r} is not decorated with @judge")
-    return judge

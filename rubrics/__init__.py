@@ -5,7 +5,7 @@ Import the common names from here. Import ``gating``, ``ordering``, ``lint`` and
 
 from __future__ import annotations
 
-from rubrics.errors import InvalidNode, RubricError, SchemaError, UnknownNode
+from rubrics.errors import InvalidNode, RubricError, UnknownNode
 from rubrics.node import RubricNode, Status, Strategy
 from rubrics.rubric import Rubric
 from rubrics.scoring import Score, score, score_strict
@@ -20,7 +20,6 @@ __all__ = [
     "Rubric",
     "RubricError",
     "RubricNode",
-    "SchemaError",
     "Score",
     "Status",
     "Strategy",

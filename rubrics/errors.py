@@ -2,8 +2,7 @@
 
 RubricError
 |- InvalidNode      a node that breaks a rule of the tree, or a value that cannot be scored
-|- UnknownNode      an id that is not in the rubric
-`- SchemaError      a JSON document that is not a rubric of a supported version
+`- UnknownNode      an id that is not in the rubric
 """
 
 from __future__ import annotations
@@ -19,12 +18,3 @@ class InvalidNode(RubricError):
 
 class UnknownNode(RubricError):
     """An id that is not in the rubric."""
-
-
-class SchemaError(RubricError):
-    """JSON document that is not a rubric of a supported version. ``path`` locates the problem (``tree.children.0``)."""
-
-    def __init__(self, path: str, message: str) -> None:
-        super().__init__(f"{path}: {message}" if path else message)
-        self.path = path
-        self.message = message

@@ -1,30 +1,20 @@
-"""JSON format of a rubric: writing and reading.
+"""JSON format of a rubric.
 
 The tree has the shape and field order of the public toolkit (id, desc, critical, score, status, strategy, children),
 followed by our fields. Scores, statuses and ``grounding`` are derived: they are written for readers and recomputed when
-a document is read. Change ``SCHEMA_VERSION`` together with any field.
+a result is replayed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from rubrics.errors import RubricError, SchemaError
-from rubrics.node import RubricNode, Status, Strategy
-from rubrics.rubric import ROOT_ID, Rubric
+from rubrics.node import RubricNode
+from rubrics.rubric import Rubric
 from rubrics.scoring import NodeScore, compatible_score, score_nodes
-from rubrics.verdict import Claim, Outcome, Quote, QuoteOrigin, Reason, SourceCheck, Usage, Verdict, Vote
-
-SCHEMA_VERSION = 2
-
-
-def rubric_json(rubric: Rubric) -> dict[str, Any]:
-    """Return the rubric with its verdicts as JSON values."""
-    return {"schema_version": SCHEMA_VERSION, "task_id": rubric.task_id, "tree": tree_json(rubric)}
+from rubrics.verdict import Claim, Outcome, SourceCheck, Verdict, Vote
 
 
 def tree_json(rubric: Rubric) -> dict[str, Any]:
@@ -104,121 +94,3 @@ def leaf_json(claim: Claim | None, verdict: Verdict | None) -> dict[str, Any]:
 def _vote_json(vote: Vote) -> dict[str, Any]:
     fault = vote.fault and vote.fault.value
     return {"result": vote.result, "model": vote.model, "cached": vote.cached, "fault": fault}
-
-
-class _Document(BaseModel):
-    """Base model that rejects unknown fields, because a misspelled ``critical`` would silently change the score."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
-
-
-class _EvidenceDocument(_Document):
-    claim: str
-    sources: tuple[str, ...]
-    checks: tuple[SourceCheck, ...]
-    skipped_because: str | None = None
-
-
-class _NodeDocument(_Document):
-    """One node of a document. On a group, the fields of a leaf have their defaults."""
-
-    id: str
-    desc: str
-    critical: bool
-    score: float
-    status: Status
-    strategy: Strategy
-    children: list[_NodeDocument]
-    weight: float
-    evidence: _EvidenceDocument | None
-    requires: tuple[str, ...]
-    check: bool | None = None
-    outcome: Outcome = Outcome.UNDECIDED
-    reason: Reason | None = None
-    reasoning: str = ""
-    sources: tuple[str, ...] | None = None
-    votes: tuple[Vote, ...] = ()
-    quotes: tuple[Quote, ...] = ()
-    blocked_by: str | None = None
-    claim: str | None = None
-    instruction: str | None = None
-    page_digests: tuple[str, ...] = ()
-    prompt: str | None = None
-    model: str | None = None
-    usage: Usage = Usage()
-    grounded: bool | None = None
-    grounding: QuoteOrigin | None = None
-    signals: tuple[str, ...] = ()
-
-    def to_node(self) -> RubricNode:
-        """Return the node without children and ``requires``, which the caller adds."""
-        return RubricNode(
-            id=self.id,
-            desc=self.desc,
-            critical=self.critical,
-            weight=self.weight,
-            strategy=self.strategy,
-            claim=None
-            if self.claim is None
-            else Claim(text=self.claim, sources=self.sources, instruction=self.instruction),
-            check=self.check,
-            verdict=self._verdict(),
-        )
-
-    def _verdict(self) -> Verdict | None:
-        verdict = Verdict(
-            outcome=self.outcome,
-            reason=self.reason,
-            reasoning=self.reasoning,
-            votes=self.votes,
-            quotes=self.quotes,
-            evidence=self.page_digests,
-            checks=() if self.evidence is None else self.evidence.checks,
-            prompt=self.prompt,
-            model=self.model,
-            usage=self.usage,
-            blocked_by=self.blocked_by,
-            grounded=self.grounded,
-            signals=self.signals,
-        )
-        return None if verdict == Verdict(outcome=Outcome.UNDECIDED) else verdict
-
-
-class _RubricDocument(_Document):
-    schema_version: Literal[2]
-    task_id: str
-    tree: _NodeDocument
-
-
-def rubric_from_json(document: object) -> Rubric:
-    """Parse a document written by ``rubric_json``.
-
-    Raises:
-        SchemaError: The document has another version or shape, or its tree breaks a rule of ``Rubric``.
-    """
-    try:
-        read = _RubricDocument.model_validate(document)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise SchemaError(".".join(str(part) for part in first["loc"]), first["msg"]) from error
-    top = read.tree
-    if top.id != ROOT_ID or top.critical or top.weight != 1.0:
-        raise SchemaError("tree", f"the root must have the id {ROOT_ID!r}, weight 1 and not be critical")
-    rubric = Rubric(read.task_id, top.desc, top.strategy)
-    rubric.root.verdict = top.to_node().verdict
-    try:
-        _fill(rubric, rubric.root, top.children)
-        for each in _flat(top):
-            rubric.require(rubric.find(each.id), *each.requires)
-    except RubricError as error:
-        raise SchemaError("tree", str(error)) from error
-    return rubric
-
-
-def _fill(rubric: Rubric, parent: RubricNode, documents: list[_NodeDocument]) -> None:
-    for document in documents:
-        _fill(rubric, rubric.add(parent, document.to_node()), document.children)
-
-
-def _flat(document: _NodeDocument) -> list[_NodeDocument]:
-    return [document, *(each for child in document.children for each in _flat(child))]

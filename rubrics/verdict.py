@@ -62,23 +62,6 @@ class Reason(StrEnum):
     """The values for this leaf could not be extracted from the answer or page."""
 
 
-NOT_JUDGED_REASONS = frozenset(
-    {
-        Reason.LLM_UNAVAILABLE,
-        Reason.LLM_REJECTED,
-        Reason.LLM_OUTPUT_UNUSABLE,
-        Reason.NO_MAJORITY,
-        Reason.CAPTURE_FAILED,
-        Reason.CAPTURE_BLOCKED,
-        Reason.EGRESS_DENIED,
-        Reason.EVIDENCE_CORRUPT,
-        Reason.TIMEOUT,
-        Reason.BUDGET,
-        Reason.EXTRACTION_FAILED,
-    }
-)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """One checkable sentence and the URLs that should support it.

@@ -149,11 +149,6 @@ class ImportCheck:
                     _kill(child)
 
 
-def import_reports(scripts: Sequence[Path], *, script_s: float | None = None) -> dict[Path, ImportReport]:
-    """Import the judge files in a child process and return its reports. Blocks. ``script_s``: see ``ImportCheck``."""
-    return ImportCheck(script_s=script_s).reports(scripts)
-
-
 def _line(child: subprocess.Popen[bytes], allowed_s: float) -> bytes:
     """Return the next line; incomplete if the child exited, or was killed because it took too long."""
     if child.stdout is None:

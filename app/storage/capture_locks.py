@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from uuid import uuid4
 
 import structlog
-from sqlalchemy import delete, func, or_, select, text, update
+from sqlalchemy import delete, func, or_, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.async_tools import cancellable_sleep
@@ -52,18 +52,6 @@ class PostgresCaptureLocks:
             with suppress(asyncio.CancelledError):
                 await renewing
             await asyncio.shield(self._release(hashed, holder))
-
-    async def is_free(self, key: str) -> bool:
-        """Return whether no process holds the lock of ``key``.
-
-        Raises:
-            DatabaseUnavailable: The database cannot be reached.
-        """
-        query = select(capture_locks.c.holder).where(
-            capture_locks.c.key_sha256 == _digest(key), capture_locks.c.expires_at >= func.clock_timestamp()
-        )
-        async with self._database.begin() as connection:
-            return (await connection.execute(query)).first() is None
 
     async def _acquire(self, hashed: str, holder: str) -> None:
         try:

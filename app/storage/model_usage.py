@@ -59,7 +59,6 @@ class UsageTotals:
         )
 
 
-GROUPS = ("agent", "task_id", "model", "role", "day")
 _SUMS = ("calls", "input_tokens", "output_tokens", "usd", "unpriced_calls")
 
 
@@ -83,7 +82,7 @@ async def usage_by(
     since: date | None = None,
     until: date | None = None,
 ) -> list[dict[str, Any]]:
-    """Return usage grouped by ``groups`` (names from ``GROUPS``), highest cost first.
+    """Return usage grouped by ``groups`` (column names), highest cost first.
 
     ``since`` and ``until`` are inclusive.
     """

@@ -40,7 +40,6 @@ class ProcessExit:
     Attributes:
         stopped: Limit that was exceeded, or "told" if the service killed the child.
         cpu_s: CPU time of the judge file's process.
-        peak_bytes: Peak resident memory.
         printed: Bytes of output.
         tail: End of the output.
     """
@@ -49,7 +48,6 @@ class ProcessExit:
     exit: int | None = None
     signal: int | None = None
     cpu_s: float = 0.0
-    peak_bytes: int = 0
     printed: int = 0
     tail: str = ""
 

@@ -99,7 +99,6 @@ class SupervisedProcess:
             "exit": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
             "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
             "cpu_s": used.ru_utime + used.ru_stime,
-            "peak_bytes": used.ru_maxrss * 1024,
             "printed": self._output_bytes,
             "tail": self._tail.decode("utf-8", errors="replace"),
         }

@@ -102,10 +102,6 @@ class PagePreparer:
         self._prepare_slot = asyncio.Semaphore(1)
         self._reading_slot = asyncio.Semaphore(1)
 
-    @property
-    def cached_bytes(self) -> int:
-        return self._texts.bytes + self._with_pictures.bytes
-
     async def prepare(self, evidence: Evidence, *, use_screenshot: bool = True) -> PreparedPage:
         """Return the prepared page of ``evidence``, with its screenshots unless ``use_screenshot`` is False."""
         has_pictures = use_screenshot and bool(evidence.screenshots)

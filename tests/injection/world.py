@@ -28,7 +28,7 @@ from judges.llm.client import LLMClient, LLMRequest
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Question, Style, render_claim
-from judges.registry import judge, judge_of
+from judges.registry import MARK, judge
 from judges.runner import Judgement, JudgeTools, run_judge
 from judges.verifier import Verifier
 from tests.injection.material import Material, Site
@@ -82,7 +82,9 @@ class World:
             evidence_for=self.cache.evidence_for,
             trials=TRIALS,
         )
-        return await run_judge(judge_of(_rubric_of(material)), Answer(name="answer_1.md", text=material.answer), tools)
+        return await run_judge(
+            getattr(_rubric_of(material), MARK), Answer(name="answer_1.md", text=material.answer), tools
+        )
 
     async def picture_texts(self, material: Material) -> dict[str, str]:
         """Return the text of each picture of a material's pages, by its SHA-256."""

@@ -44,9 +44,6 @@ class Table:
         return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
 
 
-Cells: TypeAlias = dict[str, tuple[ColumnType, Value]]
-
-
 def result_table(results: Iterable[ExportedResult]) -> Table:
     """Return one row per result."""
     return _table(_RESULT_COLUMNS, (_result_row(result) for result in results))

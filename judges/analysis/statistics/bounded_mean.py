@@ -70,22 +70,6 @@ def bounded_mean(
     return Interval(low=least + width * low, high=least + width * high, method=f"{METHOD} over {n} tasks")
 
 
-def tail_probabilities(
-    values: Sequence[float], at: float, *, weights: Sequence[float] | None = None
-) -> tuple[float, float]:
-    """Return two probabilities that locate ``at``: it is inside the interval if both are at least 2.5 %.
-
-    The first is smaller if ``at`` is below the interval, the second if it is above. Values must be in 0..1. This is
-    faster than computing the ends of the interval.
-    """
-    import numpy as np
-
-    scores, shares = np.asarray(values, dtype=float), _shares(len(values), weights)
-    return _probability_below(*_with_end(scores, shares), at), _probability_below(
-        *_with_end(1 - scores, shares), 1 - at
-    )
-
-
 def _shares(n: int, weights: Sequence[float] | None) -> Floats:
     """Return weights that add up to the effective number of values."""
     import numpy as np

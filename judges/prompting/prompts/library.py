@@ -84,12 +84,6 @@ def parse_prompt(written: str, *, id: str) -> Prompt:
     return Prompt(id=id, version=int(front["version"]), variables=declared, text=text)
 
 
-def prompt_ids() -> list[str]:
-    """Return the ids of all shipped prompts, sorted."""
-    names = [entry.name for entry in resources.files("judges.prompting.prompts").iterdir()]
-    return sorted(name.removesuffix(".md") for name in names if name.endswith(".md"))
-
-
 def locked_digests() -> dict[str, str]:
     """Return the SHA-256 of each prompt text in ``prompts.lock`` by ``id@version``."""
     lines = resources.files("judges.prompting.prompts").joinpath("prompts.lock").read_text("utf-8").split("\n")

@@ -5,7 +5,7 @@ import pytest
 from cache.capture import EVIDENCE_OUTCOMES, CaptureOutcome
 from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed, BrowserUnavailable, CacheError, IndexFailed
 from judges.source_policy import combine_verdicts, no_source_verdict, verdict_without_evidence
-from rubrics.verdict import NOT_JUDGED_REASONS, Outcome, Quote, Reason, Usage, Verdict, Vote
+from rubrics.verdict import Outcome, Quote, Reason, Usage, Verdict, Vote
 from tests.fakes.pages import missing
 
 URL = "https://example.com/p"
@@ -21,7 +21,13 @@ OPEN = Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.CAPTURE_BLOCKED, reason
 def test_missing_page_that_is_not_gone_is_not_judged(outcome: CaptureOutcome):
     verdict = verdict_without_evidence(missing(URL, outcome))
     assert verdict.outcome is Outcome.NOT_JUDGED
-    assert verdict.reason in NOT_JUDGED_REASONS
+    assert verdict.reason in {
+        Reason.CAPTURE_FAILED,
+        Reason.CAPTURE_BLOCKED,
+        Reason.EGRESS_DENIED,
+        Reason.EVIDENCE_CORRUPT,
+        Reason.TIMEOUT,
+    }
     assert outcome.value in verdict.reasoning
 
 

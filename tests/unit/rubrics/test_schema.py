@@ -1,19 +1,11 @@
 from __future__ import annotations
 
-import json
-from copy import deepcopy
-from typing import Any
-
 import pytest
-from hypothesis import given
 
-from rubrics.errors import SchemaError
 from rubrics.node import RubricNode, Strategy
 from rubrics.rubric import Rubric
-from rubrics.schema import rubric_from_json, rubric_json, tree_json
-from rubrics.scoring import score, score_strict
+from rubrics.schema import tree_json
 from rubrics.verdict import CheckNote, Claim, Outcome, Quote, QuoteOrigin, Reason, SourceCheck, Usage, Verdict, Vote
-from tests.unit.rubrics.random_rubrics import QUICK, judged_rubrics
 
 UPSTREAM_FIELDS = ["id", "desc", "critical", "score", "status", "strategy", "children"]
 
@@ -115,79 +107,3 @@ def test_inner_nodes_have_the_compatible_score_and_status(rubric: Rubric) -> Non
 def test_unsettled_leaf_is_undecided(rubric: Rubric) -> None:
     open_leaf = tree_json(rubric)["children"][2]["children"][0]
     assert (open_leaf["outcome"], open_leaf["status"], open_leaf["sources"]) == ("undecided", "initialized", None)
-
-
-@QUICK
-@given(judged_rubrics())
-def test_rubric_survives_json(rubric: Rubric) -> None:
-    document = rubric_json(rubric)
-    read = rubric_from_json(json.loads(json.dumps(document)))
-    assert rubric_json(read) == document
-    assert [leaf.verdict for leaf in read.leaves()] == [leaf.verdict for leaf in rubric.leaves()]
-    assert (score(read), score_strict(read)) == (score(rubric), score_strict(rubric))
-
-
-def test_forward_requirements_survive_json(rubric: Rubric) -> None:
-    rubric.require(rubric.find("given"), "open")
-    read = rubric_from_json(rubric_json(rubric))
-    assert {node.id: node.requires for node in read.walk() if node.requires} == {"given": ("open",), "rest": ("given",)}
-
-
-def test_scores_in_a_document_are_ignored(rubric: Rubric) -> None:
-    document = rubric_json(rubric)
-    document["tree"]["score"] = document["tree"]["children"][1]["score"] = 1.0
-    assert rubric_json(rubric_from_json(document)) == rubric_json(rubric)
-
-
-def with_value(document: dict[str, Any], path: str, value: object) -> dict[str, Any]:
-    """Return a copy of ``document`` with the value at a dotted path replaced."""
-    copy = deepcopy(document)
-    *way, last = path.split(".")
-    here: Any = copy
-    for part in way:
-        here = here[int(part) if isinstance(here, list) else part]
-    here[last] = value
-    return copy
-
-
-@pytest.mark.parametrize(
-    ("path", "value", "where"),
-    [
-        ("schema_version", 1, "schema_version"),
-        ("tree.children", None, "tree.children"),
-        ("tree.children.1.critcal", True, "tree.children.1.critcal"),
-        ("tree.children.1.weight", "heavy", "tree.children.1.weight"),
-        ("tree.children.1.weight", float("nan"), "tree.children.1.weight"),
-        ("tree.children.1.outcome", "maybe", "tree.children.1.outcome"),
-        ("tree.children.1.votes", [{"model": "m"}], "tree.children.1.votes.0.result"),
-        ("tree.children.1.weight", 0.0, "tree"),
-        ("tree.children.1.id", "given", "tree"),
-        ("tree.children.1.check", True, "tree"),
-        ("tree.children.2.requires", ["nowhere"], "tree"),
-        ("tree.id", "top", "tree"),
-        ("tree.critical", True, "tree"),
-    ],
-)
-def test_invalid_document_is_rejected_with_the_path_of_the_problem(
-    rubric: Rubric, path: str, value: object, where: str
-) -> None:
-    with pytest.raises(SchemaError) as caught:
-        rubric_from_json(with_value(rubric_json(rubric), path, value))
-    assert caught.value.path == where
-    assert caught.value.message
-
-
-@pytest.mark.parametrize("document", [None, [], "rubric", {}])
-def test_value_that_is_not_a_document_is_rejected(document: object) -> None:
-    with pytest.raises(SchemaError):
-        rubric_from_json(document)
-
-
-def test_tree_of_extreme_depth_is_rejected(rubric: Rubric) -> None:
-    document = rubric_json(rubric)
-    node = document["tree"]
-    for level in range(5_000):
-        node["children"] = [{**node, "id": f"n{level}", "children": []}]
-        node = node["children"][0]
-    with pytest.raises(SchemaError):
-        rubric_from_json(document)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.import_check import import_reports
+from app.engine.import_check import ImportCheck
 from app.engine.runtime import load_catalogue
 from app.maintenance.doctor import State, check_judges
 from tests.fakes.settings import settings_for_tests
@@ -48,17 +48,17 @@ def test_scripts_that_fail_to_import_are_broken_tasks(folder: Path):
 
 
 def test_traceback_names_the_line(folder: Path):
-    reports = import_reports([folder / "raises.py"])
+    reports = ImportCheck().reports([folder / "raises.py"])
     assert 'raises.py", line 1' in str(reports[folder / "raises.py"])
 
 
 def test_hanging_script_is_reported_and_others_are_checked(folder: Path):
     hangs = folder / "hangs.py"
     hangs.write_text("import time\ntime.sleep(600)\n" + SOUND)
-    reports = import_reports([folder / "a_sound.py", hangs, folder / "raises.py"], script_s=15.0)
+    reports = ImportCheck(script_s=15.0).reports([folder / "a_sound.py", hangs, folder / "raises.py"])
     assert {path for path, report in reports.items() if report} == {hangs, folder / "raises.py"}
     assert "longer than 15 s" in str(reports[hangs])
 
 
 def test_no_scripts_give_no_reports():
-    assert import_reports([]) == {}
+    assert ImportCheck().reports([]) == {}

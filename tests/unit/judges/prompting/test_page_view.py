@@ -90,15 +90,15 @@ async def test_prepared_parts_are_shown_without_decoding():
 async def test_cache_size_is_limited_and_the_last_used_page_is_retained():
     pages = PagePreparer(BlockBuilder(SECRET), max_bytes=100_000)
     kept = [await pages.prepare(page(f"https://a.example/{n}", "word " * 1_000)) for n in range(20)]
-    assert 0 < pages.cached_bytes <= 100_000
     assert await pages.prepare(page("https://a.example/19", "word " * 1_000)) is kept[19]
     assert await pages.prepare(page("https://a.example/0", "word " * 1_000)) is not kept[0]
 
 
 async def test_page_larger_than_the_cache_is_prepared():
     pages = PagePreparer(BlockBuilder(SECRET), max_bytes=10)
-    assert (await pages.prepare(page(text="long enough"))).text == "long enough"
-    assert pages.cached_bytes == 0
+    prepared = await pages.prepare(page(text="long enough"))
+    assert prepared.text == "long enough"
+    assert await pages.prepare(page(text="long enough")) is not prepared
 
 
 def test_links_are_whole_lines_within_their_limit():
