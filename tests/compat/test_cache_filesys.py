@@ -6,8 +6,10 @@ import base64
 import hashlib
 import io
 import json
+import os
 import re
 import time
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -159,6 +161,32 @@ def test_changes_are_on_disk_without_save(tmp_path: Path):
     read = CacheFileSys(tmp_path / "new" / "folder")
     assert read.get_all_urls() == ["https://a.com/x", "https://b.com"]
     assert list(read.failures()) == ["https://c.com"]
+
+
+def test_every_change_is_synced_to_disk_before_the_call_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    synced: set[int] = set()
+    fsync = os.fsync
+
+    def record(handle: int) -> None:
+        fsync(handle)
+        synced.add(os.fstat(handle).st_ino)
+
+    monkeypatch.setattr(os, "fsync", record)
+    cache = CacheFileSys(tmp_path)
+    changes: list[Callable[[], object]] = [
+        lambda: cache.put_web("https://a.com/x", "text", png()),
+        lambda: cache.put_pdf("https://a.com/y", PDF),
+        lambda: cache.record_failure("https://a.com/z", "HTTP 503", blocked=True),
+        lambda: cache.remove("https://a.com/x"),
+    ]
+    for change in changes:
+        before = {path: path.stat().st_ino for path in tmp_path.iterdir()}
+        synced.clear()
+        change()
+        after = {path: path.stat().st_ino for path in tmp_path.iterdir() if path.is_file()}
+        written = {inode for path, inode in after.items() if before.get(path) != inode}
+        assert written
+        assert written | {tmp_path.stat().st_ino} <= synced
 
 
 def test_changes_of_other_processes_are_kept_and_seen(tmp_path: Path):
