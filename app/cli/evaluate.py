@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from app.engine.public_cache import PublicCache
     from app.progress import Progress
     from app.settings import Settings
+    from judges.isolation.fork_server_pool import ForkServerPool
     from judges.loader import JudgeCatalogue
 
 
@@ -91,6 +94,7 @@ def evaluate(
     """Judge a folder of answers without a server."""
     parameters = parameter_flags(locals())
     limits = {"max_tasks": max_tasks, "max_answers": max_answers, "max_pages": max_pages, "max_llm": max_llm}
+    modes = {"overwrite": overwrite, "dry_run": dry_run, "as_json": as_json}
     submissions = find_answers(answers, agent, task or ())  # the most frequent error, so before the slow imports
 
     from app.engine.public_cache import PublicCache
@@ -109,13 +113,11 @@ def evaluate(
     )
     quiet_logging(settings)
     try:
-        catalogue, planned = _plan(settings, submissions, task or (), answers, out, public, overwrite=overwrite)
-        if dry_run:
-            _print_forecast(settings, catalogue, planned, out, public, as_json=as_json)
-            return
-        evaluated = event_loop.run(_run(settings, catalogue, planned, public))
+        evaluated = event_loop.run(_run(settings, submissions, task or (), answers, out, public, **modes))
     except KeyboardInterrupt:
         raise Interrupted("interrupted. Finished results are saved; run the same command to resume.") from None
+    if evaluated is None:
+        return
     _write_public_files(agent, answers, out, cache, evaluated, with_metrics=not task)
     _report(agent, out, evaluated, as_json=as_json)
 
@@ -129,7 +131,7 @@ def _check_date() -> None:
         raise WrongUsage(str(error)) from error
 
 
-def _plan(
+async def _run(
     settings: Settings,
     submissions: Sequence[Submission],
     tasks: Sequence[str],
@@ -138,30 +140,40 @@ def _plan(
     public: PublicCache | None,
     *,
     overwrite: bool,
-) -> tuple[JudgeCatalogue, list[PlannedAnswer]]:
-    """Load the judges and decide which answers to judge."""
+    dry_run: bool,
+    as_json: bool,
+) -> list[AnswerEvaluation] | None:
+    """Load the judges, decide which answers to judge, and judge them. ``dry_run``: print a forecast, return None."""
     from app.engine.evaluation import plan
     from app.engine.page_freshness import CurrentPages
-    from app.engine.runtime import load_catalogue
+    from app.engine.runtime import create_fork_server_pool, load_catalogue
     from judges.llm.providers import parse_model
 
-    catalogue = load_catalogue(settings)
-    check_tasks(tasks, catalogue)
-    pages = event_loop.run(CurrentPages.open(settings.data_dir / "captures", public))
-    planned = plan(
-        submissions,
-        catalogue,
-        out=out,
-        model=parse_model(settings.model).model,
-        overwrite=overwrite,
-        pages=pages,
-        parameters=settings.parameters,
-        answers_root=answers,
-    )
-    return catalogue, planned
+    async with AsyncExitStack() as stack:
+        process_pool = create_fork_server_pool(settings)
+        if process_pool is not None:
+            stack.push_async_callback(process_pool.aclose)
+        catalogue = await load_catalogue(settings, process_pool)
+        check_tasks(tasks, catalogue)
+        pages = await CurrentPages.open(settings.data_dir / "captures", public)
+        planned = await asyncio.to_thread(
+            plan,
+            submissions,
+            catalogue,
+            out=out,
+            model=parse_model(settings.model).model,
+            overwrite=overwrite,
+            pages=pages,
+            parameters=settings.parameters,
+            answers_root=answers,
+        )
+        if dry_run:
+            await _print_forecast(settings, catalogue, planned, out, public, as_json=as_json)
+            return None
+        return await _judge(settings, catalogue, planned, public, process_pool)
 
 
-def _print_forecast(
+async def _print_forecast(
     settings: Settings,
     catalogue: JudgeCatalogue,
     planned: Sequence[PlannedAnswer],
@@ -173,12 +185,16 @@ def _print_forecast(
     from app.console.forecasts import print_plan
     from app.engine.forecasting import forecast_plan
 
-    forecasts = event_loop.run(forecast_plan(settings, catalogue, planned, out=out, public=public))
+    forecasts = await forecast_plan(settings, catalogue, planned, out=out, public=public)
     print_plan(planned, forecasts, settings.model, as_json=as_json)
 
 
-async def _run(
-    settings: Settings, catalogue: JudgeCatalogue, planned: Sequence[PlannedAnswer], public: PublicCache | None
+async def _judge(
+    settings: Settings,
+    catalogue: JudgeCatalogue,
+    planned: Sequence[PlannedAnswer],
+    public: PublicCache | None,
+    process_pool: ForkServerPool | None,
 ) -> list[AnswerEvaluation]:
     from app.console.progress import ProgressBoard
     from app.engine.evaluation import evaluate_all
@@ -192,7 +208,7 @@ async def _run(
         f"{pages} cited pages",
         markup=False,
     )
-    async with open_runtime(settings, catalogue=catalogue) as runtime:
+    async with open_runtime(settings, catalogue=catalogue, process_pool=process_pool) as runtime:
         freeze_loaded_objects()
         if any(one.to_judge for one in planned):
             for warning in await runtime.models.warnings(None):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage
 from app.console.judging_options import JudgesOption, judging_settings
@@ -38,7 +39,7 @@ def tasks(context: typer.Context, judges: JudgesOption = None, as_json: JsonOpti
     from app.engine.judge_trials import lint_judges
     from app.engine.runtime import load_catalogue
 
-    catalogue = load_catalogue(judging_settings(judges=judges))
+    catalogue = event_loop.run(load_catalogue(judging_settings(judges=judges)))
     lint = lint_judges(catalogue.judges.values())
     if as_json:
         listed = [_judge_json(catalogue.judges[task_id], lint.get(task_id)) for task_id in sorted(catalogue.judges)]
@@ -57,7 +58,7 @@ def show(
     """Show one task: description, judge file and version of the judge."""
     from app.engine.runtime import load_catalogue
 
-    catalogue = load_catalogue(judging_settings(judges=judges))
+    catalogue = event_loop.run(load_catalogue(judging_settings(judges=judges)))
     console = stdout_console()
     if task_id in catalogue.broken:
         console.print(catalogue.broken[task_id], markup=False, soft_wrap=True)

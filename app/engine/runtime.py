@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import judges.tasks
 from app.clock import Clock, IdGenerator, SortableIdGenerator, SystemClock
-from app.engine.import_check import ImportCheck, with_description
+from app.engine.import_check import import_reports, with_description
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients, folder_reply_cache
 from app.errors import InvalidSettings, UnknownTask
@@ -111,11 +111,13 @@ async def open_runtime(
     *,
     record_in_folder: bool = False,
     catalogue: JudgeCatalogue | None = None,
+    process_pool: ForkServerPool | None = None,
 ) -> AsyncIterator[Runtime]:
     """Open a runtime and close it at the end of the block.
 
     If there is a ``database``, captures are recorded in it. ``record_in_folder`` records them also in the data folder,
-    for commands that work without a server. ``catalogue`` contains judges that are already loaded.
+    for commands that work without a server. ``catalogue`` contains judges that are already loaded. The caller
+    closes ``process_pool`` (default: a new one, if the settings isolate judge files).
 
     Raises:
         InvalidSettings: A folder or store of the settings cannot be used.
@@ -153,13 +155,12 @@ async def open_runtime(
         )
         stack.push_async_callback(models.aclose)
         block_builder = BlockBuilder(secret)
-        process_pool = create_fork_server_pool(settings)
-        if process_pool is not None:
+        if process_pool is None and (process_pool := create_fork_server_pool(settings)) is not None:
             stack.push_async_callback(process_pool.aclose)
         yield Runtime(
             settings=settings,
             limits=limits,
-            catalogue=catalogue or await _loaded(settings),
+            catalogue=catalogue or await load_catalogue(settings, process_pool),
             pages=pages,
             blobs=blobs,
             index=index,
@@ -183,30 +184,25 @@ def _open_folders(settings: Settings) -> tuple[bytes, BlobStore]:
         raise InvalidSettings(f"{settings.data_dir} or ASSAY_BLOBS cannot be used: {error}") from error
 
 
-async def _loaded(settings: Settings) -> JudgeCatalogue:
-    """Load the catalogue in a thread. Cancellation does not wait for the thread or the child process."""
-    check = ImportCheck(uid=settings.sandbox_uid)
-    thread = DaemonThreadPool(1, name="judges")
-    try:
-        return await asyncio.get_running_loop().run_in_executor(thread, load_catalogue, settings, check)
-    finally:
-        check.cancel()
-        thread.shutdown()
+async def load_catalogue(settings: Settings, process_pool: ForkServerPool | None = None) -> JudgeCatalogue:
+    """Load the judge files in the folders of the settings, then the shipped ones.
 
-
-def load_catalogue(settings: Settings, check: ImportCheck | None = None) -> JudgeCatalogue:
-    """Load the judge files in the folders of the settings, then the shipped ones. Blocks.
-
-    The files of the settings are imported in a child process; without isolation, native judges are imported in this
-    process. A file that cannot be imported is listed as broken.
+    The files of the settings are imported in a child process of ``process_pool`` (default: of a temporary pool);
+    without isolation, native judges are imported in this process. A file that cannot be imported is listed as broken.
     """
-    shipped = Path(judges.tasks.__file__).parent
-    catalogue = load_judges(settings.judges, importing=not settings.isolate)
-    shipped_judges = load_judges([shipped])
+    thread = DaemonThreadPool(1, name="judges")  # cancellation does not wait for it
+    try:
+        catalogue, shipped_judges = await asyncio.get_running_loop().run_in_executor(thread, _load_files, settings)
+    finally:
+        thread.shutdown()
     unchecked = [judge for judge in catalogue.judges.values() if judge.coroutine is None and judge.path is not None]
-    reports = (check or ImportCheck(uid=settings.sandbox_uid)).reports(
-        [judge.path for judge in unchecked if judge.path is not None]
-    )
+    reports = {}
+    if unchecked:
+        async with AsyncExitStack() as stack:
+            if process_pool is None:
+                process_pool = ForkServerPool(PRELOADED, uid=settings.sandbox_uid)
+                stack.push_async_callback(process_pool.aclose)
+            reports = await import_reports(process_pool, [judge.path for judge in unchecked if judge.path is not None])
     used_ids = catalogue.judges.keys() | catalogue.broken.keys()
     usable = {
         **{task: judge for task, judge in shipped_judges.judges.items() if task not in used_ids},
@@ -224,6 +220,12 @@ def load_catalogue(settings: Settings, check: ImportCheck | None = None) -> Judg
         elif judge.kind is JudgeKind.NATIVE:
             usable[judge.task] = with_description(judge, report or {})
     return JudgeCatalogue(judges=usable, broken=broken)
+
+
+def _load_files(settings: Settings) -> tuple[JudgeCatalogue, JudgeCatalogue]:
+    """Return the judges in the folders of the settings, and the shipped ones. Blocks."""
+    shipped = Path(judges.tasks.__file__).parent
+    return load_judges(settings.judges, importing=not settings.isolate), load_judges([shipped])
 
 
 def _limits(settings: Settings, sharing: SharedState | None) -> Limits:

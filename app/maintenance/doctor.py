@@ -82,7 +82,7 @@ async def run_checks(
         browser = group.create_task(check_browser(settings, log))
         stored = group.create_task(check_storage(settings))
         provider = group.create_task(check_model(settings))
-        judges = group.create_task(asyncio.to_thread(check_judges, settings))
+        judges = group.create_task(check_judges(settings))
         checks: list[Check] = []
 
         def add(check: Check) -> None:
@@ -298,8 +298,8 @@ async def probe_model(settings: Settings, model: str) -> Check:
     return Check(name="model server", state=State.OK, detail=detail, facts=reply.facts)
 
 
-def check_judges(settings: Settings) -> Check:
-    catalogue = load_catalogue(settings)
+async def check_judges(settings: Settings) -> Check:
+    catalogue = await load_catalogue(settings)
     if catalogue.broken:
         reasons = [problem.partition("\n")[0] for _, problem in sorted(catalogue.broken.items())]
         return Check(
@@ -308,7 +308,7 @@ def check_judges(settings: Settings) -> Check:
             detail=f"{len(catalogue.judges)} tasks, but these files do not load: {', '.join(sorted(catalogue.broken))}",
             remedy="; ".join([*reasons, "see where: assay tasks show ID"]),
         )
-    lint = lint_judges(catalogue.judges.values())
+    lint = await asyncio.to_thread(lint_judges, catalogue.judges.values())
     lines = [f"{task}: {line}" for task, report in sorted(lint.items()) for line in report.lines()]
     if lines:
         return Check(

@@ -46,8 +46,8 @@ def run_script_process(
     """Run a job in this process and exit.
 
     ``job`` contains ``entry`` (``module:function``, called with the two RPC sockets), ``limits`` (fields of
-    ``ScriptLimits``), ``folder`` (for temporary files) and ``judge_file`` (its path, or null). Standard output and
-    error go to the pipe ``output``. This process is killed when ``parent`` exits.
+    ``ScriptLimits``), ``folder`` (for temporary files) and ``judge_files`` (paths that it may read). Standard output
+    and error go to the pipe ``output``. This process is killed when ``parent`` exits.
     """
     try:
         os.setsid()
@@ -63,7 +63,7 @@ def run_script_process(
         confine(
             uid=uid,
             parent=parent,
-            judge_files=[Path(job["judge_file"])] if job["judge_file"] else [],
+            judge_files=[Path(path) for path in job["judge_files"]],
             writable=str(job["folder"]),
             processes=limits.processes > 0,
             network=False,
@@ -87,7 +87,7 @@ def _close_all_but(*kept: int) -> None:
     os.closerange(first, os.sysconf("SC_OPEN_MAX"))
 
 
-MAX_REQUEST_BYTES: Final = 16 * 1024
+MAX_REQUEST_BYTES: Final = 64 * 1024
 READY: Final = b"ready"
 DESCRIPTORS: Final = 3
 

@@ -146,16 +146,18 @@ class ForkServerPool:
         await self._started()
 
     @asynccontextmanager
-    async def spawn(self, entry: str, *, judge_file: Path | None = None) -> AsyncIterator[JudgeProcess]:
+    async def spawn(
+        self, entry: str, *, judge_files: Sequence[Path] = (), limits: ScriptLimits | None = None
+    ) -> AsyncIterator[JudgeProcess]:
         """Spawn a child that calls ``entry`` (``module:function``), with a folder for its temporary files.
 
-        It can read ``judge_file`` and the data files beside it. The child is killed and the folder deleted when the
-        block ends.
+        It can read ``judge_files`` and the data files beside them. The child is killed and the folder deleted when the
+        block ends. ``limits`` replaces those of the pool.
 
         Raises:
             IsolationFailed: the child cannot be started.
         """
-        child = await self._spawn(entry, judge_file)
+        child = await self._spawn(entry, judge_files, limits or self.limits)
         try:
             yield child
         finally:
@@ -174,7 +176,7 @@ class ForkServerPool:
             await asyncio.wait(self._cleanups)
         await self._end_server()
 
-    async def _spawn(self, entry: str, judge_file: Path | None) -> JudgeProcess:
+    async def _spawn(self, entry: str, judge_files: Sequence[Path], limits: ScriptLimits) -> JudgeProcess:
         for _ in range(2):
             control = await self._started()
             pairs = [socket.socketpair() for _ in range(3)]
@@ -183,8 +185,8 @@ class ForkServerPool:
                 request = {
                     "entry": entry,
                     "folder": folder,
-                    "judge_file": None if judge_file is None else str(judge_file),
-                    "limits": self.limits.to_json(),
+                    "judge_files": [str(path) for path in judge_files],
+                    "limits": limits.to_json(),
                 }
                 socket.send_fds(
                     control, [json.dumps(request).encode("ascii")], [theirs.fileno() for theirs, _ in pairs]

@@ -12,6 +12,7 @@ import resource
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -88,7 +89,7 @@ def confine(
     if uid is not None:
         os.chown(writable, uid, uid)
     user = os.geteuid() if uid is None else uid
-    beside = [each for path in judge_files for each in _files_beside(path)]
+    beside = _files_beside(judge_files)
     may_read = program_is_open_to(user) and are_open_to(user, [*beside, Path(writable)])
     separated = restrict_files(
         readable=[*program_files(), f"/proc/{os.getpid()}", *map(str, beside)],
@@ -142,14 +143,14 @@ def _is_importable(path: Path) -> bool:
     return (path / "__init__.py").is_file() if path.is_dir() else path.suffix in (".py", ".so", ".zip")
 
 
-def _files_beside(judge_file: Path) -> list[Path]:
-    """Return a judge file and the data files in its folder: no folders, no hidden files, at most 500."""
-    try:
-        with os.scandir(judge_file.parent) as entries:
+def _files_beside(judge_files: Sequence[Path]) -> list[Path]:
+    """Return the judge files and the data files in their folders: no folders, no hidden files, 500 of each folder."""
+    found = dict.fromkeys(judge_files)
+    for folder in {path.parent for path in judge_files}:
+        with suppress(OSError), os.scandir(folder) as entries:
             beside = [Path(each.path) for each in entries if not each.name.startswith(".") and each.is_file()]
-    except OSError:
-        beside = []
-    return [judge_file, *beside[:_MAX_FILES_OF_FOLDER]]
+            found.update(dict.fromkeys(beside[:_MAX_FILES_OF_FOLDER]))
+    return list(found)
 
 
 def _raise_oom_score() -> None:

@@ -61,10 +61,11 @@ def home(tmp_path: Path) -> Path:
 def importing_process(command: subprocess.Popen[str]) -> psutil.Process:
     """Return the process that imports the judge file, as soon as the file has created its temporary file."""
     while command.poll() is None:
-        for child in psutil.Process(command.pid).children():
-            with suppress(psutil.Error, FileNotFoundError):
-                if "mind2web2.script_check" in child.cmdline() and any(Path(child.environ()["TMPDIR"]).iterdir()):
-                    return child
+        for server in psutil.Process(command.pid).children():
+            with suppress(psutil.Error):
+                arguments = server.cmdline()
+                if "judges.isolation.fork_server" in arguments and any(Path(arguments[5]).glob("*/*")):
+                    return server.children()[0]
         time.sleep(0.02)
     raise AssertionError(command.communicate()[1])
 

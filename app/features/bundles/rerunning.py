@@ -284,7 +284,7 @@ async def rerun(
             stack.push_async_callback(process_pool.aclose)
         stack.callback(use_services, LocalServices())
         rerunner = _Rerun(bundle, folder, settings, process_pool, timeout_s)
-        await asyncio.to_thread(rerunner.unpack)
+        await rerunner.unpack()
         by_id = {result.result_id: result for result in replayed_results}
         return [await rerunner.judge_again(indexed, by_id[indexed.result_id]) for indexed in rerunner.index.results]
 
@@ -317,11 +317,19 @@ class _Rerun:
         self._catalogues: dict[str, JudgeCatalogue] = {}
         self._absent = {each.path for each in self.index.absent}
 
-    def unpack(self) -> None:
-        """Write bodies and scripts to files.
+    async def unpack(self) -> None:
+        """Write bodies and scripts to files, and load the scripts.
 
         Their names are the hash and the task; names from the zip are never used.
         """
+        for number, scripts in enumerate(await asyncio.to_thread(self._unpack_files)):
+            folder = await asyncio.to_thread(self._unpack_scripts, scripts, number)
+            settings = self._settings.model_copy(update={"judges": (folder,)})
+            catalogue = await load_catalogue(settings, self._process_pool)
+            self._catalogues |= {f"{task_id}/{sha256}": catalogue for task_id, sha256 in scripts.items()}
+
+    def _unpack_files(self) -> list[dict[str, str]]:
+        """Write bodies to files. Return the scripts by task, several times if a task has several."""
         variants: dict[str, list[str]] = {}
         for indexed in self.index.results:
             if indexed.script is not None and indexed.script not in variants.setdefault(indexed.task_id, []):
@@ -329,8 +337,10 @@ class _Rerun:
             for page_id in indexed.pages:
                 for sha256, media_type in self._bodies(page_id):
                     self._unpack_body(sha256, media_type)
-        for number in range(max(map(len, variants.values()), default=0)):
-            self._unpack_scripts({task: each[number] for task, each in variants.items() if number < len(each)}, number)
+        return [
+            {task: each[number] for task, each in variants.items() if number < len(each)}
+            for number in range(max(map(len, variants.values()), default=0))
+        ]
 
     def _bodies(self, page_id: str) -> Iterator[tuple[str, str]]:
         capture = self._capture(page_id)
@@ -348,15 +358,13 @@ class _Rerun:
             for chunk in self._bundle.chunks(f"data/{path}"):
                 file.write(chunk)
 
-    def _unpack_scripts(self, scripts: Mapping[str, str], number: int) -> None:
+    def _unpack_scripts(self, scripts: Mapping[str, str], number: int) -> Path:
         folder = self._folder / "judges" / str(number)
         folder.mkdir(parents=True)
         for task_id, sha256 in scripts.items():
             source = self._bundle.read(f"data/{script_path(sha256)}", max_bytes=MAX_SOURCE_BYTES)
             (folder / f"{task_id}.py").write_bytes(source)
-        catalogue = load_catalogue(self._settings.model_copy(update={"judges": (folder,)}))
-        for task_id, sha256 in scripts.items():
-            self._catalogues[f"{task_id}/{sha256}"] = catalogue
+        return folder
 
     async def judge_again(self, indexed: IndexedResultIn, replayed_result: ReplayedResult) -> ReplayedResult:
         """Judge one result again and compare it with the recorded one."""

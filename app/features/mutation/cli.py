@@ -156,7 +156,7 @@ def _find_judge(task_id: str, settings: Settings) -> Judge:
     from app.engine.runtime import load_catalogue
     from judges.errors import JudgeNotLoadable
 
-    catalogue = load_catalogue(settings)
+    catalogue = event_loop.run(load_catalogue(settings))
     if task_id in catalogue.broken:
         problem = catalogue.broken[task_id]
         raise JudgeNotLoadable(problem.partition("\n")[0], traceback=problem)

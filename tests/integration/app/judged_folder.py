@@ -97,7 +97,7 @@ class AnswerFolder:
         evidence = self.public.evidence_folder("otter")
         return settings_for_tests(data_dir=evidence, judges=(self.root / "judges",), **overrides)
 
-    def plan(
+    async def plan(
         self,
         settings: Settings,
         *,
@@ -108,7 +108,7 @@ class AnswerFolder:
         submissions = read_folder(self.root / "answers", "otter")
         return plan(
             submissions,
-            load_catalogue(settings),
+            await load_catalogue(settings),
             out=self.out,
             model=model,
             overwrite=overwrite,
@@ -120,5 +120,6 @@ class AnswerFolder:
         settings = self.settings(**overrides)
         async with open_runtime(settings) as runtime:
             pages = await CurrentPages.open(settings.data_dir / "captures", self.public)
-            planned = self.plan(settings, overwrite=overwrite, model=parse_model(settings.model).model, pages=pages)
+            model_name = parse_model(settings.model).model
+            planned = await self.plan(settings, overwrite=overwrite, model=model_name, pages=pages)
             return await evaluate_all(runtime, planned, self.observer, cache=self.public)

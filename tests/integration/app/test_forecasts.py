@@ -10,6 +10,7 @@ import re
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,8 @@ class Workspace:
         self.out = root / "out"
         self.settings = settings
         self.public = public
-        self.catalogue = load_catalogue(settings)
+        with ThreadPoolExecutor(1) as thread:  # the tests that call this have a running event loop
+            self.catalogue = thread.submit(asyncio.run, load_catalogue(settings)).result()
 
     def planned(self, answers: Path, agent: str) -> list[PlannedAnswer]:
         found = read_folder(answers, agent)

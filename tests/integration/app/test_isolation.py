@@ -101,11 +101,11 @@ async def test_judge_runs_in_process_without_isolation(tmp_path: Path):
     assert (tmp_path / str(os.getpid())).is_dir()
 
 
-def test_catalogue_loads_judge_files_in_a_child_process(tmp_path: Path):
+async def test_catalogue_loads_judge_files_in_a_child_process(tmp_path: Path):
     native(tmp_path, "sound")
     native(tmp_path, "raises", above="raise ValueError('boom')\n")
     native(tmp_path, "leaves", above="os._exit(0)\n")
-    catalogue = load_catalogue(settings_for_tests(isolate=True, judges=(tmp_path,)))
+    catalogue = await load_catalogue(settings_for_tests(isolate=True, judges=(tmp_path,)))
     sound = catalogue.judges["sound"]
     assert (sound.kind, sound.version, sound.name, sound.strategy) == (
         JudgeKind.NATIVE,

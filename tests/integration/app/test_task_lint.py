@@ -97,16 +97,16 @@ def test_task_details_show_judge_and_findings(assay: RunCommand, tmp_path: Path)
     assert "lint: b3/built: repeats the claim of 'b1/built'" in ended.out
 
 
-def test_doctor_warns_of_findings(tmp_path: Path) -> None:
-    check = doctor.check_judges(settings_for_tests(judges=(judges_in(tmp_path / "mine", repeated=REPEATED),)))
+async def test_doctor_warns_of_findings(tmp_path: Path) -> None:
+    check = await doctor.check_judges(settings_for_tests(judges=(judges_in(tmp_path / "mine", repeated=REPEATED),)))
 
     assert check.state is State.WARNING
     assert "repeated: lint: b2/built: repeats the claim" in check.detail and "(1 more)" in check.detail
     assert check.facts["lint"]["repeated"][1]["node_id"] == "b3/built"
 
 
-def test_doctor_passes_without_findings(tmp_path: Path) -> None:
-    check = doctor.check_judges(settings_for_tests(judges=(judges_in(tmp_path / "mine", sound=SOUND),)))
+async def test_doctor_passes_without_findings(tmp_path: Path) -> None:
+    check = await doctor.check_judges(settings_for_tests(judges=(judges_in(tmp_path / "mine", sound=SOUND),)))
 
     assert check.state is State.OK
 

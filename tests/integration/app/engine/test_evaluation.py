@@ -130,14 +130,14 @@ async def test_evaluation_date_reaches_the_script_and_is_an_input_of_the_result(
 async def test_changed_answer_judge_or_model_is_judged_again(folder: AnswerFolder) -> None:
     await folder.evaluate()
     settings = folder.settings()
-    assert [one.reason for one in folder.plan(settings)] == ["its last result is still valid"]
-    assert [one.reason for one in folder.plan(settings, model="gpt-6-luna")] == ["it was judged by lexical"]
+    assert [one.reason for one in await folder.plan(settings)] == ["its last result is still valid"]
+    assert [one.reason for one in await folder.plan(settings, model="gpt-6-luna")] == ["it was judged by lexical"]
 
     folder.write_judge("bridge", JUDGE + "\n# changed\n")
-    assert [one.reason for one in folder.plan(settings)] == ["the judge changed"]
+    assert [one.reason for one in await folder.plan(settings)] == ["the judge changed"]
 
     folder.write_answer("bridge", 1, ANSWER + " Really.")
-    (planned,) = folder.plan(settings)
+    (planned,) = await folder.plan(settings)
     assert (planned.reason, planned.to_judge) == ("the answer changed", True)
 
 
@@ -290,7 +290,7 @@ async def test_incomplete_result_is_completed_by_the_next_run(folder: AnswerFold
 
         server.fault_for = None
         server.calls.clear()
-        (planned,) = folder.plan(folder.settings(**settings), model="gpt-6-luna")
+        (planned,) = await folder.plan(folder.settings(**settings), model="gpt-6-luna")
         assert (planned.reason, planned.to_judge) == ("its last result is incomplete", True)
         (second,) = await folder.evaluate(**settings)
         asked = [call.claim for call in server.calls]

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from app.engine.import_check import ImportCheck
+from app.engine import import_check
+from app.engine.import_check import import_reports
 from app.engine.runtime import load_catalogue
 from app.maintenance.doctor import State, check_judges
+from judges.isolation.fork_server_pool import ForkServerPool
+from tests.fakes.judge_processes import open_process_pool
 from tests.fakes.settings import settings_for_tests
 
 SOUND = """
@@ -23,6 +27,21 @@ FAULTS = {
     "leaves": ("raise SystemExit(3)\n" + SOUND, "SystemExit: 3"),
     "grows": ("x = bytearray(2**40)\n" + SOUND, "MemoryError"),
 }
+WRITES_TO_ALL_SOCKETS = """
+import os, stat
+for descriptor in range(3, 100):
+    try:
+        if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+            os.write(descriptor, b"no report\\n")
+    except OSError:
+        pass
+"""
+
+
+@pytest.fixture
+async def process_pool() -> AsyncIterator[ForkServerPool]:
+    async with open_process_pool() as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -34,31 +53,55 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_scripts_that_fail_to_import_are_broken_tasks(folder: Path):
+async def test_scripts_that_fail_to_import_are_broken_tasks(folder: Path):
     settings = settings_for_tests(judges=(folder,))
-    catalogue = load_catalogue(settings)
+    catalogue = await load_catalogue(settings)
     assert {name for name in catalogue.broken} == FAULTS.keys()
     for name, (_, why) in FAULTS.items():
         assert why in catalogue.broken[name]
         assert str(folder / f"{name}.py") in catalogue.broken[name]
     assert {"a_sound", "n_sound", "z_sound"} <= catalogue.judges.keys()
-    check = check_judges(settings)
+    check = await check_judges(settings)
     assert check.state is State.FAILED
     assert all(name in check.detail and why in check.remedy for name, (_, why) in FAULTS.items())
 
 
-def test_traceback_names_the_line(folder: Path):
-    reports = ImportCheck().reports([folder / "raises.py"])
+async def test_traceback_names_the_line(folder: Path, process_pool: ForkServerPool):
+    reports = await import_reports(process_pool, [folder / "raises.py"])
     assert 'raises.py", line 1' in str(reports[folder / "raises.py"])
 
 
-def test_hanging_script_is_reported_and_others_are_checked(folder: Path):
+async def test_hanging_script_is_reported_and_others_are_checked(folder: Path, process_pool: ForkServerPool):
     hangs = folder / "hangs.py"
     hangs.write_text("import time\ntime.sleep(600)\n" + SOUND)
-    reports = ImportCheck(script_s=15.0).reports([folder / "a_sound.py", hangs, folder / "raises.py"])
+    reports = await import_reports(process_pool, [folder / "a_sound.py", hangs, folder / "raises.py"], script_s=15.0)
     assert {path for path, report in reports.items() if report} == {hangs, folder / "raises.py"}
     assert "longer than 15 s" in str(reports[hangs])
 
 
-def test_no_scripts_give_no_reports():
-    assert ImportCheck().reports([]) == {}
+async def test_no_scripts_give_no_reports(process_pool: ForkServerPool):
+    assert await import_reports(process_pool, []) == {}
+
+
+def judge_files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.py"))
+
+
+async def test_more_files_than_one_child_imports_are_all_checked(
+    folder: Path, process_pool: ForkServerPool, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(import_check, "FILES_OF_CHILD", 2)
+    paths = judge_files(folder)
+    reports = await import_reports(process_pool, paths)
+    assert {path.stem for path, report in reports.items() if report} == FAULTS.keys()
+    assert reports.keys() == set(paths)
+
+
+async def test_file_that_writes_to_the_connection_of_the_reports_cannot_stop_the_check(
+    folder: Path, process_pool: ForkServerPool
+):
+    writes = folder / "a_writes.py"
+    writes.write_text(WRITES_TO_ALL_SOCKETS + SOUND)
+    reports = await import_reports(process_pool, [writes, folder / "raises.py"])
+    assert "ends the process" in str(reports[writes])
+    assert "no_such_toolkit" in str(reports[folder / "raises.py"])

@@ -63,7 +63,7 @@ async def test_recaptured_page_with_new_text_is_judged_again(folder: AnswerFolde
             )
             await runtime.pages.add(url, seen)
         pages = await CurrentPages.open(settings.data_dir / "captures", None)
-        (planned,) = folder.plan(settings, pages=pages)
+        (planned,) = await folder.plan(settings, pages=pages)
         return planned.reason
 
     assert await planned_after("This page is about the town hall and its clock.") == "its last result is still valid"

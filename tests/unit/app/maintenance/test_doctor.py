@@ -30,10 +30,10 @@ def test_lexical_model_needs_no_key() -> None:
     assert doctor.check_keys(settings_for_tests()).state is State.OK
 
 
-def test_broken_judge_file_is_named(tmp_path: Path) -> None:
+async def test_broken_judge_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "bridge.py").write_text("def (")
 
-    check = doctor.check_judges(settings_for_tests(judges=(tmp_path,)))
+    check = await doctor.check_judges(settings_for_tests(judges=(tmp_path,)))
 
     assert check.state is State.FAILED
     assert "bridge" in check.detail
