@@ -116,7 +116,9 @@ class RequestTracker:
             self._open[request] = _OpenRequest(kind, time.monotonic())
             self.text_requests += self._open[request].brings_text
         self._count_attempt(request, str(event["request"]["url"]))
-        if kind in _REPORTED_KINDS and of_main:
+        # The response to the script of a worker is reported to the session of the worker.
+        of_worker = kind == "Script" and event.get("initiator", {}).get("type") == "other"
+        if kind in _REPORTED_KINDS and of_main and not of_worker:
             reported = self._reported[request] = (kind, str(event["request"]["url"]))
             self._loaded.setdefault(reported, False)
 

@@ -88,6 +88,7 @@ async def test_text_that_appears_late_is_in_the_evidence(rig: Rig, how: str) -> 
     seen = await rig.show("/late", _page(LATE_PAGES[how]))
     assert (seen.outcome, len(seen.screenshots)) == (CaptureOutcome.OK, 1)
     assert "LATE" in seen.text
+    assert "could not be loaded" not in seen.detail
 
 
 LAZY_PAGES: dict[str, str] = {

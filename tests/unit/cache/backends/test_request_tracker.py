@@ -23,12 +23,15 @@ class Session:
     async def run(self, script: str, argument: object = None) -> Any:
         return None
 
-    def request(self, request: str, kind: str, *, frame: str = "main", host: str = "a.example") -> None:
+    def request(
+        self, request: str, kind: str, *, frame: str = "main", host: str = "a.example", initiator: str = "parser"
+    ) -> None:
         event = {
             "requestId": request,
             "type": kind,
             "frameId": frame,
             "request": {"url": f"https://{host}/{request}"},
+            "initiator": {"type": initiator},
         }
         self._listeners["Network.requestWillBeSent"](event)
 
@@ -46,6 +49,12 @@ class Session:
 def _tracked_session() -> tuple[Session, RequestTracker]:
     session = Session()
     return session, RequestTracker(session, main_frame="main")
+
+
+def test_worker_scripts_are_not_noted_as_failed() -> None:
+    session, requests = _tracked_session()
+    session.request("worker", "Script", initiator="other")
+    assert requests.notes() == []
 
 
 def test_failed_scripts_or_style_sheets_are_noted_from_half_of_them() -> None:
